@@ -16,6 +16,7 @@ FLOORS = {
         *(
             "object_code",
             "native",
+            "words",
             "specs",
             "problems",
             "options",

@@ -57,6 +57,40 @@ def test_plain_lines_are_read_as_a_library_reads_them(data: st.DataObject, event
         raise AssertionError(lines)
 
 
+@pytest.mark.parametrize("behind", ["", "}", '," t":1}'])
+@pytest.mark.parametrize("sign", ["", "-"])
+def test_an_integer_is_read_however_many_digits_it_has(sign: str, behind: str) -> None:
+    """Eight of them are read together, where as many bytes are left."""
+    lines = PlainLines({"n": ValueKind.INTEGER, " t": ValueKind.INTEGER})
+    for digits in range(1, 22):
+        for digit in "19":
+            number = sign + digit * digits
+            read = lines.read(f'{{"n":{number}{behind or "}"}\n'.encode(), 1)
+            if digits > 18:
+                assert read is None
+            else:
+                assert read is not None
+                assert read.integers(0).tolist() == [int(number)]
+        for odd in ("/", ":", "a", "é", ".", "\x10"):  # the first two lie beside the digits
+            assert lines.read(f'{{"n":{"7" * digits}{odd}}}\n'.encode(), 1) is None, odd
+
+
+@pytest.mark.parametrize("behind", ["}", ',"n":1}'])
+def test_a_text_is_read_however_long_it_is(behind: str) -> None:
+    """Eight letters are looked at together, where as many bytes are left."""
+    lines = PlainLines({"t": ValueKind.TEXT, "n": ValueKind.INTEGER, "a-name-of-20-letters": ValueKind.TEXT})
+    for name, number in (("t", 0), ("a-name-of-20-letters", 2)):
+        for length in range(40):
+            for last in (" ", "!", "#", "[", "]", "\x7f", "é", "\x80"):
+                text = "t" * length + last
+                read = lines.read(f'{{"{name}":"{text}"{behind}\n'.encode(), 1)
+                assert read is not None
+                assert read.ascii == text.isascii()
+                assert read.distinct(number)[0] == [text]
+            for odd in ("\x1f", "\\", "\n", "\t"):
+                assert lines.read(f'{{"{name}":"{"t" * length}{odd}"{behind}\n'.encode(), 1) is None
+
+
 def _integers_in(value: Any) -> Iterator[int]:
     if isinstance(value, int):
         yield value

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from gapless.traces.options import Options
-from gapless.traces.sources.rocketmq.clients.matching_sends import KEY, LINE, POSITION, SEND_ROWS, WITNESS
+from gapless.traces.sources.rocketmq.clients.testimony import as_answers
+from gapless.traces.sources.rocketmq.clients.trace_bodies import KEY, PLACE, TOLD_ROWS, WITNESS
 from gapless.traces.sources.rocketmq.segments.splits import SplitReader, splits
 from gapless.traces.sources.rocketmq.store import scan
 from gapless.traces.sources.rocketmq.store.directory import open_store
@@ -178,9 +179,8 @@ def test_records_that_answers_name_are_read_again_where_they_lie(store: str) -> 
     for split in splits(opened):
         for scanned in SplitReader(opened, split, keys=True).segments():
             assert scanned.columns.keys is not None
-            sends = np.full((SEND_ROWS, scanned.columns.count), -1, np.int64)
-            sends[POSITION], sends[KEY] = scanned.columns.log[scan.POSITION], scanned.columns.keys[0]
-            sends[WITNESS] = sends[LINE] = 0
-            followed._look_back(opened, sends[:, 7::40])
-            assert followed.told.lost.shape[1] == 0
+            rows = np.full((TOLD_ROWS, scanned.columns.count), -1, np.int64)
+            rows[PLACE], rows[KEY], rows[WITNESS] = scanned.columns.log[scan.POSITION], scanned.columns.keys[0], 0
+            followed._look_back(opened, as_answers(rows[:, 7::40]))
+            assert len(followed.told.lost) == 0
     assert followed.told.counts["testified"] + len(followed.told.doubts) > 10

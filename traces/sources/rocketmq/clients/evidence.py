@@ -20,6 +20,7 @@ import numpy.typing as npt
 from gapless.spec.catalog import Spec
 from gapless.traces.judging import building
 from gapless.traces.judging.building import Events
+from gapless.traces.native import handed
 from gapless.traces.options import Options
 from gapless.traces.problems import shown
 from gapless.traces.replay.exact import Event
@@ -28,20 +29,19 @@ from gapless.traces.sources.rocketmq.clients import request_lines
 from gapless.traces.sources.rocketmq.clients.matching_sends import (
     DELAYS,
     KNOWN,
-    LINE,
-    NUMBER,
     OF_HALVES,
     OF_QUEUE,
     OF_TAIL,
     OF_TOPIC,
-    POSITION,
     SUBJECT_FACTS,
-    WITNESS,
     Matches,
+    Sent,
     find_rows,
     match_sends,
     put_pairs,
+    sent,
 )
+from gapless.traces.sources.rocketmq.clients.request_rows import Answered, Checks, Ends, Sends
 from gapless.traces.sources.rocketmq.report import ClientRow, WitnessRow
 from gapless.traces.sources.rocketmq.store import scan
 from gapless.traces.sources.rocketmq.store.bytes import Ints
@@ -64,13 +64,12 @@ STORIES = 40  # doubtful messages of one segment and one kind that are told; mor
 class Evidence:
     """A client log, trace topics or both, as workers look things up in them.
 
-    `said`: what a client log says of transactions, by key · `sends`: acknowledged messages by position,
-    int64 [SEND_ROWS, messages] · `keys`: of all messages in the client log · `half_keys`: of the halves among them,
-    rising, each once · `topics`: by their index.
+    `said`: what a client log says of transactions, by key · `sends`: acknowledged messages by position · `keys`: of all
+    messages in the client log · `half_keys`: of the halves among them, rising, each once · `topics`: by their index.
     """
 
     said: Ints
-    sends: Ints
+    sends: Answered
     keys: Ints
     half_keys: Ints
     topics: tuple[str, ...]
@@ -103,17 +102,9 @@ class Evidence:
         return distinct(self.keys)
 
     @cached_property
-    def handed_sends(self) -> Ints:
-        """`sends` as native code is given it: with room behind the columns, as those of a client log lie.
-
-        What has travelled to a worker lies without, and is copied, once.
-        """
-        if self.sends.flags.writeable and not self.sends.flags.c_contiguous:
-            return self.sends
-        count = self.sends.shape[1]
-        room = np.empty((len(self.sends), max(count, 1) + 1), np.int64)
-        room[:, :count] = self.sends
-        return room[:, : max(count, 1)]
+    def handed_sends(self) -> Sent:
+        """`sends` as native code is given it. What has travelled to a worker is copied, once, if it has to be."""
+        return sent(self.sends)
 
     @cached_property
     def _tail_codes(self) -> dict[str, int]:
@@ -131,14 +122,14 @@ def tail_of(topic: str) -> str:
 
 def read(path: Path, source: str) -> Evidence:
     """A client log as evidence. Raises Unreadable, NothingThere."""
-    from gapless.traces.sources.rocketmq.clients import client_log  # noqa: PLC0415 - pyarrow loads slowly, and most stores have no log
+    from gapless.traces.sources.rocketmq.clients import client_log  # noqa: PLC0415 - most stores have no log
 
     log = client_log.read(path)
-    sends, placed = log.sends, _placed(log)
+    sends, placed = log.sends, _placed(log.sends)
     return Evidence(
         said=_said(log),
         sends=placed,
-        keys=sends.key if placed is log.witnessed else sends.key.copy(),  # or all columns would be kept for this one
+        keys=sends.key,
         half_keys=distinct(sends.key[sends.half == 1]),
         topics=log.topics,
         sent_to=frozenset(log.topics),
@@ -156,31 +147,34 @@ def read(path: Path, source: str) -> Evidence:
     )
 
 
-def _placed(log: ClientLog) -> Ints:
+def _placed(sends: Sends) -> Answered:
     """The sends that an answer gave a place, by position; as they lie, if that is how all of them do."""
-    sends = log.sends
-    placed = np.flatnonzero((sends.position >= 0) & (sends.result == request_lines.OK))
-    places = sends.position[placed]
-    rising = bool((places[1:] >= places[:-1]).all())
-    if rising and len(placed) == len(sends):
-        return log.witnessed
-    return np.take(log.witnessed, placed if rising else placed[np.argsort(places, kind="stable")], axis=1)
+    placed = (sends.position >= 0) & (sends.result == request_lines.OK)
+    if not placed.all():
+        sends = sends.some(placed)
+    if (sends.position[1:] < sends.position[:-1]).any():
+        sends = sends.some(np.argsort(sends.position, kind="stable"))
+    return Answered(**vars(sends), witness=np.broadcast_to(np.int64(-1), len(sends)))
 
 
 def _said(log: ClientLog) -> Ints:
     """Decisions that were asked for, those that were acknowledged, and back-checks that came in, by key."""
     ends, checks = log.ends, log.checks
-    parts = []
-    for what, mine in (
-        (COMMIT, ends.decision == request_lines.COMMIT),
-        (ROLL_BACK, ends.decision == request_lines.ROLL_BACK),
-        (COMMIT_TOLD, (ends.decision == request_lines.COMMIT) & (ends.result == request_lines.OK)),
-    ):
-        count = int(mine.sum())
-        parts.append(np.stack([ends.key[mine], ends.position[mine], np.full(count, what), ends.number[mine]]))
-    parts.append(np.stack([checks.key, checks.position, np.full(len(checks), ASKED_BACK), checks.number]))
-    said = np.concatenate(parts, axis=1)
-    return np.ascontiguousarray(said[:, np.argsort(said[CLIENT_KEY], kind="stable")])
+    commits, told = ends.decision == request_lines.COMMIT, ends.result == request_lines.OK
+    parts: list[tuple[int, Ends | Checks]] = [
+        (COMMIT, ends.some(commits)),
+        (ROLL_BACK, ends.some(ends.decision == request_lines.ROLL_BACK)),
+        (COMMIT_TOLD, ends.some(commits & told)),
+        (ASKED_BACK, checks),
+    ]
+    keys = np.concatenate([part.key for _, part in parts])
+    order = np.argsort(keys, kind="stable")
+    said = np.empty((CLIENT_COLUMNS, len(keys)), np.int64)
+    said[CLIENT_KEY] = keys[order]
+    said[CLIENT_WHAT] = np.repeat([what for what, _ in parts], [len(part) for _, part in parts])[order]
+    said[CLIENT_POSITION] = np.concatenate([part.position for _, part in parts])[order]
+    said[CLIENT_NUMBER] = np.concatenate([part.number for _, part in parts])[order]
+    return said
 
 
 # -- messages of one segment ---------------------------------------------------------------------------------------
@@ -251,31 +245,30 @@ def judge_messages(
 
     Where messages may be `later` than the client log, nobody is asked who sent them.
     """
-    low, high = (int(at) for at in np.searchsorted(evidence.sends[POSITION], span))
+    low, high = (int(at) for at in np.searchsorted(evidence.sends.position, span))
     matches = _matched(evidence, messages, low, high, options, asked=evidence.complete and not later)
     asked, told, lost = (int(count) for count in matches.counts)
-    of, answered = kernel("queue", options.ignored), matches.told[:told]
-    number, position, line, witness = (evidence.sends[row][answered] for row in (NUMBER, POSITION, LINE, WITNESS))
+    of = kernel("queue", options.ignored)
+    sends = evidence.sends.some(slice(low, high) if told == high - low else matches.told[:told])  # of late, all of them
+    number = sends.number
     whose, there = messages.row[matches.whose[:asked]], matches.there[:told]
     accounts = {"number": messages.rows[scan.NUMBER, whose], "sent": _sent(evidence, messages, matches)}
-    numbers = np.where(number < 0, messages.rows[scan.NUMBER, there], number)
-    answers = {"number": numbers, "position": position, "same": matches.same[:told]}
+    if (number < 0).any():
+        number = np.where(number < 0, messages.rows[scan.NUMBER, there], number)
+    answers = {"number": number, "position": sends.position, "same": matches.same[:told]}
     covered: dict[str, int] = {}
     doubts: list[DoubtedMessage] = []
     more: Counter[str] = Counter()
-    kept, testified = 0, 0
-    nobody = np.zeros_like(whose)
-    for action, said, chosen, lines, witnesses in (
-        ("account", accounts, whose, nobody, nobody - 1),
-        ("acknowledge", answers, there, line, witness),
-    ):
+    kept, testified = int((sends.line > 0).sum()), int((sends.witness >= 0).sum())
+    for action, said, chosen in (("account", accounts, whose), ("acknowledge", answers, there)):
         pairs = _pairs(of.spec, messages, chosen, action, said)
         replayed = _replay_pairs(of, pairs, messages.rows[scan.NUMBER, chosen], options.profile)
         covered[action] = int(replayed.covered[of.spec.codes[action]])
-        kept += int(((lines > 0) & (replayed.bad_at < 0)).sum())
-        testified += int(((witnesses >= 0) & (replayed.bad_at < 0)).sum())
         refused: Counter[str] = Counter()
         for at in np.flatnonzero(replayed.bad_at >= 0).tolist():
+            line, witness = (int(sends.line[at]), int(sends.witness[at])) if said is answers else (0, -1)
+            kept -= line > 0
+            testified -= witness >= 0
             why = int(replayed.bad_why[at])
             rule = of.reasons[why - 1].rule if why > 0 else ""
             refused[rule] += 1
@@ -284,7 +277,7 @@ def judge_messages(
                 continue
             subject = messages.subjects[int(messages.rows[scan.SUBJECT, chosen[at]])]
             events = pairs.at(2 * at), pairs.at(2 * at + 1)
-            doubts.append(DoubtedMessage(subject, *events, int(lines[at]), int(witnesses[at])))
+            doubts.append(DoubtedMessage(subject, *events, line, witness))
     return Promised(low, high, covered, doubts, more, matches.lost[:lost], kept, testified)
 
 
@@ -312,13 +305,13 @@ def _matched(
 
 def _sent(evidence: Evidence, messages: SegmentMessages, matches: Matches) -> Ints:
     """Whether anybody sent the messages that somebody must have sent: one that no answer names may be another's."""
-    sent = matches.sent[: matches.counts[0]]
-    others = np.flatnonzero(sent == 0)
+    somebody = matches.sent[: matches.counts[0]]
+    others = np.flatnonzero(somebody == 0)
     for row in (0, 3):
         keys = messages.keys[row, matches.whose[others]]
-        sent[others] = evidence.names(keys)
-        others = others[sent[others] == 0]
-    return sent
+        somebody[others] = evidence.names(keys)
+        others = others[somebody[others] == 0]
+    return somebody
 
 
 MESSAGE = {"number": scan.NUMBER, "count": scan.COUNT, "position": scan.PLACE, "size": scan.LENGTH, "tag": scan.TAG}
@@ -329,7 +322,7 @@ def _pairs(spec: Spec, messages: SegmentMessages, chosen: Ints, action: str, sai
     args = messages.space.array("what clients say", (len(spec.arguments), 2 * len(chosen)), np.int64)
     actions = np.tile(np.array([spec.codes["append"], spec.codes[action]], np.int8), len(chosen))
     told_into, said_into = (np.array([spec.arguments.index(name) for name in names]) for names in (MESSAGE, said))
-    columns = tuple(np.ascontiguousarray(values) for values in said.values())
+    columns = tuple(handed(values) for values in said.values())
     put_pairs(messages.rows, chosen, np.array([*MESSAGE.values()]), told_into, columns, said_into, args)
     return Events(spec, actions, args)
 

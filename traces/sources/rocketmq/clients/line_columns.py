@@ -14,7 +14,8 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyarrow import json as arrow_json
 
-from gapless.traces.events.plain_lines import PlainBlock, PlainLines, ValueKind
+from gapless.traces.events.plain_lines import PlainBlock
+from gapless.traces.sources.rocketmq.clients.plain_requests import PLAIN
 from gapless.traces.sources.rocketmq.clients.request_lines import OPS
 from gapless.traces.sources.rocketmq.store.bytes import Ints, digests, digests_between
 
@@ -54,40 +55,6 @@ def in_columns(block: bytes, before: int, read: PlainBlock | None) -> Requests |
         return PlainRequests(read, before)
     batch = _by_arrow(block, before)
     return None if batch is None else ArrowRequests(batch)
-
-
-# -- lines without lists -------------------------------------------------------------------------------------------
-
-
-KINDS = {
-    "op": ValueKind.TEXT,
-    "result": ValueKind.TEXT,
-    "topic": ValueKind.TEXT,
-    "queue": ValueKind.INTEGER,
-    "uniq": ValueKind.TEXT,
-    "qoff": ValueKind.INTEGER,
-    "phys": ValueKind.INTEGER,
-    "len": ValueKind.INTEGER,
-    "crc": ValueKind.INTEGER,
-    "n": ValueKind.INTEGER,
-    "uniqs": ValueKind.NESTED,  # which is a list, and so never plain
-    "half": ValueKind.INTEGER,
-    "decision": ValueKind.TEXT,
-    "from_check": ValueKind.TRUTH,
-    "times": ValueKind.TEXT,
-    "request": ValueKind.INTEGER,
-    "ext": ValueKind.NESTED,
-}
-PLAIN = PlainLines(KINDS, strange=True)
-NESTED = [name for name, kind in KINDS.items() if kind is ValueKind.NESTED]
-
-
-def plain_block(block: bytes, count: int) -> PlainBlock | None:
-    """Lines that are plain; None where one of them is not."""
-    read = PLAIN.read(block, count)
-    if read is None or not read.utf8() or any(read.has(PLAIN.number[name]).any() for name in NESTED):
-        return None
-    return read
 
 
 # -- any lines -----------------------------------------------------------------------------------------------------

@@ -6,18 +6,32 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gapless.traces.native import native, njit
+from gapless.traces.native import handed, native, njit
+from gapless.traces.sources.rocketmq.clients.request_rows import Answered
 from gapless.traces.sources.rocketmq.store import scan
 from gapless.traces.sources.rocketmq.store.bytes import Ints
-
-# Rows of `sends`: the columns of `request_rows.Sends`, in which those of a client log lie, and WITNESS: the position of
-# the trace message that tells, -1 where none does. LINE is 0 where no client log tells. NUMBER, CRC, LENGTH and QUEUE
-# are -1 where nobody says them.
-LINE, POSITION, NUMBER, COUNT, KEY, CRC, LENGTH, TOPIC, QUEUE, IS_HALF, RESULT, WITNESS, SEND_ROWS = range(13)
 
 # Rows of what is known of each topic and queue: the topic by its index among those that clients name, and without its
 # namespace; the queue; whether it delays, whether it is that of halves, whether clients must have sent what is in it.
 OF_TOPIC, OF_TAIL, OF_QUEUE, DELAYS, OF_HALVES, KNOWN, SUBJECT_FACTS = range(7)
+
+
+class Sent(NamedTuple):
+    """Columns of `request_rows.Answered`, as native code is given them. What nobody says is -1, and a key 0."""
+
+    line: Ints
+    position: Ints
+    key: Ints
+    crc: Ints
+    length: Ints
+    topic: Ints
+    queue: Ints
+    half: Ints
+
+
+def sent(answers: Answered) -> Sent:
+    """What is asked of answers."""
+    return Sent(*(handed(getattr(answers, name)) for name in Sent._fields))
 
 
 class Matches(NamedTuple):
@@ -40,7 +54,7 @@ class Matches(NamedTuple):
 def load_kernels() -> None:
     """Compile the kernels below, or load them, by running them on nothing."""
     none, room = np.zeros(0, np.int64), np.zeros((16, 2), np.int64)
-    rows, sends = room[:, :1], room[:SEND_ROWS, :1]  # some columns of more: as what is read lies there
+    rows, sends = room[:, :1], sent(Answered.empty())  # some columns of more: as what is read lies there
     find_rows(none, rows, none)
     found = Matches(none, none, none, none, none, none, np.zeros(3, np.int64))
     match_sends(none, none, none, rows, np.zeros((SUBJECT_FACTS, 1), np.int64), sends, 0, 0, none, found)
@@ -60,7 +74,7 @@ def find_rows(places: Ints, rows: Ints, row: Ints) -> None:
 
 @native(lambda places, *_: len(places))
 def match_sends(
-    places: Ints, row: Ints, subjects: Ints, keys: Ints, facts: Ints, sends: Ints, low: int, high: int, tails: Ints,
+    places: Ints, row: Ints, subjects: Ints, keys: Ints, facts: Ints, sends: Sent, low: int, high: int, tails: Ints,
     found: Matches,
 ) -> None:  # fmt: skip
     """Go through records at `places`, and the answers that name places among theirs: `low:high` of `sends`.
@@ -73,15 +87,15 @@ def match_sends(
         place = places[r]
         queued = row[r] >= 0
         subject = subjects[row[r]] if queued else np.int64(0)
-        while s < high and sends[POSITION, s] < place:
+        while s < high and sends.position[s] < place:
             found.lost[lost] = s
             lost += 1
             s += 1
-        sent = False
-        while s < high and sends[POSITION, s] == place:
-            key = sends[KEY, s]
+        known = False
+        while s < high and sends.position[s] == place:
+            key = sends.key[s]
             of_key = keys[0, r] == key or keys[3, r] == key
-            sent = sent or (of_key and key != 0 and sends[LINE, s] > 0)
+            known = known or (of_key and key != 0 and sends.line[s] > 0)
             if queued:  # flags that a client set itself keep a message out of all queues
                 same = (of_key or key == 0) and _is_as_sent(sends, s, keys, r)
                 found.told[told], found.there[told] = s, row[r]
@@ -89,7 +103,7 @@ def match_sends(
                 told += 1
             s += 1
         if queued and facts[KNOWN, subject]:
-            found.whose[whose], found.sent[whose] = r, sent
+            found.whose[whose], found.sent[whose] = r, known
             whose += 1
     while s < high:
         found.lost[lost] = s
@@ -99,21 +113,21 @@ def match_sends(
 
 
 @njit(inline="always")
-def _is_as_sent(sends: Ints, s: int, keys: Ints, r: int) -> bool:
+def _is_as_sent(sends: Sent, s: int, keys: Ints, r: int) -> bool:
     """Whether a record has the body that was sent, as far as anybody says."""
-    crc, length = sends[CRC, s], sends[LENGTH, s]
+    crc, length = sends.crc[s], sends.length[s]
     return bool((crc < 0 or keys[1, r] == crc) and (length < 0 or keys[2, r] == length))
 
 
 @njit(inline="always")
-def _is_where_it_was_sent(sends: Ints, s: int, facts: Ints, subject: int, tails: Ints) -> bool:
+def _is_where_it_was_sent(sends: Sent, s: int, facts: Ints, subject: int, tails: Ints) -> bool:
     """Whether a message is in the queue that it was sent to; while it is delayed, it is in none of clients."""
     if facts[DELAYS, subject]:
         return True
-    if sends[IS_HALF, s] == 1:
+    if sends.half[s] == 1:
         return bool(facts[OF_HALVES, subject])
-    topic, queue = sends[TOPIC, s], sends[QUEUE, s]
-    named = facts[OF_TOPIC, subject] == topic or (sends[LINE, s] == 0 and facts[OF_TAIL, subject] == tails[topic])
+    topic, queue = sends.topic[s], sends.queue[s]
+    named = facts[OF_TOPIC, subject] == topic or (sends.line[s] == 0 and facts[OF_TAIL, subject] == tails[topic])
     return bool(named and (queue < 0 or facts[OF_QUEUE, subject] == queue))
 
 

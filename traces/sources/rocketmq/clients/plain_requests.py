@@ -11,9 +11,9 @@ from dataclasses import fields
 
 import numpy as np
 
-from gapless.traces.events.plain_lines import THERE, PlainBlock
+from gapless.traces.events.plain_bytes import THERE
+from gapless.traces.events.plain_lines import PlainBlock, PlainLines, ValueKind
 from gapless.traces.native import native, njit
-from gapless.traces.sources.rocketmq.clients.line_columns import PLAIN
 from gapless.traces.sources.rocketmq.clients.request_lines import (
     ADMIN,
     CHECK,
@@ -28,8 +28,30 @@ from gapless.traces.sources.rocketmq.clients.request_lines import (
     SEND,
     UNDECIDED,
 )
-from gapless.traces.sources.rocketmq.clients.request_rows import Checks, Ends, Resumes, Sends
+from gapless.traces.sources.rocketmq.clients.request_rows import Checks, Ends, Found, Resumes, Sends
 from gapless.traces.sources.rocketmq.store.bytes import Bytes, Ints, digest, number_in
+
+KINDS = {
+    "op": ValueKind.TEXT,
+    "result": ValueKind.TEXT,
+    "topic": ValueKind.TEXT,
+    "queue": ValueKind.INTEGER,
+    "uniq": ValueKind.TEXT,
+    "qoff": ValueKind.INTEGER,
+    "phys": ValueKind.INTEGER,
+    "len": ValueKind.INTEGER,
+    "crc": ValueKind.INTEGER,
+    "n": ValueKind.INTEGER,
+    "uniqs": ValueKind.NESTED,  # which is a list, and so never plain
+    "half": ValueKind.INTEGER,
+    "decision": ValueKind.TEXT,
+    "from_check": ValueKind.TRUTH,
+    "times": ValueKind.TEXT,
+    "request": ValueKind.INTEGER,
+    "ext": ValueKind.NESTED,
+}
+PLAIN = PlainLines(KINDS, strange=True)
+NESTED = [name for name, kind in KINDS.items() if kind is ValueKind.NESTED]
 
 # What a line may say.
 _OP, _RESULT, _TOPIC, _QUEUE, _UNIQ, _QOFF, _PHYS, _LEN, _CRC, _HALF, _DECISION, _FROM_CHECK, _TIMES, _REQUEST = (
@@ -70,7 +92,15 @@ _RESULT_LETTERS, _RESULT_BOUNDS = _letters(RESULTS)
 _DECISION_LETTERS, _DECISION_BOUNDS = _letters(DECISIONS)
 
 
-def plain_requests(read: PlainBlock, before: int, topics: dict[str, int]) -> tuple[Sends, Ends, Checks, Resumes] | None:
+def plain_block(block: bytes, count: int) -> PlainBlock | None:
+    """Lines that are plain; None where one of them is not."""
+    read = PLAIN.read(block, count)
+    if read is None or not read.utf8() or any(read.has(PLAIN.number[name]).any() for name in NESTED):
+        return None
+    return read
+
+
+def plain_requests(read: PlainBlock, before: int, topics: dict[str, int]) -> Found | None:
     """These lines as columns; None where one of them is rare, or not sound. `before`: how many come before them.
 
     The topics of what was sent are added to `topics`.

@@ -2,30 +2,62 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
 
 from gapless.traces.sources.rocketmq.store.bytes import Ints
+
+Widths = Mapping[str, type["np.integer[Any]"]]
+Chosen = Ints | npt.NDArray[np.bool_] | slice
 
 
 @dataclass(frozen=True, eq=False)
 class Rows:
     """Columns of equal length: one row for each thing of a kind that the log tells of, in its order."""
 
+    narrow: ClassVar[Widths] = {}  # columns of which no value needs eight bytes
+
     line: Ints  # where it stands, from 1
 
     def __len__(self) -> int:
         return len(self.line)
+
+    @classmethod
+    def empty(cls) -> Self:
+        """No rows."""
+        return cls(*(np.zeros(0, cls.width_of(column.name)) for column in fields(cls)))
+
+    @classmethod
+    def width_of(cls, column: str) -> type[np.integer]:
+        """What the values of a column are kept as, where there are many."""
+        return cls.narrow.get(column, np.int64)
+
+    def some(self, chosen: Chosen) -> Self:
+        """Some of them: by index, by whether they are, or a slice, which has no room of its own."""
+        return type(self)(*(getattr(self, column.name)[chosen] for column in fields(self)))
+
+    def with_others(self, others: Self) -> Self:
+        """These, and others behind them."""
+        both = ((getattr(self, column.name), getattr(others, column.name)) for column in fields(self))
+        return type(self)(*(np.concatenate(columns) for columns in both))
 
 
 @dataclass(frozen=True, eq=False)
 class Sends(Rows):
     """What was sent: a row for each message, or one for a whole batch that does not name its messages.
 
-    Native code finds them by their numbers, which `matching_sends` has in this order.
-
     `position` and `number` are -1 where no answer gave a place. A half is answered with its place in the half topic;
     `topic` and `queue` are those that it is meant for.
     """
+
+    narrow: ClassVar[Widths] = {
+        **dict.fromkeys(("count", "crc", "length", "topic", "queue"), np.int32),
+        **dict.fromkeys(("half", "result"), np.int8),
+    }
 
     position: Ints
     number: Ints
@@ -40,8 +72,17 @@ class Sends(Rows):
 
 
 @dataclass(frozen=True, eq=False)
+class Answered(Sends):
+    """Messages that an answer gave a place, by it. `line` is 0 where no client log tells; the rest is as of `Sends`."""
+
+    witness: Ints  # the position of the trace message that tells; -1 where none does
+
+
+@dataclass(frozen=True, eq=False)
 class Ends(Rows):
     """What was decided, or left open, about which version of a half."""
+
+    narrow: ClassVar[Widths] = dict.fromkeys(("decision", "result", "from_check"), np.int8)
 
     key: Ints
     number: Ints  # in the half topic
@@ -67,3 +108,7 @@ class Resumes(Rows):
 
     position: Ints
     result: Ints
+
+
+Found = tuple[Sends, Ends, Checks, Resumes]
+"""What lines of a client log tell of."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -11,15 +11,8 @@ from gapless.traces.options import Options
 from gapless.traces.sources.rocketmq.clients import trace_bodies as bodies
 from gapless.traces.sources.rocketmq.clients import trace_topics
 from gapless.traces.sources.rocketmq.clients.evidence import CLIENT_COLUMNS, Evidence
-from gapless.traces.sources.rocketmq.clients.matching_sends import (
-    IS_HALF,
-    KEY,
-    LINE,
-    POSITION,
-    SEND_ROWS,
-    TOPIC,
-    WITNESS,
-)
+from gapless.traces.sources.rocketmq.clients.request_lines import OK
+from gapless.traces.sources.rocketmq.clients.request_rows import Answered
 from gapless.traces.sources.rocketmq.clients.trace_topics import Testimony
 from gapless.traces.sources.rocketmq.report import WitnessRow
 from gapless.traces.sources.rocketmq.store import file_access
@@ -44,8 +37,8 @@ def with_testimony(store: StoreDirectory, options: Options, said: Evidence | Non
         damaged=told.damaged,
         contexts=int(told.counts[bodies.CONTEXTS]),
         strange=int(told.counts[bodies.STRANGE]),
-        promised=promised.shape[1],
-        expired=int((promised[POSITION] < store.start).sum()),
+        promised=len(promised),
+        expired=int((promised.position < store.start).sum()),
         elsewhere=int(told.counts[bodies.ELSEWHERE]),
         placeless=int(told.counts[bodies.NOWHERE]),
         doubtful=int(told.counts[bodies.DOUBTFUL]),
@@ -79,7 +72,7 @@ def _keys(told: Testimony, chosen: Ints) -> int:
     return len(distinct(told.rows[bodies.KEY, chosen]))
 
 
-def promised_in(store: StoreDirectory, told: Testimony) -> tuple[Ints, int]:
+def promised_in(store: StoreDirectory, told: Testimony) -> tuple[Answered, int]:
     """The messages that were answered with a place in this log, each once; and how many are of an earlier log.
 
     An answer that is older than the log's first record was given by a broker whose log is gone: a client still told of
@@ -92,17 +85,27 @@ def promised_in(store: StoreDirectory, told: Testimony) -> tuple[Ints, int]:
     if rows.shape[1]:
         again = (rows[bodies.PLACE, 1:] == rows[bodies.PLACE, :-1]) & (rows[bodies.KEY, 1:] == rows[bodies.KEY, :-1])
         rows = rows[:, np.concatenate([[True], ~again])]
-    sends = np.full((SEND_ROWS, rows.shape[1]), -1, np.int64)
-    sends[POSITION], sends[KEY], sends[TOPIC] = rows[bodies.PLACE], rows[bodies.KEY], rows[bodies.TOPIC]
-    sends[IS_HALF], sends[LINE], sends[WITNESS] = rows[bodies.IS_HALF], 0, rows[bodies.WITNESS]
-    return sends, int((~timely).sum())
+    return as_answers(rows), int((~timely).sum())
+
+
+def as_answers(rows: Ints) -> Answered:
+    """Answered that trace messages tell of, as those of a client log: what traces do not tell is not known."""
+    told = {
+        "position": rows[bodies.PLACE], "key": rows[bodies.KEY], "topic": rows[bodies.TOPIC],
+        "half": rows[bodies.IS_HALF], "witness": rows[bodies.WITNESS], "line": 0, "count": 1, "result": OK,
+    }  # fmt: skip
+    columns = {}
+    for column in fields(Answered):
+        values = columns[column.name] = np.empty(rows.shape[1], Answered.width_of(column.name))
+        values[:] = told.get(column.name, -1)
+    return Answered(**columns)
 
 
 def no_evidence() -> Evidence:
     """Evidence of nobody."""
     return Evidence(
         said=np.zeros((CLIENT_COLUMNS, 0), np.int64),
-        sends=np.zeros((SEND_ROWS, 0), np.int64),
+        sends=Answered.empty(),
         keys=np.zeros(0, np.int64),
         half_keys=np.zeros(0, np.int64),
         topics=(),
@@ -112,20 +115,22 @@ def no_evidence() -> Evidence:
     )
 
 
-def _merged(said: Evidence, promised: Ints, names: tuple[str, ...], row: WitnessRow) -> Evidence:
+def _merged(said: Evidence, promised: Answered, names: tuple[str, ...], row: WitnessRow) -> Evidence:
     """Both, by position. Of what both tell, the line of the client log stays, for it says more."""
     topics = tuple(dict.fromkeys((*said.topics, *names)))
     index = np.array([topics.index(name) for name in names], np.int64)
-    if promised.shape[1]:
-        promised[TOPIC] = index[promised[TOPIC]]
-    sends = np.concatenate([said.sends, promised], axis=1)
-    sends = sends[:, np.lexsort([-sends[LINE], sends[POSITION]])]
-    line, key = sends[LINE], sends[KEY]
+    if len(promised):
+        promised.topic[:] = index[promised.topic]
+    sends = said.sends.with_others(promised)
+    sends = sends.some(np.lexsort([-sends.line, sends.position]))
+    line, key = sends.line, sends.key
     twice = np.flatnonzero(
-        (sends[POSITION, 1:] == sends[POSITION, :-1])
+        (sends.position[1:] == sends.position[:-1])
         & ((key[1:] == key[:-1]) | (key[1:] == 0) | (key[:-1] == 0))
         & (line[1:] == 0)
         & (line[:-1] > 0)
     )
-    sends[WITNESS, twice] = sends[WITNESS, twice + 1]
-    return replace(said, sends=np.delete(sends, twice + 1, axis=1), topics=topics, testimony=row)
+    sends.witness[twice] = sends.witness[twice + 1]
+    rest = np.ones(len(sends), np.bool_)
+    rest[twice + 1] = False
+    return replace(said, sends=sends.some(rest), topics=topics, testimony=row)

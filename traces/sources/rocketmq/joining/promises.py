@@ -14,15 +14,7 @@ from gapless.traces.options import Options
 from gapless.traces.replay.exact import Event, named, replay
 from gapless.traces.report.wording import plural
 from gapless.traces.sources.rocketmq.clients.evidence import CLIENT_POSITION, DoubtedMessage, Evidence
-from gapless.traces.sources.rocketmq.clients.matching_sends import (
-    IS_HALF,
-    LINE,
-    NUMBER,
-    POSITION,
-    QUEUE,
-    TOPIC,
-    WITNESS,
-)
+from gapless.traces.sources.rocketmq.clients.request_rows import Answered
 from gapless.traces.sources.rocketmq.joining.deliveries import Deliveries
 from gapless.traces.sources.rocketmq.joining.judged import SAY_SO, JudgedStore
 from gapless.traces.sources.rocketmq.segments.tasks import Segment, Subject, name_of
@@ -77,7 +69,7 @@ class Promises:
         self.options = options
         self.said: Evidence | None = judged.evidence
         self.doubts: list[DoubtedMessage] = []
-        self.looked_up = np.zeros(self.said.sends.shape[1] if self.said else 0, np.bool_)
+        self.looked_up = np.zeros(len(self.said.sends) if self.said else 0, np.bool_)
         self.lost = np.zeros_like(self.looked_up)
         self.beyond = 0  # answers that name a place beyond the log's end
         self.deliveries = Deliveries(judged, options)
@@ -119,17 +111,18 @@ class Promises:
         for doubt in self.doubts:
             if not foreign or doubt.witness >= 0:
                 self._tell(doubt.subject, [doubt.message, doubt.event], doubt.line, doubt.witness)
-        position = self.said.sends[POSITION]
-        accuses = (position >= self.judged.store.start) & (not foreign or self.said.sends[WITNESS] >= 0)
-        for at in np.flatnonzero((self.lost | ~self.looked_up) & accuses).tolist():
-            self._lost(self.said.sends[:, at], self.said.topics)
+        sends, start = self.said.sends, self.judged.store.start
+        broken = self.lost | ~self.looked_up
+        if broken.any():
+            accuses = (sends.position >= start) & (not foreign or sends.witness >= 0)
+            self._lost(sends.some(broken & accuses), self.said.topics)
         if self.judged.store.forgets:
             self._forgive()
         if self.beyond and not self.judged.store.live:
             messages = plural(self.beyond, "acknowledged message lies", "acknowledged messages lie")
             self.judged.lost_or_later(f"{messages} beyond the log's end at {self.judged.end:,}")
         if self.said.summary:
-            expired = int(((position < self.judged.store.start) & (self.said.sends[LINE] > 0)).sum())
+            expired = int(((sends.position < start) & (sends.line > 0)).sum())
             self.judged.client = self.said.summary.model_copy(update={"expired": expired})
         if self.said.testimony:
             told = self.deliveries.finish() | {"testified": self.testified, "written": self._written()}
@@ -155,7 +148,7 @@ class Promises:
         assert self.said is not None  # noqa: S101 - asked only where there is a client log
         judged = self.judged
         sends = self.said.sends
-        answers = int(((sends[POSITION] >= judged.store.start) & (sends[LINE] > 0)).sum())
+        answers = int(((sends.position >= judged.store.start) & (sends.line > 0)).sum())
         if answers < ENOUGH or self.kept or self.options.trace or self.options.topic:
             return False
         judged.inconclusive.append(
@@ -170,7 +163,7 @@ class Promises:
         It shows in messages behind the last place that the client log names, which nobody sent.
         """
         assert self.said is not None  # noqa: S101 - as above
-        answered = self.said.sends[POSITION, self.said.sends[LINE] > 0]
+        answered = self.said.sends.position[self.said.sends.line > 0]
         reach = max(answered.max(initial=-1), self.said.said[CLIENT_POSITION].max(initial=-1))
         unsent = [doubt for doubt in self.doubts if doubt.event[0] == "account"]
         later = [doubt for doubt in unsent if named("queue", doubt.message)["position"] > reach]
@@ -197,19 +190,20 @@ class Promises:
                 "a broker with transientStorePoolEnable is killed, for records lie in its memory first; a loss else"
             )
 
-    def _lost(self, send: Ints, topics: tuple[str, ...]) -> None:
-        """A message was acknowledged, and no record lies where the answer said."""
-        if not send[LINE] and send[WITNESS] >= self.judged.end:
-            return  # the trace message itself is not in the log that is judged
-        if not self.judged.store.clean and send[POSITION] >= self.judged.end:
-            self.beyond += 1
-            return
-        topic, queue = topics[int(send[TOPIC])], int(send[QUEUE])
+    def _lost(self, sends: Answered, topics: tuple[str, ...]) -> None:
+        """Messages were acknowledged, and no record lies where the answers said."""
         halves = HALVES if HALVES in self.judged.queues or TABLE_HALVES not in self.judged.queues else TABLE_HALVES
-        subject = halves if send[IS_HALF] else (topic, queue)
-        if wants(self.options, *subject):
-            answer = STEPS["queue"].acknowledge(number=send[NUMBER], position=send[POSITION], same=0)
-            self._tell(subject, [answer], int(send[LINE]), int(send[WITNESS]))
+        columns = (sends.line, sends.witness, sends.position, sends.number, sends.topic, sends.queue, sends.half)
+        for line, witness, position, number, topic, queue, half in zip(*(c.tolist() for c in columns), strict=True):
+            if not line and witness >= self.judged.end:
+                continue  # the trace message itself is not in the log that is judged
+            if not self.judged.store.clean and position >= self.judged.end:
+                self.beyond += 1
+                continue
+            subject = halves if half else (topics[topic], queue)
+            if wants(self.options, *subject):
+                answer = STEPS["queue"].acknowledge(number=number, position=position, same=0)
+                self._tell(subject, [answer], line, witness)
 
     def _tell(self, subject: Subject, events: list[Event], line: int, witness: int) -> None:
         """Exact replay of one message and what is said of it."""

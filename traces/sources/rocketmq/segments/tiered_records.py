@@ -18,12 +18,13 @@ import numpy.typing as npt
 from gapless.traces.native import by_library, native, njit
 from gapless.traces.sources.rocketmq.segments.splits import SPLIT, Columns, Split, SplitReader
 from gapless.traces.sources.rocketmq.store import scan
-from gapless.traces.sources.rocketmq.store.bytes import Bytes, Ints, eight, i32, i64, is_name, u32
+from gapless.traces.sources.rocketmq.store.bytes import Bytes, Ints, i32, i64, is_name, u32
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.file_access import Space
 from gapless.traces.sources.rocketmq.store.files import LogFile, Maps, Queue
 from gapless.traces.sources.rocketmq.store.names import as_bytes
 from gapless.traces.sources.rocketmq.store.records import MAGIC_V1, MAGIC_V2, SMALLEST, measure, parts
+from gapless.traces.words import eight
 
 PLACE_OF_RECORD, END_OF_PLACE = 28, 36  # bytes of a record that name its own place, which the uploader writes anew
 

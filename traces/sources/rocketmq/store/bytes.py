@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gapless.traces.native import by_library, handed, native, njit, uint32, uint64
+from gapless.traces.words import ONES, TOPS, eight, first, zeros
 
 Ints = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]
@@ -19,8 +20,7 @@ Bytes = npt.NDArray[np.uint8]
 REMEMBERED = 4096  # short texts, by what reads them in Python
 SHORT = 64  # bytes
 LOW = (1 << 64) - 1
-_ONES, _TOPS = np.uint64(0x0101010101010101), np.uint64(0x8080808080808080)  # the lowest, the highest bit of each byte
-_1, _56 = np.uint64(1), np.uint64(56)
+_1 = np.uint64(1)
 _31_2, _31_4 = np.int32(31**2), np.int32(31**4)
 _31_6, _31_8 = np.int32(31**6), np.int32((31**8 + 2**31) % 2**32 - 2**31)
 
@@ -53,11 +53,12 @@ def _readable(b: Bytes) -> Any:
 @njit(inline="always")
 def u32(b: Bytes, p: int) -> int:
     """Four bytes, big-endian, unsigned."""
+    q = uint64(p)  # as `_le32` says
     return (
-        (uint32(b[p]) << uint32(24))
-        | (uint32(b[p + 1]) << uint32(16))
-        | (uint32(b[p + 2]) << uint32(8))
-        | uint32(b[p + 3])
+        (uint32(b[q]) << uint32(24))
+        | (uint32(b[q + _1]) << uint32(16))
+        | (uint32(b[q + uint64(2)]) << uint32(8))
+        | uint32(b[q + uint64(3)])
     )
 
 
@@ -76,7 +77,8 @@ def i64(b: Bytes, p: int) -> int:
 @njit(inline="always")
 def u16(b: Bytes, p: int) -> int:
     """Two bytes, big-endian, unsigned."""
-    return (np.int64(b[p]) << 8) | np.int64(b[p + 1])
+    q = uint64(p)
+    return (np.int64(b[q]) << 8) | np.int64(b[q + _1])
 
 
 @by_library(u32)
@@ -108,22 +110,6 @@ def _le32(b: Bytes, p: int) -> int:
         | (uint32(b[q + _1]) << uint32(8))
         | (uint32(b[q + uint64(2)]) << uint32(16))
         | (uint32(b[q + uint64(3)]) << uint32(24))
-    )
-
-
-@njit(inline="always")
-def eight(b: Bytes, p: int) -> int:
-    """Eight bytes, least significant first, from a place that is no less than 0."""
-    q = uint64(p)
-    return (
-        uint64(b[q])
-        | (uint64(b[q + _1]) << uint64(8))
-        | (uint64(b[q + uint64(2)]) << uint64(16))
-        | (uint64(b[q + uint64(3)]) << uint64(24))
-        | (uint64(b[q + uint64(4)]) << uint64(32))
-        | (uint64(b[q + uint64(5)]) << uint64(40))
-        | (uint64(b[q + uint64(6)]) << uint64(48))
-        | (uint64(b[q + uint64(7)]) << _56)
     )
 
 
@@ -167,7 +153,7 @@ def hash_on(b: Bytes, p: int, e: int, before: int) -> tuple[int, bool]:
     """`java_hash` of a text that goes on with the UTF-8 bytes `p:e`; `before`: its code up to here."""
     h = np.int32(before)
     while p < e:
-        if 0 <= p and p + 8 <= e and eight(b, p) & _TOPS == 0:  # eight letters: no pair waits for another
+        if 0 <= p and p + 8 <= e and eight(b, p) & TOPS == 0:  # eight letters: no pair waits for another
             h = np.int32(
                 np.int32(h * _31_8)
                 + np.int32(_pair(b, p) * _31_6)
@@ -323,18 +309,15 @@ def key_of(name: str) -> int:
 def place_of(b: Bytes, p: int, e: int, byte: int) -> int:
     """Where in `p:e` the first byte of this value is; `e` where there is none, and `p` where nothing lies there.
 
-    Eight bytes are looked at together, also such as lie behind `e`: once 1 is taken from each, the first one to become
-    negative is the first that was 0, which is how the byte sought differs from itself.
+    Eight bytes are looked at together, also such as lie behind `e`.
     """
     if p >= e:
         return np.int64(p)
-    sought = uint64(byte) * _ONES
+    sought = uint64(byte) * ONES
     while 0 <= p < e and p + 8 <= len(b):
-        differ = eight(b, p) ^ sought
-        negative = (differ - _ONES) & ~differ & _TOPS
-        if negative != 0:
-            below = (negative & (~negative + _1)) - _1  # bits that reach into the byte sought, and not to its top
-            return min(np.int64(p) + np.int64(((below & _ONES) * _ONES) >> _56) - 1, np.int64(e))
+        marks = zeros(eight(b, p) ^ sought)
+        if marks != 0:
+            return min(np.int64(p) + first(marks), np.int64(e))
         p += 8
     while p < e and b[p] != byte:
         p += 1

@@ -18,7 +18,6 @@ import numpy.typing as npt
 from gapless.spec.checkpoint import How
 from gapless.traces.native import native, njit
 from gapless.traces.sources.rocketmq.clients.evidence import (
-    CLIENT_KEY,
     CLIENT_NUMBER,
     CLIENT_POSITION,
     CLIENT_WHAT,
@@ -27,7 +26,6 @@ from gapless.traces.sources.rocketmq.clients.evidence import (
     ROLL_BACK,
 )
 from gapless.traces.sources.rocketmq.store.bytes import Ints
-from gapless.traces.sources.rocketmq.store.lookup import first_from
 from gapless.traces.sources.rocketmq.transactions.rows import (
     BORN,
     BY_PLACE,
@@ -155,7 +153,8 @@ class TransactionArguments(NamedTuple):
 class LineageWork(NamedTuple):
     """Transactions, and what is made of them.
 
-    `order`, `bounds`: rows by transaction · `client`: what clients said, sorted by key · `start`: where the log begins
+    `order`, `bounds`: rows by transaction · `client`: what clients said, sorted by key · `lines` [2, transactions]:
+    those about each, from which to which · `start`: where the log begins
     · `aged_ms`: how long messages are kept · `aged_perhaps`: it may have been shorter · `starts` [transactions +
     1], `action`, `args` [arguments, events]: events as a kernel takes them · `source` [events]: the row that an event
     comes from, or -1 - n for line n of `client` · `resolved` [2, rows]: how a half is resolved (`spec.checkpoint.How`),
@@ -168,6 +167,7 @@ class LineageWork(NamedTuple):
     order: Ints
     bounds: Ints
     client: Ints
+    lines: Ints
     start: int
     aged_ms: int
     aged_perhaps: bool
@@ -191,7 +191,7 @@ class LineageWork(NamedTuple):
 def events_of(w: LineageWork) -> None:
     """The events of many transactions."""
     n = 0
-    rows, order, bounds, client, facts = w.rows, w.order, w.bounds, w.client, w.facts
+    rows, order, bounds, facts = w.rows, w.order, w.bounds, w.facts
     starts, halves, decided, marked = w.starts, w.halves, w.decided, w.marked
     for t in range(len(bounds) - 1):
         starts[t] = n
@@ -203,7 +203,7 @@ def events_of(w: LineageWork) -> None:
                 halves[count] = order[i]
                 decided[count] = marked[count] = 0
                 count += 1
-        said, end = _lines(client, rows[KEY, order[low]])
+        said, end = w.lines[0, t], w.lines[1, t]
         n = _requests(w, said, end, count, n)
         seen = 0  # versions so far
         for i in range(low, high):
@@ -226,18 +226,6 @@ def events_of(w: LineageWork) -> None:
         if not facts[WHOLE, t]:
             facts[TOOK, t] = -1
     starts[len(bounds) - 1] = n
-
-
-@njit(inline="always")
-def _lines(client: Ints, key: int) -> tuple[int, int]:
-    """The lines of clients about one transaction."""
-    if not client.shape[1]:
-        return np.int64(0), np.int64(0)
-    said = first_from(client[CLIENT_KEY], client.shape[1], key)
-    end = said
-    while end < client.shape[1] and client[CLIENT_KEY, end] == key:
-        end += 1
-    return said, end
 
 
 @njit(inline="always")

@@ -270,13 +270,13 @@ def lineages(rows: Ints, given: Terms) -> Lineages:
     bounds = np.append(np.flatnonzero(first), len(order))
     count = len(bounds) - 1
     said = given.client[CLIENT_KEY]
-    lines = np.searchsorted(said, keys[first], side="right") - np.searchsorted(said, keys[first])
-    room = 2 * len(order) + int(lines.sum())
+    lines = np.stack([np.searchsorted(said, keys[first]), np.searchsorted(said, keys[first], side="right")])
+    room = 2 * len(order) + int((lines[1] - lines[0]).sum())
     columns = Events.room(of.spec, room)
     halves, decided, marked, named = np.empty((4, len(order) + 1), np.int64)
     later, shelved = np.full((2, lineage.SLOTS), -1, np.int64)
     work = lineage.LineageWork(
-        handed(rows), order, bounds, given.client, given.start, given.aged_ms, given.aged_perhaps,
+        handed(rows), order, bounds, given.client, lines, given.start, given.aged_ms, given.aged_perhaps,
         starts=np.zeros(count + 1, np.int64),
         action=columns.action,
         args=columns.args,

@@ -15,7 +15,7 @@ from gapless.traces.sources.rocketmq.joining.going_on import REMEMBERED
 from gapless.traces.sources.rocketmq.joining.remembered import AT_ONCE, HalvesToTell
 from gapless.traces.sources.rocketmq.watching.place import Place
 
-FORM = 5
+FORM = 6
 """Of what is kept. Whoever changes what a judgement keeps raises it: `joining/going_on.py` pickles our classes."""
 HEAD = b"gapless watch "
 LONGEST_HEAD = 200  # bytes

@@ -28,7 +28,7 @@ from gapless.traces.sources.rocketmq.clients.evidence import (
     SegmentMessages,
     judge_messages,
 )
-from gapless.traces.sources.rocketmq.clients.matching_sends import KEY, POSITION, SEND_ROWS, TOPIC
+from gapless.traces.sources.rocketmq.clients.request_rows import Answered
 from gapless.traces.sources.rocketmq.clients.testimony import handed_in, no_evidence, promised_in
 from gapless.traces.sources.rocketmq.clients.trace_topics import Testimony, TraceReader, of_traces, trace_topics
 from gapless.traces.sources.rocketmq.joining.promises import FORGOTTEN, KnownPromises
@@ -61,7 +61,7 @@ class TracedSoFar:
     """What traces have told up to log position `at`.
 
     `counts`: of a `WitnessRow`, and of `KnownPromises` · `topics`: that answers name · `lost`: answers that no record
-    keeps, [SEND_ROWS, …], by position · `unseen`: as of `Evidence.handed`.
+    keeps, by position · `unseen`: as of `Evidence.handed`.
     """
 
     at: int
@@ -73,7 +73,7 @@ class TracedSoFar:
     more: Counter[str] = field(default_factory=Counter)
     topics: tuple[str, ...] = ()
     doubts: list[DoubtedMessage] = field(default_factory=list)
-    lost: Ints = field(default_factory=lambda: np.zeros((SEND_ROWS, 0), np.int64))
+    lost: Answered = field(default_factory=Answered.empty)
     unseen: Ints = field(default_factory=lambda: np.zeros((2, 0), np.int64))
     answered: RecentKeys = field(default_factory=lambda: RecentKeys(TOLD))
     decided: dict[int, RecentKeys] = field(default_factory=dict)  # by what was asked for
@@ -115,9 +115,9 @@ class FollowedTraces:
         file = file_of(store, told.at)
         if told.at >= reached or file is None:
             return False
-        before = told.lost.shape[1] + len(told.doubts)
+        before = len(told.lost) + len(told.doubts)
         self._read(store, file, reached)
-        self.departed |= told.lost.shape[1] + len(told.doubts) > before
+        self.departed |= len(told.lost) + len(told.doubts) > before
         return told.at < reached
 
     def _read(self, store: StoreDirectory, file: LogFile, reached: int) -> None:
@@ -151,12 +151,12 @@ class FollowedTraces:
         if reader.messages:
             said = reader.told(self.told.names)
             sends = self._hear(store, said)
-            here = sends[POSITION] >= span[0]  # as a rule all of them: clients tell soon
+            here = sends.position >= span[0]  # as a rule all of them: clients tell soon
             if here.any():
-                self._promise([self._held(sends[:, here], messages, span)], sends[:, here])
-            self._look_back(store, sends[:, ~here])
+                self._promise([self._held(sends.some(here), messages, span)], sends.some(here))
+            self._look_back(store, sends.some(~here))
 
-    def _hear(self, store: StoreDirectory, said: Testimony) -> Ints:
+    def _hear(self, store: StoreDirectory, said: Testimony) -> Answered:
         """What some trace messages tell; of answers those that are new, by position."""
         told, what = self.told, said.rows[bodies.WHAT]
         promised, untimely = promised_in(store, said)
@@ -172,13 +172,13 @@ class FollowedTraces:
             told.counts[name] += int((~known.has(keys)).sum())
             known.add(keys)
         self._deliver(handed_in(store, said))
-        both = promised[KEY] * np.int64(31) + promised[POSITION]  # a number for each pair
-        sends = promised[:, ~told.answered.has(both)]
+        both = promised.key * np.int64(31) + promised.position  # a number for each pair
+        sends = promised.some(~told.answered.has(both))
         told.answered.add(both)
         told.topics = tuple(dict.fromkeys((*told.topics, *said.topics)))
-        if sends.shape[1]:
-            sends[TOPIC] = np.array([told.topics.index(topic) for topic in said.topics], np.int64)[sends[TOPIC]]
-        told.counts["promised"] += sends.shape[1]
+        if len(sends):
+            sends.topic[:] = np.array([told.topics.index(topic) for topic in said.topics], np.int64)[sends.topic]
+        told.counts["promised"] += len(sends)
         return sends
 
     def _deliver(self, handed: Ints) -> None:
@@ -201,14 +201,14 @@ class FollowedTraces:
 
     # -- answers -------------------------------------------------------------------------------------------------------
 
-    def _look_back(self, store: StoreDirectory, sends: Ints) -> None:
+    def _look_back(self, store: StoreDirectory, sends: Answered) -> None:
         """Messages whose places are behind: read the records there again, unless they have expired."""
-        expired = sends[POSITION] < store.start
+        expired = sends.position < store.start
         self.told.counts["expired"] += int(expired.sum())
-        sends = sends[:, ~expired]
-        for begin, end in _stretches(sends[POSITION], store):
-            some = sends[:, begin:end]
-            first, last = int(some[POSITION, 0]), int(some[POSITION, -1])
+        sends = sends.some(~expired)
+        for begin, end in _stretches(sends.position, store):
+            some = sends.some(slice(begin, end))
+            first, last = int(some.position[0]), int(some.position[-1])
             promises: list[Promised] = []
             if (file := file_of(store, first)) is not None:
                 low = first - file.wrapped - file.base
@@ -222,25 +222,25 @@ class FollowedTraces:
                         promises.append(self._held(some, messages, (scanned.start, scanned.end)))
             self._promise(promises, some)
 
-    def _held(self, sends: Ints, messages: SegmentMessages, span: tuple[int, int]) -> Promised:
+    def _held(self, sends: Answered, messages: SegmentMessages, span: tuple[int, int]) -> Promised:
         """The records of one stretch, held against the answers that name places in it."""
-        evidence = replace(no_evidence(), sends=np.ascontiguousarray(sends), topics=self.told.topics)
+        evidence = replace(no_evidence(), sends=sends, topics=self.told.topics)
         return judge_messages(evidence, messages, span, self.options, later=False)
 
-    def _promise(self, promises: Sequence[Promised], sends: Ints) -> None:
+    def _promise(self, promises: Sequence[Promised], sends: Answered) -> None:
         """What became of some answers: those that nobody looked up, or found nothing for, are lost."""
         told = self.told
-        looked_up = np.zeros(sends.shape[1], np.bool_)
+        looked_up = np.zeros(len(sends), np.bool_)
         for promised in promises:
             looked_up[promised.low : promised.high] = True
             looked_up[promised.lost] = False
             self._keep(promised)
         if looked_up.all():
             return
-        told.lost = np.concatenate([told.lost, sends[:, ~looked_up]], axis=1)
-        told.lost = told.lost[:, np.argsort(told.lost[POSITION], kind="stable")]
-        told.more[LOST] += max(0, told.lost.shape[1] - DOUBTS)
-        told.lost = told.lost[:, :DOUBTS]
+        told.lost = told.lost.with_others(sends.some(~looked_up))
+        told.lost = told.lost.some(np.argsort(told.lost.position, kind="stable"))
+        told.more[LOST] += max(0, len(told.lost) - DOUBTS)
+        told.lost = told.lost.some(slice(DOUBTS))
 
     def _keep(self, promised: Promised) -> None:
         told = self.told

@@ -1,0 +1,416 @@
+"""Plain lines of JSON in native code: `plain_lines` says what is plain, and here each byte is looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from gapless.traces.native import njit, uint64
+from gapless.traces.words import NONE, ONES, TOPS, before, eight, first, zeros
+
+Ints = npt.NDArray[np.int64]
+Words = npt.NDArray[np.uint64]
+
+LEAST = 1024  # texts' places, in a table that grows by four while it is half full
+ABSENT, THERE, NULL = 0, 1, 2  # what a line says of a key
+SPREAD, LOW = 31, (1 << 40) - 1
+MIXED = np.uint64(0x9E3779B97F4A7C15)  # the golden ratio of 64 bits
+TAB, NEWLINE, RETURN, SPACE, QUOTE, COMMA, MINUS, ZERO, NINE, COLON, BACKSLASH, OPENED, CLOSED = b'\t\n\r ",-09:\\{}'
+DIGITS = 18  # of an integer: more might not fit into 64 bits
+QUOTES, BACKSLASHES, SPACES, ZEROS, SIXES = (ONES * np.uint64(byte) for byte in (QUOTE, BACKSLASH, SPACE, ZERO, 0x76))
+TENS = 10 ** np.arange(8)
+A_FALSE, AN_N, A_TRUE = b"fnt"
+NOT_PLAIN = -1
+
+
+class Keys(NamedTuple):
+    """Names as a kernel looks them up: a hash table of their numbers, -1 where it is empty, and their letters.
+
+    `words`: the first eight bytes of each name with the quote behind it; `masks`: which of these eight bytes it has.
+    """
+
+    table: Ints
+    letters: npt.NDArray[np.uint8]
+    bounds: Ints
+    words: Words
+    masks: Words
+
+
+def keys_of(names: Sequence[str]) -> Keys:
+    """Names, ready to be looked up."""
+    size = 64
+    while size < 4 * len(names):
+        size *= 2
+    table = np.full(size, -1, np.int64)
+    for number, name in enumerate(names):
+        place = 0
+        for letter in name.encode():
+            place = (place * SPREAD + letter) & LOW
+        while table[place & (size - 1)] >= 0:
+            place += 1
+        table[place & (size - 1)] = number
+    letters = np.frombuffer("".join(names).encode() or b" ", np.uint8).copy()
+    quoted = [f'{name}"'.encode()[:8] for name in names]
+    words, masks = (
+        [int.from_bytes(one, "little") for one in ones] for ones in (quoted, [b"\xff" * len(one) for one in quoted])
+    )
+    bounds = np.cumsum([0, *(len(name.encode()) for name in names)])
+    return Keys(table, letters, bounds, np.array(words, np.uint64), np.array(masks, np.uint64))
+
+
+@njit
+def read_lines(
+    data: Any,
+    outer: Any,
+    inner: Any,
+    kinds: Any,
+    own: int,
+    strange: bool,
+    follows: Any,
+    values: Any,
+    ends: Any,
+    there: Any,
+) -> int:
+    """Read every line; -1 where one is not plain, or else whether any byte is none of ASCII.
+
+    `follows`: which key came last behind each, and behind none: one recorder writes them in one order.
+    """
+    at = 0
+    high = NONE
+    for line in range(values.shape[1]):
+        at = _spaces(data, at)
+        if data[uint64(at)] != OPENED:
+            return NOT_PLAIN
+        inside = NOT_PLAIN  # the key whose object we are in
+        last = NOT_PLAIN
+        at = _spaces(data, at + 1)
+        begun = True  # an object has just been opened: it may end, and no comma comes first
+        while True:
+            byte = data[uint64(at)]
+            if byte == CLOSED:
+                at = _spaces(data, at + 1)
+                if inside < 0:
+                    break
+                inside, begun = NOT_PLAIN, False
+                continue
+            if not begun:
+                if byte != COMMA:
+                    return NOT_PLAIN
+                at = _spaces(data, at + 1)
+            begun = False
+            if data[uint64(at)] != QUOTE:
+                return NOT_PLAIN
+            key = follows[last + 1]
+            if key >= 0 and (key < own) == (inside < 0):
+                end = _is_key(data, at + 1, outer, key) if inside < 0 else _is_key(data, at + 1, inner, key - own)
+            else:
+                end = NOT_PLAIN
+            if end >= 0:
+                at = end
+            elif inside < 0:
+                key, at = _key(data, at + 1, outer)
+            else:
+                key, at = _key(data, at + 1, inner)
+                key = key + own if key >= 0 else key
+            follows[last + 1] = key
+            last = key
+            if at < 0 or (key < 0 and (not strange or inside >= 0)):
+                return NOT_PLAIN
+            at = _spaces(data, at)
+            if data[uint64(at)] != COLON:
+                return NOT_PLAIN
+            at = _spaces(data, at + 1)
+            if key >= 0 and there[key, line] != ABSENT:
+                return NOT_PLAIN
+            byte = data[uint64(at)]
+            kind = kinds[key] if key >= 0 else _kind_of(byte)
+            value, end = 0, 0
+            if byte == AN_N:
+                if data[uint64(at + 1)] != 117 or data[uint64(at + 2)] != 108 or data[uint64(at + 3)] != 108:
+                    return NOT_PLAIN
+                at += 4
+                if key >= 0:
+                    there[key, line] = NULL
+                at = _spaces(data, at)
+                continue
+            if kind == 0:
+                value, at = _integer(data, at)
+            elif kind == 1 and byte == QUOTE:
+                value = at + 1
+                end, high = _text(data, at + 1, high)
+                at = end + 1 if end >= 0 else NOT_PLAIN
+            elif kind == 2 and byte in (A_TRUE, A_FALSE):
+                value = 1 if byte == A_TRUE else 0
+                at = _truth(data, at)
+            elif kind == 3 and byte == OPENED:
+                there[key, line] = THERE
+                inside, begun = key, True
+                at = _spaces(data, at + 1)
+                continue
+            elif kind == 4 and byte == OPENED:
+                value = at
+                at, high = _of_integers(data, at + 1, high)
+                end = at
+            else:
+                return NOT_PLAIN
+            if at < 0:
+                return NOT_PLAIN
+            if key >= 0:
+                there[key, line] = THERE
+                values[key, line] = value
+                if key < own:
+                    ends[key, line] = end
+            at = _spaces(data, at)
+        if data[uint64(at)] == RETURN:
+            at += 1
+        if data[uint64(at)] != NEWLINE:
+            return NOT_PLAIN
+        at += 1
+    return 1 if high & TOPS else 0
+
+
+@njit
+def _spaces(data: Any, at: int) -> int:
+    """The first byte from `at` on that is no space: there is one, for a newline ends the data."""
+    while data[uint64(at)] == SPACE or data[uint64(at)] == TAB:
+        at += 1
+    return at
+
+
+@njit
+def _is_key(data: Any, at: int, keys: Any, number: int) -> int:
+    """What is behind the quote of this key, which begins at `at`; -1 if it is another."""
+    _, letters, bounds, words, masks = keys
+    low, length = bounds[number], bounds[number + 1] - bounds[number]
+    same = 0
+    if at + 8 <= len(data):
+        if (eight(data, at) ^ words[number]) & masks[number]:
+            return -1
+        same = min(8, length)
+    for place in range(same, length):
+        if data[uint64(at + place)] != letters[uint64(low + place)]:
+            return -1
+    return at + length + 1 if data[uint64(at + length)] == QUOTE else -1
+
+
+@njit
+def _key(data: Any, at: int, keys: Any) -> tuple[int, int]:
+    """The number of the key that begins at `at`, -1 if it is none, and what is behind its quote, -1 if it has none."""
+    table, letters, bounds, _, _ = keys
+    low, place = at, 0
+    while data[uint64(at)] != QUOTE:
+        if data[uint64(at)] < SPACE or data[uint64(at)] == BACKSLASH or data[uint64(at)] >= 128:
+            return -1, -1
+        place = (place * SPREAD + data[uint64(at)]) & LOW
+        at += 1
+    while True:
+        number = table[place & (len(table) - 1)]
+        if number < 0:
+            return -1, at + 1
+        begin = bounds[number]
+        if bounds[number + 1] - begin == at - low:
+            same = 0
+            while same < at - low and data[uint64(low + same)] == letters[begin + same]:
+                same += 1
+            if same == at - low:
+                return number, at + 1
+        place += 1
+
+
+@njit
+def _text(data: Any, at: int, high: Any) -> tuple[int, Any]:
+    """Where the text ends that begins at `at`, -1 if it is not plain; and the bits of its bytes, added to `high`."""
+    while at + 8 <= len(data):
+        word = eight(data, at)
+        stops = zeros(word ^ QUOTES) | zeros(word ^ BACKSLASHES) | ((word - SPACES) & ~word & TOPS)
+        if stops:
+            at += first(stops)
+            return (at if data[uint64(at)] == QUOTE else -1), high | before(word, stops)
+        high |= word
+        at += 8
+    while data[uint64(at)] != QUOTE:
+        if data[uint64(at)] < SPACE or data[uint64(at)] == BACKSLASH:
+            return -1, high
+        high |= uint64(data[uint64(at)])
+        at += 1
+    return at, high
+
+
+@njit
+def _integer(data: Any, at: int) -> tuple[int, int]:
+    """The integer at `at`, and what is behind it, -1 if it is not plain."""
+    sign = 1
+    if data[uint64(at)] == MINUS:
+        sign = -1
+        at += 1
+        if data[uint64(at)] == ZERO:
+            return 0, -1
+    low, value, more = at, 0, True
+    while more and at + 8 <= len(data) and at - low <= DIGITS:
+        digits = eight(data, at) ^ ZEROS
+        others = ((digits + SIXES) | digits) & TOPS  # what is no digit is 10 or more, or no letter of ASCII
+        if others:
+            count = first(others)
+            if count:
+                value = value * TENS[count] + _of_digits(digits << uint64(64 - 8 * count))
+            at += count
+            more = False
+        else:
+            value = value * 100_000_000 + _of_digits(digits)
+            at += 8
+    while more and ZERO <= data[uint64(at)] <= NINE and at - low <= DIGITS:
+        value = value * 10 + (data[uint64(at)] - ZERO)
+        at += 1
+    if at == low or at - low > DIGITS or (data[uint64(low)] == ZERO and at - low > 1):
+        return 0, -1
+    return sign * value, at
+
+
+@njit(inline="always")
+def _of_digits(digits: Any) -> Any:
+    """The number of eight digits, the first of them in the lowest byte: pairs of them first, then fours, then both."""
+    pairs = (digits * np.uint64(10) + (digits >> np.uint64(8))) & np.uint64(0x00FF00FF00FF00FF)
+    fours = (pairs * np.uint64(100) + (pairs >> np.uint64(16))) & np.uint64(0x0000FFFF0000FFFF)
+    return np.int64((fours * np.uint64(10000) + (fours >> np.uint64(32))) & np.uint64(0xFFFFFFFF))
+
+
+@njit
+def _truth(data: Any, at: int) -> int:
+    """What is behind `true` or `false`, -1 if it is neither."""
+    if data[uint64(at)] == A_TRUE:
+        return (
+            at + 4
+            if data[uint64(at + 1)] == 114 and data[uint64(at + 2)] == 117 and data[uint64(at + 3)] == 101
+            else -1
+        )
+    if (
+        data[uint64(at + 1)] == 97
+        and data[uint64(at + 2)] == 108
+        and data[uint64(at + 3)] == 115
+        and data[uint64(at + 4)] == 101
+    ):
+        return at + 5
+    return -1
+
+
+@njit
+def _kind_of(byte: int) -> int:
+    """The kind of a value that nobody asks for."""
+    return 1 if byte == QUOTE else 2 if byte in (A_TRUE, A_FALSE) else 0
+
+
+@njit
+def _of_integers(data: Any, at: int, high: int) -> tuple[int, int]:
+    """What is behind an object of integers or nulls, of which the first key begins at `at`; -1 if it is not plain."""
+    at = _spaces(data, at)
+    begun = True
+    while data[uint64(at)] != CLOSED:
+        if not begun:
+            if data[uint64(at)] != COMMA:
+                return -1, high
+            at = _spaces(data, at + 1)
+        begun = False
+        if data[uint64(at)] != QUOTE:
+            return -1, high
+        end, high = _text(data, at + 1, high)
+        if end < 0:
+            return -1, high
+        at = _spaces(data, end + 1)
+        if data[uint64(at)] != COLON:
+            return -1, high
+        at = _spaces(data, at + 1)
+        if data[uint64(at)] == AN_N:
+            if data[uint64(at + 1)] != 117 or data[uint64(at + 2)] != 108 or data[uint64(at + 3)] != 108:
+                return -1, high
+            at += 4
+        else:
+            _, at = _integer(data, at)
+            if at < 0:
+                return -1, high
+        at = _spaces(data, at)
+    return at + 1, high
+
+
+@njit
+def number_texts(
+    data: Any, begins: Any, ends: Any, there: Any, table: Any, places: Any, firsts: Any, index: Any
+) -> Any:
+    """Number every text by its first occurrence, -1 where there is none: `firsts` are the lines of these.
+
+    Returns how many there are. `table`, `places`: room to work with.
+    """
+    size = np.int64(LEAST)
+    table[:size] = -1
+    count = np.int64(0)
+    last = -1  # the line whose text was looked at last
+    for line in range(len(index)):
+        if there[line] != THERE:
+            index[line] = -1
+            continue
+        if last >= 0 and _alike(data, begins, ends, last, line):
+            index[line] = index[last]
+            last = line
+            continue
+        last = line
+        place = _spread(data, begins[line], ends[line])
+        at = place & (size - 1)
+        while table[at] >= 0 and not _alike(data, begins, ends, firsts[table[at]], line):
+            at = (at + 1) & (size - 1)
+        if table[at] >= 0:
+            index[line] = table[at]
+            continue
+        table[at] = count
+        places[count], firsts[count], index[line] = place, line, count
+        count += 1
+        if 2 * count > size:
+            size *= 4
+            table[:size] = -1
+            for number in range(count):
+                at = places[number] & (size - 1)
+                while table[at] >= 0:
+                    at = (at + 1) & (size - 1)
+                table[at] = number
+    return count
+
+
+@njit
+def _spread(data: Any, low: int, high: int) -> int:
+    """A number for a text, such that those of others are apart from it."""
+    place = NONE
+    while low + 8 <= high:
+        place = (place ^ eight(data, low)) * MIXED
+        place ^= place >> np.uint64(32)
+        low += 8
+    for at in range(low, high):
+        place = place * np.uint64(SPREAD) + uint64(data[uint64(at)])
+    place *= MIXED
+    return int(np.int64(place >> np.uint64(24)) & LOW)
+
+
+@njit
+def _alike(data: Any, begins: Any, ends: Any, one: int, other: int) -> Any:
+    """Whether two lines have the same text."""
+    length = ends[one] - begins[one]
+    if ends[other] - begins[other] != length:
+        return False
+    low, high = begins[one], begins[other]
+    at = length
+    while at >= 8:  # names differ at their ends
+        at -= 8
+        if eight(data, low + at) != eight(data, high + at):
+            return False
+    while at > 0 and data[uint64(low + at - 1)] == data[uint64(high + at - 1)]:
+        at -= 1
+    return at == 0
+
+
+@njit
+def copy_texts(data: Any, begins: Any, bounds: Any, letters: Any) -> None:
+    """Copy texts, one behind the other."""
+    for number in range(len(begins)):
+        begin = begins[number]
+        for at in range(bounds[number], bounds[number + 1]):
+            letters[at] = data[uint64(begin + at - bounds[number])]

@@ -1,0 +1,55 @@
+"""Eight bytes of a text at once, in native code: as one number, the first byte the least significant."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gapless.traces.native import njit, uint64
+
+ONES, TOPS = np.uint64(0x0101010101010101), np.uint64(0x8080808080808080)  # the lowest, the highest bit of each byte
+NONE, _1, _7, _56 = np.uint64(0), np.uint64(1), np.uint64(7), np.uint64(56)
+
+
+@njit(inline="always")
+def eight(b: Any, p: int) -> Any:
+    """Eight bytes from a place that is no less than 0, which has no sign then: so this is one read, not eight."""
+    q = uint64(p)
+    return (
+        uint64(b[q])
+        | (uint64(b[q + _1]) << uint64(8))
+        | (uint64(b[q + uint64(2)]) << uint64(16))
+        | (uint64(b[q + uint64(3)]) << uint64(24))
+        | (uint64(b[q + uint64(4)]) << uint64(32))
+        | (uint64(b[q + uint64(5)]) << uint64(40))
+        | (uint64(b[q + uint64(6)]) << uint64(48))
+        | (uint64(b[q + _7]) << _56)
+    )
+
+
+@njit(inline="always")
+def zeros(word: Any) -> Any:
+    """Marks the first byte that is 0 by its top bit: once 1 is taken from each, it is the first to become negative.
+
+    Bytes behind it may be marked, too.
+    """
+    return (word - ONES) & ~word & TOPS
+
+
+@njit(inline="always")
+def up_to(marks: Any) -> Any:
+    """All bits below the first mark."""
+    return (marks & (~marks + _1)) - _1
+
+
+@njit(inline="always")
+def first(marks: Any) -> Any:
+    """Which byte is the first that is marked; some one is."""
+    return np.int64(((up_to(marks) & ONES) * ONES) >> _56) - 1
+
+
+@njit(inline="always")
+def before(word: Any, marks: Any) -> Any:
+    """The bytes that lie before the first mark, and zeros from there on."""
+    return word & (up_to(marks) >> _7)
