@@ -34,7 +34,7 @@ def packed(text: str, spec: Spec, packing: Packing, known: Mapping[str, int]) ->
         field = len(spec.scalars) + number
         default = int(getattr(spec.initial, spec.maps[number]).default)
         each += equal_in_map(number, field, count, default, packing.rows[field].tolist(), packing.width)
-    for name, one, other in set(re.findall(r"(compared_(\d+)_(\d+)_[a-z]+_\d+)\(", text)):
+    for name, one, other in sorted(set(re.findall(r"(compared_(\d+)_(\d+)_[a-z]+_\d+)\(", text))):
         places = [packing.rows[len(spec.scalars) + int(number)].tolist() for number in (one, other)]
         each += compared_maps(name, places, packing.width)
     blank = packing.packed(

@@ -1,7 +1,10 @@
 """The search by native code finds what the search by plain functions finds: the same states, in the same order."""
 
 import dataclasses
+import os
 import re
+import subprocess
+import sys
 from collections.abc import Sequence
 
 import pytest
@@ -325,3 +328,38 @@ def test_the_command_knows_both() -> None:
     refused = gapless("explore", "broker", "--wide")
     assert refused.exit_code == 2
     assert "broker has no bound that is wide: leave --wide out" in refused.output
+
+
+WRITTEN = """
+import hashlib, sys
+from contextlib import suppress
+from gapless.properties.exploration import bounds, native_search, search
+from gapless.spec.catalog import SPECS
+from gapless.traces.replay.kernels import kernel
+
+def run(self, *_):
+    told = hashlib.sha256(self._packed(self._least).encode()).hexdigest()
+    print(self.spec.name, told)
+    raise native_search.CannotBeCompiled("that was all")
+
+native_search.NativeSearch.run = run
+for name in sys.argv[1:]:
+    spec = SPECS[name]
+    print(name, hashlib.sha256(kernel(name).source.encode()).hexdigest())
+    with suppress(native_search.CannotBeCompiled):
+        search.explore(spec, bounds.bound_of(spec), how="native")
+"""
+
+
+def test_what_is_compiled_is_the_same_in_every_process() -> None:
+    """Sets lie in another order in each: what is kept of one was compiled anew in the next."""
+    specs = SPECS if NIGHT else ("dispatch", "permits", "half_cache")
+    one, other = (
+        subprocess.run(
+            [sys.executable, "-c", WRITTEN, *specs], env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True, text=True, check=True,
+        ).stdout
+        for seed in "13"
+    )  # fmt: skip
+    assert one == other
+    assert len(one.splitlines()) == 2 * len(specs)
