@@ -82,11 +82,18 @@ app.add_typer(serve, name="serve")
 
 
 def main() -> None:
-    """The `gapless` command. What says how it is used is output as any other, for which there may be no room."""
+    """The `gapless` command. What says how it is used is output as any other, for which there may be no reader or room.
+
+    The library of commands ends with 1 where nobody reads on, which means that something departs.
+    """
     try:
         with printing(0):
             try:
                 app()
+            except SystemExit as ended:
+                if isinstance(ended.__context__, BrokenPipeError):
+                    raise ended.__context__ from None
+                raise
             finally:
                 sys.stdout.flush()  # a command ends by SystemExit
     except typer.Exit as ended:

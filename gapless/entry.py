@@ -9,7 +9,7 @@ import signal
 import sys
 import traceback
 from contextlib import suppress
-from typing import NoReturn
+from typing import Any, NoReturn
 
 INTERRUPTED = 130  # as of a process that SIGINT ended
 FAULT = 2  # of ours, or of what is ours to use: Python's own 1 would say that what was checked departs
@@ -24,6 +24,7 @@ def main() -> None:
     if before is signal.default_int_handler:  # a shell lets its background jobs ignore it
         signal.signal(signal.SIGINT, _end)
     open_what_is_closed()
+    complain_to_anybody_or_nobody()
     say_it_in_other_words()
     work_steadily()
     try:
@@ -45,6 +46,25 @@ def open_what_is_closed() -> None:
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         if getattr(sys, name) is None and os.open(os.devnull, os.O_RDWR) == number:
             setattr(sys, name, os.fdopen(number, "w" if number else "r", encoding="utf-8"))
+
+
+class _Unheard(io.FileIO):
+    """Standard error, where what nobody takes is lost: it changes no exit code, and keeps nothing from going on."""
+
+    def write(self, text: Any) -> int:
+        """Write, if it can be."""
+        try:
+            return super().write(text)
+        except OSError:
+            return memoryview(text).nbytes
+
+
+def complain_to_anybody_or_nobody() -> None:
+    """Standard error may lead to a reader that ended, or to a full disk: what broke there was taken for a verdict."""
+    stream = sys.stderr
+    if isinstance(stream, io.TextIOWrapper) and stream is sys.__stderr__:
+        there = io.BufferedWriter(_Unheard(stream.fileno(), "w", closefd=False))
+        sys.stderr = io.TextIOWrapper(there, stream.encoding, stream.errors, line_buffering=True)
 
 
 def say_it_in_other_words() -> None:

@@ -324,6 +324,28 @@ def test_help_that_cannot_be_written_is_told(asked: str, unbuffered: str) -> Non
     assert (ran.returncode, ran.stderr) == (2, "gapless: cannot write the output (No space left on device)\n")
 
 
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize(
+    ("command", "code"),
+    [
+        ("--help 2>&1 | true", 0),
+        ("check --help 2>&1 | true", 0),
+        ("2>&1 | true", 2),
+        ("check STORE --nothing 2>&1 | true", 2),
+        ("trace /nowhere --out a.parquet 2>&1 | true", 2),
+        ("nothing 2> /dev/full", 2),
+        ("prove nothing 2> /dev/full", 2),
+    ],
+)
+def test_whatever_breaks_at_the_other_end_has_not_the_exit_code_of_a_departure(
+    command: str, code: int, unbuffered: str
+) -> None:
+    shell = ["/bin/bash", "-c", f"'{sys.executable}' -m gapless {command}; exit ${{PIPESTATUS[0]}}"]
+    changed = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
+    ran = subprocess.run(shell, capture_output=True, text=True, check=False, timeout=120, env=changed)
+    assert (ran.returncode, ran.stderr) == (code, "")
+
+
 @pytest.mark.parametrize(
     ("command", "code", "said"),
     [
