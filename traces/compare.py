@@ -53,7 +53,8 @@ def compare(
         side, row = _replica("slave" if number else "master", Path(path), config, report)
         sides.append(side)
         rows.append(row)
-    pairs = [_pair(sides[0], side, row.path) for side, row in zip(sides[1:], rows[1:], strict=True) if not interrupted]
+    both = list(zip(sides, rows, strict=True))
+    pairs = [_pair(both[0], slave) for slave in both[1:] if not interrupted]
     return Comparison(
         verdict=worst([*(row.verdict for row in rows if row.verdict in DECIDES), *(pair.verdict for pair in pairs)]),
         replicas=rows,
@@ -77,7 +78,7 @@ def _replica(role: Role, path: Path, config: Named | None, report: Report) -> tu
     )
     log = next((mark for mark in report.marks if mark.kind == "log"), None)
     folder = store_folder(path) if path.is_dir() else None
-    if folder is None and row.verdict != "unreadable":
+    if folder is None and source.kind != "unknown":
         reason = "not a RocketMQ store: expected a directory with commitlog/ and consumequeue/ in it, or in its store/"
         return None, row.model_copy(update={"verdict": "unreadable", "reasons": [reason], "findings": []})
     if folder is None or log is None or row.verdict == "unreadable":
@@ -87,15 +88,19 @@ def _replica(role: Role, path: Path, config: Named | None, report: Report) -> tu
     except (Unreadable, NothingThere, OSError) as error:
         return None, row.model_copy(update={"verdict": "inconclusive", "reasons": [f"it changed meanwhile: {error}"]})
     ends = {(queue.topic, queue.queue): queue.indexed for queue in report.queues if queue.verdict != "departs"}
-    side = Side(role, store, log.high, ends)
+    left = {(queue.topic, queue.queue) for queue in report.queues if queue.messages and not queue.indexed}
+    side = Side(role, store, log.high, ends, frozenset() if source.clean or source.live else frozenset(left))
     return side, row.model_copy(update={"start": side.start, "end": side.end})
 
 
-def _pair(master: Side | None, slave: Side | None, name: str) -> PairRow:
+def _pair(one: tuple[Side | None, ReplicaRow], other: tuple[Side | None, ReplicaRow]) -> PairRow:
     """A slave beside its master; what differs beside a running broker is looked at again."""
+    (master, first), (slave, second) = one, other
+    name = second.path
     if master is None or slave is None:
-        what = "it cannot be read" if master is not None else "its master cannot be read"
-        return PairRow(slave=name, verdict="inconclusive", reasons=[f"not compared: {what}"])
+        who, row = ("it", second) if master is not None else ("its master", first)
+        what = "cannot be read" if row.verdict == "unreadable" else "has no log to compare"
+        return PairRow(slave=name, verdict="inconclusive", reasons=[f"not compared: {who} {what}"])
     shared = {os.path.realpath(file.path) for file in master.store.files}
     if any(os.path.realpath(file.path) in shared for file in slave.store.files):
         same = f"both read the same files, in {shown(Path(slave.store.files[0].path).parent)}: name two replicas"

@@ -453,6 +453,43 @@ def test_queues_that_are_not_there_are_not_said_to_agree(tmp_path: Path) -> None
     assert only(told).reasons == ["queues were not compared: of the slave, there are no consume queues"]
 
 
+@pytest.mark.parametrize("verdict", ["inconclusive", "conforms"])
+def test_whole_queues_that_an_unclean_slave_lacks_are_not_said_to_agree(verdict: str, tmp_path: Path) -> None:
+    """Its next start may build them anew, or not. Of a slave that was stopped in order, their topic was deleted."""
+    slave = shutil.copytree(recorded(KILLED, "slave"), tmp_path / "slave" / "store")
+    shutil.rmtree(slave / "consumequeue" / "orders")
+    if verdict == "conforms":
+        (slave / "abort").unlink()
+    master = recorded(KILLED, "master")
+    for pair, lacks, has in (((master, slave), "slave", "master"), ((slave, master), "master", "slave")):
+        told = compare(pair[0], [pair[1]])
+        found = only(told)
+        assert (told.verdict, found.queues) == (verdict, 4)
+        said = f"2 queues at the {has} alone"
+        if verdict == "inconclusive":
+            assert f"{said}, though the {lacks}'s log has messages of them: orders/0, orders/1. " in found.reasons[0]
+            assert not any(note.startswith(said) for note in found.notes)
+        else:
+            assert (found.reasons, f"{said}: orders/0, orders/1" in found.notes) == ([], True)
+
+
+def test_where_nothing_lies_nothing_is_said_to_be_unreadable(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "hollow/store/commitlog").mkdir(parents=True)
+    (tmp_path / "hollow/store/consumequeue").mkdir()
+    for folder, said in (("empty", "the directory is empty"), ("hollow", "no log file in it")):
+        told = compare(recorded("lab/pair", "master"), [tmp_path / folder])
+        assert (told.verdict, told.exit_code, only(told).reasons) == (
+            "inconclusive",
+            3,
+            ["not compared: it has no log to compare"],
+        )
+        assert said in told.replicas[1].reasons[0]
+        assert only(compare(tmp_path / folder, [recorded("lab/pair", "slave")])).reasons == [
+            "not compared: its master has no log to compare"
+        ]
+
+
 def test_what_is_no_store_is_unreadable(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     (tmp_path / "folder" / "file").write_text("nothing")

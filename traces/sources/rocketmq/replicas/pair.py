@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from gapless.traces.problems import Unreadable
+from gapless.traces.problems import Unreadable, shown
 from gapless.traces.report.values import VerdictName, worst
 from gapless.traces.report.wording import plural, some
 from gapless.traces.sources.rocketmq.replicas.epochs import compare_epochs
@@ -41,6 +41,7 @@ def compare_pair(master: Side, slave: Side, name: str) -> PairRow:
         for side in (master, slave)
         if side.store.no_queues
     ]
+    reasons += _missing(master, slave, queues)
     uncommitted = _uncommitted(master, slave, logs.fork.position) if logs.fork else ""
     reasons += [uncommitted] if uncommitted else []
     lawful = lawful or bool(uncommitted)
@@ -93,6 +94,26 @@ def _queues_up_to(high: int, master: Side, slave: Side) -> ComparedQueues:
     return compare_queues(master._replace(end=min(high, master.end)), slave._replace(end=min(high, slave.end)))
 
 
+def _missing(master: Side, slave: Side, queues: ComparedQueues) -> list[str]:
+    """Why it is not said to agree that one alone has a queue of which the other's log has messages.
+
+    Source: docs/rocketmq.md#recovery-unclean.
+    """
+    return [
+        f"{plural(len(names), 'queue')} at the {side.role} alone, though the {other.role}'s log has messages of "
+        f"{'them' if len(names) > 1 else 'it'}: {some(names)}. The {other.role} was not stopped in order: its next start "
+        "builds entries anew from that log file on to which its checkpoint leads, and those of older files not"
+        for side, other, alone in zip((master, slave), (slave, master), queues.only, strict=True)
+        if (names := _lacking(other, alone)) and not any(each.store.no_queues for each in (master, slave))
+    ]
+
+
+def _lacking(side: Side, alone: list[str]) -> list[str]:
+    """The queues, of those that the other has alone, of which this side's log has messages without an entry."""
+    waiting = {f"{topic}/{queue}" for topic, queue in side.waiting}
+    return [name for name in alone if shown(name) in waiting]
+
+
 def _notes(master: Side, slave: Side, logs: Compared, queues: ComparedQueues) -> list[str]:
     """What is lawful, and good to know."""
     told = []
@@ -111,7 +132,9 @@ def _notes(master: Side, slave: Side, logs: Compared, queues: ComparedQueues) ->
     if batched := sorted({*master.store.batched, *slave.store.batched}):
         named = some([f"{topic}/{queue}" for topic, queue in batched])
         told.append(f"{plural(len(batched), 'batch queue')} not compared: {named}")
-    for side, names in zip((master, slave), queues.only, strict=True):
+    for side, other, alone in zip((master, slave), (slave, master), queues.only, strict=True):
+        lacking = _lacking(other, alone)
+        names = [name for name in alone if name not in lacking]
         if names and not any(other.store.no_queues for other in (master, slave)):
             told.append(f"{plural(len(names), 'queue')} at the {side.role} alone: {some(names)}")
     return told

@@ -21,6 +21,7 @@ class Side(NamedTuple):
     store: StoreDirectory
     end: int  # exclusive end of the log
     ends: Mapping[Queue, int]  # exclusive end of each queue's entries, where it is known; topics as they are shown
+    waiting: frozenset[Queue] = frozenset()  # of a store that was not stopped in order: with messages and no entry
 
     @property
     def start(self) -> int:
