@@ -1,7 +1,9 @@
 """An interrupt ends the command with its exit code and no traceback, whenever it comes."""
 
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -74,6 +76,23 @@ entry.main()
 def test_what_is_there_at_the_end_is_not_looked_through_for_garbage(words: list[str]) -> None:
     done = subprocess.run([sys.executable, "-c", LEFT.format(words=words)], capture_output=True, check=False, text=True)
     assert int(done.stdout.splitlines()[-1]) > 10_000
+
+
+def test_files_of_a_folder_are_not_taken_for_modules_of_python(tmp_path: Path) -> None:
+    """A user's spec of queues is a `queue.py`; Python puts the folder where `-m` is given before its own."""
+    for name in ("queue", "json", "random", "numpy", "rich"):
+        (tmp_path / f"{name}.py").write_text("raise RuntimeError")
+    (tmp_path / "events.ndjson").write_text('{"schema":"gapless-events","version":1}\n')
+    command = [sys.executable, "-m", "gapless", "check", "events.ndjson"]
+    ran = subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(Path(entry.__file__).parents[1])},
+    )
+    assert (ran.returncode, ran.stderr, "inconclusive: " in ran.stdout) == (3, "", True)
 
 
 FAULTS = """
