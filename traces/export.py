@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
+from gapless.spec.catalog import Spec
+from gapless.traces.check import own_specs
 from gapless.traces.engines.engine import Progress
 from gapless.traces.events.event import Origin
 from gapless.traces.events.files import is_event_file
@@ -16,13 +19,18 @@ from gapless.traces.sources.source import Beside
 
 
 def export(
-    path: str | os.PathLike[str], out: Path, *, config: Path | None = None, progress: Progress | None = None
+    path: str | os.PathLike[str],
+    out: Path,
+    *,
+    config: Path | None = None,
+    specs: Sequence[str | os.PathLike[str] | Spec] = (),
+    progress: Progress | None = None,
 ) -> int:
     """Write the very events that a check of `path` judges to `out`, and say how many.
 
     The file says which kind of source they come from, and which profile judges them; a file of events becomes one of
-    the other form, and says what it said. Raises UsageError for a suffix that is no form, Unreadable, NothingThere,
-    OSError.
+    the other form, and says what it said. `specs`: as of a check. Raises UsageError for a suffix that is no form or a
+    spec that is none, Unreadable, NothingThere, OSError.
     """
     if not is_event_file(out):
         raise UsageError(f"{out}: a file that ends in .parquet or .ndjson was expected")
@@ -32,4 +40,4 @@ def export(
         raise Unreadable(f"{shown(path)}: {expected(path)}")
     source, found = known
     with coming_from(Origin(source.kind, source.profile)):
-        return source.export(path, found, out, Beside(config), progress)
+        return source.export(path, found, out, Beside(config, specs=own_specs(specs)), progress)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from gapless.commands.options import ConfigOption, OnePath
+from gapless.commands.options import ConfigOption, OnePath, SpecOption
 from gapless.commands.terminal import failed, progress_bar, refuse_elsewhere
 
 
@@ -17,6 +17,7 @@ def trace(
         Path, typer.Option(metavar="FILE", help="A file that ends in .parquet or .ndjson.", show_default=False)
     ],
     config: ConfigOption = None,
+    spec: SpecOption = None,
 ) -> None:
     """Write the events of a store, a recording or another file of events, for queries or to check them elsewhere."""
     from gapless.traces.export import export
@@ -26,7 +27,7 @@ def trace(
     refuse_elsewhere(out)
     try:
         with progress_bar() as progress:
-            events = export(path, out, config=config, progress=progress)
+            events = export(path, out, config=config, specs=spec or (), progress=progress)
     except (UsageError, Unreadable) as error:
         raise failed(str(error)) from None
     except NothingThere as error:

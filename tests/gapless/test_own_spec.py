@@ -426,3 +426,16 @@ def test_traces_are_counted_as_such_beside_what_nobody_reads(here: Path) -> None
     (here / "empty.ndjson").touch()
     ran = gapless("check", "lease.ndjson", "empty.ndjson", "--spec", "lease.py")
     assert ran.stdout.splitlines()[-1].startswith("departs: 1 violation; 2 traces read, 10 events checked in ")
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".ndjson.zst"])
+def test_events_of_a_spec_are_written_in_the_other_form(here: Path, suffix: str) -> None:
+    (here / "lease.ndjson").write_text(EVENTS, encoding="utf-8")
+    without = gapless("trace", "lease.ndjson", "--out", f"other{suffix}")
+    assert (without.exit_code, "--spec FILE names one of yours" in without.stderr) == (2, True)
+    ran = gapless("trace", "lease.ndjson", "--out", f"other{suffix}", "--spec", "lease.py")
+    assert (ran.exit_code, ran.stdout) == (0, f"13 events in other{suffix}\n")
+    told, same = (check(name, specs=["lease.py"]) for name in ("lease.ndjson", f"other{suffix}"))
+    assert [(one.verdict, one.counts, len(one.violations)) for one in (told, same)] == 2 * [("departs", told.counts, 1)]
+    wrong = gapless("trace", "lease.ndjson", "--out", f"other{suffix}", "--spec", "nothing")
+    assert (wrong.exit_code, "there is no spec 'nothing'" in wrong.stderr) == (2, True)

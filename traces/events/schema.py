@@ -319,16 +319,18 @@ def with_specs(specs: tuple[Spec, ...]) -> EventSchema:
 # -- files ---------------------------------------------------------------------------------------------------------
 
 
-def write(path: Path, batches: Iterable[pa.RecordBatch], *, origin: Origin | None = None) -> int:
-    """`writing.write`, of batches of `SCHEMA`. Raises ValueError where one of them holds what is no event."""
-    return writing.write(path, _checked(batches), ALL, origin=origin)
+def write(
+    path: Path, batches: Iterable[pa.RecordBatch], *, origin: Origin | None = None, of: EventSchema = OURS
+) -> int:
+    """`writing.write`, of batches of the schema. Raises ValueError where one of them holds what is no event."""
+    return writing.write(path, _checked(batches, of), of.vocabulary, origin=origin)
 
 
-def _checked(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _checked(batches: Iterable[pa.RecordBatch], of: EventSchema) -> Iterator[pa.RecordBatch]:
     before = 0
     for batch in batches:
         try:
-            yield sound(batch)
+            yield of.sound(batch)
         except NoEvent as wrong:
             raise ValueError(f"event {before + wrong.row}: {wrong.what}") from wrong
         before += batch.num_rows

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from gapless.spec.catalog import Spec
 from gapless.traces.engines.engine import Engine, Progress
 from gapless.traces.options import Options
 from gapless.traces.report.parts import Parts
@@ -22,11 +23,12 @@ if TYPE_CHECKING:  # few checks write a table, and pyarrow loads slowly
 
 @dataclass(frozen=True)
 class Beside:
-    """Evidence that a user names beside a recording."""
+    """What a user names beside a recording: evidence, and specs that its events may belong to."""
 
     config: Path | None = None  # the broker's settings
     client: Path | None = None  # what clients were answered
     copied: bool = False  # the recording was copied file by file while it was written
+    specs: tuple[Spec, ...] = ()  # that the user brings; an export needs them, and a check has them in its options
 
 
 class Recording(Protocol):

@@ -76,7 +76,8 @@ class EventFiles:
         """As `Source` says."""
         from gapless.traces.events import reading, schema  # noqa: PLC0415 - see above
 
-        return schema.write(out, reading.read(found), origin=reading.origin(found))
+        known = schema.with_specs(beside.specs)
+        return schema.write(out, reading.read(found, of=known), origin=reading.origin(found), of=known)
 
     def warm(self) -> None:
         """As `Source` says: what reads NDJSON, and puts traces together."""
