@@ -222,7 +222,9 @@ def _unknown(path: Path) -> tuple[VerdictName, str]:
     if isinstance(path, RemotePath):
         return "unreadable", path.refused()
     if not path.exists():
-        return "unreadable", "no such file or directory"
+        return "unreadable", "a link that leads nowhere" if path.is_symlink() else "no such file or directory"
+    if not (path.is_file() or path.is_dir()):
+        return "unreadable", "a pipe or a device: give what comes from it to standard input, and name that -"
     if path.is_dir() and not any(path.iterdir()):
         return "inconclusive", "the directory is empty: nothing was checked"
     return "unreadable", expected(path)
@@ -267,7 +269,7 @@ class InputCheck:
         except NothingThere as nothing:
             self._nothing(inconclusive=str(nothing))
         except Unreadable as problem:
-            self._nothing(unreadable=str(problem))
+            self._nothing(unreadable=as_given(str(problem), given.path, given.found))
             if table is not None:
                 table.forget()
         except KeyboardInterrupt:
@@ -355,6 +357,11 @@ class InputCheck:
             ignored = sorted(self.options.ignored)
             some = ", ".join(ignored[:3]) + ", …" * (len(ignored) > 3)
             yield f"{len(ignored)} rule{'s' * (len(ignored) > 1)} ignored: {some}"
+
+
+def as_given(problem: str, path: Path, found: Path) -> str:
+    """What is wrong with what was found, without the folder of a file of ours: that of standard input goes with us."""
+    return problem if found == path or path in found.parents else problem.replace(str(found), found.name)
 
 
 def _told(error: OSError) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from gapless.spec.catalog import Spec
-from gapless.traces.check import own_specs
+from gapless.traces.check import as_given, own_specs
 from gapless.traces.engines.engine import Progress
 from gapless.traces.events.event import Origin
 from gapless.traces.events.files import is_event_file
@@ -39,5 +39,9 @@ def export(
     if known is None:
         raise Unreadable(f"{shown(path)}: {expected(path)}")
     source, found = known
+    beside = Beside(config, specs=own_specs(specs))
     with coming_from(Origin(source.kind, source.profile)):
-        return source.export(path, found, out, Beside(config, specs=own_specs(specs)), progress)
+        try:
+            return source.export(path, found, out, beside, progress)
+        except Unreadable as problem:
+            raise Unreadable(as_given(str(problem), path, found)) from problem

@@ -110,7 +110,8 @@ def _save(
 
     found = [finding for finding in report.violations if finding.trace == shown(trace)]
     if not found:
-        raise failed(f"{save}: not written, for {shown(trace)} does not depart")
+        unread = report.verdict == "unreadable"
+        raise failed(f"{save}: not written, for {shown(trace)} {'cannot be read' if unread else 'does not depart'}")
     options = Options(profile=report.profile, specs=loaded(specs))
     try:
         text = saved_story(path, trace, found[0], options, config=config, beside=save.parent)

@@ -142,6 +142,27 @@ def test_events_may_come_from_standard_input(tmp_path: Path, suffix: str) -> Non
     ][:-1]
 
 
+def test_what_is_wrong_with_standard_input_names_no_file_of_ours(tmp_path: Path) -> None:
+    """It lies in a folder that goes with the process."""
+    for words in (["check", "-"], ["trace", "-", "--out", str(tmp_path / "events.ndjson")]):
+        ran = CliRunner().invoke(app, words, input=b"nothing\n", catch_exceptions=False)
+        assert ran.exit_code == 2
+        assert ": stdin.ndjson, line 1: it begins nothing, expected" in ran.output
+
+
+def test_what_is_no_file_is_told_as_what_it_is(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.ndjson")
+    (tmp_path / "loop.ndjson").symlink_to("loop.ndjson")
+    for name, said in (("pipe", "a pipe or a device: give what comes from it to standard input"), ("loop", "a link ")):
+        ran = gapless("check", tmp_path / f"{name}.ndjson")
+        assert (ran.exit_code, f"reason: {said}" in ran.stdout) == (2, True), ran.stdout
+
+
+def test_a_story_of_what_cannot_be_read_is_not_said_to_conform(tmp_path: Path) -> None:
+    ran = gapless("explain", tmp_path / "none.ndjson", "--trace", "a/0", "--save", tmp_path / "a.story")
+    assert (ran.exit_code, "not written, for a/0 cannot be read" in ran.stderr) == (2, True)
+
+
 def test_warm_compiles_both_what_checks_and_what_stores(monkeypatch: pytest.MonkeyPatch) -> None:
     compiled: list[str] = []
     monkeypatch.setattr("gapless.traces.warm.main", lambda: compiled.append("checks"))

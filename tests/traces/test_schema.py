@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -21,7 +22,7 @@ from pydantic import ValidationError
 from gapless.spec.catalog import SPECS
 from gapless.traces.events import compressed, ndjson, reading, schema
 from gapless.traces.events import parquet as event_parquet
-from gapless.traces.events.event import NAME
+from gapless.traces.events.event import NAME, NoEvent
 from gapless.traces.events.files import codec_of
 from gapless.traces.events.schema import Event
 from gapless.traces.judging.columns import gathered
@@ -259,6 +260,11 @@ def test_truth_is_a_number(tmp_path: Path) -> None:
 
 HEADER_LINE = json.dumps(ndjson.HEADER)
 LINE = json.dumps(an_append())
+TWICE = [
+    LINE.replace("{", '{"position": 1, ', 1),
+    LINE.replace('"args": {', '"args": {"position": 0, '),
+    LINE[:-1] + ', "saw": {"position": 1, "position": 2}}',
+]
 
 
 @pytest.mark.parametrize(
@@ -285,7 +291,8 @@ LINE = json.dumps(an_append())
             "line 2: args.number of append: Input should be a valid integer",
         ),
         (f"{HEADER_LINE}\n{LINE.replace('T/0', chr(27) + '[31m')}\n", "line 2: not JSON"),
-        (f"{HEADER_LINE}\n{'x' * (ndjson.LONGEST + 9)}\n", "line 2: "),
+        (f"{HEADER_LINE}\n{'x' * (ndjson.LONGEST + 9)}\n", "line 2: not JSON"),
+        (f"{HEADER_LINE}\n{LINE}\n{'x' * (ndjson.LONGEST + ndjson.BLOCK)}\n{LINE}\n", "line 3: the line goes on for"),
     ],
 )
 def test_damaged_lines_are_unreadable(tmp_path: Path, text: str, words: str) -> None:
@@ -297,6 +304,47 @@ def test_damaged_lines_are_unreadable(tmp_path: Path, text: str, words: str) -> 
     assert words in str(said.value)
     assert str(path) in str(said.value)
     assert str(said.value).isprintable()
+
+
+@pytest.mark.parametrize("line", TWICE)
+def test_of_two_keys_none_is_taken(tmp_path: Path, line: str) -> None:
+    """Some readers take the first and some the last: what they check is not the same."""
+    path = tmp_path / "events.ndjson"
+    said = "line 3: not JSON (the key 'position' stands there twice)"
+    path.write_text(f"{HEADER_LINE}\n{LINE}\n{line}\n")
+    with pytest.raises(Unreadable, match=re.escape(said)):
+        list(reading.read(path))
+    assert told(lambda: list(reading.coded(path)))[1].startswith(f"{path}, {said}")
+    for read in (schema.OURS.coded_lines, schema.OURS.coded_one_by_one):  # the first of which is for large files
+        with pytest.raises(NoEvent, match="stands there twice"):
+            read(f"{line}\n".encode(), 1)
+    path.write_text(HEADER_LINE.replace("{", '{"version": 2, ') + "\n")
+    with pytest.raises(Unreadable, match="line 1: it begins"):
+        list(reading.read(path))
+
+
+def test_of_two_columns_none_is_taken(tmp_path: Path) -> None:
+    path = tmp_path / "events.parquet"
+    table = pa.table(columns_of())
+    for names, twice in (([*table.column_names, "trace"], "trace"), ([*table.column_names, "args"], "args")):
+        columns = [*table.columns, table.column(twice)]
+        as_parquet(path, pa.Table.from_arrays(columns, names), OURS)
+        with pytest.raises(Unreadable, match=f"column {twice} stands there twice"):
+            list(reading.read(path))
+        assert "stands there twice" in told(lambda: list(reading.coded(path)))[1]
+    args = pa.array([an_append()["args"]] * 3)
+    fields = [args.field(at) for at in range(args.type.num_fields)]
+    names = [field.name for field in args.type]
+    as_parquet(path, columns_of(args=pa.StructArray.from_arrays([*fields, fields[0]], [*names, names[0]])), OURS)
+    with pytest.raises(Unreadable, match=f"column args.{names[0]} stands there twice"):
+        list(reading.read(path))
+
+
+def test_text_may_be_views(tmp_path: Path) -> None:
+    path = tmp_path / "events.parquet"
+    as_parquet(path, columns_of(trace=pa.array(["T/0"] * 3, pa.string_view())), OURS)
+    assert [event.trace for event in reading.read_events(path)] == ["T/0"] * 3
+    assert sum(len(one.step) for one in reading.coded(path)) == 3
 
 
 def test_bytes_that_are_no_text_are_unreadable(tmp_path: Path) -> None:

@@ -48,7 +48,7 @@ class Given(NamedTuple):
 def is_text(kind: pa.DataType) -> bool:
     """Whether a column of this type holds text, each value by itself or from a dictionary."""
     kind = kind.value_type if pa.types.is_dictionary(kind) else kind
-    return pa.types.is_string(kind) or pa.types.is_large_string(kind)
+    return pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
 
 
 def text_codes(column: pa.Array[Any], names: Iterable[str]) -> npt.NDArray[np.int32]:

@@ -177,5 +177,22 @@ def text_of(value: object) -> str:
 
 
 def parsed(text: str | bytes) -> Any:
-    """Strict JSON, and fast. Raises ValueError."""
-    return from_json(text, allow_inf_nan=False, cache_strings="keys")
+    """Strict JSON, and fast. Raises ValueError, also where a key stands twice: readers differ in which they take."""
+    value = from_json(text, allow_inf_nan=False, cache_strings="keys")
+    if text.count(":" if isinstance(text, str) else b":") != _keys(value):  # type: ignore[arg-type]
+        json.loads(text, object_pairs_hook=_each_once)
+    return value
+
+
+def _keys(value: Any) -> int:
+    """How many keys there are in a value, at any depth: as many as its text has colons, but for those of texts."""
+    if isinstance(value, dict):
+        return len(value) + sum(_keys(inner) for inner in value.values() if isinstance(inner, dict | list))
+    return sum(map(_keys, value)) if isinstance(value, list) else 0
+
+
+def _each_once(pairs: list[tuple[str, Any]]) -> None:
+    """Raise ValueError where two keys of an object are the same."""
+    names = [name for name, _ in pairs]
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise ValueError(f"the key {twice[0]!r} stands there twice")

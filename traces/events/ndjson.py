@@ -69,8 +69,10 @@ def read(
 
 
 def _require_whole(block: bytes, lines: int) -> None:
-    """The last line ends in a newline. Raises NoEvent."""
+    """The last line ends in a newline, wherever that was looked for. Raises NoEvent."""
     if not block.endswith(b"\n"):
+        if len(block) - block.rfind(b"\n") > LONGEST:
+            raise NoEvent(lines, f"the line goes on for more than {LONGEST:,} bytes, which is no event")
         raise NoEvent(lines, "the last line is cut off, expected a newline at its end; remove it")
 
 

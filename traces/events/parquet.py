@@ -163,8 +163,7 @@ def _in_dictionaries(path: Path, file: BinaryIO, source: parquet.ParquetFile) ->
 
     Elsewhere, all that is needed of some row groups is asked for at once: each answer takes its time.
     """
-    texts = [name for name in DICTIONARIES if name in source.schema_arrow.names]
-    texts = [name for name in texts if is_text(source.schema_arrow.field(name).type)]
+    texts = [field.name for field in source.schema_arrow if field.name in DICTIONARIES and is_text(field.type)]
     return parquet.ParquetFile(
         file,
         metadata=source.metadata,

@@ -247,6 +247,8 @@ class EventSchema(StepTables):
         if not (pa.types.is_struct(column.type) or pa.types.is_null(column.type)):
             raise ValueError(f"column args is {column.type}, expected a struct of integers")
         given = [] if pa.types.is_null(column.type) else [field.name for field in column.type]
+        if twice := [name for name in given if given.count(name) > 1]:
+            raise ValueError(f"column args.{twice[0]} stands there twice")
         if strange := [name for name in given if name not in self.arguments]:
             raise ValueError(f"there is a column args.{strange[0]}, expected {_and(self.arguments)}")
         nulls = pa.nulls(len(column), pa.int64())

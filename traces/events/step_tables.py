@@ -108,7 +108,11 @@ class StepTables:
             name: lines.given(number[name, "args"]) for name in self.arguments if lines.has(number[name, "args"]).any()
         }
         step, position = self._steps(spec, action), lines.integers(number["position"])
-        return self._fitting(step, named(trace), position, outcomes, args, _texts_of(lines.texts(number["saw"])))
+        try:
+            saw = _texts_of(lines.texts(number["saw"]))
+        except ValueError:  # a key stands in it twice
+            return None
+        return self._fitting(step, named(trace), position, outcomes, args, saw)
 
     def _given(self, column: pa.Array[Any] | None) -> dict[str, Given] | None:
         """The arguments that some events have; None where one is no integer, or none of ours."""

@@ -101,8 +101,8 @@ def _missing(master: Side, slave: Side, queues: ComparedQueues) -> list[str]:
     """
     return [
         f"{plural(len(names), 'queue')} at the {side.role} alone, though the {other.role}'s log has messages of "
-        f"{'them' if len(names) > 1 else 'it'}: {some(names)}. The {other.role} was not stopped in order: its next start "
-        "builds entries anew from that log file on to which its checkpoint leads, and those of older files not"
+        f"{'them' if len(names) > 1 else 'it'}: {some(names)}. The {other.role} was not stopped in order: its next "
+        "start builds entries anew from that log file on to which its checkpoint leads, and those of older files not"
         for side, other, alone in zip((master, slave), (slave, master), queues.only, strict=True)
         if (names := _lacking(other, alone)) and not any(each.store.no_queues for each in (master, slave))
     ]
