@@ -10,6 +10,7 @@ from gapless import check
 from gapless.traces.report.values import Finding, Report
 from gapless.traces.watch import Hears, StoreWatch
 from tests.support.rocketmq.played_store import PlayedStore
+from tests.support.rocketmq.recordings import recording
 
 
 @dataclass
@@ -62,6 +63,22 @@ def watch_all_of(
             watched.keep()
             watched = watch(store, heard, clock, state=state)
     return watched
+
+
+def halfway(tmp_path: Path, heard: Heard, clock: Clock, **options: Any) -> tuple[PlayedStore, StoreWatch]:
+    """A store that was written, and watched, up to some record."""
+    played = PlayedStore(recording("normal"), tmp_path / "store")
+    played.append(played.records()[2000])
+    played.dispatch(played.written)
+    watched = watch(tmp_path / "store", heard, clock, **options)
+    until_idle(watched)
+    return played, watched
+
+
+def a_later_entry(played: PlayedStore, before: int) -> tuple[str, int, bytes]:
+    """File, number and bytes of an entry that is written, so many before the last."""
+    _position, name, at, entry = played.entries[played.indexed - before]
+    return name, at // 20, entry
 
 
 def until_idle(watched: StoreWatch) -> None:

@@ -9,7 +9,6 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 from random import Random
-from typing import Any
 from urllib.request import urlopen
 
 import pytest
@@ -25,15 +24,24 @@ from gapless.traces.sources.rocketmq.segments.splits import Split
 from gapless.traces.sources.rocketmq.segments.tasks import SplitResult
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory, open_store
 from gapless.traces.sources.rocketmq.store.files import FARTHEST
-from gapless.traces.sources.rocketmq.watching import entries
 from gapless.traces.sources.rocketmq.watching.live_files import going_on
-from gapless.traces.watch import StoreWatch, WatchStatus
+from gapless.traces.watch import WatchStatus
 from tests.support.night import by_day
 from tests.support.rocketmq.played_store import SLOT, PlayedStore
 from tests.support.rocketmq.recordings import COUNTS, recording
 from tests.support.rocketmq.store_builder import StoreBuilder
 from tests.support.rocketmq.stores import Record
-from tests.support.rocketmq.watched import Clock, Heard, checked, same, until_idle, watch, watch_all_of
+from tests.support.rocketmq.watched import (
+    Clock,
+    Heard,
+    a_later_entry,
+    checked,
+    halfway,
+    same,
+    until_idle,
+    watch,
+    watch_all_of,
+)
 
 POINTS = "queue/entry-points-at-its-message"
 
@@ -98,49 +106,6 @@ def test_a_record_that_is_half_written_accuses_nobody(tmp_path: Path) -> None:
     until_idle(watched)
     assert watched.status.position == after
     assert not heard.found
-
-
-def halfway(tmp_path: Path, heard: Heard, clock: Clock, **options: Any) -> tuple[PlayedStore, StoreWatch]:
-    """A store that was written, and watched, up to some record."""
-    played = PlayedStore(recording("normal"), tmp_path / "store")
-    played.append(played.records()[2000])
-    played.dispatch(played.written)
-    watched = watch(tmp_path / "store", heard, clock, **options)
-    until_idle(watched)
-    return played, watched
-
-
-def a_later_entry(played: PlayedStore, before: int) -> tuple[str, int, bytes]:
-    """File, number and bytes of an entry that is written, so many before the last."""
-    _position, name, at, entry = played.entries[played.indexed - before]
-    return name, at // 20, entry
-
-
-@pytest.mark.parametrize(("before", "later"), [(1, 0.0), (50, 30.0), (1500, 600.0)])
-def test_an_entry_that_is_overwritten_is_told_at_the_next_look(before: int, later: float, tmp_path: Path) -> None:
-    heard, clock = Heard(), Clock()
-    played, watched = halfway(tmp_path, heard, clock)
-    clock.now += later
-    until_idle(watched)
-    assert not heard.found
-    name, number, entry = a_later_entry(played, before)
-    position, size, tag = SLOT.unpack(entry)
-    played.entry(name, number, SLOT.pack(position + 1, size, tag))
-    until_idle(watched)
-    (found,) = heard.found
-    assert (found.rule, found.where.file, found.where.offset) == (POINTS, name, number * 20)
-    until_idle(watched)
-    played.append(played.end)
-    played.dispatch(played.end + 1)
-    played.stop()
-    played.entry(name, number, SLOT.pack(position + 1, size, tag))
-    until_idle(watched)
-    report, again = watched.end(), checked(tmp_path / "store")
-    assert len(heard.found) == 1
-    assert report.verdict == again.verdict == "departs"
-    assert [(one.rule, one.where, one.trace) for one in report.violations] == [
-        (one.rule, one.where, one.trace) for one in again.violations
-    ]
 
 
 def test_what_departs_is_told_once_over_restarts(tmp_path: Path) -> None:
@@ -428,38 +393,3 @@ def test_metrics_are_read_as_prometheus_reads_them() -> None:
 def test_the_log_of_a_running_broker_is_followed_beyond_where_it_was() -> None:
     store = open_store(recording("normal"))
     assert going_on(replace(store, live=True, limit=5)).limit == FARTHEST
-
-
-def test_the_youngest_entries_are_looked_at_however_many_there_are(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(entries, "LOOK", 20 * 500)
-    heard, clock = Heard(), Clock()
-    played, watched = halfway(tmp_path, heard, clock)
-    for number in range(2010, 3000, 10):
-        played.append(played.records()[number])
-        played.dispatch(played.written)
-        clock.now += 1
-        until_idle(watched)
-    name, number, entry = a_later_entry(played, 40)
-    played.entry(name, number, bytes(7) + b"\1" + entry[8:])
-    watched.look()
-    assert [(found.where.file, found.where.offset) for found in heard.found] == [(name, number * 20)]
-
-
-def test_entries_that_are_zeros_for_a_moment_are_those_of_a_broker_that_starts(tmp_path: Path) -> None:
-    heard, clock = Heard(), Clock()
-    played, watched = halfway(tmp_path, heard, clock)
-    name, number, entry = a_later_entry(played, 40)
-    played.entry(name, number, bytes(20))
-    until_idle(watched)
-    clock.now += 3
-    until_idle(watched)
-    played.entry(name, number, entry)
-    until_idle(watched)
-    played.append(played.end)
-    played.dispatch(played.end + 1)
-    played.stop()
-    until_idle(watched)
-    same(watched.end(), checked(tmp_path / "store"))
-    assert not heard.found

@@ -1,13 +1,19 @@
 """The hash index of a store is watched, too: as far as it is written, and with the verdict of a check at the end."""
 
 import struct
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
 
+from gapless.traces.sources.rocketmq.store import index_files
+from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
+from gapless.traces.sources.rocketmq.store.files import LogFile
+from gapless.traces.sources.rocketmq.store.index_files import IndexFile
+from gapless.traces.sources.rocketmq.watching import index
 from gapless.traces.sources.rocketmq.watching.index import FollowedIndex
 from gapless.traces.watch import StoreWatch
 from tests.support.night import by_day
@@ -85,12 +91,12 @@ def test_files_that_are_full_are_judged_once_and_items_as_they_come(tmp_path: Pa
     assert report.coverage["hash_index.find_header"] == 2
     (note,) = [note for note in report.sources[0].notes if note.startswith("index/ is judged up to")]
     assert watched.follower is not None
-    index = watched.follower.index
-    assert note.startswith(f"index/ is judged up to {index.reached.at:,} of the log")
+    followed = watched.follower.index
+    assert note.startswith(f"index/ is judged up to {followed.reached.at:,} of the log")
     last, number = played.items[played.put_items - 1]
-    assert index.reached.at == last.items[number][1]  # the last record may get more keys
+    assert followed.reached.at == last.items[number][1]  # the last record may get more keys
     assert report.coverage["hash_index.put"] == sum(
-        item[1] < index.reached.at for file in played.files for item in file.items[1 : file.header[5]]
+        item[1] < followed.reached.at for file in played.files for item in file.items[1 : file.header[5]]
     )
     assert not heard.found
 
@@ -112,6 +118,40 @@ def test_a_place_tells_how_far_the_index_was_followed(tmp_path: Path, monkeypatc
     on(played, 20)
     until_idle(watched)
     assert begun == [left]
+
+
+def test_a_file_that_is_full_is_opened_once_however_many_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    written, opened = index_files.written, list[str]()
+
+    def counted(file: IndexFile, log: Sequence[LogFile]) -> IndexFile:
+        opened.append(file.name)
+        return written(file, log)
+
+    monkeypatch.setattr(index_files, "written", counted)
+    monkeypatch.setattr(index, "AT_ONCE", 10_000)
+    played, watched = halfway(tmp_path, Heard(), Clock())
+    assert watched.follower is not None
+    last = {f"index/{file.path.name}" for file in played.files[2:]}
+    assert max(Counter(name for name in opened if name not in last).values()) == 1
+
+
+def test_the_keys_of_many_files_are_held_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    follow, calls = FollowedIndex.follow, list[bool]()
+
+    def counted(self: FollowedIndex, store: StoreDirectory, reached: int) -> bool:
+        calls.append(follow(self, store, reached))
+        return calls[-1]
+
+    monkeypatch.setattr(FollowedIndex, "follow", counted)
+    played = PlayedIndex(recording(WHOLE), tmp_path / "store")
+    played.append(played.end)
+    played.dispatch(played.end)
+    played.put(played.end)
+    watched = watch(tmp_path / "store", Heard(), Clock())
+    assert len(played.files) > 3
+    until_idle(watched)
+    assert watched.follower is not None
+    assert calls.count(True) <= len(watched.follower.store.files)
 
 
 def item(which: int, more: int) -> Callable[[list[int]], None]:

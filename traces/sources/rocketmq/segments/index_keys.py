@@ -88,14 +88,12 @@ def _matched(index: Index, columns: Columns, start: int, end: int, most: int) ->
 
 def _items(index: Index, columns: Columns, start: int, end: int) -> Ints:
     """All items that point to `start:end`, by position, then by file and number."""
-    stretches = [
-        (at, file, 1 + stretch * AT_ONCE)
-        for at, file in enumerate(index.files)
-        for stretch in np.flatnonzero((file.lows < end) & (file.highs >= start)).tolist()
-    ]
+    spans = index.spans
+    stretches = spans[:2, (spans[2] < end) & (spans[3] >= start)].T.tolist()
     items: Ints = columns.space.array("items", (AT_ONCE * len(stretches), ITEM_COLUMNS), np.int64)
     count = 0
-    for at, file, low in stretches:
+    for at, low in stretches:
+        file = index.files[at]
         read = file.read_bytes(low, min(low + AT_ONCE, file.items))
         count = gather(read, low, at, (start, end, file.began), items, count)
     items = items[:count]

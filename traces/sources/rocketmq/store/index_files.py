@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import starmap
 from pathlib import Path
 
@@ -102,6 +103,16 @@ class Index:
     unread: tuple[str, ...]
     whole: bool
     reach: int | None = None
+
+    @cached_property
+    def spans(self) -> Ints:
+        """All stretches of all files, as [file, first item, least position, greatest position]."""
+        spans = [
+            np.stack([np.full(count, at), 1 + AT_ONCE * np.arange(count), file.lows, file.highs])
+            for at, file in enumerate(self.files)
+            if (count := len(file.lows))
+        ]
+        return np.concatenate([np.zeros((4, 0), np.int64), *spans], axis=1)
 
 
 Opener = Callable[[Path, int, int, Sequence[LogFile]], IndexFile]

@@ -55,6 +55,8 @@ class SeenEntries:
     open: dict[Subject, Block] = field(default_factory=dict)  # that may still grow
     recent: deque[Block] = field(default_factory=deque)
     older: deque[Block] = field(default_factory=deque)
+    turn: int = 0  # at which of the recent ones that are too many for one look
+    start: int = 0  # where the log began when what has expired was let go of
 
     def add(self, store: StoreDirectory, result: SplitResult) -> None:
         """Remember the entries of what was judged just now."""
@@ -107,8 +109,13 @@ class SeenEntries:
             if self.open.get(block.subject) is block:
                 del self.open[block.subject]
             self.older.append(block)
-        while self.older and (len(self.older) > KNOWN or self.older[0].last < start):
+        while len(self.older) > KNOWN:
             self.older.popleft()
+        if start != self.start:  # what expired is not the oldest one: those are looked at in turns
+            self.start = start
+            self.recent = deque(block for block in self.recent if block.last >= start)
+            self.older = deque(block for block in self.older if block.last >= start)
+            self.open = {subject: block for subject, block in self.open.items() if block.last >= start}
 
     def _due(self) -> Iterator[Block]:
         budget = LOOK
@@ -117,6 +124,10 @@ class SeenEntries:
             if budget < 0:
                 break
             yield block
+        rest = max(0, len(self.recent) - FILES)
+        for at in range(min(OLDER, rest)):  # the others of them in turns
+            yield self.recent[(self.turn + at) % rest]
+        self.turn += OLDER
         for _ in range(min(OLDER, len(self.older))):
             self.older.rotate(-1)
             yield self.older[-1]

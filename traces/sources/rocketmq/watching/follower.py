@@ -34,7 +34,7 @@ from gapless.traces.sources.rocketmq.segments.splits import Split
 from gapless.traces.sources.rocketmq.segments.tasks import Piece, SplitResult, Subject, name_of
 from gapless.traces.sources.rocketmq.store import file_access
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory, is_locked, open_store
-from gapless.traces.sources.rocketmq.store.files import ENTRY, work_in
+from gapless.traces.sources.rocketmq.store.files import work_in
 from gapless.traces.sources.rocketmq.summary import summary
 from gapless.traces.sources.rocketmq.watching.deleted import forget_deleted, is_cleared
 from gapless.traces.sources.rocketmq.watching.entries import Block, SeenEntries, read
@@ -63,6 +63,7 @@ SHORTLY = 0.05  # seconds after which an entry that is another one is read again
 SOON = 2.0  # seconds after which what cannot be read counts as written
 FILES_AGAIN = 10.0  # seconds between two looks at which files the log has
 BESIDE = 2.0  # seconds between two looks at what lies beside log and queues
+BETWEEN = 0.25  # seconds between two looks at entries that were judged, where more of the log waits
 MUCH = 4 << 20  # bytes of the log after which they are not waited for
 SAVEPOINTS = 2  # that are kept, to go back to where the log is cut off
 AGAIN = 3  # times that the store is opened again where files go away while it is read
@@ -120,8 +121,8 @@ class Follower:
         self.index = FollowedIndex(self.options, self.store.start)
         self.traces = FollowedTraces(self.options, self.store.start)
         self.halves = FollowedHalves(self.store.start)
-        # When what lies beside was followed last, and how far the log was.
-        self.beside_at, self.beside_from = -BESIDE, 0
+        # When what lies beside was followed last, how far the log was, until when it rests; when entries were read.
+        self.beside_at, self.beside_from, self.beside_rests, self.entries_at = -BESIDE, 0, 0.0, -BETWEEN
         return StoreJudge(self.store, self.options)
 
     def _go_on(self, place: Place) -> bool:
@@ -208,16 +209,19 @@ class Follower:
             self.numbers.lag = max(0, end - self.reached)
             if not self.numbers.lag and not stretch.more:
                 self.numbers.behind_since = self.clock()
-        self._look_at_entries()
+        if not stretch.more or self.clock() - self.entries_at >= BETWEEN:
+            self._look_at_entries()
         return stretch.more and taken
 
     def _follow_what_lies_beside(self, *, at_once: bool = False) -> bool:
         """Take what is new in the index, and what clients trace, as far as the log is judged; whether there is more.
 
-        Not in each round, but where there is much: what each time costs is more than what is new.
+        Not in each round, but where there is much: what each time costs is more than what is new. And not before log
+        and queues had as long as it took the last time.
         """
-        since, new = self.clock() - self.beside_at, self.reached - self.beside_from
-        if not self.judges_beside or not (at_once or since >= BESIDE or new >= MUCH):
+        begin = self.clock()
+        due = begin - self.beside_at >= BESIDE or self.reached - self.beside_from >= MUCH
+        if not self.judges_beside or not (at_once or (due and begin >= self.beside_rests)):
             return False
         self.halves.follow(self.store, self.reached, self.judge.judged.queues)
         more = self.traces.follow(self.store, self.reached, self.judge.judged.queues)
@@ -226,6 +230,7 @@ class Follower:
             self.beside_at, self.beside_from = self.clock(), self.reached
         self.departed |= self.index.departed or self.traces.departed
         self.index.departed = self.traces.departed = False
+        self.beside_rests = 2 * self.clock() - begin
         return more
 
     def _look_at_files(self) -> None:
@@ -337,10 +342,13 @@ class Follower:
     # -- entries that change -----------------------------------------------------------------------------------------
 
     def _look_at_entries(self) -> None:
-        for block in self.seen.changed(self.store):
-            if self.entries.look_again(block.subject) and read(self.store, block) == bytes(
-                (block.high - block.low) * ENTRY
-            ):
+        self.entries_at = self.clock()
+        if changed := self.seen.changed(self.store):
+            self._look_at_files()  # those that have expired take their entries with them
+        for block in changed:
+            if block.last < self.store.start:
+                continue
+            if self.entries.look_again(block.subject) and not any(read(self.store, block)):
                 self.seen.forget(block.subject)  # its topic was deleted
                 continue
             time.sleep(SHORTLY)

@@ -10,6 +10,7 @@ Source: docs/rocketmq.md#index; IndexFile.putKey.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -73,6 +74,7 @@ class FollowedIndex:
         self.sections = [IndexedPart(section.end, section.found.copy()) for section in place.sections]
         self.conform, self.files = dict(place.conform), dict(place.files)
         self.replays: dict[str, FileReplay] = {}
+        self.full: set[str] = set()  # of `files`, those to which nothing comes any more, nor to their headers
         self.departed = False  # something departs, or is missing, that was not so before
 
     def place(self) -> IndexPlace:
@@ -101,6 +103,7 @@ class FollowedIndex:
         found = index_files.index_of(folder, settings, log, self._written)
         self._see_what_is_gone(found.files if found else (), log[0].base)
         self.files = {file.name: file for file in found.files} if found else {}
+        self.full = {file.name for file in (found.files[:-1] if found else ()) if file.items == file.room}
         return replace(found, reach=self.reached.at) if found else None
 
     def opened_at_rest(self, folder: Path, settings: Mapping[str, str], log: Sequence[LogFile]) -> Index | None:
@@ -111,7 +114,8 @@ class FollowedIndex:
 
     def _written(self, path: Path, length: int, slots: int, log: Sequence[LogFile]) -> IndexFile:
         known = self._known_file(path, length, slots)
-        return known if known.name in self.conform else index_files.written(known, log)
+        as_it_was = known.name in self.conform or known.name in self.full
+        return known if as_it_was else index_files.written(known, log)
 
     def _counted(self, path: Path, length: int, slots: int, log: Sequence[LogFile]) -> IndexFile:
         known = self._known_file(path, length, slots)
@@ -139,6 +143,7 @@ class FollowedIndex:
         self.sections = [section for section in self.sections if section.end > start]
 
     def _forget(self, name: str) -> None:
+        self.full.discard(name)
         for known in (self.files, self.replays, self.conform):
             known.pop(name, None)
 
@@ -155,16 +160,17 @@ class FollowedIndex:
         if self.reached.at < store.start:
             self.reached = Reached(store.start, exact=True)
         before = store.files[-1].wrapped  # bytes of a header before each record, which may not be cut from it
-        ends = {int(file.highs.max()) - before for file in index.files[:-1] if len(file.highs)}
-        whole = min(reached, _last_position(index) - before)
-        end = min([end for end in ends if self.reached.at < end < whole], default=whole)
+        ends = sorted({int(file.highs.max()) - before for file in index.files[:-1] if len(file.highs)})
+        whole, enough = min(reached, _last_position(index) - before), self.reached.at + AT_ONCE
         file = file_of(store, self.reached.at)
-        if self.reached.at < end and file is not None:
+        while self.reached.at < min(whole, enough) and file is not None:  # files of an index may be small, and many
+            end = min([whole, *ends[bisect_right(ends, self.reached.at) :][:1]])
             self._take(store, index, file, end, ends)
+            file = file_of(store, self.reached.at)
         self._replay(index)
         return self.reached.at < whole and file is not None
 
-    def _take(self, store: StoreDirectory, index: Index, file: LogFile, end: int, ends: set[int]) -> None:
+    def _take(self, store: StoreDirectory, index: Index, file: LogFile, end: int, ends: Sequence[int]) -> None:
         """Hold the next records against the index, up to a log position."""
         if not self.sections or self.sections[-1].end in ends:
             self.sections.append(IndexedPart(self.reached.at, FoundKeys()))
@@ -193,15 +199,17 @@ class FollowedIndex:
     def _replay(self, index: Index) -> None:
         """Replay the items of records that are known now; of a file that is full, its slots and its header."""
         for file in index.files:
-            if file.name in self.conform:
+            behind = len(file.lows) > 0 and int(file.lows.min()) >= self.reached.at
+            if file.name in self.conform or behind:
                 continue
             replayed = self.replays.setdefault(file.name, FileReplay(file.slots, self.options))
+            if replayed.refused:
+                continue
             odd = self._odd(file.name)
             known = known_items(file, replayed.items, self.reached.at)
             items = before_lost(odd, known)  # whether those depart shows in a report
-            before = replayed.refused
             replayed.take(file, odd, items)
-            self.departed |= replayed.refused and not before
+            self.departed |= replayed.refused
             whole = items == file.items and not replayed.refused and len(file.highs) > 0
             if whole and file is not index.files[-1] and int(file.highs.max()) < self.reached.at:
                 ended = replayed.copy()
@@ -213,7 +221,7 @@ class FollowedIndex:
                     del self.replays[file.name]
 
     def _odd(self, name: str) -> Ints:
-        odd = [section.found.odd_items(name) for section in self.sections]
+        odd = [section.found.odd_items(name) for section in self.sections if name in section.found.odd]
         return by_item(np.concatenate([np.zeros((2, 0), np.int64), *odd], axis=1))
 
 
