@@ -60,6 +60,23 @@ def test_the_recordings_have_units_with_and_without_bitmaps_in_several_files() -
     assert len(list((store / "consumequeue_ext" / QUEUE).iterdir())) > 1
 
 
+@pytest.mark.parametrize("whole", [0, 1])
+def test_an_extension_that_was_copied_before_its_queue_accuses_nobody(whole: int, tmp_path: Path) -> None:
+    """What lies behind a unit that is not there tells damage apart: `whole` of them are."""
+    store = copy_of(KILLED, tmp_path)
+    last = len(entries(store)) - 1
+    for entry in range(last - 8, last + 1 - whole):
+        file, at = place(store, entry)
+        data = bytearray(file.read_bytes())
+        size = UNIT.unpack_from(data, at)[0]
+        data[at : at + size] = bytes(size)
+        file.write_bytes(data)
+    report = check(store, copied=True)
+    assert report.verdict == ("inconclusive" if whole else "conforms")
+    assert any("was copied before its queue" in note for note in report.sources[0].notes) == (not whole)
+    assert check(store).verdict == "inconclusive"
+
+
 # -- faults ------------------------------------------------------------------------------------------------------------
 
 LEADS = "extension/entry-names-a-unit"

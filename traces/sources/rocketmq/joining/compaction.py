@@ -44,6 +44,7 @@ SPEC = SPECS["compaction"]
 AT_ONCE = 1 << 18  # messages of the log that are asked for at once
 A_START_TAKES = 1000  # ms, at least: between two messages that are closer, no broker was started
 SWITCH = "enableCompaction"
+SIZES = "compactionMappedFileSize", "compactionCqMappedFileSize"  # with others a broker passes over what there is
 
 
 def compacts(store: StoreDirectory) -> bool:
@@ -330,7 +331,8 @@ class HeldCompaction:
         else:
             self.judged.doubt(
                 f"message {number:,} of {self.name} is missing among what its compacted topic keeps: legal if {SWITCH} "
-                "was off when it was sent, or the topic's cleanup.policy was set later; damage otherwise"
+                f"was off when it was sent, {' or '.join(SIZES)} another than now, or the topic's cleanup.policy was "
+                "set later; damage otherwise"
             )
 
     @property

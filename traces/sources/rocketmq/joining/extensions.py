@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from gapless.spec.catalog import SPECS
 from gapless.traces.judging.building import STEPS
 from gapless.traces.options import Options
 from gapless.traces.replay.exact import Event, replay
 from gapless.traces.sources.rocketmq.joining.judged import JudgedStore
-from gapless.traces.sources.rocketmq.segments.extensions import BadUnit
+from gapless.traces.sources.rocketmq.segments.extensions import AT_ONCE, BadUnit, unit_file
 from gapless.traces.sources.rocketmq.segments.tasks import Segment, name_of
-from gapless.traces.sources.rocketmq.store.files import Queue, queue_file_size
+from gapless.traces.sources.rocketmq.store.files import Queue, queue_file_size, read_exactly
 from gapless.traces.sources.rocketmq.store.settings import number_set
 from gapless.traces.sources.rocketmq.store.wanted import wants
 
@@ -42,11 +44,26 @@ class Extensions:
                 continue
             if self.store.clean:
                 self._take(queue, bad.event, bad.position, bad.offset)
+            elif self.store.copied and self._ends_before(queue, bad.offset):
+                self.judged.note(
+                    f"the extension of {name_of(queue)} was copied before its queue, whose entries name units behind "
+                    f"its end from {bad.position:,} of the log on: their tag codes are not judged"
+                )
             else:
                 self.judged.doubt(
                     f"an entry of {name_of(queue)} names a unit in consumequeue_ext/ that is not whole: legal after a "
                     "power loss, for queue and extension are flushed each on its own; damage otherwise"
                 )
+
+    def _ends_before(self, queue: Queue, offset: int) -> bool:
+        """Whether nothing is written in the extension of a queue from an offset on, as before its units were appended."""
+        for file in self.store.extension.get(queue, ()):
+            for low in range(max(offset - file.base, 0), file.length, AT_ONCE):
+                data = np.zeros(min(AT_ONCE, file.length - low), np.uint8)
+                read_exactly(unit_file(self.store, queue, file), low, data.data)
+                if data.any():
+                    return False
+        return True
 
     def _files(self) -> None:
         """The files of every queue that has messages; an empty last one is deleted at the broker's next start."""

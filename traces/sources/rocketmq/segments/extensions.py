@@ -105,7 +105,11 @@ def _read(store: StoreDirectory, queue: Queue, file: QueueFile, offsets: Ints) -
     """The fixed parts of the units at these offsets."""
     low = int(offsets.min())
     data = np.zeros(int(offsets.max()) + UNIT.itemsize - low, np.uint8)
-    opened = LogFile(f"{store.path}/{FOLDER}/{queue[0]}/{queue[1]}/{file.base:020d}", file.base, file.length)
-    read_exactly(opened, low - file.base, data.data)
+    read_exactly(unit_file(store, queue, file), low - file.base, data.data)
     found: npt.NDArray[np.void] = data[(offsets - low)[:, None] + np.arange(UNIT.itemsize)].view(UNIT)[..., 0]
     return found
+
+
+def unit_file(store: StoreDirectory, queue: Queue, file: QueueFile) -> LogFile:
+    """A file of an extension, to be read."""
+    return LogFile(f"{store.path}/{FOLDER}/{queue[0]}/{queue[1]}/{file.base:020d}", file.base, file.length)
