@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gapless.traces.sources.rocketmq.store import lookup
+from gapless.traces.sources.rocketmq.store import later_messages, lookup
+from gapless.traces.sources.rocketmq.store.later_messages import LaterMessages
 from gapless.traces.sources.rocketmq.store.lookup import among, distinct, numbered
 
 VALUES = st.lists(st.integers(-(2**63), 2**63 - 1) | st.integers(-3, 3)).map(lambda values: np.array(values, np.int64))
@@ -35,3 +36,16 @@ def test_rows_have_a_number_of_their_own_unless_they_are_alike(factor: int, rows
         found = numbered(tuple(columns)).tolist()
     assert sorted(set(found)) == list(range(len(set(rows))))
     assert len(set(zip(rows, found, strict=True))) == len(set(rows))
+
+
+@given(st.lists(st.integers(0, 20) | st.integers(-(2**63), 2**63 - 1)), st.integers(1, 9))
+def test_the_next_message_of_a_key_is_the_oldest_of_those_behind(keys: list[int], at_once: int) -> None:
+    """Asked for from the newest on, some at a time; of few rows the table grows at every other key."""
+    found: list[int] = []
+    with patch.object(later_messages, "FIRST_ROWS", 2):
+        later = LaterMessages()
+        for end in range(len(keys), 0, -at_once):
+            low = max(0, end - at_once)
+            found[:0] = later.of(np.array(keys[low:end], np.int64), np.arange(low, end)).tolist()
+    behind = [[n for n in range(i + 1, len(keys)) if keys[n] == keys[i]] for i in range(len(keys))]
+    assert found == [min(numbers, default=-1) for numbers in behind]

@@ -13,6 +13,7 @@ import pytest
 
 from gapless import check
 from gapless.traces.report.values import Report
+from gapless.traces.sources.rocketmq.joining import compaction
 from tests.support.command_line import gapless
 from tests.support.night import by_day
 from tests.support.rocketmq.recordings import RECORDINGS, copy_of, recording, recording_as_left
@@ -342,6 +343,22 @@ def test_a_fault_is_found_at_its_place(fault: str, tmp_path: Path) -> None:
     assert (found.where.file, found.where.offset) == (name, offset)
     assert found.trace == (QUEUE if isinstance(file, str) else "/".join(file.parts[-3:-1]))
     assert len(rules(report)) == 1
+
+
+@pytest.mark.parametrize("fault", [None, *by_day(sorted(FAULTS))])
+def test_entries_that_are_followed_a_few_at_a_time_come_to_the_same(
+    fault: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = copy_of(FIRST, tmp_path)
+    if fault:
+        FAULTS[fault][0](store)
+    told = []
+    for at_once in (compaction.FOLLOWED, 1, 7):
+        monkeypatch.setattr(compaction, "FOLLOWED", at_once)
+        told.append(check([store.parent]).model_dump(exclude={"seconds"}))
+    assert told[0]["coverage"]["compaction.find_entry"] > 0
+    assert told[1] == told[0]
+    assert told[2] == told[0]
 
 
 def test_faults_are_found_where_brokers_started_again_too(tmp_path: Path) -> None:

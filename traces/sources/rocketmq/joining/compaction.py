@@ -33,15 +33,17 @@ from gapless.traces.sources.rocketmq.store.compacted_files import (
     compacted_queues,
 )
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
+from gapless.traces.sources.rocketmq.store.later_messages import LaterMessages
 from gapless.traces.sources.rocketmq.store.lookup import among
 from gapless.traces.sources.rocketmq.store.records import BLANK
 from gapless.traces.sources.rocketmq.store.settings import is_on, is_slave
 from gapless.traces.sources.rocketmq.store.wanted import wants
-from gapless.traces.sources.rocketmq.store.whole_keys import BODY, KEY, whole_keys
+from gapless.traces.sources.rocketmq.store.whole_keys import BODY, KEY, ROWS, whole_keys
 
 COMPACTION = STEPS["compaction"]
 SPEC = SPECS["compaction"]
 AT_ONCE = 1 << 18  # messages of the log that are asked for at once
+FOLLOWED = 1 << 14  # entries that are followed at once: their columns stay near the processor
 A_START_TAKES = 1000  # ms, at least: between two messages that are closer, no broker was started
 SWITCH = "enableCompaction"
 SIZES = "compactionMappedFileSize", "compactionCqMappedFileSize"  # with others a broker passes over what there is
@@ -99,7 +101,11 @@ class JoinedCompaction:
 
 
 class HeldCompaction:
-    """One compacted queue. `numbers`, `times`: of the messages that are kept · `missed`: messages that are not."""
+    """One compacted queue. `numbers`, `times`: of the messages that are kept · `missed`: messages that are not.
+
+    `keys`: digests of the keys of those that are kept · `sure`: which of these messages are the log's own, byte for
+    byte, so that it need not be asked for their keys.
+    """
 
     def __init__(self, judged: JudgedStore, options: Options, compacted: CompactedQueue, rooms: Rooms) -> None:
         self.judged = judged
@@ -110,7 +116,8 @@ class HeldCompaction:
         # Numbers begin again where a topic is made anew, and what is kept of the topic before stays there.
         self.own = OwnMessages(judged, options, compacted.queue, "the compacted log", rooms, once=False)
         self.trace = SteppedTrace(judged, options, "compaction", self.name)
-        self.numbers = self.times = np.zeros(0, np.int64)
+        self.numbers = self.times = self.keys = np.zeros(0, np.int64)
+        self.sure = np.zeros(0, np.bool_)
         self.missed = 0
 
     def hold(self) -> None:
@@ -177,8 +184,16 @@ class HeldCompaction:
             records, entries = file.records is not None, file.entries is not None
             yield Events.of(SPEC, [COMPACTION.find_files(base=file.base, records=records, entries=entries)]), None, last
             units = file.units() if last else self._without_old_bytes(file, file.units())
-            if len(units):
-                yield *self._followed(file, units), last
+            keys, sure = np.zeros(len(units), np.int64), np.zeros(len(units), np.bool_)
+            for low in range(0, len(units), FOLLOWED):
+                some = slice(low, min(low + FOLLOWED, len(units)))
+                same = keys[some]
+                events, details = self._followed(file, units, some, same)
+                sure[some] = details is None
+                yield events, details, last
+                if len(events.action) < len(same):
+                    break
+            self.keys, self.sure = np.append(self.keys, keys), np.append(self.sure, sure)
             self.numbers = np.append(self.numbers, units["number"].astype(np.int64))
             self.times = np.append(self.times, units["time"].astype(np.int64))
 
@@ -208,21 +223,29 @@ class HeldCompaction:
         )
         return units[:at]
 
-    def _followed(self, file: CompactedFile, units: Units) -> tuple[Events, Ints]:
-        """Entries of one file, at most up to one that does not lie behind the one before it."""
+    def _followed(self, file: CompactedFile, every: Units, some: slice, keys: Ints) -> tuple[Events, Ints | None]:
+        """Some entries of one file, at most up to one that does not lie behind the one before it.
+
+        And of each the byte in which its message differs from the log's; None where all of them are the log's own, byte
+        for byte: then `keys` has the digests of their keys.
+        """
+        units, before = every[some], every[max(some.start - 1, 0) : some.start]
         positions, sizes, tags, times, numbers, counts = (
             units[name].astype(np.int64) for name in ("position", "size", "tag", "time", "number", "count")
         )
         length = file.records.length if file.records else 0
         ends = positions + sizes
-        wrong = (sizes <= 0) | (ends > file.base + length) | (positions != np.append(file.base, ends[:-1]))
-        wrong |= numbers <= np.append(self.numbers[-1:] if len(self.numbers) else -1, numbers[:-1])
+        begin, number = file.base, int(self.numbers[-1]) if len(self.numbers) else -1
+        if len(before):
+            begin, number = int(before["position"][0]) + int(before["size"][0]), int(before["number"][0])
+        wrong = (sizes <= 0) | (ends > file.base + length) | (positions != np.append(begin, ends[:-1]))
+        wrong |= numbers <= np.append(number, numbers[:-1])
         kept = int(wrong.argmax()) + 1 if wrong.any() else len(units)
         good = kept - int(wrong.any())
         files = [file.records] if file.records else []
-        same = self.own.repeated(files, numbers, positions, sizes, tags) if good == len(units) else None
+        same = self.own.repeated(files, numbers, positions, sizes, tags, keys) if good == len(units) else None
         found = same or messages_between(
-            self.store, files, self.compacted.queue, *((file.base, int(ends[good - 1])) if good else (0, 0)),
+            self.store, files, self.compacted.queue, *((begin, int(ends[good - 1])) if good else (0, 0)),
             self.own.rooms.space,
         )  # fmt: skip
         lies, message = messages_at(found, positions[:kept])
@@ -232,8 +255,10 @@ class HeldCompaction:
         (sound,) = np.nonzero(whole[:good] & (message["number"] == numbers[:kept])[:good])
         if same is None and not self._is_anew:
             details[sound] = self.own.differ(files, numbers[sound], positions[sound], sizes[sound])
-        keyed = np.ones(kept, np.bool_)
-        keyed[sound] = whole_keys(files, positions[sound], sizes[sound], self.own.rooms.maps)[KEY] != 0
+        keyed = keys != 0
+        if same is None:
+            keyed = np.ones(kept, np.bool_)
+            keyed[sound] = whole_keys(files, positions[sound], sizes[sound], self.own.rooms.maps)[KEY] != 0
         events = Events.room(SPEC, kept)
         events.action[:] = SPEC.codes["find_entry"]
         for name, values in (
@@ -249,7 +274,7 @@ class HeldCompaction:
             ("intact", message["intact"] | ~lies | (message["whole"] == 0)),
         ):  # fmt: skip
             events.column(name)[:] = values
-        return events, details
+        return events, None if same else details
 
     # -- how far it was compacted --------------------------------------------------------------------------------------
 
@@ -289,7 +314,7 @@ class HeldCompaction:
         low, high = max(run.first, run.blank), run.indexed
         if not self.store.clean:  # what came last may not have been dispatched yet
             high = min(high, int(self.numbers[-1]) + 1 if len(self.numbers) else low)
-        later = _Later()
+        later = LaterMessages()
         while low < high:
             begin = max(low, high - AT_ONCE)
             events = self._others(np.arange(begin, high), later)
@@ -299,16 +324,20 @@ class HeldCompaction:
                 return
             self.missed, high = self.missed + len(events.action), begin
 
-    def _others(self, numbers: Ints, later: _Later) -> Events:
+    def _others(self, numbers: Ints, later: LaterMessages) -> Events:
         """Messages of these numbers that are not kept and could be."""
         places, sizes = self.own.places(numbers)
-        keys = whole_keys(self.store.files, places, sizes, self.own.rooms.maps)
+        kept = np.minimum(self.numbers.searchsorted(numbers), max(len(self.numbers) - 1, 0))
+        is_kept = self.numbers[kept] == numbers if len(self.numbers) else np.zeros(len(numbers), np.bool_)
+        known = is_kept & self.sure[kept] if len(self.numbers) else is_kept
+        keys = np.zeros((ROWS, len(numbers)), np.int64)
+        keys[KEY, known] = self.keys[kept[known]]
+        keys[:, ~known] = whole_keys(self.store.files, places[~known], sizes[~known], self.own.rooms.maps)
         lengths = [file.records.length for file in self.compacted.files if file.records]
         fits = sizes + BLANK <= max(lengths, default=1 << 62)  # others are put into no file
         (keyed,) = np.nonzero((keys[KEY] != 0) & (keys[BODY] >= 0) & fits)
-        numbers, keys = numbers[keyed], keys[:, keyed]
+        numbers, keys, missed = numbers[keyed], keys[:, keyed], ~is_kept[keyed]
         following = later.of(keys[KEY], numbers)
-        missed = ~among(numbers, self.numbers)
         events = Events.room(SPEC, int(missed.sum()))
         events.action[:] = SPEC.codes["miss"]
         events.column("number")[:] = numbers[missed]
@@ -343,24 +372,3 @@ class HeldCompaction:
         its part from its master.
         """
         return bool(self.compacted.files) and bool(self.store.settings) and not is_slave(self.store.settings)
-
-
-class _Later:
-    """The next message of every key, asked for from the newest on: 16 bytes for each key."""
-
-    def __init__(self) -> None:
-        self.keys = self.numbers = np.zeros(0, np.int64)
-
-    def of(self, keys: Ints, numbers: Ints) -> Ints:
-        """The number of the next message with the same key, or -1, for messages older than all before, which rise."""
-        following = np.full(len(keys), -1, np.int64)
-        order = np.argsort(keys, kind="stable")
-        keys, numbers = keys[order], numbers[order]
-        if len(self.keys):
-            at = np.minimum(self.keys.searchsorted(keys), len(self.keys) - 1)
-            following[order] = np.where(self.keys[at] == keys, self.numbers[at], -1)
-        again = np.flatnonzero(keys[1:] == keys[:-1])
-        following[order[again]] = numbers[again + 1]
-        every, first = np.unique(np.append(keys, self.keys), return_index=True)
-        self.keys, self.numbers = every, np.append(numbers, self.numbers)[first]
-        return following

@@ -90,40 +90,47 @@ class OwnMessages:
         return not (self.options.ignored or self.judged.anomalies or self.store.extended)
 
     def repeated(
-        self, files: Sequence[LogFile], numbers: Ints, positions: Ints, sizes: Ints, tags: Ints
+        self, files: Sequence[LogFile], numbers: Ints, positions: Ints, sizes: Ints, tags: Ints,
+        keys: Ints | None = None,
     ) -> TieredMessages | None:  # fmt: skip
         """The messages of these numbers, which rise, at `positions` of other files, if they are the broker's own.
 
         They are to lie one behind the other, and each to be the same byte for byte. None where one is not: then
-        somebody is to look at them as at any others.
+        somebody is to look at them as at any others. `keys`: room for the digest of the keys of each, if it is wanted.
         """
         if not len(numbers) or not self._is_sound or (positions[1:] != positions[:-1] + sizes[:-1]).any():
             return None
-        places, theirs = self.places(numbers)
-        if (theirs != sizes).any() or any(
-            (slots["tag"] != tags[at : at + len(slots)]).any() for at, slots in self._slots(numbers)
-        ):
+        places, theirs, own_tags = self._entries(numbers)
+        if (theirs != sizes).any() or (own_tags != tags).any():
             return None
         yes, nobody = np.ones(len(numbers), np.int64), np.zeros(len(numbers), np.int64)
         expected = TieredMessages(
             position=positions, size=sizes, claimed=positions, whole=yes, intact=yes, owned=yes, number=numbers,
             tag=tags, sure=yes, time=nobody,
         )  # fmt: skip
-        found = repeated(files, expected, self.queue, self.store.files, places, self.rooms.maps)
+        found = repeated(files, expected, self.queue, self.store.files, places, self.rooms.maps, keys)
         self.compared += len(numbers) if found else 0
         return found
 
     def places(self, numbers: Ints) -> tuple[Ints, Ints]:
         """Where the broker's own log has the messages of these numbers, which rise, and their sizes; 0: it has none."""
-        places, sizes = np.zeros((2, len(numbers)), np.int64)
+        places, sizes, _ = self._entries(numbers)
+        return places, sizes
+
+    def _entries(self, numbers: Ints) -> Ints:
+        """The same, and the tag codes that their entries have."""
+        entries = np.zeros((3, len(numbers)), np.int64)
         run = self.run
         if run is None:
-            return places, sizes
+            return entries
         for at, slots in self._slots(numbers):
-            places[at : at + len(slots)], sizes[at : at + len(slots)] = slots["position"], slots["size"]
+            for row, name in enumerate(("position", "size", "tag")):
+                entries[row, at : at + len(slots)] = slots[name]
+        places, sizes, _ = entries
         there = (numbers >= max(run.first, run.blank)) & (numbers < run.indexed)
         there &= (places >= self.store.start) & (places + sizes <= self.judged.end)
-        return places, np.where(there, sizes, 0)
+        entries[1] = np.where(there, sizes, 0)
+        return entries
 
     def _slots(self, numbers: Ints) -> Iterator[tuple[int, np.ndarray]]:
         """The entries of these numbers, block by block; each with the index of its first."""

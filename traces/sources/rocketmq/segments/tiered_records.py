@@ -24,6 +24,7 @@ from gapless.traces.sources.rocketmq.store.file_access import Space
 from gapless.traces.sources.rocketmq.store.files import LogFile, Maps, Queue
 from gapless.traces.sources.rocketmq.store.names import as_bytes
 from gapless.traces.sources.rocketmq.store.records import MAGIC_V1, MAGIC_V2, SMALLEST, measure, parts
+from gapless.traces.sources.rocketmq.store.whole_keys import key_of_record
 from gapless.traces.words import eight
 
 PLACE_OF_RECORD, END_OF_PLACE = 28, 36  # bytes of a record that name its own place, which the uploader writes anew
@@ -50,7 +51,7 @@ class TieredMessages(NamedTuple):
 
 AHEAD = 16  # records, ten thousand bytes of them or so
 COLUMNS = len(TieredMessages._fields)
-_SIZE, _NUMBER, _TIME = map(TieredMessages._fields.index, ("size", "number", "time"))
+SIZE, NUMBER, TIME, KEYS, FIELDS = range(5)  # rows of what is compared beside bytes
 Truths = npt.NDArray[np.bool_]
 
 
@@ -142,7 +143,7 @@ def load_kernels() -> None:
     nothing, none = np.zeros(1, np.uint8), np.zeros(0, np.int64)
     nothing.flags.writeable = False  # as log files are
     _differences(nothing, none, nothing, none, none, none)
-    _repeated(nothing, none, nothing, none, np.zeros((COLUMNS, 0), np.int64), as_bytes("T"), 0, 0)
+    _repeated(nothing, none, nothing, none, np.zeros((FIELDS, 0), np.int64), as_bytes("T"), 0, 0)
 
 
 @native(lambda a, places, *_: len(places))  # noqa: ARG005 - as it is called
@@ -161,13 +162,11 @@ def differences(
     -1 where it differs in none but its own place, or where one of both does not lie in one file.
     """
     found = np.full(len(positions), -1, np.int64)
-    for one, mine in _by_file(ours, positions, sizes):
-        for other, both in _by_file(theirs, places[mine], sizes[mine]):
-            some = mine[both]
-            a, b = maps.of(one), maps.of(other)
-            of_some = np.full(len(some), -1, np.int64)
-            _differences(a, positions[some] - one.base, b, places[some] - other.base, sizes[some], of_some)
-            found[some] = of_some
+    for one, other, some in _by_files(ours, positions, theirs, places, sizes):
+        of_some = np.full(len(sizes[some]), -1, np.int64)
+        at, its = positions[some] - one.base, places[some] - other.base
+        _differences(maps.of(one), at, maps.of(other), its, sizes[some], of_some)
+        found[some] = of_some
     return found
 
 
@@ -199,50 +198,65 @@ def _repeated(
     """Whether each record at `places` of `a`, a file that begins at `base`, is that at `theirs` of `b`.
 
     And whether it is of the size and number that `fields` has of it, of this queue, and names its own place. When it
-    was stored is written there.
+    was stored is written there, and the digest of its keys if there is a row for it.
     """
     near = np.int64(0)
     for i in range(len(places)):
         if i % AHEAD == 0:
-            near += _come_near(b, theirs, fields[_SIZE], i, min(i + AHEAD, len(places)))
-        p, size = places[i], fields[_SIZE, i]
+            near += _come_near(b, theirs, fields[SIZE], i, min(i + AHEAD, len(places)))
+        p, size = places[i], fields[SIZE, i]
         if size < SMALLEST or p + size > len(a) or theirs[i] + size > len(b) or i32(a, p) != size:
             return False
         magic = u32(a, p + 4)
         if magic not in (MAGIC_V1, MAGIC_V2) or measure(a, p, p + size, magic == MAGIC_V2) != size:
             return False
         r = parts(a, p, magic == MAGIC_V2)
-        if i64(a, p + 20) != fields[_NUMBER, i] or i64(a, p + PLACE_OF_RECORD) != base + p or i32(a, p + 12) != queue:
+        if i64(a, p + 20) != fields[NUMBER, i] or i64(a, p + PLACE_OF_RECORD) != base + p or i32(a, p + 12) != queue:
             return False
         if not is_name(a, r.topic, r.topic_end, topic) or _difference(a, p, b, theirs[i], size) >= 0:
             return False
-        fields[_TIME, i] = i64(a, r.time)
+        fields[TIME, i] = i64(a, r.time)
+        if len(fields) > KEYS:
+            fields[KEYS, i] = key_of_record(a, r)
     return bool(near >= 0)
 
 
 def repeated(
-    ours: Sequence[LogFile], messages: TieredMessages, queue: Queue, theirs: Sequence[LogFile], places: Ints, maps: Maps
+    ours: Sequence[LogFile], messages: TieredMessages, queue: Queue, theirs: Sequence[LogFile], places: Ints,
+    maps: Maps, keys: Ints | None = None,
 ) -> TieredMessages | None:  # fmt: skip
     """Messages of one log as they are expected, if each is that at `places` of another, byte for byte, and so whole.
 
     Whoever asks knows of those that they are whole, intact, and have these tag codes: nothing of that is asked again.
+    `keys`: room for the digest of the keys of each, if that is wanted.
     """
-    fields, seen, topic = np.stack(messages), 0, np.frombuffer(os.fsencode(queue[0]), np.uint8)
-    for one, mine in _by_file(ours, messages.position, messages.size):
-        for other, both in _by_file(theirs, places[mine], messages.size[mine]):
-            some = mine[both]
-            of_some = np.ascontiguousarray(fields[:, some])  # or native code is compiled once more, for columns
-            at, its = messages.position[some] - one.base, places[some] - other.base
-            if not _repeated(maps.of(one), at, maps.of(other), its, of_some, topic, queue[1], one.base):
-                return None
-            fields[:, some] = of_some
-            seen += len(some)
-    return TieredMessages(*fields) if seen == len(places) else None
+    positions, sizes, seen = messages.position, messages.size, 0
+    topic, times = np.frombuffer(os.fsencode(queue[0]), np.uint8), np.empty_like(sizes)
+    for one, other, some in _by_files(ours, positions, theirs, places, sizes):
+        fields = np.zeros((FIELDS - (keys is None), len(sizes[some])), np.int64)
+        fields[SIZE], fields[NUMBER] = sizes[some], messages.number[some]
+        at, its = positions[some] - one.base, places[some] - other.base
+        if not _repeated(maps.of(one), at, maps.of(other), its, fields, topic, queue[1], one.base):
+            return None
+        times[some] = fields[TIME]
+        if keys is not None:
+            keys[some] = fields[KEYS]
+        seen += len(its)
+    return messages._replace(time=times) if seen == len(places) else None
 
 
-def _by_file(files: Sequence[LogFile], positions: Ints, sizes: Ints) -> Iterator[tuple[LogFile, Ints]]:
-    """The files in which records lie, and which of them lie there."""
-    for file in files:
-        (inside,) = np.nonzero(file.holds(positions, sizes))
-        if len(inside):
-            yield file, inside
+def _by_files(
+    ours: Sequence[LogFile], positions: Ints, theirs: Sequence[LogFile], places: Ints, sizes: Ints
+) -> Iterator[tuple[LogFile, LogFile, Ints | slice]]:
+    """The files of two logs in which records lie, at `positions` of the one and `places` of the other, and which.
+
+    As a rule all of them lie in the same two files, and nothing is to be picked out.
+    """
+    for one in ours:
+        here = one.holds(positions, sizes)
+        for other in theirs if here.any() else ():
+            both = here & other.holds(places, sizes)
+            if both.all():
+                yield one, other, slice(None)
+            elif both.any():
+                yield one, other, np.flatnonzero(both)

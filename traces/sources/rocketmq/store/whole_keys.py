@@ -10,7 +10,7 @@ from gapless.traces.native import native, njit
 from gapless.traces.sources.rocketmq.store.bytes import Bytes, Ints, digest, i32, is_name, place_of, u32
 from gapless.traces.sources.rocketmq.store.files import LogFile, Maps
 from gapless.traces.sources.rocketmq.store.names import as_bytes
-from gapless.traces.sources.rocketmq.store.records import MAGIC_V2, SMALLEST, measure, parts
+from gapless.traces.sources.rocketmq.store.records import MAGIC_V2, SMALLEST, RecordParts, measure, parts
 
 KEY, BODY, ROWS = range(3)  # rows of what is found: the digest of the keys, 0 where they are blank; the body's bytes
 
@@ -37,6 +37,19 @@ def _is_blank(b: Bytes, p: int, e: int) -> bool:
     return True
 
 
+@njit(inline="always")
+def key_of_record(b: Bytes, r: RecordParts) -> int:
+    """The digest of a record's keys, 0 where they are blank."""
+    low, high = np.int64(0), np.int64(0)
+    k = np.int64(r.low)
+    while k < r.high:
+        w = place_of(b, k, r.high, 2)
+        if w - k > 4 and b[k + 4] == 1 and is_name(b, k, k + 4, _KEYS):
+            low, high = k + 5, w
+        k = w + 1
+    return 0 if _is_blank(b, low, high) else int(digest(b, low, high))
+
+
 def _work(b: Bytes, places: Ints, sizes: Ints, found: Ints) -> int:  # noqa: ARG001 - as `_find` is called
     return len(places)
 
@@ -51,14 +64,7 @@ def _find(b: Bytes, places: Ints, sizes: Ints, found: Ints) -> None:
         if measure(b, places[i], places[i] + sizes[i], v2) != sizes[i]:
             continue
         r = parts(b, places[i], v2)
-        low, high = np.int64(0), np.int64(0)
-        k = np.int64(r.low)
-        while k < r.high:
-            w = place_of(b, k, r.high, 2)
-            if w - k > 4 and b[k + 4] == 1 and is_name(b, k, k + 4, _KEYS):
-                low, high = k + 5, w
-            k = w + 1
-        found[KEY, i] = np.int64(0) if _is_blank(b, low, high) else digest(b, low, high)
+        found[KEY, i] = key_of_record(b, r)
         found[BODY, i] = i32(b, r.body - 4)
 
 
