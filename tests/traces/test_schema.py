@@ -380,9 +380,9 @@ def test_a_dictionary_may_hold_a_name_twice_and_names_that_never_occur() -> None
     assert traces.events(0, 3).tolist() == [0, 2, 1]
 
 
-def as_parquet(path: Path, columns: dict[str, Any], metadata: dict[str, str] | None) -> None:
+def as_parquet(path: Path, columns: dict[str, Any] | pa.Table, metadata: dict[str, str] | None) -> None:
     """A Parquet file as others write it."""
-    written = pa.table(columns)
+    written = columns if isinstance(columns, pa.Table) else pa.table(columns)
     parquet.write_table(written.replace_schema_metadata(metadata), path)
 
 

@@ -200,11 +200,9 @@ class FollowedIndex:
         """Replay the items of records that are known now; of a file that is full, its slots and its header."""
         for file in index.files:
             behind = len(file.lows) > 0 and int(file.lows.min()) >= self.reached.at
-            if file.name in self.conform or behind:
+            if file.name in self.conform or behind or self._is_refused(file.name):
                 continue
             replayed = self.replays.setdefault(file.name, FileReplay(file.slots, self.options))
-            if replayed.refused:
-                continue
             odd = self._odd(file.name)
             known = known_items(file, replayed.items, self.reached.at)
             items = before_lost(odd, known)  # whether those depart shows in a report
@@ -219,6 +217,10 @@ class FollowedIndex:
                 else:
                     self.conform[file.name] = ended.counts()
                     del self.replays[file.name]
+
+    def _is_refused(self, name: str) -> bool:
+        known = self.replays.get(name)
+        return known is not None and known.refused
 
     def _odd(self, name: str) -> Ints:
         odd = [section.found.odd_items(name) for section in self.sections if name in section.found.odd]
