@@ -1,5 +1,6 @@
 """The `gapless` command from its first line on: an interrupt while it loads ends it as one later does."""
 
+import atexit
 import codecs
 import ctypes
 import gc
@@ -8,10 +9,12 @@ import os
 import signal
 import sys
 import traceback
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Any, NoReturn
 
 INTERRUPTED = 130  # as of a process that SIGINT ended
+TERMINATED = 143  # as of one that SIGTERM ended
 FAULT = 2  # of ours, or of what is ours to use: Python's own 1 would say that what was checked departs
 SELDOM = 200_000, 50, 100  # objects made, and rounds of a generation, until the next collection of cycles
 TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3  # as malloc.h of glibc numbers them
@@ -31,7 +34,8 @@ def main() -> None:
         from gapless.cli import main as run
 
         signal.signal(signal.SIGINT, before)
-        run()
+        with _terminated_as_interrupted():
+            run()
     except KeyboardInterrupt:  # before a command has begun, or behind it
         sys.exit(INTERRUPTED)
     except Exception:  # noqa: BLE001 - whatever it is, its exit code is no verdict
@@ -98,6 +102,49 @@ def work_steadily() -> None:
         tune = ctypes.CDLL(None).mallopt
         tune(TRIM_THRESHOLD, KEPT)
         tune(MMAP_THRESHOLD, LARGE)
+
+
+@contextmanager
+def _terminated_as_interrupted() -> Iterator[None]:
+    """Within, SIGTERM ends a command as SIGINT does, with its own exit code; the second one ends it at once.
+
+    Else nobody takes away files that are half written, or what was copied from standard input.
+    """
+    if signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        yield
+        return
+    came: list[int] = []
+    command = os.getpid()
+
+    def stop(number: int, _frame: object) -> None:
+        signal.signal(number, signal.SIG_DFL)
+        if os.getpid() != command:  # a worker that was forked: it ends as any other process
+            os.kill(os.getpid(), number)
+            return
+        came.append(number)
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    except KeyboardInterrupt:
+        if not came:
+            raise
+        _exit_terminated()
+    except SystemExit as ended:
+        if not came or ended.code != INTERRUPTED:
+            raise
+        _exit_terminated()
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def _exit_terminated() -> NoReturn:
+    """Tidy up, and end: where the interrupt passed through `exec`, Python itself would end as if by SIGINT."""
+    atexit._run_exitfuncs()  # noqa: SLF001 - exit runs them as well, and there is no other way to do without it
+    with suppress(OSError, ValueError):
+        sys.stdout.flush()
+    os._exit(TERMINATED)
 
 
 def _end(*_: object) -> NoReturn:

@@ -1,8 +1,10 @@
 """An interrupt ends the command with its exit code and no traceback, whenever it comes."""
 
 import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -93,6 +95,56 @@ def test_files_of_a_folder_are_not_taken_for_modules_of_python(tmp_path: Path) -
         env={**os.environ, "PYTHONPATH": str(Path(entry.__file__).parents[1])},
     )
     assert (ran.returncode, ran.stderr, "inconclusive: " in ran.stdout) == (3, "", True)
+
+
+HEADER = b'{"schema":"gapless-events","version":1}\n'
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_what_is_terminated_leaves_nothing_behind(number: signal.Signals, code: int, tmp_path: Path) -> None:
+    """It is copying standard input, which has not ended: the copy is none of what the user asked for."""
+    with subprocess.Popen(
+        [sys.executable, "-m", "gapless", "check", "-"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+    ) as ran:
+        assert ran.stdin is not None
+        ran.stdin.write(HEADER)
+        ran.stdin.flush()
+        while not list(tmp_path.glob("gapless-*/stdin.ndjson")):
+            time.sleep(0.01)
+        ran.send_signal(number)
+        assert ran.wait(60) == code
+        assert (ran.stderr.read() if ran.stderr else b"", list(tmp_path.iterdir())) == (b"", [])
+
+
+WITH_WORKERS = """
+import os, sys, time
+from pathlib import Path
+from gapless.traces.engines.local import Local
+def work(number):
+    Path(sys.argv[1], str(os.getpid())).touch()
+    time.sleep(600)
+for _ in Local(2).each(work, [1, 2], [1, 1]):
+    pass
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a process that its parent ended")
+def test_workers_end_with_a_process_that_is_killed(tmp_path: Path) -> None:
+    """They waited for work for ever, and whoever reads the output waited for them."""
+    with subprocess.Popen([sys.executable, "-c", WITH_WORKERS, str(tmp_path)], stdout=subprocess.PIPE) as ran:
+        while len(list(tmp_path.iterdir())) < 2:
+            time.sleep(0.01)
+        ran.kill()
+        try:
+            ran.communicate(timeout=60)  # the end of output, which the workers hold too
+        finally:
+            left = [int(one.name) for one in tmp_path.iterdir() if Path("/proc", one.name).exists()]
+            for each in left:
+                os.kill(each, signal.SIGKILL)
 
 
 FAULTS = """

@@ -17,6 +17,7 @@ from typing import Any
 
 from gapless.traces import remote
 from gapless.traces.engines.engine import Answer, Here, Item, P, Progress
+from gapless.traces.orphans import end_with_parent
 from gapless.traces.problems import Unreadable, UsageError, shown
 
 ONE_PROCESS = 48 << 20  # bytes: below this, starting a pool takes longer than it saves
@@ -85,7 +86,7 @@ class Local:
 
 
 def _by_pool(task: Callable[[Item], Answer], items: Sequence[Item], processes: int) -> Iterator[Answer]:
-    pool = ProcessPoolExecutor(processes, _context(), _Worker.begin, (task,))
+    pool = ProcessPoolExecutor(processes, _context(), _Worker.begin, (task, os.getpid()))
     waiting: deque[Future[Answer]] = deque()
     try:
         for item in items:
@@ -106,8 +107,9 @@ class _Worker:
     task: Callable[[Any], Any]
 
     @classmethod
-    def begin(cls, task: Callable[[Any], Any]) -> None:
+    def begin(cls, task: Callable[[Any], Any], parent: int) -> None:
         """Take the task; interrupts are the parent's business."""
+        end_with_parent(parent)
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         cls.task = task
 
