@@ -58,6 +58,7 @@ EXPECTED = {  # verdict, what a note or a reason says, the rule that is broken
     ),
     "thrown_away_5.3.3": ("departs", "", ANSWERED),
     "thrown_away_5.5.0": ("departs", "", ANSWERED),
+    "no_times_5.5.0": ("inconclusive", "31 records behind the log's end at 1948, whose last record says not when", ""),
     "dledger_moved_4.9.7": IN_DLEDGER,
     "dledger_moved_5.3.3": IN_DLEDGER,
     "hole_before_4.9.7": A_HOLE,
@@ -122,6 +123,18 @@ def test_an_index_is_not_accused_of_records_that_are_gone() -> None:
     report = checked("thrown_away_5.5.0")
     assert not [found.rule for found in report.violations if found.rule.startswith("hash_index/")]
     assert sum("point at no record that has their key" in reason for reason in report.sources[0].reasons) == 5
+
+
+@pytest.mark.parametrize("which", [0, 3, 6])
+def test_a_damaged_record_of_a_log_without_times_is_not_passed_over(which: int, tmp_path: Path) -> None:
+    store = shutil.copytree(recording_as_left("odd/no_times_5.5.0"), tmp_path / "damaged")
+    (log,) = (store / "store" / "commitlog").iterdir()
+    data, at = bytearray(log.read_bytes()), 0
+    for _ in range(which):
+        at += int.from_bytes(data[at : at + 4], "big")
+    data[at + 4] ^= 1
+    log.write_bytes(data)
+    assert check(store).verdict != "conforms"
 
 
 # -- messages that are kept for no time --------------------------------------------------------------------------------

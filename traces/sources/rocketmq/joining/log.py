@@ -112,11 +112,16 @@ class StoreJudge:
 
     def _is_evidence(self, segment: Segment) -> bool:
         """Whether the segment's records cannot be old bytes: what a truncation left is older than what came after."""
-        if segment.opened < self.log.clock:
+        if segment.opened < self.log.clock or self._has_no_times:
             return False
         known = self.store.checkpoint
         flushed = known is not None and self.log.newest <= segment.opened <= known.log
         return flushed or segment.pieces.indexed > 0
+
+    @property
+    def _has_no_times(self) -> bool:
+        """Whether the last record says not when it was stored (docs/rocketmq.md#thrown-away): nothing is older then."""
+        return self.judged.records > 0 and not self.log.clock
 
     def last_file_with_a_record(self) -> int:
         """The base of the last file that begins with a record that names its own position."""
@@ -241,7 +246,12 @@ class StoreJudge:
     def _old_bytes(self, count: int) -> None:
         """Records lie behind the log's end. Brokers leave such after a truncation; by the strict design it is zeros."""
         where = f"{count:,} records behind the log's end at {self.log.end}"
-        if self.store.clean and self.options.profile == "strict":
+        if self._has_no_times:
+            self.judged.doubt(
+                f"{where}, whose last record says not when it was stored: they are old bytes, over which a broker with "
+                "duplicationEnable writes from the beginning on, or the record there is damaged"
+            )
+        elif self.store.clean and self.options.profile == "strict":
             self.judged.inconclusive.append(
                 f"{where}, where a clean stop leaves zeros: they were left by an append that broke off, or the log was "
                 "cut off"
@@ -254,6 +264,9 @@ class StoreJudge:
         at, known = self.judged.end, self.store.checkpoint
         header = file_access.header_of(self.store, at)
         if known is None or not header.known or header.claimed != at:
+            return None
+        if self._has_no_times:
+            self.judged.doubt(f"what lies at {at} is the rest of an old record, or a damaged one: no times tell which")
             return None
         if header.time < self.log.clock or (header.time > known.log and not self.store.first_life):
             return None
