@@ -472,20 +472,35 @@ def test_a_log_that_goes_on_in_dledger_is_judged_without_what_lay_before(tmp_pat
     assert any(note.startswith("the log begins at 1,048,576") for note in report.sources[0].notes)
 
 
-@pytest.mark.parametrize("setting", ["transientStorePoolEnable=false", "flushDiskType=SYNC_FLUSH", "brokerRole=SLAVE"])
-def test_a_kill_takes_what_was_answered_only_where_a_pool_holds_it_first(setting: str, tmp_path: Path) -> None:
+def with_settings(settings: str, tmp_path: Path) -> Path:
+    """The store whose broker had a pool, and was killed, and more settings behind its own."""
     store = copy_of("odd/pool_killed_5.3.3", tmp_path)
     shutil.copy(recording_as_left("odd/pool_killed_5.3.3") / "client.ndjson", store.parent)
-    settings = store.parent / "broker.conf"
-    settings.write_text(f"{settings.read_text()}{setting}\n")
-    report = check([store.parent])
+    config = store.parent / "broker.conf"
+    config.write_text(f"{config.read_text()}{settings}\n")
+    return store.parent
+
+
+@pytest.mark.parametrize("setting", ["transientStorePoolEnable=false", "brokerRole=SLAVE"])
+def test_a_kill_takes_what_was_answered_only_where_a_pool_holds_it_first(setting: str, tmp_path: Path) -> None:
+    report = check([with_settings(setting, tmp_path)])
     assert [found.rule for found in report.violations] == [ANSWERED]
+
+
+@pytest.mark.parametrize("settings", ["flushDiskType=SYNC_FLUSH", "brokerRole=SLAVE\nenableControllerMode=true"])
+def test_from_version_5_on_a_pool_is_there_whatever_flushes_and_with_a_controller(
+    settings: str, tmp_path: Path
+) -> None:
+    """For those before it there is none."""
+    store = with_settings(settings, tmp_path)
+    assert check([store]).verdict == "inconclusive"
+    topics = store / "store" / "config" / "topics.json"
+    table = json.loads(topics.read_text())
+    del table["dataVersion"]["stateVersion"]
+    topics.write_text(json.dumps(table))
+    assert [found.rule for found in check([store]).violations] == [ANSWERED]
 
 
 def test_a_way_to_flush_that_the_broker_did_not_read_excuses_what_a_pool_took(tmp_path: Path) -> None:
     """It has no such way in small letters, and takes ASYNC_FLUSH."""
-    store = copy_of("odd/pool_killed_5.3.3", tmp_path)
-    shutil.copy(recording_as_left("odd/pool_killed_5.3.3") / "client.ndjson", store.parent)
-    settings = store.parent / "broker.conf"
-    settings.write_text(f"{settings.read_text()}flushDiskType=sync_flush\nbrokerRole=slave\n")
-    assert check([store.parent]).verdict == "inconclusive"
+    assert check([with_settings("flushDiskType=sync_flush\nbrokerRole=slave", tmp_path)]).verdict == "inconclusive"

@@ -165,8 +165,12 @@ class StoreDirectory:
         Source: docs/rocketmq.md#pool.
         """
         # A name with a blank behind it is one for some brokers alone, so it is none here: that can only excuse.
-        flush, role = self.settings.get("flushDiskType"), self.settings.get("brokerRole")
-        pooled = self.setting("transientStorePoolEnable") and flush != "SYNC_FLUSH" and role != "SLAVE"
+        slave = self.settings.get("brokerRole") == "SLAVE"
+        if self.before_5:
+            without = slave or self.settings.get("flushDiskType") == "SYNC_FLUSH"
+        else:
+            without = slave and not self.setting("enableControllerMode")
+        pooled = self.setting("transientStorePoolEnable") and not without
         return pooled and not (self.clean and self.first_life)
 
     def setting(self, name: str) -> bool:
