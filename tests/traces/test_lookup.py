@@ -27,12 +27,12 @@ def test_among_known_values(values: np.ndarray, known: np.ndarray) -> None:
 ROWS = st.lists(st.tuples(st.integers(0, 3), st.integers(-(2**63), 2**63 - 1) | st.integers(-1, 1)))
 
 
-@pytest.mark.parametrize("factor", [int(lookup._GOLDEN), 0])
+@pytest.mark.parametrize("secret", [int(lookup.secret()), 0])
 @given(rows=ROWS)
-def test_rows_have_a_number_of_their_own_unless_they_are_alike(factor: int, rows: list[tuple[int, int]]) -> None:
-    """A factor of 0 makes one word of all rows: then their columns alone tell them apart."""
+def test_rows_have_a_number_of_their_own_unless_they_are_alike(secret: int, rows: list[tuple[int, int]]) -> None:
+    """With a secret of 0 all rows are looked up in one place: then their columns alone tell them apart."""
     columns = np.array(rows, np.int64).reshape(-1, 2).T.copy()
-    with patch.object(lookup, "_GOLDEN", np.uint64(factor)):
+    with patch.object(lookup, "secret", lambda: np.uint64(secret)):
         found = numbered(tuple(columns)).tolist()
     assert sorted(set(found)) == list(range(len(set(rows))))
     assert len(set(zip(rows, found, strict=True))) == len(set(rows))

@@ -29,6 +29,7 @@ from gapless.traces.sources.rocketmq.store import (
     half_records,
     index_rows,
     later_messages,
+    lookup,
     timer_records,
     whole_keys,
 )
@@ -197,7 +198,7 @@ def warm() -> None:
         tasks.load_kernels(Options())
         for used_by_some in (
             trace_bodies, matching_sends, matching, tiered_records, half_records, index_rows, timer_records, whole_keys,
-            dledger_units, later_messages,
+            dledger_units, later_messages, lookup,
         ):  # fmt: skip
             used_by_some.load_kernels()
         check = opened(Path(folder), log.parent, Options(), Beside())

@@ -44,6 +44,7 @@ FIRST, LATER, LAST = -1, 1 << 60, 1 << 61  # where events stand among the units 
 DURING = 60_000  # ms: what was to be delivered just before a crash may not have been on disk
 SETTLED = 5_000  # ms, and several rounds of flushing: after that, all is on disk
 ROUNDS = 3
+OF_UNIT = ("before", "magic", "written", "delay", "message", "length")
 Truths = npt.NDArray[np.bool_]
 
 
@@ -85,7 +86,7 @@ class Wheel:
         self.files = files
         self.rows = rows
         units, self.places, self.whole = units_of_log(files)
-        self.units = {name: units[name].astype(np.int64) for name in UNIT.names or ()}
+        self.units = {name: units[name].astype(np.int64) for name in OF_UNIT}
         self.slots = None if files.why_not else wheel_of(files)
         self.precision = precision_of(self.store.settings, units, self.slots)
         if self.slots is None:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import secrets
-
 import numpy as np
 
 from gapless.traces.native import native, uint64
 from gapless.traces.sources.rocketmq.store.bytes import Ints
+from gapless.traces.sources.rocketmq.store.lookup import secret
 
 KEY, NUMBER = range(2)  # columns of the table: a key, and its oldest message so far, or NONE where a row is free
 NONE = -1
@@ -20,7 +19,7 @@ class LaterMessages:
     def __init__(self) -> None:
         self.table = _room(FIRST_ROWS)
         self.filled = 0
-        self.secret = np.uint64(secrets.randbits(64) | 1)
+        self.secret = secret()
 
     def of(self, keys: Ints, numbers: Ints) -> Ints:
         """The number of the next message with the same key, or -1, for messages older than all before, which rise."""

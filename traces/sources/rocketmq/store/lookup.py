@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import secrets
 
 import numpy as np
 import numpy.typing as npt
 
-from gapless.traces.native import njit
+from gapless.traces.native import native, njit, uint64
 from gapless.traces.sources.rocketmq.store.bytes import Ints
 
 
@@ -37,49 +37,56 @@ def among(values: Ints, known: Ints) -> npt.NDArray[np.bool_]:
     return found
 
 
-_GOLDEN, _HALF = np.uint64(0x9E3779B97F4A7C15), np.uint64(32)
-
-
-def numbered(columns: Sequence[Ints]) -> Ints:
+def numbered(columns: tuple[Ints, ...]) -> Ints:
     """A number for each row, from 0 on: the same for two rows if all of their columns are alike.
 
-    Rows are sorted by a word in which as many bits as that needs name the row, and the others stand for its columns: to
-    sort numbers takes an eighth of sorting rows by their columns. Where these bits are alike and columns are not, those
-    few are sorted by them.
+    They are counted as they come, by a table in which each row has one place, or the first free one behind it: to sort
+    rows takes three times as long.
     """
     count = len(columns[0])
-    mixed = np.zeros(count, np.uint64)
-    for column in columns:
-        mixed = (mixed ^ column.view(np.uint64)) * _GOLDEN
-        mixed ^= mixed >> _HALF
-    named = np.uint64((1 << count.bit_length()) - 1)
-    mixed &= ~named
-    mixed |= np.arange(count, dtype=np.uint64)
-    mixed.sort()
-    order = (mixed & named).astype(np.int64)
-    bits = mixed & ~named
-    alike = np.zeros(count, np.bool_)
-    alike[1:] = bits[1:] == bits[:-1]
-    differ = _differ(columns, order)
-    odd = alike & differ
-    if odd.any():
-        stretch = np.cumsum(~alike)
-        (mine,) = np.nonzero(np.bincount(stretch, odd)[stretch])
-        some = order[mine]
-        order[mine] = some[np.lexsort((*(column[some] for column in columns), stretch[mine]))]
-        differ = _differ(columns, order)
+    table = np.full(1 << (2 * count + 1).bit_length(), -1, np.int32 if count < 1 << 31 else np.int64)
     found = np.empty(count, np.int64)
-    found[order] = np.cumsum(differ)
+    _number(columns, table, secret(), found)
     return found
 
 
-def _differ(columns: Sequence[Ints], order: Ints) -> npt.NDArray[np.bool_]:
-    """Which rows, in this order, differ from the one before them."""
-    differ = np.zeros(len(order), np.bool_)
+def secret() -> np.uint64:
+    """An odd number that nobody knows who chooses what is looked up: he could have all of it looked up in one place."""
+    return np.uint64(secrets.randbits(64) | 1)
+
+
+@native(lambda columns, *_: len(columns[0]))
+def _number(columns: tuple[Ints, ...], table: Ints, secret: np.uint64, found: Ints) -> None:
+    """Write the number of each row to `found`. `table`: more rows than there are, all of them -1."""
+    low, count = np.int64(len(table) - 1), np.int64(0)
+    for i in range(len(found)):
+        mixed = uint64(0)
+        for column in columns:
+            mixed = (mixed ^ uint64(column[i])) * secret
+            mixed ^= mixed >> uint64(32)
+        at = np.int64(mixed >> uint64(1)) & low
+        while table[at] >= 0 and not _are_alike(columns, i, np.int64(table[at])):
+            at = (at + 1) & low
+        if table[at] >= 0:
+            found[i] = found[table[at]]
+            continue
+        table[at], found[i] = i, count
+        count += 1
+
+
+@njit(inline="always")
+def _are_alike(columns: tuple[Ints, ...], one: int, other: int) -> bool:
+    """Whether two rows are alike."""
+    alike = True
     for column in columns:
-        rows = column[order]
-        differ[1:] |= rows[1:] != rows[:-1]
-    return differ
+        alike = alike and column[one] == column[other]
+    return bool(alike)
+
+
+def load_kernels() -> None:
+    """Compile what numbers rows, or load it, by running it on nothing."""
+    none = np.zeros(0, np.int64)
+    _number((none, none, none), np.zeros(1, np.int32), np.uint64(1), none)
 
 
 @njit
