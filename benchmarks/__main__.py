@@ -75,6 +75,7 @@ class Measured:
 
     seconds: float
     anonymous: int  # bytes
+    events: int = 0  # that were judged, of all specs; 0 where nobody says
 
 
 @dataclass(frozen=True)
@@ -345,7 +346,7 @@ def _run(row: Row) -> Measured | Invalid:
     answer = json.loads(output)
     if (answer["verdict"], answer["records"]) != ("conforms", row.store.records):
         return Invalid(f"{answer['verdict']}, {answer['records']:,} of {row.store.records:,} records")
-    return Measured(answer["seconds"], max(samples))
+    return Measured(answer["seconds"], max(samples), answer["events"])
 
 
 def _middle(runs: list[Measured | Invalid]) -> Measured | Invalid:
@@ -354,7 +355,8 @@ def _middle(runs: list[Measured | Invalid]) -> Measured | Invalid:
     invalid = [run for run in runs if isinstance(run, Invalid)]
     if invalid:
         return invalid[0]
-    return Measured(statistics.median(run.seconds for run in measured), max(run.anonymous for run in measured))
+    seconds = statistics.median(run.seconds for run in measured)
+    return Measured(seconds, max(run.anonymous for run in measured), measured[0].events)
 
 
 @contextmanager
@@ -401,7 +403,7 @@ def _print(outcomes: list[tuple[Row, Measured | Invalid]], load: float) -> None:
     console = Console()
     console.width = max(console.width, 120)
     table = Table(box=box.SIMPLE if console.is_terminal else None)
-    for heading in ("", "seconds", "M records/s", "MB/s", "to scan only", "to without", "anonymous MiB"):
+    for heading in ("", "seconds", "M records/s", "M events/s", "MB/s", "to scan only", "to without", "anonymous MiB"):
         table.add_column(heading, justify="right" if heading else "left")
     rates: dict[str, float] = {}
     for row, outcome in outcomes:
@@ -411,6 +413,7 @@ def _print(outcomes: list[tuple[Row, Measured | Invalid]], load: float) -> None:
         rates[row.name] = rate = row.store.records / outcome.seconds / 1e6
         speed = (
             f"{rate:.2f}",
+            f"{outcome.events / outcome.seconds / 1e6:.2f}" if outcome.events else "",
             f"{row.store.bytes / outcome.seconds / 1e6:,.0f}" if row.store.bytes else "",
             f"{rate / rates[SCAN]:.2f}" if SCAN in rates and row.scans else "",
             f"{rate / rates[row.without]:.2f}" if row.without in rates else "",

@@ -45,7 +45,7 @@ def check(path: str, jobs: int, clients: str | None = None) -> None:
 
     work_steadily()
     report = whole_check([path], jobs=jobs, client=clients)
-    answer(report.seconds, report.sources[0].records, report.verdict)
+    answer(report.seconds, report.sources[0].records, report.verdict, report.counts.events)
 
 
 def check_traces(
@@ -71,6 +71,6 @@ def explore(spec: str, how: How) -> None:
     answer(found.seconds, found.tried, "conforms" if found.result == "holds" else found.result)
 
 
-def answer(seconds: float, records: int, verdict: str = "conforms") -> None:
-    """What a run found."""
-    print(json.dumps({"seconds": seconds, "records": records, "verdict": verdict}))
+def answer(seconds: float, records: int, verdict: str = "conforms", events: int = 0) -> None:
+    """What a run found. `events`: how many were judged, of all specs, where somebody says."""
+    print(json.dumps({"seconds": seconds, "records": records, "verdict": verdict, "events": events}))
