@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from gapless import Report, check
-from gapless.traces.sources.rocketmq.segments.indexed_messages import odd_items
+from gapless.traces.sources.rocketmq.segments.indexed_messages import _may_be_of_no_word, odd_items
 from gapless.traces.sources.rocketmq.segments.matching import OWNED, TIMELY
 from gapless.traces.sources.rocketmq.store.files import LogFile
 from gapless.traces.sources.rocketmq.store.tiered_index_files import SEALED
@@ -316,6 +316,17 @@ def test_a_message_of_another_queue_or_place_is_not_that_of_an_item(
     some["position"] += shift
     (began,) = struct.unpack_from(">q", data, 4)
     assert (odd_items(("orders", queue), [file], some, began) == (OWNED | TIMELY if right else 0)).all()
+
+
+@pytest.mark.parametrize(
+    ("topic", "of_it", "of_another"),
+    [("orders", True, False), ("größe\U0001f600", True, False), (os.fsdecode(b"a\xff"), True, True)],
+)
+def test_an_empty_word_has_the_hash_of_its_topic_unless_nobody_knows_that(
+    topic: str, *, of_it: bool, of_another: bool
+) -> None:
+    hashes = np.array([java_hash(f"{topic}#".encode(errors="replace").decode()), 1])
+    assert _may_be_of_no_word(topic, hashes).tolist() == [of_it, of_another]
 
 
 # -- what is tolerated -------------------------------------------------------------------------------------------------

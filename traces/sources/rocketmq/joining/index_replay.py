@@ -158,7 +158,7 @@ class FileReplay:
             used += int(np.count_nonzero(heads))
             if not clean:  # the broker was killed in the middle of a step: the item is there, and not counted
                 told[told == file.items] = heads[told == file.items]
-            (slots,) = np.nonzero(told | heads)
+            (slots,) = np.nonzero((told | heads) != 0)  # of truths a quarter of the time
             events = Events.room(SPECS["hash_index"], len(slots))
             events.action[:] = codes["find_slot"]
             events.column("slot")[:] = low + slots

@@ -5,13 +5,15 @@ Source: docs/rocketmq-tiered.md#index.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
 
+from gapless.traces.native import by_python
 from gapless.traces.sources.rocketmq.segments.matching import OWNED, TIMELY
-from gapless.traces.sources.rocketmq.store.bytes import Bytes, Ints
+from gapless.traces.sources.rocketmq.store.bytes import Bytes, Ints, java_hash
 from gapless.traces.sources.rocketmq.store.files import LogFile, Maps, Queue
 from gapless.traces.sources.rocketmq.store.index_files import Items
 from gapless.traces.sources.rocketmq.store.record_keys import (
@@ -28,7 +30,6 @@ from gapless.traces.sources.rocketmq.store.whole_keys import BODY, whole_keys
 # Where in a record numbers lie, and how many bytes each has.
 QUEUE_ID, CLAIMED, FLAGS, TIME = (12, 4), (28, 8), (36, 4), (56, 8)
 LONGER = 12  # bytes by which the time lies further behind where the sender has IPv6
-MOST = 2**31
 
 
 def odd_items(queue: Queue, files: Sequence[LogFile], items: Items, began: int) -> npt.NDArray[np.int8]:
@@ -49,7 +50,7 @@ def odd_items(queue: Queue, files: Sequence[LogFile], items: Items, began: int) 
         right = _number(data, places, *CLAIMED) == positions[some]
         right &= _number(data, places, *QUEUE_ID) == queue[1]
         some, places = some[right], places[right]
-        owned = _have(data, places, hashes[some]) | (hashes[some] == _hash(f"{queue[0]}#"))
+        owned = _have(data, places, hashes[some]) | _may_be_of_no_word(queue[0], hashes[some])
         late = np.where(_number(data, places, *FLAGS) & SYS_BORN_V6 != 0, LONGER, 0)
         since = _number(data, places + late, *TIME) - began
         seconds = np.where(since < 0, -(-since // 1000), since // 1000)  # as Java divides
@@ -80,10 +81,9 @@ def _have(data: Bytes, places: Ints, hashes: Ints) -> npt.NDArray[np.bool_]:
     return have
 
 
-def _hash(text: str) -> int:
-    """Java's hash of a text, without its sign: what an empty word among the keys is hashed to has no more than that."""
-    found = 0
-    units = text.encode("utf-16-be", "surrogatepass")
-    for high, low in zip(units[::2], units[1::2], strict=True):
-        found = (found * 31 + (high << 8 | low)) % (1 << 32)
-    return abs(found - (1 << 32) if found >= MOST else found)
+def _may_be_of_no_word(topic: str, hashes: Ints) -> npt.NDArray[np.bool_]:
+    """Whether each hash is that of an empty word among the keys; nobody knows it where a topic's name is no UTF-8."""
+    text = np.frombuffer(os.fsencode(f"{topic}#"), np.uint8)
+    found, known = by_python(java_hash)(text, 0, len(text))
+    same: npt.NDArray[np.bool_] = hashes == abs(int(found))
+    return same | (not known)

@@ -239,18 +239,18 @@ def judge(store: StoreDirectory, split: Split, options: Options, evidence: Evide
     counters = np.zeros(scan.COUNTERS, np.int64)
     stop, at = scan.INVALID, split.file.base + split.low
     of_index = wants_index(store, options)
-    timers = wants_timer_messages(store, options)
+    timers, of_entries = wants_timer_messages(store, options), wants_entries(store, options)
     reader = SplitReader(store, split, space, keys=evidence is not None, index_keys=of_index, timers=timers, steps=True)
     for scanned in reader.segments():
         if scanned.columns.count or scanned.blank:
-            segments.append(_segment(store, split, scanned, options, evidence))
+            segments.append(_segment(store, split, scanned, options, evidence, entries=of_entries))
         counters += scanned.columns.room.counters
         stop, at = scanned.stop, scanned.end
     return SplitResult(split, segments, stop, at, counters, split.high - split.low)
 
 
 def _segment(
-    store: StoreDirectory, split: Split, scanned: Scanned, options: Options, evidence: Evidence | None
+    store: StoreDirectory, split: Split, scanned: Scanned, options: Options, evidence: Evidence | None, *, entries: bool
 ) -> Segment:
     columns, end = scanned.columns, scanned.end
     events = log_events(scanned, split.file.wrapped)
@@ -283,7 +283,7 @@ def _segment(
         indexed=indexed(store.index, columns, scanned.start, end)
         if store.index and wants_index(store, options) and columns.count
         else None,
-        entries=units_found(store, columns, split.file.wrapped, options) if wants_entries(store, options) else None,
+        entries=units_found(store, columns, split.file.wrapped, options) if entries else None,
         timers=None if columns.timers is None else columns.timers.copy(),
         transactions=judge_steps(columns.steps, store, options, evidence),
         covered={"log": log_covered, "queue": queue_covered, "extension": units_covered},

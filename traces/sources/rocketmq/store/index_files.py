@@ -27,9 +27,10 @@ HEADER = np.dtype(
 )
 ITEM = np.dtype([("hash", ">i4"), ("position", ">i8"), ("seconds", ">i4"), ("previous", ">i4")])
 SLOT_WIDTH = 4  # bytes of a slot: the number of its newest item
-DEFAULT_SLOTS, DEFAULT_ITEMS = 5_000_000, 20_000_000  # maxHashSlotNum, maxIndexNum
+DEFAULT_SLOTS, DEFAULT_ITEMS = 5_000_000, 20_000_000
 AT_ONCE = 1 << 14  # items that are read at once; those of a segment are looked for in so many
 SLOTS_AT_ONCE = 1 << 17
+SETTINGS = ("maxHashSlotNum", "maxIndexNum")
 NAME = re.compile(r"\d{17}")  # yyyyMMddHHmmssSSS
 
 Items = npt.NDArray[np.void]
@@ -55,10 +56,15 @@ class IndexFile:
     ended: int
     room: int  # the exclusive end of its items where it is full
 
-    @property
+    @cached_property
     def name(self) -> str:
         """Its name as a trace: relative to the store."""
         return f"{FOLDER}/{Path(self.path).name}"
+
+    @cached_property
+    def opened(self) -> LogFile:
+        """All its bytes: it has its full length from the beginning on."""
+        return LogFile(self.path, 0, self.item_at(self.room))
 
     def slot_at(self, slot: int) -> int:
         """Where in the file a slot lies."""
@@ -72,7 +78,7 @@ class IndexFile:
         """What the slots name, in stretches, each with the number of its first slot. Raises Unreadable."""
         for low in range(0, self.slots, SLOTS_AT_ONCE):
             data = np.empty(min(SLOTS_AT_ONCE, self.slots - low) * SLOT_WIDTH, np.uint8)
-            read_exactly(_file(self.path), self.slot_at(low), data.data)
+            read_exactly(self.opened, self.slot_at(low), data.data)
             yield low, data.view(">i4").astype(np.int32)
 
     def read(self, low: int, high: int) -> Items:
@@ -82,7 +88,7 @@ class IndexFile:
     def read_bytes(self, low: int, high: int) -> Bytes:
         """The same, as they lie in the file."""
         data = np.empty((high - low) * ITEM.itemsize, np.uint8)
-        read_exactly(_file(self.path), self.item_at(low), data.data)
+        read_exactly(self.opened, self.item_at(low), data.data)
         return data
 
     def stretches(self, count: int = AT_ONCE) -> Iterator[tuple[int, int]]:
@@ -150,12 +156,14 @@ def _told(why: str, names: Sequence[str]) -> str:
     return f"{FOLDER}/{names[0]}{more} {why}"
 
 
-def _sizes(settings: Mapping[str, str]) -> tuple[int, int]:
-    return number_set(settings, "maxHashSlotNum") or DEFAULT_SLOTS, number_set(settings, "maxIndexNum") or DEFAULT_ITEMS
+def sizes_set(settings: Mapping[str, str], names: tuple[str, str] = SETTINGS) -> tuple[int, int]:
+    """How many slots and items a file of an index has, by the settings of these names; a broker takes 0 for none."""
+    slots, items = (number_set(settings, name) for name in names)
+    return slots or DEFAULT_SLOTS, items or DEFAULT_ITEMS
 
 
 def _are_set(settings: Mapping[str, str]) -> bool:
-    return "maxHashSlotNum" in settings or "maxIndexNum" in settings
+    return any(name in settings for name in SETTINGS)
 
 
 def _length(slots: int, items: int) -> int:
@@ -164,24 +172,20 @@ def _length(slots: int, items: int) -> int:
 
 def _slots(length: int, settings: Mapping[str, str]) -> int:
     """How many slots a file has; 0 where nobody says."""
-    for slots, items in (_sizes(settings), (DEFAULT_SLOTS, DEFAULT_ITEMS)):
+    for slots, items in (sizes_set(settings), (DEFAULT_SLOTS, DEFAULT_ITEMS)):
         if length == _length(slots, items):
             return slots
     return 0
 
 
 def _why(length: int, settings: Mapping[str, str]) -> str:
-    expected = _length(*_sizes(settings))
+    expected = _length(*sizes_set(settings))
     if _are_set(settings):
-        return f"it is {length:,} bytes long, and maxHashSlotNum and maxIndexNum make it {expected:,}"
+        return f"it is {length:,} bytes long, and {' and '.join(SETTINGS)} make it {expected:,}"
     return (
-        f"it is {length:,} bytes long, where the defaults make {expected:,}; a broker.conf with maxHashSlotNum and "
-        "maxIndexNum would tell how it is laid out (--config)"
+        f"it is {length:,} bytes long, where the defaults make {expected:,}; a broker.conf with "
+        f"{' and '.join(SETTINGS)} would tell how it is laid out (--config)"
     )
-
-
-def _file(path: str) -> LogFile:
-    return LogFile(path, 0, Path(path).stat().st_size)
 
 
 def opened(path: Path, length: int, slots: int, log: Sequence[LogFile]) -> IndexFile:
@@ -202,13 +206,13 @@ def written(file: IndexFile, log: Sequence[LogFile]) -> IndexFile:
 
     The header counts an item when all of it is there, and its slot leads to it.
     """
-    file = replace(file, header=_header(_file(file.path)))
+    file = replace(file, header=_header(file.opened))
     return grown(file, log, min(max(file.header[5], 1), file.room))
 
 
 def counted(file: IndexFile, log: Sequence[LogFile]) -> IndexFile:
     """A file that a broker wrote, now that nobody does, with all of its items. Raises Unreadable."""
-    file = replace(file, header=_header(_file(file.path)))
+    file = replace(file, header=_header(file.opened))
     return grown(file, log, _count(file))
 
 

@@ -20,8 +20,7 @@ import numpy as np
 
 from gapless.traces.sources.rocketmq.store.bytes import Ints
 from gapless.traces.sources.rocketmq.store.files import FARTHEST, LogFile, read_exactly
-from gapless.traces.sources.rocketmq.store.index_files import AT_ONCE, DEFAULT_ITEMS, DEFAULT_SLOTS, ITEM, Heads, Items
-from gapless.traces.sources.rocketmq.store.settings import number_set
+from gapless.traces.sources.rocketmq.store.index_files import AT_ONCE, ITEM, Heads, Items, sizes_set
 from gapless.traces.sources.rocketmq.store.tiered_files import INDEX_TOPIC, TieredFile
 
 FOLDER = "tiered_index_file"
@@ -164,7 +163,7 @@ def _slots_of_sealed(file: LogFile, settings: Mapping[str, str], count: int) -> 
     data = np.zeros(SLOT.itemsize, np.uint8)
     read_exactly(file, HEADER.itemsize, data.data)
     first = (int(data.view(SLOT)["first"][0]) - HEADER.itemsize) // SLOT.itemsize
-    named = [number_set(settings, SETTINGS[0]) or DEFAULT_SLOTS, first]
+    named = [sizes_set(settings, SETTINGS)[0], first]
     by_length = (file.length - HEADER.itemsize - count * SEALED.itemsize) // SLOT.itemsize
     for slots in (*(one for one in named if one == by_length), *named):
         rest = file.length - HEADER.itemsize - slots * SLOT.itemsize
@@ -175,10 +174,7 @@ def _slots_of_sealed(file: LogFile, settings: Mapping[str, str], count: int) -> 
 
 def _written(path: Path, settings: Mapping[str, str]) -> TieredIndexFile | Unread:
     name, file = f"{FOLDER}/{path.name}", LogFile(str(path), 0, path.stat().st_size)
-    slots, most = (
-        number_set(settings, SETTINGS[0]) or DEFAULT_SLOTS,
-        number_set(settings, SETTINGS[1]) or DEFAULT_ITEMS,
-    )
+    slots, most = sizes_set(settings, SETTINGS)
     expected = HEADER.itemsize + slots * SLOT.itemsize + most * WRITTEN.itemsize
     if file.length != expected:
         why = (
