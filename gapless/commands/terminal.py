@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 from rich.console import Console
@@ -20,8 +20,16 @@ if TYPE_CHECKING:
     from gapless.traces.engines.engine import Progress
 
 
+WIDTH = 80
+
+
 class Terminal(Console):
     """A console that leaves it to `printing` what happens when nobody reads on."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        if self.width < 1:  # some environments say COLUMNS=0, where nobody knows: then nothing was printed at all
+            self.width = WIDTH
 
     def on_broken_pipe(self) -> None:
         """Let it through."""

@@ -22,7 +22,7 @@ from gapless.commands import terminal
 from gapless.commands.terminal import telling
 from gapless.spec.catalog import SPECS
 from gapless.traces.events import reading, schema
-from tests.support.command_line import ROOT, gapless
+from tests.support.command_line import ROOT, gapless, gapless_process
 from tests.support.event_files import QUEUE, index
 from tests.support.rocketmq.recordings import recording
 from tests.support.rocketmq.store_builder import StoreBuilder
@@ -385,6 +385,12 @@ def test_streams_may_be_closed(command: str, code: int, said: str, damaged: Path
     assert (ran.returncode, ran.stderr) == (code, said)
     if "FILE" in command:
         assert json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))["verdict"] == "departs"
+
+
+@pytest.mark.parametrize("columns", ["0", "1", "40", "wide"])
+def test_what_is_said_is_the_same_however_wide_a_terminal_is(columns: str, damaged: Path) -> None:
+    said = gapless_process("check", damaged, COLUMNS=columns)
+    assert (said.returncode, said.stderr, said.stdout.count("\n") > 10) == (1, "", True)
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
