@@ -20,6 +20,7 @@ FLOORS = {
             "specs",
             "problems",
             "options",
+            "orphans",
             "patience",
             "remote",
             "events",
