@@ -169,3 +169,30 @@ def test_columns_that_come_and_go_are_not_asked_of_the_system_anew() -> None:
     if anew < 0:
         pytest.skip("this C library has no mallopt")
     assert 100 * kept < anew
+
+
+FORKING = """
+import os, signal
+sent = []
+def before():
+    if not sent:
+        sent.append(os.kill(os.getpid(), signal.{name}))
+os.register_at_fork(before=before)
+from gapless.traces.engines import local
+local.ONE_PROCESS = 0
+signal.signal(signal.SIGTERM, signal.default_int_handler)
+with local.started(None, 2, None) as engine:
+    try:
+        print(list(engine.each(abs, [-1, -2, -3], [1, 1, 1])))
+    except KeyboardInterrupt:
+        print("interrupted", sent)
+"""
+
+
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
+def test_a_signal_while_workers_are_forked_is_not_lost(name: str) -> None:
+    """Python passes over what is raised in what it calls around a fork: a check went on to its end, and to 0."""
+    done = subprocess.run(
+        [sys.executable, "-c", FORKING.format(name=name)], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "interrupted [None]\n", "")

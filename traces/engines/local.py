@@ -20,6 +20,7 @@ from gapless.traces.engines.engine import Answer, Here, Item, P, Progress
 from gapless.traces.orphans import end_with_parent
 from gapless.traces.problems import Unreadable, UsageError, shown
 
+ENDING = {signal.SIGINT, signal.SIGTERM}
 ONE_PROCESS = 48 << 20  # bytes: below this, starting a pool takes longer than it saves
 AHEAD = 4  # answers per process that may wait to be taken: bounds memory
 
@@ -90,7 +91,8 @@ def _by_pool(task: Callable[[Item], Answer], items: Sequence[Item], processes: i
     waiting: deque[Future[Answer]] = deque()
     try:
         for item in items:
-            waiting.append(pool.submit(_Worker.run, item))
+            with _signals_waiting():  # the first one forks
+                waiting.append(pool.submit(_Worker.run, item))
             if len(waiting) >= AHEAD * processes:
                 yield waiting.popleft().result()
         while waiting:
@@ -99,6 +101,19 @@ def _by_pool(task: Callable[[Item], Answer], items: Sequence[Item], processes: i
         raise Unreadable("a worker process ended unexpectedly (out of memory?); try --jobs 1") from None
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
+
+
+@contextmanager
+def _signals_waiting() -> Iterator[None]:
+    """Whatever ends a command waits meanwhile: what is raised while a process forks, Python passes over."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 class _Worker:
@@ -111,6 +126,8 @@ class _Worker:
         """Take the task; interrupts are the parent's business."""
         end_with_parent(parent)
         signal.signal(signal.SIGINT, signal.SIG_IGN)
+        if hasattr(signal, "pthread_sigmask"):
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDING)
         cls.task = task
 
     @classmethod
