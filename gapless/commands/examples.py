@@ -62,12 +62,14 @@ MORE: dict[str, tuple[Example, ...]] = {
 }
 """Those that only the command itself shows, behind its share of the overview."""
 
+_BY_SIGTERM = "the same by SIGTERM"
 _OF_A_CHECK = {
     0: "conforms",
     1: "departs",
     2: "unreadable or wrong usage",
     3: "inconclusive: nothing could be judged, and here is why",
     130: "interrupted",
+    143: _BY_SIGTERM,
 }
 _DONE = {0: "done", 2: "wrong usage"}
 
@@ -79,7 +81,7 @@ EXIT_CODES: dict[str, dict[int, str]] = {
         2: "wrong usage, unreadable with --once, or the state cannot be kept",
         3: "with --once: inconclusive, and here is why",
         130: "interrupted, the last report is written",
-        143: "the same by SIGTERM",
+        143: _BY_SIGTERM,
     },
     "compare": {
         0: "they agree as far as they reach",
@@ -87,13 +89,21 @@ EXIT_CODES: dict[str, dict[int, str]] = {
         2: "unreadable or wrong usage",
         3: "inconclusive: nothing in common, or something could not be compared, and here is why",
         130: "interrupted",
+        143: _BY_SIGTERM,
     },
     "explain": _OF_A_CHECK,
-    "trace": {0: "written", 2: "unreadable or wrong usage", 3: "nothing is there", 130: "interrupted"},
+    "trace": {
+        0: "written",
+        2: "unreadable or wrong usage",
+        3: "nothing is there",
+        130: "interrupted",
+        143: _BY_SIGTERM,
+    },
     "record": {
         0: "done",
         2: "wrong usage, or the disk or the store failed",
         130: "interrupted: what was sent is there",
+        143: _BY_SIGTERM,
     },
     "prove": {
         0: "all holds",
