@@ -165,8 +165,9 @@ class FollowedIndex:
         file = file_of(store, self.reached.at)
         while self.reached.at < min(whole, enough) and file is not None:  # files of an index may be small, and many
             end = min([whole, *ends[bisect_right(ends, self.reached.at) :][:1]])
+            at = self.reached
             self._take(store, index, file, end, ends)
-            file = file_of(store, self.reached.at)
+            file = file_of(store, self.reached.at) if self.reached != at else None
         self._replay(index)
         return self.reached.at < whole and file is not None
 
