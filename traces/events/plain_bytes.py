@@ -29,7 +29,7 @@ NOT_PLAIN = -1
 class Keys(NamedTuple):
     """Names as a kernel looks them up: a hash table of their numbers, -1 where it is empty, and their letters.
 
-    `words`: the first eight bytes of each name with the quote behind it; `masks`: which of these eight bytes it has.
+    `words`: the first eight bytes of each name with the quote and the colon behind it; `masks`: which of these it has.
     """
 
     table: Ints
@@ -53,7 +53,7 @@ def keys_of(names: Sequence[str]) -> Keys:
             place += 1
         table[place & (size - 1)] = number
     letters = np.frombuffer("".join(names).encode() or b" ", np.uint8).copy()
-    quoted = [f'{name}"'.encode()[:8] for name in names]
+    quoted = [f'{name}":'.encode()[:8] for name in names]
     words, masks = (
         [int.from_bytes(one, "little") for one in ones] for ones in (quoted, [b"\xff" * len(one) for one in quoted])
     )
@@ -105,24 +105,26 @@ def read_lines(
                 return NOT_PLAIN
             key = follows[last + 1]
             if key >= 0 and (key < own) == (inside < 0):
-                end = _is_key(data, at + 1, outer, key) if inside < 0 else _is_key(data, at + 1, inner, key - own)
+                end = _behind(data, at + 1, outer, key) if inside < 0 else _behind(data, at + 1, inner, key - own)
             else:
                 end = NOT_PLAIN
             if end >= 0:
                 at = end
-            elif inside < 0:
-                key, at = _key(data, at + 1, outer)
             else:
-                key, at = _key(data, at + 1, inner)
-                key = key + own if key >= 0 else key
-            follows[last + 1] = key
+                if inside < 0:
+                    key, at = _key(data, at + 1, outer)
+                else:
+                    key, at = _key(data, at + 1, inner)
+                    key = key + own if key >= 0 else key
+                follows[last + 1] = key
+                if at < 0 or (key < 0 and (not strange or inside >= 0)):
+                    return NOT_PLAIN
+                at = _spaces(data, at)
+                if data[uint64(at)] != COLON:
+                    return NOT_PLAIN
+                at += 1
             last = key
-            if at < 0 or (key < 0 and (not strange or inside >= 0)):
-                return NOT_PLAIN
             at = _spaces(data, at)
-            if data[uint64(at)] != COLON:
-                return NOT_PLAIN
-            at = _spaces(data, at + 1)
             if key >= 0 and there[key, line] != ABSENT:
                 return NOT_PLAIN
             byte = data[uint64(at)]
@@ -175,25 +177,28 @@ def read_lines(
 @njit
 def _spaces(data: Any, at: int) -> int:
     """The first byte from `at` on that is no space: there is one, for a newline ends the data."""
-    while data[uint64(at)] == SPACE or data[uint64(at)] == TAB:
+    while data[uint64(at)] <= SPACE and (data[uint64(at)] == SPACE or data[uint64(at)] == TAB):
         at += 1
     return at
 
 
 @njit
-def _is_key(data: Any, at: int, keys: Any, number: int) -> int:
-    """What is behind the quote of this key, which begins at `at`; -1 if it is another."""
+def _behind(data: Any, at: int, keys: Any, number: int) -> int:
+    """What is behind this key, which begins at `at`, and its colon; -1 if it is another, or stands apart from that."""
     _, letters, bounds, words, masks = keys
     low, length = bounds[number], bounds[number + 1] - bounds[number]
     same = 0
     if at + 8 <= len(data):
         if (eight(data, at) ^ words[number]) & masks[number]:
             return -1
+        if length <= 6:
+            return at + length + 2
         same = min(8, length)
     for place in range(same, length):
         if data[uint64(at + place)] != letters[uint64(low + place)]:
             return -1
-    return at + length + 1 if data[uint64(at + length)] == QUOTE else -1
+    at += length
+    return at + 2 if data[uint64(at)] == QUOTE and data[uint64(at + 1)] == COLON else -1
 
 
 @njit
