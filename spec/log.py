@@ -68,7 +68,7 @@ def append(
         otherwise="a broker that starts here takes this for the end of the log and drops all that follows")
     require(fits, "parts-of-the-record-add-up-to-its-size",
         because="the parts of the record add up to its size",
-        otherwise="a broker that starts here takes this for the end of the log and drops all that follows")
+        otherwise="a broker that starts here drops it and all that follows, or hands out a message that nobody sent")
     require(0 < size, "record-has-bytes",
         because="the record has bytes", otherwise="a reader that steps from record to record stands still")
     require(position + size + BLANK <= s.base + s.file_size, "record-leaves-room-for-the-blank-in-its-file",

@@ -374,8 +374,11 @@ def _entry(store: StoreDirectory, position: int) -> list[str]:
 def _what_an_entry_names(judged: JudgedStore, found: Breach) -> list[str]:
     """What an entry points at, and by which known defect, if it is one."""
     if found.rule in MISSING and judged.store.database and found.position == judged.store.start:
-        why = "a broker that makes its queues anew in RocksDB leaves it out (docs/rocketmq.md#rocksdb-switched)"
-        return [f"it is the first message of the log: {why}"]
+        anew = "a broker that makes its queues anew in RocksDB leaves it out (docs/rocketmq.md#rocksdb-switched)"
+        killed = (
+            "one that was killed reads ten files of the log again, and no more (docs/rocketmq.md#rocksdb-ten-files)"
+        )
+        return [f"it is the first message of the log: {anew}; {killed}"]
     if found.action not in ("index", "index_batch"):
         return []
     args = named("queue", found.departure.event)
