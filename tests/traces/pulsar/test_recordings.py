@@ -400,6 +400,10 @@ def test_a_file_that_is_cut_is_told(tmp_path: Path) -> None:
         (b'{"n":5,"t":1,"s":"tc","k":"log","ep":0}\n', "line 6: a line of kind log needs pos"),
         (b'{"n":5,"t":1,"s":"tc","k":"log","ep":99999999999999999999,"pos":"1:1"}\n', "line 6: "),
         (b"\n", 'line 6: expected {"n"'),
+        (b'{"n":5,"t":1,"s":"tc","k":"mark","k":"log"}\n', "line 6: the key 'k' stands there twice"),
+        (b'{"n":5,"t":1,"s":"tc","k":"mark","\\u006b" : "log"}\n', "line 6: the key 'k' stands there twice"),
+        (b'{"n":5,"t":1,"s":"tc","k":"mark","was":{"n":1},"t":2}\n', "line 6: the key 't' stands there twice"),
+        (b'{"n":5,"t":1,"s":"tc","k":"log","ep":0,"ep":0,"pos":"1:1"}\n', "line 6: is no line of kind log"),
     ],
 )
 def test_garbage_is_told_with_its_line(tmp_path: Path, garbage: bytes, reason: str) -> None:
@@ -407,6 +411,12 @@ def test_garbage_is_told_with_its_line(tmp_path: Path, garbage: bytes, reason: s
     lines = (folder / "trace.ndjson").read_bytes().splitlines(keepends=True)
     (folder / "trace.ndjson").write_bytes(b"".join([*lines[:5], garbage, *lines[6:]]))
     assert reason in unreadable(folder)
+
+
+def test_what_is_named_as_the_head_is_may_be_within_something_else(tmp_path: Path) -> None:
+    lines = lines_of("coord-limit")
+    lines[5:5] = [{"n": 0, "t": lines[5]["t"], "s": "tc", "k": "mark", "was": {"k": "log", "n": 1}, "says": '"k": 1'}]
+    assert check(written(tmp_path, lines)).verdict == "conforms"
 
 
 def test_a_load_that_nobody_tells_of_is_told(tmp_path: Path) -> None:

@@ -458,10 +458,33 @@ def test_keys_of_a_part_of_a_column_are_its_own() -> None:
     assert line_columns.keys_of(pa.array([], pa.string())).tolist() == []
 
 
-def test_of_two_values_with_one_name_the_last_counts(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("line", "change", "name"),
+    [
+        (a_send(), ('"qoff": 5', '"qoff": 5, "qoff": 6'), "qoff"),
+        (a_send(), ('"qoff": 5', '"qoff": null, "qoff": 5'), "qoff"),
+        (a_send(), ('"qoff": 5', '"qoff": 5, "\\u0071off": 6'), "qoff"),
+        (a_batch(), ('"queue"', '"op": "send", "queue"'), "op"),
+        (a_resume(), ('"ext": {', '"ext": {"msgId": "00", '), "msgId"),
+    ],
+)
+def test_of_two_values_with_one_name_none_is_taken(
+    tmp_path: Path, line: Any, change: tuple[str, str], name: str
+) -> None:
+    twice = json.dumps(line).replace(*change)
+    assert twice != json.dumps(line)
     path = tmp_path / "client.ndjson"
-    path.write_text(json.dumps(a_send()).replace('"qoff": 5', '"qoff": 5, "qoff": 6') + "\n")
-    assert client_log.read(path).sends.number.tolist() == [6]
+    path.write_text(f"{GOOD}{twice}\n")
+    assert refused(path).startswith(f"{path}, line 2: the key '{name}' stands there twice")
+
+
+@pytest.mark.parametrize("beside", ["", '"from_check": NaN, '])  # which is in another op's field, and no library's
+def test_of_what_nobody_reads_there_may_be_two(tmp_path: Path, beside: str) -> None:
+    path = tmp_path / "client.ndjson"
+    path.write_text(
+        json.dumps(a_send()).replace("{", f'{{{beside}"t": 1, "t": 2, "was": {{"op": 1, "op": 2}}, ', 1) + "\n"
+    )
+    assert client_log.read(path).sends.number.tolist() == [5]
 
 
 def test_lines_may_end_as_on_windows(tmp_path: Path) -> None:

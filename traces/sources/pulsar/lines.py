@@ -7,6 +7,7 @@ the file is held at a time, and of the lines the columns that are asked for.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from io import BytesIO
@@ -30,6 +31,7 @@ LONGEST = 64 << 20  # bytes: a longer line is no line of a recording, whose long
 HEAD = (  # of a line: n, t, s and k, in this order
     r'^\{ ?"n": ?(?P<n>\d{1,18}), ?"t": ?(?P<t>\d{1,18}), ?"s": ?"(?P<s>[^"\\]+)", ?"k": ?"(?P<k>\w+)".*\}\s*$'
 )
+AGAIN = HEAD.removesuffix(r".*\}\s*$") + r'.*"(?:[ntsk]|\\u[0-9a-fA-F]{4})"\s*:'  # one of these, behind a head
 
 ROWS = pa.list_(pa.struct([("txn", pa.int64()), ("st", pa.string()), ("start", pa.int64()), ("ttl", pa.int64())]))
 FIELDS: Mapping[str, Mapping[str, pa.DataType]] = {
@@ -135,6 +137,7 @@ class _Reading:
                 int(np.flatnonzero(~heads.is_valid().to_numpy(zero_copy_only=False))[0]),
                 'expected {"n": …, "t": …, "s": "…", "k": "…", … } on one line',
             )
+        self._require_once(lines)
         kinds, source = pc.struct_field(heads, "k"), self._sources(heads)
         common = {
             "line": pa.array(np.arange(len(lines)) + self.count + 1),
@@ -151,6 +154,21 @@ class _Reading:
         ends = source[pc.equal(kinds, pa.scalar("eof")).to_numpy(zero_copy_only=False)]
         self.ended |= {name for name, number in self.sources.items() if number in ends}
         self.count += len(lines)
+
+    def _require_once(self, lines: pa.Array[Any]) -> None:
+        """No line says again what its head says: the head is taken, and others would take what comes last.
+
+        Of other fields Arrow finds out.
+        """
+        again = pc.match_substring_regex(lines, AGAIN).to_numpy(zero_copy_only=False)
+        for row in np.flatnonzero(again).tolist():
+            try:
+                pairs = json.loads(lines[row].as_py(), object_pairs_hook=list, parse_int=str)
+            except ValueError:  # of a kind that nobody reads, or told of below
+                continue
+            names = [name for name, _ in pairs]
+            if twice := [name for name in ("n", "t", "s", "k") if names.count(name) > 1]:
+                raise self._unreadable(row, f"the key {twice[0]!r} stands there twice, expected each once")
 
     def _sources(self, heads: pa.Array[Any]) -> Ints:
         """Who wrote each line. Each numbers its own: a number that is missing is a line that was lost."""

@@ -7,6 +7,7 @@ for every decision on a half, for every back-check received.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +19,7 @@ from pydantic_core import from_json
 
 from gapless.traces.events.plain_lines import PlainLines
 from gapless.traces.problems import NothingThere, Unreadable, shown
-from gapless.traces.sources.rocketmq.clients.plain_requests import plain_block, plain_requests
+from gapless.traces.sources.rocketmq.clients.plain_requests import KINDS, plain_block, plain_requests
 from gapless.traces.sources.rocketmq.clients.request_lines import LINE, row_of, what_is_wrong
 from gapless.traces.sources.rocketmq.clients.request_rows import Checks, Ends, Found, Resumes, Rows, Sends
 from gapless.traces.sources.rocketmq.store.bytes import Ints
@@ -152,11 +153,27 @@ def _by_line(path: Path, block: bytes, before: int, topics: dict[str, int]) -> F
         except ValueError as error:
             why = str(error).replace("line 1 column", "column")
             raise _unreadable(path, at, f"not JSON ({why}), expected one request as an object") from error
+        if name := _twice(line):
+            raise _unreadable(path, at, f"the key {name!r} stands there twice, expected each once")
         try:
             rows.append(row_of(LINE.validate_python(given), at + 1))
         except ValidationError as error:
             raise _unreadable(path, at, what_is_wrong(error, given)) from error
     return any_requests.sorted_out(rows, topics)
+
+
+def _twice(line: bytes) -> str | None:
+    """A key that is read and stands twice in a sound line: of two values some readers take the first, some the last.
+
+    It is not read again where no name is written twice, and none in other letters.
+    """
+    if not any(line.count(b'"%s"' % name.encode()) > 1 for name in (*KINDS, "msgId")) and b"\\" not in line:
+        return None
+    given = json.loads(line, object_pairs_hook=tuple, parse_int=str)  # an object is a tuple then, and a list is a list
+    pairs = given if isinstance(given, tuple) else ()
+    inner = [name for outer, value in pairs if outer == "ext" and isinstance(value, tuple) for name, _ in value]
+    names = [name for name, _ in pairs if name in KINDS] + [name for name in inner if name == "msgId"]
+    return next((name for name in names if names.count(name) > 1), None)
 
 
 def _unreadable(path: Path, before: int, what: str) -> Unreadable:
