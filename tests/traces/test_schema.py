@@ -598,6 +598,21 @@ def test_no_changed_byte_changes_an_event_of_parquet(tmp_path: Path) -> None:
             continue
 
 
+def test_changed_values_of_parquet_are_told_by_the_checksums_of_their_pages(tmp_path: Path) -> None:
+    path = tmp_path / "events.parquet"
+    events = [Event(**an_append(position=at * at % 997, trace=f"T/{at * at % 89}")) for at in range(500)]
+    schema.write_events(path, events)
+    whole = path.read_bytes()
+    group = parquet.read_metadata(path).row_group(0)
+    chunks = [group.column(number) for number in range(group.num_columns)]
+    for chunk in (chunk for chunk in chunks if chunk.path_in_schema in {"position", "trace"}):
+        last = chunk.data_page_offset + chunk.total_compressed_size - 1
+        for at in range(last - 40, last):
+            path.write_bytes(whole[:at] + bytes([whole[at] ^ 4]) + whole[at + 1 :])
+            with pytest.raises(Unreadable, match="CRC"):
+                list(reading.coded(path))
+
+
 @pytest.mark.parametrize("name", ["events", "events.json", "events.csv"])
 def test_the_name_says_the_form(tmp_path: Path, name: str) -> None:
     with pytest.raises(Unreadable, match=r"named \.ndjson or \.parquet"):
