@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+
 
 class Unreadable(Exception):  # noqa: N818 - it names an outcome, as a verdict does.
     """The input cannot be judged: the message names the file, what was expected and what to do."""
@@ -22,3 +24,16 @@ class UsageError(Exception):
 def shown(text: object) -> str:
     """`text` with control characters escaped, so that no name from a store can drive a terminal."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in str(text))
+
+
+def pasted(text: object) -> str:
+    """`text` as a shell takes it, with control characters escaped all the same: bytes are, in quotes that unescape."""
+    given = str(text)
+    if given.isprintable():
+        return shlex.quote(given)
+    letters = (f"\\{c}" if c in "\\'" else c if c.isprintable() else _in_bytes(c) for c in given)
+    return f"$'{''.join(letters)}'"
+
+
+def _in_bytes(letter: str) -> str:
+    return "".join(f"\\x{byte:02x}" for byte in letter.encode(errors="surrogateescape"))

@@ -65,12 +65,15 @@ def _print_entry(entry: LedgerEntry) -> None:
 def _print_ledger(found: Ledger, called: Mapping[str, str]) -> None:
     from rich.table import Table
 
+    from gapless.traces.problems import pasted
+
     told = set()
     for entry in found.obligations:
         if entry.story and "\n".join(entry.story) not in told:  # once, where it does not hold with deviations either
             told.add("\n".join(entry.story))
             why = [f"Perhaps: {entry.why}."] if entry.why else []
-            print("", *entry.story, *why, f"Again: gapless prove {called.get(entry.spec, entry.spec)}", sep="\n")
+            again = f"Again: gapless prove {pasted(called.get(entry.spec, entry.spec))}"
+            print("", *entry.story, *why, again, sep="\n")
         elif entry.result in ("refuted", "unknown") and not entry.story:
             print(f"\n{entry.spec}: {entry.step}: {entry.invariant}: {entry.result}. {entry.why}")
     table = Table(box=None, pad_edge=False)

@@ -12,6 +12,7 @@ from rich.table import Table
 from gapless.properties.exploration.graph import Call
 from gapless.properties.exploration.search import BrokenProperty, Explored, SearchResult
 from gapless.spec.catalog import Spec, State
+from gapless.traces.problems import pasted
 from gapless.traces.replay.notation import call_of, changes, column, told, values_told
 from gapless.traces.replay.watched import broken_for
 
@@ -123,7 +124,7 @@ def story(one: Explored) -> list[str]:
     width = column(steps)
     looked_at = broken_for(broken.holds, states[-broken.states :], broken.witness)
     here = values_told(looked_at or differing(spec.initial, states[-1]))
-    again = f"gapless explore {spec.called}" + (f" --profile {one.profile}" if one.profile else "")
+    again = f"gapless explore {pasted(spec.called)}" + (f" --profile {one.profile}" if one.profile else "")
     return [
         f"{spec.name} breaks {broken.sentence} after {_steps(len(steps))}.",
         "",

@@ -144,7 +144,7 @@ FOREIGN = {
         "`isinstance(…)`",
         "a field of the state",
     ),
-    "a float": (LEASE.replace("        not s.held,", "        -0.5 <= worker,"), "`0.5`", "a number or a `Map`"),
+    "a float": (LEASE.replace("        not s.held,", "        -0.5 <= worker,"), "`0.5`", "a whole number"),
     "a try": (
         LEASE.replace("    return replace(s, seen=token)", "    try:\n        return s\n    finally:\n        pass"),
         *("`Try`", "`require("),
@@ -164,7 +164,11 @@ FOREIGN = {
     "another file": (
         LEASE.replace("from typing", "from os import path\nfrom typing"),
         "`from os import path`",
-        "a word",
+        "put what else is needed into this file",
+    ),
+    "a field without a type": (
+        LEASE.replace("held: bool = False", "held = False"),
+        *("`held = False", "`held: int = …`"),
     ),
 }
 
@@ -203,11 +207,13 @@ def test_a_spec_of_ones_own_is_proved_and_remembered(here: Path) -> None:
     assert {"writes_never_go_back", "the_kernel_is_the_spec", "can_happen"} <= {
         one["invariant"] for one in found["obligations"]
     }
-    (here / "lease.py").write_text(WEAK, encoding="utf-8")
-    ran = gapless_process("prove", here / "lease.py")
+    weak = here / "my specs" / "lease.py"
+    weak.parent.mkdir()
+    weak.write_text(WEAK, encoding="utf-8")
+    ran = gapless_process("prove", weak)
     assert ran.returncode == 1, ran.stdout + ran.stderr
     assert "lease: write does not keep: writes never go back." in ran.stdout
-    assert f"Again: gapless prove {here / 'lease.py'}" in ran.stdout
+    assert f"Again: gapless prove '{weak}'" in ran.stdout
 
 
 def test_specs_by_name_and_by_file_are_explored_loaded(here: Path) -> None:
@@ -218,11 +224,12 @@ def test_specs_by_name_and_by_file_are_explored_loaded(here: Path) -> None:
 
 
 def test_what_is_broken_is_told_by_the_shortest_way(here: Path) -> None:
-    (here / "lease.py").write_text(WEAK, encoding="utf-8")
-    ran = gapless("explore", "lease.py", "--json", "found.json")
+    (here / "a b").mkdir()
+    (here / "a b" / "lease.py").write_text(WEAK, encoding="utf-8")
+    ran = gapless("explore", "a b/lease.py", "--json", "found.json")
     assert ran.exit_code == 1
     assert "lease breaks writes_never_go_back after 5 steps." in ran.stdout
-    assert "Again: gapless explore lease.py" in ran.stdout
+    assert "Again: gapless explore 'a b/lease.py'" in ran.stdout
     assert json.loads((here / "found.json").read_text())["explored"][0]["result"] == "breaks"
 
 

@@ -6,6 +6,7 @@ Stories are written as calls, `append(1, 340)`, and become events one position a
 from __future__ import annotations
 
 import re
+import subprocess
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -267,6 +268,21 @@ def test_the_story_of_a_broken_trace(tmp_path: Path) -> None:
         f"Again: gapless explain {tmp_path}/events.ndjson --trace TopicTest/3"
     )
     assert finding.message == "TopicTest/3: index at line 6, not so: the entry points at its message"
+
+
+def test_what_is_to_be_typed_again_can_be_pasted_whatever_letters_names_have(tmp_path: Path) -> None:
+    folder = tmp_path / "a b\nc\x1b[1m'd\\"
+    folder.mkdir()
+    name = "T\nä\u202e\x9f/'3"
+    steps = [opened(trace=name), append(2, 0, trace=name)]
+    (finding,) = checked(folder, steps).findings
+    again = finding.story[-1]
+    assert again.isprintable()
+    typed = subprocess.run(
+        ["/bin/bash", "-c", f"printf '%s\\0' {again.removeprefix('Again: gapless explain ')}"],
+        capture_output=True, check=True,
+    )  # fmt: skip
+    assert typed.stdout.decode().split("\0")[:-1] == [f"{folder}/events.ndjson", "--trace", name]
 
 
 def test_departures_of_one_kind_are_one_finding_with_a_count(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +10,7 @@ from gapless.spec.catalog import END, AnySpec, Spec, the
 from gapless.traces.judging.pictures import Axis, swimlane_of
 from gapless.traces.judging.tallies import Cluster, First, Tally
 from gapless.traces.options import Options
-from gapless.traces.problems import Unreadable, shown
+from gapless.traces.problems import Unreadable, pasted, shown
 from gapless.traces.replay import event_rules
 from gapless.traces.replay.exact import Departure, story
 from gapless.traces.replay.notation import values_told
@@ -154,7 +153,7 @@ class Teller:
             title=f"{subject} {trace} departs at {file}, {kind} {number}.",
             also=first.also,
             where=self.recorded.steps,
-            again=f"gapless explain {shlex.quote(shown(self.path))} --trace {shlex.quote(trace)}" + self._asked(),
+            again=f"gapless explain {pasted(self.path)} --trace {pasted(first.at.trace)}" + self._asked(),
         )
         return Finding(
             rule=departure.rule, severity="violation", spec=spec, trace=trace,
@@ -177,7 +176,7 @@ class Teller:
     def _asked(self) -> str:
         """What must be asked for again."""
         asked = "" if self.options.profile == self.recorded.profile else f" --profile {self.options.profile}"
-        return asked + "".join(f" --spec {shlex.quote(shown(spec.called))}" for spec in self.options.specs)
+        return asked + "".join(f" --spec {pasted(spec.called)}" for spec in self.options.specs)
 
     def _anomaly(self, spec: str, name: str, count: int, first: First) -> Finding:
         place = Where(file=shown(self.recorded.file), offset=self.recorded.place(first.row)[1])

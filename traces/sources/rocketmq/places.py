@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from gapless.spec.catalog import rule
-from gapless.traces.problems import shown
+from gapless.traces.problems import pasted, shown
 from gapless.traces.replay.exact import named, story
 from gapless.traces.replay.notation import called
 from gapless.traces.report.values import Finding, Where
@@ -75,7 +74,7 @@ def finding(
     message = f"{trace}: {_message(found)}"
     title = title or f"{_subject(found)} departs at {shown(where.file)}+{where.offset}."
     told = [*(f"{line[0].upper()}{line[1:]}." for line in lies), *([also] if also else [])]
-    again = f"gapless explain {shlex.quote(shown(source))} --trace {shlex.quote(trace)}{how}"
+    again = f"gapless explain {pasted(source)} --trace {pasted(found.trace)}{how}"
     return Finding(
         rule=found.rule,
         severity="violation",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 from gapless.spec.catalog import SPECS, rule
 from gapless.traces.judging.teller import anomaly
 from gapless.traces.options import Options
-from gapless.traces.problems import shown
+from gapless.traces.problems import pasted, shown
 from gapless.traces.report.parts import Parts
 from gapless.traces.report.values import Finding, Mark, Where
 from gapless.traces.report.wording import plural
@@ -69,7 +68,7 @@ def _findings(path: Path, judged: JudgedStore, options: Options) -> list[Finding
         clusters.setdefault(found.rule, []).append(found)
     how = f" --profile {options.profile}" if options.profile != PROFILE else ""
     how += " --only-broker" * options.only_broker
-    how += "".join(f" --trace-topic {shlex.quote(shown(topic))}" for topic in options.trace_topics)
+    how += "".join(f" --trace-topic {pasted(topic)}" for topic in options.trace_topics)
     findings = [
         places.finding(
             judged, group[0], source=str(path), how=how,
