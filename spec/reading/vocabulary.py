@@ -53,6 +53,7 @@ A_QUANTIFIER = "`all_between(low, high, lambda n: …)`, or in an invariant a pa
 A_GUARD = '`require(condition, "an-id", because="…", otherwise="…")`, or `applies(condition)`'
 A_NEW_NAME = "a new name: `after = before + 1`"
 A_FIELD = "a field of the state, a number or a `Map`"
+A_WHOLE = "a whole number, of a smaller unit if need be"
 A_COMPARISON = "comparisons joined by `or`, or a `Map` of what is in it"
 A_BOOLEAN = "`and`, `or`, `not`, `+`, `-`, `*`, `//`, `%`"
 A_FUNCTION = "a plain function of the state, beside this one"
@@ -126,7 +127,7 @@ def foreign_words(file: SpecFile) -> list[Complaint]:
 
 
 def _imports(file: SpecFile) -> Iterator[Complaint]:
-    instead = f"a word of `{OF_THE_LANGUAGE}`, or add one"
+    instead = f"a word of `{OF_THE_LANGUAGE}`, and put what else is needed into this file"
     for node in ast.walk(file.tree):
         match node:
             case ast.Import(names=names):
@@ -207,7 +208,9 @@ def _class(file: SpecFile, node: ast.ClassDef) -> Iterator[Complaint]:
                 if not isinstance(value, ast.Constant | ast.UnaryOp) or _no_constant(file, value) is not None:
                     yield Complaint(member.lineno, f"`{_first_line(member)}`", "a number")
             case _:
-                yield Complaint(member.lineno, f"`{_first_line(member)}` in `class {node.name}`", A_FUNCTION)
+                named = ast.unparse(member.targets[0]) if isinstance(member, ast.Assign) else ""
+                instead = f"`{named}: int = …`" if named and named[0] != "_" else A_FUNCTION
+                yield Complaint(member.lineno, f"`{_first_line(member)}` in `class {node.name}`", instead)
 
 
 def _is_truth(value: ast.expr) -> bool:
@@ -424,7 +427,7 @@ def _foreign_value(node: ast.Constant | ast.Expr, sentences: frozenset[ast.AST])
         case ast.Constant(value=int() as value) if abs(value) >= LARGEST:
             return f"`{value}`", "a number below 2⁶⁰: kernels compute in 64 bits"
         case ast.Constant(value=value) if not isinstance(value, int | str):
-            return f"`{ast.unparse(node)}`", A_FIELD
+            return f"`{ast.unparse(node)}`", A_WHOLE if isinstance(value, float) else A_FIELD
     return None
 
 

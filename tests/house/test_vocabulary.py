@@ -147,7 +147,7 @@ def test_the_spec_language_is_left_alone() -> None:
         ('applies("n")', "an `IntEnum`"),
         ('return s.phase == "done"', "an `IntEnum`"),
         ("return s.phase == None", "a number or a `Map`"),
-        ("return n * 0.5", "a number or a `Map`"),
+        ("return n * 0.5", "a whole number"),
         ('require(n == 1, n, because="", otherwise="")', "one id and two sentences"),
         ('require(n == 1, BLANK, because="", otherwise="")', "one id and two sentences"),
         ('require(n == 1, "an-id", because="")', "one id and two sentences"),
