@@ -9,7 +9,7 @@ import os
 import signal
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, NoReturn
 
@@ -18,6 +18,7 @@ TERMINATED = 143  # as of one that SIGTERM ended
 FAULT = 2  # of ours, or of what is ours to use: Python's own 1 would say that what was checked departs
 SELDOM = 200_000, 50, 100  # objects made, and rounds of a generation, until the next collection of cycles
 TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3  # as malloc.h of glibc numbers them
+SOON = 0.01  # seconds, after which an object is deleted
 KEPT, LARGE = 128 << 20, 32 << 20  # bytes that are free and stay ours, and from which a piece is given back at once
 
 
@@ -114,7 +115,7 @@ def _terminated_as_interrupted() -> Iterator[None]:
         yield
         return
     came: list[int] = []
-    command = os.getpid()
+    command, before = os.getpid(), sys.unraisablehook
 
     def stop(number: int, _frame: object) -> None:
         signal.signal(number, signal.SIG_DFL)
@@ -125,6 +126,7 @@ def _terminated_as_interrupted() -> Iterator[None]:
         raise KeyboardInterrupt
 
     signal.signal(signal.SIGTERM, stop)
+    sys.unraisablehook = _heard_later(before)
     try:
         yield
     except KeyboardInterrupt:
@@ -137,6 +139,23 @@ def _terminated_as_interrupted() -> Iterator[None]:
         _exit_terminated()
     finally:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        sys.unraisablehook = before
+
+
+def _heard_later(before: Callable[[Any], None]) -> Callable[[Any], None]:
+    """What takes what cannot be raised: an interrupt while an object is deleted, which Python passes over, say.
+
+    The command would go on to its end. So it is raised once more, when the object is deleted.
+    """
+
+    def again(lost: Any) -> None:
+        if not (isinstance(lost.exc_value, KeyboardInterrupt) and hasattr(signal, "setitimer")):
+            before(lost)
+            return
+        signal.signal(signal.SIGALRM, signal.default_int_handler)
+        signal.setitimer(signal.ITIMER_REAL, SOON)
+
+    return again
 
 
 def _exit_terminated() -> NoReturn:

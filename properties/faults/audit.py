@@ -77,8 +77,7 @@ def audits(specs: Sequence[Spec], jobs: int = 2, told: Told = lambda _done, _all
     faults = {checked(spec).name: len(operators.faults(spec)) for spec in specs}
     needs = {spec.name: sum(len(step.needs) for step in guard_audit.steps(spec)) for spec in specs}
     total, done = sum(faults.values()) + sum(needs.values()), 0
-    pool = workers(jobs)
-    try:
+    with workers(jobs) as pool:
         of_needs = {spec.name: pool.submit(_guards, spec) for spec in specs}
         of_faults = {
             spec.name: [pool.submit(_judged, spec, low, low + CHUNK) for low in range(0, faults[spec.name], CHUNK)]
@@ -96,8 +95,6 @@ def audits(specs: Sequence[Spec], jobs: int = 2, told: Told = lambda _done, _all
             )
             for spec in specs
         ]
-    finally:
-        pool.shutdown(cancel_futures=True)
 
 
 def _guards(spec: Spec) -> tuple[Guard, ...]:

@@ -11,6 +11,7 @@ import gc
 import hashlib
 import json
 import multiprocessing
+import os
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -42,6 +43,7 @@ from gapless.properties.proof.induction import Obligation
 from gapless.spec import catalog, forking, language
 from gapless.spec.catalog import SPECS, AnySpec, Spec, text_of, the
 from gapless.spec.reading.checking import checked
+from gapless.traces.orphans import begin_work, signals_waiting
 from gapless.traces.replay import fragments, kernels
 
 Outcome = Literal["proved", "refuted", "unknown", "budget"]
@@ -286,9 +288,10 @@ def _in_processes(
                 name = name_of(subject)
                 here, there = multiprocessing.Pipe(duplex=False)
                 worker = _context().Process(
-                    target=_worker, args=(subject, tuple(found[name]), asked, there), daemon=True
+                    target=_worker, args=(subject, tuple(found[name]), asked, there, os.getpid()), daemon=True
                 )
-                worker.start()
+                with signals_waiting(spawns=True):
+                    worker.start()
                 there.close()
                 running[here] = name, worker
             left = None if deadline is None else deadline - time.monotonic()
@@ -323,14 +326,15 @@ def _take(
     told(entry)
 
 
-def _worker(subject: Subject, known: tuple[str, ...], asked: Asked, out: Connection) -> None:
+def _worker(subject: Subject, known: tuple[str, ...], asked: Asked, out: Connection, parent: int) -> None:
     """Settle what is not known yet, one by one.
 
     Nothing is collected meanwhile: Z3 orders terms by their numbers, and gives those of lost terms to others. Where the
     collector chose when they are lost, the same proof would take other work on another day.
     """
+    begin_work(parent)
     gc.disable()
-    with suppress(KeyboardInterrupt, BrokenPipeError):
+    with suppress(BrokenPipeError):
         for obligation in every(subject):
             if key(obligation) not in known:
                 out.send((key(obligation), _settled(obligation, asked)))

@@ -97,6 +97,7 @@ def test_files_of_a_folder_are_not_taken_for_modules_of_python(tmp_path: Path) -
     assert (ran.returncode, ran.stderr, "inconclusive: " in ran.stdout) == (3, "", True)
 
 
+LEASE = Path(__file__).parents[2] / "examples" / "lease.py"
 HEADER = b'{"schema":"gapless-events","version":1}\n'
 
 
@@ -147,6 +148,33 @@ def test_workers_end_with_a_process_that_is_killed(tmp_path: Path) -> None:
                 os.kill(each, signal.SIGKILL)
 
 
+INTERRUPTED_WORKERS = """
+import os, signal, sys
+class Interrupts:
+    def find_spec(self, name, *_):
+        if name == "gapless.properties.proof.induction":
+            os.kill(os.getpid(), signal.SIGINT)
+if "--multiprocessing-fork" in sys.orig_argv:
+    sys.meta_path.insert(0, Interrupts())
+"""
+
+
+@pytest.mark.parametrize("command", ["prove", "audit"])
+def test_an_interrupt_is_no_business_of_workers_that_begin(command: str, tmp_path: Path) -> None:
+    """Ctrl-C is sent to them, too: while they loaded their modules, each of them told where it was in a traceback."""
+    (tmp_path / "sitecustomize.py").write_text(INTERRUPTED_WORKERS, encoding="utf-8")
+    paths = os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])])
+    done = subprocess.run(
+        [sys.executable, "-m", "gapless", command, LEASE],
+        capture_output=True,
+        env={**os.environ, "PYTHONPATH": paths, "XDG_CACHE_HOME": str(tmp_path)},
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+        check=False,
+        timeout=600,
+    )
+    assert (done.returncode, b"Traceback" in done.stderr) == (0, False), done.stderr.decode()
+
+
 FAULTS = """
 import ctypes, resource, numpy
 from gapless.entry import work_steadily
@@ -169,6 +197,34 @@ def test_columns_that_come_and_go_are_not_asked_of_the_system_anew() -> None:
     if anew < 0:
         pytest.skip("this C library has no mallopt")
     assert 100 * kept < anew
+
+
+DELETING = """
+import os, signal, time
+from gapless import cli, entry
+class Deleted:
+    def __del__(self):
+        os.kill(os.getpid(), signal.{name})
+        for _ in range(1000):
+            pass
+def run():
+    Deleted()
+    time.sleep(60)
+cli.main = run
+entry.main()
+"""
+
+
+@pytest.mark.parametrize(("name", "code"), [("SIGINT", 130), ("SIGTERM", 143)])
+def test_a_signal_while_an_object_is_deleted_is_not_lost(name: str, code: int) -> None:
+    """What is raised in `__del__`, as of what LLVM made, Python passes over: a command went on to its end, and to 0."""
+    done = subprocess.run(
+        [sys.executable, "-c", DELETING.format(name=name)],
+        capture_output=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (code, b"")
 
 
 FORKING = """

@@ -17,7 +17,7 @@ import pytest
 
 from gapless import UsageError
 from gapless.traces.engines import spark_connect, spark_masters
-from gapless.traces.engines.spark import _Interrupts
+from gapless.traces.engines.spark import _Interrupts, _interrupts
 from gapless.traces.engines.spark_tasks import told_by
 from tests.support.command_line import ROOT, gapless_process
 from tests.support.night import NIGHT
@@ -80,7 +80,7 @@ def test_errors_of_grpc_are_read_out() -> None:
 def test_an_interrupt_waits_for_the_end_of_a_block_and_may_hasten_it() -> None:
     interrupts, ended = _Interrupts(), []
     with pytest.raises(KeyboardInterrupt), interrupts.held(lambda: ended.append("ended")):  # noqa: PT012 - see its name
-        interrupts.told()
+        interrupts.told(signal.SIGINT, None)
         ended.append("left")
     assert ended == ["ended", "left"]
     with interrupts.held():
@@ -143,3 +143,23 @@ def _left(session: int) -> list[str]:
             if state != "Z" and int(numbers[2]) == session:
                 found.append((place / "cmdline").read_text())
     return found
+
+
+def test_what_terminates_a_command_waits_for_the_answer_of_the_jvm() -> None:
+    """As Ctrl-C does: py4j told of it in a traceback."""
+    came: list[int] = []
+    went_on: list[bool] = []
+
+    def stop(number: int, _frame: object) -> None:
+        came.append(number)
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        with suppress(KeyboardInterrupt), _interrupts() as interrupts, interrupts.held():
+            signal.raise_signal(signal.SIGTERM)
+            assert came == []
+            went_on.append(True)
+        assert (came, went_on, signal.getsignal(signal.SIGTERM)) == ([signal.SIGTERM], [True], stop)
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-import signal
 import sys
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -17,10 +16,9 @@ from typing import Any
 
 from gapless.traces import remote
 from gapless.traces.engines.engine import Answer, Here, Item, P, Progress
-from gapless.traces.orphans import end_with_parent
+from gapless.traces.orphans import begin_work, signals_waiting
 from gapless.traces.problems import Unreadable, UsageError, shown
 
-ENDING = {signal.SIGINT, signal.SIGTERM}
 ONE_PROCESS = 48 << 20  # bytes: below this, starting a pool takes longer than it saves
 AHEAD = 4  # answers per process that may wait to be taken: bounds memory
 
@@ -87,11 +85,12 @@ class Local:
 
 
 def _by_pool(task: Callable[[Item], Answer], items: Sequence[Item], processes: int) -> Iterator[Answer]:
-    pool = ProcessPoolExecutor(processes, _context(), _Worker.begin, (task, os.getpid()))
+    context = _context()
+    pool = ProcessPoolExecutor(processes, context, _Worker.begin, (task, os.getpid()))
     waiting: deque[Future[Answer]] = deque()
     try:
         for item in items:
-            with _signals_waiting():  # the first one forks
+            with signals_waiting(spawns=context.get_start_method() == "spawn"):  # the first one starts them
                 waiting.append(pool.submit(_Worker.run, item))
             if len(waiting) >= AHEAD * processes:
                 yield waiting.popleft().result()
@@ -103,19 +102,6 @@ def _by_pool(task: Callable[[Item], Answer], items: Sequence[Item], processes: i
         pool.shutdown(wait=True, cancel_futures=True)
 
 
-@contextmanager
-def _signals_waiting() -> Iterator[None]:
-    """Whatever ends a command waits meanwhile: what is raised while a process forks, Python passes over."""
-    if not hasattr(signal, "pthread_sigmask"):
-        yield
-        return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
 class _Worker:
     """A process of the pool. The task arrives when it begins, not with each item: it may hold a whole client log."""
 
@@ -123,11 +109,8 @@ class _Worker:
 
     @classmethod
     def begin(cls, task: Callable[[Any], Any], parent: int) -> None:
-        """Take the task; interrupts are the parent's business."""
-        end_with_parent(parent)
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-        if hasattr(signal, "pthread_sigmask"):
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDING)
+        """Take the task."""
+        begin_work(parent)
         cls.task = task
 
     @classmethod

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic
+from typing import TYPE_CHECKING, Any, Generic, NoReturn
 
 from gapless.traces.engines.engine import Answer, Item, P, Progress
 from gapless.traces.engines.spark_archive import archive
@@ -136,18 +136,22 @@ def _run(sent: Broadcast[Callable[[Item], Answer]], item: Item) -> Answer | Unre
 
 
 class _Interrupts:
-    """Ctrl-C, kept waiting while a message to the JVM is under way: its answer would be taken for that to the next."""
+    """What ends a command, kept waiting while a message to the JVM is under way.
+
+    Its answer would be taken for that to the next, and py4j would tell of it in a traceback.
+    """
 
     def __init__(self) -> None:
         self.holding = False
-        self.waiting = False
+        self.waiting = 0  # which signal came meanwhile
+        self.before: dict[int, Any] = {}
         self.ends: Callable[[], None] | None = None
 
-    def told(self, *_: object) -> None:
-        """Ctrl-C was pressed."""
+    def told(self, number: int, _frame: object) -> None:
+        """Ctrl-C was pressed, or the command is to end."""
         if not self.holding:
-            raise KeyboardInterrupt
-        self.waiting = True
+            self._heard(number)
+        self.waiting = number
         if self.ends:
             self.ends()
 
@@ -159,21 +163,30 @@ class _Interrupts:
             yield
         finally:
             self.holding, self.ends = False, None
-            if self.waiting:
-                self.waiting = False
-                raise KeyboardInterrupt
+            if number := self.waiting:
+                self.waiting = 0
+                self._heard(number)
+
+    def _heard(self, number: int) -> NoReturn:
+        if number == signal.SIGTERM:
+            self.before[number](number, None)  # which notes that it came
+        raise KeyboardInterrupt
 
 
 @contextmanager
 def _interrupts() -> Iterator[_Interrupts]:
     interrupts = _Interrupts()
-    before = signal.getsignal(signal.SIGINT)
+    before: dict[int, Any] = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    interrupts.before = {number: was for number, was in before.items() if number == signal.SIGINT or callable(was)}
     try:
-        signal.signal(signal.SIGINT, interrupts.told)
+        for number in interrupts.before:
+            signal.signal(number, interrupts.told)
     except ValueError:  # another thread than the main one is never interrupted
         yield interrupts
         return
     try:
         yield interrupts
     finally:
-        signal.signal(signal.SIGINT, before)
+        for number, was in interrupts.before.items():
+            if signal.getsignal(number) == interrupts.told:  # and not what ends it at the second one
+                signal.signal(number, was)
