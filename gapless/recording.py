@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import signal
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rich.console import Console
 
@@ -87,10 +87,10 @@ def faults(names: Sequence[str]) -> frozenset[str]:
 
 
 class Done(NamedTuple):
-    """What was done and what to do next, in a few lines. `whole`: nobody interrupted it."""
+    """What was done and what to do next, in a few lines. `code`: with which the command ends."""
 
     lines: list[str]
-    whole: bool
+    code: int
 
 
 def run(folder: Path, options: RunOptions) -> Done:
@@ -102,7 +102,7 @@ def run(folder: Path, options: RunOptions) -> Done:
     traces = folder / TRACES / f"recorded.{options.form}"
     traces.parent.mkdir(parents=True)
     with (
-        _going_on(options.workload.messages) as goes_on,
+        _going_on(options.workload.messages) as (goes_on, came),
         Recorder(traces) as recorder,
         ClientLogWriter(folder / CLIENT) as client,
     ):
@@ -113,7 +113,8 @@ def run(folder: Path, options: RunOptions) -> Done:
             _run_stepwise(trial, folder)
         else:
             run_threaded(trial, folder / STORE)
-    return Done(_summary(trial, folder, traces), whole=trial.sent == options.workload.messages)
+    code = 128 + came[0] if came and trial.sent < options.workload.messages else 0  # as of one that the signal ended
+    return Done(_summary(trial, folder, traces), code)
 
 
 def _check(folder: Path, options: RunOptions) -> None:
@@ -166,25 +167,24 @@ def _summary(trial: Trial, folder: Path, traces: Path) -> list[str]:
 
 
 @contextmanager
-def _going_on(messages: int) -> Iterator[Callable[[int], bool]]:
-    """Shows how far it is, and tells the run to stop in order at the first Ctrl-C."""
-    interrupted = False
+def _going_on(messages: int) -> Iterator[tuple[Callable[[int], bool], list[int]]]:
+    """Shows how far it is, and stops the run in order at the first Ctrl-C, or SIGTERM; and which of them came."""
+    came: list[int] = []
 
-    def interrupt(_signal: int, _frame: FrameType | None) -> None:
-        nonlocal interrupted
-        interrupted = True
-        signal.signal(signal.SIGINT, before)  # the second one does not wait
+    def interrupt(number: int, _frame: FrameType | None) -> None:
+        came.append(number)
+        _listen(before)  # the second one does not wait
 
-    before = signal.signal(signal.SIGINT, interrupt)
+    before = _listen(dict.fromkeys((signal.SIGINT, signal.SIGTERM), interrupt))
     try:
         if not sys.stderr.isatty():
             tell = now_and_then(lambda sent, all_of_them: f"{sent:,} of {all_of_them:,} messages sent")
 
             def goes_on_and_tells(sent: int) -> bool:
                 tell(sent, messages)
-                return not interrupted
+                return not came
 
-            yield goes_on_and_tells
+            yield goes_on_and_tells, came
             return
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
 
@@ -194,8 +194,13 @@ def _going_on(messages: int) -> Iterator[Callable[[int], bool]]:
 
             def goes_on(sent: int) -> bool:
                 bar.update(task, completed=sent)
-                return not interrupted
+                return not came
 
-            yield goes_on
+            yield goes_on, came
     finally:
-        signal.signal(signal.SIGINT, before)
+        _listen(before)
+
+
+def _listen(handlers: Mapping[int, Any]) -> dict[int, Any]:
+    """Let these handlers take their signals, and say which took them before."""
+    return {number: signal.signal(number, handler) for number, handler in handlers.items()}

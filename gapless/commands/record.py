@@ -81,7 +81,6 @@ def record(
         raise failed(str(error)) from None
     except OSError as error:
         raise failed(f"{error.filename or folder}: {error.strerror or error}") from None
-    code = 0 if done.whole else 130  # as of a process that SIGINT ended
-    with printing(code):
+    with printing(done.code):
         print("\n".join(done.lines))
-    raise typer.Exit(code)
+    raise typer.Exit(done.code)

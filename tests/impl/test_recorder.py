@@ -562,7 +562,8 @@ def test_a_directory_that_is_not_empty_is_left_alone(tmp_path: Path) -> None:
     assert content(tmp_path) == {"mine": b"precious"}
 
 
-def test_what_was_sent_before_an_interruption_is_there(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_what_was_sent_before_an_interruption_is_there(number: int, code: int, tmp_path: Path) -> None:
     folder = tmp_path / "trial"
     command = [sys.executable, "-m", "gapless", "record", str(folder), "--messages", "1000000", "--rate", "2000"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
@@ -570,9 +571,9 @@ def test_what_was_sent_before_an_interruption_is_there(tmp_path: Path) -> None:
             time.sleep(0.01)
             assert process.poll() is None
         time.sleep(0.2)
-        process.send_signal(signal.SIGINT)
+        process.send_signal(number)
         output, errors = process.communicate(timeout=60)
-    assert process.returncode == 130, output + errors
+    assert process.returncode == code, output + errors
     assert "interrupted: " in output
     for path in (folder / "store", folder / "traces/recorded.parquet"):
         assert strictly(path).verdict == "conforms"
