@@ -38,13 +38,13 @@ def signals_waiting(*, spawns: bool) -> Iterator[None]:
 
 def begin_work(parent: int) -> None:
     """In a worker, first of all: leave interrupts to its parent, and end with it."""
-    end_with_parent(parent)
+    _end_with_parent(parent)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if hasattr(signal, "pthread_sigmask"):
         signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDING)
 
 
-def end_with_parent(parent: int) -> None:
+def _end_with_parent(parent: int) -> None:
     """In a worker: end it when its parent does. Another system than Linux has no such setting."""
     with suppress(AttributeError, OSError, TypeError):  # no such function, or no way to ask for it
         ctypes.CDLL(None).prctl(PARENT_DEATH_SIGNAL, signal.SIGKILL)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 
 
 class Unreadable(Exception):  # noqa: N818 - it names an outcome, as a verdict does.
@@ -24,6 +25,11 @@ class UsageError(Exception):
 def shown(text: object) -> str:
     """`text` with control characters escaped, so that no name from a store can drive a terminal."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in str(text))
+
+
+def twice(names: Sequence[str]) -> str | None:
+    """The first of these names that is there again: of two values some readers take the first, some the last."""
+    return next((name for name in names if names.count(name) > 1), None)
 
 
 def pasted(text: object) -> str:

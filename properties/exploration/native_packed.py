@@ -28,13 +28,14 @@ def packed(text: str, spec: Spec, packing: Packing, known: Mapping[str, int]) ->
     )
     each += SLOTS[packing.words == 1] + BELOW
     asked = {(int(one), int(count)) for one, count in re.findall(r"equal_(\d+)_(\d+)\(", text)}
-    for pair in re.findall(r"compared_(\d+)_(\d+)_[a-z]+_(\d+)\(", text):
-        asked |= {(int(number), int(pair[2])) for number in pair[:2]}
+    compared = sorted(set(re.findall(r"(compared_(\d+)_(\d+)_[a-z]+_(\d+))\(", text)))
+    for _, *numbers, count in compared:
+        asked |= {(int(number), int(count)) for number in numbers}
     for number, count in sorted(asked):
         field = len(spec.scalars) + number
         default = int(getattr(spec.initial, spec.maps[number]).default)
         each += equal_in_map(number, field, count, default, packing.rows[field].tolist(), packing.width)
-    for name, one, other in sorted(set(re.findall(r"(compared_(\d+)_(\d+)_[a-z]+_\d+)\(", text))):
+    for name, one, other, _ in compared:
         places = [packing.rows[len(spec.scalars) + int(number)].tolist() for number in (one, other)]
         each += compared_maps(name, places, packing.width)
     blank = packing.packed(

@@ -17,6 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic_core import from_json
 
+from gapless.traces.problems import twice
+
 Ints = npt.NDArray[np.int64]
 
 NAME = "gapless-events"
@@ -193,6 +195,5 @@ def _keys(value: Any) -> int:
 
 def _each_once(pairs: list[tuple[str, Any]]) -> None:
     """Raise ValueError where two keys of an object are the same."""
-    names = [name for name, _ in pairs]
-    if twice := [name for name in names if names.count(name) > 1]:
-        raise ValueError(f"the key {twice[0]!r} stands there twice")
+    if name := twice([name for name, _ in pairs]):
+        raise ValueError(f"the key {name!r} stands there twice")

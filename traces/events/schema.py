@@ -43,6 +43,7 @@ from gapless.traces.events.event import (
     seen,
 )
 from gapless.traces.events.step_tables import Integer, Integers, StepTables, numbers, without_nulls
+from gapless.traces.problems import twice
 
 # -- one event -----------------------------------------------------------------------------------------------------
 
@@ -222,8 +223,8 @@ class EventSchema(StepTables):
         names = batch.schema.names
         if strange := [name for name in names if name not in self.names]:
             raise ValueError(f"there is a column {strange[0]}, expected {_and(self.columns.names)}")
-        if twice := [name for name in names if names.count(name) > 1]:
-            raise ValueError(f"column {twice[0]} stands there twice")
+        if name := twice(names):
+            raise ValueError(f"column {name} stands there twice")
         return self.selected(batch, self.columns)
 
     def has_all(self, columns: pa.Schema) -> bool:
@@ -247,8 +248,8 @@ class EventSchema(StepTables):
         if not (pa.types.is_struct(column.type) or pa.types.is_null(column.type)):
             raise ValueError(f"column args is {column.type}, expected a struct of integers")
         given = [] if pa.types.is_null(column.type) else [field.name for field in column.type]
-        if twice := [name for name in given if given.count(name) > 1]:
-            raise ValueError(f"column args.{twice[0]} stands there twice")
+        if name := twice(given):
+            raise ValueError(f"column args.{name} stands there twice")
         if strange := [name for name in given if name not in self.arguments]:
             raise ValueError(f"there is a column args.{strange[0]}, expected {_and(self.arguments)}")
         nulls = pa.nulls(len(column), pa.int64())

@@ -22,7 +22,7 @@ from pyarrow import json as arrow_json
 from pydantic_core import from_json
 
 from gapless.traces.engines.engine import Progress
-from gapless.traces.problems import Unreadable, shown
+from gapless.traces.problems import Unreadable, shown, twice
 
 Ints = npt.NDArray[np.int64]
 
@@ -31,6 +31,7 @@ LONGEST = 64 << 20  # bytes: a longer line is no line of a recording, whose long
 HEAD = (  # of a line: n, t, s and k, in this order
     r'^\{ ?"n": ?(?P<n>\d{1,18}), ?"t": ?(?P<t>\d{1,18}), ?"s": ?"(?P<s>[^"\\]+)", ?"k": ?"(?P<k>\w+)".*\}\s*$'
 )
+OF_HEAD = ("n", "t", "s", "k")
 AGAIN = HEAD.removesuffix(r".*\}\s*$") + r'.*"(?:[ntsk]|\\u[0-9a-fA-F]{4})"\s*:'  # one of these, behind a head
 
 ROWS = pa.list_(pa.struct([("txn", pa.int64()), ("st", pa.string()), ("start", pa.int64()), ("ttl", pa.int64())]))
@@ -166,9 +167,8 @@ class _Reading:
                 pairs = json.loads(lines[row].as_py(), object_pairs_hook=list, parse_int=str)
             except ValueError:  # of a kind that nobody reads, or told of below
                 continue
-            names = [name for name, _ in pairs]
-            if twice := [name for name in ("n", "t", "s", "k") if names.count(name) > 1]:
-                raise self._unreadable(row, f"the key {twice[0]!r} stands there twice, expected each once")
+            if name := twice(sorted((name for name, _ in pairs if name in OF_HEAD), key=OF_HEAD.index)):
+                raise self._unreadable(row, f"the key {name!r} stands there twice, expected each once")
 
     def _sources(self, heads: pa.Array[Any]) -> Ints:
         """Who wrote each line. Each numbers its own: a number that is missing is a line that was lost."""

@@ -18,7 +18,7 @@ from pydantic import ValidationError
 from pydantic_core import from_json
 
 from gapless.traces.events.plain_lines import PlainLines
-from gapless.traces.problems import NothingThere, Unreadable, shown
+from gapless.traces.problems import NothingThere, Unreadable, shown, twice
 from gapless.traces.sources.rocketmq.clients.plain_requests import KINDS, plain_block, plain_requests
 from gapless.traces.sources.rocketmq.clients.request_lines import LINE, row_of, what_is_wrong
 from gapless.traces.sources.rocketmq.clients.request_rows import Checks, Ends, Found, Resumes, Rows, Sends
@@ -163,7 +163,7 @@ def _by_line(path: Path, block: bytes, before: int, topics: dict[str, int]) -> F
 
 
 def _twice(line: bytes) -> str | None:
-    """A key that is read and stands twice in a sound line: of two values some readers take the first, some the last.
+    """A key that is read and stands twice in a sound line.
 
     It is not read again where no name is written twice, and none in other letters.
     """
@@ -173,7 +173,7 @@ def _twice(line: bytes) -> str | None:
     pairs = given if isinstance(given, tuple) else ()
     inner = [name for outer, value in pairs if outer == "ext" and isinstance(value, tuple) for name, _ in value]
     names = [name for name, _ in pairs if name in KINDS] + [name for name in inner if name == "msgId"]
-    return next((name for name in names if names.count(name) > 1), None)
+    return twice(names)
 
 
 def _unreadable(path: Path, before: int, what: str) -> Unreadable:

@@ -89,7 +89,7 @@ def promised_in(store: StoreDirectory, told: Testimony) -> tuple[Answered, int]:
 
 
 def as_answers(rows: Ints) -> Answered:
-    """Answered that trace messages tell of, as those of a client log: what traces do not tell is not known."""
+    """Answers that trace messages tell of, as those of a client log: what traces do not tell is not known."""
     told = {
         "position": rows[bodies.PLACE], "key": rows[bodies.KEY], "topic": rows[bodies.TOPIC],
         "half": rows[bodies.IS_HALF], "witness": rows[bodies.WITNESS], "line": 0, "count": 1, "result": OK,

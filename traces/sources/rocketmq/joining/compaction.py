@@ -327,9 +327,11 @@ class HeldCompaction:
     def _others(self, numbers: Ints, later: LaterMessages) -> Events:
         """Messages of these numbers that are not kept and could be."""
         places, sizes = self.own.places(numbers)
-        kept = np.minimum(self.numbers.searchsorted(numbers), max(len(self.numbers) - 1, 0))
-        is_kept = self.numbers[kept] == numbers if len(self.numbers) else np.zeros(len(numbers), np.bool_)
-        known = is_kept & self.sure[kept] if len(self.numbers) else is_kept
+        kept = self.numbers.searchsorted(numbers)
+        is_kept = kept < len(self.numbers)
+        is_kept[is_kept] = self.numbers[kept[is_kept]] == numbers[is_kept]
+        known = is_kept.copy()
+        known[is_kept] = self.sure[kept[is_kept]]
         keys = np.zeros((ROWS, len(numbers)), np.int64)
         keys[KEY, known] = self.keys[kept[known]]
         keys[:, ~known] = whole_keys(self.store.files, places[~known], sizes[~known], self.own.rooms.maps)

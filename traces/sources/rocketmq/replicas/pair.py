@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from gapless.traces.problems import Unreadable, shown
@@ -41,7 +42,8 @@ def compare_pair(master: Side, slave: Side, name: str) -> PairRow:
         for side in (master, slave)
         if side.store.no_queues
     ]
-    reasons += _missing(master, slave, queues)
+    alone = list(_alone(master, slave, queues))
+    reasons += _missing(alone)
     uncommitted = _uncommitted(master, slave, logs.fork.position) if logs.fork else ""
     reasons += [uncommitted] if uncommitted else []
     lawful = lawful or bool(uncommitted)
@@ -61,7 +63,7 @@ def compare_pair(master: Side, slave: Side, name: str) -> PairRow:
         apart=queues.apart,
         epochs=epochs.told,
         reasons=reasons,
-        notes=_notes(master, slave, logs, queues),
+        notes=_notes(master, slave, logs, alone),
     )
 
 
@@ -94,7 +96,26 @@ def _queues_up_to(high: int, master: Side, slave: Side) -> ComparedQueues:
     return compare_queues(master._replace(end=min(high, master.end)), slave._replace(end=min(high, slave.end)))
 
 
-def _missing(master: Side, slave: Side, queues: ComparedQueues) -> list[str]:
+class _Alone(NamedTuple):
+    """Queues that one side has alone. `lacking`: those of which the other's log has messages without an entry."""
+
+    side: Side
+    other: Side
+    lacking: list[str]
+    rest: list[str]
+
+
+def _alone(master: Side, slave: Side, queues: ComparedQueues) -> Iterator[_Alone]:
+    """What each side has alone, if both have queues at all."""
+    if master.store.no_queues or slave.store.no_queues:
+        return
+    for side, other, names in zip((master, slave), (slave, master), queues.only, strict=True):
+        waiting = {f"{topic}/{queue}" for topic, queue in other.waiting}
+        lacking = [name for name in names if shown(name) in waiting]
+        yield _Alone(side, other, lacking, [name for name in names if name not in lacking])
+
+
+def _missing(alone: Sequence[_Alone]) -> list[str]:
     """Why it is not said to agree that one alone has a queue of which the other's log has messages.
 
     Source: docs/rocketmq.md#recovery-unclean.
@@ -103,18 +124,12 @@ def _missing(master: Side, slave: Side, queues: ComparedQueues) -> list[str]:
         f"{plural(len(names), 'queue')} at the {side.role} alone, though the {other.role}'s log has messages of "
         f"{'them' if len(names) > 1 else 'it'}: {some(names)}. The {other.role} was not stopped in order: its next "
         "start builds entries anew from that log file on to which its checkpoint leads, and those of older files not"
-        for side, other, alone in zip((master, slave), (slave, master), queues.only, strict=True)
-        if (names := _lacking(other, alone)) and not any(each.store.no_queues for each in (master, slave))
+        for side, other, names, _ in alone
+        if names
     ]
 
 
-def _lacking(side: Side, alone: list[str]) -> list[str]:
-    """The queues, of those that the other has alone, of which this side's log has messages without an entry."""
-    waiting = {f"{topic}/{queue}" for topic, queue in side.waiting}
-    return [name for name in alone if shown(name) in waiting]
-
-
-def _notes(master: Side, slave: Side, logs: Compared, queues: ComparedQueues) -> list[str]:
+def _notes(master: Side, slave: Side, logs: Compared, alone: Sequence[_Alone]) -> list[str]:
     """What is lawful, and good to know."""
     told = []
     if slave.end > master.end:
@@ -132,9 +147,7 @@ def _notes(master: Side, slave: Side, logs: Compared, queues: ComparedQueues) ->
     if batched := sorted({*master.store.batched, *slave.store.batched}):
         named = some([f"{topic}/{queue}" for topic, queue in batched])
         told.append(f"{plural(len(batched), 'batch queue')} not compared: {named}")
-    for side, other, alone in zip((master, slave), (slave, master), queues.only, strict=True):
-        lacking = _lacking(other, alone)
-        names = [name for name in alone if name not in lacking]
-        if names and not any(other.store.no_queues for other in (master, slave)):
-            told.append(f"{plural(len(names), 'queue')} at the {side.role} alone: {some(names)}")
+    told += [
+        f"{plural(len(names), 'queue')} at the {side.role} alone: {some(names)}" for side, _, _, names in alone if names
+    ]
     return told
