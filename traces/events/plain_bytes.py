@@ -61,29 +61,45 @@ def keys_of(names: Sequence[str]) -> Keys:
     return Keys(table, letters, bounds, np.array(words, np.uint64), np.array(masks, np.uint64))
 
 
-@njit
-def read_lines(
-    data: Any,
-    outer: Any,
-    inner: Any,
-    kinds: Any,
-    own: int,
-    strange: bool,
-    follows: Any,
-    values: Any,
-    ends: Any,
-    there: Any,
-) -> int:
-    """Read every line; -1 where one is not plain, or else whether any byte is none of ASCII.
+class Lines(NamedTuple):
+    """How lines are read, and room for what they say, as `plain_lines.PlainBlock` has it.
 
-    `follows`: which key came last behind each, and behind none: one recorder writes them in one order.
+    `outer`, `inner`: keys of a line, and within the one that is an object · `kinds`: of their values · `own`: how many
+    of these a line has itself · `strange`: whether it may have others · `follows`: which key came last behind each, and
+    behind none: one recorder writes them in one order.
     """
-    at = 0
-    high = NONE
-    for line in range(values.shape[1]):
+
+    outer: Keys
+    inner: Keys
+    kinds: Ints
+    own: int
+    strange: bool
+    follows: Ints
+    values: Ints
+    ends: Ints
+    there: npt.NDArray[np.uint8]
+
+
+@njit
+def read_lines(data: Any, lines: Any) -> int:
+    """Read every line; -1 where one is not plain, or else whether any byte is none of ASCII."""
+    at, high = next_lines(data, 0, NONE, lines, lines.values.shape[1])
+    if at < 0:
+        return NOT_PLAIN
+    return 1 if high & TOPS else 0
+
+
+@njit
+def next_lines(data: Any, at: int, high: Any, lines: Any, count: int) -> tuple[int, Any]:
+    """Read `count` lines from `at` on: what is behind them, -1 where one is not plain; and their bits, added to `high`.
+
+    `there` is all `ABSENT` before; the values of a key that a line does not have are left as they are.
+    """
+    outer, inner, kinds, own, strange, follows, values, ends, there = lines
+    for line in range(count):
         at = _spaces(data, at)
         if data[uint64(at)] != OPENED:
-            return NOT_PLAIN
+            return NOT_PLAIN, high
         inside = NOT_PLAIN  # the key whose object we are in
         last = NOT_PLAIN
         at = _spaces(data, at + 1)
@@ -98,11 +114,11 @@ def read_lines(
                 continue
             if not begun:
                 if byte != COMMA:
-                    return NOT_PLAIN
+                    return NOT_PLAIN, high
                 at = _spaces(data, at + 1)
             begun = False
             if data[uint64(at)] != QUOTE:
-                return NOT_PLAIN
+                return NOT_PLAIN, high
             key = follows[last + 1]
             if key >= 0 and (key < own) == (inside < 0):
                 end = _behind(data, at + 1, outer, key) if inside < 0 else _behind(data, at + 1, inner, key - own)
@@ -118,21 +134,21 @@ def read_lines(
                     key = key + own if key >= 0 else key
                 follows[last + 1] = key
                 if at < 0 or (key < 0 and (not strange or inside >= 0)):
-                    return NOT_PLAIN
+                    return NOT_PLAIN, high
                 at = _spaces(data, at)
                 if data[uint64(at)] != COLON:
-                    return NOT_PLAIN
+                    return NOT_PLAIN, high
                 at += 1
             last = key
             at = _spaces(data, at)
             if key >= 0 and there[key, line] != ABSENT:
-                return NOT_PLAIN
+                return NOT_PLAIN, high
             byte = data[uint64(at)]
             kind = kinds[key] if key >= 0 else _kind_of(byte)
             value, end = 0, 0
             if byte == AN_N:
                 if data[uint64(at + 1)] != 117 or data[uint64(at + 2)] != 108 or data[uint64(at + 3)] != 108:
-                    return NOT_PLAIN
+                    return NOT_PLAIN, high
                 at += 4
                 if key >= 0:
                     there[key, line] = NULL
@@ -157,9 +173,9 @@ def read_lines(
                 at, high = _of_integers(data, at + 1, high)
                 end = at
             else:
-                return NOT_PLAIN
+                return NOT_PLAIN, high
             if at < 0:
-                return NOT_PLAIN
+                return NOT_PLAIN, high
             if key >= 0:
                 there[key, line] = THERE
                 values[key, line] = value
@@ -169,9 +185,9 @@ def read_lines(
         if data[uint64(at)] == RETURN:
             at += 1
         if data[uint64(at)] != NEWLINE:
-            return NOT_PLAIN
+            return NOT_PLAIN, high
         at += 1
-    return 1 if high & TOPS else 0
+    return at, high
 
 
 @njit
@@ -360,7 +376,7 @@ def number_texts(
             last = line
             continue
         last = line
-        place = _spread(data, begins[line], ends[line])
+        place = spread(data, begins[line], ends[line])
         at = place & (size - 1)
         while table[at] >= 0 and not _alike(data, begins, ends, firsts[table[at]], line):
             at = (at + 1) & (size - 1)
@@ -382,7 +398,7 @@ def number_texts(
 
 
 @njit
-def _spread(data: Any, low: int, high: int) -> int:
+def spread(data: Any, low: int, high: int) -> int:
     """A number for a text, such that those of others are apart from it."""
     place = NONE
     while low + 8 <= high:
@@ -401,13 +417,18 @@ def _alike(data: Any, begins: Any, ends: Any, one: int, other: int) -> Any:
     length = ends[one] - begins[one]
     if ends[other] - begins[other] != length:
         return False
-    low, high = begins[one], begins[other]
+    return are_same(data, begins[one], data, begins[other], length)
+
+
+@njit
+def are_same(one: Any, low: int, other: Any, high: int, length: int) -> Any:
+    """Whether so many bytes are the same: of `one` from `low` on, and of `other` from `high` on."""
     at = length
     while at >= 8:  # names differ at their ends
         at -= 8
-        if eight(data, low + at) != eight(data, high + at):
+        if eight(one, low + at) != eight(other, high + at):
             return False
-    while at > 0 and data[uint64(low + at - 1)] == data[uint64(high + at - 1)]:
+    while at > 0 and one[uint64(low + at - 1)] == other[uint64(high + at - 1)]:
         at -= 1
     return at == 0
 

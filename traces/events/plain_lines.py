@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from gapless.traces.events.plain_bytes import LEAST, THERE, copy_texts, keys_of, number_texts, read_lines
+from gapless.traces.events.plain_bytes import LEAST, THERE, Lines, copy_texts, keys_of, number_texts, read_lines
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -39,6 +39,7 @@ class ValueKind(IntEnum):
     TRUTH = 2  # true or false
     NESTED = 3  # an object of keys that are known, and integers
     INTEGERS = 4  # an object of any keys, and integers: its text is kept
+    OTHER = 5  # none of these: a line that says more than `null` is not plain
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,12 +64,7 @@ class PlainBlock:
 
     def utf8(self) -> bool:
         """Whether the bytes are text."""
-        if not self.ascii:
-            try:
-                self.block.decode()
-            except UnicodeDecodeError:
-                return False
-        return True
+        return self.ascii or is_utf8(self.block)
 
     def has(self, key: int) -> npt.NDArray[np.bool_]:
         """The lines in which a key has a value."""
@@ -130,6 +126,15 @@ class PlainBlock:
         return pa.StringArray.from_buffers(len(begins), pa.py_buffer(bounds), pa.py_buffer(letters))
 
 
+def is_utf8(block: bytes) -> bool:
+    """Whether bytes are text."""
+    try:
+        block.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
 class PlainLines:
     """Reads lines with these keys. `nested`: the integers within the one key that is `NESTED`.
 
@@ -158,11 +163,16 @@ class PlainLines:
 
     def read(self, block: bytes, room: int) -> PlainBlock | None:
         """So many whole lines, each with its newline; None where one of them is not plain."""
-        data = np.frombuffer(block, np.uint8)
-        values, ends = np.zeros((len(self._kinds), room), np.int64), np.zeros((self._own, room), np.int64)
-        there = np.zeros((len(self._kinds), room), np.uint8)
-        follows = np.full(len(self._kinds) + 1, -1, np.int64)
-        beyond = read_lines(
-            data, self._outer, self._inner, self._kinds, self._own, self._strange, follows, values, ends, there
-        )
-        return None if beyond < 0 else PlainBlock(data, block, values, ends, there, ascii=not beyond)
+        data, lines = np.frombuffer(block, np.uint8), self.room(room)
+        beyond = read_lines(data, lines)
+        return None if beyond < 0 else PlainBlock(data, block, lines.values, lines.ends, lines.there, ascii=not beyond)
+
+    def room(self, count: int) -> Lines:
+        """How lines are read, and room for what so many say."""
+        return Lines(
+            self._outer, self._inner, self._kinds, self._own, self._strange,
+            follows=np.full(len(self._kinds) + 1, -1, np.int64),
+            values=np.zeros((len(self._kinds), count), np.int64),
+            ends=np.zeros((self._own, count), np.int64),
+            there=np.zeros((len(self._kinds), count), np.uint8),
+        )  # fmt: skip

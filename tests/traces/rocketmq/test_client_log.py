@@ -21,10 +21,11 @@ from hypothesis import strategies as st
 
 import gapless
 from gapless.traces.problems import NothingThere, Unreadable
-from gapless.traces.sources.rocketmq.clients import client_log, line_columns, request_lines
+from gapless.traces.sources.rocketmq.clients import client_log, line_columns, request_lines, request_rows
 from gapless.traces.sources.rocketmq.clients.client_log import ClientLog
+from gapless.traces.sources.rocketmq.clients.plain_requests import PlainRequests
 from gapless.traces.sources.rocketmq.clients.request_lines import COMMIT, FAIL, NONE, OK, ROLL_BACK, UNDECIDED, UNKNOWN
-from gapless.traces.sources.rocketmq.clients.request_rows import Checks, Ends, Resumes, Rows, Sends
+from gapless.traces.sources.rocketmq.clients.request_rows import Checks, Ends, Growing, Resumes, Rows, Sends
 from gapless.traces.sources.rocketmq.store import bytes as native
 from gapless.traces.sources.rocketmq.store.directory import client_log_beside
 from tests.support.night import NIGHT
@@ -115,6 +116,15 @@ def assert_is(log: ClientLog, text: str) -> None:
 def assert_same(one: tuple[Rows, ...], two: tuple[Rows, ...]) -> None:
     for mine, other in zip(one, two, strict=True):
         assert as_rows(mine) == as_rows(other)
+
+
+def at_once(text: bytes, before: int, topics: dict[str, int], *, plain: bool) -> tuple[Rows, ...] | None:
+    """Lines as columns, by the first of those who read many lines at once that can: as `client_log.read` asks them."""
+    sends, ends, checks = Growing(Sends), Growing(Ends), Growing(Checks)
+    count = text.count(b"\n")
+    if plain and PlainRequests(topics, sends, ends, checks).read(text, before, count, 1):
+        return sends.rows, ends.rows, checks.rows, Resumes.empty()
+    return client_log._at_once(text, before, topics, count, plain=plain)
 
 
 # -- what real clients wrote ---------------------------------------------------------------------------------------
@@ -259,7 +269,7 @@ def test_columns_say_what_the_lines_say(tmp_path_factory: pytest.TempPathFactory
     path.write_text(text, encoding="utf-8")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(client_log, "BLOCK", block)
-        patch.setattr(client_log, "SPARE", 0)  # so that what was read has to move
+        patch.setattr(request_rows, "SPARE", 0)  # so that what was read has to move
         assert_is(client_log.read(path), text)
 
 
@@ -268,9 +278,9 @@ def test_line_by_line_it_is_the_same(text: str) -> None:
     one: dict[str, int] = {}
     other: dict[str, int] = {}
     for plain in (True, False):
-        at_once = client_log._at_once(text.encode(), 0, one, plain=plain)
-        assert at_once is not None
-        assert_same(at_once, client_log._by_line(Path("x"), text.encode(), 0, other))
+        found = at_once(text.encode(), 0, one, plain=plain)
+        assert found is not None
+        assert_same(found, client_log._by_line(Path("x"), text.encode(), 0, other))
         assert list(one) == list(other)
 
 
@@ -285,9 +295,9 @@ def test_damaged_lines_read_at_once_are_what_they_are_one_by_one(data: st.DataOb
         text = text[:at] + new + text[at + 1 :]
     damaged = (text.removesuffix("\n") + "\n").encode()
     for plain in (True, False):
-        at_once = client_log._at_once(damaged, 3, {}, plain=plain)
-        if at_once is not None:
-            assert_same(at_once, client_log._by_line(Path("x"), damaged, 3, {}))
+        found = at_once(damaged, 3, {}, plain=plain)
+        if found is not None:
+            assert_same(found, client_log._by_line(Path("x"), damaged, 3, {}))
 
 
 @pytest.mark.parametrize("odd", ["{}", "[]", "null", "1", '"a"', '{"msgId":"x"}', "true"])
@@ -298,18 +308,34 @@ def test_odd_values_are_what_they_are_one_by_one(op: str, name: str, odd: str) -
     del line["phys" if op == "batch" else "n"]
     text = f"{json.dumps(line | {name: 'odd'})}\n{json.dumps(line)}\n".replace('"odd"', odd).encode()
     for plain in (True, False):
-        at_once = client_log._at_once(text, 0, {}, plain=plain)
-        if at_once is not None:
-            assert_same(at_once, client_log._by_line(Path("x"), text, 0, {}))
+        found = at_once(text, 0, {}, plain=plain)
+        if found is not None:
+            assert_same(found, client_log._by_line(Path("x"), text, 0, {}))
 
 
 def test_plain_lines_are_not_read_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(line_columns, "_by_arrow", None)
     line = {"op": "send", "topic": "T", "queue": 0, "uniq": "é", "result": "ok", "qoff": 3, "at": 17, "by": "me"}
     text = f"{json.dumps(line, ensure_ascii=False)}\n".encode() * 3
-    found = client_log._at_once(text, 5, {})
+    found = client_log._at_once(text, 5, {}, 3, plain=True)
     assert found is not None
     assert_same(found, client_log._by_line(Path("x"), text, 5, {}))
+
+
+@pytest.mark.parametrize("block", [150, 5_000, 1 << 20])
+def test_topics_have_one_number_whoever_reads_their_lines(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block: int
+) -> None:
+    """Plain blocks and rare ones take turns, and their topics are those of the others, or new."""
+    monkeypatch.setattr(client_log, "BLOCK", block)
+    monkeypatch.setattr(PlainRequests, "pays", lambda _size: True)
+    draw = random.Random(block)
+    lines = [a_send(topic=f"topic-{draw.randrange(at + 1)}é"[: draw.randint(7, 12)], qoff=at) for at in range(2_000)]
+    rare = {at: a_batch(topic=lines[at]["topic"]) for at in draw.sample(range(2_000), 20)}
+    text = "".join(f"{json.dumps(rare.get(at, line), ensure_ascii=False)}\n" for at, line in enumerate(lines))
+    path = tmp_path / "client.ndjson"
+    path.write_text(text)
+    assert_is(client_log.read(path), text)
 
 
 def test_memory_is_bounded_by_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -768,8 +794,8 @@ def test_plain_lines_are_read_without_pyarrow(tmp_path: Path) -> None:
 import sys
 from pathlib import Path
 from gapless.traces.sources.rocketmq.clients import client_log
-from gapless.traces.events.plain_lines import PlainLines
-PlainLines.pays = lambda size: True
+from gapless.traces.sources.rocketmq.clients.plain_requests import PlainRequests
+PlainRequests.pays = lambda size: True
 print(len(client_log.read(Path({str(path)!r})).sends), "pyarrow" in sys.modules)
 """
     out = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True).stdout.split()

@@ -13,7 +13,7 @@ from gapless.traces.native import expecting
 from gapless.traces.options import Options
 from gapless.traces.problems import NothingThere, shown
 from gapless.traces.report.parts import Parts
-from gapless.traces.sources.rocketmq.clients import evidence, matching_sends, trace_bodies
+from gapless.traces.sources.rocketmq.clients import evidence, matching_sends, plain_requests, trace_bodies
 from gapless.traces.sources.rocketmq.clients.evidence import Evidence
 from gapless.traces.sources.rocketmq.clients.testimony import with_testimony
 from gapless.traces.sources.rocketmq.joining.going_on import KnownSoFar, resume
@@ -198,7 +198,7 @@ def warm() -> None:
         tasks.load_kernels(Options())
         for used_by_some in (
             trace_bodies, matching_sends, matching, tiered_records, half_records, index_rows, timer_records, whole_keys,
-            dledger_units, later_messages, lookup,
+            dledger_units, later_messages, lookup, plain_requests,
         ):  # fmt: skip
             used_by_some.load_kernels()
         check = opened(Path(folder), log.parent, Options(), Beside())

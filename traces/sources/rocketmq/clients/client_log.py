@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, Generic, TypeVar
+from typing import Any, BinaryIO
 
 import numpy as np
 from pydantic import ValidationError
@@ -19,15 +19,13 @@ from pydantic_core import from_json
 
 from gapless.traces.events.plain_lines import PlainLines
 from gapless.traces.problems import NothingThere, Unreadable, shown, twice
-from gapless.traces.sources.rocketmq.clients.plain_requests import KINDS, plain_block, plain_requests
+from gapless.traces.sources.rocketmq.clients.plain_requests import KINDS, PlainRequests, plain_block
 from gapless.traces.sources.rocketmq.clients.request_lines import LINE, row_of, what_is_wrong
-from gapless.traces.sources.rocketmq.clients.request_rows import Checks, Ends, Found, Resumes, Rows, Sends
-from gapless.traces.sources.rocketmq.store.bytes import Ints
+from gapless.traces.sources.rocketmq.clients.request_rows import Checks, Ends, Found, Growing, Resumes, Sends
 
 BLOCK = 1 << 20  # bytes that are read at once: what is found in them stays in a processor's cache
 NEWLINE = ord("\n")
 LONGEST = 16 << 20  # bytes: a longer line is no request
-SPARE, MORE = 1 << 10, 17 / 16  # rows of which there is room, whatever was read first, and times what is expected
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,18 +44,19 @@ class ClientLog:
 def read(path: Path) -> ClientLog:
     """A client log as columns. Raises Unreadable, and NothingThere for an empty file."""
     topics: dict[str, int] = {}
-    sends, ends, checks, resumes = _Growing(Sends), _Growing(Ends), _Growing(Checks), _Growing(Resumes)
-    every: tuple[_Growing[Any], ...] = sends, ends, checks, resumes
+    sends, ends, checks, resumes = Growing(Sends), Growing(Ends), Growing(Checks), Growing(Resumes)
+    every: tuple[Growing[Any], ...] = sends, ends, checks, resumes
     lines = done = 0
     try:
         with path.open("rb") as file:
             size = path.stat().st_size
-            plain = PlainLines.pays(size)
+            plain = PlainRequests(topics, sends, ends, checks) if PlainRequests.pays(size) else None
             for block, count in _blocks(path, file):
-                at_once = _at_once(block, lines, topics, count, plain=plain)
                 done += len(block)
-                for growing, found in zip(every, at_once or _by_line(path, block, lines, topics), strict=True):
-                    growing.add(found, size / done)
+                if plain is None or not plain.read(block, lines, count, size / done):
+                    found = _at_once(block, lines, topics, count, plain=PlainLines.pays(size))
+                    for growing, part in zip(every, found or _by_line(path, block, lines, topics), strict=True):
+                        growing.add(part, size / done)
                 lines += count
     except OSError as error:
         raise Unreadable(f"{shown(path)}: cannot be read ({error.strerror or error})") from error
@@ -72,42 +71,6 @@ def read(path: Path) -> ClientLog:
         complete=bool((sends.rows.key != 0).all()),
         lines=lines,
     )
-
-
-AnyRows = TypeVar("AnyRows", bound=Rows)
-
-
-class _Growing(Generic[AnyRows]):
-    """Rows of one kind, one part behind the other. A part is let go once it is there: a processor's cache holds it.
-
-    There is room behind them: what nobody writes to takes no memory.
-    """
-
-    def __init__(self, kind: type[AnyRows]) -> None:
-        self._room = kind.empty()
-        self._count = 0
-
-    def add(self, part: AnyRows, times: float) -> None:
-        """Add a part; `times`: how many times as much there will be in the end as there is with it, or so."""
-        low, high = self._count, self._count + len(part)
-        if high > len(self._room):
-            more = int(high * max(times, 1.5) * MORE) + SPARE
-            self._room = type(part)(*(_moved(column, low, more) for column in vars(self._room).values()))
-        for name, column in vars(self._room).items():
-            column[low:high] = getattr(part, name)
-        self._count = high
-
-    @property
-    def rows(self) -> AnyRows:
-        """All of them."""
-        return self._room.some(slice(self._count))
-
-
-def _moved(column: Ints, count: int, more: int) -> Ints:
-    """The first values of a column, with room for more."""
-    room = np.empty(more, column.dtype)
-    room[:count] = column[:count]
-    return room
 
 
 def _blocks(path: Path, file: BinaryIO) -> Iterator[tuple[bytes, int]]:
@@ -186,14 +149,8 @@ def _unreadable(path: Path, before: int, what: str) -> Unreadable:
 # -- many lines at once --------------------------------------------------------------------------------------------
 
 
-def _at_once(
-    block: bytes, before: int, topics: dict[str, int], count: int | None = None, *, plain: bool = True
-) -> Found | None:
+def _at_once(block: bytes, before: int, topics: dict[str, int], count: int, *, plain: bool) -> Found | None:
     """The lines as columns, or None where anything is unusual: `_by_line` finds out what."""
-    read = plain_block(block, block.count(b"\n") if count is None else count) if plain else None
-    found = None if read is None else plain_requests(read, before, topics)
-    if found is not None:
-        return found
     from gapless.traces.sources.rocketmq.clients import any_requests  # noqa: PLC0415 - as above
 
-    return any_requests.at_once(block, before, read, topics)
+    return any_requests.at_once(block, before, plain_block(block, count) if plain else None, topics)

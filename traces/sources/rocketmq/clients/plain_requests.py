@@ -1,4 +1,4 @@
-"""Plain lines of a client log, sorted out by what they tell of: in one pass, and no text becomes an object.
+"""Plain lines of a client log, read and sorted out by what they tell of: in one pass, and no text becomes an object.
 
 What a line must say, `request_lines.py` says. Here it is asked of plain lines alone, and whatever is not as it should
 be, or is rare, is left to whoever reads any line, and can tell what is wrong with it.
@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import fields
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from gapless.traces.events.plain_bytes import THERE
-from gapless.traces.events.plain_lines import PlainBlock, PlainLines, ValueKind
-from gapless.traces.native import native, njit
+from gapless.traces.events.plain_bytes import ABSENT, NOT_PLAIN, THERE, Lines, are_same, next_lines, spread
+from gapless.traces.events.plain_lines import MANY, PlainBlock, PlainLines, ValueKind, is_utf8
+from gapless.traces.native import njit, uint64
 from gapless.traces.sources.rocketmq.clients.request_lines import (
     ADMIN,
     CHECK,
@@ -28,8 +30,9 @@ from gapless.traces.sources.rocketmq.clients.request_lines import (
     SEND,
     UNDECIDED,
 )
-from gapless.traces.sources.rocketmq.clients.request_rows import Checks, Ends, Found, Resumes, Sends
+from gapless.traces.sources.rocketmq.clients.request_rows import Checks, Ends, Growing, Sends
 from gapless.traces.sources.rocketmq.store.bytes import Bytes, Ints, digest, number_in
+from gapless.traces.words import TOPS
 
 KINDS = {
     "op": ValueKind.TEXT,
@@ -42,16 +45,16 @@ KINDS = {
     "len": ValueKind.INTEGER,
     "crc": ValueKind.INTEGER,
     "n": ValueKind.INTEGER,
-    "uniqs": ValueKind.NESTED,  # which is a list, and so never plain
+    "uniqs": ValueKind.OTHER,  # a list
     "half": ValueKind.INTEGER,
     "decision": ValueKind.TEXT,
     "from_check": ValueKind.TRUTH,
     "times": ValueKind.TEXT,
     "request": ValueKind.INTEGER,
-    "ext": ValueKind.NESTED,
+    "ext": ValueKind.OTHER,  # an object
 }
 PLAIN = PlainLines(KINDS, strange=True)
-NESTED = [name for name, kind in KINDS.items() if kind is ValueKind.NESTED]
+AT_ONCE = 64  # lines: what they say takes 20 KB
 
 # What a line may say.
 _OP, _RESULT, _TOPIC, _QUEUE, _UNIQ, _QOFF, _PHYS, _LEN, _CRC, _HALF, _DECISION, _FROM_CHECK, _TIMES, _REQUEST = (
@@ -93,76 +96,161 @@ _DECISION_LETTERS, _DECISION_BOUNDS = _letters(DECISIONS)
 
 
 def plain_block(block: bytes, count: int) -> PlainBlock | None:
-    """Lines that are plain; None where one of them is not."""
+    """Lines that are plain, for those who sort out what is rare among them; None where one of them is not."""
     read = PLAIN.read(block, count)
-    if read is None or not read.utf8() or any(read.has(PLAIN.number[name]).any() for name in NESTED):
-        return None
-    return read
+    return read if read is not None and read.utf8() else None
 
 
-def plain_requests(read: PlainBlock, before: int, topics: dict[str, int]) -> Found | None:
-    """These lines as columns; None where one of them is rare, or not sound. `before`: how many come before them.
+def load_kernels() -> None:
+    """Compile what reads plain lines, or load it, by reading none."""
+    PlainRequests({}, Growing(Sends), Growing(Ends), Growing(Checks)).read(b"", 0, 0, 1)
+    plain_block(b"", 0)
 
-    The topics of what was sent are added to `topics`.
+
+class Known(NamedTuple):
+    """Topics by their numbers, as a kernel adds to them.
+
+    `letters`: of all, one behind the other · `bounds`: where each begins · `table`: numbers, -1 where it is empty.
     """
-    texts, topic = read.distinct(_TOPIC)
-    met, filled = np.full(len(texts) + 1, -1, np.int64), np.zeros(4, np.int64)
-    sends, ends, checks = (np.empty((len(fields(kind)), read.count), np.int64) for kind in (Sends, Ends, Checks))
-    if not _sort_out(read.data, read.values, read.ends, read.there, before, topic, met, sends, ends, checks, filled):
-        return None
-    sent, ended, checked, used = filled.tolist()
-    order = np.argsort(np.where(met < 0, len(met), met), kind="stable")[:used].tolist()
-    known = np.array([topics.setdefault(texts[number], len(topics)) for number in order], np.int64)
-    sends[_S_TOPIC, :sent] = known[sends[_S_TOPIC, :sent]]
-    nothing = np.zeros(0, np.int64)
-    resumes = Resumes(nothing, nothing, nothing)
-    return Sends(*sends[:, :sent]), Ends(*ends[:, :ended]), Checks(*checks[:, :checked]), resumes
+
+    letters: Bytes
+    bounds: Ints
+    table: Ints
 
 
-@native(lambda _b, values, *_: values.shape[1])
-def _sort_out(
-    b: Bytes,
-    values: Ints,
-    stops: Ints,
-    there: Bytes,
-    before: int,
-    topic: Ints,
-    met: Ints,
-    sends: Ints,
-    ends: Ints,
-    checks: Ints,
-    filled: Ints,
-) -> bool:
-    """Sort out lines; False where one is not for here.
+class PlainRequests:
+    """Reads plain lines into columns that grow. The topics of what was sent are added to `topics`."""
 
-    `topic`: which text each line has · `met`: the number of each text among those of what was sent, -1 for none yet
-    · `filled`: how many rows there are of each kind, and topics.
-    """
-    for i in range(values.shape[1]):
-        op = _code(b, values, stops, there, _OP, i, _OP_LETTERS, _OP_BOUNDS)
-        if op in (SEND, HALF):
-            sound = _sent(b, values, stops, there, i, op, topic, met, sends, filled)
-            sends[_S_LINE, filled[0] - 1] = before + i + 1
-        elif op == END:
-            sound = _ended(b, values, stops, there, i, ends, filled)
-            ends[_E_LINE, filled[1] - 1] = before + i + 1
-        elif op == CHECK:
-            sound = _checked(b, values, stops, there, i, checks, filled)
-            checks[_C_LINE, filled[2] - 1] = before + i + 1
-        else:
-            sound = op >= ADMIN and (op > ADMIN or _given(values, there, _REQUEST, i) != RESUME)
-        if not sound:
+    def __init__(
+        self, topics: dict[str, int], sends: Growing[Sends], ends: Growing[Ends], checks: Growing[Checks]
+    ) -> None:
+        self._topics = topics
+        self._growing: tuple[Growing[Any], ...] = sends, ends, checks
+        self._lines = PLAIN.room(AT_ONCE)
+        self._known, self._in_table = Known(np.zeros(0, np.uint8), np.zeros(1, np.int64), np.zeros(0, np.int64)), 0
+
+    @staticmethod
+    def pays(size: int) -> bool:
+        """Whether so many bytes are worth four seconds of compiling, or it was compiled once."""
+        return size >= MANY or _read_requests.is_kept()
+
+    def read(self, block: bytes, before: int, count: int, times: float) -> bool:
+        """Read so many whole lines; False where one of them is rare, or not sound: nothing is read then.
+
+        `before`: how many come before them · `times`: how many times as many lines there are in all, or so.
+        """
+        topics, data = self._topics, np.frombuffer(block, np.uint8)
+        filled = np.array([*(rows.count for rows in self._growing), len(topics)], np.int64)
+        columns = [rows.columns(count, times) for rows in self._growing]
+        is_new = self._make_room(count, len(block))
+        read = _read_requests(data, self._lines, self._known, is_new, before, count, *columns, filled)
+        self._in_table = -1  # it may have some of a block that is not read
+        if read < 0 or (read and not is_utf8(block)):
             return False
-    return True
+        for rows, there in zip(self._growing, filled.tolist(), strict=False):
+            rows.count = there
+        for begin, end in pairwise(self._known.bounds[len(topics) : filled[-1] + 1].tolist()):
+            topics[self._known.letters[begin:end].tobytes().decode()] = len(topics)
+        self._in_table = len(topics)
+        return True
+
+    def _make_room(self, more: int, letters: int) -> bool:
+        """Have room for so many topics more, and so many letters of theirs; and say whether the table is a new one."""
+        known, topics = self._known, self._topics
+        used, count = int(known.bounds[max(self._in_table, 0)]), len(topics) + more
+        if self._in_table == len(topics) and used + letters <= len(known.letters) and count < len(known.bounds):
+            return False
+        names = [topic.encode() for topic in topics]
+        bounds = np.zeros(2 * count + 1, np.int64)
+        bounds[1 : len(names) + 1] = np.cumsum([len(name) for name in names])
+        room = np.empty(2 * (bounds[len(names)] + letters), np.uint8)
+        room[: bounds[len(names)]] = np.frombuffer(b"".join(names), np.uint8)
+        self._known = Known(room, bounds, np.full(1 << (4 * count).bit_length(), -1, np.int64))
+        return True
+
+
+@njit
+def _read_requests(
+    data: Bytes, lines: Lines, known: Known, is_new: bool, before: int, count: int, sends: tuple[Ints, ...],
+    ends: tuple[Ints, ...], checks: tuple[Ints, ...], filled: Ints,
+) -> int:  # fmt: skip
+    """Read lines, and sort out what each tells of; -1 where one is not for here, else whether any byte is none of ASCII.
+
+    `is_new`: the table of topics has none yet · `filled`: how many rows there are of each kind, and topics. A few lines
+    are read at once: what they say is sorted out while it is in a processor's nearest cache.
+    """
+    for number in range(filled[3] if is_new else 0):
+        known.table[_place_of(known.letters, known.bounds[number], known.bounds[number + 1], known)] = number
+    at, high, line = np.int64(0), uint64(0), np.int64(0)
+    _, _, _, _, _, _, values, stops, there = lines
+    while line < count:
+        some = min(np.int64(there.shape[1]), count - line)
+        there[:] = ABSENT
+        at, high = next_lines(data, at, high, lines, some)
+        if at < 0:
+            return NOT_PLAIN
+        for i in range(some):
+            if not _sort_out(data, values, stops, there, i, before + line + i + 1, known, sends, ends, checks, filled):
+                return NOT_PLAIN
+        line += some
+    return 1 if high & TOPS else 0
+
+
+@njit(inline="always")
+def _sort_out(
+    b: Bytes, values: Ints, stops: Ints, there: Bytes, i: int, line: int, known: Known, sends: tuple[Ints, ...],
+    ends: tuple[Ints, ...], checks: tuple[Ints, ...], filled: Ints,
+) -> bool:  # fmt: skip
+    """Sort out what a line tells of; False where it is not for here."""
+    op = _code(b, values, stops, there, _OP, i, _OP_LETTERS, _OP_BOUNDS)
+    if op in (SEND, HALF):
+        sends[_S_LINE][filled[0]] = line
+        return _sent(b, values, stops, there, i, op, known, sends, filled)
+    if op == END:
+        ends[_E_LINE][filled[1]] = line
+        return _ended(b, values, stops, there, i, ends, filled)
+    if op == CHECK:
+        checks[_C_LINE][filled[2]] = line
+        return _checked(b, values, stops, there, i, checks, filled)
+    return bool(op >= ADMIN and (op > ADMIN or _given(values, there, _REQUEST, i) != RESUME))
+
+
+@njit
+def _number_of(b: Bytes, low: int, high: int, known: Known, filled: Ints) -> int:
+    """The number of a topic: if nobody knows it, it is a new one."""
+    letters, bounds, table = known
+    place, number = _place_of(b, low, high, known), filled[3]
+    if table[place] >= 0:
+        return np.int64(table[place])
+    table[place], filled[3] = number, number + 1
+    begin = bounds[number]
+    for at in range(high - low):
+        letters[begin + at] = b[low + at]
+    bounds[number + 1] = begin + high - low
+    return np.int64(number)
+
+
+@njit
+def _place_of(b: Bytes, low: int, high: int, known: Known) -> int:
+    """Where in the table a topic is, or else the place that is free for it."""
+    letters, bounds, table = known
+    last = len(table) - 1
+    place = spread(b, low, high) & last
+    while table[place] >= 0:
+        begin = bounds[table[place]]
+        if bounds[table[place] + 1] - begin == high - low and are_same(b, low, letters, begin, high - low):
+            break
+        place = (place + 1) & last
+    return np.int64(place)
 
 
 @njit(inline="always")
 def _sent(
-    b: Bytes, values: Ints, stops: Ints, there: Bytes, i: int, op: int, topic: Ints, met: Ints, sends: Ints,
+    b: Bytes, values: Ints, stops: Ints, there: Bytes, i: int, op: int, known: Known, sends: tuple[Ints, ...],
     filled: Ints,
 ) -> bool:  # fmt: skip
     """Add a message, and say whether it is sound."""
-    s, which, queue = filled[0], topic[i], values[_QUEUE, i]
+    s, queue = filled[0], values[_QUEUE, i]
     filled[0] += 1
     result = _code(b, values, stops, there, _RESULT, i, _RESULT_LETTERS, _RESULT_BOUNDS)
     number, position = _given(values, there, _QOFF, i), _given(values, there, _PHYS, i)
@@ -173,43 +261,41 @@ def _sent(
         return False
     if result < 0 or result == NONE or (result == OK and number >= 0 and queue < 0):
         return False
-    if which < 0 or values[_TOPIC, i] == stops[_TOPIC, i]:
+    if there[_TOPIC, i] != THERE or values[_TOPIC, i] == stops[_TOPIC, i]:
         return False
-    if met[which] < 0:
-        met[which] = filled[3]
-        filled[3] += 1
-    sends[_S_POSITION, s] = position if result == OK else np.int64(-1)
-    sends[_S_NUMBER, s] = number if result == OK else np.int64(-1)
-    sends[_S_KEY, s], sends[_S_LENGTH, s], sends[_S_COUNT, s] = _key(b, values, stops, there, i), length, 1
-    sends[_S_CRC, s] = crc & 0x7FFFFFFF if crc >= 0 else np.int64(-1)  # a broker drops the top bit
-    sends[_S_TOPIC, s], sends[_S_QUEUE, s] = met[which], queue
-    sends[_S_HALF, s], sends[_S_RESULT, s] = op == HALF, result
+    topic = _number_of(b, values[_TOPIC, i], stops[_TOPIC, i], known, filled)
+    sends[_S_POSITION][s] = position if result == OK else np.int64(-1)
+    sends[_S_NUMBER][s] = number if result == OK else np.int64(-1)
+    sends[_S_KEY][s], sends[_S_LENGTH][s], sends[_S_COUNT][s] = _key(b, values, stops, there, i), length, 1
+    sends[_S_CRC][s] = crc & 0x7FFFFFFF if crc >= 0 else np.int64(-1)  # a broker drops the top bit
+    sends[_S_TOPIC][s], sends[_S_QUEUE][s] = topic, queue
+    sends[_S_HALF][s], sends[_S_RESULT][s] = op == HALF, result
     return True
 
 
 @njit(inline="always")
-def _ended(b: Bytes, values: Ints, stops: Ints, there: Bytes, i: int, ends: Ints, filled: Ints) -> bool:
+def _ended(b: Bytes, values: Ints, stops: Ints, there: Bytes, i: int, ends: tuple[Ints, ...], filled: Ints) -> bool:
     """Add a decision, and say whether it is sound."""
     e, number, position = filled[1], _given(values, there, _HALF, i), _given(values, there, _PHYS, i)
     filled[1] += 1
     result = _code(b, values, stops, there, _RESULT, i, _RESULT_LETTERS, _RESULT_BOUNDS)
     decision = _code(b, values, stops, there, _DECISION, i, _DECISION_LETTERS, _DECISION_BOUNDS)
-    ends[_E_KEY, e], ends[_E_NUMBER, e], ends[_E_POSITION, e] = _key(b, values, stops, there, i), number, position
-    ends[_E_DECISION, e], ends[_E_RESULT, e] = decision, result
-    ends[_E_FROM_CHECK, e] = values[_FROM_CHECK, i] if there[_FROM_CHECK, i] == THERE else np.int64(0)
+    ends[_E_KEY][e], ends[_E_NUMBER][e], ends[_E_POSITION][e] = _key(b, values, stops, there, i), number, position
+    ends[_E_DECISION][e], ends[_E_RESULT][e] = decision, result
+    ends[_E_FROM_CHECK][e] = values[_FROM_CHECK, i] if there[_FROM_CHECK, i] == THERE else np.int64(0)
     said = result >= 0 and decision >= 0 and (result != NONE or decision == UNDECIDED)
     return bool(said and _is_version(number, position))
 
 
 @njit(inline="always")
-def _checked(b: Bytes, values: Ints, stops: Ints, there: Bytes, i: int, checks: Ints, filled: Ints) -> bool:
+def _checked(b: Bytes, values: Ints, stops: Ints, there: Bytes, i: int, checks: tuple[Ints, ...], filled: Ints) -> bool:
     """Add a back-check, and say whether it is sound."""
     c, number, position = filled[2], _given(values, there, _HALF, i), _given(values, there, _PHYS, i)
     filled[2] += 1
     counted = there[_TIMES, i] == THERE
     times = number_in(b, values[_TIMES, i], stops[_TIMES, i]) if counted else np.int64(-1)
-    checks[_C_KEY, c], checks[_C_NUMBER, c], checks[_C_POSITION, c] = _key(b, values, stops, there, i), number, position
-    checks[_C_TIMES, c] = times
+    checks[_C_KEY][c], checks[_C_NUMBER][c], checks[_C_POSITION][c] = _key(b, values, stops, there, i), number, position
+    checks[_C_TIMES][c] = times
     return bool((times >= 0 or not counted) and _is_version(number, position))
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from gapless.traces.sources.rocketmq.store.bytes import Ints
+
+SPARE, MORE = 1 << 10, 17 / 16  # rows of which there is room, whatever was read first, and times what is expected
 
 Widths = Mapping[str, type["np.integer[Any]"]]
 Chosen = Ints | npt.NDArray[np.bool_] | slice
@@ -112,3 +114,48 @@ class Resumes(Rows):
 
 Found = tuple[Sends, Ends, Checks, Resumes]
 """What lines of a client log tell of."""
+
+
+AnyRows = TypeVar("AnyRows", bound=Rows)
+
+
+class Growing(Generic[AnyRows]):
+    """Rows of one kind, as they come. There is room behind them: what nobody writes to takes no memory."""
+
+    def __init__(self, kind: type[AnyRows]) -> None:
+        self._room = kind.empty()
+        self.count = 0  # of them; whoever writes behind them adds his own
+
+    def columns(self, more: int, times: float) -> tuple[Ints, ...]:
+        """The columns, with room for so many more rows behind `count`.
+
+        `times`: how many times as many rows there will be in the end as there are with those, or so.
+        """
+        high = self.count + more
+        if high > len(self._room):
+            room = int(high * max(times, 1.5) * MORE) + SPARE
+            self._room = type(self._room)(*(_moved(column, self.count, room) for column in self._columns))
+        return self._columns
+
+    @property
+    def _columns(self) -> tuple[Ints, ...]:
+        return tuple(vars(self._room).values())
+
+    def add(self, part: AnyRows, times: float) -> None:
+        """Add rows that were read elsewhere. `times`: as above."""
+        columns = self.columns(len(part), times)
+        for column, values in zip(columns, vars(part).values(), strict=True):
+            column[self.count : self.count + len(part)] = values
+        self.count += len(part)
+
+    @property
+    def rows(self) -> AnyRows:
+        """All of them."""
+        return self._room.some(slice(self.count))
+
+
+def _moved(column: Ints, count: int, more: int) -> Ints:
+    """The first values of a column, with room for more."""
+    room = np.empty(more, column.dtype)
+    room[:count] = column[:count]
+    return room
