@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from gapless.traces.sources.rocketmq.store import later_messages, lookup
 from gapless.traces.sources.rocketmq.store.later_messages import LaterMessages
-from gapless.traces.sources.rocketmq.store.lookup import among, distinct, numbered
+from gapless.traces.sources.rocketmq.store.lookup import Groups, among, distinct, numbered
 
 VALUES = st.lists(st.integers(-(2**63), 2**63 - 1) | st.integers(-3, 3)).map(lambda values: np.array(values, np.int64))
 
@@ -49,3 +49,14 @@ def test_the_next_message_of_a_key_is_the_oldest_of_those_behind(keys: list[int]
             found[:0] = later.of(np.array(keys[low:end], np.int64), np.arange(low, end)).tolist()
     behind = [[n for n in range(i + 1, len(keys)) if keys[n] == keys[i]] for i in range(len(keys))]
     assert found == [min(numbers, default=-1) for numbers in behind]
+
+
+@pytest.mark.parametrize("secret", [0x9E3779B97F4A7C15, 0])
+@given(keys=VALUES, sought=VALUES)
+def test_rows_of_a_key_lie_together(secret: int, keys: np.ndarray, sought: np.ndarray) -> None:
+    with patch.object(lookup, "secret", lambda: np.uint64(secret)):
+        groups = Groups(keys)
+    order, spans = groups.order.tolist(), groups.of(sought)
+    assert sorted(order) == list(range(len(keys)))
+    for key, low, high in zip(sought.tolist(), *spans.tolist(), strict=True):
+        assert order[low:high] == np.flatnonzero(keys == key).tolist()

@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -41,7 +40,8 @@ from gapless.traces.sources.rocketmq.clients.matching_sends import (
     put_pairs,
     sent,
 )
-from gapless.traces.sources.rocketmq.clients.request_rows import Answered, Checks, Ends, Sends
+from gapless.traces.sources.rocketmq.clients.request_rows import Answered, Sends
+from gapless.traces.sources.rocketmq.clients.said import Said
 from gapless.traces.sources.rocketmq.report import ClientRow, WitnessRow
 from gapless.traces.sources.rocketmq.store import scan
 from gapless.traces.sources.rocketmq.store.bytes import Ints
@@ -50,13 +50,6 @@ from gapless.traces.sources.rocketmq.store.lookup import among, distinct
 from gapless.traces.sources.rocketmq.store.names import DELAYING, HALF_TOPICS
 from gapless.traces.sources.rocketmq.store.wanted import wants
 
-if TYPE_CHECKING:
-    from gapless.traces.sources.rocketmq.clients.client_log import ClientLog
-
-# Rows of `said`: KEY of a transaction, the position that is named, what is said of it, and for a back-check, the number
-# that is named.
-CLIENT_KEY, CLIENT_POSITION, CLIENT_WHAT, CLIENT_NUMBER, CLIENT_COLUMNS = range(5)
-COMMIT, ROLL_BACK, COMMIT_TOLD, ASKED_BACK = range(4)
 STORIES = 40  # doubtful messages of one segment and one kind that are told; more are counted with them
 
 
@@ -64,11 +57,11 @@ STORIES = 40  # doubtful messages of one segment and one kind that are told; mor
 class Evidence:
     """A client log, trace topics or both, as workers look things up in them.
 
-    `said`: what a client log says of transactions, by key · `sends`: acknowledged messages by position · `keys`: of all
+    `said`: what a client log says of transactions · `sends`: acknowledged messages by position · `keys`: of all
     messages in the client log · `half_keys`: of the halves among them, rising, each once · `topics`: by their index.
     """
 
-    said: Ints
+    said: Said
     sends: Answered
     keys: Ints
     half_keys: Ints
@@ -127,7 +120,7 @@ def read(path: Path, source: str) -> Evidence:
     log = client_log.read(path)
     sends, placed = log.sends, _placed(log.sends)
     return Evidence(
-        said=_said(log),
+        said=Said.of_log(log.ends, log.checks),
         sends=placed,
         keys=sends.key,
         half_keys=distinct(sends.key[sends.half == 1]),
@@ -155,26 +148,6 @@ def _placed(sends: Sends) -> Answered:
     if (sends.position[1:] < sends.position[:-1]).any():
         sends = sends.some(np.argsort(sends.position, kind="stable"))
     return Answered(**vars(sends), witness=np.broadcast_to(np.int64(-1), len(sends)))
-
-
-def _said(log: ClientLog) -> Ints:
-    """Decisions that were asked for, those that were acknowledged, and back-checks that came in, by key."""
-    ends, checks = log.ends, log.checks
-    commits, told = ends.decision == request_lines.COMMIT, ends.result == request_lines.OK
-    parts: list[tuple[int, Ends | Checks]] = [
-        (COMMIT, ends.some(commits)),
-        (ROLL_BACK, ends.some(ends.decision == request_lines.ROLL_BACK)),
-        (COMMIT_TOLD, ends.some(commits & told)),
-        (ASKED_BACK, checks),
-    ]
-    keys = np.concatenate([part.key for _, part in parts])
-    order = np.argsort(keys, kind="stable")
-    said = np.empty((CLIENT_COLUMNS, len(keys)), np.int64)
-    said[CLIENT_KEY] = keys[order]
-    said[CLIENT_WHAT] = np.repeat([what for what, _ in parts], [len(part) for _, part in parts])[order]
-    said[CLIENT_POSITION] = np.concatenate([part.position for _, part in parts])[order]
-    said[CLIENT_NUMBER] = np.concatenate([part.number for _, part in parts])[order]
-    return said
 
 
 # -- messages of one segment ---------------------------------------------------------------------------------------

@@ -142,8 +142,8 @@ class PlainRequests:
         topics, data = self._topics, np.frombuffer(block, np.uint8)
         filled = np.array([*(rows.count for rows in self._growing), len(topics)], np.int64)
         columns = [rows.columns(count, times) for rows in self._growing]
-        is_new = self._make_room(count, len(block))
-        read = _read_requests(data, self._lines, self._known, is_new, before, count, *columns, filled)
+        fresh = self._make_room(count, len(block))
+        read = _read_requests(data, self._lines, self._known, fresh, before, count, *columns, filled)
         self._in_table = -1  # it may have some of a block that is not read
         if read < 0 or (read and not is_utf8(block)):
             return False
@@ -154,32 +154,32 @@ class PlainRequests:
         self._in_table = len(topics)
         return True
 
-    def _make_room(self, more: int, letters: int) -> bool:
-        """Have room for so many topics more, and so many letters of theirs; and say whether the table is a new one."""
+    def _make_room(self, more: int, letters: int) -> int:
+        """Have room for so many topics more, and so many letters of theirs; and say how many are in no table yet."""
         known, topics = self._known, self._topics
         used, count = int(known.bounds[max(self._in_table, 0)]), len(topics) + more
         if self._in_table == len(topics) and used + letters <= len(known.letters) and count < len(known.bounds):
-            return False
+            return 0
         names = [topic.encode() for topic in topics]
         bounds = np.zeros(2 * count + 1, np.int64)
         bounds[1 : len(names) + 1] = np.cumsum([len(name) for name in names])
         room = np.empty(2 * (bounds[len(names)] + letters), np.uint8)
         room[: bounds[len(names)]] = np.frombuffer(b"".join(names), np.uint8)
         self._known = Known(room, bounds, np.full(1 << (4 * count).bit_length(), -1, np.int64))
-        return True
+        return len(names)
 
 
 @njit
 def _read_requests(
-    data: Bytes, lines: Lines, known: Known, is_new: bool, before: int, count: int, sends: tuple[Ints, ...],
+    data: Bytes, lines: Lines, known: Known, fresh: int, before: int, count: int, sends: tuple[Ints, ...],
     ends: tuple[Ints, ...], checks: tuple[Ints, ...], filled: Ints,
 ) -> int:  # fmt: skip
-    """Read lines, and sort out what each tells of; -1 where one is not for here, else whether any byte is none of ASCII.
+    """Read lines, and sort out what they tell of; -1 where one is not for here, else whether a byte is none of ASCII.
 
-    `is_new`: the table of topics has none yet · `filled`: how many rows there are of each kind, and topics. A few lines
-    are read at once: what they say is sorted out while it is in a processor's nearest cache.
+    `fresh`: so many topics are in no table yet · `filled`: how many rows there are of each kind, and topics. A few
+    lines are read at once: what they say is sorted out while it is in a processor's nearest cache.
     """
-    for number in range(filled[3] if is_new else 0):
+    for number in range(fresh):
         known.table[_place_of(known.letters, known.bounds[number], known.bounds[number + 1], known)] = number
     at, high, line = np.int64(0), uint64(0), np.int64(0)
     _, _, _, _, _, _, values, stops, there = lines

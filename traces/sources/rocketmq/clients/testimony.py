@@ -10,9 +10,10 @@ import numpy.typing as npt
 from gapless.traces.options import Options
 from gapless.traces.sources.rocketmq.clients import trace_bodies as bodies
 from gapless.traces.sources.rocketmq.clients import trace_topics
-from gapless.traces.sources.rocketmq.clients.evidence import CLIENT_COLUMNS, Evidence
+from gapless.traces.sources.rocketmq.clients.evidence import Evidence
 from gapless.traces.sources.rocketmq.clients.request_lines import OK
 from gapless.traces.sources.rocketmq.clients.request_rows import Answered
+from gapless.traces.sources.rocketmq.clients.said import nothing_said
 from gapless.traces.sources.rocketmq.clients.trace_topics import Testimony
 from gapless.traces.sources.rocketmq.report import WitnessRow
 from gapless.traces.sources.rocketmq.store import file_access
@@ -104,7 +105,7 @@ def as_answers(rows: Ints) -> Answered:
 def no_evidence() -> Evidence:
     """Evidence of nobody."""
     return Evidence(
-        said=np.zeros((CLIENT_COLUMNS, 0), np.int64),
+        said=nothing_said(),
         sends=Answered.empty(),
         keys=np.zeros(0, np.int64),
         half_keys=np.zeros(0, np.int64),

@@ -13,7 +13,7 @@ from gapless.traces.judging.building import STEPS
 from gapless.traces.options import Options
 from gapless.traces.replay.exact import Event, named, replay
 from gapless.traces.report.wording import plural
-from gapless.traces.sources.rocketmq.clients.evidence import CLIENT_POSITION, DoubtedMessage, Evidence
+from gapless.traces.sources.rocketmq.clients.evidence import DoubtedMessage, Evidence
 from gapless.traces.sources.rocketmq.clients.request_rows import Answered
 from gapless.traces.sources.rocketmq.joining.deliveries import Deliveries
 from gapless.traces.sources.rocketmq.joining.judged import SAY_SO, JudgedStore
@@ -164,7 +164,7 @@ class Promises:
         """
         assert self.said is not None  # noqa: S101 - as above
         answered = self.said.sends.position[self.said.sends.line > 0]
-        reach = max(answered.max(initial=-1), self.said.said[CLIENT_POSITION].max(initial=-1))
+        reach = max(answered.max(initial=-1), self.said.said.reach)
         unsent = [doubt for doubt in self.doubts if doubt.event[0] == "account"]
         later = [doubt for doubt in unsent if named("queue", doubt.message)["position"] > reach]
         if self.judged.store.clean or not later:

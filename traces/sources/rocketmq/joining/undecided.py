@@ -8,9 +8,8 @@ from functools import cached_property
 from gapless.spec.catalog import rule
 from gapless.traces.replay.exact import Departure, Event, named
 from gapless.traces.report.wording import plural
-from gapless.traces.sources.rocketmq.clients.evidence import CLIENT_POSITION, CLIENT_WHAT, ROLL_BACK
+from gapless.traces.sources.rocketmq.clients.said import CLIENT_POSITION, CLIENT_WHAT, ROLL_BACK, Said
 from gapless.traces.sources.rocketmq.joining.judged import JudgedStore
-from gapless.traces.sources.rocketmq.store.bytes import Ints
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.file_access import record_at
 from gapless.traces.sources.rocketmq.store.lookup import distinct
@@ -37,7 +36,7 @@ class DelayedHalves:
     Source: docs/rocketmq-transactions.md#delayed-half, #n26.
     """
 
-    def __init__(self, store: StoreDirectory, client: Ints) -> None:
+    def __init__(self, store: StoreDirectory, client: Said) -> None:
         self.store = store
         self.client = client
 
@@ -51,7 +50,8 @@ class DelayedHalves:
     @cached_property
     def _numbers(self) -> set[int | None]:
         """Those by which ops name the ones that somebody decided about."""
-        asked = self.client[CLIENT_POSITION, self.client[CLIENT_WHAT] <= ROLL_BACK]
+        rows = self.client.rows
+        asked = rows[CLIENT_POSITION, rows[CLIENT_WHAT] <= ROLL_BACK]
         return {self._number(position) for position in distinct(asked).tolist()}
 
     def _number(self, position: int) -> int | None:

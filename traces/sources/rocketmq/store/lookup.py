@@ -7,7 +7,7 @@ import secrets
 import numpy as np
 import numpy.typing as npt
 
-from gapless.traces.native import native, njit, uint64
+from gapless.traces.native import handed, native, njit, uint64
 from gapless.traces.sources.rocketmq.store.bytes import Ints
 
 
@@ -44,10 +44,40 @@ def numbered(columns: tuple[Ints, ...]) -> Ints:
     rows takes three times as long.
     """
     count = len(columns[0])
-    table = np.full(1 << (2 * count + 1).bit_length(), -1, np.int32 if count < 1 << 31 else np.int64)
     found = np.empty(count, np.int64)
-    _number(columns, table, secret(), found)
+    _number(columns, _table(count), secret(), found)
     return found
+
+
+def _table(count: int) -> Ints:
+    """An empty table for so many rows."""
+    return np.full(1 << (2 * count + 1).bit_length(), -1, np.int32 if count < 1 << 31 else np.int64)
+
+
+class Groups:
+    """Rows that have a key, grouped: the rows of one key lie together, in their own order.
+
+    Groups are in the order of their first rows: what is asked about things near one another lies near, too. To sort
+    rows by their keys, and search, takes three times as long.
+    """
+
+    def __init__(self, keys: Ints) -> None:
+        self._keys, self._table, self._secret = (handed(keys),), _table(len(keys)), secret()
+        self._number = np.empty(len(keys), np.int64)
+        _number(self._keys, self._table, self._secret, self._number)
+        self._ends = np.cumsum(np.bincount(self._number)) if len(keys) else np.zeros(0, np.int64)
+
+    @property
+    def order(self) -> Ints:
+        """The rows, by group."""
+        order: Ints = np.argsort(self._number, kind="stable")
+        return order
+
+    def of(self, keys: Ints) -> Ints:
+        """[2, keys]: from where to where in `order` the rows of each key are; none of them, where nobody has it."""
+        found = np.empty((2, len(keys)), np.int64)
+        _find((handed(keys),), self._keys, self._table, self._secret, self._number, self._ends, found)
+        return found
 
 
 def secret() -> np.uint64:
@@ -58,15 +88,9 @@ def secret() -> np.uint64:
 @native(lambda columns, *_: len(columns[0]))
 def _number(columns: tuple[Ints, ...], table: Ints, secret: np.uint64, found: Ints) -> None:
     """Write the number of each row to `found`. `table`: more rows than there are, all of them -1."""
-    low, count = np.int64(len(table) - 1), np.int64(0)
+    count = np.int64(0)
     for i in range(len(found)):
-        mixed = uint64(0)
-        for column in columns:
-            mixed = (mixed ^ uint64(column[i])) * secret
-            mixed ^= mixed >> uint64(32)
-        at = np.int64(mixed >> uint64(1)) & low
-        while table[at] >= 0 and not _are_alike(columns, i, np.int64(table[at])):
-            at = (at + 1) & low
+        at = _place_of(columns, i, columns, table, secret)
         if table[at] >= 0:
             found[i] = found[table[at]]
             continue
@@ -74,19 +98,45 @@ def _number(columns: tuple[Ints, ...], table: Ints, secret: np.uint64, found: In
         count += 1
 
 
+@native(lambda sought, *_: len(sought[0]))
+def _find(
+    sought: tuple[Ints, ...], columns: tuple[Ints, ...], table: Ints, secret: np.uint64, numbers: Ints, ends: Ints,
+    found: Ints,
+) -> None:  # fmt: skip
+    """Write the begin and the end of the group of each row that is sought: those of `columns` have these numbers."""
+    for i in range(len(sought[0])):
+        row = table[_place_of(sought, i, columns, table, secret)]
+        found[0, i] = ends[numbers[row] - 1] if row >= 0 and numbers[row] > 0 else np.int64(0)
+        found[1, i] = ends[numbers[row]] if row >= 0 else np.int64(0)
+
+
 @njit(inline="always")
-def _are_alike(columns: tuple[Ints, ...], one: int, other: int) -> bool:
+def _place_of(sought: tuple[Ints, ...], i: int, columns: tuple[Ints, ...], table: Ints, secret: np.uint64) -> int:
+    """Where in the table row `i` of `sought` is, by the rows of `columns` that it has, or the place free for it."""
+    mixed = uint64(0)
+    for column in sought:
+        mixed = (mixed ^ uint64(column[i])) * secret
+        mixed ^= mixed >> uint64(32)
+    at = np.int64(mixed >> uint64(1)) & (len(table) - 1)
+    while table[at] >= 0 and not _are_alike(sought, i, columns, np.int64(table[at])):
+        at = (at + 1) & (len(table) - 1)
+    return int(at)
+
+
+@njit(inline="always")
+def _are_alike(sought: tuple[Ints, ...], one: int, columns: tuple[Ints, ...], other: int) -> bool:
     """Whether two rows are alike."""
     alike = True
-    for column in columns:
-        alike = alike and column[one] == column[other]
+    for k in range(len(sought)):
+        alike = alike and sought[k][one] == columns[k][other]
     return bool(alike)
 
 
 def load_kernels() -> None:
     """Compile what numbers rows, or load it, by running it on nothing."""
     none = np.zeros(0, np.int64)
-    _number((none, none, none), np.zeros(1, np.int32), np.uint64(1), none)
+    numbered((none, none, none))
+    Groups(none).of(none)
 
 
 @njit

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from gapless.spec.checkpoint import How
 from gapless.traces.native import native, njit
-from gapless.traces.sources.rocketmq.clients.evidence import (
+from gapless.traces.sources.rocketmq.clients.said import (
     CLIENT_NUMBER,
     CLIENT_POSITION,
     CLIENT_WHAT,
@@ -153,8 +153,8 @@ class TransactionArguments(NamedTuple):
 class LineageWork(NamedTuple):
     """Transactions, and what is made of them.
 
-    `order`, `bounds`: rows by transaction · `client`: what clients said, sorted by key · `lines` [2, transactions]:
-    those about each, from which to which · `start`: where the log begins
+    `order`, `bounds`: rows by transaction · `client`: what clients said, `Said.rows` · `lines` [2, transactions]: those
+    about each, from which to which · `start`: where the log begins
     · `aged_ms`: how long messages are kept · `aged_perhaps`: it may have been shorter · `starts` [transactions +
     1], `action`, `args` [arguments, events]: events as a kernel takes them · `source` [events]: the row that an event
     comes from, or -1 - n for line n of `client` · `resolved` [2, rows]: how a half is resolved (`spec.checkpoint.How`),

@@ -18,7 +18,8 @@ from gapless.traces.native import handed
 from gapless.traces.options import Options
 from gapless.traces.replay.exact import Event, named
 from gapless.traces.replay.kernels import Kernel, Replayed, kernel
-from gapless.traces.sources.rocketmq.clients.evidence import CLIENT_KEY, CLIENT_POSITION, Evidence
+from gapless.traces.sources.rocketmq.clients.evidence import Evidence
+from gapless.traces.sources.rocketmq.clients.said import CLIENT_POSITION
 from gapless.traces.sources.rocketmq.store.bytes import Ints
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.wanted import wants_transactions
@@ -269,14 +270,13 @@ def lineages(rows: Ints, given: Terms) -> Lineages:
     first[1:] = keys[1:] != keys[:-1]
     bounds = np.append(np.flatnonzero(first), len(order))
     count = len(bounds) - 1
-    said = given.client[CLIENT_KEY]
-    lines = np.stack([np.searchsorted(said, keys[first]), np.searchsorted(said, keys[first], side="right")])
+    lines = given.client.by_key.of(keys[first])
     room = 2 * len(order) + int((lines[1] - lines[0]).sum())
     columns = Events.room(of.spec, room)
     halves, decided, marked, named = np.empty((4, len(order) + 1), np.int64)
     later, shelved = np.full((2, lineage.SLOTS), -1, np.int64)
     work = lineage.LineageWork(
-        handed(rows), order, bounds, given.client, lines, given.start, given.aged_ms, given.aged_perhaps,
+        handed(rows), order, bounds, given.client.rows, lines, given.start, given.aged_ms, given.aged_perhaps,
         starts=np.zeros(count + 1, np.int64),
         action=columns.action,
         args=columns.args,

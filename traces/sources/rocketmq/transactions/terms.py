@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from gapless.traces.options import Options
-from gapless.traces.sources.rocketmq.clients.evidence import CLIENT_COLUMNS, Evidence
+from gapless.traces.sources.rocketmq.clients.evidence import Evidence
+from gapless.traces.sources.rocketmq.clients.said import Said, nothing_said
 from gapless.traces.sources.rocketmq.store.bytes import Ints, key_of
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.settings import LARGEST_INT, number_set
@@ -17,7 +18,6 @@ from gapless.traces.sources.rocketmq.transactions.rows import COLUMNS
 
 NO_ROWS = np.zeros((COLUMNS, 0), np.int64)
 NO_SETTLED = np.zeros((4, 0), np.int64)
-NO_CLIENT = np.zeros((CLIENT_COLUMNS, 0), np.int64)
 KEPT_HOURS = 72  # fileReservedTime, unless settings say otherwise: it can only excuse
 
 
@@ -33,7 +33,7 @@ class Terms:
     aged_ms: int  # what is older is given up; below 0, everything is
     profile: str
     ignored: frozenset[str]
-    client: Ints = field(default_factory=lambda: NO_CLIENT, compare=False)
+    client: Said = field(default_factory=nothing_said, compare=False)
     witnessed: bool = False
     aged_perhaps: bool = False  # messages may have been kept for a shorter time, or nobody says for how long
     restarted: bool = False  # the settings need not be those of all records
@@ -59,7 +59,7 @@ def terms(store: StoreDirectory, options: Options, evidence: Evidence | None = N
         restarted=bool(max_checks or max_size) and not store.settings_held,
         profile=options.profile,
         ignored=options.ignored,
-        client=evidence.said if evidence else NO_CLIENT,
+        client=evidence.said if evidence else nothing_said(),
         listed=options.listed,
         watched=store.watched,
         only=key_of(one) if (one := wanted_transaction(options)) else 0,

@@ -1,0 +1,58 @@
+"""What a client log says of transactions, looked up by their keys."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Self
+
+import numpy as np
+
+from gapless.traces.sources.rocketmq.clients import request_lines
+from gapless.traces.sources.rocketmq.clients.request_rows import Checks, Ends
+from gapless.traces.sources.rocketmq.store.bytes import Ints
+from gapless.traces.sources.rocketmq.store.lookup import Groups
+
+# Rows of `Said.rows`: the position that is named, what is said of it, and for a back-check, the number that is named.
+CLIENT_POSITION, CLIENT_WHAT, CLIENT_NUMBER = range(3)
+COMMIT, ROLL_BACK, COMMIT_TOLD, ASKED_BACK = range(4)
+
+
+@dataclass(frozen=True, eq=False)
+class Said:
+    """Decisions that were asked for, those that were acknowledged, and back-checks that came in: `rows`, by their keys.
+
+    What is said of one transaction lies together; `by_key` tells where.
+    """
+
+    rows: Ints
+    by_key: Groups
+
+    @classmethod
+    def of_log(cls, ends: Ends, checks: Checks) -> Self:
+        """What these columns of a client log say."""
+        commits, told = ends.decision == request_lines.COMMIT, ends.result == request_lines.OK
+        parts: list[tuple[int, Ends | Checks]] = [
+            (COMMIT, ends.some(commits)),
+            (ROLL_BACK, ends.some(ends.decision == request_lines.ROLL_BACK)),
+            (COMMIT_TOLD, ends.some(commits & told)),
+            (ASKED_BACK, checks),
+        ]
+        by_key = Groups(np.concatenate([part.key for _, part in parts]))
+        order = by_key.order
+        rows = np.empty((3, len(order)), np.int64)
+        rows[CLIENT_WHAT] = np.repeat([what for what, _ in parts], [len(part) for _, part in parts])[order]
+        rows[CLIENT_POSITION] = np.concatenate([part.position for _, part in parts])[order]
+        rows[CLIENT_NUMBER] = np.concatenate([part.number for _, part in parts])[order]
+        return cls(rows, by_key)
+
+    @property
+    def reach(self) -> int:
+        """The last position that is named; -1 where none is."""
+        return int(self.rows[CLIENT_POSITION].max(initial=-1))
+
+
+@cache
+def nothing_said() -> Said:
+    """What nobody says."""
+    return Said.of_log(Ends.empty(), Checks.empty())
