@@ -27,6 +27,7 @@ from types import CodeType, ModuleType
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import platformdirs
 
 OURS = "gapless"  # the package whose texts count
@@ -100,7 +101,7 @@ def _take_apart(value: Any, kinds: list[Any], values: list[Any]) -> None:
         flags, shape = value.flags, value.shape
         order = "C" if flags.c_contiguous else "F" if flags.f_contiguous else "A"
         kinds.append((value.dtype.char, len(shape), order, flags.writeable, flags.aligned))
-        values += (None, None, value.size, value.itemsize, value.ctypes.data, *shape, *value.strides)
+        values += (None, None, value.size, value.itemsize, _begin(value), *shape, *value.strides)
     elif isinstance(value, tuple):
         kinds.append((type(value).__qualname__, len(value)))
         for member in value:
@@ -116,6 +117,20 @@ def _take_apart(value: Any, kinds: list[Any], values: list[Any]) -> None:
         values.append(value)
     else:
         raise TypeError(f"native code is given numbers, arrays and tuples of them, not {type(value).__name__}")
+
+
+def _begin(value: npt.NDArray[Any]) -> int | None:
+    """Where in memory an array begins."""
+    return _POINTER.from_address(id(value) + _HEAD).value if _IS_FIRST else value.ctypes.data
+
+
+_POINTER, _HEAD = ctypes.c_void_p, object.__basicsize__
+_PROBE = np.zeros(1)
+# Behind what every object of Python begins with, an array says first where it begins. Numpy's own answer takes two
+# microseconds, and a check asks tens of thousands of times.
+_IS_FIRST = (
+    sys.implementation.name == "cpython" and _POINTER.from_address(id(_PROBE) + _HEAD).value == _PROBE.ctypes.data
+)
 
 
 def _words(kinds: Kinds) -> Iterator[Any]:

@@ -52,12 +52,13 @@ def read(path: Path) -> ClientLog:
             size = path.stat().st_size
             plain = PlainRequests(topics, sends, ends, checks) if PlainRequests.pays(size) else None
             for block, count in _blocks(path, file):
-                done += len(block)
-                if plain is None or not plain.read(block, lines, count, size / done):
+                times = size / done if done else 1
+                if plain is None or not plain.read(block, lines, count, times):
                     found = _at_once(block, lines, topics, count, plain=PlainLines.pays(size))
                     for growing, part in zip(every, found or _by_line(path, block, lines, topics), strict=True):
-                        growing.add(part, size / done)
+                        growing.add(part, times)
                 lines += count
+                done += len(block)
     except OSError as error:
         raise Unreadable(f"{shown(path)}: cannot be read ({error.strerror or error})") from error
     if not lines:

@@ -137,7 +137,7 @@ class PlainRequests:
     def read(self, block: bytes, before: int, count: int, times: float) -> bool:
         """Read so many whole lines; False where one of them is rare, or not sound: nothing is read then.
 
-        `before`: how many come before them · `times`: how many times as many lines there are in all, or so.
+        `before`: how many come before them · `times`: how many times as many there are in all, or so.
         """
         topics, data = self._topics, np.frombuffer(block, np.uint8)
         filled = np.array([*(rows.count for rows in self._growing), len(topics)], np.int64)

@@ -129,11 +129,10 @@ class Growing(Generic[AnyRows]):
     def columns(self, more: int, times: float) -> tuple[Ints, ...]:
         """The columns, with room for so many more rows behind `count`.
 
-        `times`: how many times as many rows there will be in the end as there are with those, or so.
+        `times`: how many times as many rows there will be in the end as there are, or so.
         """
-        high = self.count + more
-        if high > len(self._room):
-            room = int(high * max(times, 1.5) * MORE) + SPARE
+        if self.count + more > len(self._room):
+            room = int(self.count * max(times, 1.5) * MORE) + more + SPARE
             self._room = type(self._room)(*(_moved(column, self.count, room) for column in self._columns))
         return self._columns
 

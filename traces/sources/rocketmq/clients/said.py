@@ -32,18 +32,14 @@ class Said:
     def of_log(cls, ends: Ends, checks: Checks) -> Self:
         """What these columns of a client log say."""
         commits, told = ends.decision == request_lines.COMMIT, ends.result == request_lines.OK
-        parts: list[tuple[int, Ends | Checks]] = [
-            (COMMIT, ends.some(commits)),
-            (ROLL_BACK, ends.some(ends.decision == request_lines.ROLL_BACK)),
-            (COMMIT_TOLD, ends.some(commits & told)),
-            (ASKED_BACK, checks),
-        ]
-        by_key = Groups(np.concatenate([part.key for _, part in parts]))
+        asked = {COMMIT: commits, ROLL_BACK: ends.decision == request_lines.ROLL_BACK, COMMIT_TOLD: commits & told}
+        some = [np.flatnonzero(those) for those in asked.values()]
+        by_key = Groups(np.concatenate([*(ends.key[those] for those in some), checks.key]))
         order = by_key.order
         rows = np.empty((3, len(order)), np.int64)
-        rows[CLIENT_WHAT] = np.repeat([what for what, _ in parts], [len(part) for _, part in parts])[order]
-        rows[CLIENT_POSITION] = np.concatenate([part.position for _, part in parts])[order]
-        rows[CLIENT_NUMBER] = np.concatenate([part.number for _, part in parts])[order]
+        rows[CLIENT_WHAT] = np.repeat([*asked, ASKED_BACK], [*map(len, some), len(checks)])[order]
+        rows[CLIENT_POSITION] = np.concatenate([*(ends.position[those] for those in some), checks.position])[order]
+        rows[CLIENT_NUMBER] = np.concatenate([*(ends.number[those] for those in some), checks.number])[order]
         return cls(rows, by_key)
 
     @property
