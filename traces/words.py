@@ -5,8 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from gapless.traces.native import njit, uint64
+
+Words = npt.NDArray[np.uint64]
 
 ONES, TOPS = np.uint64(0x0101010101010101), np.uint64(0x8080808080808080)  # the lowest, the highest bit of each byte
 NONE, _1, _7, _56 = np.uint64(0), np.uint64(1), np.uint64(7), np.uint64(56)
@@ -26,6 +29,17 @@ def eight(b: Any, p: int) -> Any:
         | (uint64(b[q + uint64(6)]) << uint64(48))
         | (uint64(b[q + _7]) << _56)
     )
+
+
+@njit(inline="always")
+def word_of(b: Any, p: int, n: int) -> Any:
+    """Up to eight bytes from a place that is no less than 0, as one number; what lies behind them is looked at, too."""
+    if p + 8 <= len(b):
+        return eight(b, p) & ((_1 << uint64(8 * n)) - _1 if n < 8 else ~NONE)
+    word = NONE
+    for k in range(n):
+        word |= uint64(b[uint64(p + k)]) << uint64(8 * k)
+    return word
 
 
 @njit(inline="always")

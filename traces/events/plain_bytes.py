@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from gapless.traces.native import njit, uint64
-from gapless.traces.words import NONE, ONES, TOPS, before, eight, first, zeros
+from gapless.traces.words import NONE, ONES, TOPS, Words, before, eight, first, zeros
 
 Ints = npt.NDArray[np.int64]
-Words = npt.NDArray[np.uint64]
+
 
 LEAST = 1024  # texts' places, in a table that grows by four while it is half full
 ABSENT, THERE, NULL = 0, 1, 2  # what a line says of a key

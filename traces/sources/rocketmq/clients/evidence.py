@@ -16,7 +16,6 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from gapless.spec.catalog import Spec
 from gapless.traces.judging import building
 from gapless.traces.judging.building import Events
 from gapless.traces.native import handed
@@ -35,10 +34,11 @@ from gapless.traces.sources.rocketmq.clients.matching_sends import (
     SUBJECT_FACTS,
     Matches,
     Sent,
+    Telling,
     find_rows,
     match_sends,
-    put_pairs,
     sent,
+    tell,
 )
 from gapless.traces.sources.rocketmq.clients.request_rows import Answered, Sends
 from gapless.traces.sources.rocketmq.clients.said import Said
@@ -221,36 +221,38 @@ def judge_messages(
     low, high = (int(at) for at in np.searchsorted(evidence.sends.position, span))
     matches = _matched(evidence, messages, low, high, options, asked=evidence.complete and not later)
     asked, told, lost = (int(count) for count in matches.counts)
-    of = kernel("queue", options.ignored)
     sends = evidence.sends.some(slice(low, high) if told == high - low else matches.told[:told])  # of late, all of them
     number = sends.number
     whose, there = messages.row[matches.whose[:asked]], matches.there[:told]
-    accounts = {"number": messages.rows[scan.NUMBER, whose], "sent": _sent(evidence, messages, matches)}
+    accounts = messages.rows[scan.NUMBER, whose], _sent(evidence, messages, matches)
     if (number < 0).any():
         number = np.where(number < 0, messages.rows[scan.NUMBER, there], number)
-    answers = {"number": number, "position": sends.position, "same": matches.same[:told]}
-    covered: dict[str, int] = {}
+    answers = number, sends.position, matches.same[:told]
+    kept, testified = int((sends.line > 0).sum()), int((sends.witness >= 0).sum())
+    of = kernel("queue", options.ignored)
+    said = (whose, there), (accounts, answers)
+    heard = _heard(of, messages, *said, options.profile)
+    if heard.refused:  # what is said behind what is refused is heard by itself
+        heard = _heard(of, messages, *said, options.profile, apart=True)
     doubts: list[DoubtedMessage] = []
     more: Counter[str] = Counter()
-    kept, testified = int((sends.line > 0).sum()), int((sends.witness >= 0).sum())
-    for action, said, chosen in (("account", accounts, whose), ("acknowledge", answers, there)):
-        pairs = _pairs(of.spec, messages, chosen, action, said)
-        replayed = _replay_pairs(of, pairs, messages.rows[scan.NUMBER, chosen], options.profile)
-        covered[action] = int(replayed.covered[of.spec.codes[action]])
-        refused: Counter[str] = Counter()
-        for at in np.flatnonzero(replayed.bad_at >= 0).tolist():
-            line, witness = (int(sends.line[at]), int(sends.witness[at])) if said is answers else (0, -1)
-            kept -= line > 0
-            testified -= witness >= 0
-            why = int(replayed.bad_why[at])
-            rule = of.reasons[why - 1].rule if why > 0 else ""
-            refused[rule] += 1
-            if refused[rule] > STORIES:
-                more[rule] += 1
-                continue
-            subject = messages.subjects[int(messages.rows[scan.SUBJECT, chosen[at]])]
-            events = pairs.at(2 * at), pairs.at(2 * at + 1)
-            doubts.append(DoubtedMessage(subject, *events, line, witness))
+    refused: Counter[tuple[bool, str]] = Counter()
+    for at in sorted(heard.refused, key=lambda at: heard.of[at] >= asked):
+        answer = int(heard.of[at]) - asked
+        line, witness = (int(sends.line[answer]), int(sends.witness[answer])) if answer >= 0 else (0, -1)
+        kept -= line > 0
+        testified -= witness >= 0
+        why = int(heard.replayed.bad_why[at])
+        rule = of.reasons[why - 1].rule if why > 0 else ""
+        refused[answer >= 0, rule] += 1
+        if refused[answer >= 0, rule] > STORIES:
+            more[rule] += 1
+            continue
+        row = there[answer] if answer >= 0 else whose[heard.of[at]]
+        subject = messages.subjects[int(messages.rows[scan.SUBJECT, row])]
+        begin = int(heard.starts[at])
+        doubts.append(DoubtedMessage(subject, heard.events.at(begin), heard.events.at(begin + 1), line, witness))
+    covered = {action: int(heard.replayed.covered[of.spec.codes[action]]) for action in SAID}
     return Promised(low, high, covered, doubts, more, matches.lost[:lost], kept, testified)
 
 
@@ -288,21 +290,48 @@ def _sent(evidence: Evidence, messages: SegmentMessages, matches: Matches) -> In
 
 
 MESSAGE = {"number": scan.NUMBER, "count": scan.COUNT, "position": scan.PLACE, "size": scan.LENGTH, "tag": scan.TAG}
+SAID = {"account": ("number", "sent"), "acknowledge": ("number", "position", "same")}
 
 
-def _pairs(spec: Spec, messages: SegmentMessages, chosen: Ints, action: str, said: Mapping[str, Ints]) -> Events:
-    """Events of `queue`, two for each message: that it is in the log, and what clients say of it."""
-    args = messages.space.array("what clients say", (len(spec.arguments), 2 * len(chosen)), np.int64)
-    actions = np.tile(np.array([spec.codes["append"], spec.codes[action]], np.int8), len(chosen))
-    told_into, said_into = (np.array([spec.arguments.index(name) for name in names]) for names in (MESSAGE, said))
-    columns = tuple(handed(values) for values in said.values())
-    put_pairs(messages.rows, chosen, np.array([*MESSAGE.values()]), told_into, columns, said_into, args)
-    return Events(spec, actions, args)
+@dataclass(frozen=True, eq=False)
+class _Heard:
+    """What is said of messages, as it was replayed: a trace for each message, or for each thing that is said."""
+
+    events: Events
+    starts: Ints
+    of: Ints
+    replayed: Replayed
+
+    @cached_property
+    def refused(self) -> list[int]:
+        """The traces that were refused."""
+        found: list[int] = np.flatnonzero(self.replayed.bad_at >= 0).tolist()
+        return found
 
 
-def _replay_pairs(of: Kernel, pairs: Events, numbers: Ints, profile: str) -> Replayed:
-    state = building.states(of.spec, len(numbers), first=numbers, indexed=numbers, end=numbers)
-    return of.replay(
-        np.arange(0, len(pairs.action) + 1, 2), pairs.action, pairs.args, state,
-        origins=numbers, widths=np.ones_like(numbers), profile=profile,
+def _heard(
+    of: Kernel, messages: SegmentMessages, rows: tuple[Ints, Ints], said: tuple[tuple[Ints, ...], tuple[Ints, ...]],
+    profile: str, *, apart: bool = False,
+) -> _Heard:  # fmt: skip
+    """Replay that the messages of queue rows are in the log, and what is said of them. `apart`: as for `tell`."""
+    spec, many = of.spec, sum(map(len, rows))
+    into = [np.array([spec.arguments.index(name) for name in names]) for names in (MESSAGE, *SAID.values())]
+    args = messages.space.array("what clients say", (len(spec.arguments), 2 * many), np.int64)
+    telling = Telling(
+        codes=np.array([spec.codes[action] for action in ("append", *SAID)]),
+        told=np.array([*MESSAGE.values()]),
+        into=(into[0], into[1], into[2]),
+        action=np.empty(2 * many, np.int8),
+        args=args,
+        starts=np.empty(many + 1, np.int64),
+        of=np.empty(many, np.int64),
+    )
+    (whose, there), (accounts, answers) = rows, (tuple(map(handed, columns)) for columns in said)
+    count = tell(messages.rows, whose, accounts, there, answers, int(apart), telling)
+    starts, action = telling.starts[: count + 1], telling.action[: telling.starts[count]]
+    numbers = args[into[0][0], starts[:-1]]
+    state = building.states(spec, count, first=numbers, indexed=numbers, end=numbers)
+    replayed = of.replay(
+        starts, action, args, state, origins=numbers, widths=np.ones_like(numbers), profile=profile
     )  # fmt: skip
+    return _Heard(Events(spec, action, args), starts, telling.of, replayed)

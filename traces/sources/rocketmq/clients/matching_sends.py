@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from gapless.traces.native import handed, native, njit
 from gapless.traces.sources.rocketmq.clients.request_rows import Answered
@@ -58,8 +59,8 @@ def load_kernels() -> None:
     find_rows(none, rows, none)
     found = Matches(none, none, none, none, none, none, np.zeros(3, np.int64))
     match_sends(none, none, none, rows, np.zeros((SUBJECT_FACTS, 1), np.int64), sends, 0, 0, none, found)
-    for said in ((none, none), (none, none, none)):
-        put_pairs(rows, none, none, none, said, none, room)
+    telling = Telling(none, none, (none, none, none), np.zeros(0, np.int8), room, np.zeros(1, np.int64), none)
+    tell(rows, none, (none, none), none, (none, none, none), 0, telling)
 
 
 @native(lambda places, *_: len(places))
@@ -131,16 +132,55 @@ def _is_where_it_was_sent(sends: Sent, s: int, facts: Ints, subject: int, tails:
     return bool(named and (queue < 0 or facts[OF_QUEUE, subject] == queue))
 
 
-@native(lambda _rows, chosen, *_: len(chosen))
-def put_pairs(
-    rows: Ints, chosen: Ints, told: Ints, told_into: Ints, said: tuple[Ints, ...], said_into: Ints, args: Ints
-) -> None:
-    """Arguments of two events for each of these queue rows: that its message is in the log, and what is said of it.
+class Telling(NamedTuple):
+    """Events of `queue`, one trace for each message or for each thing that is said of one, with room for all.
 
-    `told`: what of a row goes into the first one, and `told_into` its arguments; `said` and `said_into` of the second.
+    `codes`: of the actions that tell of a message, that somebody must have sent it, and of an answer · `into`: which
+    arguments these have, and `told` which columns of a queue row the first of them · `of`: what is said in each trace
+    at last, by its index among what somebody must have sent and all answers behind these.
     """
-    for i in range(len(chosen)):
-        for column in range(len(told)):
-            args[told_into[column], 2 * i] = rows[told[column], chosen[i]]
-        for column in range(len(said)):
-            args[said_into[column], 2 * i + 1] = said[column][i]
+
+    codes: Ints
+    told: Ints
+    into: tuple[Ints, Ints, Ints]
+    action: npt.NDArray[np.int8]
+    args: Ints
+    starts: Ints
+    of: Ints
+
+
+@native(lambda _rows, whose, there, *_: len(whose) + len(there))
+def tell(
+    rows: Ints, whose: Ints, accounts: tuple[Ints, ...], there: Ints, answers: tuple[Ints, ...], apart: int,
+    w: Telling,
+) -> int:  # fmt: skip
+    """Write what is said of queue rows, and how many traces that makes.
+
+    `whose`, `there`: the rows that `accounts` and `answers` are about, rising. What is said of one is told in one
+    trace, which ends where it is refused, or, unless `apart` is 0, each in a trace of its own.
+    """
+    i, j, n, t, last = 0, 0, np.int64(0), np.int64(0), np.int64(-1)
+    while i < len(whose) or j < len(there):
+        answered = i == len(whose) or (j < len(there) and there[j] < whose[i])
+        k = there[j] if answered else whose[i]
+        if apart or k != last:
+            w.starts[t] = n
+            t += 1
+            w.action[n] = w.codes[0]
+            for column in range(len(w.told)):
+                w.args[w.into[0][column], n] = rows[w.told[column], k]
+            n += 1
+        last = k
+        if answered:
+            w.action[n], w.of[t - 1] = w.codes[2], len(whose) + j
+            for column in range(3):
+                w.args[w.into[2][column], n] = answers[column][j]
+            j += 1
+        else:
+            w.action[n], w.of[t - 1] = w.codes[1], i
+            for column in range(2):
+                w.args[w.into[1][column], n] = accounts[column][i]
+            i += 1
+        n += 1
+    w.starts[t] = n
+    return int(t)

@@ -32,7 +32,7 @@ from gapless.traces.sources.rocketmq.clients.request_lines import (
 )
 from gapless.traces.sources.rocketmq.clients.request_rows import Checks, Ends, Growing, Sends
 from gapless.traces.sources.rocketmq.store.bytes import Bytes, Ints, digest, number_in
-from gapless.traces.words import TOPS
+from gapless.traces.words import TOPS, Words, word_of
 
 KINDS = {
     "op": ValueKind.TEXT,
@@ -85,14 +85,13 @@ _E_LINE, _E_KEY, _E_NUMBER, _E_POSITION, _E_DECISION, _E_RESULT, _E_FROM_CHECK =
 _C_LINE, _C_KEY, _C_NUMBER, _C_POSITION, _C_TIMES = _rows(Checks, "line", "key", "number", "position", "times")
 
 
-def _letters(names: Sequence[str]) -> tuple[Bytes, Ints]:
-    """Names behind one another, and where each begins and the last ends."""
-    return np.frombuffer("".join(names).encode(), np.uint8), np.cumsum([0, *map(len, names)])
+def _words(names: Sequence[str]) -> Words:
+    """Names of eight letters at most, each as one word."""
+    assert max(map(len, names)) <= 8  # noqa: S101 - said when this is imported
+    return np.array([int.from_bytes(name.encode(), "little") for name in names], np.uint64)
 
 
-_OP_LETTERS, _OP_BOUNDS = _letters(OPS)
-_RESULT_LETTERS, _RESULT_BOUNDS = _letters(RESULTS)
-_DECISION_LETTERS, _DECISION_BOUNDS = _letters(DECISIONS)
+_OPS, _RESULTS, _DECISIONS = _words(OPS), _words(RESULTS), _words(DECISIONS)
 
 
 def plain_block(block: bytes, count: int) -> PlainBlock | None:
@@ -202,7 +201,7 @@ def _sort_out(
     ends: tuple[Ints, ...], checks: tuple[Ints, ...], filled: Ints,
 ) -> bool:  # fmt: skip
     """Sort out what a line tells of; False where it is not for here."""
-    op = _code(b, values, stops, there, _OP, i, _OP_LETTERS, _OP_BOUNDS)
+    op = _code(b, values, stops, there, _OP, i, _OPS)
     if op in (SEND, HALF):
         sends[_S_LINE][filled[0]] = line
         return _sent(b, values, stops, there, i, op, known, sends, filled)
@@ -252,7 +251,7 @@ def _sent(
     """Add a message, and say whether it is sound."""
     s, queue = filled[0], values[_QUEUE, i]
     filled[0] += 1
-    result = _code(b, values, stops, there, _RESULT, i, _RESULT_LETTERS, _RESULT_BOUNDS)
+    result = _code(b, values, stops, there, _RESULT, i, _RESULTS)
     number, position = _given(values, there, _QOFF, i), _given(values, there, _PHYS, i)
     crc, length = _given(values, there, _CRC, i), _given(values, there, _LEN, i)
     if min(number, position, crc, length) < -1 or max(number, position) >= _LARGE:
@@ -278,8 +277,8 @@ def _ended(b: Bytes, values: Ints, stops: Ints, there: Bytes, i: int, ends: tupl
     """Add a decision, and say whether it is sound."""
     e, number, position = filled[1], _given(values, there, _HALF, i), _given(values, there, _PHYS, i)
     filled[1] += 1
-    result = _code(b, values, stops, there, _RESULT, i, _RESULT_LETTERS, _RESULT_BOUNDS)
-    decision = _code(b, values, stops, there, _DECISION, i, _DECISION_LETTERS, _DECISION_BOUNDS)
+    result = _code(b, values, stops, there, _RESULT, i, _RESULTS)
+    decision = _code(b, values, stops, there, _DECISION, i, _DECISIONS)
     ends[_E_KEY][e], ends[_E_NUMBER][e], ends[_E_POSITION][e] = _key(b, values, stops, there, i), number, position
     ends[_E_DECISION][e], ends[_E_RESULT][e] = decision, result
     ends[_E_FROM_CHECK][e] = values[_FROM_CHECK, i] if there[_FROM_CHECK, i] == THERE else np.int64(0)
@@ -322,19 +321,13 @@ def _key(b: Bytes, values: Ints, stops: Ints, there: Bytes, line: int) -> int:
 
 
 @njit(inline="always")
-def _code(
-    b: Bytes, values: Ints, stops: Ints, there: Bytes, key: int, line: int, letters: Bytes, bounds: Ints
-) -> int:  # fmt: skip
+def _code(b: Bytes, values: Ints, stops: Ints, there: Bytes, key: int, line: int, names: Words) -> int:
     """The index of a line's text among these names; -1 where it says none of them."""
-    if there[key, line] != THERE:
+    begin, end = values[key, line], stops[key, line]
+    if there[key, line] != THERE or end - begin > 8:
         return np.int64(-1)
-    begin, length = values[key, line], stops[key, line] - values[key, line]
-    for code in range(len(bounds) - 1):
-        low = bounds[code]
-        if bounds[code + 1] - low == length:
-            same = 0
-            while same < length and b[begin + same] == letters[low + same]:
-                same += 1
-            if same == length:
-                return np.int64(code)
+    word = word_of(b, begin, end - begin)
+    for code in range(len(names)):
+        if names[code] == word:
+            return np.int64(code)
     return np.int64(-1)
