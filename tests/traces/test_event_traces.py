@@ -25,6 +25,7 @@ from gapless.traces import object_code
 from gapless.traces.check import Input, InputCheck
 from gapless.traces.engines.engine import Answer, Engine, Item
 from gapless.traces.engines.local import Local
+from gapless.traces.events import parquet as event_parquet
 from gapless.traces.events import reading, schema
 from gapless.traces.judging import batches
 from gapless.traces.judging.columns import Traces, gathered, hashed, packed_whole, repeated
@@ -615,8 +616,8 @@ def test_short_traces_are_judged_in_the_row_groups_where_they_lie(
         apart.append(len(traces.names) if chosen is None else int(chosen.sum()))
         return packed_whole(traces, chosen, stretch)
 
-    def reading_counted(path: Path, stretch: reading.EventStretch, of: Any) -> Any:
-        yield from reads(path, stretch, of)
+    def reading_counted(path: Path, stretch: reading.EventStretch, of: Any, **how: Any) -> Any:
+        yield from reads(path, stretch, of, **how)
         read.append(stretch.number)
 
     read: list[int] = []
@@ -671,8 +672,8 @@ def test_what_goes_on_in_the_next_stretch_is_judged_there_without_reading_again(
     read: list[int] = []
     reads = reading.coded
 
-    def counted(path: Path, stretch: reading.EventStretch, of: Any) -> Any:
-        yield from reads(path, stretch, of)
+    def counted(path: Path, stretch: reading.EventStretch, of: Any, **how: Any) -> Any:
+        yield from reads(path, stretch, of, **how)
         read.append(stretch.number)
 
     monkeypatch.setattr(reading, "coded", counted)
@@ -687,13 +688,34 @@ def test_what_goes_on_in_the_next_stretch_is_judged_there_without_reading_again(
         assert len(read) == times * len(set(read))
 
 
+@pytest.mark.parametrize("jobs", [1, 2])
+@pytest.mark.parametrize("split", [None, 500])
+def test_a_processor_that_would_be_idle_reads_ahead(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, jobs: int, split: int | None
+) -> None:
+    """Whether one task reads the whole file, or each its stretch, in this process."""
+    ahead: list[bool] = []
+    reads = reading.coded
+
+    def told(path: Path, stretch: reading.EventStretch, of: Any, **how: Any) -> Any:
+        ahead.append(how.get("ahead", False))
+        return reads(path, stretch, of, **how)
+
+    monkeypatch.setattr(reading, "coded", told)
+    path = tmp_path / "events.parquet"
+    monkeypatch.setattr(event_parquet, "ROWS", 20)
+    schema.write_events(path, [event(at) for at, event in enumerate(told_of([0] * 9, mingled=9))])
+    assert check_events(path, Options(split=split), engine=Local(jobs)).source.verdict == "conforms"
+    assert any(ahead) == (jobs > 1)
+
+
 def test_traces_that_go_through_the_whole_file_are_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """But for how the first two stretches begin, which tells that they do, and for a trace whose story is told."""
     read: list[int] = []
     reads = reading.coded
 
-    def counted(path: Path, stretch: reading.EventStretch, of: Any) -> Any:
-        yield from reads(path, stretch, of)
+    def counted(path: Path, stretch: reading.EventStretch, of: Any, **how: Any) -> Any:
+        yield from reads(path, stretch, of, **how)
         read.append(stretch.number)
 
     monkeypatch.setattr(reading, "coded", counted)

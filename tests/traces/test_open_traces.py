@@ -278,7 +278,7 @@ def test_a_compressed_file_is_judged_as_it_is_read(
     )
 
 
-def in_small_batches(path: Path, stretch: Any, of: Any) -> Iterator[Any]:
+def in_small_batches(path: Path, stretch: Any, of: Any, **_how: Any) -> Iterator[Any]:
     """As a large file is read: many batches."""
     for batch in reading.read(path, stretch, of):
         for low in range(0, batch.num_rows, 20):

@@ -6,8 +6,9 @@ import json
 import re
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -120,6 +121,47 @@ def test_memory_is_bounded_by_row_groups_and_blocks(
     if suffix == ".parquet":
         groups = parquet.ParquetFile(path).metadata
         assert [groups.row_group(at).num_rows for at in range(groups.num_row_groups)] == [8] * 6 + [2]
+
+
+@pytest.mark.parametrize("ahead", [False, True])
+def test_what_is_read_ahead_is_what_would_be_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, ahead: bool
+) -> None:
+    monkeypatch.setattr(event_parquet, "ROWS", 8)
+    path, threads = tmp_path / "events.parquet", threading.active_count()
+    schema.write_events(path, [Event(**an_append(position=at, trace=f"{at}")) for at in range(50)])
+
+    def positions(sound: Callable[[pa.RecordBatch], list[int]]) -> Iterator[list[int]]:
+        with path.open("rb") as file:
+            yield from event_parquet.read(path, file, 1, None, sound, ahead=ahead)
+
+    def of(batch: pa.RecordBatch) -> list[int]:
+        found: list[int] = batch.column("position").to_numpy().tolist()
+        if refused in found:
+            raise NoEvent(found.index(refused), "refused")
+        return found
+
+    refused = -1
+    assert [*chain(*positions(of))] == list(range(8, 50))
+    assert next(positions(of)) == list(range(8, 16))  # and nobody asks for more
+    refused = 43
+    with pytest.raises(NoEvent) as wrong:
+        list(positions(of))
+    assert (wrong.value.row, threading.active_count()) == (43, threads)
+
+
+def test_the_next_batch_is_read_while_one_is_in_use() -> None:
+    is_read = threading.Event()
+
+    def batches() -> Iterator[Any]:
+        yield "one"
+        is_read.set()
+        yield "two"
+
+    ahead: Iterator[Any] = event_parquet._ahead(batches())
+    assert next(ahead) == "one"
+    assert is_read.wait(10)
+    assert list(ahead) == ["two"]
 
 
 @pytest.mark.parametrize(("traces", "groups"), [(1, [32, 18]), (4, [32, 8, 8, 2]), (5, [8] * 6 + [2])])

@@ -56,6 +56,10 @@ class Engine(Protocol):
     def near(self) -> bool:
         """Whether answers come from this machine: then tasks may hand on all that they read."""
 
+    @property
+    def processors(self) -> int:
+        """How many a task may keep busy that runs in this process, where tasks do."""
+
     def is_alone(self, sizes: Sequence[int]) -> bool:
         """Whether tasks that read so many bytes each run in this process, one after the other."""
 

@@ -42,12 +42,17 @@ class Local:
     handed_on: int = 1 << 62  # nothing travels far here
     near: bool = True
 
+    @property
+    def processors(self) -> int:
+        """As `Engine` says."""
+        return self.jobs or os.cpu_count() or 1
+
     def is_alone(self, sizes: Sequence[int]) -> bool:
         """As `Engine` says."""
         return self._processes(len(sizes)) < 2 or (self.jobs is None and sum(sizes) < ONE_PROCESS)
 
     def _processes(self, tasks: int) -> int:
-        return min(self.jobs or os.cpu_count() or 1, tasks)
+        return min(self.processors, tasks)
 
     def located(self, path: Path) -> Path:
         """As `Engine` says."""

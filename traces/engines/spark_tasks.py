@@ -53,6 +53,7 @@ class InGroups(ABC, Generic[Sent]):
     name = "spark"
     handed_on = 1 << 12  # more than that are read again, once it is known which are needed
     near = False
+    processors = 1
 
     def __init__(self, cores: int, partitions: int | None, progress: Progress | None) -> None:
         self.partitions = partitions or TASKS * cores

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, fields
 from functools import lru_cache
@@ -92,11 +93,14 @@ def read(
     sound: Callable[[pa.RecordBatch], Events],
     columns: list[str] | None = None,
     spared: frozenset[str] = frozenset(),
+    *,
+    ahead: bool = False,
 ) -> Iterator[Events]:
     """The rows of the row groups `low:high`, each batch as `sound` has it, and all that the groups promise.
 
     Texts stay what they are in the file: indices into a dictionary. `columns`: which are read, default: all, but for
-    those of `spared` that are nulls throughout these groups: a field that is missing means the same.
+    those of `spared` that are nulls throughout these groups: a field that is missing means the same. `ahead`: a thread
+    reads the next batch while one is judged.
 
     Raises Unreadable; NoEvent with the number of the row in the file.
     """
@@ -109,7 +113,8 @@ def read(
         groups = list(range(len(rows)))[low:high]
         if columns is None and spared:
             columns = _not_all_null(source, groups, spared)
-        for batch in source.iter_batches(ROWS, row_groups=groups, columns=columns, use_threads=False):
+        batches = source.iter_batches(ROWS, row_groups=groups, columns=columns, use_threads=False)
+        for batch in _ahead(batches) if ahead else batches:
             try:
                 yield sound(batch)
             except NoEvent as wrong:
@@ -117,6 +122,15 @@ def read(
             before += batch.num_rows
         if before != behind:
             raise ValueError(f"it should have {behind} rows up to here, and {before} could be read")
+
+
+def _ahead(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The same batches; while one is in use, the next one is read."""
+    with ThreadPoolExecutor(1) as reader:
+        waiting = reader.submit(next, batches, None)
+        while (batch := waiting.result()) is not None:
+            waiting = reader.submit(next, batches, None)
+            yield batch
 
 
 def _not_all_null(source: parquet.ParquetFile, groups: Sequence[int], spared: frozenset[str]) -> list[str] | None:

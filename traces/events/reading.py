@@ -101,11 +101,18 @@ def spans(path: Path, stretch: EventStretch, asked: frozenset[str]) -> dict[str,
         return parquet.spans(path, file, stretch.low, stretch.high, asked)
 
 
-def coded(path: Path, stretch: EventStretch | None = None, of: EventSchema = OURS) -> Iterator[Coded]:
-    """As `read`, the events in the form in which they are judged. Raises Unreadable."""
+def coded(
+    path: Path, stretch: EventStretch | None = None, of: EventSchema = OURS, *, ahead: bool = False
+) -> Iterator[Coded]:
+    """As `read`, the events in the form in which they are judged. Raises Unreadable.
+
+    `ahead`: a processor is idle: what it can read ahead is read.
+    """
     size = path.stat().st_size if path.exists() else 0
     plain = not is_parquet(path) and PlainLines.pays(size * PACKED if codec_of(path) else size)
-    return _read(path, stretch, of.coded, of.coded_lines if plain else of.coded_one_by_one, spared=of.leaves)
+    return _read(
+        path, stretch, of.coded, of.coded_lines if plain else of.coded_one_by_one, spared=of.leaves, ahead=ahead
+    )
 
 
 def _read(
@@ -115,6 +122,8 @@ def _read(
     of_lines: Callable[[bytes, int], Events],
     columns: list[str] | None = None,
     spared: frozenset[str] = frozenset(),
+    *,
+    ahead: bool = False,
 ) -> Iterator[Events]:
     """The events of a file, or of a stretch of it, in the form that these two make of them."""
     low, high = (stretch.low, stretch.high) if stretch else (0, None)
@@ -122,7 +131,7 @@ def _read(
     with _opened(path) as file:
         try:
             if columnar:
-                yield from parquet.read(path, file, low, high, of_rows, columns, spared)
+                yield from parquet.read(path, file, low, high, of_rows, columns, spared, ahead=ahead)
             else:
                 yield from ndjson.read(path, file, low, high, of_lines)
         except NoEvent as wrong:

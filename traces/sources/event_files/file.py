@@ -81,7 +81,7 @@ class EventFile:
         here = near and (engine.is_alone([split.bytes for split in self.splits]) or self._is_read_fast())
         if (here or (near and len(self.splits) >= MANY)) and goes_on(work, self.splits):
             self.in_order = self._in_order()
-            return Here(read_on, work) if here else partial(hand_on, work)
+            return Here(read_on, replace(work, ahead=engine.processors > 1)) if here else partial(hand_on, work)
         return partial(judge_stretch, work, None)
 
     def _is_read_fast(self) -> bool:
@@ -93,7 +93,8 @@ class EventFile:
 
     def _work(self, engine: Engine) -> StretchTask:
         buckets = min(engine.buckets, len(self.splits))
-        return StretchTask(self.path, str(self.name), self.options, buckets, engine.handed_on, self.table)
+        idle = engine.processors > 1 and engine.is_alone([split.bytes for split in self.splits])
+        return StretchTask(self.path, str(self.name), self.options, buckets, engine.handed_on, self.table, ahead=idle)
 
     def take(self, result: StretchResult) -> None:
         """As `Recording` says. Raises KeyboardInterrupt where a task was interrupted."""

@@ -75,7 +75,8 @@ class StretchTask:
     """What every task of one file needs.
 
     `buckets`: how many there are, in which traces meet that several stretches hold · `handed_on`: how many events may
-    travel before it is known whether they are needed · `table`: where verdicts go, if they are wanted.
+    travel before it is known whether they are needed · `table`: where verdicts go, if they are wanted · `ahead`: a
+    processor is idle, and may read what comes next.
     """
 
     path: Path
@@ -84,6 +85,7 @@ class StretchTask:
     buckets: int
     handed_on: int
     table: TableRows | None
+    ahead: bool
 
     @property
     def events(self) -> EventSchema:
@@ -125,7 +127,7 @@ def judge_stretch(work: StretchTask, shared: Hashes | None, stretch: EventStretc
 def _begun(work: StretchTask, stretch: EventStretch) -> tuple[StretchResult, list[Coded]]:
     """What is to be said of a stretch, so far how many events it has or why it cannot be read, and these."""
     try:
-        batches = list(reading.coded(work.path, stretch, work.events))
+        batches = list(reading.coded(work.path, stretch, work.events, ahead=work.ahead))
     except Unreadable as problem:
         return StretchResult(stretch.number, problem=str(problem)), []
     return StretchResult(stretch.number, sum(map(len, batches))), batches
@@ -196,7 +198,7 @@ def _judge_compressed(work: StretchTask, stretch: EventStretch) -> StretchResult
 def _pieces(work: StretchTask, stretch: EventStretch) -> Iterator[list[Traces]]:
     """The events of a stretch, not too many at a time. Raises Unreadable."""
     some: list[Coded] = []
-    for events in reading.coded(work.path, stretch, work.events):
+    for events in reading.coded(work.path, stretch, work.events, ahead=work.ahead):
         some.append(events)
         if sum(map(len, some)) >= PIECE:
             yield gathered(some, work.events)
