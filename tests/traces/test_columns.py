@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from gapless.spec.catalog import SPECS
 from gapless.traces.events import ndjson, reading, schema
-from gapless.traces.events.plain_lines import PlainLines, ValueKind
+from gapless.traces.events.plain_lines import FEW, PlainLines, ValueKind
 from gapless.traces.events.schema import Event
 from gapless.traces.judging.batches import Batch
 from gapless.traces.judging.columns import gathered, hashed, packed, unpacked
@@ -288,4 +288,29 @@ def test_keys_may_come_in_another_order_in_every_line() -> None:
     block = lines.read("".join(f"{json.dumps(line)}\n" for line in said).encode(), len(said))
     assert block is not None
     for name, row in lines.number.items():
-        assert block.values[row].tolist() == [line.get(str(name), 0) for line in said]
+        assert block.integers(row).tolist() == [line.get(str(name), 0) for line in said]
+
+
+def test_there_is_room_for_the_keys_that_lines_have(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A recorder may write any of a hundred arguments; most write ten. What one block had, the next one begins with."""
+    names = [f"n{number}" for number in range(3 * FEW)]
+    lines = PlainLines(dict.fromkeys(names, ValueKind.INTEGER))
+    rooms: list[int] = []
+    room = lines.room
+
+    def counted(*asked: int) -> Any:
+        made = room(*asked)
+        rooms.append(len(made.values))
+        return made
+
+    monkeypatch.setattr(lines, "room", counted)
+    for few, expected in ((2, [FEW]), (2 * FEW, [FEW, 2 * FEW, 3 * FEW]), (2, [3 * FEW])):
+        said = [{names[at]: at + 1, names[-1 - at]: -at} for at in range(few)]
+        block = lines.read("".join(f"{json.dumps(line)}\n" for line in said).encode(), len(said))
+        assert block is not None
+        for name in names:
+            number = lines.number[name]
+            assert block.integers(number).tolist() == [line.get(name, 0) for line in said]
+            assert block.has(number).tolist() == [name in line for line in said]
+            assert block.is_met(number) == any(name in line for line in said)
+        assert rooms[-len(expected) :] == expected

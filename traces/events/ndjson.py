@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from gapless.traces.events.event import NAME, VERSION, NoEvent, Origin, Vocabulary, parsed, rows, text_of
 from gapless.traces.events.parquet import check_version
+from gapless.traces.events.plain_lines import lines_in
 from gapless.traces.problems import Unreadable, shown
 
 HEADER = {"schema": NAME, "version": VERSION}
@@ -60,7 +61,7 @@ def read(
         while block := file.read(BLOCK if high is None else min(BLOCK, high - file.tell())):
             if not block.endswith(b"\n"):
                 block += file.readline(LONGEST)
-            lines = block.count(b"\n")
+            lines = lines_in(block)
             _require_whole(block, lines)
             yield events(block, lines)
             row += lines
@@ -79,7 +80,7 @@ def _require_whole(block: bytes, lines: int) -> None:
 def _events_before(file: BinaryIO, low: int) -> int:
     """How many lines there are before byte `low`, the header left out. Asked only to say where something is wrong."""
     file.seek(0)
-    return sum(file.read(min(BLOCK, low - at)).count(b"\n") for at in range(0, low, BLOCK)) - 1
+    return sum(lines_in(file.read(min(BLOCK, low - at))) for at in range(0, low, BLOCK)) - 1
 
 
 def origin(path: Path, file: BinaryIO) -> Origin:

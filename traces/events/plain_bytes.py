@@ -23,7 +23,7 @@ DIGITS = 18  # of an integer: more might not fit into 64 bits
 QUOTES, BACKSLASHES, SPACES, ZEROS, SIXES = (ONES * np.uint64(byte) for byte in (QUOTE, BACKSLASH, SPACE, ZERO, 0x76))
 TENS = 10 ** np.arange(8)
 A_FALSE, AN_N, A_TRUE = b"fnt"
-NOT_PLAIN = -1
+NOT_PLAIN, NO_ROOM = -1, -2
 
 
 class Keys(NamedTuple):
@@ -66,7 +66,8 @@ class Lines(NamedTuple):
 
     `outer`, `inner`: keys of a line, and within the one that is an object · `kinds`: of their values · `own`: how many
     of these a line has itself · `strange`: whether it may have others · `follows`: which key came last behind each, and
-    behind none: one recorder writes them in one order.
+    behind none: one recorder writes them in one order · `rows`: in which row each key is, -1 for one that nobody has
+    met · `used`: how many rows are taken.
     """
 
     outer: Keys
@@ -75,6 +76,8 @@ class Lines(NamedTuple):
     own: int
     strange: bool
     follows: Ints
+    rows: Ints
+    used: Ints
     values: Ints
     ends: Ints
     there: npt.NDArray[np.uint8]
@@ -82,20 +85,21 @@ class Lines(NamedTuple):
 
 @njit
 def read_lines(data: Any, lines: Any) -> int:
-    """Read every line; -1 where one is not plain, or else whether any byte is none of ASCII."""
+    """Read every line; whether any byte is none of ASCII, `NOT_PLAIN` where one is not plain, or `NO_ROOM`."""
     at, high = next_lines(data, 0, NONE, lines, lines.values.shape[1])
     if at < 0:
-        return NOT_PLAIN
+        return at
     return 1 if high & TOPS else 0
 
 
 @njit
 def next_lines(data: Any, at: int, high: Any, lines: Any, count: int) -> tuple[int, Any]:
-    """Read `count` lines from `at` on: what is behind them, -1 where one is not plain; and their bits, added to `high`.
+    """Read `count` lines from `at` on: what is behind them, or why nothing is read; and their bits, added to `high`.
 
-    `there` is all `ABSENT` before; the values of a key that a line does not have are left as they are.
+    `there` is all `ABSENT` before; the values of a key that a line does not have are left as they are. Where keys need
+    more rows than there are, all is read again with more room (`NO_ROOM`).
     """
-    outer, inner, kinds, own, strange, follows, values, ends, there = lines
+    outer, inner, kinds, own, strange, follows, rows, used, values, ends, there = lines
     for line in range(count):
         at = _spaces(data, at)
         if data[uint64(at)] != OPENED:
@@ -141,8 +145,16 @@ def next_lines(data: Any, at: int, high: Any, lines: Any, count: int) -> tuple[i
                 at += 1
             last = key
             at = _spaces(data, at)
-            if key >= 0 and there[key, line] != ABSENT:
-                return NOT_PLAIN, high
+            row = -1
+            if key >= 0:
+                row = rows[key]
+                if row < 0:
+                    if used[0] == values.shape[0]:
+                        return NO_ROOM, high
+                    row = used[0]
+                    rows[key], used[0] = row, row + 1
+                if there[row, line] != ABSENT:
+                    return NOT_PLAIN, high
             byte = data[uint64(at)]
             kind = kinds[key] if key >= 0 else _kind_of(byte)
             value, end = 0, 0
@@ -151,7 +163,7 @@ def next_lines(data: Any, at: int, high: Any, lines: Any, count: int) -> tuple[i
                     return NOT_PLAIN, high
                 at += 4
                 if key >= 0:
-                    there[key, line] = NULL
+                    there[row, line] = NULL
                 at = _spaces(data, at)
                 continue
             if kind == 0:
@@ -164,7 +176,7 @@ def next_lines(data: Any, at: int, high: Any, lines: Any, count: int) -> tuple[i
                 value = 1 if byte == A_TRUE else 0
                 at = _truth(data, at)
             elif kind == 3 and byte == OPENED:
-                there[key, line] = THERE
+                there[row, line] = THERE
                 inside, begun = key, True
                 at = _spaces(data, at + 1)
                 continue
@@ -177,8 +189,8 @@ def next_lines(data: Any, at: int, high: Any, lines: Any, count: int) -> tuple[i
             if at < 0:
                 return NOT_PLAIN, high
             if key >= 0:
-                there[key, line] = THERE
-                values[key, line] = value
+                there[row, line] = THERE
+                values[row, line] = value
                 if key < own:
                     ends[key, line] = end
             at = _spaces(data, at)

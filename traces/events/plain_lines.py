@@ -19,7 +19,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from gapless.traces.events.plain_bytes import LEAST, THERE, Lines, copy_texts, keys_of, number_texts, read_lines
+from gapless.traces.events.plain_bytes import (
+    LEAST,
+    NEWLINE,
+    NO_ROOM,
+    THERE,
+    Lines,
+    copy_texts,
+    keys_of,
+    number_texts,
+    read_lines,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -29,6 +39,7 @@ if TYPE_CHECKING:
 Ints = npt.NDArray[np.int64]
 
 MANY = 12 << 20  # bytes of about 100,000 events
+FEW = 16  # keys of which there is room at first
 
 
 class ValueKind(IntEnum):
@@ -44,14 +55,16 @@ class ValueKind(IntEnum):
 
 @dataclass(frozen=True, eq=False)
 class PlainBlock:
-    """What lines say: a row for each key, a column for each line.
+    """What lines say: a column for each line.
 
-    `values`: int64, the integer, 1 for true, or where a text begins; 0 where a key has no value · `ends`: int64, where
-    a text ends · `there`: uint8, `ABSENT`, `THERE` or `NULL` · `ascii`: all bytes are.
+    `rows`: of each key, its row, -1 where no line has it · `values`: int64, the integer, 1 for true, or where a text
+    begins; 0 where a key has no value · `ends`: int64, by key, where a text ends · `there`: uint8, `ABSENT`, `THERE` or
+    `NULL` · `ascii`: all bytes are.
     """
 
     data: npt.NDArray[np.uint8]
     block: bytes
+    rows: Ints
     values: Ints
     ends: Ints
     there: npt.NDArray[np.uint8]
@@ -68,25 +81,33 @@ class PlainBlock:
 
     def has(self, key: int) -> npt.NDArray[np.bool_]:
         """The lines in which a key has a value."""
-        found: npt.NDArray[np.bool_] = self.there[key] == THERE
+        found: npt.NDArray[np.bool_] = self._there(key) == THERE
         return found
+
+    def is_met(self, key: int) -> bool:
+        """Whether a key has a value in any line."""
+        return bool(self.rows[key] >= 0 and self.has(key).any())
+
+    def _there(self, key: int) -> npt.NDArray[np.uint8]:
+        row = self.rows[key]
+        return self.there[row] if row >= 0 else np.zeros(self.count, np.uint8)
 
     def integers(self, key: int) -> Ints:
         """The values of a key, 0 where it has none."""
-        found: Ints = self.values[key]
-        return found
+        row = self.rows[key]
+        return self.values[row] if row >= 0 else np.zeros(self.count, np.int64)
 
     def given(self, key: int) -> Given:
         """The values of a key, and where it has any."""
         from gapless.traces.events.coded import Given  # noqa: PLC0415 - pyarrow loads slowly, and client logs do without
 
         there = self.has(key)
-        return Given(self.values[key], None if there.all() else there)
+        return Given(self.integers(key), None if there.all() else there)
 
     def distinct(self, key: int) -> tuple[list[str], Ints]:
         """The texts of a key, each once, in the order of lines; and the index of every line's, -1 where it has none."""
         firsts, index = self._firsts(key)
-        spans = zip(self.values[key][firsts].tolist(), self.ends[key][firsts].tolist(), strict=True)
+        spans = zip(self.integers(key)[firsts].tolist(), self.ends[key][firsts].tolist(), strict=True)
         return [self.block[begin:end].decode() for begin, end in spans], index.astype(np.int64)
 
     def texts(self, key: int) -> pa.DictionaryArray[Any, Any]:
@@ -95,14 +116,14 @@ class PlainBlock:
 
         firsts, index = self._firsts(key)
         mask = None if index.min(initial=0) >= 0 else index < 0
-        texts = self._cut(self.values[key][firsts], self.ends[key][firsts])
+        texts = self._cut(self.integers(key)[firsts], self.ends[key][firsts])
         return pa.DictionaryArray.from_arrays(pa.array(index, mask=mask), texts)
 
     def _firsts(self, key: int) -> tuple[Ints, npt.NDArray[np.int32]]:
         """The lines where a text of a key is the first of its kind; and which of these every line's is, or -1."""
         index, (firsts, places) = np.empty(self.count, np.int32), np.empty((2, self.count), np.int64)
         table = np.empty(max(LEAST, 4 << (2 * self.count).bit_length()), np.int64)
-        texts = self.data, self.values[key], self.ends[key], self.there[key]
+        texts = self.data, self.integers(key), self.ends[key], self._there(key)
         return firsts[: number_texts(*texts, table, places, firsts, index)].copy(), index
 
     def every_text(self, key: int) -> pa.Array[Any]:
@@ -111,7 +132,7 @@ class PlainBlock:
 
         there = self.has(key)
         valid = None if there.all() else pa.array(there).buffers()[1]
-        texts = self._cut(self.values[key], self.ends[key])
+        texts = self._cut(self.integers(key), self.ends[key])
         _none, bounds, letters = texts.buffers()
         return pa.StringArray.from_buffers(len(texts), bounds, letters, valid)
 
@@ -155,6 +176,7 @@ class PlainLines:
         self._outer, self._inner = keys_of(list(kinds)), keys_of(inner)
         self._own = len(kinds)
         self._strange = strange
+        self._rows = np.full(len(self._kinds), -1, np.int64)
 
     @staticmethod
     def pays(size: int) -> bool:
@@ -164,15 +186,29 @@ class PlainLines:
     def read(self, block: bytes, room: int) -> PlainBlock | None:
         """So many whole lines, each with its newline; None where one of them is not plain."""
         data, lines = np.frombuffer(block, np.uint8), self.room(room)
-        beyond = read_lines(data, lines)
-        return None if beyond < 0 else PlainBlock(data, block, lines.values, lines.ends, lines.there, ascii=not beyond)
+        while (beyond := read_lines(data, lines)) == NO_ROOM:
+            lines = self.room(room, 2 * len(lines.values))
+        self._rows = lines.rows  # and what this block had, the next one will have
+        if beyond < 0:
+            return None
+        return PlainBlock(data, block, lines.rows, lines.values, lines.ends, lines.there, ascii=not beyond)
 
-    def room(self, count: int) -> Lines:
-        """How lines are read, and room for what so many say."""
+    def room(self, count: int, keys: int = 0) -> Lines:
+        """How lines are read, and room for what so many say, of so many keys at least."""
+        rows = self._rows.copy()  # another thread may read with the same keys
+        used = int(rows.max(initial=-1)) + 1
+        keys = min(max(keys, used, FEW), len(rows))
         return Lines(
             self._outer, self._inner, self._kinds, self._own, self._strange,
             follows=np.full(len(self._kinds) + 1, -1, np.int64),
-            values=np.zeros((len(self._kinds), count), np.int64),
+            rows=rows,
+            used=np.array([used]),
+            values=np.zeros((keys, count), np.int64),
             ends=np.zeros((self._own, count), np.int64),
-            there=np.zeros((len(self._kinds), count), np.uint8),
+            there=np.zeros((keys, count), np.uint8),
         )  # fmt: skip
+
+
+def lines_in(block: bytes) -> int:
+    """How many lines end in a block. What `bytes` has for it takes four times as long."""
+    return int(np.count_nonzero(np.frombuffer(block, np.uint8) == NEWLINE))

@@ -105,7 +105,7 @@ class StepTables:
         if outcomes is None:
             return None
         args = {
-            name: lines.given(number[name, "args"]) for name in self.arguments if lines.has(number[name, "args"]).any()
+            name: lines.given(number[name, "args"]) for name in self.arguments if lines.is_met(number[name, "args"])
         }
         step, position = self._steps(spec, action), lines.integers(number["position"])
         try:

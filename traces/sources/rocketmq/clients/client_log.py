@@ -13,18 +13,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
-import numpy as np
 from pydantic import ValidationError
 from pydantic_core import from_json
 
-from gapless.traces.events.plain_lines import PlainLines
+from gapless.traces.events.plain_lines import PlainLines, lines_in
 from gapless.traces.problems import NothingThere, Unreadable, shown, twice
 from gapless.traces.sources.rocketmq.clients.plain_requests import KINDS, PlainRequests, plain_block
 from gapless.traces.sources.rocketmq.clients.request_lines import LINE, row_of, what_is_wrong
 from gapless.traces.sources.rocketmq.clients.request_rows import Checks, Ends, Found, Growing, Resumes, Sends
 
 BLOCK = 1 << 20  # bytes that are read at once: what is found in them stays in a processor's cache
-NEWLINE = ord("\n")
 LONGEST = 16 << 20  # bytes: a longer line is no request
 
 
@@ -78,7 +76,7 @@ def _blocks(path: Path, file: BinaryIO) -> Iterator[tuple[bytes, int]]:
     """The file in whole lines, many at once, and how many. Raises Unreadable where a line has no end."""
     lines = 0
     while block := _block(file):
-        count = int(np.count_nonzero(np.frombuffer(block, np.uint8) == NEWLINE))
+        count = lines_in(block)
         if not block.endswith(b"\n"):
             raise _unreadable(path, lines + count, _no_end(block.rpartition(b"\n")[2]))
         lines += count

@@ -230,7 +230,7 @@ class PlainRequests(Requests):
     def keys(self, name: str) -> Ints:
         """As `Requests` says."""
         number = PLAIN.number[name]
-        begins, ends = self._read.values[number][self._rows], self._read.ends[number][self._rows]
+        begins, ends = self._read.integers(number)[self._rows], self._read.ends[number][self._rows]
         return digests_between(self._read.data, np.ascontiguousarray(begins), np.ascontiguousarray(ends))
 
     def column(self, name: str) -> pa.Array[Any]:

@@ -125,7 +125,8 @@ class PlainRequests:
     ) -> None:
         self._topics = topics
         self._growing: tuple[Growing[Any], ...] = sends, ends, checks
-        self._lines = PLAIN.room(AT_ONCE)
+        rows = np.arange(len(KINDS))
+        self._lines = PLAIN.room(AT_ONCE, len(rows))._replace(rows=rows, used=np.array([len(rows)]))
         self._known, self._in_table = Known(np.zeros(0, np.uint8), np.zeros(1, np.int64), np.zeros(0, np.int64)), 0
 
     @staticmethod
@@ -181,7 +182,7 @@ def _read_requests(
     for number in range(fresh):
         known.table[_place_of(known.letters, known.bounds[number], known.bounds[number + 1], known)] = number
     at, high, line = np.int64(0), uint64(0), np.int64(0)
-    _, _, _, _, _, _, values, stops, there = lines
+    values, stops, there = lines.values, lines.ends, lines.there
     while line < count:
         some = min(np.int64(there.shape[1]), count - line)
         there[:] = ABSENT
