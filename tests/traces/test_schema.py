@@ -333,7 +333,9 @@ TWICE = [
             "line 2: args.number of append: Input should be a valid integer",
         ),
         (f"{HEADER_LINE}\n{LINE.replace('T/0', chr(27) + '[31m')}\n", "line 2: not JSON"),
-        (f"{HEADER_LINE}\n{'x' * (ndjson.LONGEST + 9)}\n", "line 2: not JSON"),
+        (f"{HEADER_LINE}\n{'x' * (ndjson.LONGEST - 1)}\n", "line 2: not JSON"),
+        (f"{HEADER_LINE}\n{'x' * ndjson.LONGEST}\n", "line 2: the line goes on for"),
+        (f"{HEADER_LINE}\n[]\n{'x' * ndjson.LONGEST}\n", "line 2: the event: Input should be"),
         (f"{HEADER_LINE}\n{LINE}\n{'x' * (ndjson.LONGEST + ndjson.BLOCK)}\n{LINE}\n", "line 3: the line goes on for"),
     ],
 )
@@ -346,6 +348,27 @@ def test_damaged_lines_are_unreadable(tmp_path: Path, text: str, words: str) -> 
     assert words in str(said.value)
     assert str(path) in str(said.value)
     assert str(said.value).isprintable()
+
+
+@pytest.mark.parametrize("suffix", [".ndjson", ".ndjson.gz", ".ndjson.zst"])
+@pytest.mark.parametrize("more", [0, 1, 2100, 9000])
+def test_how_a_file_is_cut_does_not_say_whether_a_line_is_too_long(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str, more: int
+) -> None:
+    monkeypatch.setattr(ndjson, "LONGEST", 1000)
+    longest = LINE.replace("T/0", "T" * (999 - len(LINE) + 3 + more))
+    path = tmp_path / f"events{suffix}"
+    for before in range(12):
+        with path.open("wb") as file, compressed.compressed(file, codec_of(path)) as out:
+            out.write("".join(f"{line}\n" for line in (HEADER_LINE, *[LINE] * before, longest, LINE)).encode())
+        for block, size in ((1001, 300), (2000, 700), (3333, 1 << 30)):
+            monkeypatch.setattr(ndjson, "BLOCK", block)
+            whole = told(lambda: sum(map(len, reading.coded(path))))
+            cut = reading.stretches(path, size)
+            parts = told(lambda cut=cut: sum(len(events) for part in cut for events in reading.coded(path, part)))
+            problem = f"{path}, line {before + 2}: the line goes on for more than 1,000 bytes, which is no event"
+            assert whole == parts
+            assert whole[1].startswith(problem) if more else whole == before + 2
 
 
 @pytest.mark.parametrize("line", TWICE)

@@ -19,7 +19,7 @@ from gapless.traces.problems import Unreadable, shown
 HEADER = {"schema": NAME, "version": VERSION}
 ORIGIN = tuple(field.name for field in fields(Origin))  # what else it may say
 BLOCK = 4 << 20  # bytes that are read at once
-LONGEST = 1 << 20  # bytes: a longer line is no event
+LONGEST = 1 << 20  # bytes of a line, its newline one of them: a longer one is no event
 SHORT = 60  # bytes of a line that is no header that are shown
 
 Events = TypeVar("Events")
@@ -61,20 +61,31 @@ def read(
         while block := file.read(BLOCK if high is None else min(BLOCK, high - file.tell())):
             if not block.endswith(b"\n"):
                 block += file.readline(LONGEST)
-            lines = lines_in(block)
-            _require_whole(block, lines)
-            yield events(block, lines)
+            sound = _sound(block)
+            whole = block if sound == len(block) else block[:sound]
+            lines = lines_in(whole)
+            if lines:
+                yield events(whole, lines)
             row += lines
+            _require_whole(block, sound)
     except NoEvent as wrong:
         raise NoEvent(_events_before(file, low) + row + wrong.row, wrong.what) from wrong.__cause__
 
 
-def _require_whole(block: bytes, lines: int) -> None:
-    """The last line ends in a newline, wherever that was looked for. Raises NoEvent."""
-    if not block.endswith(b"\n"):
-        if len(block) - block.rfind(b"\n") > LONGEST:
-            raise NoEvent(lines, f"the line goes on for more than {LONGEST:,} bytes, which is no event")
-        raise NoEvent(lines, "the last line is cut off, expected a newline at its end; remove it")
+def _sound(block: bytes) -> int:
+    """How many bytes there are before a line that has no end, or one that is too long, wherever a block was cut."""
+    low = 0
+    while len(block) - low > LONGEST and (newline := block.rfind(b"\n", low, low + LONGEST)) >= 0:
+        low = newline + 1
+    return low if len(block) - low > LONGEST else block.rfind(b"\n") + 1
+
+
+def _require_whole(block: bytes, sound: int) -> None:
+    """Nothing follows what is sound. Raises NoEvent."""
+    if len(block) - sound > LONGEST:
+        raise NoEvent(0, f"the line goes on for more than {LONGEST:,} bytes, which is no event")
+    if sound < len(block):
+        raise NoEvent(0, "the last line is cut off, expected a newline at its end; remove it")
 
 
 def _events_before(file: BinaryIO, low: int) -> int:
