@@ -167,11 +167,11 @@ class Spec:
             under = " and ".join(sorted(deviation.profiles))
             kind = f"deviation from {deviation.instead_of.__name__}, an anomaly under {under}"
             otherwise = {"": "it is counted; any other profile refuses it as the action does"}
-            state(_name_of(deviation.step), kind, said(deviation.step), otherwise, deviation.seen)
+            state(id_of(deviation.step.__name__), kind, said(deviation.step), otherwise, deviation.seen)
         stated = (self.invariants(), self.step_properties(), (*self.enabled(), *self.enabled(weak=True)))
         for kind, group in zip(("invariant", "step property", "enabled"), stated, strict=True):
             for holds in group:
-                state(_name_of(holds), kind, said(holds), {"": _otherwise(holds)}, self.source)
+                state(id_of(holds.__name__), kind, said(holds), {"": _otherwise(holds)}, self.source)
         return found
 
     @cached_property
@@ -181,7 +181,7 @@ class Spec:
 
     def rule_of(self, stated: Callable[..., Any]) -> Rule:
         """The rule that a deviation, an invariant or a step property is."""
-        return self.rules[f"{self.name}/{_name_of(stated)}"]
+        return self.rules[f"{self.name}/{id_of(stated.__name__)}"]
 
     @cached_property
     def parameters(self) -> Mapping[str, tuple[str, ...]]:
@@ -355,7 +355,7 @@ def _at_rest(step: Step) -> tuple[Holds, ...]:
 
 def _claimed(holds: Holds) -> Need:
     """What holds at rest, as a need."""
-    return Need(_name_of(holds), said(holds), _otherwise(holds))
+    return Need(id_of(holds.__name__), said(holds), _otherwise(holds))
 
 
 # -- rules, as they stand in the text ------------------------------------------------------------------------------
@@ -381,9 +381,9 @@ def _source(step: Step) -> str:
     return " ".join(match[1].split()).rstrip(".") if match else ""
 
 
-def _name_of(function: Callable[..., Any]) -> str:
+def id_of(name: str) -> str:
     """The id of what is stated by a function's name: hyphens, and no leading article."""
-    words = function.__name__.split("_")
+    words = name.split("_")
     return "-".join(words[1:] if words[0] in ("the", "a", "an") else words)
 
 

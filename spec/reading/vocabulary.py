@@ -30,6 +30,7 @@ from gapless.spec.reading.declarations import (
     names_given,
 )
 from gapless.spec.reading.kinds import MAP_WORDS, WORDS, Complaint, misplaced
+from gapless.spec.reading.rule_ids import rule_ids
 
 IMPORTED = {
     OF_THE_LANGUAGE: frozenset(language.__all__),
@@ -112,7 +113,7 @@ def understood(file: SpecFile) -> None:
 def foreign_words(file: SpecFile) -> list[Complaint]:
     """What a spec file says that is not in the spec language, and the word to use instead, by line."""
     found = [*_imports(file), *_top(file), *_named_twice(file), *_tuples(file), *_loops(file), *_forgotten(file)]
-    found += _of_properties(file)
+    found += [*_of_properties(file), *rule_ids(file)]
     for function in file.tree.body:
         if isinstance(function, ast.FunctionDef):
             found += _signature(file, function)

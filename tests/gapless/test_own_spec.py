@@ -170,6 +170,10 @@ FOREIGN = {
         LEASE.replace("held: bool = False", "held = False"),
         *("`held = False", "`held: int = …`"),
     ),
+    "one id for two rules": (
+        LEASE.replace("token-is-no-older-than-the-last-write", "token-was-given-to-the-worker"),
+        *("`'token-was-given-to-the-worker'` with", "it with another id"),
+    ),
 }
 
 

@@ -121,6 +121,40 @@ def test_the_spec_language_is_left_alone() -> None:
 
 
 @pytest.mark.parametrize(
+    ("stated", "complaint"),
+    [
+        (("it-fits", "it fits, too", "it is cut"), "`'it-fits'` with 'it fits, too', and with 'it fits' in line"),
+        (("it-fits", "it fits", "it is torn"), "`'it-fits'` with 'it is torn', and with 'it is cut' in line"),
+        (("step-applies-here", "it fits", "it is cut"), "an id: say another one"),
+        (("environment-keeps-its-promise", "it fits", "it is cut"), "an id: say another one"),
+        (("", "it fits", "it is cut"), "`''` as an id: say letters"),
+        (("all even", "it fits", "it is cut"), "`'all even'` as an id: say letters"),
+        (("all\\neven", "it fits", "it is cut"), r"`'all\neven'` as an id: say letters"),
+    ],
+)
+def test_an_id_is_that_of_one_rule(stated: tuple[str, str, str], complaint: str) -> None:
+    rule, because, otherwise = stated
+    step = f'require(size == 1, "{rule}", because="{because}", otherwise="{otherwise}")\n    after: '
+    (line,) = foreign(A_SPEC.replace("after: ", step))
+    assert complaint in line
+
+
+def test_what_goes_wrong_may_differ_from_step_to_step() -> None:
+    step = 'require(0 < size, "it-fits", because="it fits", otherwise="it is torn")\n    return s'
+    flush = f"def flush(s: State, size: int) -> State:\n    {step}\n\n\nACTIONS = (append, flush)"
+    text = A_SPEC.replace("ACTIONS = (append,)", flush)
+    assert foreign(text) == []
+    (line,) = foreign(text.replace('"it fits", otherwise="it is torn"', '"it fits, too", otherwise="it is torn"'))
+    assert "it with another id" in line
+
+
+def test_two_properties_have_two_ids() -> None:
+    two = "".join(f"def {name}(s: State) -> bool:\n    return 0 <= s.end\n\n\n" for name in ("an_end", "the_end"))
+    (line,) = foreign(A_SPEC.replace("ACTIONS", f"{two}INVARIANTS = (an_end,)\nAT_REST = (the_end,)\nACTIONS"))
+    assert "`the_end`, whose id 'end' is that of `an_end`: say another name" in line
+
+
+@pytest.mark.parametrize(
     ("body", "instead"),
     [
         ("for n in s.sizes: require(n > 0)", "all_between"),
