@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from time import sleep
 
 import pytest
 
+from gapless.impl.dispatch.pool import Pool
 from gapless.impl.environment import native_code
+from gapless.impl.store.store import use_everything
 
 PROGRAM = """
 import asyncio, sys
@@ -137,6 +140,20 @@ def test_no_call_of_a_store_that_is_recorded_loads_native_code_itself(tmp_path: 
 
 def test_what_is_loaded_outside_is_noticed(tmp_path: Path) -> None:
     assert "kernels.scan" in _run(tmp_path, f"native_code.NativeCode.load = lambda code: None\n{STORES}")
+
+
+def test_who_loads_it_waits_for_as_long_as_compiling_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After ten seconds it read what was not there yet, and the rest was compiled where signals come."""
+    patience: list[float | None] = []
+    wait = Pool.wait
+
+    def noted(pool: Pool, until: Callable[[], bool], timeout: float | None = None) -> bool:
+        patience.append(timeout)
+        return wait(pool, until, timeout)
+
+    monkeypatch.setattr(Pool, "wait", noted)
+    use_everything()
+    assert set(patience) == {None}
 
 
 def test_whoever_waits_long_is_told_why_and_once(
