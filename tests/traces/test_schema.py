@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any
@@ -350,6 +351,10 @@ def test_damaged_lines_are_unreadable(tmp_path: Path, text: str, words: str) -> 
     assert str(said.value).isprintable()
 
 
+def events_in_stretches(path: Path, size: int) -> int:
+    return sum(len(some) for stretch in reading.stretches(path, size) for some in reading.coded(path, stretch))
+
+
 @pytest.mark.parametrize("suffix", [".ndjson", ".ndjson.gz", ".ndjson.zst"])
 @pytest.mark.parametrize("more", [0, 1, 2100, 9000])
 def test_how_a_file_is_cut_does_not_say_whether_a_line_is_too_long(
@@ -364,8 +369,7 @@ def test_how_a_file_is_cut_does_not_say_whether_a_line_is_too_long(
         for block, size in ((1001, 300), (2000, 700), (3333, 1 << 30)):
             monkeypatch.setattr(ndjson, "BLOCK", block)
             whole = told(lambda: sum(map(len, reading.coded(path))))
-            cut = reading.stretches(path, size)
-            parts = told(lambda cut=cut: sum(len(events) for part in cut for events in reading.coded(path, part)))
+            parts = told(partial(events_in_stretches, path, size))
             problem = f"{path}, line {before + 2}: the line goes on for more than 1,000 bytes, which is no event"
             assert whole == parts
             assert whole[1].startswith(problem) if more else whole == before + 2
