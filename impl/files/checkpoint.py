@@ -20,7 +20,7 @@ LENGTH = 4096  # bytes of the file
 NOWHERE = 1 << 62  # a position behind every record
 
 _TIMES = struct.Struct(">5q")
-_BLOCK_AT = 2048  # in the file; a broker of 5.5.0 uses the first 40 bytes
+_BLOCK_AT = 2048  # in the file; a broker of 5.5.0 uses the first 48 bytes
 _MAGIC = b"gapless\x01"
 _BLOCK = struct.Struct(">8s5q3q")  # and a checksum of it behind it
 _CHECKSUM = struct.Struct(">I")

@@ -501,6 +501,19 @@ def test_from_version_5_on_a_pool_is_there_whatever_flushes_and_with_a_controlle
     assert [found.rule for found in check([store]).violations] == [ANSWERED]
 
 
+def test_without_maps_there_is_no_pool_where_a_broker_knows_that_setting(tmp_path: Path) -> None:
+    """One of 5.5 or later, which writes down how far its queues are on disk."""
+    store = with_settings("writeWithoutMmap=true", tmp_path)
+    assert check([store]).verdict == "inconclusive"
+    with (store / "store" / "checkpoint").open("r+b") as file:
+        file.seek(40)
+        file.write((1).to_bytes(8, "big"))
+    assert [found.rule for found in check([store]).violations] == [ANSWERED]
+    without = with_settings("", tmp_path / "mapped")
+    shutil.copy(store / "store" / "checkpoint", without / "store" / "checkpoint")
+    assert check([without]).verdict == "inconclusive"
+
+
 def test_a_way_to_flush_that_the_broker_did_not_read_excuses_what_a_pool_took(tmp_path: Path) -> None:
     """It has no such way in small letters, and takes ASYNC_FLUSH."""
     assert check([with_settings("flushDiskType=sync_flush\nbrokerRole=slave", tmp_path)]).verdict == "inconclusive"

@@ -217,7 +217,7 @@ class JoinedQueues:
     def _redispatched(self) -> int:
         """The same, of queues in files.
 
-        Brokers from 5.4 on begin at the checkpoint's `indexed`, seen on 5.5.0. Where it is not known, the log's start.
+        Brokers from 5.5 on begin at the checkpoint's `indexed`, seen on 5.5.0. Where it is not known, the log's start.
 
         Source: docs/rocketmq.md#recovery-unclean.
         """

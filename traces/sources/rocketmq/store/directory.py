@@ -76,7 +76,7 @@ class FlushTimes:
     log: int
     queues: int
     index: int  # up to here its full index files are; brokers set no other time
-    indexed: int  # up to here the broker knew its queues to be on disk; 0 before version 5.4, and for a minute
+    indexed: int  # up to here the broker knew its queues to be on disk; 0 before version 5.5, and for a minute
     recovered: int  # where the last record began when a broker last started on these files; 0 before any restart
 
 
@@ -169,9 +169,14 @@ class StoreDirectory:
         if self.before_5:
             without = slave or self.settings.get("flushDiskType") == "SYNC_FLUSH"
         else:
-            without = slave and not self.setting("enableControllerMode")
+            without = (slave and not self.setting("enableControllerMode")) or self._unmapped
         pooled = self.setting("transientStorePoolEnable") and not without
         return pooled and not (self.clean and self.first_life)
+
+    @property
+    def _unmapped(self) -> bool:
+        """Whether the broker writes files without a map: those who pass over that setting write no such position."""
+        return self.setting("writeWithoutMmap") and self.checkpoint is not None and self.checkpoint.indexed > 0
 
     def setting(self, name: str) -> bool:
         """Whether a boolean setting is on, of those that are off where nothing says it."""
