@@ -18,7 +18,7 @@ from gapless.impl.coordinator.coordinator_observer import CoordinatorObserver
 from gapless.impl.coordinator.coordinator_values import CoordinatorSettings
 from gapless.impl.coordinator.steps import Key
 from gapless.impl.records.errors import Refused
-from gapless.properties.machines.mismatch import expect
+from gapless.properties.machines.mismatch import Mismatch, expect
 from gapless.properties.ours.coordination.log_on_disk import Logged, logged
 from gapless.properties.simulation.choices import Choose, plainest
 from gapless.properties.simulation.simulated_disk import PowerLost, SimulatedDisk
@@ -287,7 +287,8 @@ class CoordinatorRefinement:
         meant = self.as_spec()
         for name in State.__slots__:
             mine, its = getattr(meant, name), getattr(self.model, name)
-            expect(mine == its, f"{name}: the implementation has {_shown(mine)}, the model {_shown(its)}")
+            if mine != its:  # words for what is the same took a fifth of the time of all orders
+                raise Mismatch(f"{name}: the implementation has {_shown(mine)}, the model {_shown(its)}")
 
     def as_spec(self) -> State:
         """What the coordinator's state means. What only a history knows is the model's."""

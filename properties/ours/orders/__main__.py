@@ -11,7 +11,7 @@ import sys
 import time
 from functools import partial
 
-from gapless.properties.ours.orders.cases import CASES, one
+from gapless.properties.ours.orders.cases import CASES, one, parts
 from gapless.properties.ours.orders.every_order import OrderTally
 from gapless.properties.processes import workers
 
@@ -24,12 +24,15 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=2, help="processes")
     asked = parser.parse_args()
     names, seen, began = [asked.case] if asked.case else list(CASES), OrderTally(), time.monotonic()
+    todo = [(name, some) for name in names for some in parts(name, asked.stride)]
     with workers(asked.jobs) as pool:
-        for name, tally in zip(names, pool.map(partial(one, stride=asked.stride), names), strict=True):
+        tallies = pool.map(partial(one, stride=asked.stride), *zip(*todo, strict=True))
+        for (name, some), tally in zip(todo, tallies, strict=True):
             seen.add(tally)
-            print(f"{name}: {_shown(tally)}")  # noqa: T201 - a command
+            since = time.monotonic() - began
+            print(f"{since:5.0f} s  {name}, from order {some.start:,} on: {_shown(tally)}", flush=True)  # noqa: T201 - a command
             for failure in tally.failures:
-                print(failure)  # noqa: T201
+                print(failure, flush=True)  # noqa: T201
     print(f"{_shown(seen)}, {len(seen.failures)} failed, in {time.monotonic() - began:.0f} s")  # noqa: T201
     return int(bool(seen.failures))
 

@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 from gapless.properties.ours.orders import coordination_orders, transaction_orders
-from gapless.properties.ours.orders.every_order import OrderTally, explore
+from gapless.properties.ours.orders.every_order import OrderTally, explore, how_many
 
 CASES = {case.name: case for case in (*transaction_orders.CASES, *coordination_orders.CASES)}
 
 
-def one(name: str, stride: int) -> OrderTally:
-    """A case, by its name."""
-    return explore(CASES[name], stride)
+AT_ONCE = 250
+"""Orders that one process tries before it tells of them: a minute or two, for most cases."""
+
+
+def parts(name: str, stride: int) -> list[slice]:
+    """The orders of a case, so many at a time."""
+    number = how_many([len(steps) for steps in CASES[name].actors])
+    return [slice(low, low + AT_ONCE * stride) for low in range(0, number, AT_ONCE * stride)]
+
+
+def one(name: str, some: slice, stride: int) -> OrderTally:
+    """A part of a case, by its name."""
+    return explore(CASES[name], stride, some=some)

@@ -27,6 +27,11 @@ class CoordinatorWorld:
         self.pair.add(FIRST)
         self.pair.flush()
 
+    @property
+    def operations(self) -> int:
+        """As `SmallWorld` has it."""
+        return self.pair.disk.operations
+
     def crash(self, way: Crash) -> None:
         """The process or the power is gone."""
         self.pair.disk.before_each = None
@@ -42,7 +47,9 @@ class CoordinatorWorld:
 
 
 class PermitsWorld:
-    """A client with one permit, and its model."""
+    """A client with one permit, and its model. It uses no disk."""
+
+    operations = 0
 
     def __init__(self) -> None:
         self.pair = PermitsRefinement(1, TIMEOUT)

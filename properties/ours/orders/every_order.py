@@ -2,7 +2,8 @@
 
 An actor takes its steps in turn; an order says who is next. Two orders that begin alike are alike up to there, so
 crashes are tried once for every beginning. After a crash those actors go on that are not part of what crashed; in the
-end everything comes to rest. Nothing is sampled, unless `stride` leaves orders out.
+end everything comes to rest. Nothing is sampled, unless `stride` leaves orders out. Every attempt begins in a new
+world, so what costs is taking the steps up to a crash, and coming to rest behind it.
 """
 
 from __future__ import annotations
@@ -11,15 +12,21 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import count, islice
+from itertools import islice
+from math import comb
 from typing import Protocol
 
+from gapless.properties.machines.mismatch import expect
 from gapless.properties.simulation.choices import Choices, Choose, every_choice
 from gapless.properties.simulation.simulated_disk import PowerLost
 
 
 class SmallWorld(Protocol):
     """An implementation beside its models. Raises Mismatch, Refused where they differ."""
+
+    @property
+    def operations(self) -> int:
+        """How many operations of its disk have begun."""
 
     def crash(self, way: Crash) -> None:
         """It ends, and begins again."""
@@ -45,6 +52,8 @@ Order = tuple[int, ...]
 
 MOST = 5
 """Failures of a case after which no more are looked for."""
+
+EVERY = slice(0, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,47 +95,60 @@ def orders(left: Sequence[int]) -> Iterator[Order]:
             yield from ((actor, *order) for order in orders(rest))
 
 
-def explore(case: SmallCase, stride: int = 1, most: int = MOST) -> OrderTally:
-    """Every order of a case, and every crash, until so many have failed; with a stride, one of so many orders."""
+def how_many(left: Sequence[int]) -> int:
+    """The number of these orders."""
+    number = 1
+    for actor, steps in enumerate(left):
+        number *= comb(sum(left[: actor + 1]), steps)
+    return number
+
+
+def explore(case: SmallCase, stride: int = 1, most: int = MOST, *, some: slice = EVERY) -> OrderTally:
+    """Every order of a case, and every crash, until so many have failed; with a stride, one of so many orders.
+
+    `some`: only these of the orders, in the sequence of `orders`; two parts that touch have some beginnings in common.
+    """
     tally, tried = OrderTally(), set[Order]()
-    for order in islice(orders([len(steps) for steps in case.actors]), 0, None, stride):
-        _attempt(case, order, tally, "schedules", lambda order=order: _run_whole(case, order))  # type: ignore[misc]
+    for order in islice(orders([len(steps) for steps in case.actors]), some.start, some.stop, stride):
+        used: list[int] = []
+        _attempt(case, order, tally, "schedules", partial(_run_whole, case, order, used))
         for end in range(1, len(order) + 1):
             beginning = order[:end]
             if len(tally.failures) < most and beginning not in tried and case.ways != "none":
                 tried.add(beginning)
                 _crash_behind(case, beginning, tally)
-                _crash_within(case, beginning, tally)
+                _crash_within(case, beginning, sum(used[end - 1 : end]), tally)
         if len(tally.failures) >= most:
             break
     return tally
 
 
-def _attempt(case: SmallCase, order: Order, tally: OrderTally, what: str, run: Callable[[], bool]) -> bool:
-    """Whether that happened; what fails did."""
+def _attempt(case: SmallCase, order: Order, tally: OrderTally, what: str, run: Callable[[], object]) -> None:
+    """What fails is told with the order."""
     try:
-        happened = run()
+        run()
     except Exception as error:  # noqa: BLE001 - whatever it is, it is told with the order
         shown = " ".join(map(str, order))
         tally.failures.append(f"{case.name}, {what}, {shown}: {type(error).__name__}: {error}")
-        happened = True
-    tally.counts[what] += happened
-    return happened
+    tally.counts[what] += 1
 
 
-def _run_whole(case: SmallCase, order: Order) -> bool:
+def _run_whole(case: SmallCase, order: Order, used: list[int]) -> None:
+    """All steps, and no crash. `used` gets how many operations of the disk each of them took, as far as they come."""
     world = case.make()
-    _take(case, world, order)
+    _take(case, world, order, used)
     world.rest()
-    return True
 
 
-def _take(case: SmallCase, world: SmallWorld, order: Order) -> list[int]:
+def _take(case: SmallCase, world: SmallWorld, order: Order, used: list[int] | None = None) -> list[int]:
     """The steps of an order are taken. Returns how many each actor took."""
     taken = [0] * len(case.actors)
     for actor in order:
+        before = world.operations
         case.actors[actor][taken[actor]](world)
         taken[actor] += 1
+        if used is not None:
+            used.append(world.operations - before)
     return taken
 
 
@@ -136,38 +158,37 @@ def _crash_behind(case: SmallCase, beginning: Order, tally: OrderTally) -> None:
         _attempt(case, beginning, tally, "crashes between steps", partial(_crashed, case, beginning, crash))
 
 
-def _crashed(case: SmallCase, beginning: Order, crash: Crash) -> bool:
+def _crashed(case: SmallCase, beginning: Order, crash: Crash) -> None:
     world = case.make()
     taken = _take(case, world, beginning)
     world.crash(crash)
     _go_on(case, world, taken)
-    return True
 
 
-def _crash_within(case: SmallCase, beginning: Order, tally: OrderTally) -> None:
-    """A kill, and the power lost, at every operation of the last of these steps."""
-    for operation in count(1):
+def _crash_within(case: SmallCase, beginning: Order, operations: int, tally: OrderTally) -> None:
+    """A kill, and the power lost, at each of so many operations of the last of these steps."""
+    for operation in range(1, operations + 1):
         for crash in _ways(case):
             step = partial(_crashed_within, case, beginning, crash, operation)
             failed = len(tally.failures)
-            if not _attempt(case, beginning, tally, "crashes within a step", step) or len(tally.failures) > failed:
+            _attempt(case, beginning, tally, "crashes within a step", step)
+            if len(tally.failures) > failed:
                 return
 
 
-def _crashed_within(case: SmallCase, beginning: Order, crash: Crash, operation: int) -> bool:
-    """Whether the last step has so many operations."""
-    world = case.make()
+def _crashed_within(case: SmallCase, beginning: Order, crash: Crash, operation: int) -> None:
+    world, lost = case.make(), False
     *before, last = beginning
     taken = _take(case, world, tuple(before))
     world.lose_power_after(operation)
     try:
         case.actors[last][taken[last]](world)
     except PowerLost:
-        taken[last] += 1
-        world.crash(crash)
-        _go_on(case, world, taken)
-        return True
-    return False
+        lost = True
+    expect(lost, f"the last step came to operation {operation} of the disk before, and does not now")
+    taken[last] += 1
+    world.crash(crash)
+    _go_on(case, world, taken)
 
 
 def _go_on(case: SmallCase, world: SmallWorld, taken: Sequence[int]) -> None:

@@ -28,6 +28,11 @@ class TransactionWorld:
         self.due: list[int] = []
         self.asked: list[int] = []
 
+    @property
+    def operations(self) -> int:
+        """As `SmallWorld` has it."""
+        return self.pair.disk.operations
+
     def crash(self, way: Crash) -> None:
         """The process or the power is gone."""
         self.pair.disk.before_each = None

@@ -13,7 +13,7 @@ from gapless.impl.records.record import MAGIC_BLANK, Record
 from gapless.impl.store.core import Core
 from gapless.impl.transactions import half_table, names
 from gapless.impl.transactions.transactions import Transactions
-from gapless.properties.machines.mismatch import expect
+from gapless.properties.machines.mismatch import Mismatch, expect
 from gapless.properties.ours.transactional.models import TransactionModels, key_of, named_by, times_of
 from gapless.spec import transaction
 from gapless.spec.language import Map, Number, Position, replace
@@ -98,7 +98,8 @@ def compare(tx: Transactions, whole_log: Sequence[Record], models: TransactionMo
     """The implementation is in the state of the models. Raises Mismatch."""
     for key, state in transactions(tx, whole_log, models).items():
         model = models.halves[key]
-        expect(_plain(state) == _plain(model), f"transaction {key} is {state}, expected {model}")
+        if _plain(state) != _plain(model):
+            raise Mismatch(f"transaction {key} is {state}, expected {model}")
     waiting, _ = tx.batcher.batch()
     expect(waiting == models.waiting, f"{waiting} wait for their op, expected {models.waiting}")
     expect(tx.batcher.size == models.batcher.size, f"they take {tx.batcher.size} bytes, not {models.batcher.size}")
