@@ -4,6 +4,7 @@ import os
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -12,6 +13,9 @@ from gapless import check
 from gapless.traces.sources.rocketmq.joining import queues
 from gapless.traces.sources.rocketmq.segments import splits
 from gapless.traces.sources.rocketmq.store.directory import open_store
+from gapless.traces.sources.rocketmq.store.file_access import read_entries
+from gapless.traces.sources.rocketmq.store.files import ENTRY, QueueFile
+from tests.support.rocketmq.recordings import recording
 from tests.support.rocketmq.store_builder import StoreBuilder
 from tests.support.rocketmq.stores import Record
 
@@ -148,3 +152,21 @@ def test_a_store_of_very_many_queues_is_read_in_larger_splits(tmp_path: Path) ->
         first, *_ = splits.splits(replace(store, files=(log,), queues=of_many, limit=1 << 30))
         sizes.append(first.bytes)
     assert sizes == [splits.SPLIT, 15_000 * splits.A_VISIT, splits.MOST]
+
+
+def test_slots_are_read_out_of_whichever_files_hold_them(tmp_path: Path) -> None:
+    """Of files with gaps between them, and of one that is longer than it should be, the later one tells."""
+    queue, chance, expected = ("orders", 0), Random(1), bytearray(800)
+    files = tuple(QueueFile(base, length) for base, length in ((100, 100), (200, 140), (300, 20), (500, 100)))
+    folder = tmp_path / "consumequeue" / "orders" / "0"
+    folder.mkdir(parents=True)
+    for base, length, _at in files:
+        data = chance.randbytes(length)
+        (folder / f"{base:020d}").write_bytes(data)
+        expected[base : base + length] = data
+    store = replace(open_store(recording("normal")), path=str(tmp_path), queues={queue: files})
+    for number in range(30):
+        for count in range(1, 30 - number):
+            into = bytearray(count * ENTRY)
+            read_entries(store, *queue, number, memoryview(into))
+            assert into == expected[number * ENTRY : (number + count) * ENTRY]

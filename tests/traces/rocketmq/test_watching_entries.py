@@ -1,12 +1,21 @@
 """Entries that were judged are looked at again while a store is watched: who overwrites one is found out."""
 
+import zlib
+from collections import Counter
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
+from zlib import crc32
 
 import pytest
 
+from gapless.traces.sources.rocketmq.store import file_access
+from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
+from gapless.traces.sources.rocketmq.store.file_access import read_entries
 from gapless.traces.sources.rocketmq.watching import entries
 from gapless.traces.sources.rocketmq.watching.index import FollowedIndex
+from gapless.traces.sources.rocketmq.watching.waiting import PATIENCE
+from gapless.traces.watch import StoreWatch
 from tests.support.rocketmq.played_store import SLOT, PlayedStore
 from tests.support.rocketmq.recordings import recording
 from tests.support.rocketmq.watched import Clock, Heard, a_later_entry, checked, halfway, same, until_idle, watch
@@ -68,6 +77,81 @@ def test_recent_entries_that_are_too_many_for_one_look_are_looked_at_in_turns(
     played.entry(name, number, bytes(7) + b"\1" + entry[8:])
     watched.look()
     assert [(found.where.file, found.where.offset) for found in heard.found] == [(name, number * 20)]
+
+
+def read_at_a_look(watched: StoreWatch, monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """How often each queue is read of which entries are looked at again."""
+    read = Counter[str]()
+
+    def counted(store: StoreDirectory, topic: str, queue: int, *others: Any) -> None:
+        read[f"{topic}/{queue}"] += 1
+        read_entries(store, topic, queue, *others)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(file_access, "read_entries", counted)
+        watched.look()
+    return read
+
+
+def test_what_is_recent_of_a_queue_is_read_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where log files are small there are hundreds of blocks of it, and each was read by itself."""
+    heard, clock = Heard(), Clock()
+    played, watched = halfway(tmp_path, heard, clock)
+    for number in range(2100, 2600, 100):
+        clock.now += 9
+        played.append(played.records()[number])
+        played.dispatch(played.written)
+        until_idle(watched)
+    assert watched.follower is not None
+    assert len(watched.follower.seen.recent) > 2 * len({block.subject for block in watched.follower.seen.recent})
+    read = read_at_a_look(watched, monkeypatch)
+    assert set(read.values()) == {1}
+    for before in (3, 400):
+        name, number, entry = a_later_entry(played, before)
+        played.entry(name, number, SLOT.pack(7, *SLOT.unpack(entry)[1:]))
+        watched.look()
+        assert (heard.found[-1].where.file, heard.found[-1].where.offset) == (name, number * 20)
+    assert len(heard.found) == 2
+
+
+def test_what_is_as_it_was_a_moment_ago_needs_no_checksum(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    heard, clock = Heard(), Clock()
+    played, watched = halfway(tmp_path, heard, clock)
+    until_idle(watched)
+    summed = list[int]()
+
+    def counted(data: memoryview, start: int = 0) -> int:
+        summed.append(len(data))
+        return crc32(data, start)
+
+    monkeypatch.setattr(zlib, "crc32", counted)
+    watched.look()
+    assert not summed
+    name, number, entry = a_later_entry(played, 40)
+    played.entry(name, number, SLOT.pack(7, *SLOT.unpack(entry)[1:]))
+    watched.look()
+    assert summed
+    assert len(heard.found) == 1
+
+
+def test_entries_that_stay_away_are_looked_at_though_they_are_as_they_were_a_moment_ago(tmp_path: Path) -> None:
+    """Until nobody will write them any more: then they are suspect, and not looked at any longer."""
+    heard, clock = Heard(), Clock()
+    played, watched = halfway(tmp_path, heard, clock)
+    until_idle(watched)
+    name, number, _entry = a_later_entry(played, 400)
+    played.entry(name, number, bytes(20))
+    assert watched.follower is not None
+    seen = watched.follower.seen
+    (subject,) = {
+        block.subject for block in seen.recent if name.startswith("consumequeue/{}/{}/".format(*block.subject))
+    }
+    for _ in range(3):
+        until_idle(watched)
+    assert any(block.subject == subject for block in seen.recent)
+    clock.now += PATIENCE + 1
+    until_idle(watched)
+    assert not any(block.subject == subject for block in seen.recent)
 
 
 def test_entries_that_expire_leave_those_behind_them_looked_at(tmp_path: Path) -> None:

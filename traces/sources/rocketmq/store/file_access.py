@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 import os
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from contextlib import nullcontext, suppress
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -212,7 +214,12 @@ def read_entries(store: StoreDirectory, topic: str, queue: int, number: int, int
     low, high = number * ENTRY, number * ENTRY + len(into)
     if store.moment:
         high = min(high, store.moment.entries.get(subject, 0) * ENTRY)
-    for file in files:
+    first = max(0, bisect_right(files, low, key=lambda file: file.base) - 1)  # of hundreds, where each is small
+    while first and files[first - 1].base + files[first - 1].length > low:
+        first -= 1  # one that is longer than it should be
+    for file in islice(files, first, None):
+        if file.base >= high:
+            break
         begin, end = max(low, file.base), min(high, file.base + file.length // ENTRY * ENTRY)
         if begin < end:
             with suppress(Gone) if store.moment else nullcontext():

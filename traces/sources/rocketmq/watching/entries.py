@@ -10,10 +10,11 @@ from __future__ import annotations
 import time
 import zlib
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice
+from typing import NamedTuple
 
 import numpy as np
 
@@ -47,6 +48,24 @@ class Block:
     seen: float  # when the last of them was
 
 
+class SameEntries(NamedTuple):
+    """Entries of a queue from number `low` on, as they were when all of them were what they had been."""
+
+    low: int
+    data: bytes
+
+    def same_as(self, other: SameEntries) -> tuple[int, int]:
+        """From which number on, and up to which, both have the same entries; none where one of them differs."""
+        low = max(self.low, other.low)
+        mine, its = self.data[(low - self.low) * ENTRY :], other.data[(low - other.low) * ENTRY :]
+        size = min(len(mine), len(its))
+        return (low, low + size // ENTRY) if mine[:size] == its[:size] else (0, 0)
+
+
+Looked = dict[Subject, SameEntries]
+NOTHING = SameEntries(0, b"")
+
+
 @dataclass
 class SeenEntries:
     """All that is looked at again."""
@@ -57,6 +76,8 @@ class SeenEntries:
     older: deque[Block] = field(default_factory=deque)
     turn: int = 0  # at which of the recent ones that are too many for one look
     start: int = 0  # where the log began when what has expired was let go of
+    looked: Looked = field(default_factory=dict)  # at the last look, the longest of each queue
+    space: file_access.Space = field(default_factory=file_access.Space)
 
     def add(self, store: StoreDirectory, result: SplitResult) -> None:
         """Remember the entries of what was judged just now."""
@@ -84,19 +105,44 @@ class SeenEntries:
     def forget(self, subject: Subject) -> None:
         """The queue was deleted, or made anew."""
         self.open.pop(subject, None)
+        self.looked.pop(subject, None)
         self.recent = deque(block for block in self.recent if block.subject != subject)
         self.older = deque(block for block in self.older if block.subject != subject)
 
     def forget_all(self) -> None:
         """The log was cut off, or is another one."""
         self.open.clear()
+        self.looked.clear()
         self.recent.clear()
         self.older.clear()
 
     def changed(self, store: StoreDirectory) -> list[Block]:
         """Which blocks are not what they were, of those that it is time to look at."""
         self._age(store.start)
-        return [block for block in self._due() if self.is_changed(store, block)]
+        before, self.looked = self.looked, {}
+        return [block for some in _together(self._due()) for block in self._changed_of(store, some, before)]
+
+    def _changed_of(self, store: StoreDirectory, some: list[Block], before: Looked) -> list[Block]:
+        """The same, of blocks that follow one another in their queue: to open its file costs more than to read it."""
+        subject, low, high = some[0].subject, some[0].low, some[-1].high
+        data = self.space.array("entries", ((high - low) * ENTRY,), np.uint8)
+        data[:] = 0
+        try:
+            file_access.read_entries(store, *subject, low, data.data)
+        except Unreadable:  # whose entries those are, each of them tells
+            return [block for block in some if self.is_changed(store, block)]
+        now = SameEntries(low, data.tobytes())
+        same = range(*now.same_as(before[subject])) if subject in before else range(0)
+        slots = data.reshape(-1, ENTRY)
+        found = [
+            one
+            for one in some
+            if not (one.low in same and one.high - 1 in same)
+            and zlib.crc32(slots[one.low - low : one.high - low].data) != one.digest
+        ]
+        if not found and len(now.data) > len(self.looked.get(subject, NOTHING).data):
+            self.looked[subject] = now  # what is as it was a moment ago needs no checksum
+        return found
 
     def is_changed(self, store: StoreDirectory, block: Block) -> bool:
         """Whether a block is not what it was."""
@@ -131,6 +177,18 @@ class SeenEntries:
         for _ in range(min(OLDER, len(self.older))):
             self.older.rotate(-1)
             yield self.older[-1]
+
+
+def _together(blocks: Iterable[Block]) -> Iterator[list[Block]]:
+    """Blocks, those that follow one another in their queue together."""
+    some: list[Block] = []
+    for block in sorted(blocks, key=lambda block: (block.subject, block.low)):
+        if some and (block.subject != some[0].subject or block.low != some[-1].high):
+            yield some
+            some = []
+        some.append(block)
+    if some:
+        yield some
 
 
 def read(store: StoreDirectory, block: Block) -> bytes:
