@@ -221,6 +221,43 @@ def a_start_takes_files_of_one_length_that_are_called_by_numbers(s: State, numbe
     """Otherwise a broker is said not to start that does, or to start that does not."""
     return accepts(start, s, numbered, sized) == (numbered and sized)
 
+def _kept(s: State, number: Number, position: Position) -> State:
+    return find_entry(
+        s, number, position, 1, 0, 0, 1, True, True, True, number, position, 1, 0, 0, True, True, True  # noqa: FBT003
+    )  # fmt: skip
+
+
+def _missed(s: State, base: Position, number: Number, missed: Number) -> State:
+    return miss(_kept(find_files(s, base, True, True), number, base), missed, True, Number(-1))  # noqa: FBT003 - an event's flags
+
+
+def only_what_lies_before_the_last_file_may_be_missed(
+    s: State, base: Position, number: Number, missed: Number
+) -> bool:
+    """Otherwise consumers never receive what was not compacted."""
+    follows = 0 <= base and (s.files == 0 or s.reached <= base) and s.end <= number and 0 <= number
+    return implies(follows and s.missed == 0, accepts(_missed, s, base, number, missed) == (missed < number))
+
+
+def _none_kept(s: State, base: Position, missed: Number) -> State:
+    return miss(find_files(s, base, True, True), missed, True, Number(-1))  # noqa: FBT003 - an event's flags
+
+
+def where_the_last_file_has_no_message_all_may_be_old(s: State, base: Position, missed: Number) -> bool:
+    """Otherwise a compaction is called a loss."""
+    follows = 0 <= base and (s.files == 0 or s.reached <= base)
+    return implies(follows and s.missed == 0, accepts(_none_kept, s, base, missed))
+
+
+def _two_kept(s: State, number: Number, position: Position) -> State:
+    return _kept(_kept(s, s.end, s.reached), number, position)
+
+
+def messages_lie_one_behind_the_other(s: State, number: Number, position: Position) -> bool:
+    """Otherwise an entry names another message, or none."""
+    next_one = s.end < number and position == s.reached + 1
+    return implies(0 < s.files and s.missed == 0, accepts(_two_kept, s, number, position) == next_one)
+
 
 INITIAL = State()
 ACTIONS = (find_files, find_entry, find_position, miss, start)
@@ -240,4 +277,7 @@ ENABLED = (
     what_was_compacted_ends_before_the_last_file,
     only_what_is_old_or_empty_may_be_missed,
     a_start_takes_files_of_one_length_that_are_called_by_numbers,
+    only_what_lies_before_the_last_file_may_be_missed,
+    where_the_last_file_has_no_message_all_may_be_old,
+    messages_lie_one_behind_the_other,
 )

@@ -138,6 +138,28 @@ def a_start_takes_files_of_one_length_that_are_called_by_numbers(s: State, numbe
     """Otherwise a broker is said not to start that does, or to start that does not."""
     return accepts(start, s, numbered, sized) == (numbered and sized)
 
+def _unit(s: State, number: Number, position: Position) -> State:
+    return find_unit(s, number, position, 1, 0, True, number, position, 1, 0)  # noqa: FBT003 - an event's flags
+
+
+def _two_units(s: State, number: Number, position: Position) -> State:
+    return _unit(_unit(s, s.end, Position(0)), number, position)
+
+
+def units_come_one_behind_the_other(s: State, number: Number, position: Position) -> bool:
+    """Otherwise an entry is passed over, or looked for twice."""
+    going = s.begun and s.missing == 0
+    return implies(going, accepts(_two_units, s, number, position) == (number == s.end + 1))
+
+
+def _unit_behind_a_gap(s: State, number: Number) -> State:
+    return _unit(miss_units(s, s.end, True), number, Position(0))  # noqa: FBT003 - an event's flags
+
+
+def nothing_comes_behind_units_that_are_missing(s: State, number: Number) -> bool:
+    """Otherwise an entry between others cannot be found, and nobody sees it."""
+    return not accepts(_unit_behind_a_gap, s, number)
+
 
 INITIAL = State()
 ACTIONS = (open, find_unit, miss_units, start)
@@ -152,4 +174,6 @@ ENABLED = (
     a_unit_is_taken_if_it_is_what_its_entry_says,
     the_last_units_may_be_missing_where_a_broker_was_killed,
     a_start_takes_files_of_one_length_that_are_called_by_numbers,
+    units_come_one_behind_the_other,
+    nothing_comes_behind_units_that_are_missing,
 )

@@ -202,6 +202,17 @@ def a_file_is_found_once_and_has_slots(s: State, slots: int) -> bool:
     """Otherwise two files are taken for one, or no key leads anywhere."""
     return accepts(open, s, slots) == (s.slots == 0 and 0 < slots)
 
+def _headed(s: State, slot: Slot, position: Position, first: Position) -> State:
+    one = put(s, slot, s.heads[slot], position, True, True)  # noqa: FBT003 - an event's flags
+    return find_header(one, one.used, one.items, first, position, True)  # noqa: FBT003 - an event's flags
+
+
+def a_header_names_the_first_item_of_all(s: State, slot: Slot, position: Position, first: Position) -> bool:
+    """Otherwise the file expires too early, or never."""
+    there = 0 < s.slots and 0 <= slot and slot < s.slots and s.last <= position
+    right = first == (position if s.items == 1 else s.first)
+    return implies(there, accepts(_headed, s, slot, position, first) == right)
+
 
 INITIAL = State()
 ACTIONS = (open, put, find_slot, find_header, look_up)
@@ -225,4 +236,5 @@ ENABLED = (
     a_header_is_taken_if_it_is_that_of_its_items,
     what_cannot_be_looked_up_is_noticed,
     a_file_is_found_once_and_has_slots,
+    a_header_names_the_first_item_of_all,
 )

@@ -124,6 +124,21 @@ def a_table_of_keys_ends_at_a_record(s: State, position: Position, there: bool, 
     """Otherwise records are never put into it."""
     return accepts(find_last, s, position, there, timely) == (there and timely)
 
+def _passed(s: State, position: Position, keys: int) -> State:
+    return pass_by(store(s, position, keys))
+
+
+def _passed_with_a_row(s: State, position: Position, keys: int) -> State:
+    return pass_by(find_row(store(s, position, keys), True, True, True))  # noqa: FBT003 - an event's flags
+
+
+def as_many_rows_are_looked_for_as_there_are_keys(s: State, position: Position, keys: int) -> bool:
+    """Otherwise nobody finds a message by one of its keys."""
+    new = s.position == NOWHERE and s.rows == 0 and 0 <= position and 0 <= keys
+    without = accepts(_passed, s, position, keys)
+    with_one = accepts(_passed_with_a_row, s, position, keys)
+    return implies(new, without == (keys == 0) and with_one == (keys == 1))
+
 
 INITIAL = State()
 ACTIONS = (store, find_row, pass_by, find_last)
@@ -132,4 +147,5 @@ STEP_PROPERTIES = (a_record_stays_where_it_is, rows_are_found_one_by_one)
 ENABLED = (
     a_record_is_told_of_once, a_row_is_taken_if_a_key_lacks_one, a_record_is_passed_by_once_all_its_keys_have_rows,
     a_table_of_keys_ends_at_a_record,
+    as_many_rows_are_looked_for_as_there_are_keys,
 )

@@ -340,6 +340,17 @@ def an_entry_stands_for_the_whole_batch_and_no_more(
     return implies(asked, taken == (entry_count == count and entry_size == size))
 
 
+def _behind_a_batch(s: State, count: int, number: Number) -> State:
+    batch = append(_batch_indexed(s, count, 1, count, 1), Number(s.end + count), 1, Position(2), 1, 0)
+    return index(batch, number, Position(2), 1, 0)
+
+
+def an_entry_follows_that_of_a_whole_batch(s: State, count: int, number: Number) -> bool:
+    """Otherwise a message behind a batch is never received, or one within it twice."""
+    asked = s.indexed == s.end and 1 <= count and count <= 32767
+    return implies(asked, accepts(_behind_a_batch, s, count, number) == (number == s.end + count))
+
+
 def _two_entries(s: State, first: Number, second: Number) -> State:
     two = _appended(_appended(s, Position(0), 1, 0), Position(1), 1, 0)
     one = index(two, first, two.positions[first], two.sizes[first], two.tags[first])
@@ -471,12 +482,12 @@ STEP_PROPERTIES = (
 )
 ENABLED = (
     an_inner_batch_owns_all_its_numbers, an_entry_is_taken_if_it_is_what_was_sent,
-    an_entry_stands_for_the_whole_batch_and_no_more, entries_come_in_the_order_of_their_messages,
-    a_stop_leaves_no_message_behind, what_is_at_rest_may_stop, a_producer_is_told_where_its_message_lies,
-    nobody_is_told_of_what_is_not_there, what_nobody_sent_is_noticed, the_table_names_the_last_entry_and_no_other,
-    the_table_may_lag_behind_the_first_message, a_file_has_neither_more_nor_less_than_its_bytes,
-    all_that_has_entries_may_expire, an_entry_may_outlive_its_message, an_entry_of_what_is_kept_is_not_old,
-    a_queue_goes_on_where_it_was_cut_off, a_log_that_lost_its_beginning_has_a_queue_of_any_number,
-    the_first_queue_of_a_log_is_found,
+    an_entry_stands_for_the_whole_batch_and_no_more, an_entry_follows_that_of_a_whole_batch,
+    entries_come_in_the_order_of_their_messages, a_stop_leaves_no_message_behind, what_is_at_rest_may_stop,
+    a_producer_is_told_where_its_message_lies, nobody_is_told_of_what_is_not_there, what_nobody_sent_is_noticed,
+    the_table_names_the_last_entry_and_no_other, the_table_may_lag_behind_the_first_message,
+    a_file_has_neither_more_nor_less_than_its_bytes, all_that_has_entries_may_expire,
+    an_entry_may_outlive_its_message, an_entry_of_what_is_kept_is_not_old, a_queue_goes_on_where_it_was_cut_off,
+    a_log_that_lost_its_beginning_has_a_queue_of_any_number, the_first_queue_of_a_log_is_found,
 )
 AT_REST = (every_message_has_its_entry,)

@@ -190,6 +190,41 @@ def an_old_entry_comes_before_all_others(s: State, number: Number, position: Pos
     old = number == s.read and number < s.end and position < s.start and s.reached == s.start
     return accepts(outlive, s, number, position) == old
 
+def _grown(s: State, base: Position, told: int, more: Position) -> State:
+    return find_log_file(find_log_file(s, base, told, told), more, 0, 0)
+
+
+def log_files_follow_one_another(s: State, told: int, more: Position) -> bool:
+    """Otherwise messages between them are lost, or two lie at one place."""
+    return implies(0 <= told, accepts(_grown, s, s.log_end, told, more) == (more == s.log_end + told))
+
+
+def _old(s: State, start: Position, number: Number, told: int, position: Position) -> State:
+    found = find_queue_file(open(s, start, number), number, told, told)
+    return outlive(outlive(found, number, Position(start - 1)), Number(number + 1), position)
+
+
+def entries_that_outlive_their_messages_come_one_by_one(
+    s: State, start: Position, number: Number, told: int, position: Position
+) -> bool:
+    """Otherwise a file that still holds young entries is called broken."""
+    new = s.log_end == 0 and s.end == 0 and 0 <= start and 0 <= number and 0 <= told
+    return implies(new, accepts(_old, s, start, number, told, position) == (2 <= told and position < start))
+
+
+def _named(s: State, number: Number, position: Position, size: int) -> State:
+    return find_entry(s, number, position, size, 0, True, True, True, number, position, size, 0, True, True)  # noqa: FBT003 - an event's flags
+
+
+def _two_named(s: State, size: int, number: Number, position: Position) -> State:
+    return _named(_named(s, s.read, s.reached, size), number, position, 1)
+
+
+def entries_name_messages_one_behind_the_other(s: State, size: int, number: Number, position: Position) -> bool:
+    """Otherwise consumers receive a message twice, and another one never."""
+    next_one = number == s.read + 1 and number < s.end and s.reached + size <= position
+    return implies(0 < size, accepts(_two_named, s, size, number, position) == next_one)
+
 
 INITIAL = State()
 ACTIONS = (open, find_log_file, find_queue_file, find_entry, outlive)
@@ -199,4 +234,6 @@ ENABLED = (
     a_tiered_queue_may_begin_anywhere, a_log_file_is_taken_where_the_last_one_ends,
     a_queue_file_is_taken_where_the_last_one_ends, an_entry_is_taken_if_it_is_what_its_message_says,
     an_old_entry_comes_before_all_others,
+    log_files_follow_one_another, entries_that_outlive_their_messages_come_one_by_one,
+    entries_name_messages_one_behind_the_other,
 )

@@ -191,6 +191,36 @@ def what_is_due_is_delivered(s: State, copies: int, cancelled: bool) -> bool:
     once = copies <= 1 and (cancelled or copies == 1)
     return accepts(deliver, s, copies, cancelled) == (s.delivered < s.units and once)
 
+def _first(s: State, start: Position, position: Position) -> State:
+    return schedule(open(s, start), position, NOWHERE, 0, 0, False, False, True, True, True, False)  # noqa: FBT003 - an event's flags
+
+
+def a_unit_lies_in_the_log_that_was_found(s: State, start: Position, position: Position) -> bool:
+    """Otherwise a unit lies where nobody looks."""
+    new = s.units == 0 and s.start == 0 and 0 <= start
+    return implies(new, accepts(_first, s, start, position) == (start <= position))
+
+
+def _counted(s: State, position: Position, cancels: bool, count: int) -> State:
+    one = schedule(s, position, s.last, 0, 0, False, cancels, True, True, True, False)  # noqa: FBT003 - an event's flags
+    return turn(one, one.first, position, count, True)  # noqa: FBT003 - an event's flags
+
+
+def what_cancels_is_counted_off(s: State, position: Position, cancels: bool, count: int) -> bool:
+    """Otherwise messages are turned away, or too many are taken."""
+    behind = s.last < position and s.start <= position
+    right = count == s.count + (-1 if cancels else 1)
+    return implies(behind, accepts(_counted, s, position, cancels, count) == right)
+
+
+def _two_delivered(s: State) -> State:
+    return deliver(deliver(s, 1, False), 1, False)  # noqa: FBT003 - an event's flags
+
+
+def every_unit_is_delivered_once(s: State) -> bool:
+    """Otherwise consumers receive what nobody sent."""
+    return accepts(_two_delivered, s) == (s.delivered + 1 < s.units)
+
 
 INITIAL = State()
 ACTIONS = (open, schedule, turn, seek, deliver)
@@ -202,4 +232,5 @@ STEP_PROPERTIES = (
 ENABLED = (
     a_timer_log_is_found_once, a_unit_is_taken_if_it_says_what_is_so, a_slot_is_taken_if_it_names_its_chain,
     who_waits_is_sought, what_is_due_is_delivered,
+    a_unit_lies_in_the_log_that_was_found, what_cancels_is_counted_off, every_unit_is_delivered_once,
 )

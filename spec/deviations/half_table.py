@@ -2,7 +2,7 @@
 
 from gapless.spec import half_table
 from gapless.spec.half_table import State
-from gapless.spec.language import Deviation, accepts, applies, replace
+from gapless.spec.language import Deviation, accepts, applies, implies, replace
 
 ROCKETMQ = frozenset({"rocketmq"})
 
@@ -26,6 +26,17 @@ def a_check_may_write_the_row_of_a_decided_half(s: State, checks: int) -> bool:
     return taken == (0 <= s.position and s.rows == 0 and 0 < s.decisions and 0 < checks)
 
 
+def _written_again(s: State, checks: int) -> State:
+    again = find_row_written_again(s, s.size, checks, 0, True, True)  # noqa: FBT003 - an event's flags
+    return half_table.miss_row(again, False)  # noqa: FBT003 - as above
+
+
+def a_half_whose_row_was_written_again_stays_decided(s: State, checks: int) -> bool:
+    """Otherwise its op counts for nothing."""
+    there = 0 <= s.position and s.rows == 0 and 0 < s.decisions and 0 < checks
+    return implies(there, accepts(_written_again, s, checks))
+
+
 def a_half_may_be_given_up_once_its_checks_are_spent(s: State, spent: bool) -> bool:
     """Otherwise a half whose row was lost is excused."""
     return accepts(give_up, s, spent) == (spent and 0 <= s.position and s.decisions == 0)
@@ -37,4 +48,7 @@ DEVIATIONS = (
     Deviation(give_up, half_table.miss_row, ROCKETMQ,
         "docs/rocketmq-transactions.md#half-table: checkTransRecordsStatus deletes after transactionCheckMax checks"),
 )
-ENABLED = (a_check_may_write_the_row_of_a_decided_half, a_half_may_be_given_up_once_its_checks_are_spent)
+ENABLED = (
+    a_check_may_write_the_row_of_a_decided_half, a_half_whose_row_was_written_again_stays_decided,
+    a_half_may_be_given_up_once_its_checks_are_spent,
+)

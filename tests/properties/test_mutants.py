@@ -71,6 +71,27 @@ def test_each_check_catches_what_is_its_to_catch() -> None:
     assert checksum.refuted.startswith("ALWAYS: ")  # no invariant knows of a checksum: what can be done does
 
 
+FORGETS = {
+    "compaction": "find_entry: forgets begun=True",
+    "cursor": "open: forgets end=end",
+    "dledger_index": "miss_units: forgets missing=s.missing + 1",
+    "half_table": "decide: forgets decisions=s.decisions + 1",
+    "hash_index": "put: forgets first=position if s.items == 1 else s.first",
+    "index_table": "store: forgets keys=keys",
+    "queue": "index_batch: forgets indexed=Number(number + count)",
+    "tiered": "find_entry: forgets read=Number(number + 1)",
+    "timer": "deliver: forgets delivered=s.delivered + 1",
+    "timer_table": "find_row: forgets rows=s.rows + 1",
+}
+
+
+@pytest.mark.parametrize(("spec", "name"), FORGETS.items(), ids=FORGETS)
+def test_a_step_that_forgets_what_a_later_one_needs_is_refuted(spec: str, name: str) -> None:
+    """No invariant notices, for all is as it was: what can be done next does."""
+    fault = next(fault for fault in operators.faults(SPECS[spec]) if fault.name == name)
+    assert judge(SPECS[spec], fault, compared=False).refuted.startswith("ALWAYS: ")
+
+
 def test_a_fault_that_changes_nothing_is_proved_to_and_counts_for_nobody(tmp_path: Path) -> None:
     found = by_name(toy(tmp_path), "add: without there-is-not-less")
     assert found.same
