@@ -89,7 +89,7 @@ night: .venv/ready
 	$(PIP) install --quiet --no-deps --upgrade --target .venv/older-z3 z3-solver==$(OLDER_Z3)
 	$(call PROVED,.venv/older-z3)
 	$(call PROVED,)
-	$(VENV) -m gapless.properties.proof.seeds
+	$(VENV) -m gapless.properties.proof.seeds --jobs $(JOBS)
 
 interop: .venv/ready
 	$(VENV) -m tests.interop --version $(ROCKETMQ)

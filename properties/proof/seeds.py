@@ -1,14 +1,15 @@
 """Ten solver seeds: a proof that only one of them finds is luck, and breaks with the next Z3.
 
-`python -m gapless.properties.proof.seeds` proves every obligation with each seed, and prints those of which one takes
-more than ten times the work of the median, in Z3's own measure; it exits with 1 if there are any,
-or one that is not proved.
+`python -m gapless.properties.proof.seeds` proves every obligation with each seed, of all specs or of those that are
+named, and prints those of which one takes more than ten times the work of the median, in Z3's own measure; it exits
+with 1 if there are any, or one that is not proved.
 """
 
 from __future__ import annotations
 
+import argparse
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from multiprocessing import get_context
@@ -50,19 +51,26 @@ def spreads(subject: str) -> list[Spread]:
     return found
 
 
-def every(jobs: int = 2) -> Iterator[Spread]:
-    """All of them, by `jobs` processes."""
+def every(subjects: Sequence[str], jobs: int = 2) -> Iterator[list[Spread]]:
+    """Those of each of these specs, by `jobs` processes."""
     with ProcessPoolExecutor(jobs, get_context("spawn")) as pool:
-        for found in pool.map(spreads, ledger.subjects()):
-            yield from found
+        yield from pool.map(spreads, subjects)
 
 
-def main() -> int:
-    """Print what is not steady, and how much that is."""
-    found = list(every())
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print what is not steady, as it is found, and how much that is."""
+    parser = argparse.ArgumentParser(prog="python -m gapless.properties.proof.seeds", description=main.__doc__)
+    parser.add_argument("spec", nargs="*", help="these specs only")
+    parser.add_argument("--jobs", type=int, default=2, help="processes (default: 2)")
+    asked = parser.parse_args(arguments)
+    subjects, found = asked.spec or ledger.subjects(), list[Spread]()
+    for name, some in zip(subjects, every(subjects, asked.jobs), strict=True):
+        found += some
+        print(f"{name}: {len(some):,} obligations", flush=True)  # noqa: T201 - a command
+        for spread in some:
+            if not spread.steady:
+                print(f"{name}: {spread.step}: {spread.invariant}: {spread.work}", flush=True)  # noqa: T201
     unsteady = [spread for spread in found if not spread.steady]
-    for spread in unsteady:
-        print(f"{spread.spec}: {spread.step}: {spread.invariant}: {spread.work}")  # noqa: T201 - a command
     worst = max(max(spread.work) / median(spread.work) for spread in found)
     print(  # noqa: T201
         f"{len(found):,} obligations, seeds {SEEDS[0]} to {SEEDS[-1]}: {len(unsteady)} unsteady; "
