@@ -3,16 +3,22 @@
 import struct
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from gapless import Report, check
-from gapless.traces.sources.rocketmq.joining import timer_messages, told
+from gapless.traces.sources.rocketmq.joining import spool, timer_messages, timer_parts, told
+from gapless.traces.sources.rocketmq.joining.spool import NarrowBlocks
 from gapless.traces.sources.rocketmq.joining.timer_messages import TimerMessages
+from gapless.traces.sources.rocketmq.joining.timer_parts import RowFacts
+from gapless.traces.sources.rocketmq.store import timer_files
+from gapless.traces.sources.rocketmq.store.bytes import Ints
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
+from gapless.traces.sources.rocketmq.store.narrow import narrowed
 from gapless.traces.sources.rocketmq.store.timer_files import SLOTS, TURN, UNIT
-from gapless.traces.sources.rocketmq.store.timer_records import TimerRows, timer_rows
+from gapless.traces.sources.rocketmq.store.timer_records import COLUMNS, take_timer_rows
 from tests.support.rocketmq.recordings import RECORDINGS, copy_of, recording_as_left
 
 RECORDED = {  # units of the timer log, those that are not the first of their message, and deliveries whose time is over
@@ -43,19 +49,20 @@ def test_workers_find_the_messages_that_one_more_pass_finds(
 ) -> None:
     passes, compared = list[int](), list[bool]()
 
-    def one_more(store: StoreDirectory, end: int) -> tuple[TimerRows, int]:
+    def one_more(store: StoreDirectory, end: int, take: Callable[[Ints], object]) -> int:
         passes.append(end)
-        return timer_rows(store, end)
+        return take_timer_rows(store, end, take)
 
-    def rows(messages: TimerMessages) -> tuple[TimerRows, int]:
+    def blocks(messages: TimerMessages) -> tuple[NarrowBlocks, int]:
         found, reached = of_workers(messages)
-        expected, end = timer_rows(messages.judged.store, messages.judged.end)
-        compared.append(reached == end and all(map(np.array_equal, found, expected)))
+        expected = NarrowBlocks(COLUMNS)
+        end = take_timer_rows(messages.judged.store, messages.judged.end, lambda rows: expected.add(narrowed(rows)))
+        compared.append(reached == end and np.array_equal(found.all_of(), expected.all_of()))
         return found, reached
 
-    of_workers = TimerMessages.rows
-    monkeypatch.setattr(timer_messages, "timer_rows", one_more)
-    monkeypatch.setattr(TimerMessages, "rows", rows)
+    of_workers = TimerMessages.blocks
+    monkeypatch.setattr(timer_messages, "take_timer_rows", one_more)
+    monkeypatch.setattr(TimerMessages, "blocks", blocks)
     check([recording_as_left(f"layouts/{name}")], jobs=1, split=split)
     assert compared
     assert all(compared)
@@ -308,3 +315,43 @@ def test_a_wheel_is_judged_alike_however_many_times_of_it_at_once(
                 reports.append(check([store]).model_dump(exclude={"seconds"}))
         assert reports[0] == reports[1]
         assert (reports[0]["verdict"] == "departs") is damaged
+
+
+@pytest.mark.parametrize("name", RECORDED)
+def test_a_wheel_is_judged_alike_in_one_part_and_in_many(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also what departs: messages that lie elsewhere than units say, and units that are gone, in files of their own."""
+    for damaged in (False, True):
+        store = copy_of(f"layouts/{name}", tmp_path / str(damaged))
+        if damaged:
+            log = min((store / "timerlog").iterdir())
+            units = np.frombuffer(log.read_bytes(), UNIT, log.stat().st_size // UNIT.itemsize).copy()
+            units["length"][::7] += 1
+            units["delay"][3::11] += 5000
+            units["magic"][5::13] ^= 2  # rolled
+            log.write_bytes(units.tobytes())
+        reports = []
+        for at_once, held in ((timer_parts.IN_A_PART, spool.HELD), (20, 0)):
+            with monkeypatch.context() as patched:
+                patched.setattr(timer_parts, "IN_A_PART", at_once)
+                patched.setattr(timer_parts, "SAMPLED", 1)
+                patched.setattr(timer_files, "AT_ONCE", at_once)
+                patched.setattr(timer_files, "SAMPLED", 1)
+                patched.setattr(spool, "HELD", held)
+                parts = _counting(patched)
+                reports.append(check([store], ignore=["timer/unit-is-whole"]).model_dump(exclude={"seconds"}))
+                assert (len(parts) > 1) is (held == 0)
+        assert reports[0] == reports[1]
+
+
+def _counting(patched: pytest.MonkeyPatch) -> list[int]:
+    """What has an item for each part of a wheel that is judged from now on."""
+    found, of_part = list[int](), timer_parts.Groups.__init__
+
+    def counting(groups: timer_parts.Groups, rows: RowFacts, *more: Any) -> None:
+        found.append(len(rows.nth))
+        of_part(groups, rows, *more)
+
+    patched.setattr(timer_parts.Groups, "__init__", counting)
+    return found

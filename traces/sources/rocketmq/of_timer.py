@@ -10,10 +10,9 @@ from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.timer_files import (
     SLOTS,
     TURN,
+    TimerLog,
     place_in_log,
-    precision_of,
     timer_files,
-    units_of_log,
     wheel_of,
 )
 
@@ -25,8 +24,8 @@ def place(store: StoreDirectory, found: Breach) -> Where | None:
         file, offset = place_in_log(timers, found.arguments["position"])
         return Where(file=file, offset=offset)
     if found.action == "turn" and timers:
-        units, _, _ = units_of_log(timers)
-        turn = int(found.trace.rpartition("/")[2]) // precision_of(store.settings, units, wheel_of(timers))
+        precision = TimerLog(timers).precision(store.settings, wheel_of(timers))
+        turn = int(found.trace.rpartition("/")[2]) // precision
         return Where(file=timers.wheel_name, offset=turn % SLOTS * TURN.itemsize)
     return None
 

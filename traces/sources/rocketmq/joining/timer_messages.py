@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from gapless.traces.options import Options
 from gapless.traces.sources.rocketmq.joining.judged import JudgedStore
+from gapless.traces.sources.rocketmq.joining.spool import NarrowBlocks
 from gapless.traces.sources.rocketmq.segments.tasks import Segment
 from gapless.traces.sources.rocketmq.store.bytes import Ints
-from gapless.traces.sources.rocketmq.store.timer_records import TimerRows, timer_rows
+from gapless.traces.sources.rocketmq.store.narrow import narrowed
+from gapless.traces.sources.rocketmq.store.timer_records import COLUMNS, TimerRows, take_timer_rows
 
 
 class TimerMessages:
@@ -17,36 +17,33 @@ class TimerMessages:
     def __init__(self, judged: JudgedStore, options: Options) -> None:
         self.judged = judged
         self.options = options
-        self.found: list[Ints] = []
+        self.found = NarrowBlocks(COLUMNS)
         self.reached = judged.store.start
 
     def take(self, segment: Segment) -> None:
         """Remember what one segment's worker found."""
         if segment.timers is not None and segment.start == self.reached:
-            self.found.append(segment.timers)
+            self.found.add(segment.timers)
             self.reached = segment.end
 
-    def rows(self) -> tuple[TimerRows, int]:
-        """All of the log that was judged, and how far records could be followed.
+    def blocks(self) -> tuple[NarrowBlocks, int]:
+        """All of the log that was judged, block by block; and how far records could be followed.
 
         What workers found is that if they saw all of the log, and nothing of it departs or might: in damage they see
         more than can be followed.
         """
         judged = self.judged
         departs = judged.damage or self.options.ignored or any(found.spec == "log" for found in judged.breaches)
-        if departs or self.reached != judged.end or not self.found:
-            return timer_rows(judged.store, judged.end)
-        if len(self.found) > 1:
-            self.found = [_joined(self.found)]
-        return TimerRows(*self.found[0]), self.reached
+        if departs or self.reached != judged.end:
+            found = NarrowBlocks(COLUMNS)
 
+            def take(rows: Ints) -> None:
+                found.add(narrowed(rows))
 
-def _joined(parts: list[Ints]) -> Ints:
-    """The same columns in one piece. Each part goes once it is copied: there may be little room for all of it twice."""
-    every, at = np.empty((len(parts[0]), sum(part.shape[1] for part in parts)), np.int64), 0
-    parts.reverse()
-    while parts:
-        part = parts.pop()
-        every[:, at : at + part.shape[1]] = part
-        at += part.shape[1]
-    return every
+            return found, take_timer_rows(judged.store, judged.end, take)
+        return self.found, self.reached
+
+    def rows(self) -> tuple[TimerRows, int]:
+        """The same in one piece: the rows of a table are as many."""
+        found, reached = self.blocks()
+        return TimerRows(*found.all_of()), reached

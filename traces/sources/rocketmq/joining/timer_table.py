@@ -26,7 +26,7 @@ from gapless.traces.sources.rocketmq.joining.told import OfStep, judge_told
 from gapless.traces.sources.rocketmq.store.bytes import Ints, digests_between
 from gapless.traces.sources.rocketmq.store.message_database import FOLDER, TIMERS
 from gapless.traces.sources.rocketmq.store.settings import is_slave
-from gapless.traces.sources.rocketmq.store.timer_files import timer_files, units_of_log
+from gapless.traces.sources.rocketmq.store.timer_files import TimerLog, timer_files
 from gapless.traces.sources.rocketmq.store.timer_records import TimerRows
 from gapless.traces.sources.rocketmq.store.wanted import TIMER_TABLE, wants_timer_table
 
@@ -243,8 +243,7 @@ class HeldTimerTable:
         files = timer_files(Path(self.store.path), self.store.settings)
         if files is None:
             return np.zeros(0, np.int64)
-        units, _, _ = units_of_log(files)
-        return np.asarray(units["message"]).astype(np.int64)
+        return TimerLog(files).naming(-(1 << 63), 1 << 63).message
 
     def _delivered(self) -> OfStep:
         """Timers whose time is over."""

@@ -10,42 +10,53 @@ Source: docs/rocketmq.md#timers.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cached_property
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
 from gapless.traces.options import Options
 from gapless.traces.sources.rocketmq.joining.judged import JudgedStore
+from gapless.traces.sources.rocketmq.joining.spool import NarrowBlocks
 from gapless.traces.sources.rocketmq.joining.timer_messages import TimerMessages
-from gapless.traces.sources.rocketmq.joining.told import Column, OfStep, judge_told
+from gapless.traces.sources.rocketmq.joining.timer_parts import (
+    AGAIN,
+    CANCELLING,
+    HAS_KEY,
+    HAS_ROW,
+    IS_NAMED,
+    IS_OLD,
+    IS_WHOLE,
+    MARKED,
+    ROLLS,
+    WAITS,
+    Groups,
+    RowFacts,
+    TimerPart,
+    TimerParts,
+    Truths,
+    UnitFacts,
+)
+from gapless.traces.sources.rocketmq.joining.told import Column, OfStep, judge_parts
 from gapless.traces.sources.rocketmq.store.bytes import Ints
-from gapless.traces.sources.rocketmq.store.lookup import distinct, numbered
+from gapless.traces.sources.rocketmq.store.lookup import distinct
 from gapless.traces.sources.rocketmq.store.names import TIMER_TOPIC
 from gapless.traces.sources.rocketmq.store.settings import is_slave, number_set
 from gapless.traces.sources.rocketmq.store.timer_files import (
-    CANCELS,
-    ROLLED,
     SLOTS,
     UNIT,
     TimerFiles,
+    TimerLog,
     Units,
     has_more,
-    precision_of,
     timer_files,
-    units_of_log,
     wheel_of,
 )
-from gapless.traces.sources.rocketmq.store.timer_records import TimerRows
 from gapless.traces.sources.rocketmq.store.wanted import TIMERS, wants_timers
 
 FIRST, LATER, LAST = -1, 1 << 60, 1 << 61  # where events stand among the units of their time
 DURING = 60_000  # ms: what was to be delivered just before a crash may not have been on disk
 SETTLED = 5_000  # ms, and several rounds of flushing: after that, all is on disk
 ROUNDS = 3
-OF_UNIT = ("before", "magic", "written", "delay", "message", "length")
-Truths = npt.NDArray[np.bool_]
 
 
 class JoinedTimers:
@@ -69,205 +80,159 @@ class JoinedTimers:
         if self.store.live:
             self.judged.note("the timer wheel is not judged: a broker is running on this store")
             return
-        rows, reached = self.messages.rows()
+        found, reached = self.messages.blocks()
         if reached < self.judged.end or self.judged.damage:
             self.judged.note("the timer wheel is not judged: the log that it is about is damaged")
             return
-        Wheel(self.judged, self.options, files, rows).hold()
+        Wheel(self.judged, self.options, files, found).hold()
 
 
 class Wheel:
     """One wheel, with the messages that it is about."""
 
-    def __init__(self, judged: JudgedStore, options: Options, files: TimerFiles, rows: TimerRows) -> None:
+    def __init__(self, judged: JudgedStore, options: Options, files: TimerFiles, found: NarrowBlocks) -> None:
         self.judged = judged
         self.store = judged.store
         self.options = options
         self.files = files
-        self.rows = rows
-        units, self.places, self.whole = units_of_log(files)
-        self.units = {name: units[name].astype(np.int64) for name in OF_UNIT}
+        self.log = TimerLog(files)
         self.slots = None if files.why_not else wheel_of(files)
-        self.precision = precision_of(self.store.settings, units, self.slots)
+        self.precision = self.log.precision(self.store.settings, self.slots)
+        self.times = self.lacking = 0  # how many times there are, and messages that wait without a unit
         if self.slots is None:
             judged.note(f"timerwheel is not judged: {files.why_not}")
+        interval = number_set(self.store.settings, "timerFlushIntervalMs")
+        settled = files.read - max(SETTLED, ROUNDS * interval)
+        self.parts = TimerParts(judged, self.log, found, self.precision, settled, self._over)
+        self.pending = None if self.slots is None else self._pending(self.slots)
 
     def hold(self) -> None:
         """Judge every time of the wheel."""
-        told = [self._scheduled(), *self._turns(), self._delivered(), self._sought()]
+        judge_parts(self.judged, self.options, "timer", map(self._told, self.parts), self._name)
+        if lacking := self.lacking:
+            self.judged.doubt(
+                f"{lacking:,} message{'s wait' if lacking > 1 else ' waits'} for {'their' if lacking > 1 else 'its'} "
+                "time and no unit of the timer log names them: legal if the power was lost, for the next start writes "
+                "them again; damage otherwise"
+            )
+        count = self.log.count
+        self.judged.note(f"the timer log has {count:,} unit{'s' * (count != 1)}, of {self.times:,} times in all")
+
+    def _told(self, part: TimerPart) -> tuple[list[OfStep], Ints]:
+        """All that is told of some times, and which these are."""
+        units, turn = part.units, self.parts.turn(part.units.at)
+        groups = Groups(part.rows, units, part.others, self._over)
+        told = [
+            self._scheduled(units, turn), *self._turns(part, turn),
+            self._delivered(part, groups, turn), self._sought(part.rows, groups),
+        ]  # fmt: skip
         times = distinct(np.concatenate([some.traces for some in told]))
         if self.options.trace is not None:
             times = times[[self._name(time) == self.options.trace for time in times]]
             told = [some.only(times) for some in told]
+        self.times += len(times)
         opened = OfStep(
             "open", times, np.full(len(times), FIRST), np.full(len(times), self.judged.end),
             {"start": np.full(len(times), self.files.start)},
         )  # fmt: skip
-        judge_told(self.judged, self.options, "timer", [opened, *told], times, self._name)
-        count = len(self.places)
-        self.judged.note(f"the timer log has {count:,} unit{'s' * (count != 1)}, of {len(times):,} times in all")
+        return [opened, *told], times
 
-    # -- units -----------------------------------------------------------------------------------------------------
-
-    @cached_property
-    def at(self) -> Ints:
-        """When each unit is due, in ms."""
-        return self.units["written"] + self.units["delay"]
-
-    @cached_property
-    def turn(self) -> Ints:
-        """The turn of the wheel at which each unit is due."""
-        return self.at // self.precision
-
-    @cached_property
-    def row(self) -> Ints:
-        """The message of each unit, by its row; -1 where none that waits lies there."""
-        (waiting,) = np.nonzero(self.rows.waits)
-        if not len(waiting):
-            return np.full(len(self.places), -1)
-        positions = self.rows.position[waiting]
-        near = np.minimum(positions.searchsorted(self.units["message"]), len(waiting) - 1)
-        found = waiting[near]
-        same = (self.rows.position[found] == self.units["message"]) & (self.rows.size[found] == self.units["length"])
-        return np.where(same & self.whole, found, -1)
-
-    @cached_property
-    def unknown(self) -> Truths:
-        """Units of messages that nobody can look at: expired, or beyond the end of a log that a crash may have cut."""
-        cut = not self.store.clean or not self.store.first_life
-        beyond = (self.units["message"] >= self.judged.end) & cut
-        return self.whole & ((self.units["message"] < self.store.start) | beyond)
-
-    @cached_property
-    def again(self) -> Truths:
-        """Units that are not the first of their message."""
-        _, first = np.unique(self.units["message"], return_index=True)
-        again = np.ones(len(self.places), np.bool_)
-        again[first] = False
-        return again & self.whole
-
-    @cached_property
-    def rolled(self) -> Truths:
-        """Units whose message is written again when their time comes."""
-        rolled: Truths = self.units["magic"] & ROLLED != 0
-        return rolled
-
-    @cached_property
-    def cancels(self) -> Truths:
-        """Units whose message cancels another."""
-        cancels: Truths = self.units["magic"] & CANCELS != 0
-        return cancels
-
-    def _scheduled(self) -> OfStep:
-        due = np.where(self.unknown, self.at + self.rolled, self.rows.due[self.row] if len(self.rows.due) else 0)
-        says = self.rows.cancels[self.row] != 0 if len(self.rows.due) else np.zeros(len(self.places), np.bool_)
+    def _scheduled(self, units: UnitFacts, turn: Ints) -> OfStep:
         args = {
-            "position": self.places, "before": self.units["before"], "time": self.at, "due": due,
-            "rolled": self.rolled, "cancels": self.cancels, "whole": self.whole,
-            "waits": self.unknown | (self.row >= 0), "marked": self.unknown | (says == self.cancels),
-            "again": self.again,
+            "position": units.place, "before": units.before, "time": units.at, "due": units.due,
+            "rolled": units.are(ROLLS), "cancels": units.are(CANCELLING), "whole": units.are(IS_WHOLE),
+            "waits": units.are(WAITS), "marked": units.are(MARKED), "again": units.are(AGAIN),
         }  # fmt: skip
-        return OfStep("schedule", self.turn, 4 * np.arange(len(self.places)), self.units["message"], args)
+        return OfStep("schedule", turn, 4 * np.arange(len(turn)), units.message, args)
 
     # -- the wheel -------------------------------------------------------------------------------------------------
 
-    def _turns(self) -> list[OfStep]:
+    def _turns(self, part: TimerPart, turn: Ints) -> list[OfStep]:
         """The slots of all times that are not over."""
-        if self.slots is None:
+        if self.slots is None or self.pending is None:
             return []
-        pending, newest = np.unique(self.turn[::-1], return_index=True)  # of each time, the last unit
-        newest = len(self.turn) - 1 - newest
-        mine = (pending * self.precision >= self.files.read) & self.whole[newest]
-        pending = pending[mine]
-        slots = self.slots[pending % SLOTS]
+        (waits,) = np.nonzero(turn * self.precision >= self.files.read)
+        units = UnitFacts(*(column[waits] for column in part.units))
+        own = self._own_turns(self.slots, units, turn[waits], waits)
+        mine = self.pending[(part.low <= self.pending["time"]) & (self.pending["time"] < part.high)]
+        return [own, self._without_units(mine[~np.isin(mine["time"].astype(np.int64), turn[waits])])]
+
+    def _own_turns(self, slots: Units, units: UnitFacts, turn: Ints, ranks: Ints) -> OfStep:
+        """Slots of times with units. `ranks`: where the units stand among all of this part."""
+        pending, newest = np.unique(turn[::-1], return_index=True)  # of each time, the last unit
+        pending = pending[units.are(IS_WHOLE)[len(turn) - 1 - newest]]
+        slots = slots[pending % SLOTS]
         is_its_own = slots["time"] == pending
         first, last, count = (np.where(is_its_own, slots[name], none) for name, none in ENDS)
-        known = self._known
-        needed = _last_of(self.turn[known], np.flatnonzero(known), pending)
-        behind = np.minimum(self.places.searchsorted(last), len(self.places) - 1)
-        stands = (last >= 0) & (self.places[behind] == last) & (self.turn[behind] == pending) & (behind >= needed)
-        end = self.places[-1] if len(self.places) else -1  # a log without units, though slots name some
-        ahead = (last > end) & (not self.store.clean or not self.store.first_life)
+        known = self._known(units)
+        needed = _last_of(turn[known], np.flatnonzero(known), pending)
+        behind = np.minimum(units.place.searchsorted(last), len(turn) - 1)
+        stands = (last >= 0) & (units.place[behind] == last) & (turn[behind] == pending) & (behind >= needed)
+        ahead = (last > self.log.last) & (not self.store.clean or not self.store.first_life)
         told = (stands | (needed >= 0)) & ~ahead
-        counted = stands & known[behind] & (self.files.start == 0) & self.store.first_life & ~self._repeats
+        counted = stands & known[behind] & (self.files.start == 0) & self.store.first_life & (not self.parts.repeats)
         args = {"first": first, "last": last, "count": count, "counted": counted}
-        own = self._told_turns(pending, np.where(stands, behind, needed), args, told)
-        return [own, self._without_units(self.slots)]
+        return self._told_turns(pending[told], ranks[np.where(stands, behind, needed)[told]], args, told)
 
-    @property
-    def _known(self) -> Truths:
+    def _known(self, units: UnitFacts) -> Truths:
         """Units that the wheel was told of before it was written: all that were on disk then.
 
         Of the newest, the slot may have been missed: a unit is on disk just before its slot is made.
         """
-        interval = number_set(self.store.settings, "timerFlushIntervalMs")
-        settled = self.files.read - max(SETTLED, ROUNDS * interval)
-        on_disk = self.places < self.files.flushed
-        is_newest = self.places + UNIT.itemsize >= self.files.flushed
-        known: Truths = on_disk & (~is_newest | (self.units["written"] < settled))
+        on_disk = units.place < self.files.flushed
+        is_newest = units.place + UNIT.itemsize >= self.files.flushed
+        known: Truths = on_disk & (~is_newest | units.are(IS_OLD))
         return known
 
-    @property
-    def _repeats(self) -> bool:
-        """Whether something shows that the broker was started again."""
-        return bool(self.again.any())
+    def _pending(self, slots: Units) -> Units:
+        """Slots of times that are not over."""
+        times = np.asarray(slots["time"]).astype(np.int64)
+        return np.asarray(slots[(times > 0) & (times * self.precision >= self.files.read)])
 
     def _without_units(self, slots: Units) -> OfStep:
-        """Slots of times that are not over and have no unit in the log."""
-        times = np.asarray(slots["time"]).astype(np.int64)
-        (there,) = np.nonzero((times > 0) & (times * self.precision >= self.files.read))
-        there = there[~np.isin(times[there], self.turn)]
-        last = slots["last"][there].astype(np.int64)
-        end = int(self.places[-1]) + UNIT.itemsize if len(self.places) else self.files.start
+        """Slots of times that have no unit in the log."""
+        last = slots["last"].astype(np.int64)
+        end = self.log.last + UNIT.itemsize if self.log.count else self.files.start
         cut = not self.store.clean or not self.store.first_life
-        there = there[(last >= self.files.start) & ((last < end) | (not cut))]
-        args = {name: slots[name][there].astype(np.int64) for name, _ in ENDS}
-        args["counted"] = np.zeros(len(there), np.int64)
-        return self._told_turns(times[there], np.full(len(there), -1), args, np.ones(len(there), np.bool_))
+        mine = (last >= self.files.start) & ((last < end) | (not cut))
+        args = {name: slots[name].astype(np.int64) for name, _ in ENDS}
+        args["counted"] = np.zeros(len(slots), np.int64)
+        times = slots["time"].astype(np.int64)[mine]
+        return self._told_turns(times, np.full(len(times), -1), args, mine)
 
     def _told_turns(self, times: Ints, behind: Ints, args: Mapping[str, Column], told: Truths) -> OfStep:
-        ranks = 4 * behind[told] + 1
-        about = np.full(len(ranks), self.judged.end)
-        return OfStep(
-            "turn", times[told], np.maximum(ranks, 0), about, {n: np.asarray(v)[told] for n, v in args.items()}
-        )
+        """`behind`: after which unit each slot stands. Of `args`, those that are told."""
+        about = np.full(len(times), self.judged.end)
+        chosen = {name: np.asarray(values)[told] for name, values in args.items()}
+        return OfStep("turn", times, np.maximum(4 * behind + 1, 0), about, chosen)
 
     # -- what became of messages ---------------------------------------------------------------------------------
 
-    @cached_property
-    def group(self) -> Ints:
-        """Rows that are one message as its sender knows it: with one key, one time, one topic."""
-        return numbered((self.rows.topic, self.rows.due, self.rows.key))
-
-    def _tally(self, which: Truths) -> Ints:
-        """How many of some rows there are in each group."""
-        groups = int(self.group.max(initial=-1)) + 1
-        return np.bincount(self.group[which], minlength=groups).astype(np.int64)
-
-    def _delivered(self) -> OfStep:
-        """Units whose time is over: their messages, or those that were written again for a later time."""
-        over = (self.turn * self.precision < self.files.read) & (self.row >= 0) & ~self.again
-        over &= ~self.cancels | self.rolled
+    def _over(self, units: UnitFacts) -> Truths:
+        """Units whose time is over: their messages, or those that were written again for a later time, are there."""
+        over = (units.at // self.precision * self.precision < self.files.read) & units.are(HAS_ROW) & ~units.are(AGAIN)
+        over &= units.are(HAS_KEY) & (~units.are(CANCELLING) | units.are(ROLLS))
         if not (self.store.clean and self._is_master):
             known = self.store.checkpoint
-            over &= self.at < (known.log - DURING if known else 0)
+            over &= units.at < (known.log - DURING if known else 0)
         if self.store.setting("enableSlaveActingMaster"):
             self.judged.note(
                 "what became of timers is not judged: enableSlaveActingMaster lets another broker take them"
             )
             over[:] = False
-        (at,) = np.nonzero(over)
-        rows = self.row[at]
-        keyed = self.rows.key[rows] != 0
-        at, rows = at[keyed], rows[keyed]
-        group, rolled = self.group[rows], self.rolled[at]
-        waiting, out = self._tally(self.rows.waits == 1), self._tally(self.rows.waits == 0)
-        groups = len(waiting)
-        rolls = np.bincount(group[rolled], minlength=groups)
-        straight = np.bincount(group[~rolled], minlength=groups)
-        copies = np.where(rolled, (waiting > rolls)[group], out[group] // np.maximum(straight, 1)[group])
-        args = {"copies": copies, "cancelled": self._cancelled(at, rows)}
-        return OfStep("deliver", self.turn[at], LATER + at, self.rows.position[rows], args)
+        return over
+
+    def _delivered(self, part: TimerPart, groups: Groups, turn: Ints) -> OfStep:
+        """Units whose time is over, and how many copies there are."""
+        (at,) = np.nonzero(self._over(part.units))
+        units = UnitFacts(*(column[at] for column in part.units))
+        here = groups.are_here(units)
+        copies = np.zeros(len(at), np.int64)
+        copies[here] = groups.copies(UnitFacts(*(column[here] for column in units)))
+        if len(part.copies[0]):
+            copies[~here] = part.copies[1][part.copies[0].searchsorted(units.nth[~here])]
+        args = {"copies": copies, "cancelled": self._cancelled(part.units, turn, at)}
+        return OfStep("deliver", turn[at], LATER + at, units.message, args)
 
     @property
     def _is_master(self) -> bool:
@@ -275,46 +240,38 @@ class Wheel:
         settings = self.store.settings
         return bool(settings) and not is_slave(settings)
 
-    def _cancelled(self, at: Ints, rows: Ints) -> Truths:
+    def _cancelled(self, units: UnitFacts, turn: Ints, at: Ints) -> Truths:
         """Whether a unit of the same time cancels the message: it is named by its key, and by its topic too or not."""
-        (cancelling,) = np.nonzero(self.cancels & ~self.rolled & (self.row >= 0))
-        if not len(cancelling):
-            return np.zeros(len(at), np.bool_)
-        by = np.stack([self.turn[cancelling], self.rows.cancels[self.row[cancelling]]], axis=1)
+        (cancelling,) = np.nonzero(units.are(CANCELLING) & ~units.are(ROLLS) & units.are(HAS_ROW))
         cancelled = np.zeros(len(at), np.bool_)
-        for keys in (self.rows.named, self.rows.key):
-            those = np.stack([self.turn[at], keys[rows]], axis=1)
+        if not len(cancelling):
+            return cancelled
+        by = np.stack([turn[cancelling], units.cancels[cancelling]], axis=1)
+        for keys in (units.named, units.key):
+            those = np.stack([turn[at], keys[at]], axis=1)
             _, same = np.unique(np.concatenate([by, those]), axis=0, return_inverse=True)
             same = same.reshape(-1)
             cancelled |= np.isin(same[len(by) :], same[: len(by)])
         return cancelled
 
-    def _sought(self) -> OfStep:
+    def _sought(self, rows: RowFacts, groups: Groups) -> OfStep:
         """Messages that the broker is done with writing into the wheel: each has a unit, or was handed on at once."""
-        rows = self.rows
-        done = (rows.waits == 1) & (rows.number < self.files.committed) & (rows.key != 0) & (rows.due >= 0)
-        named = np.zeros(len(rows.waits), np.bool_)
-        named[self.row[self.row >= 0]] = True
-        done &= named | (rows.cancels == 0)
-        there = named.copy()
+        there = rows.are(IS_NAMED)
+        done = rows.are(WAITS) & (rows.number < self.files.committed) & rows.are(HAS_KEY) & (rows.due >= 0)
+        done &= there | ~rows.are(CANCELLING)
         if len(there):
-            handed_on = self._tally(rows.waits == 0) > 0
-            there |= handed_on[self.group]
+            there = there | (groups.out > 0)[groups.group]
         if has_more(Path(self.store.path)):
             self.judged.note(
                 "timers may be in rocksdbstore/ too (timerRocksDBEnable): they need no unit in the timer log"
             )
             done &= there
-        if not self.store.clean and (lacking := int((done & ~there).sum())):
-            self.judged.doubt(
-                f"{lacking:,} message{'s wait' if lacking > 1 else ' waits'} for {'their' if lacking > 1 else 'its'} "
-                "time and no unit of the timer log names them: legal if the power was lost, for the next start writes "
-                "them again; damage otherwise"
-            )
+        if not self.store.clean:
+            self.lacking += int((done & ~there).sum())
             done &= there
         (at,) = np.nonzero(done)
         args = {"number": rows.number[at], "there": there[at]}
-        return OfStep("seek", rows.due[at] // self.precision, LAST + at, rows.position[at], args)
+        return OfStep("seek", self.parts.turn(rows.due[at]), LAST + at, rows.position[at], args)
 
     def _name(self, turn: int) -> str:
         return f"{TIMERS}/{int(turn) * self.precision}"

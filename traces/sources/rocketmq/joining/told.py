@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,8 @@ from gapless.traces.sources.rocketmq.joining.judged import STORIES, JudgedStore
 from gapless.traces.sources.rocketmq.store.bytes import Ints
 
 Column = npt.NDArray[Any]
+Deviated = dict[str, tuple[int, int, str]]
+"""How often each deviation was seen, and of the first the position and the trace."""
 AT_ONCE = 1 << 16  # events that are replayed together, unless one trace has more: they stay near the processor
 
 
@@ -39,41 +41,81 @@ class OfStep:
         return OfStep(self.step, self.traces[mine], self.ranks[mine], self.about[mine], args)
 
 
+class ToldTraces(NamedTuple):
+    """Traces that are replayed together, where the events of each begin, and what each event is about."""
+
+    traces: Ints
+    starts: Ints
+    events: Events
+    about: Ints
+
+
 def judge_told(
     judged: JudgedStore, options: Options, of: str, told: list[OfStep], traces: Ints, name: Callable[[int], str]
 ) -> None:
     """Replay what is told of every trace, by the spec `of`; what a kernel refuses is told by the plain functions."""
-    spec = SPECS[of]
+    judge_parts(judged, options, of, [(told, traces)], name)
+
+
+def judge_parts(
+    judged: JudgedStore,
+    options: Options,
+    of: str,
+    parts: Iterable[tuple[list[OfStep], Ints]],
+    name: Callable[[int], str],
+) -> None:
+    """The same for parts, one after the other: what is told of some of the traces, and these, rising."""
+    deviated: Deviated = {}
+    judged.cover(of, dict.fromkeys(SPECS[of].actions, 0))
+    rules: dict[int, str] = {}
+    for told, traces in parts:
+        for begin, end, chosen, own in _batches(told, traces):
+            events, about = _events(SPECS[of], told, chosen)
+            some = ToldTraces(traces[begin:end], own, events, about)
+            _judge(judged, options, of, some, name, rules, deviated)
+    for step, (count, first, where) in deviated.items():
+        judged.anomaly(step, count, first, where)
+
+
+def _batches(told: list[OfStep], traces: Ints) -> Iterator[tuple[int, int, Ints, Ints]]:
+    """Traces with as many events as are replayed together: these, the events, and where those of each trace begin."""
     every = np.concatenate([some.traces for some in told])
     order = np.lexsort((np.concatenate([some.ranks for some in told]), every))
     starts = np.append(every[order].searchsorted(traces), len(every)).astype(np.int64)
-    rules: dict[int, str] = {}
-    deviated: dict[str, tuple[int, int, str]] = {}  # how often, and of the first the position and the trace
     begin = 0
-    judged.cover(of, dict.fromkeys(spec.actions, 0))
     while begin < len(traces):
         end = max(begin + 1, int(starts.searchsorted(starts[begin] + AT_ONCE, side="right")) - 1)
-        events, about = _events(spec, told, order[starts[begin] : starts[end]])
-        own = starts[begin : end + 1] - starts[begin]
-        replayed = kernel(of, options.ignored).replay(
-            own, events.action, events.args, building.states(spec, end - begin),
-            origins=np.zeros(end - begin, np.int64), widths=np.zeros(end - begin, np.int64), profile=options.profile,
-        )  # fmt: skip
-        judged.cover(of, dict(zip(spec.actions, replayed.covered.tolist(), strict=True)))
-        for n, deviation in enumerate(spec.deviations):
-            if replayed.deviated[n]:
-                at = int(replayed.deviated_at[n])
-                mine = name(int(traces[begin + int(own.searchsorted(at, side="right")) - 1]))
-                count, first, where = deviated.get(deviation.step.__name__, (0, int(about[at]), mine))
-                deviated[deviation.step.__name__] = count + int(replayed.deviated[n]), first, where
-        for bad, departure in _departures(judged, options, of, replayed, own, events, rules):
-            judged.tell(name(int(traces[begin + bad])), int(about[int(replayed.bad_at[bad])]), departure)
-        if judged.exported:
-            for trace, low, high in zip(traces[begin:end].tolist(), own[:-1].tolist(), own[1:].tolist(), strict=True):
-                judged.joint(judged.end, of, name(trace), [events.at(n) for n in range(low, high)])
+        yield begin, end, order[starts[begin] : starts[end]], starts[begin : end + 1] - starts[begin]
         begin = end
-    for step, (count, first, where) in deviated.items():
-        judged.anomaly(step, count, first, where)
+
+
+def _judge(
+    judged: JudgedStore,
+    options: Options,
+    of: str,
+    some: ToldTraces,
+    name: Callable[[int], str],
+    rules: dict[int, str],
+    deviated: Deviated,
+) -> None:
+    """Replay some traces. `rules`, `deviated`: what is known so far."""
+    spec, traces, starts, events = SPECS[of], some.traces, some.starts, some.events
+    replayed = kernel(of, options.ignored).replay(
+        starts, events.action, events.args, building.states(spec, len(traces)),
+        origins=np.zeros(len(traces), np.int64), widths=np.zeros(len(traces), np.int64), profile=options.profile,
+    )  # fmt: skip
+    judged.cover(of, dict(zip(spec.actions, replayed.covered.tolist(), strict=True)))
+    for n, deviation in enumerate(spec.deviations):
+        if replayed.deviated[n]:
+            at = int(replayed.deviated_at[n])
+            mine = name(int(traces[int(starts.searchsorted(at, side="right")) - 1]))
+            count, first, where = deviated.get(deviation.step.__name__, (0, int(some.about[at]), mine))
+            deviated[deviation.step.__name__] = count + int(replayed.deviated[n]), first, where
+    for bad, departure in _departures(judged, options, of, replayed, starts, events, rules):
+        judged.tell(name(int(traces[bad])), int(some.about[int(replayed.bad_at[bad])]), departure)
+    if judged.exported:
+        for trace, low, high in zip(traces.tolist(), starts[:-1].tolist(), starts[1:].tolist(), strict=True):
+            judged.joint(judged.end, of, name(trace), [events.at(n) for n in range(low, high)])
 
 
 def _events(spec: Spec, told: Sequence[OfStep], chosen: Ints) -> tuple[Events, Ints]:

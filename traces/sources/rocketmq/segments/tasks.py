@@ -36,6 +36,7 @@ from gapless.traces.sources.rocketmq.store.bytes import CRC_TABLES, Ints
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.file_access import Space
 from gapless.traces.sources.rocketmq.store.names import HALVES, TABLE_HALVES
+from gapless.traces.sources.rocketmq.store.narrow import Narrow, narrowed
 from gapless.traces.sources.rocketmq.store.wanted import (
     COMMIT_LOG,
     name_of_queue,
@@ -170,7 +171,7 @@ class Segment:
     units: list[BadUnit]  # units of extended entries that were refused
     indexed: Indexed | None  # what the hash index has of it; None where there is none, or nobody asks
     entries: EntryUnits | None  # those of a DLedger log that have their units; None where some have not, or nobody asks
-    timers: Ints | None  # its messages with a time, as `TimerRows` has them; None where nobody asks
+    timers: Narrow | None  # its messages with a time, as `TimerRows` has them; None where nobody asks
     covered: dict[str, dict[str, int]]
     anomalies: dict[str, tuple[int, int, str]]  # deviation: count, position of the first, its trace
 
@@ -284,7 +285,7 @@ def _segment(
         if store.index and wants_index(store, options) and columns.count
         else None,
         entries=units_found(store, columns, split.file.wrapped, options) if entries else None,
-        timers=None if columns.timers is None else columns.timers.copy(),
+        timers=None if columns.timers is None else narrowed(columns.timers),
         transactions=judge_steps(columns.steps, store, options, evidence),
         covered={"log": log_covered, "queue": queue_covered, "extension": units_covered},
         anomalies=log_anomalies | queue_anomalies,

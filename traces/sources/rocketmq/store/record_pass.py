@@ -41,6 +41,14 @@ def found_up_to(
     `begin`: where a record begins; all of the log counts if it is not given.
     """
     found: list[Ints] = [np.zeros((columns, 0), np.int64)]
+    reached = take_up_to(store, end, find, columns, lambda some: found.append(some.copy()), begin)
+    return np.concatenate(found, axis=1), reached
+
+
+def take_up_to(
+    store: StoreDirectory, end: int, find: Finds, columns: int, take: Callable[[Ints], object], begin: int | None = None
+) -> int:
+    """The same, taken some at a time: each is overwritten by the next. Says how far records could be followed."""
     reached, scratch = store.start if begin is None else begin, np.zeros(LONGEST, np.uint8)
     room = np.empty((columns, AT_ONCE), np.int64)
     for file in store.files:
@@ -54,8 +62,8 @@ def found_up_to(
             bounds = np.array([at, stop, file.base, 0], np.int64)
             find(data, bounds, room, scratch)
             at, _, _, count = bounds.tolist()
-            found.append(room[:, :count].copy())
+            take(room[:, :count])
             if count < AT_ONCE:
                 break
         reached = file.base + at
-    return np.concatenate(found, axis=1), reached
+    return reached

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from gapless.traces.sources.rocketmq.store.bytes import Ints
-from gapless.traces.sources.rocketmq.store.files import FARTHEST, TWENTY_DIGITS, LogFile, read_exactly
+from gapless.traces.sources.rocketmq.store.files import FARTHEST, TWENTY_DIGITS, LogFile, is_hole, read_exactly
 from gapless.traces.sources.rocketmq.store.settings import is_on, number_set
 
 LOG, WHEEL, CHECKPOINT = "timerlog", "timerwheel", "config/timercheck"
@@ -30,7 +31,11 @@ ROLLED, CANCELS = 2, 4  # bits of a unit's magic
 MARKS = 15  # all of them
 BLANK = (0xBBCCDDEE ^ (1880681586 + 8)) & 0xFFFFFFFF  # magic of what fills the end of a file
 PRECISION = 1000  # ms, unless it is set
+PRECISIONS = (1000, 500, 200, 100)  # ms, of which a wheel itself says which it has
+AT_ONCE = 1 << 15  # units that are read at once
+SAMPLED = 64  # of so many units, one says when it is due
 Units = npt.NDArray[np.void]
+Truths = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -99,37 +104,139 @@ def _wheel(store: Path, settings: Mapping[str, str]) -> tuple[Path, int | None, 
     return store / WHEEL, None, f"there are snapshots of it, and {SNAPSHOTS} is not set" if found else ""
 
 
-def units_of_log(timers: TimerFiles) -> tuple[Units, Ints, npt.NDArray[np.bool_]]:
-    """All units of the timer log, up to the last that is whole; where each lies, and whether it is whole."""
-    parts, places = [], []
+class TimerUnits(NamedTuple):
+    """Units of the timer log: which one of all it is, where it lies, what it says, and whether it is whole."""
+
+    nth: Ints
+    place: Ints
+    before: Ints
+    magic: Ints
+    written: Ints
+    delay: Ints
+    message: Ints
+    length: Ints
+    whole: Truths
+
+
+NO_UNITS = TimerUnits._make((*np.zeros((8, 0), np.int64), np.zeros(0, np.bool_)))
+
+
+class UnitStretch(NamedTuple):
+    """Units side by side in a file, `first` being which one of all; `low`, `high`: within these, messages are named."""
+
+    file: LogFile
+    at: int
+    first: int
+    many: int
+    low: int
+    high: int
+
+
+class TimerLog:
+    """The units of a timer log up to the last that is whole, read stretch by stretch: there may be very many.
+
+    `sample`: when some of them are due, in ms · `last`: where the last one lies, or -1 · `cancels`: whether one of them
+    cancels a message.
+    """
+
+    def __init__(self, files: TimerFiles) -> None:
+        self.stretches: list[UnitStretch] = []
+        self.cancels = False
+        samples, end, ends_at = [np.zeros(0, np.int64)], 0, 0
+        for stretch, units in _stretches(files):
+            (there,) = np.nonzero(_are_whole(units))
+            if len(there):
+                end, ends_at = stretch.first + int(there[-1]) + 1, len(self.stretches) + 1
+                self.cancels |= bool((units["magic"] & CANCELS).any())
+                some = units[there[::SAMPLED]]
+                samples.append(some["written"].astype(np.int64) + some["delay"])
+            self.stretches.append(_bounded(stretch, units))
+        del self.stretches[ends_at:]
+        if self.stretches:
+            last = self.stretches[-1]._replace(many=end - self.stretches[-1].first)
+            self.stretches[-1] = _bounded(last, _units(last))
+        self.count = end
+        self.sample: Ints = np.concatenate(samples)
+        self.last = int(_places(self.stretches[-1])[-1]) if self.stretches else -1
+
+    def naming(self, low: int, high: int) -> TimerUnits:
+        """The units that name a message from log position `low` on, before `high`, in their order."""
+        parts = [_named(stretch, low, high) for stretch in self.stretches if stretch.low < high and stretch.high >= low]
+        if len(parts) == 1:
+            return parts[0]
+        return TimerUnits._make(np.concatenate(column) for column in zip(NO_UNITS, *parts, strict=True))
+
+    def precision(self, settings: Mapping[str, str], wheel: Units | None) -> int:
+        """Ms that a slot of the wheel stands for: as the wheel itself says, or as it is set."""
+        found = len(PRECISIONS)
+        for stretch in self.stretches if wheel is not None else ():
+            units = _units(stretch)
+            times = (units["written"] + units["delay"]).astype(np.int64)
+            for n, candidate in enumerate(PRECISIONS[:found]):
+                turns = times // candidate
+                if wheel is not None and (wheel["time"][turns % SLOTS] == turns).any():
+                    found = n
+                    break
+            if found == 0:
+                break
+        return PRECISIONS[found] if found < len(PRECISIONS) else number_set(settings, "timerPrecisionMs") or PRECISION
+
+
+def _stretches(timers: TimerFiles) -> Iterator[tuple[UnitStretch, Units]]:
+    """Units that lie side by side, some at a time, as far as each file has any."""
+    first = 0
     for file in timers.files:
-        data = np.zeros(file.length // UNIT.itemsize * UNIT.itemsize, np.uint8)
-        read_exactly(file, 0, data.data)
-        units = data.view(UNIT)
-        (blanks,) = np.nonzero(units["magic"].astype(np.int64) & 0xFFFFFFFF == BLANK)
-        kept = int(blanks[0]) if len(blanks) else len(units)
-        parts.append(units[:kept])
-        places.append(file.base + np.arange(kept, dtype=np.int64) * UNIT.itemsize)
-    units, at = np.concatenate(parts), np.concatenate(places)
-    whole = (units["size"] == UNIT.itemsize) & (units["magic"] | MARKS == MARKS)
-    (there,) = np.nonzero(whole)
-    end = int(there[-1]) + 1 if len(there) else 0
-    return units[:end], at[:end], whole[:end]
+        for at in range(0, file.length // UNIT.itemsize, AT_ONCE):
+            stretch = UnitStretch(file, at, first, min(AT_ONCE, file.length // UNIT.itemsize - at), 0, 0)
+            units = _units(stretch)
+            (blanks,) = np.nonzero(units["magic"].astype(np.int64) & 0xFFFFFFFF == BLANK)
+            kept = int(blanks[0]) if len(blanks) else stretch.many
+            if kept:
+                yield stretch._replace(many=kept), units[:kept]
+            first += kept
+            if len(blanks):
+                break
+
+
+def _units(stretch: UnitStretch) -> Units:
+    low, size = stretch.at * UNIT.itemsize, stretch.many * UNIT.itemsize
+    data = np.zeros(size, np.uint8)
+    if not is_hole(stretch.file, low, low + size):
+        read_exactly(stretch.file, low, data.data)
+    units: Units = data.view(UNIT)
+    return units
+
+
+def _are_whole(units: Units) -> Truths:
+    whole: Truths = (units["size"] == UNIT.itemsize) & (units["magic"] | MARKS == MARKS)
+    return whole
+
+
+def _bounded(stretch: UnitStretch, units: Units) -> UnitStretch:
+    message = units["message"].astype(np.int64)
+    return stretch._replace(low=int(message.min()), high=int(message.max()))
+
+
+def _places(stretch: UnitStretch) -> Ints:
+    return stretch.file.base + (stretch.at + np.arange(stretch.many, dtype=np.int64)) * UNIT.itemsize
+
+
+def _named(stretch: UnitStretch, low: int, high: int) -> TimerUnits:
+    """The units of a stretch that name messages within bounds."""
+    units, places = _units(stretch), _places(stretch)
+    mine: Ints | slice = slice(None)
+    if not low <= stretch.low <= stretch.high < high:
+        message = units["message"].astype(np.int64)
+        (mine,) = np.nonzero((low <= message) & (message < high))
+    units = units[mine]
+    said = (units[name].astype(np.int64) for name in TimerUnits._fields[2:-1])
+    nth = stretch.first + np.arange(stretch.many)[mine]
+    return TimerUnits._make((nth, places[mine], *said, _are_whole(units)))
 
 
 def wheel_of(timers: TimerFiles) -> Units:
     """All slots of the wheel."""
     return np.memmap(timers.wheel, TURN, "r")
-
-
-def precision_of(settings: Mapping[str, str], units: Units, wheel: Units | None) -> int:
-    """Ms that a slot of the wheel stands for: as the wheel itself says, or as it is set."""
-    times = (units["written"] + units["delay"]).astype(np.int64)
-    for candidate in (1000, 500, 200, 100):
-        turns = times // candidate
-        if wheel is not None and len(turns) and (wheel["time"][turns % SLOTS] == turns).any():
-            return candidate
-    return number_set(settings, "timerPrecisionMs") or PRECISION
 
 
 def place_in_log(timers: TimerFiles, position: int) -> tuple[str, int]:

@@ -5,6 +5,7 @@ Source: docs/rocketmq.md#timers.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -24,7 +25,7 @@ from gapless.traces.sources.rocketmq.store.bytes import (
 )
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.names import REAL_TOPIC, TIMER_TOPIC, UNIQ_KEY, as_bytes
-from gapless.traces.sources.rocketmq.store.record_pass import LONGEST, found_up_to, load, work
+from gapless.traces.sources.rocketmq.store.record_pass import LONGEST, load, take_up_to, work
 from gapless.traces.sources.rocketmq.store.records import MAGIC_BLANK, MAGIC_V1, MAGIC_V2, SMALLEST, measure, parts
 
 DUE, CANCELLED = "TIMER_OUT_MS", "TIMER_DEL_UNIQKEY"
@@ -135,7 +136,6 @@ def find_timers(
     return int(count)
 
 
-def timer_rows(store: StoreDirectory, end: int) -> tuple[TimerRows, int]:
-    """The messages with a time up to log position `end`; and how far records could be followed."""
-    rows, reached = found_up_to(store, end, _find, COLUMNS)
-    return TimerRows(*rows), reached
+def take_timer_rows(store: StoreDirectory, end: int, take: Callable[[Ints], object]) -> int:
+    """Take the messages with a time up to log position `end`, as `take_up_to` does."""
+    return take_up_to(store, end, _find, COLUMNS, take)

@@ -1,0 +1,307 @@
+"""Units of the timer log, each with its message, and the messages: put together by the time that they are for.
+
+All that is said of one time of the wheel, and of messages for that time, is in one part; a part is no larger than
+memory has room for, unless it is of one time. Units and messages are joined as both lie, stretch by stretch of the log.
+
+Source: docs/rocketmq.md#timers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from gapless.traces.sources.rocketmq.joining.judged import JudgedStore
+from gapless.traces.sources.rocketmq.joining.spool import NarrowBlocks
+from gapless.traces.sources.rocketmq.store.bytes import Ints
+from gapless.traces.sources.rocketmq.store.lookup import distinct, numbered
+from gapless.traces.sources.rocketmq.store.timer_files import CANCELS, ROLLED, TimerLog, TimerUnits
+from gapless.traces.sources.rocketmq.store.timer_records import TimerRows
+
+IN_A_PART = 1 << 17  # units and messages, about
+SAMPLED = 64  # of so many messages, the time of one is looked at to make parts
+FAR = 1 << 63  # beyond every number of 64 bits
+IS_WHOLE, WAITS, MARKED, AGAIN, ROLLS, CANCELLING, HAS_ROW, HAS_KEY, IS_OLD = (1 << bit for bit in range(9))
+IS_NAMED = AGAIN  # of messages
+Truths = npt.NDArray[np.bool_]
+
+
+class UnitFacts(NamedTuple):
+    """Units, the `nth` of all, and what is known of them.
+
+    Of the message: when it is `due`, its `row` among all or -1, and its digests, which are 0 where no unit cancels any.
+    `at`: when the unit is due by itself, in ms · `flags`: `IS_OLD`, it was written long before the wheel; `HAS_ROW`,
+    a message lies where it says; `WAITS`, it does or nobody can look; `MARKED`, it cancels if that says so; `AGAIN`,
+    another unit before it names the same message.
+    """
+
+    nth: Ints
+    place: Ints
+    before: Ints
+    at: Ints
+    due: Ints
+    message: Ints
+    flags: Ints
+    row: Ints
+    key: Ints
+    named: Ints
+    cancels: Ints
+
+    def are(self, flag: int) -> Truths:
+        """Which have a flag."""
+        truths: Truths = self.flags & flag != 0
+        return truths
+
+
+class RowFacts(NamedTuple):
+    """Messages with a time. `flags`: `WAITS`, in the broker's own topic; `IS_NAMED`, by a unit; `CANCELLING`."""
+
+    nth: Ints
+    position: Ints
+    number: Ints
+    due: Ints
+    topic: Ints
+    key: Ints
+    flags: Ints
+
+    def are(self, flag: int) -> Truths:
+        """Which have a flag."""
+        truths: Truths = self.flags & flag != 0
+        return truths
+
+
+class TimerPart(NamedTuple):
+    """What is said of the turns from `low` on, before `high`.
+
+    `others`: units of other turns, that name messages for these · `copies`: of such units as are among `units`, by
+    index, what the parts of their messages say.
+    """
+
+    units: UnitFacts
+    rows: RowFacts
+    others: UnitFacts
+    copies: Ints
+    low: int
+    high: int
+
+
+class TimerParts:
+    """The parts of one wheel, one after the other in the order of their times.
+
+    `settled`: ms; units that were written before are old · `over`: which units are to have been delivered.
+    """
+
+    def __init__(
+        self,
+        judged: JudgedStore,
+        log: TimerLog,
+        found: NarrowBlocks,
+        precision: int,
+        settled: int,
+        over: Callable[[UnitFacts], Truths],
+    ) -> None:
+        self.settled = settled
+        self.judged = judged
+        self.log = log
+        self.found = found
+        self.precision = precision
+        self.over = over
+        self.units, self.foreign = NarrowBlocks(len(UnitFacts._fields)), NarrowBlocks(len(UnitFacts._fields))
+        self.rows, self.copies = NarrowBlocks(len(RowFacts._fields)), NarrowBlocks(2)
+        self.repeats = False  # whether some message has two units
+        self.last: tuple[int, ...] = (0, 0)  # `due` and `cancels` of the last message: those of a unit without one
+        self.bounds = self._bounds()
+        self._join()
+        for part in range(len(self.bounds) + 1):
+            if self.foreign.has(part):
+                self._tell_others(part)
+
+    def __iter__(self) -> Iterator[TimerPart]:
+        ends = [-FAR, *self.bounds.tolist(), FAR]
+        for part, (low, high) in enumerate(pairwise(ends)):
+            yield TimerPart(*self._facts_of(part), _in_order(self.copies.all_of(part)), low, high)
+
+    def _facts_of(self, part: int) -> tuple[UnitFacts, RowFacts, UnitFacts]:
+        units, rows, others = (spool.all_of(part) for spool in (self.units, self.rows, self.foreign))
+        return UnitFacts(*_in_order(units)), RowFacts(*rows), UnitFacts(*others)
+
+    def turn(self, at: Ints) -> Ints:
+        """The turn of the wheel at which something is due."""
+        return at // self.precision
+
+    # -- parts -----------------------------------------------------------------------------------------------------
+
+    def _bounds(self) -> Ints:
+        """The turns with which all parts but the first begin."""
+        due = TimerRows._fields.index("due")
+        samples, last = [self.log.sample], None
+        for last in self.found.blocks():
+            samples.append(last.column(due)[::SAMPLED])
+        if last is not None:
+            self.last = tuple(int(last.column(TimerRows._fields.index(name))[-1]) for name in ("due", "cancels"))
+        parts = (self.log.count + self.found.rows) // IN_A_PART
+        sample = np.sort(self.turn(np.concatenate(samples)))
+        if not len(sample):
+            return sample
+        return distinct(sample[np.arange(1, parts + 1) * len(sample) // (parts + 1)])
+
+    def _part(self, at: Ints) -> Ints:
+        return self.bounds.searchsorted(self.turn(at), side="right").astype(np.uint16)
+
+    # -- units and their messages --------------------------------------------------------------------------------------
+
+    def _join(self) -> None:
+        """Go through the log once, with the units that name what lies there."""
+        first, reached = 0, -FAR
+        room = np.zeros((self.found.columns, 0), np.int64)  # used again: new pages cost more than all that is done
+        for block in self.found.blocks():
+            if block.length > room.shape[1]:
+                room = np.empty((self.found.columns, block.length), np.int64)
+            block.fill(room[:, : block.length])
+            rows = TimerRows(*room[:, : block.length])
+            low, end = int(rows.position[0]), int(rows.position[-1]) + 1
+            for bound in self._between(reached, low):
+                self._take(NO_ROWS, first, self.log.naming(reached, bound))
+                reached = bound
+            self._take(rows, first, self.log.naming(reached, end))
+            first, reached = first + block.length, end
+        for bound in [*self._between(reached, FAR), FAR]:
+            self._take(NO_ROWS, first, self.log.naming(reached, bound))
+            reached = bound
+
+    def _between(self, low: int, high: int) -> list[int]:
+        """Where to stop between two places of the log, for there may be many units without a message that is there."""
+        return sorted({stretch.low for stretch in self.log.stretches if low < stretch.low < high})
+
+    def _take(self, rows: TimerRows, first: int, units: TimerUnits) -> None:
+        """Messages side by side, of which the first has this number among all, and the units that name them."""
+        row = _rows_of(units, rows)
+        (held,) = np.nonzero(row >= 0)
+        flags = rows.waits * WAITS + (rows.cancels != 0) * CANCELLING + (rows.key != 0) * HAS_KEY
+        flags[row[held]] |= IS_NAMED
+        nth = first + np.arange(len(flags))
+        facts = np.stack([nth, rows.position, rows.number, rows.due, rows.topic, rows.key, flags])
+        self.rows.spread(facts, self._part(rows.due))
+        if not len(row):
+            return
+        of_units = self._facts(units, row, held, rows, first)
+        own = self._part(of_units.at)
+        self.units.spread(np.stack(of_units), own)
+        elsewhere = held[self._part(of_units.due[held]) != own[held]]
+        some = np.stack(of_units)[:, elsewhere]
+        self.foreign.spread(some, self._part(of_units.due[elsewhere]))
+
+    def _facts(self, units: TimerUnits, row: Ints, held: Ints, rows: TimerRows, first: int) -> UnitFacts:
+        at = units.written + units.delay
+        rolled, cancels = units.magic & ROLLED != 0, units.magic & CANCELS != 0
+        has_row, again = row >= 0, _again(units.message) & units.whole
+        self.repeats |= bool(again.any())
+        unknown = self._unknown(units)
+        due, says = np.full(len(row), self.last[0]), np.full(len(row), self.last[1] != 0)
+        due[held], says[held] = rows.due[row[held]], rows.cancels[row[held]] != 0
+        due = np.where(unknown, at + rolled, due)
+        has_key, digests = np.zeros(len(row), np.bool_), np.zeros((3, len(row)), np.int64)
+        has_key[held] = rows.key[row[held]] != 0
+        if self.log.cancels:
+            digests[:, held] = np.stack([rows.key, rows.named, rows.cancels])[:, row[held]]
+        flags = (
+            units.whole * IS_WHOLE + (unknown | has_row) * WAITS + (unknown | (says == cancels)) * MARKED
+            + again * AGAIN + rolled * ROLLS + cancels * CANCELLING + has_row * HAS_ROW + has_key * HAS_KEY
+            + (units.written < self.settled) * IS_OLD
+        )  # fmt: skip
+        return UnitFacts(
+            units.nth, units.place, units.before, at, due, units.message, flags,
+            np.where(has_row, first + row, -1), *digests,
+        )  # fmt: skip
+
+    def _unknown(self, units: TimerUnits) -> Truths:
+        """Units of messages that nobody can look at: expired, or beyond the end of a log that a crash may have cut."""
+        store = self.judged.store
+        cut = not store.clean or not store.first_life
+        beyond = (units.message >= self.judged.end) & cut
+        return units.whole & ((units.message < store.start) | beyond)
+
+    # -- messages as their senders know them ---------------------------------------------------------------------------
+
+    def _tell_others(self, part: int) -> None:
+        """Units of other times than their messages: how many copies these have, told to the parts of the units."""
+        units, rows, others = self._facts_of(part)
+        groups = Groups(rows, units, others, self.over)
+        self.copies.spread(np.stack([others.nth, groups.copies(others)]), self._part(others.at))
+
+
+class Groups:
+    """Rows that are one message as its sender knows it: with one key, one time, one topic."""
+
+    def __init__(
+        self, rows: RowFacts, units: UnitFacts, others: UnitFacts, over: Callable[[UnitFacts], Truths]
+    ) -> None:
+        """`units`, `others`: among them are all that name one of the rows."""
+        if len(others.nth):
+            units = UnitFacts(*np.concatenate([units, others], axis=1))
+        self.nth = rows.nth
+        self.group = numbered((rows.topic, rows.due, rows.key))
+        self.groups = int(self.group.max(initial=-1)) + 1
+        waits = rows.are(WAITS)
+        self.waiting, self.out = self._tally(self.group[waits]), self._tally(self.group[~waits])
+        (counted,) = np.nonzero(over(units) & self.are_here(units))
+        group, rolled = self.of(units.row[counted]), units.are(ROLLS)[counted]
+        self.rolls, self.straight = self._tally(group[rolled]), self._tally(group[~rolled])
+
+    def copies(self, units: UnitFacts) -> Ints:
+        """In how many copies the messages of units lie in their topics; whether one that is rolled waits once more."""
+        group, rolled = self.of(units.row), units.are(ROLLS)
+        again = self.waiting > self.rolls
+        return np.where(rolled, again[group], self.out[group] // np.maximum(self.straight, 1)[group])
+
+    def are_here(self, units: UnitFacts) -> Truths:
+        """Whose messages are among the rows."""
+        if not len(self.nth):
+            return np.zeros(len(units.row), np.bool_)
+        near = np.minimum(self.nth.searchsorted(units.row), len(self.nth) - 1)
+        here: Truths = self.nth[near] == units.row
+        return here
+
+    def of(self, row: Ints) -> Ints:
+        """The group of each row, which is here."""
+        found: Ints = self.group[self.nth.searchsorted(row)]
+        return found
+
+    def _tally(self, groups: Ints) -> Ints:
+        """How many there are of each group."""
+        return np.bincount(groups, minlength=self.groups).astype(np.int64)
+
+
+NO_ROWS = TimerRows(*np.zeros((len(TimerRows._fields), 0), np.int64))
+
+
+def _rows_of(units: TimerUnits, rows: TimerRows) -> Ints:
+    """The message of each unit, by its row; -1 where none that waits lies there."""
+    (waiting,) = np.nonzero(rows.waits)
+    if not len(waiting):
+        return np.full(len(units.place), -1)
+    positions = rows.position[waiting]
+    near = np.minimum(positions.searchsorted(units.message), len(waiting) - 1)
+    found = waiting[near]
+    same = (rows.position[found] == units.message) & (rows.size[found] == units.length)
+    return np.where(same & units.whole, found, -1)
+
+
+def _again(messages: Ints) -> Truths:
+    """Which are not the first of their message."""
+    again = np.zeros(len(messages), np.bool_)
+    if (messages[1:] > messages[:-1]).all():
+        return again
+    again[:] = True
+    again[np.unique(messages, return_index=True)[1]] = False
+    return again
+
+
+def _in_order(columns: Ints) -> Ints:
+    """The columns in the order of the first of them."""
+    first = columns[0]
+    return columns if (first[1:] > first[:-1]).all() else columns[:, np.argsort(first, kind="stable")]
