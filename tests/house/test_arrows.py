@@ -57,6 +57,10 @@ WAITS_IN_A_THREAD = {"gapless.traces.patience", "gapless.traces.engines.spark_co
 """The client of Spark Connect has no other way of having two operations under way, or of not waiting for ever. No task
 runs in such a thread."""
 
+READS_AHEAD = {"gapless.traces.events.parquet"}
+"""Arrow reads a file without Python meanwhile: so the next rows of a table are there when they are asked for. No task
+runs in such a thread, and none is left when the last row was read, or nobody asks for more."""
+
 
 def wrong_arrows(room: str, imports: Imports, importer: str = "") -> list[str]:
     """Imports that point from `room` to where it may not look."""
@@ -72,6 +76,7 @@ def wrong_arrows(room: str, imports: Imports, importer: str = "") -> list[str]:
             complaints.append(f"{line}: spec/ is pure and may not import `{name}`: take its result as an argument")
         for owned, (owner, instead) in ONE_ROOM_ONLY.items():
             excused = name in STARTS_NO_THREAD or (owned == "threading" and importer in WAITS_IN_A_THREAD)
+            excused |= owned == "concurrent.futures.ThreadPoolExecutor" and importer in READS_AHEAD
             if within(name, owned) and room != owner and not excused:
                 complaints.append(f"{line}: only {owner}/ imports `{owned}`: {instead}")
     return complaints

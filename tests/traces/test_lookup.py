@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from gapless.traces.sources.rocketmq.store import later_messages, lookup
 from gapless.traces.sources.rocketmq.store.later_messages import LaterMessages
-from gapless.traces.sources.rocketmq.store.lookup import Groups, among, distinct, numbered
+from gapless.traces.sources.rocketmq.store.lookup import KeyGroups, among, distinct, numbered
 
 VALUES = st.lists(st.integers(-(2**63), 2**63 - 1) | st.integers(-3, 3)).map(lambda values: np.array(values, np.int64))
 
@@ -55,7 +55,7 @@ def test_the_next_message_of_a_key_is_the_oldest_of_those_behind(keys: list[int]
 @given(keys=VALUES, sought=VALUES)
 def test_rows_of_a_key_lie_together(secret: int, keys: np.ndarray, sought: np.ndarray) -> None:
     with patch.object(lookup, "secret", lambda: np.uint64(secret)):
-        groups = Groups(keys)
+        groups = KeyGroups(keys)
     order, spans = groups.order.tolist(), groups.of(sought)
     assert sorted(order) == list(range(len(keys)))
     for key, low, high in zip(sought.tolist(), *spans.tolist(), strict=True):

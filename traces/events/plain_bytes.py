@@ -61,7 +61,7 @@ def keys_of(names: Sequence[str]) -> Keys:
     return Keys(table, letters, bounds, np.array(words, np.uint64), np.array(masks, np.uint64))
 
 
-class Lines(NamedTuple):
+class LineRoom(NamedTuple):
     """How lines are read, and room for what they say, as `plain_lines.PlainBlock` has it.
 
     `outer`, `inner`: keys of a line, and within the one that is an object · `kinds`: of their values · `own`: how many

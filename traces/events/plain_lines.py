@@ -24,7 +24,7 @@ from gapless.traces.events.plain_bytes import (
     NEWLINE,
     NO_ROOM,
     THERE,
-    Lines,
+    LineRoom,
     copy_texts,
     keys_of,
     number_texts,
@@ -193,12 +193,12 @@ class PlainLines:
             return None
         return PlainBlock(data, block, lines.rows, lines.values, lines.ends, lines.there, ascii=not beyond)
 
-    def room(self, count: int, keys: int = 0) -> Lines:
+    def room(self, count: int, keys: int = 0) -> LineRoom:
         """How lines are read, and room for what so many say, of so many keys at least."""
         rows = self._rows.copy()  # another thread may read with the same keys
         used = int(rows.max(initial=-1)) + 1
         keys = min(max(keys, used, FEW), len(rows))
-        return Lines(
+        return LineRoom(
             self._outer, self._inner, self._kinds, self._own, self._strange,
             follows=np.full(len(self._kinds) + 1, -1, np.int64),
             rows=rows,

@@ -23,7 +23,7 @@ import gapless
 from gapless.traces.problems import NothingThere, Unreadable
 from gapless.traces.sources.rocketmq.clients import client_log, line_columns, request_lines, request_rows
 from gapless.traces.sources.rocketmq.clients.client_log import ClientLog
-from gapless.traces.sources.rocketmq.clients.plain_requests import PlainRequests
+from gapless.traces.sources.rocketmq.clients.plain_requests import RequestReader
 from gapless.traces.sources.rocketmq.clients.request_lines import COMMIT, FAIL, NONE, OK, ROLL_BACK, UNDECIDED, UNKNOWN
 from gapless.traces.sources.rocketmq.clients.request_rows import Checks, Ends, Growing, Resumes, Rows, Sends
 from gapless.traces.sources.rocketmq.store import bytes as native
@@ -122,7 +122,7 @@ def at_once(text: bytes, before: int, topics: dict[str, int], *, plain: bool) ->
     """Lines as columns, by the first of those who read many lines at once that can: as `client_log.read` asks them."""
     sends, ends, checks = Growing(Sends), Growing(Ends), Growing(Checks)
     count = text.count(b"\n")
-    if plain and PlainRequests(topics, sends, ends, checks).read(text, before, count, 1):
+    if plain and RequestReader(topics, sends, ends, checks).read(text, before, count, 1):
         return sends.rows, ends.rows, checks.rows, Resumes.empty()
     return client_log._at_once(text, before, topics, count, plain=plain)
 
@@ -328,7 +328,7 @@ def test_topics_have_one_number_whoever_reads_their_lines(
 ) -> None:
     """Plain blocks and rare ones take turns, and their topics are those of the others, or new."""
     monkeypatch.setattr(client_log, "BLOCK", block)
-    monkeypatch.setattr(PlainRequests, "pays", lambda _size: True)
+    monkeypatch.setattr(RequestReader, "pays", lambda _size: True)
     draw = random.Random(block)
     lines = [a_send(topic=f"topic-{draw.randrange(at + 1)}é"[: draw.randint(7, 12)], qoff=at) for at in range(2_000)]
     rare = {at: a_batch(topic=lines[at]["topic"]) for at in draw.sample(range(2_000), 20)}
@@ -794,8 +794,8 @@ def test_plain_lines_are_read_without_pyarrow(tmp_path: Path) -> None:
 import sys
 from pathlib import Path
 from gapless.traces.sources.rocketmq.clients import client_log
-from gapless.traces.sources.rocketmq.clients.plain_requests import PlainRequests
-PlainRequests.pays = lambda size: True
+from gapless.traces.sources.rocketmq.clients.plain_requests import RequestReader
+RequestReader.pays = lambda size: True
 print(len(client_log.read(Path({str(path)!r})).sends), "pyarrow" in sys.modules)
 """
     out = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True).stdout.split()

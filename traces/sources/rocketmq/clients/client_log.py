@@ -18,7 +18,7 @@ from pydantic_core import from_json
 
 from gapless.traces.events.plain_lines import PlainLines, lines_in
 from gapless.traces.problems import NothingThere, Unreadable, shown, twice
-from gapless.traces.sources.rocketmq.clients.plain_requests import KINDS, PlainRequests, plain_block
+from gapless.traces.sources.rocketmq.clients.plain_requests import KINDS, RequestReader, plain_block
 from gapless.traces.sources.rocketmq.clients.request_lines import LINE, row_of, what_is_wrong
 from gapless.traces.sources.rocketmq.clients.request_rows import Checks, Ends, Found, Growing, Resumes, Sends
 
@@ -48,7 +48,7 @@ def read(path: Path) -> ClientLog:
     try:
         with path.open("rb") as file:
             size = path.stat().st_size
-            plain = PlainRequests(topics, sends, ends, checks) if PlainRequests.pays(size) else None
+            plain = RequestReader(topics, sends, ends, checks) if RequestReader.pays(size) else None
             for block, count in _blocks(path, file):
                 times = size / done if done else 1
                 if plain is None or not plain.read(block, lines, count, times):

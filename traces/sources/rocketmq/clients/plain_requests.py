@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gapless.traces.events.plain_bytes import ABSENT, NOT_PLAIN, THERE, Lines, are_same, next_lines, spread
+from gapless.traces.events.plain_bytes import ABSENT, NOT_PLAIN, THERE, LineRoom, are_same, next_lines, spread
 from gapless.traces.events.plain_lines import MANY, PlainBlock, PlainLines, ValueKind, is_utf8
 from gapless.traces.native import njit, uint64
 from gapless.traces.sources.rocketmq.clients.request_lines import (
@@ -102,7 +102,7 @@ def plain_block(block: bytes, count: int) -> PlainBlock | None:
 
 def load_kernels() -> None:
     """Compile what reads plain lines, or load it, by reading none."""
-    PlainRequests({}, Growing(Sends), Growing(Ends), Growing(Checks)).read(b"", 0, 0, 1)
+    RequestReader({}, Growing(Sends), Growing(Ends), Growing(Checks)).read(b"", 0, 0, 1)
     plain_block(b"", 0)
 
 
@@ -117,7 +117,7 @@ class Known(NamedTuple):
     table: Ints
 
 
-class PlainRequests:
+class RequestReader:
     """Reads plain lines into columns that grow. The topics of what was sent are added to `topics`."""
 
     def __init__(
@@ -171,7 +171,7 @@ class PlainRequests:
 
 @njit
 def _read_requests(
-    data: Bytes, lines: Lines, known: Known, fresh: int, before: int, count: int, sends: tuple[Ints, ...],
+    data: Bytes, lines: LineRoom, known: Known, fresh: int, before: int, count: int, sends: tuple[Ints, ...],
     ends: tuple[Ints, ...], checks: tuple[Ints, ...], filled: Ints,
 ) -> int:  # fmt: skip
     """Read lines, and sort out what they tell of; -1 where one is not for here, else whether a byte is none of ASCII.

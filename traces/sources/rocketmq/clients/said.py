@@ -11,7 +11,7 @@ import numpy as np
 from gapless.traces.sources.rocketmq.clients import request_lines
 from gapless.traces.sources.rocketmq.clients.request_rows import Checks, Ends
 from gapless.traces.sources.rocketmq.store.bytes import Ints
-from gapless.traces.sources.rocketmq.store.lookup import Groups
+from gapless.traces.sources.rocketmq.store.lookup import KeyGroups
 
 # Rows of `Said.rows`: the position that is named, what is said of it, and for a back-check, the number that is named.
 CLIENT_POSITION, CLIENT_WHAT, CLIENT_NUMBER = range(3)
@@ -26,7 +26,7 @@ class Said:
     """
 
     rows: Ints
-    by_key: Groups
+    by_key: KeyGroups
 
     @classmethod
     def of_log(cls, ends: Ends, checks: Checks) -> Self:
@@ -34,7 +34,7 @@ class Said:
         commits, told = ends.decision == request_lines.COMMIT, ends.result == request_lines.OK
         asked = {COMMIT: commits, ROLL_BACK: ends.decision == request_lines.ROLL_BACK, COMMIT_TOLD: commits & told}
         some = [np.flatnonzero(those) for those in asked.values()]
-        by_key = Groups(np.concatenate([*(ends.key[those] for those in some), checks.key]))
+        by_key = KeyGroups(np.concatenate([*(ends.key[those] for those in some), checks.key]))
         order = by_key.order
         rows = np.empty((3, len(order)), np.int64)
         rows[CLIENT_WHAT] = np.repeat([*asked, ASKED_BACK], [*map(len, some), len(checks)])[order]

@@ -54,10 +54,10 @@ def _table(count: int) -> Ints:
     return np.full(1 << (2 * count + 1).bit_length(), -1, np.int32 if count < 1 << 31 else np.int64)
 
 
-class Groups:
+class KeyGroups:
     """Rows that have a key, grouped: the rows of one key lie together, in their own order.
 
-    Groups are in the order of their first rows: what is asked about things near one another lies near, too. To sort
+    KeyGroups are in the order of their first rows: what is asked about things near one another lies near, too. To sort
     rows by their keys, and search, takes three times as long.
     """
 
@@ -136,7 +136,7 @@ def load_kernels() -> None:
     """Compile what numbers rows, or load it, by running it on nothing."""
     none = np.zeros(0, np.int64)
     numbered((none, none, none))
-    Groups(none).of(none)
+    KeyGroups(none).of(none)
 
 
 @njit
