@@ -316,6 +316,7 @@ class NaiveStore:
 
     def failed(self, part: Part, why: Exception) -> bool:
         """The worker could not do it; whether another one tries again."""
+        self.must_run(self.gave_up)
         if part not in self.parts or part.state != "taken":
             raise Refused("no worker has it")
         part.state, part.attempts = "waiting", part.attempts + 1

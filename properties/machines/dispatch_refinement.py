@@ -235,6 +235,7 @@ class DispatchRefinement(GroundTruth):
         verbs += [partial(subject.commit, name) for name in self.names]
         if batch is not None:
             verbs += [lambda: subject.take(batch), lambda: subject.wrote(batch)]
+            verbs += [lambda: subject.failed(batch, PLANNED)] if self.has("failed") else []
         for verb in verbs:
             try:
                 verb()
