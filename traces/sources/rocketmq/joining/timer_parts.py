@@ -150,7 +150,7 @@ class TimerParts:
         return distinct(sample[np.arange(1, parts + 1) * len(sample) // (parts + 1)])
 
     def _part(self, at: Ints) -> Ints:
-        return self.bounds.searchsorted(self.turn(at), side="right").astype(np.uint16)
+        return self.bounds.searchsorted(self.turn(at), side="right").astype(np.uint32)
 
     # -- units and their messages --------------------------------------------------------------------------------------
 
