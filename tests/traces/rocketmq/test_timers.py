@@ -303,11 +303,7 @@ def test_a_wheel_is_judged_alike_however_many_times_of_it_at_once(
     for damaged in (False, True):
         store = copy_of(f"layouts/{name}", tmp_path / str(damaged))
         if damaged:
-            log = min((store / "timerlog").iterdir())
-            units = np.frombuffer(log.read_bytes(), UNIT, log.stat().st_size // UNIT.itemsize).copy()
-            units["length"][units["size"] == UNIT.itemsize] += 1
-            with log.open("r+b") as file:
-                file.write(units.tobytes())
+            _change_units(store, _each_is_of_another_length)
         reports = []
         for at_once in (told.AT_ONCE, 1):
             with monkeypatch.context() as patched:
@@ -325,12 +321,7 @@ def test_a_wheel_is_judged_alike_in_one_part_and_in_many(
     for damaged in (False, True):
         store = copy_of(f"layouts/{name}", tmp_path / str(damaged))
         if damaged:
-            log = min((store / "timerlog").iterdir())
-            units = np.frombuffer(log.read_bytes(), UNIT, log.stat().st_size // UNIT.itemsize).copy()
-            units["length"][::7] += 1
-            units["delay"][3::11] += 5000
-            units["magic"][5::13] ^= 2  # rolled
-            log.write_bytes(units.tobytes())
+            _change_units(store, _some_are_of_others)
         reports = []
         for at_once, held in ((timer_parts.IN_A_PART, spool.HELD), (20, 0)):
             with monkeypatch.context() as patched:
@@ -343,6 +334,25 @@ def test_a_wheel_is_judged_alike_in_one_part_and_in_many(
                 reports.append(check([store], ignore=["timer/unit-is-whole"]).model_dump(exclude={"seconds"}))
                 assert (len(parts) > 1) is (held == 0)
         assert reports[0] == reports[1]
+
+
+def _change_units(store: Path, change: Callable[[np.ndarray], None]) -> None:
+    """Change units of the first file of the timer log."""
+    log = min((store / "timerlog").iterdir())
+    units = np.frombuffer(log.read_bytes(), UNIT, log.stat().st_size // UNIT.itemsize).copy()
+    change(units)
+    with log.open("r+b") as file:
+        file.write(units.tobytes())
+
+
+def _each_is_of_another_length(units: np.ndarray) -> None:
+    units["length"][units["size"] == UNIT.itemsize] += 1
+
+
+def _some_are_of_others(units: np.ndarray) -> None:
+    units["length"][::7] += 1
+    units["delay"][3::11] += 5000
+    units["magic"][5::13] ^= 2  # rolled
 
 
 def _counting(patched: pytest.MonkeyPatch) -> list[int]:
