@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gapless.traces.native import njit, uint64
+from gapless.traces.native import by_library, njit, uint64
 
 Words = npt.NDArray[np.uint64]
 
@@ -36,10 +36,21 @@ def word_of(b: Any, p: int, n: int) -> Any:
     """Up to eight bytes from a place that is no less than 0, as one number; what lies behind them is looked at, too."""
     if p + 8 <= len(b):
         return eight(b, p) & ((_1 << uint64(8 * n)) - _1 if n < 8 else ~NONE)
+    return few(b, p, n)
+
+
+@njit(inline="always")
+def few(b: Any, p: int, n: int) -> Any:
+    """Up to eight bytes, one by one: nothing else is looked at."""
     word = NONE
     for k in range(n):
-        word |= uint64(b[uint64(p + k)]) << uint64(8 * k)
+        word |= uint64(b[p + k]) << uint64(8 * k)
     return word
+
+
+@by_library(few)
+def _few(b: Any, p: int, n: int) -> Any:
+    return np.uint64(int.from_bytes(b[p : p + n], "little"))
 
 
 @njit(inline="always")

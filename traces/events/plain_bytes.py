@@ -13,7 +13,6 @@ from gapless.traces.words import NONE, ONES, TOPS, Words, before, eight, first, 
 
 Ints = npt.NDArray[np.int64]
 
-
 LEAST = 1024  # texts' places, in a table that grows by four while it is half full
 ABSENT, THERE, NULL = 0, 1, 2  # what a line says of a key
 SPREAD, LOW = 31, (1 << 40) - 1

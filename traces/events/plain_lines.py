@@ -30,6 +30,7 @@ from gapless.traces.events.plain_bytes import (
     number_texts,
     read_lines,
 )
+from gapless.traces.native import Jitted
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -179,9 +180,9 @@ class PlainLines:
         self._rows = np.full(len(self._kinds), -1, np.int64)
 
     @staticmethod
-    def pays(size: int) -> bool:
+    def pays(size: int, kernel: Jitted[Any, Any] = read_lines) -> bool:
         """Whether so many bytes are worth three seconds of compiling, or it was compiled once."""
-        return size >= MANY or read_lines.is_kept()
+        return size >= MANY or kernel.is_kept()
 
     def read(self, block: bytes, room: int) -> PlainBlock | None:
         """So many whole lines, each with its newline; None where one of them is not plain."""

@@ -1,7 +1,7 @@
 """The timer wheel: brokers' stores conform, and wrong units, slots and deliveries are found where they lie."""
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -300,10 +300,7 @@ def test_a_wheel_is_judged_alike_however_many_times_of_it_at_once(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The same counts, anomalies and findings: of a store as it was left, and of one whose every unit is damaged."""
-    for damaged in (False, True):
-        store = copy_of(f"layouts/{name}", tmp_path / str(damaged))
-        if damaged:
-            _change_units(store, _each_is_of_another_length)
+    for damaged, store in _left_and_damaged(name, tmp_path, _each_is_of_another_length):
         reports = []
         for at_once in (told.AT_ONCE, 1):
             with monkeypatch.context() as patched:
@@ -318,10 +315,7 @@ def test_a_wheel_is_judged_alike_in_one_part_and_in_many(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also what departs: messages that lie elsewhere than units say, and units that are gone, in files of their own."""
-    for damaged in (False, True):
-        store = copy_of(f"layouts/{name}", tmp_path / str(damaged))
-        if damaged:
-            _change_units(store, _some_are_of_others)
+    for _, store in _left_and_damaged(name, tmp_path, _some_are_of_others):
         reports = []
         for at_once, held in ((timer_parts.IN_A_PART, spool.HELD), (20, 0)):
             with monkeypatch.context() as patched:
@@ -336,13 +330,16 @@ def test_a_wheel_is_judged_alike_in_one_part_and_in_many(
         assert reports[0] == reports[1]
 
 
-def _change_units(store: Path, change: Callable[[np.ndarray], None]) -> None:
-    """Change units of the first file of the timer log."""
+def _left_and_damaged(name: str, folder: Path, change: Callable[[np.ndarray], None]) -> Iterator[tuple[bool, Path]]:
+    """A store as it was left, and one with changed units in the first file of its timer log; whether it is that one."""
+    yield False, copy_of(f"layouts/{name}", folder / "left")
+    store = copy_of(f"layouts/{name}", folder / "damaged")
     log = min((store / "timerlog").iterdir())
     units = np.frombuffer(log.read_bytes(), UNIT, log.stat().st_size // UNIT.itemsize).copy()
     change(units)
     with log.open("r+b") as file:
         file.write(units.tobytes())
+    yield True, store
 
 
 def _each_is_of_another_length(units: np.ndarray) -> None:

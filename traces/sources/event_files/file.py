@@ -78,11 +78,14 @@ class EventFile:
         """As `Recording` says; where traces go on and on, all of the file is judged in its order."""
         work = self._work(engine)
         near = engine.near and len(self.splits) > 1 and not codec_of(self.path)
-        here = near and (engine.is_alone([split.bytes for split in self.splits]) or self._is_read_fast())
+        here = near and (self._is_alone(engine) or self._is_read_fast())
         if (here or (near and len(self.splits) >= MANY)) and goes_on(work, self.splits):
             self.in_order = self._in_order()
             return Here(read_on, replace(work, ahead=engine.processors > 1)) if here else partial(hand_on, work)
         return partial(judge_stretch, work, None)
+
+    def _is_alone(self, engine: Engine) -> bool:
+        return engine.is_alone([split.bytes for split in self.splits])
 
     def _is_read_fast(self) -> bool:
         """Whether it takes longer to send what a worker reads to this process than to read it here."""
@@ -93,7 +96,7 @@ class EventFile:
 
     def _work(self, engine: Engine) -> StretchTask:
         buckets = min(engine.buckets, len(self.splits))
-        idle = engine.processors > 1 and engine.is_alone([split.bytes for split in self.splits])
+        idle = engine.processors > 1 and self._is_alone(engine)
         return StretchTask(self.path, str(self.name), self.options, buckets, engine.handed_on, self.table, ahead=idle)
 
     def take(self, result: StretchResult) -> None:

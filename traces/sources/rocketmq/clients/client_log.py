@@ -49,10 +49,11 @@ def read(path: Path) -> ClientLog:
         with path.open("rb") as file:
             size = path.stat().st_size
             plain = RequestReader(topics, sends, ends, checks) if RequestReader.pays(size) else None
+            rare = PlainLines.pays(size)  # whether the blocks that are not for it may still be of plain lines
             for block, count in _blocks(path, file):
                 times = size / done if done else 1
                 if plain is None or not plain.read(block, lines, count, times):
-                    found = _at_once(block, lines, topics, count, plain=PlainLines.pays(size))
+                    found = _at_once(block, lines, topics, count, plain=rare)
                     for growing, part in zip(every, found or _by_line(path, block, lines, topics), strict=True):
                         growing.add(part, times)
                 lines += count

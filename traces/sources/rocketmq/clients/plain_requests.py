@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gapless.traces.events.plain_bytes import ABSENT, NOT_PLAIN, THERE, LineRoom, are_same, next_lines, spread
-from gapless.traces.events.plain_lines import MANY, PlainBlock, PlainLines, ValueKind, is_utf8
+from gapless.traces.events.plain_lines import PlainBlock, PlainLines, ValueKind, is_utf8
 from gapless.traces.native import njit, uint64
 from gapless.traces.sources.rocketmq.clients.request_lines import (
     ADMIN,
@@ -132,7 +132,7 @@ class RequestReader:
     @staticmethod
     def pays(size: int) -> bool:
         """Whether so many bytes are worth four seconds of compiling, or it was compiled once."""
-        return size >= MANY or _read_requests.is_kept()
+        return PlainLines.pays(size, _read_requests)
 
     def read(self, block: bytes, before: int, count: int, times: float) -> bool:
         """Read so many whole lines; False where one of them is rare, or not sound: nothing is read then.

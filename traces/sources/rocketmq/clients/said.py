@@ -34,12 +34,16 @@ class Said:
         commits, told = ends.decision == request_lines.COMMIT, ends.result == request_lines.OK
         asked = {COMMIT: commits, ROLL_BACK: ends.decision == request_lines.ROLL_BACK, COMMIT_TOLD: commits & told}
         some = [np.flatnonzero(those) for those in asked.values()]
-        by_key = KeyGroups(np.concatenate([*(ends.key[those] for those in some), checks.key]))
+
+        def every(column: str) -> Ints:
+            of_ends = getattr(ends, column)
+            return np.concatenate([*(of_ends[those] for those in some), getattr(checks, column)])
+
+        by_key = KeyGroups(every("key"))
         order = by_key.order
         rows = np.empty((3, len(order)), np.int64)
         rows[CLIENT_WHAT] = np.repeat([*asked, ASKED_BACK], [*map(len, some), len(checks)])[order]
-        rows[CLIENT_POSITION] = np.concatenate([*(ends.position[those] for those in some), checks.position])[order]
-        rows[CLIENT_NUMBER] = np.concatenate([*(ends.number[those] for those in some), checks.number])[order]
+        rows[CLIENT_POSITION], rows[CLIENT_NUMBER] = every("position")[order], every("number")[order]
         return cls(rows, by_key)
 
     @property

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gapless.traces.native import by_library, handed, native, njit, uint32, uint64
-from gapless.traces.words import ONES, TOPS, eight, first, zeros
+from gapless.traces.words import ONES, TOPS, eight, few, first, zeros
 
 Ints = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]
@@ -213,20 +213,6 @@ def java_hash(b: Bytes, p: int, e: int) -> tuple[int, bool]:
     return hash_on(b, p, e, 0)
 
 
-@njit(inline="always")
-def _word(b: Bytes, p: int, n: int) -> int:
-    """Up to eight bytes, least significant first."""
-    w = uint64(0)
-    for k in range(n):
-        w |= uint64(b[p + k]) << uint64(8 * k)
-    return w
-
-
-@by_library(_word)
-def _word_by_library(b: Bytes, p: int, n: int) -> int:
-    return np.uint64(int.from_bytes(b[p : p + n], "little"))
-
-
 # Numbers of 64 bits, for a sum with any other would be none.
 _FIRST, _SECOND, _STEP = np.uint64(0x87C37B91114253D5), np.uint64(0x4CF5AD432745937F), np.uint64(0x52DCE729)
 _THIRD, _FOURTH, _FIVE = np.uint64(0xFF51AFD7ED558CCD), np.uint64(0xC4CEB9FE1A85EC53), np.uint64(5)
@@ -250,7 +236,7 @@ def digest(b: Bytes, p: int, e: int) -> int:
         return np.int64(0)
     h = uint64(e - p)
     while p < e:
-        w = (eight(b, p) if 0 <= p and p + 8 <= e else _word(b, p, min(8, e - p))) * _FIRST
+        w = (eight(b, p) if 0 <= p and p + 8 <= e else few(b, p, min(8, e - p))) * _FIRST
         h ^= ((w << _31) | (w >> _33)) * _SECOND
         h = ((h << _27) | (h >> _37)) * _FIVE + _STEP
         p += 8
