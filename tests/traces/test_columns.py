@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from itertools import permutations
+from itertools import permutations, product
 from pathlib import Path
 from typing import Any
 
@@ -314,3 +314,49 @@ def test_there_is_room_for_the_keys_that_lines_have(monkeypatch: pytest.MonkeyPa
             assert block.has(number).tolist() == [name in line for line in said]
             assert block.is_met(number) == any(name in line for line in said)
         assert rooms[-len(expected) :] == expected
+
+
+OTHERS = (
+    '{"b":{"i":3},"a":1,"t":"x"}', '{"a":2,"b":{"i":null},"t":"of","truth":true}', '{"b":{},"a":5,"t":"","odd":"y"}',
+    '{"t":"","odd":"y","a":-4}',
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("separators", [(",", ":"), (", ", ": "), ("          ,  ", " :      ")])
+@pytest.mark.parametrize("last", OTHERS)
+def test_what_stood_between_values_is_not_taken_for_what_stands_there(last: str, separators: tuple[str, str]) -> None:
+    """A line is read as the lines before it were, and differs from them by any one byte."""
+    keys = {"a": ValueKind.INTEGER, "t": ValueKind.TEXT, "truth": ValueKind.TRUTH, "b": ValueKind.NESTED}
+    lines = PlainLines(keys, {"b": ["i"]}, strange=True)
+    before, line = (
+        [json.dumps(json.loads(one), separators=separators) for one in many] for many in ((*OTHERS, *OTHERS), [last])
+    )
+    taken = 0
+    for at, gone, new in product(range(len(line[0]) + 1), (0, 1), ("", *'{}[]",: \t\n1-natb')):
+        every = "\n".join([*before, line[0][:at] + new + line[0][at + gone :], *before, ""])
+        read = lines.read(every.encode(), every.count("\n"))
+        if read is None:
+            continue
+        taken += 1
+        pairs = [json.loads(one, object_pairs_hook=list, parse_float=str) for one in every.split("\n")[:-1]]
+        said = [dict(one) for one in pairs]  # text that is no JSON would have raised, as floats and lists do
+        assert all(len(one) == len(names) for one, names in zip(pairs, said, strict=True))
+        assert read.integers(0).tolist() == [one.get("a") or 0 for one in said]
+        inner = [dict(one.get("b") or ()).get("i") or 0 for one in said]
+        assert read.integers(lines.number["i", "b"]).tolist() == inner
+        assert read.integers(2).tolist() == [one.get("truth") or 0 for one in said]
+        texts, index = read.distinct(1)
+        assert [texts[which] if which >= 0 else None for which in index] == [one.get("t") for one in said]
+    assert taken > len(line[0])
+
+
+@pytest.mark.parametrize("odd", ['{"a":1,"t":"x","a":1}', '{"b":{,"a":1,"t":"x"}}', '{"b":{}"a":1,"t":"x"}'])
+def test_what_is_no_plain_line_is_none_among_others(odd: str) -> None:
+    """What stands between two values of it stood between others'."""
+    lines = PlainLines({"a": ValueKind.INTEGER, "t": ValueKind.TEXT, "b": ValueKind.NESTED}, {"b": ["i"]})
+    both = '{"b":{},"a":1,"t":"x"}', '{"t":"x","a":1}'
+    block = lines.read("\n".join([*both, *both, ""]).encode(), 4)
+    assert block is not None
+    assert block.integers(0).tolist() == [1] * 4
+    for before in permutations(both):
+        assert lines.read("\n".join([*before, odd, *before, ""]).encode(), 5) is None

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gapless.traces.native import njit, uint64
-from gapless.traces.words import NONE, ONES, TOPS, Words, before, eight, first, zeros
+from gapless.traces.words import NONE, ONES, TOPS, Words, are_same, before, eight, first, word_of, zeros
 
 Ints = npt.NDArray[np.int64]
 
@@ -23,6 +23,11 @@ QUOTES, BACKSLASHES, SPACES, ZEROS, SIXES = (ONES * np.uint64(byte) for byte in 
 TENS = 10 ** np.arange(8)
 A_FALSE, AN_N, A_TRUE = b"fnt"
 NOT_PLAIN, NO_ROOM = -1, -2
+# What stands between two values of a line is the same on most lines: `,"queue":` is a comma, a key and a colon. So what
+# stood there last is compared at once. There is one such link behind each key, and first the one that lines begin with.
+LINK = 16  # bytes that it has at most
+LINE_END = -2  # in place of the key of the value behind it: there is none
+LINK_FACTS = 8  # two words, which bytes of each are its own, how many it has (0: none is known), and its key, row, kind
 
 
 class Keys(NamedTuple):
@@ -66,7 +71,8 @@ class LineRoom(NamedTuple):
     `outer`, `inner`: keys of a line, and within the one that is an object · `kinds`: of their values · `own`: how many
     of these a line has itself · `strange`: whether it may have others · `follows`: which key came last behind each, and
     behind none: one recorder writes them in one order · `rows`: in which row each key is, -1 for one that nobody has
-    met · `used`: how many rows are taken.
+    met · `used`: how many rows are taken · `links`: int64, what stood
+    last between two values of a line itself (`LINK_FACTS`).
     """
 
     outer: Keys
@@ -77,6 +83,7 @@ class LineRoom(NamedTuple):
     follows: Ints
     rows: Ints
     used: Ints
+    links: Ints
     values: Ints
     ends: Ints
     there: npt.NDArray[np.uint8]
@@ -98,74 +105,92 @@ def next_lines(data: Any, at: int, high: Any, lines: Any, count: int) -> tuple[i
     `there` is all `ABSENT` before; the values of a key that a line does not have are left as they are. Where keys need
     more rows than there are, all is read again with more room (`NO_ROOM`).
     """
-    outer, inner, kinds, own, strange, follows, rows, used, values, ends, there = lines
+    outer, inner, kinds, own, strange, follows, rows, used, links, values, ends, there = lines
     for line in range(count):
-        at = _spaces(data, at)
-        if data[uint64(at)] != OPENED:
-            return NOT_PLAIN, high
         inside = NOT_PLAIN  # the key whose object we are in
         last = NOT_PLAIN
-        at = _spaces(data, at + 1)
+        begin = at  # of what links the last value to the next, -1 where the line itself has none
+        opened = False
         begun = True  # an object has just been opened: it may end, and no comma comes first
         while True:
-            byte = data[uint64(at)]
-            if byte == CLOSED:
-                at = _spaces(data, at + 1)
-                if inside < 0:
+            link, length = uint64(LINK_FACTS * (last + 1)), 0
+            if begin >= 0 and at + LINK <= len(data):
+                one = (eight(data, at) ^ uint64(links[link])) & uint64(links[link + uint64(2)])
+                other = (eight(data, at + 8) ^ uint64(links[link + uint64(1)])) & uint64(links[link + uint64(3)])
+                length = 0 if one | other else links[link + uint64(4)]
+            if length:
+                at += length
+                key = links[link + uint64(5)]
+                if key == LINE_END:
                     break
-                inside, begun = NOT_PLAIN, False
-                continue
-            if not begun:
-                if byte != COMMA:
-                    return NOT_PLAIN, high
-                at = _spaces(data, at + 1)
-            begun = False
-            if data[uint64(at)] != QUOTE:
-                return NOT_PLAIN, high
-            key = follows[last + 1]
-            if key >= 0 and (key < own) == (inside < 0):
-                end = _behind(data, at + 1, outer, key) if inside < 0 else _behind(data, at + 1, inner, key - own)
+                row, kind = links[link + uint64(6)], links[link + uint64(7)]
+                opened, begun = True, False
             else:
-                end = NOT_PLAIN
-            if end >= 0:
-                at = end
-            else:
-                if inside < 0:
-                    key, at = _key(data, at + 1, outer)
-                else:
-                    key, at = _key(data, at + 1, inner)
-                    key = key + own if key >= 0 else key
-                follows[last + 1] = key
-                if at < 0 or (key < 0 and (not strange or inside >= 0)):
-                    return NOT_PLAIN, high
                 at = _spaces(data, at)
-                if data[uint64(at)] != COLON:
+                if not opened:
+                    if data[uint64(at)] != OPENED:
+                        return NOT_PLAIN, high
+                    at = _spaces(data, at + 1)
+                    opened = True
+                byte = data[uint64(at)]
+                if byte == CLOSED:
+                    at += 1
+                    if inside < 0:
+                        at = _line_end(data, at)
+                        if at < 0:
+                            return NOT_PLAIN, high
+                        _link(data, begin, at, links, last + 1, LINE_END, NOT_PLAIN, NOT_PLAIN)
+                        break
+                    inside, begun, begin = NOT_PLAIN, False, at
+                    continue
+                if not begun:
+                    if byte != COMMA:
+                        return NOT_PLAIN, high
+                    at = _spaces(data, at + 1)
+                begun = False
+                if data[uint64(at)] != QUOTE:
                     return NOT_PLAIN, high
-                at += 1
+                key = follows[last + 1]
+                if key >= 0 and (key < own) == (inside < 0):
+                    end = _behind(data, at + 1, outer, key) if inside < 0 else _behind(data, at + 1, inner, key - own)
+                else:
+                    end = NOT_PLAIN
+                if end >= 0:
+                    at = end
+                else:
+                    if inside < 0:
+                        key, at = _key(data, at + 1, outer)
+                    else:
+                        key, at = _key(data, at + 1, inner)
+                        key = key + own if key >= 0 else key
+                    follows[last + 1] = key
+                    if at < 0 or (key < 0 and (not strange or inside >= 0)):
+                        return NOT_PLAIN, high
+                    at = _spaces(data, at)
+                    if data[uint64(at)] != COLON:
+                        return NOT_PLAIN, high
+                    at += 1
+                at = _spaces(data, at)
+                row, kind = NOT_PLAIN, _kind_of(data[uint64(at)])
+                if key >= 0:
+                    row, kind = rows[key], kinds[key]
+                    if row < 0:
+                        if used[0] == values.shape[0]:
+                            return NO_ROOM, high
+                        row = used[0]
+                        rows[key], used[0] = row, row + 1
+                    if inside < 0:
+                        _link(data, begin, at, links, last + 1, key, row, kind)
             last = key
-            at = _spaces(data, at)
-            row = -1
-            if key >= 0:
-                row = rows[key]
-                if row < 0:
-                    if used[0] == values.shape[0]:
-                        return NO_ROOM, high
-                    row = used[0]
-                    rows[key], used[0] = row, row + 1
-                if there[row, line] != ABSENT:
-                    return NOT_PLAIN, high
+            if key >= 0 and there[uint64(row), uint64(line)] != ABSENT:
+                return NOT_PLAIN, high
             byte = data[uint64(at)]
-            kind = kinds[key] if key >= 0 else _kind_of(byte)
-            value, end = 0, 0
+            value, end, said = 0, 0, THERE
             if byte == AN_N:
                 if data[uint64(at + 1)] != 117 or data[uint64(at + 2)] != 108 or data[uint64(at + 3)] != 108:
                     return NOT_PLAIN, high
-                at += 4
-                if key >= 0:
-                    there[row, line] = NULL
-                at = _spaces(data, at)
-                continue
-            if kind == 0:
+                at, said = at + 4, NULL
+            elif kind == 0:
                 value, at = _integer(data, at)
             elif kind == 1 and byte == QUOTE:
                 value = at + 1
@@ -175,9 +200,9 @@ def next_lines(data: Any, at: int, high: Any, lines: Any, count: int) -> tuple[i
                 value = 1 if byte == A_TRUE else 0
                 at = _truth(data, at)
             elif kind == 3 and byte == OPENED:
-                there[row, line] = THERE
-                inside, begun = key, True
-                at = _spaces(data, at + 1)
+                there[uint64(row), uint64(line)] = THERE
+                inside, begun, begin = key, True, NOT_PLAIN
+                at += 1
                 continue
             elif kind == 4 and byte == OPENED:
                 value = at
@@ -187,18 +212,42 @@ def next_lines(data: Any, at: int, high: Any, lines: Any, count: int) -> tuple[i
                 return NOT_PLAIN, high
             if at < 0:
                 return NOT_PLAIN, high
+            begin = NOT_PLAIN
             if key >= 0:
-                there[row, line] = THERE
-                values[row, line] = value
+                there[uint64(row), uint64(line)] = said
+                if said == THERE:
+                    values[uint64(row), uint64(line)] = value
                 if key < own:
-                    ends[key, line] = end
-            at = _spaces(data, at)
-        if data[uint64(at)] == RETURN:
-            at += 1
-        if data[uint64(at)] != NEWLINE:
-            return NOT_PLAIN, high
-        at += 1
+                    begin = at
+                    if said == THERE:
+                        ends[uint64(key), uint64(line)] = end
     return at, high
+
+
+@njit
+def _link(data: Any, begin: int, end: int, links: Any, link: int, key: int, row: int, kind: int) -> None:
+    """Keep what stands between two values, if it is no longer than what is compared."""
+    if begin < 0 or end - begin > LINK or begin + LINK > len(data):
+        return
+    place, size = LINK_FACTS * link, end - begin
+    links[place], links[place + 1] = np.int64(eight(data, begin)), np.int64(eight(data, begin + 8))
+    links[place + 2], links[place + 3] = _low(min(size, 8)), _low(max(size - 8, 0))
+    links[place + 4], links[place + 5], links[place + 6], links[place + 7] = size, key, row, kind
+
+
+@njit
+def _low(some: int) -> int:
+    """The bits of so many bytes, at most eight."""
+    return (1 << (8 * some)) - 1 if some < 8 else -1
+
+
+@njit
+def _line_end(data: Any, at: int) -> int:
+    """What is behind the end of a line that ends at `at`, perhaps behind spaces; -1 if something else is there."""
+    at = _spaces(data, at)
+    if data[uint64(at)] == RETURN:
+        at += 1
+    return at + 1 if data[uint64(at)] == NEWLINE else -1
 
 
 @njit
@@ -271,7 +320,7 @@ def _text(data: Any, at: int, high: Any) -> tuple[int, Any]:
     return at, high
 
 
-@njit
+@njit(inline="always")
 def _integer(data: Any, at: int) -> tuple[int, int]:
     """The integer at `at`, and what is behind it, -1 if it is not plain."""
     sign = 1
@@ -411,14 +460,11 @@ def number_texts(
 @njit
 def spread(data: Any, low: int, high: int) -> int:
     """A number for a text, such that those of others are apart from it."""
-    place = NONE
-    while low + 8 <= high:
-        place = (place ^ eight(data, low)) * MIXED
+    place = uint64(high - low)
+    while low < high:
+        place = (place ^ word_of(data, low, min(high - low, 8))) * MIXED
         place ^= place >> np.uint64(32)
         low += 8
-    for at in range(low, high):
-        place = place * np.uint64(SPREAD) + uint64(data[uint64(at)])
-    place *= MIXED
     return int(np.int64(place >> np.uint64(24)) & LOW)
 
 
@@ -429,19 +475,6 @@ def _alike(data: Any, begins: Any, ends: Any, one: int, other: int) -> Any:
     if ends[other] - begins[other] != length:
         return False
     return are_same(data, begins[one], data, begins[other], length)
-
-
-@njit
-def are_same(one: Any, low: int, other: Any, high: int, length: int) -> Any:
-    """Whether so many bytes are the same: of `one` from `low` on, and of `other` from `high` on."""
-    at = length
-    while at >= 8:  # names differ at their ends
-        at -= 8
-        if eight(one, low + at) != eight(other, high + at):
-            return False
-    while at > 0 and one[uint64(low + at - 1)] == other[uint64(high + at - 1)]:
-        at -= 1
-    return at == 0
 
 
 @njit

@@ -21,6 +21,7 @@ import numpy.typing as npt
 
 from gapless.traces.events.plain_bytes import (
     LEAST,
+    LINK_FACTS,
     NEWLINE,
     NO_ROOM,
     THERE,
@@ -204,6 +205,7 @@ class PlainLines:
             follows=np.full(len(self._kinds) + 1, -1, np.int64),
             rows=rows,
             used=np.array([used]),
+            links=np.zeros(LINK_FACTS * (len(self._kinds) + 1), np.int64),
             values=np.zeros((keys, count), np.int64),
             ends=np.zeros((self._own, count), np.int64),
             there=np.zeros((keys, count), np.uint8),

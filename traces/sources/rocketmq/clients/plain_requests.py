@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gapless.traces.events.plain_bytes import ABSENT, NOT_PLAIN, THERE, LineRoom, are_same, next_lines, spread
+from gapless.traces.events.plain_bytes import ABSENT, NOT_PLAIN, THERE, LineRoom, next_lines, spread
 from gapless.traces.events.plain_lines import PlainBlock, PlainLines, ValueKind, is_utf8
 from gapless.traces.native import njit, uint64
 from gapless.traces.sources.rocketmq.clients.request_lines import (
@@ -32,7 +32,7 @@ from gapless.traces.sources.rocketmq.clients.request_lines import (
 )
 from gapless.traces.sources.rocketmq.clients.request_rows import Checks, Ends, Growing, Sends
 from gapless.traces.sources.rocketmq.store.bytes import Bytes, Ints, digest, number_in
-from gapless.traces.words import TOPS, Words, word_of
+from gapless.traces.words import TOPS, Words, are_same, word_of
 
 KINDS = {
     "op": ValueKind.TEXT,
@@ -140,7 +140,7 @@ class RequestReader:
         `before`: how many come before them · `times`: how many times as many there are in all, or so.
         """
         topics, data = self._topics, np.frombuffer(block, np.uint8)
-        filled = np.array([*(rows.count for rows in self._growing), len(topics)], np.int64)
+        filled = np.array([*(rows.count for rows in self._growing), len(topics), -1], np.int64)
         columns = [rows.columns(count, times) for rows in self._growing]
         fresh = self._make_room(count, len(block))
         read = _read_requests(data, self._lines, self._known, fresh, before, count, *columns, filled)
@@ -149,7 +149,7 @@ class RequestReader:
             return False
         for rows, there in zip(self._growing, filled.tolist(), strict=False):
             rows.count = there
-        for begin, end in pairwise(self._known.bounds[len(topics) : filled[-1] + 1].tolist()):
+        for begin, end in pairwise(self._known.bounds[len(topics) : filled[3] + 1].tolist()):
             topics[self._known.letters[begin:end].tobytes().decode()] = len(topics)
         self._in_table = len(topics)
         return True
@@ -176,8 +176,9 @@ def _read_requests(
 ) -> int:  # fmt: skip
     """Read lines, and sort out what they tell of; -1 where one is not for here, else whether a byte is none of ASCII.
 
-    `fresh`: so many topics are in no table yet · `filled`: how many rows there are of each kind, and topics. A few
-    lines are read at once: what they say is sorted out while it is in a processor's nearest cache.
+    `fresh`: so many topics are in no table yet · `filled`: how many rows there are of each kind, how many topics, and
+    the last message's topic, -1 before any. A few lines are read at once: what they say is sorted out while it is in a
+    processor's nearest cache.
     """
     for number in range(fresh):
         known.table[_place_of(known.letters, known.bounds[number], known.bounds[number + 1], known)] = number
@@ -215,12 +216,17 @@ def _sort_out(
     return bool(op >= ADMIN and (op > ADMIN or _given(values, there, _REQUEST, i) != RESUME))
 
 
-@njit
+@njit(inline="always")
 def _number_of(b: Bytes, low: int, high: int, known: Known, filled: Ints) -> int:
     """The number of a topic: if nobody knows it, it is a new one."""
     letters, bounds, table = known
+    last = filled[4]
+    if last >= 0 and _is_topic(b, low, high, known, last):
+        return np.int64(last)
     place, number = _place_of(b, low, high, known), filled[3]
+    filled[4] = number
     if table[place] >= 0:
+        filled[4] = table[place]
         return np.int64(table[place])
     table[place], filled[3] = number, number + 1
     begin = bounds[number]
@@ -233,15 +239,19 @@ def _number_of(b: Bytes, low: int, high: int, known: Known, filled: Ints) -> int
 @njit
 def _place_of(b: Bytes, low: int, high: int, known: Known) -> int:
     """Where in the table a topic is, or else the place that is free for it."""
-    letters, bounds, table = known
+    table = known.table
     last = len(table) - 1
     place = spread(b, low, high) & last
-    while table[place] >= 0:
-        begin = bounds[table[place]]
-        if bounds[table[place] + 1] - begin == high - low and are_same(b, low, letters, begin, high - low):
-            break
+    while table[place] >= 0 and not _is_topic(b, low, high, known, table[place]):
         place = (place + 1) & last
     return np.int64(place)
+
+
+@njit
+def _is_topic(b: Bytes, low: int, high: int, known: Known, number: int) -> bool:
+    """Whether a text is the topic of this number."""
+    begin, length = known.bounds[number], high - low
+    return bool(known.bounds[number + 1] - begin == length and are_same(b, low, known.letters, begin, length))
 
 
 @njit(inline="always")
@@ -250,7 +260,7 @@ def _sent(
     filled: Ints,
 ) -> bool:  # fmt: skip
     """Add a message, and say whether it is sound."""
-    s, queue = filled[0], values[_QUEUE, i]
+    s, queue = uint64(filled[0]), values[_QUEUE, i]
     filled[0] += 1
     result = _code(b, values, stops, there, _RESULT, i, _RESULTS)
     number, position = _given(values, there, _QOFF, i), _given(values, there, _PHYS, i)
@@ -276,7 +286,7 @@ def _sent(
 @njit(inline="always")
 def _ended(b: Bytes, values: Ints, stops: Ints, there: Bytes, i: int, ends: tuple[Ints, ...], filled: Ints) -> bool:
     """Add a decision, and say whether it is sound."""
-    e, number, position = filled[1], _given(values, there, _HALF, i), _given(values, there, _PHYS, i)
+    e, number, position = uint64(filled[1]), _given(values, there, _HALF, i), _given(values, there, _PHYS, i)
     filled[1] += 1
     result = _code(b, values, stops, there, _RESULT, i, _RESULTS)
     decision = _code(b, values, stops, there, _DECISION, i, _DECISIONS)
@@ -290,7 +300,7 @@ def _ended(b: Bytes, values: Ints, stops: Ints, there: Bytes, i: int, ends: tupl
 @njit(inline="always")
 def _checked(b: Bytes, values: Ints, stops: Ints, there: Bytes, i: int, checks: tuple[Ints, ...], filled: Ints) -> bool:
     """Add a back-check, and say whether it is sound."""
-    c, number, position = filled[2], _given(values, there, _HALF, i), _given(values, there, _PHYS, i)
+    c, number, position = uint64(filled[2]), _given(values, there, _HALF, i), _given(values, there, _PHYS, i)
     filled[2] += 1
     counted = there[_TIMES, i] == THERE
     times = number_in(b, values[_TIMES, i], stops[_TIMES, i]) if counted else np.int64(-1)

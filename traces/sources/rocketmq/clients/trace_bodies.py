@@ -7,12 +7,12 @@ docs/rocketmq-traces.md#layout. What is not exactly of it is counted and not use
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from gapless.traces.native import native, njit
 from gapless.traces.sources.rocketmq.store.bytes import (
     CRC_TABLES,
     Bytes,
+    Crcs,
     Ints,
     crc31,
     digest,
@@ -60,7 +60,7 @@ def load_kernels() -> None:
 
 
 @native(lambda _b, places, *_: len(places))
-def find_bodies(b: Bytes, places: Ints, base: int, topic: Bytes, found: Ints, tables: npt.NDArray[np.uint32]) -> None:
+def find_bodies(b: Bytes, places: Ints, base: int, topic: Bytes, found: Ints, tables: Crcs) -> None:
     """Of each record at `places` of the log file `b` that begins at `base`: its body, into `found` [BODY_ROWS, …]."""
     for i in range(len(places)):
         p = places[i]

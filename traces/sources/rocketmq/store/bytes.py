@@ -16,6 +16,7 @@ from gapless.traces.words import ONES, TOPS, eight, few, first, zeros
 
 Ints = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]
+Crcs = npt.NDArray[np.uint32]
 
 REMEMBERED = 4096  # short texts, by what reads them in Python
 SHORT = 64  # bytes
@@ -25,15 +26,19 @@ _31_2, _31_4 = np.int32(31**2), np.int32(31**4)
 _31_6, _31_8 = np.int32(31**6), np.int32((31**8 + 2**31) % 2**32 - 2**31)
 
 
-def _crc_tables() -> npt.NDArray[np.uint32]:
-    """Slicing-by-16 tables of the zlib CRC, from zlib itself: table k advances a byte past k zero bytes."""
+def _crc_tables() -> Crcs:
+    """Tables of the zlib CRC for 16 bytes at once, from zlib itself, one behind the other.
+
+    Each has 256 numbers, for the values of a byte: the first for a byte at the end, the next for one with a zero byte
+    behind it, and so on.
+    """
     tables = np.zeros((16, 256), np.uint32)
     for byte in range(256):
         for k in range(16):
             # The CRC register after one byte and k zeros, with the pre- and post-conditioning taken out.
             zeros = zlib.crc32(bytes(k + 1))
             tables[k, byte] = zlib.crc32(bytes([byte]) + bytes(k)) ^ zeros
-    return tables
+    return tables.reshape(-1)
 
 
 CRC_TABLES = _crc_tables()
@@ -113,32 +118,41 @@ def _le32(b: Bytes, p: int) -> int:
     )
 
 
+@njit(inline="always")
+def _past(t: Crcs, word: int, zeros: int) -> int:
+    """The CRC's change by a word of four bytes, behind which so many zeros follow.
+
+    Tables lie one behind the other: a processor adds what is constant to an address by itself.
+    """
+    w, m, at = uint64(word), uint64(255), uint64(256 * zeros)
+    return (
+        t[at + uint64(768) + (w & m)]
+        ^ t[at + uint64(512) + ((w >> uint64(8)) & m)]
+        ^ t[at + uint64(256) + ((w >> uint64(16)) & m)]
+        ^ t[at + (w >> uint64(24))]
+    )
+
+
 @njit
-def crc31(b: Bytes, p: int, n: int, t: npt.NDArray[np.uint32]) -> int:
+def crc31(b: Bytes, p: int, n: int, t: Crcs) -> int:
     """The zlib CRC of `n` bytes at `p`, its top bit dropped, as the broker stores it."""
     c = uint32(0xFFFFFFFF)
     e = p + n
-    m = uint32(255)
     while p + 16 <= e:
-        w = c ^ _le32(b, p)
-        x = _le32(b, p + 4)
-        y = _le32(b, p + 8)
-        z = _le32(b, p + 12)
-        c = (
-            t[15, w & m] ^ t[14, (w >> uint32(8)) & m] ^ t[13, (w >> uint32(16)) & m] ^ t[12, w >> uint32(24)]
-            ^ t[11, x & m] ^ t[10, (x >> uint32(8)) & m] ^ t[9, (x >> uint32(16)) & m] ^ t[8, x >> uint32(24)]
-            ^ t[7, y & m] ^ t[6, (y >> uint32(8)) & m] ^ t[5, (y >> uint32(16)) & m] ^ t[4, y >> uint32(24)]
-            ^ t[3, z & m] ^ t[2, (z >> uint32(8)) & m] ^ t[1, (z >> uint32(16)) & m] ^ t[0, z >> uint32(24)]
-        )  # fmt: skip
+        after = _past(t, _le32(b, p + 4), 8) ^ _past(t, _le32(b, p + 8), 4) ^ _past(t, _le32(b, p + 12), 0)
+        c = after ^ _past(t, c ^ _le32(b, p), 12)  # last, for what comes before it does not wait for `c`
         p += 16
+    while p + 4 <= e:
+        c = _past(t, c ^ _le32(b, p), 0)
+        p += 4
     while p < e:
-        c = t[0, (c ^ uint32(b[p])) & m] ^ (c >> uint32(8))
+        c = t[uint64((c ^ uint32(b[uint64(p)])) & uint32(255))] ^ (c >> uint32(8))
         p += 1
     return np.int64((c ^ uint32(0xFFFFFFFF)) & uint32(0x7FFFFFFF))
 
 
 @by_library(crc31)
-def _crc31(b: Bytes, p: int, n: int, _tables: npt.NDArray[np.uint32]) -> int:
+def _crc31(b: Bytes, p: int, n: int, _tables: Crcs) -> int:
     return np.int64(zlib.crc32(b[p : p + max(n, 0)]) & 0x7FFFFFFF)
 
 

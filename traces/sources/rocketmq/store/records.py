@@ -6,10 +6,20 @@ import struct
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from gapless.traces.native import native, njit
-from gapless.traces.sources.rocketmq.store.bytes import Bytes, Ints, crc31, digest, i32, is_name, place_of, u16, u32
+from gapless.traces.sources.rocketmq.store.bytes import (
+    Bytes,
+    Crcs,
+    Ints,
+    crc31,
+    digest,
+    i32,
+    is_name,
+    place_of,
+    u16,
+    u32,
+)
 from gapless.traces.sources.rocketmq.store.names import (
     OF_BROKER,
     PROPERTY_CRC,
@@ -176,7 +186,7 @@ def ends_well(b: Bytes, r: RecordParts, several: bool) -> bool:
 
 
 @njit
-def seal_holds(b: Bytes, p: int, size: int, tables: npt.NDArray[np.uint32]) -> int:
+def seal_holds(b: Bytes, p: int, size: int, tables: Crcs) -> int:
     """1 where the record ends in its CRC, 0 where in another number, -1 where in none.
 
     Where one bit of the entry's name is another, and the number is the record's CRC, the name was damaged.

@@ -12,13 +12,13 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from gapless.traces.native import by_library, native, njit, uint64
 from gapless.traces.sources.rocketmq.store.bytes import (
     LOW,
     REMEMBERED,
     Bytes,
+    Crcs,
     Ints,
     crc31,
     i32,
@@ -49,6 +49,7 @@ from gapless.traces.sources.rocketmq.store.records import (
     parts,
     seal_holds,
 )
+from gapless.traces.words import are_same, word_of
 
 # Why a scan ends. TAKEN is for its own use: it goes on.
 STOPPED, ROLLED, SHORT, INVALID, FULL, TAKEN = range(6)
@@ -120,7 +121,7 @@ class Habits(NamedTuple):
     """What the broker was set to do."""
 
     delays: Ints  # ms per delay level; empty where unknown
-    crc_tables: npt.NDArray[np.uint32]
+    crc_tables: Crcs
     seals: bool  # property CRCs are judged
     multi: bool  # messages may be in several queues
     light: bool  # some of which are light
@@ -312,8 +313,8 @@ def _properties(b: Bytes, r: RecordParts) -> _Routing:
 def _tag_of(b: Bytes, r: RecordParts, named: _Routing, delays: Ints) -> _Tag:
     """The tag code that the record's entry is to have: of a delayed message, when it is to be delivered."""
     code, exact = java_hash(b, named.tags, named.tags_end)
-    for k in range(named.tags, named.tags_end):
-        exact = exact and b[k] != 1  # two properties run together: what a broker makes of it depends on its version
+    # Where two properties run together, what a broker makes of it depends on its version.
+    exact = exact and place_of(b, named.tags, named.tags_end, 1) == named.tags_end
     if named.delay <= 0 or not is_name(b, r.topic, r.topic_end, SCHEDULE):
         return _Tag(code, np.int64(SURE if exact else UNSURE))
     level = named.delay if named.delay < len(delays) else len(delays)  # noqa: FURB136 - mypy cannot read `min` of these
@@ -379,9 +380,11 @@ _BASIS, _PRIME, _29 = np.uint64(14695981039346656037), np.uint64(1099511628211),
 @njit(inline="always")
 def _subject_hash(b: Bytes, p: int, e: int, queue: int) -> int:
     h = _BASIS ^ uint64(queue)
-    for i in range(p, e):
-        h = (h ^ uint64(b[i])) * _PRIME
-    return np.int64(h ^ (h >> _29))
+    while p < e:
+        h = (h ^ word_of(b, p, min(e - p, 8))) * _PRIME
+        h ^= h >> _29
+        p += 8
+    return np.int64(h)
 
 
 @by_library(_subject_hash)
@@ -392,24 +395,10 @@ def _subject_hash_by_library(b: Bytes, p: int, e: int, queue: int) -> int:
 @lru_cache(maxsize=REMEMBERED)
 def _hash_of_subject(topic: bytes, queue: int) -> int:
     h = int(_BASIS) ^ (queue & LOW)
-    for byte in topic:
-        h = (h ^ byte) * int(_PRIME) & LOW
-    h ^= h >> 29
+    for at in range(0, len(topic), 8):
+        h = (h ^ int.from_bytes(topic[at : at + 8], "little")) * int(_PRIME) & LOW
+        h ^= h >> 29
     return np.int64(h - (1 << 64) if h >> 63 else h)
-
-
-@njit(inline="always")
-def _is_at(b: Bytes, p: int, e: int, names: Bytes, at: int) -> bool:
-    """Whether the bytes `p:e` stand in `names` at `at`."""
-    for i in range(e - p):
-        if names[at + i] != b[p + i]:
-            return False
-    return True
-
-
-@by_library(_is_at)
-def _is_at_by_library(b: Bytes, p: int, e: int, names: Bytes, at: int) -> bool:
-    return bytes(b[p:e]) == bytes(names[at : at + e - p])
 
 
 @njit
@@ -423,7 +412,7 @@ def _subject_of(
     while table[slot] >= 0:
         s = table[slot]
         same = subjects[S_HASH, s] == key and subjects[S_QUEUE, s] == queue and subjects[S_LENGTH, s] == e - p
-        if same and _is_at(b, p, e, names, subjects[S_AT, s]):
+        if same and are_same(b, p, names, subjects[S_AT, s], e - p):
             return np.int64(s)
         slot = (slot + 1) & mask
     if used[0] * 2 >= len(table) or used[0] >= subjects.shape[1] or used[1] + e - p > len(names):
