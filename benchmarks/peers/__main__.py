@@ -30,6 +30,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from gapless.entry import work_steadily
 from gapless.properties.exploration.bounds import Bound, bound_of, untouched
 from gapless.properties.exploration.search import Explored, explore
 from gapless.spec.catalog import END, SPECS
@@ -100,6 +101,7 @@ def main() -> None:
     subprocess.run(
         [cargo, "build", "--quiet", "--release", "--locked", "--target-dir", str(BUILT)], cwd=MODELS, check=True
     )
+    work_steadily()
     every = compared()
     for one in every:
         for _ in range(2):  # compiles; once more for the packing that this has found

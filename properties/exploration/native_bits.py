@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 
 MANY = 24  # numbers that a question is asked of at once
 TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
@@ -96,6 +97,7 @@ def is_narrow(place: Sequence[int], width: int) -> bool:
     return shift == 0 and mask == 1 and width <= NARROW and bit % WORD + width <= WORD
 
 
+@lru_cache(maxsize=1024)  # guards, invariants and properties of steps ask the same
 def bits_of(question: str, name: str, numbers: range) -> str | None:
     """For which numbers a question is true, if it is asked of them by a name; None where nobody can say so at once."""
     if len(numbers) > MANY or "holds_" in question or "until_" in question:

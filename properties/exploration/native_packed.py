@@ -10,6 +10,7 @@ from gapless.properties.exploration.native_bits import BELOW, compared_maps, equ
 from gapless.properties.exploration.packing import LINE, OUT, Packing
 from gapless.properties.exploration.table_text import HASH, HASH_WORD, SLOTS
 from gapless.spec.catalog import Spec
+from gapless.traces.replay.kernel_source import found_in
 
 PLACED = "WORD", "SHIFT", "LEAST", "MASK"
 
@@ -62,5 +63,5 @@ def _without_the_unused(head: str, text: str) -> str:
         name = pending.pop()
         if name not in wanted:
             wanted.add(name)
-            pending += [one for one in re.findall(r"\b(\w+)\(", named[name]) if one in named]
+            pending += [one for one in found_in(r"\b(\w+)\(", named[name]) if one in named]
     return head + "".join(f"\n\n{piece}\n" for name, piece in named.items() if name in wanted)

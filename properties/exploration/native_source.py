@@ -44,7 +44,7 @@ from gapless.spec import forking
 from gapless.spec.catalog import END, Spec
 from gapless.spec.language import Reader, reader
 from gapless.traces.replay.fragments import Code, Forget, Put, Window, reads_of, text_of
-from gapless.traces.replay.kernel_source import Subtree, Writer, deeper, names_in, truth
+from gapless.traces.replay.kernel_source import Subtree, Writer, deeper, found_in, names_in, truth
 
 Property = tuple[Callable[..., bool], Sequence[str], Sequence[tuple[int, ...]]]
 """What holds, behind its states, of numbers of these names, and the rows of numbers that it is asked for."""
@@ -54,8 +54,8 @@ CALLED = f"e, args, row, {MADE_WITH}"
 
 MOST = re.compile(r"\(most_(\d+)\(row\) <= (\d+)\)")  # what a bound says of the most that a Map holds
 NAME = re.compile(r"-?\d+|[as]_\w+")
-NUMBERS = re.compile(r"\b[aqsog]_\w+")
-POINTERS = re.compile(r"\b(row|new)\b")
+NUMBERS = r"\b[aqsog]_\w+"
+POINTERS = r"\b(row|new)\b"
 MANY_KEYS = 4096  # that a quantifier goes through at most
 FEW_KEYS = 2  # that a step puts something at, up to which invariants are asked of these alone
 EXPLAINED = 4_000  # ways through a step with properties behind them up to which what follows is looked for
@@ -105,7 +105,7 @@ class Quantifiers(Reader):
 
 
 def _given(body: str) -> str:
-    return "".join(f"{name}, " for name in dict.fromkeys((*NUMBERS.findall(body), *POINTERS.findall(body))))
+    return "".join(f"{name}, " for name in dict.fromkeys((*found_in(NUMBERS, body), *found_in(POINTERS, body))))
 
 
 class SearchWriter(Writer):
@@ -436,9 +436,9 @@ class SearchWriter(Writer):
         for body, number in self.checks.items():
             own = [name for name in names_in(body) if name.startswith("s_")]
             loads = self.loads(" ".join(own))
-            olds = dict.fromkeys(re.findall(r"\bo_(\w+)", body))
+            olds = dict.fromkeys(found_in(r"\bo_(\w+)", body))
             loads += "".join(f"    o_{name} = {self.places[f's_{name}'].replace('row[', 'old[')}\n" for name in olds)
-            arguments = dict.fromkeys(re.findall(r"\bg_(\w+)", body))
+            arguments = dict.fromkeys(found_in(r"\bg_(\w+)", body))
             loads += "".join(f"    g_{name} = {self.places[f'a_{name}']}\n" for name in arguments)
             name = f"right_{number}"
             text += FUNCTION.format(name=name, given=given, body=loads + body).replace("@inline", "")

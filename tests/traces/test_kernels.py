@@ -28,7 +28,7 @@ from gapless.spec.catalog import SPECS, Spec
 from gapless.spec.language import Map, Number, Refused, all_between, require
 from gapless.traces import object_code
 from gapless.traces.replay.exact import Event, named
-from gapless.traces.replay.kernel_source import LONG, Reason, Writer
+from gapless.traces.replay.kernel_source import LONG, Reason, Writer, names_in
 from gapless.traces.replay.kernels import EXACT, UNKNOWN_ACTION, Kernel, Loop, Replayed, kernel, run_by_python
 from tests.support.needs import NEVER_UNMET
 from tests.support.walks import (
@@ -423,3 +423,9 @@ def test_a_kernel_is_compiled_once_there_are_many_events(
     ).bad_at.tolist() == [-1]
     assert again._native is not None, "what was compiled is used from the start"
     assert len(caplog.messages) == 1
+
+
+def test_names_are_found_whatever_letters_they_have() -> None:
+    """In ASCII, letters are looked up in a table; names of a spec may have others."""
+    assert names_in("s_end + a_x1 < (s_end, as_it)") == ["s_end", "a_x1"]
+    assert names_in("s_größe + a_überzählig < q_s_x") == ["s_größe", "a_überzählig"]

@@ -54,12 +54,14 @@ def tree_of(function: Callable[..., Any], *args: Any) -> Any:
     return forking.decision_tree(function, *args, known=forking.Path.asked_before, key=_as_written)
 
 
-NAMES = re.compile(r"\b[as]_\w+")
+def found_in(pattern: str, text: str) -> list[Any]:
+    """All that a pattern finds in a piece of source. In ASCII alone, what is of a word is found in half the time."""
+    return re.findall(pattern, text, re.ASCII if text.isascii() else re.NOFLAG)
 
 
 def names_in(text: str) -> list[str]:
     """The fields (`s_`) and arguments (`a_`) that a piece of source looks at, each once, in order."""
-    return list(dict.fromkeys(NAMES.findall(text)))
+    return list(dict.fromkeys(found_in(r"\b[as]_\w+", text)))
 
 
 # -- quantifiers ---------------------------------------------------------------------------------------------------
