@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gapless.traces.native import by_library, handed, native, njit, uint32, uint64
-from gapless.traces.words import ONES, TOPS, eight, few, first, zeros
+from gapless.traces.words import ONES, TOPS, eight, few, first, word_of, zeros
 
 Ints = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]
@@ -250,7 +250,8 @@ def digest(b: Bytes, p: int, e: int) -> int:
         return np.int64(0)
     h = uint64(e - p)
     while p < e:
-        w = (eight(b, p) if 0 <= p and p + 8 <= e else few(b, p, min(8, e - p))) * _FIRST
+        n = min(np.int64(8), np.int64(e - p))
+        w = (word_of(b, p, n) if 0 <= p else few(b, p, n)) * _FIRST
         h ^= ((w << _31) | (w >> _33)) * _SECOND
         h = ((h << _27) | (h >> _37)) * _FIVE + _STEP
         p += 8

@@ -73,17 +73,18 @@ def _put(b: Bytes, p: int, size: int, base: int, room: Ints, count: int, scratch
     k = np.int64(r.low)
     while k < r.high:
         w = place_of(b, k, r.high, 2)
-        m = place_of(b, k, w, 1)
-        if is_name(b, k, m, _DUE):
-            due, has = number_in(b, m + 1, w), True
-        elif is_name(b, k, m, _KEY):
-            key, key_end = m + 1, w
-        elif waits and is_name(b, k, m, _REAL):
-            real, real_end = m + 1, w
-        elif is_name(b, k, m, _CANCELLED):
-            cancels = digest(b, m + 1, w)
-            plus = place_of(b, m + 1, w, 43) + 1
-            undone = digest(b, plus, w) if plus <= w else cancels
+        if b[k] == 82 or b[k] == 84 or b[k] == 85:  # R, T or U: no other name is looked for
+            m = place_of(b, k, w, 1)
+            if is_name(b, k, m, _DUE):
+                due, has = number_in(b, m + 1, w), True
+            elif is_name(b, k, m, _KEY):
+                key, key_end = m + 1, w
+            elif waits and is_name(b, k, m, _REAL):
+                real, real_end = m + 1, w
+            elif is_name(b, k, m, _CANCELLED):
+                cancels = digest(b, m + 1, w)
+                plus = place_of(b, m + 1, w, 43) + 1
+                undone = digest(b, plus, w) if plus <= w else cancels
         k = w + 1
     if waits or has:
         length = np.int64(0)
