@@ -32,13 +32,12 @@ def _crc_tables() -> Crcs:
     Each has 256 numbers, for the values of a byte: the first for a byte at the end, the next for one with a zero byte
     behind it, and so on.
     """
-    tables = np.zeros((16, 256), np.uint32)
-    for byte in range(256):
-        for k in range(16):
-            # The CRC register after one byte and k zeros, with the pre- and post-conditioning taken out.
-            zeros = zlib.crc32(bytes(k + 1))
-            tables[k, byte] = zlib.crc32(bytes([byte]) + bytes(k)) ^ zeros
-    return tables.reshape(-1)
+    nothing = zlib.crc32(bytes(1))  # what zlib does to its register before and behind the bytes, and no more
+    alone = np.array([zlib.crc32(bytes([byte])) ^ nothing for byte in range(256)], np.uint32)
+    tables = [alone]
+    while len(tables) < 16:
+        tables.append((tables[-1] >> 8) ^ alone[tables[-1] & 255])
+    return np.concatenate(tables)
 
 
 CRC_TABLES = _crc_tables()
