@@ -23,7 +23,7 @@ from gapless.traces.sources.rocketmq.joining.own_messages import OwnMessages, Ro
 from gapless.traces.sources.rocketmq.joining.stepped import SteppedTrace
 from gapless.traces.sources.rocketmq.segments.extensions import EXTENDED
 from gapless.traces.sources.rocketmq.segments.tasks import name_of
-from gapless.traces.sources.rocketmq.segments.tiered_records import messages_at, messages_between
+from gapless.traces.sources.rocketmq.segments.tiered_records import Truths, messages_at, messages_between
 from gapless.traces.sources.rocketmq.store.batch_queues import Units
 from gapless.traces.sources.rocketmq.store.bytes import Ints
 from gapless.traces.sources.rocketmq.store.compacted_files import (
@@ -264,13 +264,13 @@ class HeldCompaction:
         for name, values in (
             ("number", numbers[:kept]), ("position", positions[:kept]), ("size", sizes[:kept]), ("tag", tags[:kept]),
             ("time", times[:kept]), ("count", counts[:kept]), ("lies", lies), ("same", details < 0), ("keyed", keyed),
-            ("its_tag", np.where(known, message["tag"], tags[:kept])),
+            ("its_tag", _where(known, message["tag"], tags[:kept])),
             # Where no message lies, or no whole one, nothing else is said of it: one rule is broken, not eight.
             ("whole", message["whole"] | ~lies), ("owned", message["owned"] | ~lies),
-            ("its_number", np.where(lies, message["number"], numbers[:kept])),
-            ("its_position", np.where(lies, message["claimed"], positions[:kept])),
-            ("its_size", np.where(lies, message["size"], sizes[:kept])),
-            ("its_time", np.where(lies, message["time"], times[:kept])),
+            ("its_number", _where(lies, message["number"], numbers[:kept])),
+            ("its_position", _where(lies, message["claimed"], positions[:kept])),
+            ("its_size", _where(lies, message["size"], sizes[:kept])),
+            ("its_time", _where(lies, message["time"], times[:kept])),
             ("intact", message["intact"] | ~lies | (message["whole"] == 0)),
         ):  # fmt: skip
             events.column(name)[:] = values
@@ -317,24 +317,24 @@ class HeldCompaction:
         later = LaterMessages()
         while low < high:
             begin = max(low, high - AT_ONCE)
-            events = self._others(np.arange(begin, high), later)
+            events = self._others(begin, high, later)
             refused = self.trace.take(events)
             if refused:
                 self._tell_missing(refused[1])
                 return
             self.missed, high = self.missed + len(events.action), begin
 
-    def _others(self, numbers: Ints, later: LaterMessages) -> Events:
-        """Messages of these numbers that are not kept and could be."""
+    def _others(self, low: int, high: int, later: LaterMessages) -> Events:
+        """Messages of the numbers `low:high` that are not kept and could be."""
+        numbers = np.arange(low, high)
         places, sizes = self.own.places(numbers)
-        kept = self.numbers.searchsorted(numbers)
-        is_kept = kept < len(self.numbers)
-        is_kept[is_kept] = self.numbers[kept[is_kept]] == numbers[is_kept]
-        known = is_kept.copy()
-        known[is_kept] = self.sure[kept[is_kept]]
+        some = slice(*self.numbers.searchsorted((low, high)))  # they rise, or one of them departed
+        kept, sure = self.numbers[some] - low, self.sure[some]
+        is_kept, unknown = np.zeros(len(numbers), np.bool_), np.ones(len(numbers), np.bool_)
+        is_kept[kept], unknown[kept[sure]] = True, False
         keys = np.zeros((ROWS, len(numbers)), np.int64)
-        keys[KEY, known] = self.keys[kept[known]]
-        keys[:, ~known] = whole_keys(self.store.files, places[~known], sizes[~known], self.own.rooms.maps)
+        keys[KEY, kept[sure]] = self.keys[some][sure]
+        keys[:, unknown] = whole_keys(self.store.files, places[unknown], sizes[unknown], self.own.rooms.maps)
         lengths = [file.records.length for file in self.compacted.files if file.records]
         fits = sizes + BLANK <= max(lengths, default=1 << 62)  # others are put into no file
         (keyed,) = np.nonzero((keys[KEY] != 0) & (keys[BODY] >= 0) & fits)
@@ -374,3 +374,8 @@ class HeldCompaction:
         its part from its master.
         """
         return bool(self.compacted.files) and bool(self.store.settings) and not is_slave(self.store.settings)
+
+
+def _where(some: Truths, then: Ints, otherwise: Ints) -> Ints:
+    """The one where something is so, and the other where it is not: as a rule nowhere, and nothing is copied."""
+    return then if some.all() else np.where(some, then, otherwise)
