@@ -14,6 +14,7 @@ import pyarrow as pa
 from gapless.traces.events.event import NAME, VERSION, NoEvent, Origin, Vocabulary, parsed, rows, text_of
 from gapless.traces.events.parquet import check_version
 from gapless.traces.events.plain_lines import lines_in
+from gapless.traces.events.whole_lines import sound
 from gapless.traces.problems import Unreadable, shown
 
 HEADER = {"schema": NAME, "version": VERSION}
@@ -61,30 +62,22 @@ def read(
         while block := file.read(BLOCK if high is None else min(BLOCK, high - file.tell())):
             if not block.endswith(b"\n"):
                 block += file.readline(LONGEST)
-            sound = _sound(block)
-            whole = block if sound == len(block) else block[:sound]
+            end = sound(block, LONGEST)
+            whole = block if end == len(block) else block[:end]
             lines = lines_in(whole)
             if lines:
                 yield events(whole, lines)
             row += lines
-            _require_whole(block, sound)
+            _require_whole(block, end)
     except NoEvent as wrong:
         raise NoEvent(_events_before(file, low) + row + wrong.row, wrong.what) from wrong.__cause__
 
 
-def _sound(block: bytes) -> int:
-    """How many bytes there are before a line that has no end, or one that is too long, wherever a block was cut."""
-    low = 0
-    while len(block) - low > LONGEST and (newline := block.rfind(b"\n", low, low + LONGEST)) >= 0:
-        low = newline + 1
-    return low if len(block) - low > LONGEST else block.rfind(b"\n") + 1
-
-
-def _require_whole(block: bytes, sound: int) -> None:
+def _require_whole(block: bytes, low: int) -> None:
     """Nothing follows what is sound. Raises NoEvent."""
-    if len(block) - sound > LONGEST:
+    if len(block) - low > LONGEST:
         raise NoEvent(0, f"the line goes on for more than {LONGEST:,} bytes, which is no event")
-    if sound < len(block):
+    if low < len(block):
         raise NoEvent(0, "the last line is cut off, expected a newline at its end; remove it")
 
 

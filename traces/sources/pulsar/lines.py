@@ -8,11 +8,11 @@ the file is held at a time, and of the lines the columns that are asked for.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -22,12 +22,13 @@ from pyarrow import json as arrow_json
 from pydantic_core import from_json
 
 from gapless.traces.engines.engine import Progress
+from gapless.traces.events.whole_lines import sound
 from gapless.traces.problems import Unreadable, shown, twice
 
 Ints = npt.NDArray[np.int64]
 
 BLOCK = 16 << 20  # bytes that are read at once
-LONGEST = 64 << 20  # bytes: a longer line is no line of a recording, whose longest is a table of all transactions
+LONGEST = 64 << 20  # bytes of a line with its newline: a longer one is none, even if it is a table of all transactions
 HEAD = (  # of a line: n, t, s and k, in this order
     r'^\{ ?"n": ?(?P<n>\d{1,18}), ?"t": ?(?P<t>\d{1,18}), ?"s": ?"(?P<s>[^"\\]+)", ?"k": ?"(?P<k>\w+)".*\}\s*$'
 )
@@ -96,23 +97,15 @@ def read(path: Path, progress: Progress | None = None) -> Lines:
     total = path.stat().st_size
     try:
         with path.open("rb") as file:
-            for block in _blocks(file, path):
-                reading.take(block)
+            while block := file.read(BLOCK):
+                if not block.endswith(b"\n"):
+                    block += file.readline(LONGEST)
+                reading.take_whole(block)
                 if progress:
                     progress(file.tell(), total)
     except OSError as error:
         raise Unreadable(f"{shown(path)}: cannot be read ({error.strerror or error})") from error
     return reading.done()
-
-
-def _blocks(file: BinaryIO, path: Path) -> Iterator[bytes]:
-    """The file in pieces of whole lines."""
-    while block := file.read(BLOCK):
-        if not block.endswith(b"\n"):
-            block += file.readline(LONGEST)
-        if not block.endswith(b"\n"):
-            raise Unreadable(f"{shown(path)}: the last line is cut off, expected a newline at its end; copy it again")
-        yield block
 
 
 class _Reading:
@@ -125,6 +118,18 @@ class _Reading:
         self.last: dict[str, int] = {}  # the number of the last line of every source
         self.tables: dict[str, list[pa.Table]] = {kind: [] for kind in FIELDS}
         self.ended: set[str] = set()
+
+    def take_whole(self, block: bytes) -> None:
+        """Read the lines of a block, of which the last may be too long or have no end. Raises Unreadable."""
+        end = sound(block, LONGEST)
+        if end:
+            self.take(block if end == len(block) else block[:end])
+        if len(block) - end > LONGEST:
+            raise self._unreadable(0, f"goes on for more than {LONGEST:,} bytes, which is no line of a recording")
+        if end < len(block):
+            raise Unreadable(
+                f"{shown(self.path)}: the last line is cut off, expected a newline at its end; copy it again"
+            )
 
     def take(self, block: bytes) -> None:
         """Read some whole lines more. Raises Unreadable."""

@@ -17,13 +17,14 @@ from pydantic import ValidationError
 from pydantic_core import from_json
 
 from gapless.traces.events.plain_lines import PlainLines, lines_in
+from gapless.traces.events.whole_lines import sound
 from gapless.traces.problems import NothingThere, Unreadable, shown, twice
 from gapless.traces.sources.rocketmq.clients.plain_requests import KINDS, RequestReader, plain_block
 from gapless.traces.sources.rocketmq.clients.request_lines import LINE, row_of, what_is_wrong
 from gapless.traces.sources.rocketmq.clients.request_rows import Checks, Ends, Found, Growing, Resumes, Sends
 
 BLOCK = 1 << 20  # bytes that are read at once: what is found in them stays in a processor's cache
-LONGEST = 16 << 20  # bytes: a longer line is no request
+LONGEST = 16 << 20  # bytes of a line, its newline one of them: a longer one is no request
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,30 +75,33 @@ def read(path: Path) -> ClientLog:
 
 
 def _blocks(path: Path, file: BinaryIO) -> Iterator[tuple[bytes, int]]:
-    """The file in whole lines, many at once, and how many. Raises Unreadable where a line has no end."""
+    """The file in whole lines, many at once, and how many. Raises Unreadable where a line has no end, or none near."""
     lines = 0
     while block := _block(file):
-        count = lines_in(block)
-        if not block.endswith(b"\n"):
-            raise _unreadable(path, lines + count, _no_end(block.rpartition(b"\n")[2]))
+        end = sound(block, LONGEST)
+        whole = block if end == len(block) else block[:end]
+        count = lines_in(whole)
         lines += count
-        yield block, count
+        if count:
+            yield whole, count
+        if end < len(block):
+            raise _unreadable(path, lines, _no_end(len(block) - end))
 
 
 def _block(file: BinaryIO) -> bytes:
     """What comes next, up to the end of a line. Where that is is looked up first: what was read is not copied then."""
     if not file.seekable():
         block = file.read(BLOCK)
-        return block if block.endswith(b"\n") else block + file.readline(LONGEST)
+        return block if block.endswith(b"\n") else block + file.readline(LONGEST + 1)
     begin = file.tell()
     file.seek(begin + BLOCK - 1)
-    rest = file.readline(LONGEST)
+    rest = file.readline(LONGEST + 1)
     file.seek(begin)
     return file.read(BLOCK - 1 + len(rest))
 
 
-def _no_end(line: bytes) -> str:
-    if len(line) >= LONGEST:
+def _no_end(size: int) -> str:
+    if size > LONGEST:
         return f"longer than {LONGEST:,} bytes, expected one request"
     return "the last line is cut off, expected a newline at its end: remove it, or copy the log again"
 
