@@ -134,9 +134,9 @@ def test_a_store_that_cannot_be_read_in_a_worker_is_unreadable(engine: Spark, tm
 def test_workers_look_at_the_files_again_for_every_check(engine: Spark, tmp_path: Path) -> None:
     """They are the same processes, and remember what lay in a folder only as long as a check lasts."""
     store = copy_of("varied 1", tmp_path)
-    assert check([store], engine="spark").verdict == "conforms"
+    assert check([store], engine="spark", split=SMALL).verdict == "conforms"
     damage.queue_file_missing(store, Pick("first", "spark"))
-    assert check([store], engine="spark").verdict == "departs"
+    assert check([store], engine="spark", split=SMALL).verdict == "departs"
     assert engine.context.master == "local[2]"
 
 
@@ -257,6 +257,16 @@ def test_progress_reaches_the_end_and_never_steps_back(engine: Spark) -> None:
     assert told == sorted(told)
     assert told[-1][0] == told[-1][1] == sum(f.length for f in open_store(recording("midlife"), None).files)
     assert engine.progress is None
+
+
+def test_a_folder_of_small_files_starts_no_job_for_each(engine: Spark, tmp_path: Path) -> None:
+    for number in range(12):
+        write(tmp_path / f"{number}.ndjson", told_of([number % len(ODD)], mingled=1))
+    here = check([tmp_path])
+    engine.context.setJobGroup("small files", "")
+    there = check([tmp_path], engine="spark")
+    assert engine.context.statusTracker().getJobIdsForGroup("small files") == []
+    assert there.model_dump(exclude={"engine", "seconds"}) == here.model_dump(exclude={"engine", "seconds"})
 
 
 def test_a_worker_that_dies_makes_no_verdict(engine: Spark) -> None:

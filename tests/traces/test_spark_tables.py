@@ -71,6 +71,37 @@ def test_columns_are_read_as_a_schema_names_them(events: Path) -> None:
         read(source_of(events), {"colour": pa.string()})
 
 
+def test_small_files_are_read_by_one_task(tmp_path: Path) -> None:
+    """Spark starts a task for each part: of 300 files, each took longer to start than to read."""
+    files = [tmp_path / f"{number:03d}.ndjson" for number in range(130)]
+    for file in files:
+        write(file, told_of([0], mingled=1))
+    rows, parts, _ = read(source_of(tmp_path, split=str(1 << 20)))
+    assert rows == [row for file in files for batch in reading.read(file) for row in batch.to_pylist()]
+    assert parts == 3, "of 64 at most: who opens a file of a far store waits for each"
+    one = reading.stretches(files[0], 1 << 20)[0].bytes
+    assert read(source_of(tmp_path, split=str(one * 10)))[1] == 13
+    assert read(source_of(tmp_path, split="1"))[1] == len([s for file in files for s in reading.stretches(file, 1)])
+
+
+@pytest.mark.parametrize("name", ["specs", "Split ", "header", "recursiveFileLookup"])
+def test_an_option_that_is_none_is_refused(tmp_path: Path, name: str) -> None:
+    """It was passed over: of events of another spec, all were said to be strange."""
+    with pytest.raises(UsageError, match=f"gapless-events: there is no option {name}; there are spec, split"):
+        source_of(tmp_path, **{name: "1"})
+    with pytest.raises(UsageError, match=f"rocketmq-store: there is no option {name}; there are split"):
+        RocketMQStore({"path": str(tmp_path), name: "1"})
+
+
+@pytest.mark.parametrize("more", [{"serialization.format": "1"}, {"owner": "root", "team": "orders"}])
+def test_options_are_known_in_any_case_and_those_of_spark_pass(tmp_path: Path, more: dict[str, str]) -> None:
+    """A table of a catalog hands on its properties, too."""
+    path = tmp_path / "events.ndjson"
+    write(path, told_of([0], mingled=1))
+    given: Any = asks.CaseInsensitiveDict({"Path": str(path), "SPLIT": "1"} | more)
+    assert len(read(GaplessEvents(given))[0]) == sum(map(len, reading.read(path)))
+
+
 NUMBER = pc.field("args", "number")
 NOT_ONE: Any = ~(NUMBER == 1) | NUMBER.is_null()
 FILTERS: list[tuple[asks.Filter, Any]] = [

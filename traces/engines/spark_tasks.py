@@ -21,7 +21,7 @@ from gapless.traces.problems import Unreadable, shown
 TASKS = 4  # for every core, that are started together
 AHEAD = 2  # such groups of tasks under way at a time: one that ends, and one so that no core waits for its last task
 ASKED_EVERY = 0.02  # seconds
-FEW = 1 << 22  # bytes of pieces that are at hand: to join them takes less than to start tasks that shuffle them
+FEW = 1 << 22  # bytes that are judged, or pieces of them joined, in less time than it takes to start tasks for that
 
 Sent = TypeVar("Sent")  # a task, as the workers get it
 Given_co = TypeVar("Given_co", covariant=True)
@@ -82,9 +82,9 @@ class InGroups(ABC, Generic[Sent]):
     ) -> Job[Answer | Unreadable]:
         """Start what `gather` does."""
 
-    def is_alone(self, sizes: Sequence[int]) -> bool:  # noqa: ARG002 - of whatever size
-        """As `Engine` says: workers are other processes."""
-        return False
+    def is_alone(self, sizes: Sequence[int]) -> bool:
+        """As `Engine` says: a small file, of which there may be thousands, is judged before a job would have begun."""
+        return len(sizes) == 1 and sizes[0] <= FEW
 
     def located(self, path: Path) -> Path:
         """As `Engine` says: a worker has another working directory."""
@@ -93,6 +93,12 @@ class InGroups(ABC, Generic[Sent]):
     def each(self, task: Callable[[Item], Answer], items: Sequence[Item], sizes: Sequence[int]) -> Iterator[Answer]:
         """As `Engine` says."""
         told = Forward(self.progress, sum(sizes)) if self.progress else None
+        if self.is_alone(sizes):
+            for answer in map(task, items):
+                if told:
+                    told.tell(sizes[0])
+                yield answer
+            return
         with self.held():
             sent = self.sent(task)
         waiting: deque[Job[Answer | Unreadable]] = deque()

@@ -18,7 +18,7 @@ from gapless.traces.engines.spark_archive import archive
 from gapless.traces.problems import UsageError, shown
 from gapless.traces.remote import path_of
 from gapless.traces.spark.conditions import Condition, kept, understood
-from gapless.traces.spark.tables import SparkTable, TablePart, event_table, store_table
+from gapless.traces.spark.tables import SparkTable, TablePart, event_table, in_tasks, store_table
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 LOOPBACK = ("localhost", "127.", "::1", "[::1]")  # how a host begins that is this machine
+OF_LOAD = ("path", "paths")
+OF_A_CATALOG = "owner"  # of a table that CREATE TABLE made
+OF_SPARK = (".", "__")  # what is in names of options that Spark adds by itself, such as serialization.format
 PUSHES = "spark.sql.python.filterPushdown.enabled"
 
 
@@ -42,6 +45,17 @@ def register(spark: SparkSession) -> None:
 
 class _Source(DataSource):
     """A table as Spark sees it."""
+
+    takes: tuple[str, ...] = ("split",)  # the options that there are, beside those of `load`
+
+    def __init__(self, options: dict[str, str]) -> None:
+        super().__init__(options)
+        names = {name.lower(): name for name in options}
+        if OF_A_CATALOG in names:  # properties of its table stand there as well, whatever they are
+            return
+        for known, name in names.items():
+            if known not in (*self.takes, *OF_LOAD) and not any(mark in name for mark in OF_SPARK):
+                raise UsageError(f"{self.name()}: there is no option {shown(name)}; there are {', '.join(self.takes)}")
 
     def table(self) -> SparkTable:
         """What is read. Raises UsageError, Unreadable, NothingThere."""
@@ -72,6 +86,8 @@ class _Source(DataSource):
 
 class GaplessEvents(_Source):
     """Files of events. Options: `spec`, files of specs that users bring, with commas between them; `split`."""
+
+    takes = ("spec", "split")
 
     @classmethod
     def name(cls) -> str:
@@ -118,17 +134,19 @@ class TableReader(DataSourceReader):
                 yield asked
 
     def partitions(self) -> list[InputPartition]:
-        """The parts in which there may be such rows."""
+        """The parts in which there may be such rows, small ones together."""
         asked = frozenset(condition.name for condition in self.conditions)
-        return [
-            InputPartition(tuple(part))
+        wanted = (
+            part
             for part, spans in self.table.parts(asked)
             if all(condition.may_hold(spans) for condition in self.conditions)
-        ]
+        )
+        return [InputPartition([tuple(part) for part in task]) for task in in_tasks(wanted, self.table.split)]
 
     def read(self, partition: InputPartition) -> Iterator[RecordBatch]:
-        """The rows of a part as Arrow batches."""
+        """The rows of some parts as Arrow batches."""
         if partition.value is None:  # Spark's own, where there are no parts
             return
-        for batch in self.table.read(TablePart(*partition.value), self.columns):
-            yield kept(batch, self.conditions)
+        for part in partition.value:
+            for batch in self.table.read(TablePart(*part), self.columns):
+                yield kept(batch, self.conditions)

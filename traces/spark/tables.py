@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -25,14 +25,31 @@ from gapless.traces.sources.rocketmq.store.directory import StoreDirectory, open
 from gapless.traces.spark.conditions import Spans
 
 STRETCH = 16 << 20  # bytes that one task reads
+TOGETHER = 64  # small parts at most that one task reads: each is a file to open
 
 
 class TablePart(NamedTuple):
-    """What one task reads: the file, and from where to where; None is its end."""
+    """What is read together: the file, from where to where, and how many bytes that are; None is its end."""
 
     path: str
     low: int
     high: int | None
+    bytes: int
+
+
+def in_tasks(parts: Iterable[TablePart], size: int) -> Iterator[list[TablePart]]:
+    """The parts in their order, so many for one task as come to `size` bytes: starting one takes longer than a part."""
+    task: list[TablePart] = []
+    room = size
+    for part in parts:
+        cost = max(part.bytes, size // TOGETHER)
+        if task and cost > room:
+            yield task
+            task, room = [], size
+        task.append(part)
+        room -= cost
+    if task:
+        yield task
 
 
 class SparkTable(Protocol):
@@ -41,6 +58,10 @@ class SparkTable(Protocol):
     @property
     def columns(self) -> pa.Schema:
         """All columns that it has."""
+
+    @property
+    def split(self) -> int:
+        """Bytes that one task reads."""
 
     def parts(self, asked: frozenset[str]) -> Iterator[tuple[TablePart, Spans]]:
         """The parts, in their order, and what is known of the columns `asked` for in each. Raises Unreadable."""
@@ -71,11 +92,12 @@ class EventTable:
         """As `SparkTable` says."""
         for path in self.paths:
             for stretch in reading.stretches(path, self.split):
-                yield TablePart(str(path), stretch.low, stretch.high), reading.spans(path, stretch, asked)
+                part = TablePart(str(path), stretch.low, stretch.high, stretch.bytes)
+                yield part, reading.spans(path, stretch, asked)
 
     def read(self, part: TablePart, columns: pa.Schema) -> Iterator[pa.RecordBatch]:
         """As `SparkTable` says."""
-        stretch = EventStretch(0, part.low, part.high, 0, first=False, last=False)
+        stretch = EventStretch(0, part.low, part.high, part.bytes, first=False, last=False)
         return reading.selected(path_of(part.path), columns, stretch, self.events)
 
 
@@ -121,7 +143,7 @@ class StoreTable:
             for split in splits(store, self.split):
                 base = split.file.base
                 yield (
-                    TablePart(split.file.path, split.low, split.high),
+                    TablePart(split.file.path, split.low, split.high, split.bytes),
                     {"position": (base + split.low, base + split.high - 1)},
                 )
 
