@@ -30,6 +30,8 @@ import numpy as np
 import numpy.typing as npt
 import platformdirs
 
+from gapless.traces.one_compiler import alone
+
 OURS = "gapless"  # the package whose texts count
 ROOM = "NUMBA_CACHE_DIR"
 CHECKED = "NUMBA_BOUNDSCHECK"  # compiled so, native code looks whether an index is within its array
@@ -87,8 +89,11 @@ class ObjectCode:
         path = cache_folder() / f"{self._name}-{self._digest}-{digest_of(repr(kinds))[:8]}.o"
         kept = read(path)
         if kept is None:
-            kept = _compiled(self._function(), args)
-            keep(path, *kept)
+            with alone(path):
+                kept = read(path)  # by whom we waited for
+                if kept is None:
+                    kept = _compiled(self._function(), args)
+                    keep(path, *kept)
         return _linked(path.stem, *kept, kinds)
 
 

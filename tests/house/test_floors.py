@@ -14,6 +14,7 @@ FLOORS = {
     ),
     "traces": (
         *(
+            "one_compiler",
             "object_code",
             "native",
             "words",
