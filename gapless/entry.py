@@ -43,6 +43,8 @@ def main() -> None:
         traceback.print_exc()
         sys.exit(FAULT)
     finally:
+        if before is signal.default_int_handler:  # all is said and written: what is tidied up now is not broken off
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
         gc.freeze()  # all that is there ends with the process: to look for cycles in it took a tenth of a small check
 
 

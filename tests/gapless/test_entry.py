@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,14 @@ from gapless.entry import main
 main()
 """
 IGNORED = "signal.signal(signal.SIGINT, signal.SIG_IGN)"  # as a shell does for its background jobs
+
+
+@pytest.fixture(autouse=True)
+def _heard_again() -> Iterator[None]:
+    """A command that has ended hears no interrupt any more, and this process goes on."""
+    before = signal.getsignal(signal.SIGINT)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.mark.parametrize("module", ["gapless.cli", "typer", "gapless.commands.watch"])
@@ -225,6 +234,33 @@ def test_a_signal_while_an_object_is_deleted_is_not_lost(name: str, code: int) -
         check=False,
     )
     assert (done.returncode, done.stderr) == (code, b"")
+
+
+ENDING = """
+import atexit, ctypes, os, signal, sys
+library = ctypes.CDLL(None)
+atexit.register(print, "all is tidied up", flush=True)
+{interrupt}
+from gapless import cli, entry
+cli.main = lambda: sys.exit({code})
+entry.main()
+"""
+AT_EXIT = "atexit.register(os.kill, os.getpid(), signal.SIGINT)"
+BEHIND_IT = "library.__cxa_atexit(getattr(library, 'raise'), ctypes.c_void_p(signal.SIGINT), None)"  # of glibc
+
+
+@pytest.mark.parametrize("code", [0, 1, 130])
+@pytest.mark.parametrize("interrupt", [AT_EXIT, *([BEHIND_IT] if sys.platform == "linux" else [])])
+def test_an_interrupt_behind_the_last_word_changes_no_exit_code(interrupt: str, code: int) -> None:
+    """While Python ended it was told as what was passed over, or ended the process as if nobody had caught it: -2."""
+    done = subprocess.run(
+        [sys.executable, "-c", ENDING.format(interrupt=interrupt, code=code)],
+        capture_output=True,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (code, "all is tidied up\n", "")
 
 
 FORKING = """
