@@ -92,6 +92,16 @@ def test_a_step_that_forgets_what_a_later_one_needs_is_refuted(spec: str, name: 
     assert judge(SPECS[spec], fault, compared=False).refuted.startswith("ALWAYS: ")
 
 
+def test_what_no_property_catches_is_compared_in_any_case() -> None:
+    """Otherwise whoever leaves comparison out is told that it shows nowhere."""
+    spec = SPECS["cursor"]
+    by = {}
+    for fault in operators.faults(spec):
+        if fault.name in {"save: forgets reached=to", FORGETS["cursor"]}:
+            by[fault.name] = judge(spec, fault, compared=False).by
+    assert by == {"save: forgets reached=to": ("explored",), FORGETS["cursor"]: ("refuted",)}
+
+
 def test_a_fault_that_changes_nothing_is_proved_to_and_counts_for_nobody(tmp_path: Path) -> None:
     found = by_name(toy(tmp_path), "add: without there-is-not-less")
     assert found.same
