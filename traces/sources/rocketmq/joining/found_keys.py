@@ -32,7 +32,8 @@ class FoundKeys:
 
     def add(self, part: Indexed, files: Sequence[IndexFile]) -> None:
         """Add what the next segment has. `files`: those of the index that it was held against."""
-        odd = {files[at].name: part.odd[1:][:, part.odd[0] == at] for at in np.unique(part.odd[0]).tolist()}
+        some = np.flatnonzero(np.bincount(part.odd[0])).tolist()
+        odd = {files[at].name: part.odd[1:][:, part.odd[0] == at] for at in some}
         self.join(FoundKeys(part.found, part.first, part.last, part.runs, part.partly, odd))
 
     def join(self, other: FoundKeys) -> None:

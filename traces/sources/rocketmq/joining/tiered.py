@@ -8,7 +8,9 @@ Source: docs/rocketmq-tiered.md.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +24,7 @@ from gapless.traces.sources.rocketmq.joining.stepped import SteppedTrace
 from gapless.traces.sources.rocketmq.joining.tiered_index import JoinedTieredIndex
 from gapless.traces.sources.rocketmq.segments.extensions import EXTENDED
 from gapless.traces.sources.rocketmq.segments.tasks import name_of
-from gapless.traces.sources.rocketmq.segments.tiered_records import messages_at, messages_between
+from gapless.traces.sources.rocketmq.segments.tiered_records import TieredMessages, messages_at, messages_between
 from gapless.traces.sources.rocketmq.store.bytes import Ints
 from gapless.traces.sources.rocketmq.store.files import ENTRY, SLOT, read_exactly
 from gapless.traces.sources.rocketmq.store.settings import number_set
@@ -195,39 +197,47 @@ class HeldQueue:
         within, same = young[~wrong[young]], None
         if len(within) == kept:
             same = self.own.repeated(self.files, np.arange(low, low + kept), positions, sizes, tags)
-        found = same or messages_between(
-            self.store, self.files, self.tiered.queue,
-            *((int(positions[within[0]]), int(ends[within[-1]])) if len(within) else (0, 0)),
-            self.own.rooms.space,
-        )  # fmt: skip
-        events = Events.room(SPEC, kept)
+        events = self._room(kept)
         events.action[:] = SPEC.codes["outlive"]
         events.action[young] = SPEC.codes["find_entry"]
         events.column("number")[:] = np.arange(low, low + kept)
         events.column("position")[:] = positions
+        if same is not None:
+            _put(events, slice(None), _as_expected(same))
+            self.followed += kept
+            return events, np.full(kept, -1, np.int64)
+        found = messages_between(
+            self.store, self.files, self.tiered.queue,
+            *((int(positions[within[0]]), int(ends[within[-1]])) if len(within) else (0, 0)),
+            self.own.rooms.space,
+        )  # fmt: skip
         details = np.full(kept, -1, np.int64)
         lies, of_young = messages_at(found, positions[young])
         known = of_young["sure"] != 0
         if self.store.extended:
             known &= tags[young] > EXTENDED
         whole = lies & (of_young["whole"] != 0) & (of_young["size"] == sizes[young])
-        if same is None:
-            details[young[whole]] = self.own.differ(
-                self.files, low + young[whole], positions[young[whole]], sizes[young[whole]]
-            )
-        for name, values in (
-            ("size", sizes[young]), ("tag", tags[young]), ("lies", lies), ("same", details[young] < 0),
-            ("its_tag", np.where(known, of_young["tag"], tags[young])),
+        details[young[whole]] = self.own.differ(
+            self.files, low + young[whole], positions[young[whole]], sizes[young[whole]]
+        )
+        columns = {
+            "size": sizes[young], "tag": tags[young], "lies": lies, "same": details[young] < 0,
+            "its_tag": np.where(known, of_young["tag"], tags[young]),
             # Where no message lies, or no whole one, nothing else is said of it: one rule is broken, not eight.
-            ("whole", of_young["whole"] | ~lies), ("owned", of_young["owned"] | ~lies),
-            ("its_number", np.where(lies, of_young["number"], low + young)),
-            ("its_position", np.where(lies, of_young["claimed"], positions[young])),
-            ("its_size", np.where(lies, of_young["size"], sizes[young])),
-            ("intact", of_young["intact"] | ~lies | (of_young["whole"] == 0)),
-        ):  # fmt: skip
-            events.column(name)[young] = values
+            "whole": of_young["whole"] | ~lies, "owned": of_young["owned"] | ~lies,
+            "its_number": np.where(lies, of_young["number"], low + young),
+            "its_position": np.where(lies, of_young["claimed"], positions[young]),
+            "its_size": np.where(lies, of_young["size"], sizes[young]),
+            "intact": of_young["intact"] | ~lies | (of_young["whole"] == 0),
+        }  # fmt: skip
+        _put(events, young, columns)
         self.followed += int(lies.sum())
         return events, details
+
+    def _room(self, count: int) -> Events:
+        """Room for so many events, which are written over the last ones: what is there at first counts nothing."""
+        args: Ints = self.own.rooms.space.array("tiered events", (len(SPEC.arguments), count), np.int64)
+        return Events(SPEC, np.empty(count, np.int8), args)
 
     def _slots(self, low: int, high: int) -> npt.NDArray[np.void]:
         """The entries from number `low` to `high`, as the broker asks for them: by their place among all bytes."""
@@ -238,6 +248,21 @@ class HeldQueue:
                 into = data[begin - low * ENTRY : end - low * ENTRY]
                 read_exactly(file.opened, begin - file.base, into.data)
         return data.view(SLOT)
+
+
+def _as_expected(messages: TieredMessages) -> dict[str, Ints | int]:
+    """What is told of messages that lie where they should, each of which is the broker's own."""
+    return {
+        "size": messages.size, "tag": messages.tag, "lies": 1, "whole": 1, "owned": 1, "same": 1, "intact": 1,
+        "its_number": messages.number, "its_position": messages.claimed, "its_size": messages.size,
+        "its_tag": messages.tag,
+    }  # fmt: skip
+
+
+def _put(events: Events, places: Ints | slice, columns: Mapping[str, npt.NDArray[Any] | int]) -> None:
+    """Write what is told of the messages of some entries."""
+    for name, values in columns.items():
+        events.column(name)[places] = values
 
 
 def _entries(file: TieredFile, length: int) -> int:

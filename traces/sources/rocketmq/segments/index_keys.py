@@ -21,8 +21,10 @@ from gapless.traces.sources.rocketmq.segments.matching import (
     ITEM_COLUMNS,
     POSITION,
     Matched,
+    Wanted,
     gather,
     match,
+    match_in_order,
     room_for,
 )
 from gapless.traces.sources.rocketmq.segments.splits import Columns
@@ -56,7 +58,7 @@ class Indexed(NamedTuple):
 
 def indexed(index: Index, columns: Columns, start: int, end: int) -> Indexed:
     """Hold the keys of a segment from log position `start` to `end` against the index. Raises Unreadable."""
-    told = _matched(index, columns, start, end, TOLD)
+    told = _in_order(index, columns, start, end) or _matched(index, columns, start, end, TOLD)
     counts = told.counts.tolist()
     return Indexed(
         keys=counts[C_KEYS],
@@ -69,6 +71,25 @@ def indexed(index: Index, columns: Columns, start: int, end: int) -> Indexed:
         odd=told.odd[:, : counts[C_ODDS]].copy(),
         odds=counts[C_ODDS],
     )
+
+
+def _in_order(index: Index, columns: Columns, start: int, end: int) -> Matched | None:
+    """The same of a segment in which nothing is wrong: its items lie side by side in one file, in its keys' order.
+
+    None where it is not so.
+    """
+    stretches = _stretches(index, start, end)
+    if not stretches or stretches[-1] != (stretches[0][0], stretches[0][1] + AT_ONCE * (len(stretches) - 1)):
+        return None
+    (at, low), (_, last) = stretches[0], stretches[-1]
+    file, told = index.files[at], room_for(0, 0, 0)
+    high = min(last + AT_ONCE, file.items)
+    room = columns.space.array("items as read", (file.item_at(high) - file.item_at(low),), np.uint8)
+    items, wanted = file.read_bytes(low, high, room), Wanted(start, end, low, file.began)
+    fit = match_in_order(
+        columns.log[scan.POSITION], columns.log[scan.TIME], columns.index_keys, items, wanted, told.counts
+    )
+    return told if fit else None
 
 
 def found_keys(index: Index, columns: Columns, start: int, end: int) -> Ints:
@@ -86,10 +107,15 @@ def _matched(index: Index, columns: Columns, start: int, end: int, most: int) ->
     return told
 
 
+def _stretches(index: Index, start: int, end: int) -> list[tuple[int, int]]:
+    """The stretches in which there may be items that point to `start:end`: file and number of the first."""
+    at, low = index.spans[:2, (index.spans[2] < end) & (index.spans[3] >= start)].tolist()
+    return list(zip(at, low, strict=True))
+
+
 def _items(index: Index, columns: Columns, start: int, end: int) -> Ints:
     """All items that point to `start:end`, by position, then by file and number."""
-    spans = index.spans
-    stretches = spans[:2, (spans[2] < end) & (spans[3] >= start)].T.tolist()
+    stretches = _stretches(index, start, end)
     items: Ints = columns.space.array("items", (AT_ONCE * len(stretches), ITEM_COLUMNS), np.int64)
     count = 0
     for at, low in stretches:

@@ -9,11 +9,13 @@ import numpy.typing as npt
 
 from gapless.traces.native import native, njit
 from gapless.traces.sources.rocketmq.store.bytes import Bytes, Ints, i32, i64
+from gapless.traces.sources.rocketmq.store.index_files import ITEM_BYTES, ITEM_POSITION
 from gapless.traces.sources.rocketmq.store.lookup import first_from
 from gapless.traces.sources.rocketmq.store.record_keys import (
     HASH,
     KEY_ROWS,
     KIND,
+    MAY,
     MUST,
     RECORD,
     UNSURE,
@@ -31,7 +33,6 @@ ODD_FILE, ODD_ITEM, ODD_POSITION, ODD_BITS, ODD_ROWS = range(5)
 OWNED, TIMELY = 1, 2  # bits of what is found out about an item
 LONGEST = 2**31 - 1  # seconds, the most that an item holds
 
-ITEM_BYTES = 20  # of a file: hash, position, seconds, and the item before it
 # Counts of what is told.
 C_KEYS, C_FOUND, C_FIRST, C_LAST, C_RUNS, C_PARTS, C_ODDS, COUNTS = range(8)
 
@@ -73,6 +74,7 @@ def load_kernels() -> None:
         match(nothing, nothing, some, items, room_for(0, 0, 0))
     find_index_keys(nobody, nothing, 0, keys, 0)
     gather(nobody, 0, 0, (0, 0, 0), items, 0)
+    match_in_order(nothing, nothing, keys, nobody, Wanted(0, 0, 1, 0), room_for(0, 0, 0).counts)
     write_items(nobody, 1, items, 0, PutArguments(0, 0, 0, 0, 0))
 
 
@@ -87,7 +89,7 @@ def gather(b: Bytes, first: int, file: int, wanted: tuple[int, int, int], items:
     n = filled
     for k in range(len(b) // ITEM_BYTES):
         p = k * ITEM_BYTES
-        position = i64(b, p + 4)
+        position = i64(b, p + ITEM_POSITION)
         if start <= position < end:
             items[n, POSITION] = position
             items[n, POINTS_BY] = i32(b, p)
@@ -117,9 +119,53 @@ def write_items(b: Bytes, slots: int, args: Ints, begin: int, into: PutArguments
         code = i32(b, p)
         args[into.slot, n] = code % slots
         args[into.previous, n] = i32(b, p + 16)
-        args[into.position, n] = i64(b, p + 4)
+        args[into.position, n] = i64(b, p + ITEM_POSITION)
         args[into.owned, n] = np.int64(code >= 0)
         args[into.timely, n] = 1
+
+
+class Wanted(NamedTuple):
+    """Items that point from log position `start` on, and below `end`.
+
+    Those that are read begin with number `first` of a file, in which times count from `since` on.
+    """
+
+    start: int
+    end: int
+    first: int
+    since: int
+
+
+@native(lambda positions, *_: len(positions))
+def match_in_order(positions: Ints, times: Ints, keys: Ints, b: Bytes, wanted: Wanted, counts: Ints) -> bool:
+    """Whether the items in `b` that are wanted are those of the keys, in the same order: each of one, and timely.
+
+    A key has one or, if it need not be found, none. So it is in an index that is whole, and then `match` would find
+    nothing to tell but `counts`, which are filled; where it is not so, they mean nothing.
+    """
+    count, i, k = len(b) // ITEM_BYTES, np.int64(0), np.int64(0)
+    while i < count and i64(b, i * ITEM_BYTES + ITEM_POSITION) < wanted.start:
+        i += 1
+    for r in range(len(positions)):
+        must = np.int64(0)
+        while k < keys.shape[1] and keys[RECORD, k] == r:
+            p = i * ITEM_BYTES
+            if i < count and i64(b, p + ITEM_POSITION) == positions[r] and i32(b, p) == keys[HASH, k]:
+                if not is_timely(times[r], i32(b, p + 12), wanted.first + i, wanted.since):
+                    return False
+                i += 1
+            elif keys[KIND, k] != MAY:
+                return False
+            must += np.int64(keys[KIND, k] == MUST)
+            k += 1
+        if must > 0:
+            counts[C_KEYS] += must
+            counts[C_FIRST] = positions[r] if counts[C_FIRST] < 0 else counts[C_FIRST]
+            counts[C_LAST] = positions[r]
+    while i < count and i64(b, i * ITEM_BYTES + ITEM_POSITION) >= wanted.end:
+        i += 1
+    counts[C_FOUND] = counts[C_KEYS]
+    return bool(i == count)
 
 
 def match(positions: Ints, times: Ints, keys: Ints, items: Ints, told: Matched) -> None:
@@ -158,7 +204,7 @@ def _match(
                     if items[j, POINTS_BY] == keys[HASH, x]:
                         found[x] = 1
                         bits |= OWNED
-            bits |= TIMELY if _is_timely(times[r], items, j) else 0
+            bits |= TIMELY if is_timely(times[r], items[j, SECONDS], items[j, ITEM], items[j, SINCE]) else 0
             if bits != OWNED | TIMELY:
                 _put_odd(items, j, bits, told.odd, counts)
         if must > 0:
@@ -209,12 +255,10 @@ def _put_odd(items: Ints, i: int, bits: int, odd: Ints, counts: Ints) -> None:
 
 
 @njit(inline="always")
-def _is_timely(time: int, items: Ints, j: int) -> bool:
+def is_timely(time: int, seconds: int, item: int, since: int) -> bool:
     """Whether an item has the time of its record. That of a file's first item counts since the file before it ended."""
-    seconds = items[j, SECONDS]
-    if items[j, ITEM] == 1:
+    if item == 1:
         return bool(seconds >= 0)
-    since = items[j, SINCE]
     passed = (time - since) // 1000 if since > 0 and time > since else np.int64(0)
     return bool(seconds == min(passed, np.int64(LONGEST)))
 

@@ -22,8 +22,10 @@ REMEMBERED = 4096  # short texts, by what reads them in Python
 SHORT = 64  # bytes
 LOW = (1 << 64) - 1
 _1 = np.uint64(1)
-_31_2, _31_4 = np.int32(31**2), np.int32(31**4)
-_31_6, _31_8 = np.int32(31**6), np.int32((31**8 + 2**31) % 2**32 - 2**31)
+_31_TO = np.array([31**n % 2**32 for n in range(9)], np.uint32)
+_31_1, _31_2, _31_4 = np.uint64(31), np.uint64(31**2), np.uint64(31**4)
+_EVEN_BYTES, _EVEN_PAIRS = np.uint64(0x00FF00FF00FF00FF), np.uint64(0x0000FFFF0000FFFF)
+_8, _16, _32 = np.uint64(8), np.uint64(16), np.uint64(32)
 
 
 def _crc_tables() -> Crcs:
@@ -156,9 +158,14 @@ def _crc31(b: Bytes, p: int, n: int, _tables: Crcs) -> int:
 
 
 @njit(inline="always")
-def _pair(b: Bytes, p: int) -> int:
-    q = uint64(p)
-    return np.int32(np.int32(b[q]) * np.int32(31) + np.int32(b[q + _1]))
+def _of_letters(word: Any) -> Any:
+    """Java's hash of eight letters of one byte, the first least significant. Zeros before others add nothing to it.
+
+    Two are taken together, then four, then all of them, each time in both halves of what there is.
+    """
+    twos = (word & _EVEN_BYTES) * _31_1 + ((word >> _8) & _EVEN_BYTES)
+    fours = (twos & _EVEN_PAIRS) * _31_2 + ((twos >> _16) & _EVEN_PAIRS)
+    return uint32((fours & np.uint64(0xFFFFFFFF)) * _31_4 + (fours >> _32))
 
 
 @njit
@@ -166,15 +173,11 @@ def hash_on(b: Bytes, p: int, e: int, before: int) -> tuple[int, bool]:
     """`java_hash` of a text that goes on with the UTF-8 bytes `p:e`; `before`: its code up to here."""
     h = np.int32(before)
     while p < e:
-        if 0 <= p and p + 8 <= e and eight(b, p) & TOPS == 0:  # eight letters: no pair waits for another
-            h = np.int32(
-                np.int32(h * _31_8)
-                + np.int32(_pair(b, p) * _31_6)
-                + np.int32(_pair(b, p + 2) * _31_4)
-                + np.int32(_pair(b, p + 4) * _31_2)
-                + _pair(b, p + 6)
-            )
-            p += 8
+        n = min(8, e - p)
+        word = word_of(b, p, n) if p >= 0 else TOPS
+        if word & TOPS == 0:  # up to eight letters: no pair waits for another
+            h = np.int32(uint32(uint32(h) * _31_TO[n]) + _of_letters(word << uint64(8 * (8 - n))))
+            p += n
             continue
         c = np.int32(b[p])
         if c < 0x80:

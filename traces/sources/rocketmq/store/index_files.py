@@ -16,8 +16,9 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from gapless.traces.native import by_library, native
 from gapless.traces.sources.rocketmq.store import records
-from gapless.traces.sources.rocketmq.store.bytes import Bytes, Ints
+from gapless.traces.sources.rocketmq.store.bytes import Bytes, Ints, i64
 from gapless.traces.sources.rocketmq.store.files import LogFile, read_exactly
 from gapless.traces.sources.rocketmq.store.settings import number_set
 
@@ -26,6 +27,7 @@ HEADER = np.dtype(
     [("begin", ">i8"), ("end", ">i8"), ("first", ">i8"), ("last", ">i8"), ("used", ">i4"), ("items", ">i4")]
 )
 ITEM = np.dtype([("hash", ">i4"), ("position", ">i8"), ("seconds", ">i4"), ("previous", ">i4")])
+ITEM_BYTES, ITEM_POSITION = 20, 4  # of an item, and where in it the position lies
 SLOT_WIDTH = 4  # bytes of a slot: the number of its newest item
 DEFAULT_SLOTS, DEFAULT_ITEMS = 5_000_000, 20_000_000
 AT_ONCE = 1 << 14  # items that are read at once; those of a segment are looked for in so many
@@ -85,9 +87,9 @@ class IndexFile:
         """The items from number `low` to `high`. Raises Unreadable."""
         return self.read_bytes(low, high).view(ITEM)
 
-    def read_bytes(self, low: int, high: int) -> Bytes:
-        """The same, as they lie in the file."""
-        data = np.empty((high - low) * ITEM.itemsize, np.uint8)
+    def read_bytes(self, low: int, high: int, room: Bytes | None = None) -> Bytes:
+        """The same, as they lie in the file. `room`: as much as they take, if there is some already."""
+        data = np.empty((high - low) * ITEM.itemsize, np.uint8) if room is None else room
         read_exactly(self.opened, self.item_at(low), data.data)
         return data
 
@@ -219,13 +221,13 @@ def counted(file: IndexFile, log: Sequence[LogFile]) -> IndexFile:
 def grown(file: IndexFile, log: Sequence[LogFile], items: int) -> IndexFile:
     """The file with items up to an exclusive end, of which those that it has are not read again. Raises Unreadable."""
     lows, highs, known = file.lows.tolist(), file.highs.tolist(), file.items
+    room = np.empty(AT_ONCE * ITEM.itemsize, np.uint8)
     if items < known:
         lows, highs, known = [], [], 1
     while known < items:
         stretch = (known - 1) // AT_ONCE
         end = min(1 + (stretch + 1) * AT_ONCE, items)
-        positions = file.read(known, end)["position"].astype(np.int64)
-        least, greatest = int(positions.min()), int(positions.max())
+        least, greatest = least_and_greatest(file.read_bytes(known, end, room[: (end - known) * ITEM.itemsize]))
         if stretch < len(lows):
             lows[stretch], highs[stretch] = min(lows[stretch], least), max(highs[stretch], greatest)
         else:
@@ -238,6 +240,22 @@ def grown(file: IndexFile, log: Sequence[LogFile], items: int) -> IndexFile:
         file, items=items, lows=np.array(lows, np.int64), highs=np.array(highs, np.int64),
         began=began or file.header[0], ended=ended or file.header[1],
     )  # fmt: skip
+
+
+@native(lambda b: len(b) // ITEM_BYTES)
+def least_and_greatest(b: Bytes) -> tuple[int, int]:
+    """The least and the greatest position that items name; there is one."""
+    least = greatest = i64(b, ITEM_POSITION)
+    for p in range(ITEM_POSITION, len(b), ITEM_BYTES):
+        position = i64(b, p)
+        least, greatest = min(least, position), max(greatest, position)
+    return least, greatest
+
+
+@by_library(least_and_greatest.compiled)
+def _least_and_greatest_by_library(b: Bytes) -> tuple[int, int]:
+    positions = np.frombuffer(b, ITEM)["position"].astype(np.int64)
+    return int(positions.min()), int(positions.max())
 
 
 def _header(file: LogFile) -> tuple[int, int, int, int, int, int]:
