@@ -71,8 +71,7 @@ class LineRoom(NamedTuple):
     `outer`, `inner`: keys of a line, and within the one that is an object · `kinds`: of their values · `own`: how many
     of these a line has itself · `strange`: whether it may have others · `follows`: which key came last behind each, and
     behind none: one recorder writes them in one order · `rows`: in which row each key is, -1 for one that nobody has
-    met · `used`: how many rows are taken · `links`: int64, what stood
-    last between two values of a line itself (`LINK_FACTS`).
+    met · `used`: how many rows are taken · `links`: what stood last between values of a line itself, as `LINK_FACTS`.
     """
 
     outer: Keys
