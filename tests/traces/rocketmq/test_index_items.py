@@ -8,7 +8,7 @@ import pytest
 from gapless.traces.sources.rocketmq.segments import matching
 from gapless.traces.sources.rocketmq.segments.matching import ITEM_COLUMNS, Matched, Wanted, room_for
 from gapless.traces.sources.rocketmq.store.bytes import Ints
-from gapless.traces.sources.rocketmq.store.index_files import ITEM, Items, least_and_greatest
+from gapless.traces.sources.rocketmq.store.index_files import ITEM, Items
 from gapless.traces.sources.rocketmq.store.record_keys import HASH, KEY_ROWS, KIND, MAY, MUST, RECORD, UNSURE
 
 FIRST, BEGAN = 100, 1_000_000  # the number of the first item that is read, and since when times count
@@ -112,11 +112,3 @@ def test_an_item_behind_the_last_one_of_the_records_is_noticed() -> None:
     more["hash"][-2] += 1
     assert at_once(records, more) is None
     assert one_by_one(records, more).counts[matching.C_ODDS] == 1
-
-
-@pytest.mark.parametrize("library", [False, True])
-def test_least_and_greatest_position(*, library: bool) -> None:
-    items = np.zeros(5, ITEM)
-    items["position"] = [7, 2**40, -3, 9, 1]
-    told = least_and_greatest.by_python if library else least_and_greatest.compiled.py_func
-    assert told(items.view(np.uint8)) == (-3, 2**40)

@@ -16,7 +16,6 @@ from gapless.traces.replay.exact import Departure, Event, named, replay
 from gapless.traces.replay.kernels import kernel
 from gapless.traces.sources.rocketmq.segments.matching import OWNED, TIMELY, PutArguments, write_items
 from gapless.traces.sources.rocketmq.store.bytes import Ints
-from gapless.traces.sources.rocketmq.store.file_access import Space
 from gapless.traces.sources.rocketmq.store.index_files import Heads, Items
 
 INDEX = STEPS["hash_index"]
@@ -92,7 +91,7 @@ class FileReplay:
 
     def take(self, file: ReadsItems, odd: Ints, upto: int) -> None:
         """Replay the items of the file up to an exclusive end. `odd`: as `events` takes it. Raises Unreadable."""
-        for _, high, events in self.events(file, odd, self.items, upto, Space()):
+        for _, high, events in self.events(file, odd, self.items, upto):
             if self.refused:
                 return
             self._replay(file, events)
@@ -100,7 +99,7 @@ class FileReplay:
 
     def finish(self, file: ReadsItems, *, clean: bool) -> None:
         """Hold the slots and the header against all items, which were replayed. Raises Unreadable."""
-        for events in self.ends(file, Space(), clean=clean):
+        for events in self.ends(file, clean=clean):
             if not self.refused:
                 self._replay(file, events)
 
@@ -127,24 +126,21 @@ class FileReplay:
 
     # -- events --------------------------------------------------------------------------------------------------------
 
-    def events(
-        self, file: ReadsItems, odd: Ints, begin: int, upto: int, space: Space | None = None
-    ) -> Iterator[tuple[int, int, Events]]:
+    def events(self, file: ReadsItems, odd: Ints, begin: int, upto: int) -> Iterator[tuple[int, int, Events]]:
         """The items from `begin` on, in stretches, from which to which: before them all the step that finds the file.
 
-        `odd`: [2, items], items that are not owned, or not timely, rising, and their bits · `space`: where each stretch
-        is written over the last one, if nobody keeps them.
+        `odd`: [2, items], items that are not owned, or not timely, rising, and their bits.
         """
         if begin == 0 and upto <= 1:
-            yield 1, 1, self._items(file, odd, 1, 1, space, found=True)
+            yield 1, 1, self._items(file, odd, 1, 1, found=True)
         for low in range(max(begin, 1), upto, REPLAYED):
             high = min(low + REPLAYED, upto)
-            yield low, high, self._items(file, odd, low, high, space, found=begin == 0 and low == 1)
+            yield low, high, self._items(file, odd, low, high, found=begin == 0 and low == 1)
 
-    def _items(self, file: ReadsItems, odd: Ints, low: int, high: int, space: Space | None, *, found: bool) -> Events:
+    def _items(self, file: ReadsItems, odd: Ints, low: int, high: int, *, found: bool) -> Events:
         """The items from number `low` to `high`."""
         begin = int(found)
-        events = _room(begin + high - low, space)
+        events = Events.room(SPECS["hash_index"], begin + high - low)
         if begin:
             events.put(0, INDEX.open(slots=file.slots))
         events.action[begin:] = events.spec.codes["put"]
@@ -154,8 +150,8 @@ class FileReplay:
         events.column("timely")[mine[0] - low + begin] = mine[1] & TIMELY != 0
         return events
 
-    def ends(self, file: ReadsItems, space: Space | None = None, *, clean: bool) -> Iterator[Events]:
-        """The slots of a file and then its header, once its items are read. Raises Unreadable. `space`: as above."""
+    def ends(self, file: ReadsItems, *, clean: bool) -> Iterator[Events]:
+        """The slots of a file and then its header, once its items are read. Raises Unreadable."""
         used, codes = 0, SPECS["hash_index"].codes
         for low, told in file.heads():
             heads = self.held[low : low + len(told), 0]
@@ -163,7 +159,7 @@ class FileReplay:
             if not clean:  # the broker was killed in the middle of a step: the item is there, and not counted
                 told[told == file.items] = heads[told == file.items]
             (slots,) = np.nonzero((told | heads) != 0)  # of truths a quarter of the time
-            events = _room(len(slots), space)
+            events = Events.room(SPECS["hash_index"], len(slots))
             events.action[:] = codes["find_slot"]
             events.column("slot")[:] = low + slots
             events.column("head")[:] = told[slots]
@@ -192,15 +188,6 @@ class FileReplay:
         before = replace(before, heads=before.heads.set(slot, head) if head else before.heads)
         outcome = replay("hash_index", before, [event], profile=self.options.profile, ignored=self.options.ignored)
         return outcome.departure
-
-
-def _room(count: int, space: Space | None) -> Events:
-    """Room for so many events; in `space` it is not made anew, and has what was there before."""
-    spec = SPECS["hash_index"]
-    if space is None:
-        return Events.room(spec, count)
-    args: Ints = space.array("events", (len(spec.arguments), count), np.int64)
-    return Events(spec, space.array("steps", (count,), np.int8), args)
 
 
 def newest_item(file: ReadsItems, slot: int, below: int) -> int:

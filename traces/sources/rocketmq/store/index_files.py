@@ -16,9 +16,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from gapless.traces.native import by_library, native
 from gapless.traces.sources.rocketmq.store import records
-from gapless.traces.sources.rocketmq.store.bytes import Bytes, Ints, i64
+from gapless.traces.sources.rocketmq.store.bytes import Bytes, Ints
 from gapless.traces.sources.rocketmq.store.files import LogFile, read_exactly
 from gapless.traces.sources.rocketmq.store.settings import number_set
 
@@ -221,13 +220,13 @@ def counted(file: IndexFile, log: Sequence[LogFile]) -> IndexFile:
 def grown(file: IndexFile, log: Sequence[LogFile], items: int) -> IndexFile:
     """The file with items up to an exclusive end, of which those that it has are not read again. Raises Unreadable."""
     lows, highs, known = file.lows.tolist(), file.highs.tolist(), file.items
-    room = np.empty(AT_ONCE * ITEM.itemsize, np.uint8)
     if items < known:
         lows, highs, known = [], [], 1
     while known < items:
         stretch = (known - 1) // AT_ONCE
         end = min(1 + (stretch + 1) * AT_ONCE, items)
-        least, greatest = least_and_greatest(file.read_bytes(known, end, room[: (end - known) * ITEM.itemsize]))
+        positions = file.read(known, end)["position"].astype(np.int64)
+        least, greatest = int(positions.min()), int(positions.max())
         if stretch < len(lows):
             lows[stretch], highs[stretch] = min(lows[stretch], least), max(highs[stretch], greatest)
         else:
@@ -240,22 +239,6 @@ def grown(file: IndexFile, log: Sequence[LogFile], items: int) -> IndexFile:
         file, items=items, lows=np.array(lows, np.int64), highs=np.array(highs, np.int64),
         began=began or file.header[0], ended=ended or file.header[1],
     )  # fmt: skip
-
-
-@native(lambda b: len(b) // ITEM_BYTES)
-def least_and_greatest(b: Bytes) -> tuple[int, int]:
-    """The least and the greatest position that items name; there is one."""
-    least = greatest = i64(b, ITEM_POSITION)
-    for p in range(ITEM_POSITION, len(b), ITEM_BYTES):
-        position = i64(b, p)
-        least, greatest = min(least, position), max(greatest, position)
-    return least, greatest
-
-
-@by_library(least_and_greatest.compiled)
-def _least_and_greatest_by_library(b: Bytes) -> tuple[int, int]:
-    positions = np.frombuffer(b, ITEM)["position"].astype(np.int64)
-    return int(positions.min()), int(positions.max())
 
 
 def _header(file: LogFile) -> tuple[int, int, int, int, int, int]:
