@@ -12,7 +12,7 @@ import argparse
 import hashlib
 import multiprocessing
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cache, partial
@@ -279,13 +279,29 @@ def table(found: Sequence[Judged]) -> Table:
 
 def _rows(found: Sequence[Judged]) -> Iterator[list[str]]:
     for name in (*dict.fromkeys(one.spec for one in found), "all"):
-        mine = [one for one in found if name in {one.spec, "all"}]
-        real = [one for one in mine if one.makes_a_difference or one.caught]
-        survive = [one for one in real if one.survives]
-        numbers = [len(mine), len(mine) - len(real), sum(one.by_properties for one in real)]
-        apart = [sum(one.caught for one in survive), sum(not one.caught for one in survive)]
-        apart += [sum(bool(one.why) for one in survive), *(sum(check in one.by for one in real) for check in CHECKS)]
-        yield [name, *map(str, numbers), f"{share_caught(mine):.0%}", *map(str, apart)]
+        yield _row(name, _numbers([one for one in found if name in {one.spec, "all"}]))
+
+
+def _numbers(mine: Sequence[Judged]) -> tuple[int, ...]:
+    """What a row says but for the share, which follows from them."""
+    real = [one for one in mine if one.makes_a_difference or one.caught]
+    survive = [one for one in real if one.survives]
+    apart = [sum(one.caught for one in survive), sum(not one.caught for one in survive)]
+    apart += [sum(bool(one.why) for one in survive), *(sum(check in one.by for one in real) for check in CHECKS)]
+    return len(mine), len(mine) - len(real), sum(one.by_properties for one in real), *apart
+
+
+def _row(name: str, numbers: Sequence[int]) -> list[str]:
+    cells = [f"{number}" for number in numbers]
+    return [name, *cells[:SHARE_AT], f"{_share(numbers):.0%}", *cells[SHARE_AT:]]
+
+
+SHARE_AT = HEADS.index("share") - 1  # among a row's numbers, which have no name before them
+
+
+def _share(numbers: Sequence[int]) -> float:
+    planted, same, noticed, *_ = numbers
+    return noticed / (planted - same) if planted > same else 0.0
 
 
 def wrong_arguments(found: Sequence[Judged]) -> list[str]:
@@ -305,50 +321,101 @@ def wrong_arguments(found: Sequence[Judged]) -> list[str]:
 PAGE = Path("properties/faults/spec_mutants.md")
 INTRODUCTION = """# Faults that were planted, and what became of them
 
-Made by `python -m gapless.properties.faults.spec_mutants --properties --write`, which takes half an hour of a core. A
-fault is a missing guard, a comparison that is off by one or at the wrong boundary, or an effect that forgets a field.
-*No difference* is proved by Z3: wherever what is left of the invariants holds, every step accepts the same, and leads
-to the same state.
+Made by `python -m gapless.properties.faults.spec_mutants --properties --write`, which takes half an hour of a core; the
+names of specs behind it renew what is said of these. A fault is a missing guard, a comparison that is off by one or at
+the wrong boundary, or an effect that forgets a field. *No difference* is proved by Z3: wherever what is left of the
+invariants holds, every step accepts the same, and leads to the same state.
 """
 
 
-def page(found: Sequence[Judged]) -> str:
-    """How many are caught by what, those that no property catches, and those that make no difference."""
-    rows = ["| " + " | ".join(row) + " |" for row in (HEADS, ["---"] * len(HEADS), *_rows(found))]
+@dataclass(frozen=True)
+class Told:
+    """What the page says of one spec."""
+
+    numbers: tuple[int, ...]  # of its row
+    survivors: tuple[tuple[str, bool], ...]  # faults that no property catches, and whether comparison does
+    same: tuple[str, ...]  # faults that make no difference
+
+
+def page(found: Sequence[Judged], before: str = "") -> str:
+    """How many are caught by what, those that no property catches, and those that make no difference.
+
+    What the page said before of other specs stays: whoever changes one spec need not judge all of them again.
+    """
+    told = _read(before)
+    told |= {name: _told([one for one in found if one.spec == name]) for name in {one.spec for one in found}}
+    told = {name: told[name] for name in SPECS if name in told}
+    every_one = [sum(column) for column in zip(*(one.numbers for one in told.values()), strict=True)]
+    table = [HEADS, ["---"] * len(HEADS), *(_row(name, one.numbers) for name, one in told.items())]
+    rows = ["| " + " | ".join(row) + " |" for row in (*table, _row("all", every_one))]
     meanings = [
         "- *by properties*: whoever has only the spec with the fault notices it.",
         "- *by comparison only*: it shows beside the spec as it is, and not otherwise: the properties are thin there.",
         "- *nobody*: it shows nowhere within the bounds of exploration either.",
         *(f"- *{check}*: {meaning}." for check, meaning in CHECKS.items()),
     ]
-    share = (
-        f"{share_caught(found):.1%} of the faults that make a difference are caught by properties; {BAR:.0%} must be."
-    )
-    parts = ["\n".join(rows), "\n".join(meanings), share, "## No property catches them"]
-    parts += ["\n".join(_survivors(found))]
-    parts += [
-        "## They make no difference",
-        "\n".join(f"- {_name(one)}" for one in found if one.same and not one.caught),
-    ]
+    share = f"{_share(every_one):.1%} of the faults that make a difference are caught by properties; {BAR:.0%} must be."
+    parts = ["\n".join(rows), *_older(told), "\n".join(meanings), share, "## No property catches them"]
+    parts += ["\n".join(_survivors(told)), "## They make no difference"]
+    parts += ["\n".join(f"- {name}: {_escaped(fault)}" for name, one in told.items() for fault in one.same)]
     return INTRODUCTION + "\n" + "\n\n".join(parts) + "\n"
 
 
-def _survivors(found: Sequence[Judged]) -> Iterator[str]:
+def _told(mine: Sequence[Judged]) -> Told:
+    survivors = tuple((one.fault.name, one.caught) for one in mine if one.survives)
+    return Told(_numbers(mine), survivors, tuple(one.fault.name for one in mine if one.same and not one.caught))
+
+
+def _read(text: str) -> dict[str, Told]:
+    """What a page says of each spec that there still is."""
+    numbers, survivors, same = dict[str, tuple[int, ...]](), list[tuple[str, str, bool]](), list[tuple[str, str]]()
+    for line in text.splitlines():
+        name, _, fault = line.strip(" -").replace("\\_", "_").partition(": ")
+        if line.startswith("| "):
+            name, *cells = line.strip("| ").split(" | ")
+            numbers |= {name: tuple(int(cell) for cell in cells if cell[-1] != "%")} if name in SPECS else {}
+        elif line.startswith("  - "):
+            survivors.append((name, fault.removesuffix(COMPARED), fault.endswith(COMPARED)))
+        else:
+            same.append((name, fault))
+    return {
+        spec: Told(
+            row,
+            tuple((fault, caught) for name, fault, caught in survivors if name == spec),
+            tuple(fault for name, fault in same if name == spec),
+        )
+        for spec, row in numbers.items()
+    }
+
+
+def _older(told: Mapping[str, Told]) -> Iterator[str]:
+    """The specs of which the page says nothing, or something of what they were."""
+    old = [name for name in SPECS if name not in told or told[name].numbers[0] != len(operators.faults(SPECS[name]))]
+    if old:
+        yield f"{OLDER} {', '.join(old)}."
+
+
+def _survivors(told: Mapping[str, Told]) -> Iterator[str]:
     """Those that no property catches, by the reason why that may be."""
-    survive = sorted((one for one in found if one.survives), key=lambda one: one.why)
-    for why, some in groupby(survive, key=lambda one: one.why):
+    survive = [(ARGUED.get((name, fault), ""), name, fault, caught)
+               for name, one in told.items() for fault, caught in one.survivors]  # fmt: skip
+    survive.sort(key=lambda one: one[0])
+    for why, some in groupby(survive, key=lambda one: one[0]):
         yield f"- {why or 'Nobody has said yet why'}:"
-        yield from (f"  - {_name(one)}{' (by comparison)' if one.caught else ''}" for one in some)
+        yield from (f"  - {name}: {_escaped(fault)}{COMPARED * caught}" for _, name, fault, caught in some)
 
 
-def _name(one: Judged) -> str:
-    return f"{one.spec}: {one.fault.name.replace('_', chr(92) + '_')}"
+COMPARED = " (by comparison)"
+OLDER = "Not judged since they came, or since other faults can be planted in them:"
+
+
+def _escaped(fault: str) -> str:
+    return fault.replace("_", "\\_")
 
 
 def share_caught(found: Sequence[Judged]) -> float:
     """Of the faults that make a difference, the share that properties alone catch."""
-    real = [one for one in found if one.makes_a_difference or one.caught]
-    return sum(one.by_properties for one in real) / len(real) if real else 0.0
+    return _share(_numbers(found))
 
 
 def main() -> int:
@@ -359,7 +426,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m gapless.properties.faults.spec_mutants", description=main.__doc__)
     parser.add_argument("spec", nargs="*", help="of these specs only")
     parser.add_argument("--sample", type=int, default=0, help="only so many faults, the same ones each time")
-    parser.add_argument("--write", action="store_true", help="write properties/faults/spec_mutants.md")
+    parser.add_argument("--write", action="store_true", help="write them into properties/faults/spec_mutants.md")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument(
         "--all", action="store_true", help="tell of every fault, not only of those that no property catches"
@@ -379,7 +446,8 @@ def main() -> int:
             out.print(f"{one.spec}: {one.fault.name}: {fate or why}{argued}", markup=False)
     out.print(table(found))
     if asked.write:
-        (ROOT / PAGE).write_text(page(found), encoding="utf-8")
+        before = (ROOT / PAGE).read_text(encoding="utf-8")
+        (ROOT / PAGE).write_text(page(found, before), encoding="utf-8")
     wrong = wrong_arguments(found)
     for line in wrong:
         out.print(line, markup=False)

@@ -1,6 +1,7 @@
 """Planted faults: they are what they say, most are caught, and what is not caught is told."""
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -162,3 +163,25 @@ def test_what_only_comparison_shows_counts_for_nothing_and_is_told_apart() -> No
     row = dict(zip(spec_mutants.HEADS, next(iter(spec_mutants._rows(found))), strict=True))
     assert (row["by properties"], row["share"], row["by comparison only"], row["nobody"]) == ("1", "50%", "1", "0")
     assert "(by comparison)" in spec_mutants.page(found)
+
+
+def test_what_the_page_says_of_other_specs_stays() -> None:
+    of_log = [
+        Judged("log", FAULT, refuted="x: y"),
+        Judged("log", replace(FAULT, says="a_b"), explored="open(1, 2)"),
+        Judged("log", replace(FAULT, says="a_c"), same=True),
+    ]
+    of_queue = [Judged("queue", replace(FAULT, says="d"), same=True), Judged("queue", replace(FAULT, says="e_f"))]
+    before = spec_mutants.page([*of_log, Judged("queue", FAULT, never="open")])
+    assert spec_mutants.page(of_queue, before) == spec_mutants.page([*of_queue, *of_log])
+    assert "| all | 5 | 2 | 1 | 33% | 1 | 1 | 0 | 1 | 0 | 0 | 1 |" in spec_mutants.page(of_queue, before)
+
+
+def test_the_page_names_what_it_does_not_know() -> None:
+    """Another number of faults shows that a spec changed. `--write` and its name judge it anew."""
+    text = (spec_mutants.ROOT / spec_mutants.PAGE).read_text(encoding="utf-8")
+    named = next((line for line in text.splitlines() if line.startswith(spec_mutants.OLDER)), "")
+    rows = {line.split(" | ")[0].strip("| "): line for line in text.splitlines() if line.startswith("| ")}
+    for name, spec in SPECS.items():
+        known = rows.get(name, "").startswith(f"| {name} | {len(operators.faults(spec))} |")
+        assert known or name in named.removeprefix(spec_mutants.OLDER).strip(" .").split(", ")
