@@ -329,7 +329,7 @@ invariants holds, every step accepts the same, and leads to the same state.
 
 
 @dataclass(frozen=True)
-class Told:
+class SpecOnPage:
     """What the page says of one spec."""
 
     numbers: tuple[int, ...]  # of its row
@@ -361,12 +361,12 @@ def page(found: Sequence[Judged], before: str = "") -> str:
     return INTRODUCTION + "\n" + "\n\n".join(parts) + "\n"
 
 
-def _told(mine: Sequence[Judged]) -> Told:
+def _told(mine: Sequence[Judged]) -> SpecOnPage:
     survivors = tuple((one.fault.name, one.caught) for one in mine if one.survives)
-    return Told(_numbers(mine), survivors, tuple(one.fault.name for one in mine if one.same and not one.caught))
+    return SpecOnPage(_numbers(mine), survivors, tuple(one.fault.name for one in mine if one.same and not one.caught))
 
 
-def _read(text: str) -> dict[str, Told]:
+def _read(text: str) -> dict[str, SpecOnPage]:
     """What a page says of each spec that there still is."""
     numbers, survivors, same = dict[str, tuple[int, ...]](), list[tuple[str, str, bool]](), list[tuple[str, str]]()
     for line in text.splitlines():
@@ -379,7 +379,7 @@ def _read(text: str) -> dict[str, Told]:
         else:
             same.append((name, fault))
     return {
-        spec: Told(
+        spec: SpecOnPage(
             row,
             tuple((fault, caught) for name, fault, caught in survivors if name == spec),
             tuple(fault for name, fault in same if name == spec),
@@ -388,14 +388,14 @@ def _read(text: str) -> dict[str, Told]:
     }
 
 
-def _older(told: Mapping[str, Told]) -> Iterator[str]:
+def _older(told: Mapping[str, SpecOnPage]) -> Iterator[str]:
     """The specs of which the page says nothing, or something of what they were."""
     old = [name for name in SPECS if name not in told or told[name].numbers[0] != len(operators.faults(SPECS[name]))]
     if old:
         yield f"{OLDER} {', '.join(old)}."
 
 
-def _survivors(told: Mapping[str, Told]) -> Iterator[str]:
+def _survivors(told: Mapping[str, SpecOnPage]) -> Iterator[str]:
     """Those that no property catches, by the reason why that may be."""
     survive = [(ARGUED.get((name, fault), ""), name, fault, caught)
                for name, one in told.items() for fault, caught in one.survivors]  # fmt: skip
