@@ -2,6 +2,7 @@
 
 import gc
 import os
+import signal
 import warnings
 from collections.abc import Iterator
 
@@ -9,6 +10,9 @@ import pytest
 from hypothesis import settings
 
 from gapless.traces.native import Native
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in background jobs: commands would inherit it
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 Native.few = -1  # what is tested is what judges large stores; that small ones are judged alike has a test of its own
 

@@ -13,11 +13,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-try:
-    import fcntl
-except ImportError:  # where files are locked otherwise, each compiles
-    fcntl = None  # type: ignore[assignment]
-
 PATIENCE = 120.0  # seconds: many times what the longest takes
 ASKED_EVERY = 0.02  # seconds
 
@@ -42,8 +37,12 @@ def alone(path: Path) -> Iterator[None]:
 
 def _lock(held: int) -> None:
     """Wait until the lock is ours, and no longer than our patience lasts."""
+    try:
+        import fcntl  # noqa: PLC0415 - where files are locked otherwise, each compiles
+    except ImportError:
+        return
     end = time.monotonic() + PATIENCE
-    while fcntl is not None and time.monotonic() < end:
+    while time.monotonic() < end:
         try:
             fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
