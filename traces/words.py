@@ -35,8 +35,14 @@ def eight(b: Any, p: int) -> Any:
 def word_of(b: Any, p: int, n: int) -> Any:
     """Up to eight bytes from a place that is no less than 0, as one number; what lies behind them is looked at, too."""
     if p + 8 <= len(b):
-        return eight(b, p) & ((_1 << uint64(8 * n)) - _1 if n < 8 else ~NONE)
+        return eight(b, p) & mask_of(n)
     return few(b, p, n)
+
+
+@njit(inline="always")
+def mask_of(n: int) -> Any:
+    """All bits of so many bytes, eight at most."""
+    return (_1 << uint64(8 * n)) - _1 if n < 8 else ~NONE
 
 
 @njit(inline="always")

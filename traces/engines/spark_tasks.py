@@ -94,10 +94,10 @@ class InGroups(ABC, Generic[Sent]):
         """As `Engine` says."""
         told = Forward(self.progress, sum(sizes)) if self.progress else None
         if self.is_alone(sizes):
-            for answer in map(task, items):
-                if told:
-                    told.tell(sizes[0])
-                yield answer
+            answer = task(items[0])
+            if told:
+                told.tell(sizes[0])
+            yield answer
             return
         with self.held():
             sent = self.sent(task)

@@ -14,7 +14,7 @@ import pyarrow as pa
 from gapless.traces.events.event import NAME, VERSION, NoEvent, Origin, Vocabulary, parsed, rows, text_of
 from gapless.traces.events.parquet import check_version
 from gapless.traces.events.plain_lines import lines_in
-from gapless.traces.events.whole_lines import sound
+from gapless.traces.events.whole_lines import cut, next_block
 from gapless.traces.problems import Unreadable, shown
 
 HEADER = {"schema": NAME, "version": VERSION}
@@ -59,25 +59,22 @@ def read(
     file.seek(low)
     row = 0
     try:
-        while block := file.read(BLOCK if high is None else min(BLOCK, high - file.tell())):
-            if not block.endswith(b"\n"):
-                block += file.readline(LONGEST)
-            end = sound(block, LONGEST)
-            whole = block if end == len(block) else block[:end]
+        while block := next_block(file, BLOCK if high is None else min(BLOCK, high - file.tell()), LONGEST):
+            whole, left = cut(block, LONGEST)
             lines = lines_in(whole)
             if lines:
                 yield events(whole, lines)
             row += lines
-            _require_whole(block, end)
+            _require_nothing(left)
     except NoEvent as wrong:
         raise NoEvent(_events_before(file, low) + row + wrong.row, wrong.what) from wrong.__cause__
 
 
-def _require_whole(block: bytes, low: int) -> None:
+def _require_nothing(left: int) -> None:
     """Nothing follows what is sound. Raises NoEvent."""
-    if len(block) - low > LONGEST:
+    if left > LONGEST:
         raise NoEvent(0, f"the line goes on for more than {LONGEST:,} bytes, which is no event")
-    if low < len(block):
+    if left:
         raise NoEvent(0, "the last line is cut off, expected a newline at its end; remove it")
 
 

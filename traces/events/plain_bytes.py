@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gapless.traces.native import njit, uint64
-from gapless.traces.words import NONE, ONES, TOPS, Words, are_same, before, eight, first, word_of, zeros
+from gapless.traces.words import NONE, ONES, TOPS, Words, are_same, before, eight, first, mask_of, word_of, zeros
 
 Ints = npt.NDArray[np.int64]
 
@@ -213,13 +213,9 @@ def next_lines(data: Any, at: int, high: Any, lines: Any, count: int) -> tuple[i
                 return NOT_PLAIN, high
             begin = NOT_PLAIN
             if key >= 0:
-                there[uint64(row), uint64(line)] = said
-                if said == THERE:
-                    values[uint64(row), uint64(line)] = value
+                there[uint64(row), uint64(line)], values[uint64(row), uint64(line)] = said, value
                 if key < own:
-                    begin = at
-                    if said == THERE:
-                        ends[uint64(key), uint64(line)] = end
+                    begin, ends[uint64(key), uint64(line)] = at, end
     return at, high
 
 
@@ -230,14 +226,8 @@ def _link(data: Any, begin: int, end: int, links: Any, link: int, key: int, row:
         return
     place, size = LINK_FACTS * link, end - begin
     links[place], links[place + 1] = np.int64(eight(data, begin)), np.int64(eight(data, begin + 8))
-    links[place + 2], links[place + 3] = _low(min(size, 8)), _low(max(size - 8, 0))
+    links[place + 2], links[place + 3] = np.int64(mask_of(min(size, 8))), np.int64(mask_of(max(size - 8, 0)))
     links[place + 4], links[place + 5], links[place + 6], links[place + 7] = size, key, row, kind
-
-
-@njit
-def _low(some: int) -> int:
-    """The bits of so many bytes, at most eight."""
-    return (1 << (8 * some)) - 1 if some < 8 else -1
 
 
 @njit

@@ -1,6 +1,20 @@
-"""How many bytes of a block are whole lines, none of them too long, wherever a file was cut into blocks."""
+"""A file of lines in blocks of whole lines, none of them too long, wherever the blocks end."""
 
 from __future__ import annotations
+
+from typing import BinaryIO
+
+
+def next_block(file: BinaryIO, size: int, longest: int) -> bytes:
+    """What comes next: so many bytes, and on to the end of their last line, or for `longest` bytes to look for that."""
+    block = file.read(size)
+    return block + file.readline(longest) if block and not block.endswith(b"\n") else block
+
+
+def cut(block: bytes, longest: int) -> tuple[bytes, int]:
+    """The lines of a block that are sound, and how many bytes are left: of a line without an end, or of a long one."""
+    end = sound(block, longest)
+    return block[:end], len(block) - end
 
 
 def sound(block: bytes, longest: int) -> int:

@@ -22,7 +22,7 @@ from pyarrow import json as arrow_json
 from pydantic_core import from_json
 
 from gapless.traces.engines.engine import Progress
-from gapless.traces.events.whole_lines import sound
+from gapless.traces.events.whole_lines import cut, next_block
 from gapless.traces.problems import Unreadable, shown, twice
 
 Ints = npt.NDArray[np.int64]
@@ -97,9 +97,7 @@ def read(path: Path, progress: Progress | None = None) -> Lines:
     total = path.stat().st_size
     try:
         with path.open("rb") as file:
-            while block := file.read(BLOCK):
-                if not block.endswith(b"\n"):
-                    block += file.readline(LONGEST)
+            while block := next_block(file, BLOCK, LONGEST):
                 reading.take_whole(block)
                 if progress:
                     progress(file.tell(), total)
@@ -121,12 +119,12 @@ class _Reading:
 
     def take_whole(self, block: bytes) -> None:
         """Read the lines of a block, of which the last may be too long or have no end. Raises Unreadable."""
-        end = sound(block, LONGEST)
-        if end:
-            self.take(block if end == len(block) else block[:end])
-        if len(block) - end > LONGEST:
+        whole, left = cut(block, LONGEST)
+        if whole:
+            self.take(whole)
+        if left > LONGEST:
             raise self._unreadable(0, f"goes on for more than {LONGEST:,} bytes, which is no line of a recording")
-        if end < len(block):
+        if left:
             raise Unreadable(
                 f"{shown(self.path)}: the last line is cut off, expected a newline at its end; copy it again"
             )

@@ -17,7 +17,7 @@ from pydantic import ValidationError
 from pydantic_core import from_json
 
 from gapless.traces.events.plain_lines import PlainLines, lines_in
-from gapless.traces.events.whole_lines import sound
+from gapless.traces.events.whole_lines import cut, next_block
 from gapless.traces.problems import NothingThere, Unreadable, shown, twice
 from gapless.traces.sources.rocketmq.clients.plain_requests import KINDS, RequestReader, plain_block
 from gapless.traces.sources.rocketmq.clients.request_lines import LINE, row_of, what_is_wrong
@@ -78,21 +78,19 @@ def _blocks(path: Path, file: BinaryIO) -> Iterator[tuple[bytes, int]]:
     """The file in whole lines, many at once, and how many. Raises Unreadable where a line has no end, or none near."""
     lines = 0
     while block := _block(file):
-        end = sound(block, LONGEST)
-        whole = block if end == len(block) else block[:end]
+        whole, left = cut(block, LONGEST)
         count = lines_in(whole)
         lines += count
         if count:
             yield whole, count
-        if end < len(block):
-            raise _unreadable(path, lines, _no_end(len(block) - end))
+        if left:
+            raise _unreadable(path, lines, _no_end(left))
 
 
 def _block(file: BinaryIO) -> bytes:
     """What comes next, up to the end of a line. Where that is is looked up first: what was read is not copied then."""
     if not file.seekable():
-        block = file.read(BLOCK)
-        return block if block.endswith(b"\n") else block + file.readline(LONGEST + 1)
+        return next_block(file, BLOCK, LONGEST)
     begin = file.tell()
     file.seek(begin + BLOCK - 1)
     rest = file.readline(LONGEST + 1)

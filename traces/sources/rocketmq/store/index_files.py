@@ -26,7 +26,7 @@ HEADER = np.dtype(
     [("begin", ">i8"), ("end", ">i8"), ("first", ">i8"), ("last", ">i8"), ("used", ">i4"), ("items", ">i4")]
 )
 ITEM = np.dtype([("hash", ">i4"), ("position", ">i8"), ("seconds", ">i4"), ("previous", ">i4")])
-ITEM_BYTES, ITEM_POSITION = 20, 4  # of an item, and where in it the position lies
+ITEM_BYTES, ITEM_POSITION = ITEM.itemsize, ITEM["hash"].itemsize  # of an item; the position lies behind the hash
 SLOT_WIDTH = 4  # bytes of a slot: the number of its newest item
 DEFAULT_SLOTS, DEFAULT_ITEMS = 5_000_000, 20_000_000
 AT_ONCE = 1 << 14  # items that are read at once; those of a segment are looked for in so many
@@ -73,7 +73,7 @@ class IndexFile:
 
     def item_at(self, item: int) -> int:
         """Where in the file an item lies."""
-        return self.slot_at(self.slots) + item * ITEM.itemsize
+        return self.slot_at(self.slots) + item * ITEM_BYTES
 
     def heads(self) -> Iterator[tuple[int, Heads]]:
         """What the slots name, in stretches, each with the number of its first slot. Raises Unreadable."""
@@ -88,7 +88,7 @@ class IndexFile:
 
     def read_bytes(self, low: int, high: int, room: Bytes | None = None) -> Bytes:
         """The same, as they lie in the file. `room`: as much as they take, if there is some already."""
-        data = np.empty((high - low) * ITEM.itemsize, np.uint8) if room is None else room
+        data = np.empty((high - low) * ITEM_BYTES, np.uint8) if room is None else room
         read_exactly(self.opened, self.item_at(low), data.data)
         return data
 
@@ -168,7 +168,7 @@ def _are_set(settings: Mapping[str, str]) -> bool:
 
 
 def _length(slots: int, items: int) -> int:
-    return HEADER.itemsize + slots * SLOT_WIDTH + items * ITEM.itemsize
+    return HEADER.itemsize + slots * SLOT_WIDTH + items * ITEM_BYTES
 
 
 def _slots(length: int, settings: Mapping[str, str]) -> int:
@@ -198,7 +198,7 @@ def opened(path: Path, length: int, slots: int, log: Sequence[LogFile]) -> Index
 def begun_file(path: Path, length: int, slots: int) -> IndexFile:
     """A file of an index of which no item was read yet. Raises Unreadable."""
     none = np.zeros(0, np.int64)
-    room = (length - _length(slots, 0)) // ITEM.itemsize
+    room = (length - _length(slots, 0)) // ITEM_BYTES
     return IndexFile(str(path), slots, 1, _header(LogFile(str(path), 0, length)), none, none, 0, 0, room)
 
 
