@@ -25,7 +25,7 @@ from gapless.properties.faults import operators
 from gapless.properties.proof import counterexamples, equivalence, induction, symbolic
 from gapless.properties.proof.induction import CAN_HAPPEN, Obligation, Step, ask, theory
 from gapless.properties.proof.symbolic import State, UnknownMap, Way
-from gapless.spec.catalog import SPECS, Spec, needs, text_of
+from gapless.spec.catalog import SPECS, Spec, needs
 from gapless.spec.language import Refused
 from gapless.spec.reading.checking import checked
 
@@ -260,9 +260,8 @@ class Audited:
 
 def digest(spec: Spec) -> str:
     """What an audit is an audit of: change anything in a spec, or in those it is made of, and it is stale."""
-    texts = [text_of(module).encode() for module in spec.files]
     argued = sorted(item for item in ARGUED.items() if item[0][0] == spec.name)
-    return hashlib.sha256(b"\0".join([*texts, repr(argued).encode()])).hexdigest()[:16]
+    return hashlib.sha256(f"{operators.text_digest(spec)} {argued}".encode()).hexdigest()[:16]
 
 
 def page(found: Mapping[str, Audited]) -> str:

@@ -8,6 +8,7 @@ a `Spec` like any other.
 from __future__ import annotations
 
 import ast
+import hashlib
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
@@ -51,6 +52,11 @@ class Fault:
 def faults(spec: Spec) -> tuple[Fault, ...]:
     """Every fault that is planted in a spec, in the order of its text, and then of its deviations'."""
     return tuple(fault for number, module in enumerate(_stating(spec)) for fault in _faults(spec, module, number))
+
+
+def text_digest(spec: Spec) -> str:
+    """Of the text of a spec and of those it is made of: what was found out of its faults is stale once that differs."""
+    return hashlib.sha256(b"\0".join(text_of(module).encode() for module in spec.files)).hexdigest()[:16]
 
 
 def _stating(spec: Spec) -> list[ModuleType]:

@@ -335,6 +335,7 @@ class SpecOnPage:
     numbers: tuple[int, ...]  # of its row
     survivors: tuple[tuple[str, bool], ...]  # faults that no property catches, and whether comparison does
     same: tuple[str, ...]  # faults that make no difference
+    digest: str = ""  # of the text in which they were planted
 
 
 def page(found: Sequence[Judged], before: str = "") -> str:
@@ -355,7 +356,8 @@ def page(found: Sequence[Judged], before: str = "") -> str:
         *(f"- *{check}*: {meaning}." for check, meaning in CHECKS.items()),
     ]
     share = f"{_share(every_one):.1%} of the faults that make a difference are caught by properties; {BAR:.0%} must be."
-    parts = ["\n".join(rows), *_older(told), "\n".join(meanings), share, "## No property catches them"]
+    texts = "\n".join(f"{TEXT} {name} {one.digest} -->" for name, one in told.items() if one.digest)
+    parts = ["\n".join(rows), texts, *_older(told), "\n".join(meanings), share, "## No property catches them"]
     parts += ["\n".join(_survivors(told)), "## They make no difference"]
     parts += ["\n".join(f"- {name}: {_escaped(fault)}" for name, one in told.items() for fault in one.same)]
     return INTRODUCTION + "\n" + "\n\n".join(parts) + "\n"
@@ -363,17 +365,21 @@ def page(found: Sequence[Judged], before: str = "") -> str:
 
 def _told(mine: Sequence[Judged]) -> SpecOnPage:
     survivors = tuple((one.fault.name, one.caught) for one in mine if one.survives)
-    return SpecOnPage(_numbers(mine), survivors, tuple(one.fault.name for one in mine if one.same and not one.caught))
+    same = tuple(one.fault.name for one in mine if one.same and not one.caught)
+    return SpecOnPage(_numbers(mine), survivors, same, operators.text_digest(SPECS[mine[0].spec]))
 
 
 def _read(text: str) -> dict[str, SpecOnPage]:
     """What a page says of each spec that there still is."""
     numbers, survivors, same = dict[str, tuple[int, ...]](), list[tuple[str, str, bool]](), list[tuple[str, str]]()
+    digests: dict[str, str] = {}
     for line in text.splitlines():
         name, _, fault = line.strip(" -").replace("\\_", "_").partition(": ")
         if line.startswith("| "):
             name, *cells = line.strip("| ").split(" | ")
             numbers |= {name: tuple(int(cell) for cell in cells if cell[-1] != "%")} if name in SPECS else {}
+        elif line.startswith(TEXT):
+            spec, digests[spec] = line.split()[-3:-1]
         elif line.startswith("  - "):
             survivors.append((name, fault.removesuffix(COMPARED), fault.endswith(COMPARED)))
         else:
@@ -383,6 +389,7 @@ def _read(text: str) -> dict[str, SpecOnPage]:
             row,
             tuple((fault, caught) for name, fault, caught in survivors if name == spec),
             tuple(fault for name, fault in same if name == spec),
+            digests.get(spec, ""),
         )
         for spec, row in numbers.items()
     }
@@ -390,7 +397,7 @@ def _read(text: str) -> dict[str, SpecOnPage]:
 
 def _older(told: Mapping[str, SpecOnPage]) -> Iterator[str]:
     """The specs of which the page says nothing, or something of what they were."""
-    old = [name for name in SPECS if name not in told or told[name].numbers[0] != len(operators.faults(SPECS[name]))]
+    old = [name for name in SPECS if name not in told or told[name].digest != operators.text_digest(SPECS[name])]
     if old:
         yield f"{OLDER} {', '.join(old)}."
 
@@ -406,7 +413,8 @@ def _survivors(told: Mapping[str, SpecOnPage]) -> Iterator[str]:
 
 
 COMPARED = " (by comparison)"
-OLDER = "Not judged since they came, or since other faults can be planted in them:"
+OLDER = "Not judged since they came, or since their text changed:"
+TEXT = "<!-- text of"  # a spec, and the digest of what it was when it was judged
 
 
 def _escaped(fault: str) -> str:

@@ -178,10 +178,16 @@ def test_what_the_page_says_of_other_specs_stays() -> None:
 
 
 def test_the_page_names_what_it_does_not_know() -> None:
-    """Another number of faults shows that a spec changed. `--write` and its name judge it anew."""
+    """A spec whose text changed since is named. `--write` and its name judge it anew."""
     text = (spec_mutants.ROOT / spec_mutants.PAGE).read_text(encoding="utf-8")
     named = next((line for line in text.splitlines() if line.startswith(spec_mutants.OLDER)), "")
-    rows = {line.split(" | ")[0].strip("| "): line for line in text.splitlines() if line.startswith("| ")}
+    older = named.removeprefix(spec_mutants.OLDER).strip(" .").split(", ")
     for name, spec in SPECS.items():
-        known = rows.get(name, "").startswith(f"| {name} | {len(operators.faults(spec))} |")
-        assert known or name in named.removeprefix(spec_mutants.OLDER).strip(" .").split(", ")
+        assert f"{spec_mutants.TEXT} {name} {operators.text_digest(spec)} -->" in text or name in older
+
+
+def test_the_page_sees_a_changed_spec_with_as_many_faults() -> None:
+    before = spec_mutants.page([Judged(name, FAULT, never="open") for name in SPECS])
+    assert spec_mutants.OLDER not in spec_mutants.page([], before)
+    changed = before.replace(operators.text_digest(SPECS["log"]), "0" * 16)
+    assert f"{spec_mutants.OLDER} log." in spec_mutants.page([], changed)
