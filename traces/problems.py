@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import shlex
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 
 class Unreadable(Exception):  # noqa: N818 - it names an outcome, as a verdict does.
@@ -20,6 +24,22 @@ class NothingThere(Exception):  # noqa: N818 - it names an outcome, as a verdict
 
 class UsageError(Exception):
     """The question cannot be asked this way: a rule that does not exist, for one."""
+
+
+NO_ROOM = errno.ENOSPC, errno.EDQUOT, errno.EFBIG
+
+
+@contextmanager
+def laid_down(what: str) -> Iterator[None]:
+    """Within, `what` is written into a temporary file: where there is no room for it, the OSError names the folder."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in NO_ROOM:
+            raise
+        folder = shown(tempfile.gettempdir())
+        why = f"{os.strerror(error.errno)} in {folder}, where {what} is laid down: name another folder with TMPDIR"
+        raise OSError(error.errno, why) from error
 
 
 def shown(text: object) -> str:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, BinaryIO
 from gapless.traces.engines.engine import Progress
 from gapless.traces.events.files import is_event_file
 from gapless.traces.options import Options
+from gapless.traces.problems import laid_down
 from gapless.traces.report.sections import Presentation
 from gapless.traces.report.values import Report
 from gapless.traces.sources.source import Beside, Recording
@@ -28,12 +29,15 @@ FORMS = {b"PAR1": ".parquet", b"\x1f\x8b": ".ndjson.gz", b"\x28\xb5\x2f\xfd": ".
 
 
 def spooled(file: BinaryIO) -> Path:
-    """What comes from a pipe as a file, which is read more than once, and is there until this process ends."""
+    """What comes from a pipe as a file, which is read more than once, and is there until this process ends.
+
+    Raises OSError, where there is no room for it.
+    """
     folder = Path(tempfile.mkdtemp(prefix="gapless-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     begin = file.read(4)
     path = folder / f"stdin{next((form for magic, form in FORMS.items() if begin.startswith(magic)), '.ndjson')}"
-    with path.open("wb") as copy:
+    with laid_down("standard input"), path.open("wb") as copy:
         copy.write(begin)
         shutil.copyfileobj(file, copy)
     return path

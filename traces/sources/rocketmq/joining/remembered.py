@@ -17,6 +17,7 @@ from typing import IO, ClassVar, Self
 
 import numpy as np
 
+from gapless.traces.problems import laid_down
 from gapless.traces.sources.rocketmq.store.bytes import Ints
 from gapless.traces.sources.rocketmq.store.half_records import COLUMNS, HalfRecords
 from gapless.traces.sources.rocketmq.store.lookup import among, distinct
@@ -30,15 +31,18 @@ class SharedFile:
     """A file without a name, which is only added to; it goes with the last who refers to it."""
 
     def __init__(self) -> None:
-        self.file: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed with its owner, whatever interrupts it
+        # Without a buffer: what did not fit into the file would be written once more when it is closed.
+        self.file: IO[bytes] = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - closed with its owner
         self.size = 0
         weakref.finalize(self, self.file.close)
 
     def add(self, data: bytes) -> None:
-        """Write more behind all that is there."""
-        self.file.seek(self.size)
-        self.file.write(data)
-        self.file.flush()
+        """Write more behind all that is there. Raises OSError, where there is no room for it."""
+        with laid_down("what waits to be judged"):
+            self.file.seek(self.size)
+            written = 0
+            while written < len(data):
+                written += self.file.write(memoryview(data)[written:])
         self.size += len(data)
 
     def read(self, at: int, size: int) -> bytes:
