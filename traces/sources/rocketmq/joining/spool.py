@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -37,16 +37,16 @@ class NarrowBlocks:
             self._held += block.size * fits
             self._blocks.setdefault(part, []).append(block if fits else self._written(block))
 
-    def spread(self, columns: Ints, parts: Ints) -> None:
-        """Rows, each of a part of its own."""
+    def spread(self, columns: Sequence[Ints], parts: Ints) -> None:
+        """Rows, int64 columns, each row of a part of its own."""
         if not len(parts):
             return
         if (parts[1:] < parts[:-1]).any():
             order = np.argsort(parts, kind="stable")
-            columns, parts = columns[:, order], parts[order]
+            columns, parts = [column[order] for column in columns], parts[order]
         begins = [0, *(np.flatnonzero(parts[1:] != parts[:-1]) + 1).tolist(), len(parts)]
         for begin, end in pairwise(begins):
-            self.add(narrowed(columns[:, begin:end]), int(parts[begin]))
+            self.add(narrowed([column[begin:end] for column in columns]), int(parts[begin]))
 
     def blocks(self, part: int = 0) -> Iterator[Narrow]:
         """The blocks of a part."""

@@ -27,6 +27,8 @@ SAMPLED = 64  # of so many messages, the time of one is looked at to make parts
 FAR = 1 << 63  # beyond every number of 64 bits
 IS_WHOLE, WAITS, MARKED, AGAIN, ROLLS, CANCELLING, HAS_ROW, HAS_KEY, IS_OLD = (1 << bit for bit in range(9))
 IS_NAMED = AGAIN  # of messages
+JOINED = "position", "size", "waits", "number", "due", "topic", "key", "cancels"  # what is asked of all messages
+DIGESTS = "key", "named", "cancels"  # what is asked of the messages of units, where one cancels
 Truths = npt.NDArray[np.bool_]
 
 
@@ -157,11 +159,12 @@ class TimerParts:
     def _join(self) -> None:
         """Go through the log once, with the units that name what lies there."""
         first, reached = 0, -FAR
+        wanted = [TimerRows._fields.index(name) for name in (*JOINED, *(DIGESTS if self.log.cancels else ()))]
         room = np.zeros((self.found.columns, 0), np.int64)  # used again: new pages cost more than all that is done
         for block in self.found.blocks():
             if block.length > room.shape[1]:
-                room = np.empty((self.found.columns, block.length), np.int64)
-            block.fill(room[:, : block.length])
+                room = np.zeros((self.found.columns, block.length), np.int64)
+            block.fill(room[:, : block.length], wanted)
             rows = TimerRows(*room[:, : block.length])
             low, end = int(rows.position[0]), int(rows.position[-1]) + 1
             for bound in self._between(reached, low):
@@ -184,16 +187,15 @@ class TimerParts:
         flags = rows.waits * WAITS + (rows.cancels != 0) * CANCELLING + (rows.key != 0) * HAS_KEY
         flags[row[held]] |= IS_NAMED
         nth = first + np.arange(len(flags))
-        facts = np.stack([nth, rows.position, rows.number, rows.due, rows.topic, rows.key, flags])
+        facts = RowFacts(nth, rows.position, rows.number, rows.due, rows.topic, rows.key, flags)
         self.rows.spread(facts, self._part(rows.due))
         if not len(row):
             return
         of_units = self._facts(units, row, held, rows, first)
         own = self._part(of_units.at)
-        self.units.spread(np.stack(of_units), own)
+        self.units.spread(of_units, own)
         elsewhere = held[self._part(of_units.due[held]) != own[held]]
-        some = np.stack(of_units)[:, elsewhere]
-        self.foreign.spread(some, self._part(of_units.due[elsewhere]))
+        self.foreign.spread([column[elsewhere] for column in of_units], self._part(of_units.due[elsewhere]))
 
     def _facts(self, units: TimerUnits, row: Ints, held: Ints, rows: TimerRows, first: int) -> UnitFacts:
         at = units.written + units.delay
@@ -207,7 +209,8 @@ class TimerParts:
         has_key, digests = np.zeros(len(row), np.bool_), np.zeros((3, len(row)), np.int64)
         has_key[held] = rows.key[row[held]] != 0
         if self.log.cancels:
-            digests[:, held] = np.stack([rows.key, rows.named, rows.cancels])[:, row[held]]
+            for into, name in zip(digests, DIGESTS, strict=True):
+                into[held] = getattr(rows, name)[row[held]]
         flags = (
             units.whole * IS_WHOLE + (unknown | has_row) * WAITS + (unknown | (says == cancels)) * MARKED
             + again * AGAIN + rolled * ROLLS + cancels * CANCELLING + has_row * HAS_ROW + has_key * HAS_KEY
@@ -231,7 +234,7 @@ class TimerParts:
         """Units of other times than their messages: how many copies these have, told to the parts of the units."""
         units, rows, others = self._facts_of(part)
         groups = Groups(rows, units, others, self.over)
-        self.copies.spread(np.stack([others.nth, groups.copies(others)]), self._part(others.at))
+        self.copies.spread([others.nth, groups.copies(others)], self._part(others.at))
 
 
 class Groups:

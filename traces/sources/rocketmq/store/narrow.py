@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,21 +30,23 @@ class Narrow(NamedTuple):
         more = self.more[which]
         return np.full(self.length, self.least[which]) if more is None else more + np.int64(self.least[which])
 
-    def fill(self, room: Ints) -> None:
-        """Write the numbers into room for them, int64 [columns, rows]."""
-        for into, least, more in zip(room, self.least, self.more, strict=True):
+    def fill(self, room: Ints, which: Iterable[int] | None = None) -> None:
+        """Write the numbers into room for them, int64 [columns, rows]: all, or those of the columns that are wanted."""
+        for n in range(len(self.least)) if which is None else which:
+            more, least = self.more[n], self.least[n]
             if more is None:
-                into[:] = least
+                room[n] = least
             else:
-                np.add(more, np.int64(least), out=into)
+                np.add(more, np.int64(least), out=room[n])
 
 
-def narrowed(columns: Ints) -> Narrow:
-    """The columns, int64 [columns, rows], narrow."""
-    if not columns.shape[1]:
+def narrowed(columns: Ints | Sequence[Ints]) -> Narrow:
+    """The columns, int64 [columns, rows] or one array for each, narrow."""
+    rows = len(columns[0])
+    if not rows:
         return Narrow(0, (0,) * len(columns), (None,) * len(columns))
     found = [_narrow(column, int(column.min()), int(column.max())) for column in columns]
-    return Narrow(columns.shape[1], tuple(least for least, _ in found), tuple(more for _, more in found))
+    return Narrow(rows, tuple(least for least, _ in found), tuple(more for _, more in found))
 
 
 def _narrow(column: Ints, least: int, most: int) -> tuple[int, npt.NDArray[Any] | None]:
@@ -52,5 +55,5 @@ def _narrow(column: Ints, least: int, most: int) -> tuple[int, npt.NDArray[Any] 
         return least, None
     for width in WIDTHS:
         if most - least <= np.iinfo(width).max:
-            return least, (column - least).astype(width)
+            return least, np.subtract(column, least, out=np.empty(len(column), width), casting="unsafe", dtype=np.int64)
     return 0, column.copy()
