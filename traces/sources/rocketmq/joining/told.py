@@ -69,23 +69,49 @@ def judge_parts(
     judged.cover(of, dict.fromkeys(SPECS[of].actions, 0))
     rules: dict[int, str] = {}
     for told, traces in parts:
-        for begin, end, chosen, own in _batches(told, traces):
-            events, about = _events(SPECS[of], told, chosen)
-            some = ToldTraces(traces[begin:end], own, events, about)
+        placed, starts = _placed(told, traces)
+        for begin, end in _batches(starts):
+            some = _told_traces(SPECS[of], placed, traces[begin:end], starts[begin : end + 1])
             _judge(judged, options, of, some, name, rules, deviated)
     for step, (count, first, where) in deviated.items():
         judged.anomaly(step, count, first, where)
 
 
-def _batches(told: list[OfStep], traces: Ints) -> Iterator[tuple[int, int, Ints, Ints]]:
-    """Traces with as many events as are replayed together: these, the events, and where those of each trace begin."""
+class Placed(NamedTuple):
+    """Events of one step, and the place of each among all that are told of the same traces, trace by trace."""
+
+    some: OfStep
+    places: Ints
+    in_order: bool  # whether their traces rise, so that those of some traces lie side by side
+
+    def of(self, first: int, last: int, low: int, high: int) -> Ints | slice:
+        """Which of them are of the traces from `first` to `last`, whose places are from `low` on, before `high`."""
+        if self.in_order:
+            begin, end = self.some.traces.searchsorted([first, last + 1]).tolist()
+            return slice(begin, end)
+        return np.flatnonzero((low <= self.places) & (self.places < high))
+
+
+def _placed(told: list[OfStep], traces: Ints) -> tuple[list[Placed], Ints]:
+    """The events of each step with their places; and where those of each trace begin."""
     every = np.concatenate([some.traces for some in told])
     order = np.lexsort((np.concatenate([some.ranks for some in told]), every))
     starts = np.append(every[order].searchsorted(traces), len(every)).astype(np.int64)
-    begin = 0
-    while begin < len(traces):
+    places, begin, found = np.empty(len(order), np.int64), 0, []
+    places[order] = np.arange(len(order))
+    for some in told:
+        end = begin + len(some.traces)
+        found.append(Placed(some, places[begin:end], bool((some.traces[1:] >= some.traces[:-1]).all())))
+        begin = end
+    return found, starts
+
+
+def _batches(starts: Ints) -> Iterator[tuple[int, int]]:
+    """From which trace on, and before which, there are as many events as are replayed together."""
+    begin, traces = 0, len(starts) - 1
+    while begin < traces:
         end = max(begin + 1, int(starts.searchsorted(starts[begin] + AT_ONCE, side="right")) - 1)
-        yield begin, end, order[starts[begin] : starts[end]], starts[begin : end + 1] - starts[begin]
+        yield begin, end
         begin = end
 
 
@@ -118,18 +144,18 @@ def _judge(
             judged.joint(judged.end, of, name(trace), [events.at(n) for n in range(low, high)])
 
 
-def _events(spec: Spec, told: Sequence[OfStep], chosen: Ints) -> tuple[Events, Ints]:
-    """Some of the events, each chosen by its number among all that are told; and what each is about."""
-    events, about, begin = Events.room(spec, len(chosen)), np.empty(len(chosen), np.int64), 0
-    for some in told:
-        (mine,) = np.nonzero((chosen >= begin) & (chosen < begin + len(some.traces)))
-        of_some = chosen[mine] - begin
-        events.action[mine] = spec.codes[some.step]
-        about[mine] = some.about[of_some]
+def _told_traces(spec: Spec, placed: Sequence[Placed], traces: Ints, starts: Ints) -> ToldTraces:
+    """What is told of some traces, which are not empty. `starts`: where their events begin among all."""
+    low, high = int(starts[0]), int(starts[-1])
+    events, about = Events.room(spec, high - low), np.empty(high - low, np.int64)
+    for one in placed:
+        some, mine = one.some, one.of(int(traces[0]), int(traces[-1]), low, high)
+        at = one.places[mine] - low
+        events.action[at] = spec.codes[some.step]
+        about[at] = some.about[mine]
         for argument, values in some.args.items():
-            events.column(argument)[mine] = values[of_some]
-        begin += len(some.traces)
-    return events, about
+            events.column(argument)[at] = values[mine]
+    return ToldTraces(traces, starts - low, events, about)
 
 
 def _departures(
