@@ -113,20 +113,24 @@ def main() -> None:
 
 
 def show(every: Sequence[Compared]) -> None:
-    """The medians, how far they spread, and how many times sooner than Stateright ours is."""
+    """The medians, how far they spread, and how many times sooner than Stateright ours is; and of all together."""
     table = Table(
         box=box.SIMPLE_HEAD, title="one thread, processor time in seconds: the median, the least and the most"
     )
     for name in ("", "states", "steps tried", "Stateright", "gapless", "× Stateright"):
         table.add_column(name, justify="right" if name else "left")
+    both = 0.0, 0.0
     for one in every:
         assert one.found is not None  # noqa: S101 - for mypy
         told = [
             f"{statistics.median(all_of_them):.2f} ({min(all_of_them):.2f}–{max(all_of_them):.2f})"
             for all_of_them in (one.stateright, one.ours)
         ]
-        times = statistics.median(one.stateright) / statistics.median(one.ours)
+        medians = statistics.median(one.stateright), statistics.median(one.ours)
+        both = both[0] + medians[0], both[1] + medians[1]
+        times = medians[0] / medians[1]
         table.add_row(one.says, f"{one.found.states:,}", f"{one.found.tried:,}", *told, f"{times:.1f}")
+    table.add_row("together", "", "", *(f"{seconds:.2f}" for seconds in both), f"{both[0] / both[1]:.1f}")
     Console(width=120).print(table)
 
 
