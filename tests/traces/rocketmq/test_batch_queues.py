@@ -41,7 +41,8 @@ def test_batch_queues_conform(name: str) -> None:
     assert report.sources[0].records == records
     covered = report.coverage
     assert covered["queue.index_batch"] == batches
-    waiting = sum(int(note.split()[0]) for note in report.sources[0].notes if "for their entr" in note)
+    waits = [note for note in report.sources[0].notes if "wait for their entries" in note or "waits for its entry" in note]
+    waiting = sum(int(note.split()[0]) for note in waits)
     assert covered["queue.append"] - covered["queue.index"] - batches == waiting
     assert covered["queue.acknowledge"] > records - 10
 
@@ -165,7 +166,7 @@ def test_entries_that_the_next_start_writes_are_waited_for(tmp_path: Path) -> No
     file.write_bytes(data)
     report = check(store)
     assert report.violations == []
-    assert "wait for their entries" in " ".join((*report.sources[0].notes, *report.sources[0].reasons))
+    assert "waits for its entry" in " ".join((*report.sources[0].notes, *report.sources[0].reasons))
     (store / "abort").unlink()
     (found,) = check(store).violations
     assert (found.rule, found.trace) == ("queue/every-message-has-its-entry", "inner/0")

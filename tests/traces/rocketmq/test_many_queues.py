@@ -138,7 +138,7 @@ def test_a_segment_in_which_many_queues_wait_for_their_entries_is_read_again_onc
 
     report = check(store, jobs=1)
     assert report.verdict == "conforms"
-    assert sum("wait for their entries" in note for note in report.sources[0].notes) == TOPICS
+    assert sum("waits for its entry" in note for note in report.sources[0].notes) == TOPICS
     assert max(count for path, count in opened.items() if "/topic-" in path) <= 2
 
 

@@ -295,7 +295,7 @@ def conforms(report: Report, trace: str) -> Iterator[str]:
     for row in queues:
         yield (
             f"{row.topic}/{row.queue} conforms: numbers from {row.first} up to, not including, {row.end}; "
-            f"{row.messages:,} messages in the log; entries up to, not including, {row.indexed}."
+            f"{plural(row.messages, 'message')} in the log; entries up to, not including, {row.indexed}."
         )
     source = report.sources[0]
     if not queues and trace.startswith("RMQ_SYS_TRANS_"):
@@ -304,7 +304,7 @@ def conforms(report: Report, trace: str) -> Iterator[str]:
         (outcome,) = report.transactions[0].outcomes or ("without a half",)
         yield from (f"transaction {trace} conforms: {outcome}.", "", *report.life)
     elif trace == "commitlog":
-        yield f"commitlog conforms: {source.records:,} records in {source.bytes:,} bytes of files."
+        yield f"commitlog conforms: {plural(source.records, 'record')} in {source.bytes:,} bytes of files."
 
 
 PARTS = ("queues", "transactions", "clients", "testimony")

@@ -16,6 +16,7 @@ from gapless.spec.catalog import SPECS, State
 from gapless.traces.judging.building import STEPS
 from gapless.traces.options import Options
 from gapless.traces.replay.exact import Event, named, replay
+from gapless.traces.report.wording import plural
 from gapless.traces.sources.rocketmq.clients.evidence import Evidence
 from gapless.traces.sources.rocketmq.joining.compaction import JoinedCompaction
 from gapless.traces.sources.rocketmq.joining.copies import moments_of
@@ -245,7 +246,7 @@ class StoreJudge:
 
     def _old_bytes(self, count: int) -> None:
         """Records lie behind the log's end. Brokers leave such after a truncation; by the strict design it is zeros."""
-        where = f"{count:,} records behind the log's end at {self.log.end}"
+        where = f"{plural(count, 'record')} behind the log's end at {self.log.end}"
         if self._has_no_times:
             self.judged.doubt(
                 f"{where}, whose last record says not when it was stored: they are old bytes, over which a broker with "

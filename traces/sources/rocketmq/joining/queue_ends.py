@@ -236,15 +236,17 @@ class QueueEnds:
             perhaps = f"unless this is a copy whose checkpoint is younger than its queues: {SAY_SO}"
             run.breach = self.judged.find(name_of(subject), waiting, departure, "" if self.store.clean else perhaps)
             return
-        count = f"{run.end - run.indexed:,} messages of {name_of(subject)} wait for their entries"
+        many = run.end - run.indexed
+        wait = "waits for its entry" if many == 1 else "wait for their entries"
+        count = f"{plural(many, 'message')} of {name_of(subject)} {wait}"
         if not self.store.database_of(subject):
             self.waits.append(waiting)
         if self.store.copied:
-            self.judged.note(f"{count}: the queue was copied before them")
+            self.judged.note(f"{count}: the queue was copied before {'it' if many == 1 else 'them'}")
         elif self.store.database_of(subject) and self.store.clean:
             self.judged.inconclusive.append(
                 f"{count}, which the broker writes at its next start, though it stopped in order and should have "
-                "written them then"
+                "done so then"
             )
         elif self._is_dispatched_behind(subject, waiting):
             self.judged.inconclusive.append(
@@ -252,7 +254,7 @@ class QueueEnds:
                 f"is flushed on its own, and in a copy of a running broker ({SAY_SO}); damage otherwise"
             )
         else:
-            self.judged.note(f"{count}; the broker writes them at its next start")
+            self.judged.note(f"{count}; the broker writes what is missing at its next start")
 
     def _shortened(self, departure: Departure, run: JoinedQueue, events: Iterable[Event]) -> Departure:
         """The same departure, told with the one step that matters: the append of the message without entry."""
