@@ -41,7 +41,9 @@ def test_batch_queues_conform(name: str) -> None:
     assert report.sources[0].records == records
     covered = report.coverage
     assert covered["queue.index_batch"] == batches
-    waits = [note for note in report.sources[0].notes if "wait for their entries" in note or "waits for its entry" in note]
+    waits = [
+        note for note in report.sources[0].notes if "wait for their entries" in note or "waits for its entry" in note
+    ]
     waiting = sum(int(note.split()[0]) for note in waits)
     assert covered["queue.append"] - covered["queue.index"] - batches == waiting
     assert covered["queue.acknowledge"] > records - 10
