@@ -109,3 +109,10 @@ def test_a_step_without_a_rule_is_not_judged(tmp_path: Path) -> None:
     events = [opened(), append(0, 0), index(0, 0), step("rebuild"), index(0, 0)]
     report = check(written(tmp_path, events))
     assert (report.verdict, report.counts.events) == ("conforms", 4)
+
+
+def test_who_saw_no_field_has_said_nothing(tmp_path: Path) -> None:
+    """No step of this trace has a need, and an empty `saw` is no evidence either."""
+    told = [step("open", 0, spec="cursor", saw=saw) for saw in ({}, {}, {"end": 0})]
+    for count, verdict in ((1, "inconclusive"), (2, "inconclusive"), (3, "conforms")):
+        assert check(written(tmp_path, told[:count])).verdict == verdict

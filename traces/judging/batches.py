@@ -178,7 +178,7 @@ def count_all(traces: Traces, chosen: npt.NDArray[np.bool_], tally: Tally) -> No
             tally.inferred[name] = tally.inferred.get(name, 0) + times
     if (mine & (traces.outcome == OUTCOMES.index("refused"))).any():
         tally.held.add(REFUSED)
-    if mine[list(traces.saw)].any():
+    if mine[[at for at, fields in traces.saw.items() if fields]].any():  # who saw no field has said nothing
         tally.held.add(SEEN)
 
 
