@@ -18,15 +18,20 @@ from gapless.traces.judging.building import STEPS
 from gapless.traces.sources.rocketmq.joining.judged import JoinedQueue, JudgedStore
 from gapless.traces.sources.rocketmq.joining.queues import JoinedQueues
 from gapless.traces.sources.rocketmq.segments.extensions import EXTENDED, units_of
+from gapless.traces.sources.rocketmq.segments.queue_events import are_delays
 from gapless.traces.sources.rocketmq.segments.tasks import Subject, name_of
 from gapless.traces.sources.rocketmq.store import file_access
-from gapless.traces.sources.rocketmq.store.files import ENTRY, SLOT, LogFile, QueueFile, read_exactly
+from gapless.traces.sources.rocketmq.store.bytes import Ints
+from gapless.traces.sources.rocketmq.store.files import ENTRY, SLOT, LogFile, Maps, QueueFile, read_exactly
+from gapless.traces.sources.rocketmq.store.names import SCHEDULE_TOPIC
 from gapless.traces.sources.rocketmq.store.queue_database import QueueDatabase
+from gapless.traces.sources.rocketmq.store.records import SMALLEST, SYS_BORN_V6
 
 QUEUE = STEPS["queue"]
 Slots: TypeAlias = "npt.NDArray[np.void]"
 AT_ONCE = 1 << 16  # entries that are compared
 NAMED = 5  # queues that one reason names
+LAST_OF_FLAGS, TIME, LONGER = 39, 56, 12  # bytes of a record: its flags, when it was stored, an address of IPv6
 
 
 class TwinQueues:
@@ -36,6 +41,7 @@ class TwinQueues:
         self.judged = judged
         self.joined = joined
         self.database = database
+        self.maps = Maps()
         self.missing: list[str] = []
         self.compared = 0
 
@@ -75,6 +81,8 @@ class TwinQueues:
         opened = LogFile(self.database.copy, file.base, file.length, file.at)
         read_exactly(opened, low * ENTRY - file.base, theirs.data)
         self._put_tag_codes(subject, low, ours.view(SLOT), theirs.view(SLOT))
+        if subject[0] == SCHEDULE_TOPIC:
+            self._allow_other_delays(ours.view(SLOT), theirs.view(SLOT))
         (other,) = np.nonzero((ours.reshape(-1, ENTRY) != theirs.reshape(-1, ENTRY)).any(axis=1))
         self.compared += int(other[0]) if len(other) else high - low
         if not len(other):
@@ -103,3 +111,27 @@ class TwinQueues:
                 times=np.zeros(len(named), np.int64),
             )  # fmt: skip
             ours["tag"][named] = np.where(units.events.column("whole") == 1, codes, theirs["tag"][named])
+
+    def _allow_other_delays(self, ours: Slots, theirs: Slots) -> None:
+        """Put the files' times of delivery in place of those by other delays, which are as right as they.
+
+        What a kill takes from the database is written again by the delays of the next start.
+        Source: spec/decisions/0002-tag-codes-of-delayed-messages.md.
+        """
+        same = (ours["position"] == theirs["position"]) & (ours["size"] == theirs["size"])
+        (other,) = np.nonzero(same & (ours["tag"] != theirs["tag"]))
+        if len(other):
+            stored = self._stored(ours["position"][other].astype(np.int64))
+            lawful = other[(stored >= 0) & are_delays(theirs["tag"][other].astype(np.int64) - stored)]
+            theirs["tag"][lawful] = ours["tag"][lawful]
+
+    def _stored(self, positions: Ints) -> Ints:
+        """When the messages at these positions were stored, in ms; -1 where none lies there."""
+        times, sizes = np.full(len(positions), -1, np.int64), np.full(len(positions), SMALLEST)
+        for file in self.judged.store.files:
+            (here,) = np.nonzero(file.holds(positions, sizes))
+            if len(here):
+                data, at = self.maps.of(file), positions[here] - file.base
+                at += np.where(data[at + LAST_OF_FLAGS] & SYS_BORN_V6, TIME + LONGER, TIME)
+                times[here] = data[at[:, None] + np.arange(8)].view(">i8")[:, 0]
+        return times

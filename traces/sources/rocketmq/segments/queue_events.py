@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -168,11 +168,26 @@ def _resolved(
     resolved = np.empty(len(named), np.int64)
     resolved[rising] = found
     delay, loose = resolved - rows[MOMENT, message], rows[LOOSE, message]
-    delayed = (loose == SCHEDULED) & (delay > 0) & (delay < FOREVER) & (delay % 1000 == 0)
+    delayed = (loose == SCHEDULED) & are_delays(delay)
     lacking = np.empty(len(named), np.bool_)
     lacking[rising] = units.events.column("whole") == 0
     tags[named] = np.where(delayed | lacking | (loose == UNSURE), rows[TAG, message], resolved)
     return units
+
+
+@njit(inline="always")
+def _is_delay(delay: Any) -> Any:
+    """Whether a delay level may stand for so many ms: a number, or a column of them.
+
+    Levels may be set anew at every start. Source: spec/decisions/0002-tag-codes-of-delayed-messages.md.
+    """
+    return (delay > 0) & (delay < FOREVER) & (delay % 1000 == 0)
+
+
+def are_delays(delays: Ints) -> npt.NDArray[np.bool_]:
+    """For which of so many ms a delay level may stand."""
+    found: npt.NDArray[np.bool_] = _is_delay.py_func(delays)
+    return found
 
 
 def load_kernels() -> None:
@@ -288,10 +303,8 @@ def pair(
 def _is_excused(rows: Ints, r: int, size: int, tag: int) -> bool:
     """Whether an entry's tag code cannot be judged, and is taken for the message's own.
 
-    So is the time in an entry of the schedule topic if it lies whole seconds behind the store time: delay levels may be
-    set anew at every start (seen: docs/rocketmq.md#delay-levels).
+    So is the time in an entry of the schedule topic if it lies behind the store time as a delay level may have it
+    (seen: docs/rocketmq.md#delay-levels).
     """
-    delay = tag - rows[MOMENT, r]
-    return size != BLANK_SLOT and (
-        rows[LOOSE, r] == UNSURE or (rows[LOOSE, r] == SCHEDULED and 0 < delay < FOREVER and delay % 1000 == 0)
-    )
+    loose = rows[LOOSE, r]
+    return size != BLANK_SLOT and (loose == UNSURE or (loose == SCHEDULED and _is_delay(tag - rows[MOMENT, r])))
