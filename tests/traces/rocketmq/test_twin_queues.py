@@ -105,7 +105,7 @@ OTHER_TIMES: dict[int, list[int]] = {
     1: [1],
     -10_000: [1],
     2**60: [1],
-}  # ms, and the entries that depart then
+}
 
 
 @pytest.mark.parametrize("later", OTHER_TIMES)
