@@ -77,7 +77,7 @@ def judge_parts(
         judged.anomaly(step, count, first, where)
 
 
-class Placed(NamedTuple):
+class PlacedSteps(NamedTuple):
     """Events of one step, and the place of each among all that are told of the same traces, trace by trace."""
 
     some: OfStep
@@ -92,7 +92,7 @@ class Placed(NamedTuple):
         return np.flatnonzero((low <= self.places) & (self.places < high))
 
 
-def _placed(told: list[OfStep], traces: Ints) -> tuple[list[Placed], Ints]:
+def _placed(told: list[OfStep], traces: Ints) -> tuple[list[PlacedSteps], Ints]:
     """The events of each step with their places; and where those of each trace begin."""
     every = np.concatenate([some.traces for some in told])
     order = np.lexsort((np.concatenate([some.ranks for some in told]), every))
@@ -101,7 +101,7 @@ def _placed(told: list[OfStep], traces: Ints) -> tuple[list[Placed], Ints]:
     places[order] = np.arange(len(order))
     for some in told:
         end = begin + len(some.traces)
-        found.append(Placed(some, places[begin:end], bool((some.traces[1:] >= some.traces[:-1]).all())))
+        found.append(PlacedSteps(some, places[begin:end], bool((some.traces[1:] >= some.traces[:-1]).all())))
         begin = end
     return found, starts
 
@@ -144,7 +144,7 @@ def _judge(
             judged.joint(judged.end, of, name(trace), [events.at(n) for n in range(low, high)])
 
 
-def _told_traces(spec: Spec, placed: Sequence[Placed], traces: Ints, starts: Ints) -> ToldTraces:
+def _told_traces(spec: Spec, placed: Sequence[PlacedSteps], traces: Ints, starts: Ints) -> ToldTraces:
     """What is told of some traces, which are not empty. `starts`: where their events begin among all."""
     low, high = int(starts[0]), int(starts[-1])
     events, about = Events.room(spec, high - low), np.empty(high - low, np.int64)
