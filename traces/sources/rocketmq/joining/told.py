@@ -87,8 +87,8 @@ class PlacedSteps(NamedTuple):
     def of(self, first: int, last: int, low: int, high: int) -> Ints | slice:
         """Which of them are of the traces from `first` to `last`, whose places are from `low` on, before `high`."""
         if self.in_order:
-            begin, end = self.some.traces.searchsorted([first, last + 1]).tolist()
-            return slice(begin, end)
+            traces = self.some.traces
+            return slice(int(traces.searchsorted(first)), int(traces.searchsorted(last, side="right")))
         return np.flatnonzero((low <= self.places) & (self.places < high))
 
 
