@@ -37,6 +37,7 @@ LOG = logging.getLogger("gapless")
 uint64, uint32 = np.uint64, np.uint32
 """Casts in native code, modulo 2⁶⁴ and 2³². Python is given `_uint64` and `_uint32` in their place."""
 
+OFTEN = 4
 _EXPECTED: ContextVar[int] = ContextVar("_EXPECTED", default=0)
 _BY_LIBRARY: dict[Any, Callable[..., Any]] = {}
 
@@ -108,7 +109,10 @@ def njit(function: Callable[..., Any] | None = None, /, **how: Any) -> Any:
 
 
 class Native(Generic[P, R]):
-    """A function that Python calls: by Python as it stands for the first `few` rows, and compiled once there are more.
+    """A function that Python calls: by Python as it stands while rows are `few`, and compiled once there are more.
+
+    What is read once more, to tell of what was found, is no more than what was read before: it is worth no compiler
+    until it comes to `OFTEN` times so much.
 
     `compiled`: what native code calls instead.
     """
@@ -125,9 +129,10 @@ class Native(Generic[P, R]):
         """What the function says. It is given nothing by name but flags."""
         if not self._is_ready:
             kept = not self._seen and self._is_kept()  # nobody looks again for what was not there at first
-            self._seen += max(self._work(*args, **named), 0)
+            work = max(self._work(*args, **named), 0)
+            self._seen += work
             if not kept:
-                if max(self._seen, expected()) <= self.few:
+                if max(work, expected()) <= self.few and self._seen <= OFTEN * self.few:
                     return self.by_python(*args, **named)
                 if not self._is_kept():
                     _tell()

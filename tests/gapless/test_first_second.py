@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.rocketmq.recordings import recording, recording_as_left
+from tests.support.rocketmq.recordings import copy_of, recording, recording_as_left
 
 HEAVY = ("numba", "llvmlite", "pyarrow", "numpy.ma", "jinja2", "javaproperties", "networkx", "z3", "rocksdict", "ssl")
 LOADED = """
@@ -22,7 +22,7 @@ finally:
 """
 
 
-def loaded(cache: Path, *words: str | Path) -> list[str]:
+def loaded(cache: Path, *words: str | Path, code: int = 0) -> list[str]:
     """The heavy modules that a command has loaded, on a machine where nothing was ever compiled."""
     program = f"HEAVY = {HEAVY!r}\n{LOADED}"
     room = {name: str(cache) for name in ("NUMBA_CACHE_DIR", "XDG_CACHE_HOME")}
@@ -33,7 +33,7 @@ def loaded(cache: Path, *words: str | Path) -> list[str]:
         text=True,
         check=False,
     )
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == code, done.stderr
     return done.stderr.splitlines()[-1].split()[1:]
 
 
@@ -41,6 +41,18 @@ def loaded(cache: Path, *words: str | Path) -> list[str]:
 def test_a_small_store_is_judged_without_a_compiler(name: str, tmp_path: Path) -> None:
     assert loaded(tmp_path, "check", recording_as_left(name)) == []
     assert not [*tmp_path.rglob("*.nbi"), *tmp_path.rglob("*.o")]
+
+
+def test_a_small_store_that_departs_is_told_of_without_a_compiler(tmp_path: Path) -> None:
+    """To say what lies where an entry points, the log is read once more."""
+    store = copy_of("normal", tmp_path)
+    with (store / "consumequeue/orders/1/00000000000000000000").open("r+b") as queue:
+        for number in range(120, 123):
+            queue.seek(20 * number + 6)
+            queue.write(b"\xff\xff")
+    cache = tmp_path / "cache"
+    assert "numba" not in loaded(cache, "check", store, code=1)
+    assert not [*cache.rglob("*.nbi"), *cache.rglob("*.o")]
 
 
 def test_what_is_listed_is_what_would_be_loaded(tmp_path: Path) -> None:

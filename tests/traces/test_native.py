@@ -198,8 +198,10 @@ def asked() -> Native[[int], str]:
 
 @pytest.mark.usefixtures("nothing_kept")
 def test_little_is_not_compiled_and_much_is() -> None:
+    """Much at once, or often."""
     function = asked()
-    assert [function(60), function(40), function(1), function(0)] == ["by Python"] * 2 + ["compiled"] * 2
+    assert [function(count) for count in (60, 100, 100, 100, 40, 1, 0)] == ["by Python"] * 5 + ["compiled"] * 2
+    assert [asked()(count) for count in (100, 101)] == ["by Python", "compiled"]
 
 
 @pytest.mark.usefixtures("nothing_kept")
