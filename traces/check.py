@@ -24,6 +24,7 @@ from gapless.traces.replay.kernels import kernel
 from gapless.traces.report.parts import Parts
 from gapless.traces.report.sections import together
 from gapless.traces.report.values import Counts, Report, SourceRow, VerdictName, worst
+from gapless.traces.report.wording import plural
 from gapless.traces.rules import judged, rules
 from gapless.traces.sources.registry import expected, recognised, sources
 from gapless.traces.sources.source import Beside, Recording, Source
@@ -348,7 +349,7 @@ class InputCheck:
         if self.kind == "unknown" or self.parts.violations or self.parts.reasons or self.judged()[0]:
             return ""
         ignored = len(self.options.ignored)
-        left = f"{ignored:,} rules are ignored, and none of the others" if ignored else "no rule"
+        left = f"{plural(ignored, 'rule is', 'rules are')} ignored, and none of the others" if ignored else "no rule"
         return f"{left} is about anything that was read: nothing was judged"
 
     def _notes(self) -> Iterator[str]:
@@ -356,7 +357,7 @@ class InputCheck:
         if self.options.ignored and self.kind != "unknown":
             ignored = sorted(self.options.ignored)
             some = ", ".join(ignored[:3]) + ", …" * (len(ignored) > 3)
-            yield f"{len(ignored)} rule{'s' * (len(ignored) > 1)} ignored: {some}"
+            yield f"{plural(len(ignored), 'rule')} ignored: {some}"
 
 
 def as_given(problem: str, path: Path, found: Path) -> str:

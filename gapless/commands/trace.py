@@ -9,6 +9,7 @@ import typer
 
 from gapless.commands.options import ConfigOption, OnePath, SpecOption
 from gapless.commands.terminal import failed, progress_bar, refuse_elsewhere
+from gapless.traces.report.wording import plural
 
 
 def trace(
@@ -38,4 +39,4 @@ def trace(
         raise typer.Exit(INTERRUPTED) from None
     except OSError as error:
         raise failed(f"{shown(error.filename or path)}: {error.strerror or error}") from None
-    print(f"{events:,} events in {out}")
+    print(f"{plural(events, 'event')} in {out}")

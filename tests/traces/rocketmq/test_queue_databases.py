@@ -245,6 +245,18 @@ def test_where_dispatch_goes_on_tells_which_messages_may_wait(tmp_path: Path) ->
     assert check(store).verdict == "conforms"
 
 
+def test_a_database_that_was_never_flushed_is_told_of(tmp_path: Path) -> None:
+    store = copy_of("layouts/rocksdb_killed_5.5.0", tmp_path)
+    with opened(store) as (database, table):
+        for one in (database, table):
+            for name in list(one.keys()):
+                del one[name]
+    report = check(store)
+    assert (report.verdict, report.violations) == ("inconclusive", [])
+    (reason,) = report.sources[0].reasons
+    assert "a broker keeps those for its database in memory" in reason
+
+
 def test_dispatch_beyond_a_log_that_was_closed_is_not_decided(tmp_path: Path) -> None:
     store = copy_of("layouts/rocksdb_lives_5.5.0", tmp_path)
     dispatched(store, 10**7)

@@ -34,7 +34,7 @@ def test_queues_that_a_broker_writes_twice_conform(name: str, tmp_path: Path) ->
     records, entries = RECORDED[name]
     report = check([recording_as_left(f"layouts/{name}")])
     assert (report.verdict, report.sources[0].records) == ("conforms", records)
-    assert f"{entries:,} entries in" in " ".join(report.sources[0].notes)
+    assert f"as in the files: {entries:,} entries" in " ".join(report.sources[0].notes)
     assert report.coverage["queue.tell_last"] == 12
     with opened(copy_of(f"layouts/{name}", tmp_path)) as (database, _):
         assert len(list(database.keys())) == entries
@@ -46,7 +46,7 @@ def test_without_settings_the_files_tell_that_they_count(name: str, tmp_path: Pa
     (store.parent / "broker.conf").unlink()
     report = check(store)
     assert report.verdict == "conforms"
-    assert f"{RECORDED[name][1]:,} entries in" in " ".join(report.sources[0].notes)
+    assert f"as in the files: {RECORDED[name][1]:,} entries" in " ".join(report.sources[0].notes)
 
 
 def with_entry(change: Callable[[bytes], bytes]) -> Callable[[Path], None]:

@@ -36,6 +36,7 @@ from gapless.traces.remote import RemotePath
 from gapless.traces.replay.kernels import Ints
 from gapless.traces.replay.lives import life
 from gapless.traces.report.parts import Parts
+from gapless.traces.report.wording import plural
 from gapless.traces.sources.event_files.stretches import (
     NO_HASHES,
     StretchResult,
@@ -202,7 +203,7 @@ class EventFile:
         """Whose events they are, and by which profile they are judged where nobody says."""
         notes = []
         if self.in_order is not None and self.in_order.untold:
-            notes.append(f"{self.in_order.untold:,} traces more depart, whose stories were not read again")
+            notes.append(f"departures whose stories were not read again: {plural(self.in_order.untold, 'trace')} more")
         if self.origin.kind:
             notes.append(f"its events come from: {self.origin.kind}")
         elif not self.origin.profile:

@@ -16,6 +16,7 @@ from gapless.traces.options import Options
 from gapless.traces.problems import laid_down
 from gapless.traces.report.sections import Presentation
 from gapless.traces.report.values import Report
+from gapless.traces.report.wording import plural
 from gapless.traces.sources.source import Beside, Recording
 
 LINE = b'{"source":"","spec":"log","trace":"","position":0,"action":"open","args":{"position":0,"file_size":1}}\n'
@@ -45,7 +46,7 @@ def spooled(file: BinaryIO) -> Path:
 
 def conforms(report: Report, trace: str) -> Iterator[str]:
     """What `gapless explain` says of a trace that departs nowhere: its life."""
-    yield f"{trace} conforms: {report.counts.events:,} events."
+    yield f"{trace} conforms: {plural(report.counts.events, 'event')}."
     if report.life:
         yield from ("", *report.life)
 

@@ -149,7 +149,9 @@ def _vacuous(judged: JudgedStore, options: Options) -> Iterator[str]:
     elif not any(judged.covered.get(f"queue.{step}") for step in ("index", "index_batch")) and not all(
         run.batches or (judged.store.live and subject in judged.store.batched) for subject, run in judged.queues.items()
     ):
-        yield "no consume-queue entry was found for any message: entries were not checked"
+        in_memory = judged.store.database and not judged.store.clean
+        why = ", and a broker keeps those for its database in memory until it writes them all at once" * bool(in_memory)
+        yield f"no consume-queue entry was found for any message{why}: entries were not checked"
 
 
 def _absent(judged: JudgedStore, options: Options) -> str:
@@ -210,9 +212,9 @@ def _not_exercised(judged: JudgedStore) -> list[str]:
     if judged.counters[scan.C_SCHEDULED]:
         found.append("delays of single levels: any start may change them, so delivery times are held to whole seconds")
     if judged.counters[scan.C_UNSURE]:
+        messages = plural(judged.counters[scan.C_UNSURE], "message")
         found.append(
-            f"tag codes of {judged.counters[scan.C_UNSURE]:,} messages: their tags are not UTF-8, or run into the next "
-            "property (docs/rocketmq.md#properties)"
+            f"tag codes of {messages}: tags are not UTF-8, or run into the next property (docs/rocketmq.md#properties)"
         )
     found += [f"{plural(judged.counters[at], *of)}: {why}" for at, of, why in NOT_JUDGED if judged.counters[at]]
     found += _of_layouts_not_exercised(judged)
@@ -344,7 +346,9 @@ def _marks(judged: JudgedStore, source: str, findings: list[Finding]) -> list[Ma
         Mark(source=source, low=f.base, high=f.base + f.length, kind="file", label=f"commitlog/{f.base:020d}")
         for f in store.files
     ]
-    marks.append(Mark(source=source, low=store.start, high=judged.end, kind="log", label=f"{judged.records:,} records"))
+    marks.append(
+        Mark(source=source, low=store.start, high=judged.end, kind="log", label=plural(judged.records, "record"))
+    )
     marks += [Mark(source=source, low=a, high=b, kind="damage", label="no record") for a, b in judged.damage[:200]]
     marks += [
         Mark(source=source, low=f.position, high=f.position, kind="finding", label=f"{f.trace}: {f.needs}")

@@ -17,6 +17,7 @@ from gapless.spec.catalog import SPECS
 from gapless.traces.judging.building import STEPS, Events
 from gapless.traces.options import Options
 from gapless.traces.replay.exact import Departure, named
+from gapless.traces.report.wording import plural
 from gapless.traces.sources.rocketmq.joining.judged import JoinedQueue, JudgedStore
 from gapless.traces.sources.rocketmq.joining.next_start import start_next
 from gapless.traces.sources.rocketmq.joining.own_messages import OwnMessages, Rooms, header_in
@@ -90,8 +91,8 @@ class JoinedCompaction:
             kept, missed, held = kept + len(one.numbers), missed + one.missed, held + 1
         if queues:
             self.judged.note(
-                f"{kept:,} messages in compacted topics, of {held:,} queue{'s' * (held != 1)}, are what the log says; "
-                f"{missed:,} others with a key made place for later ones"
+                f"as the log says in compacted topics: {plural(kept, 'message')} of {plural(held, 'queue')}; "
+                f"{plural(missed, 'other')} with a key made place for later ones"
             )
 
     def _doubt(self, notes: list[str]) -> None:

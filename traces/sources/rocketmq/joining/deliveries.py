@@ -11,6 +11,7 @@ from gapless.traces.judging.building import STEPS, Events
 from gapless.traces.options import Options
 from gapless.traces.replay.exact import Event, replay
 from gapless.traces.replay.kernels import kernel
+from gapless.traces.report.wording import plural
 from gapless.traces.sources.rocketmq.clients.trace_topics import key_handed
 from gapless.traces.sources.rocketmq.joining.judged import JudgedStore
 from gapless.traces.sources.rocketmq.segments.tasks import Segment
@@ -55,9 +56,9 @@ class Deliveries:
             elif len(halves) and self.options.trace is None:
                 place = int(self.half[halves[0]])
                 self.judged.doubt(
-                    f"consumers were handed {len(halves):,} messages of which this log has a half and nothing that a "
-                    f"consumer can read, such as that at {place:,}: another broker committed them, or consumers saw "
-                    "what was not committed; --only-broker says that there is no other broker"
+                    f"consumers were handed {plural(len(halves), 'message')} of which this log has a half and nothing "
+                    f"that a consumer can read, such as that at {place:,}: another broker committed them, or consumers "
+                    "saw what was not committed; --only-broker says that there is no other broker"
                 )
         return {
             "delivered": int(told.sum()) + self.known[0],

@@ -15,6 +15,7 @@ import numpy as np
 from gapless.spec.catalog import SPECS
 from gapless.traces.judging.building import STEPS, Events
 from gapless.traces.options import Options
+from gapless.traces.report.wording import plural
 from gapless.traces.sources.rocketmq.joining.judged import JudgedStore
 from gapless.traces.sources.rocketmq.joining.next_start import start_next
 from gapless.traces.sources.rocketmq.joining.stepped import SteppedTrace
@@ -96,17 +97,18 @@ class JoinedDledgerIndex:
         """The last entries, which have no units of theirs."""
         if waiting:
             first, position = int(waiting.column("number")[0]), int(waiting.column("position")[0])
+            one, many = f"entry, {first:,}, has no unit", f"entries from {first:,} on have no units of theirs"
+            entries = plural(len(waiting.action), one, many)
             if sum(file.base + file.length > position for file in self.store.files) > WRITTEN_AGAIN:
                 self.judged.doubt(
-                    f"{name}/: {len(waiting.action):,} entries from {first:,} on have no units of "
-                    f"theirs, further back than the {WRITTEN_AGAIN} files that a start writes units of again: legal "
-                    "after a loss of power, damage otherwise"
+                    f"{name}/: {entries}, further back than the {WRITTEN_AGAIN} files that a start writes units of "
+                    "again: legal after a loss of power, damage otherwise"
                 )
                 return
             trace.take(Events.of(SPEC, [INDEX.miss_units(number=first, killed=not self.store.clean)]))
             self.judged.note(
-                f"{name}/: {len(waiting.action):,} entries from {first:,} on have no units of theirs, as "
-                "a kill or a power loss leaves it; the broker writes them at its next start"
+                f"{name}/: {entries}, as a kill or a power loss leaves it; the broker writes what lacks at its next "
+                "start"
             )
 
     def _why_not(self, name: str) -> str:

@@ -19,6 +19,7 @@ import numpy.typing as npt
 from gapless.spec.catalog import STRICT
 from gapless.traces.options import Options
 from gapless.traces.problems import Unreadable
+from gapless.traces.report.wording import plural
 from gapless.traces.sources.rocketmq.joining.judged import JudgedStore
 from gapless.traces.sources.rocketmq.joining.remembered import HalvesToTell
 from gapless.traces.sources.rocketmq.joining.told import OfStep, judge_told
@@ -149,8 +150,8 @@ class HeldTable:
             for n, found in enumerate(self.judged.breaches):
                 if found.spec == "half_table" and found.arguments.get("within") == 0:
                     self.judged.breaches[n] = replace(found, detail=f"the table ends at {self.rows.last}")
-        count = len(self.rows.position)
-        self.judged.note(f"the table of halves has {count:,} row{'s' * (count != 1)}, and ends at {self.rows.last:,}")
+        rows = plural(len(self.rows.position), "row")
+        self.judged.note(f"the table of halves has {rows}, and ends at {self.rows.last:,}")
 
     def _told(self) -> Iterator[OfStep]:
         halves, rows = self.halves, self.rows
@@ -174,8 +175,8 @@ class HeldTable:
         unsure &= (rows.position >= self.judged.end) | (not self.store.first_life)
         if count := int(unsure.sum()):
             self.judged.doubt(
-                f"{count:,} row{'s' * (count > 1)} of the table of halves, the first for {rows.position[unsure][0]:,}, "
-                "point at no half: legal if the log lost its end with the power, damage otherwise"
+                f"no half is there for {plural(count, 'row')} of the table of halves, the first for "
+                f"{rows.position[unsure][0]:,}: legal if the log lost its end with the power, damage otherwise"
             )
         owner = np.zeros(len(half), np.int64)
         owner[~nowhere] = self.halves.owner[half[~nowhere]]
@@ -216,7 +217,7 @@ class HeldTable:
             self.judged.doubt(
                 f"{count:,} undecided {'halves have' if count > 1 else 'half has'} no row in the table of halves, the "
                 f"first at {first:,}, and as far as the log tells the broker cannot have asked about "
-                f"{'them' if count > 1 else 'it'} {self.checks:,} times: legal if it ran on without a message, "
+                f"{'them' if count > 1 else 'it'} {plural(self.checks, 'time')}: legal if it ran on without a message, "
                 f"one check in {self.interval / 1000:g} s; otherwise they are forgotten"
             )
             unsure |= young

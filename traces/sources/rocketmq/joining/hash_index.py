@@ -22,6 +22,7 @@ import numpy as np
 from gapless.spec.catalog import SPECS, State
 from gapless.traces.options import Options
 from gapless.traces.replay.exact import replay
+from gapless.traces.report.wording import plural
 from gapless.traces.sources.rocketmq.joining.found_keys import FoundKeys, by_item
 from gapless.traces.sources.rocketmq.joining.index_replay import INDEX, FileReplay
 from gapless.traces.sources.rocketmq.joining.judged import SAY_SO, JudgedStore, Later
@@ -134,12 +135,12 @@ class HashIndex:
         tail = file.items - len(lost)
         at_the_tail = len(lost) > 0 and lost[0] == tail
         if at_the_tail and self.store.copied and self._point_beyond(file, tail):
-            self.judged.note(f"the last {len(lost):,} items of {file.name} were copied after the log")
+            self.judged.note(f"the end of {file.name}, {plural(len(lost), 'item')}, was copied after the log")
             file, odd = _up_to(file, tail), odd[:, odd[0] < tail]
         elif at_the_tail and not self.store.first_life:
             self.judged.doubt(
-                f"the last {len(lost):,} items of {file.name} point at no record that has their key: legal after a "
-                "power loss, for the log was cut off where they point, and in a copy of a running broker "
+                f"the end of {file.name}, {plural(len(lost), 'item')}, points at no record that has its key: legal "
+                "after a power loss, for the log was cut off where they point, and in a copy of a running broker "
                 f"({SAY_SO}); damage otherwise"
             )
             file, odd = _up_to(file, tail), odd[:, odd[0] < tail]
@@ -189,8 +190,9 @@ class HashIndex:
                 continue
             why = self._why_lost(first, last)
             if why is None:
-                what = f"{run[RECORDS]:,} records with {run[KEYS]:,} keys up to {last} are without an item"
-                self._missing(first, what)
+                keys = plural(run[KEYS], "key")
+                records = plural(run[RECORDS], f"record with {keys} is", f"records with {keys} up to {last} are")
+                self._missing(first, f"{records} without an item")
             elif why:
                 self.judged.doubt(why)
             else:
@@ -199,7 +201,7 @@ class HashIndex:
             if not self._is_consequence(position, position) and not self._is_cut_short(position):
                 self._missing(position, "the record has other keys that have their items")
         if lost[0]:
-            self.judged.note(f"{lost[0]:,} records are not in the hash index: {self._lawful}")
+            self.judged.note(f"{plural(lost[0], 'record is', 'records are')} not in the hash index: {self._lawful}")
 
     @property
     def _lawful(self) -> str:

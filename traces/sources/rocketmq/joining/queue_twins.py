@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gapless.traces.judging.building import STEPS
+from gapless.traces.report.wording import plural
 from gapless.traces.sources.rocketmq.joining.judged import JoinedQueue, JudgedStore
 from gapless.traces.sources.rocketmq.joining.queues import JoinedQueues
 from gapless.traces.sources.rocketmq.segments.extensions import EXTENDED, units_of
@@ -52,7 +53,9 @@ class TwinQueues:
             if not run.ended and not run.batches and not read_there and self.judged.store.queues.get(subject):
                 self._hold(subject, run)
         name = self.database.folder
-        self.judged.note(f"{self.compared:,} entries in {name}/, a RocksDB database, are those in the files")
+        self.judged.note(
+            f"the same in {name}/, a RocksDB database, as in the files: {plural(self.compared, 'entry', 'entries')}"
+        )
         if self.missing:
             some = ", ".join(self.missing[:NAMED]) + ", …" * (len(self.missing) > NAMED)
             self.judged.doubt(

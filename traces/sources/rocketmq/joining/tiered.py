@@ -18,6 +18,7 @@ import numpy.typing as npt
 from gapless.spec.catalog import SPECS
 from gapless.traces.judging.building import STEPS, Events
 from gapless.traces.options import Options
+from gapless.traces.report.wording import plural
 from gapless.traces.sources.rocketmq.joining.judged import JudgedStore
 from gapless.traces.sources.rocketmq.joining.own_messages import OwnMessages, Rooms
 from gapless.traces.sources.rocketmq.joining.stepped import SteppedTrace
@@ -68,10 +69,9 @@ class JoinedTiered:
     def _judge(self, found: TieredStorage) -> None:
         """Every queue of it, and what the metadata leaves out."""
         if found.untold:
-            count = len(found.untold)
             self.judged.doubt(
-                f"tiered storage holds {count:,} file{'s' * (count > 1)} that its metadata does not tell of, the first "
-                f"{found.untold[0]}: the metadata is incomplete, and consumers receive nothing of what lies there"
+                f"tiered storage holds {plural(len(found.untold), 'file')} that its metadata does not tell of, the "
+                f"first {found.untold[0]}: the metadata is incomplete, and consumers receive nothing of what lies there"
             )
         followed = compared = queues = 0
         rooms = Rooms()
@@ -85,8 +85,8 @@ class JoinedTiered:
             held.hold()
             followed, compared, queues = followed + held.followed, compared + held.own.compared, queues + 1
         self.judged.note(
-            f"{followed:,} entries in tiered storage, of {queues:,} queue{'s' * (queues != 1)}, were followed to their "
-            f"messages; {compared:,} of these the broker's own log has too"
+            f"{plural(followed, 'message')} found by entries in tiered storage, of {plural(queues, 'queue')}; "
+            f"{compared:,} of these the broker's own log has too"
         )
         JoinedTieredIndex(self.judged, self.options, found).hold()
 

@@ -20,6 +20,7 @@ import numpy as np
 
 from gapless.traces.options import Options
 from gapless.traces.replay.exact import Departure
+from gapless.traces.report.wording import plural
 from gapless.traces.sources.rocketmq.joining.found_keys import by_item
 from gapless.traces.sources.rocketmq.joining.index_replay import FileReplay
 from gapless.traces.sources.rocketmq.joining.judged import JudgedStore, Later
@@ -65,11 +66,11 @@ class JoinedTieredIndex:
         self.judged.tiered_index += [file.name for file in files]
         if self.found:
             self.judged.note(
-                f"{self.found:,} items in {len(files):,} file{'s' * (len(files) != 1)} of the index of tiered storage "
-                "lead to messages with their keys"
+                f"{plural(self.found, 'item')} in {plural(len(files), 'file')} of the index of tiered storage, each of "
+                "which leads to a message with its key"
             )
         for why, count in sorted(self.passed.items()):
-            self.judged.note(f"{count:,} items of the index of tiered storage are not judged: {why}")
+            self.judged.note(f"not judged of the index of tiered storage: {plural(count, 'item')}; {why}")
 
     def _judge(self, file: TieredIndexFile) -> None:
         odd = self._odd(file)
@@ -142,8 +143,8 @@ class JoinedTieredIndex:
         if len(odd) and not _is_of_one_life(tiered):
             self.passed[f"{name_of(queue)} may have been begun anew behind them"] += len(odd)
             self.judged.doubt(
-                f"{len(odd):,} items of the index of tiered storage lead to no message of {name_of(queue)} with their "
-                "key: legal if that queue was begun anew since, damage otherwise"
+                f"no message of {name_of(queue)} with their key is where {plural(len(odd), 'item')} of the index of "
+                "tiered storage would lead: legal if that queue was begun anew since, damage otherwise"
             )
             return nothing
         return np.stack([there[odd], bits[odd].astype(np.int64)])

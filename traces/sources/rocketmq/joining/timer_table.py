@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from gapless.traces.options import Options
 from gapless.traces.problems import shown
+from gapless.traces.report.wording import plural
 from gapless.traces.sources.rocketmq.joining.judged import JudgedStore
 from gapless.traces.sources.rocketmq.joining.message_tables import Pairs, brief, read_table
 from gapless.traces.sources.rocketmq.joining.timer_messages import TimerMessages
@@ -157,10 +158,8 @@ class HeldTimerTable:
         if len(traces):
             judge_told(self.judged, self.options, "timer_table", told, traces, self._name)
             self._say_both()
-        count, number = len(self.table.due), self.table.number
-        self.judged.note(
-            f"the table of timers has {count:,} row{'s' * (count != 1)}, and was told of {number:,} messages"
-        )
+        rows, told_of = plural(len(self.table.due), "row"), plural(self.table.number, "message")
+        self.judged.note(f"the table of timers has {rows}, and was told of {told_of}")
 
     def _say_both(self) -> None:
         """Say of each departure what the row says, and what the message says: times, and sizes."""
@@ -199,8 +198,8 @@ class HeldTimerTable:
         unsure &= not (self.store.clean and self.store.first_life)
         if (count := int(unsure.sum())) and not self.store.live:
             self.judged.doubt(
-                f"{count:,} row{'s' * (count > 1)} of the table of timers, first for {table.position[unsure][0]:,}, "
-                "name no message that waits: legal if the log lost its end with the power, damage otherwise"
+                f"no message waits for {plural(count, 'row')} of the table of timers, the first for "
+                f"{table.position[unsure][0]:,}: legal if the log lost its end with the power, damage otherwise"
             )
         kept = ~unsure
         over = ~np.isin(self.of_row, self._cancelled_in_time())
@@ -266,8 +265,8 @@ class HeldTimerTable:
             return []
         if number > self.end and not (self.store.clean and self.store.first_life):
             self.judged.doubt(
-                f"the table of timers was told of {number:,} messages that wait, and there are {self.end:,}: legal if "
-                "the log lost its end with the power, damage otherwise"
+                f"the table of timers was told of {plural(number, 'message')} that wait, and there are {self.end:,}: "
+                "legal if the log lost its end with the power, damage otherwise"
             )
             return []
         at = np.array([END])

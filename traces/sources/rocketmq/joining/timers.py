@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from gapless.traces.options import Options
+from gapless.traces.report.wording import plural
 from gapless.traces.sources.rocketmq.joining.judged import JudgedStore
 from gapless.traces.sources.rocketmq.joining.spool import NarrowBlocks
 from gapless.traces.sources.rocketmq.joining.timer_messages import TimerMessages
@@ -115,8 +116,8 @@ class Wheel:
                 "time and no unit of the timer log names them: legal if the power was lost, for the next start writes "
                 "them again; damage otherwise"
             )
-        count = self.log.count
-        self.judged.note(f"the timer log has {count:,} unit{'s' * (count != 1)}, of {self.times:,} times in all")
+        units, times = plural(self.log.count, "unit"), plural(self.times, "time")
+        self.judged.note(f"the timer log has {units}, of {times} in all")
 
     def _told(self, part: TimerPart) -> tuple[list[OfStep], Ints]:
         """All that is told of some times, and which these are."""

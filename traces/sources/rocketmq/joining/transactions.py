@@ -18,6 +18,7 @@ from gapless.traces.judging.pictures import Axis, lived, swimlane_of
 from gapless.traces.options import Options
 from gapless.traces.replay.exact import Departure, Event, Outcome, life, named, replay
 from gapless.traces.report.values import Picture
+from gapless.traces.report.wording import plural
 from gapless.traces.sources.rocketmq.joining.judged import JudgedStore
 from gapless.traces.sources.rocketmq.joining.remembered import Blocks, SettledHalves
 from gapless.traces.sources.rocketmq.joining.undecided import (
@@ -332,11 +333,13 @@ class JoinedTransactions:
             else:
                 self._stray(position, op, number % BY_PLACE, by_place=by_place)
         if expired:
-            self.judged.note(f"{expired:,} marks name halves that have expired with the log's first files")
+            self.judged.note(
+                f"halves that have expired with the log's first files are named by {plural(expired, 'mark')}"
+            )
         if elsewhere:
             self.judged.note(
-                f"{elsewhere:,} marks may belong to finals that a producer ended once more, or to delayed halves "
-                "(docs/rocketmq-transactions.md#n6, #n26)"
+                f"{plural(elsewhere, 'mark')} may belong to finals that a producer ended once more, or to delayed "
+                "halves (docs/rocketmq-transactions.md#n6, #n26)"
             )
 
     def _stray(self, position: int, op: int, number: int, *, by_place: bool) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from gapless.traces.problems import Unreadable
+from gapless.traces.report.wording import plural
 from gapless.traces.sources.rocketmq.store.files import A_NUMBER, ENTRY, FARTHEST, LogFile, Queue
 from gapless.traces.sources.rocketmq.store.settings import read_json
 
@@ -112,7 +113,7 @@ def tiered_storage(store: Path, settings: Mapping[str, str], notes: list[str]) -
         content = _metadata(store, notes)
         if content is None:
             left = tuple(_untold(store, store / FOLDER, "*/*", ()))
-            why = f"{FOLDER}/ holds {_files(left)} of it, and neither {METADATA} nor its .bak is there"
+            why = f"{FOLDER}/ holds {plural(len(left), 'file')} of it, and neither {METADATA} nor its .bak is there"
             return TieredStorage((), why_not=why, lost=True) if left else None
         tables, topics = content
         paths = sorted({path for table in tables.values() for path, segments in table.items() if segments})
@@ -176,10 +177,6 @@ def _untold(store: Path, root: Path, broker: str, told: Collection[Path]) -> Ite
         for path in sorted(root.glob(f"{broker}/*/*/{kind}/*")):
             if path not in told and path.is_file() and path.stat().st_size:
                 yield str(path.relative_to(store) if path.is_relative_to(store) else path)
-
-
-def _files(names: Collection[str]) -> str:
-    return f"{len(names):,} file{'s' * (len(names) != 1)}"
 
 
 def _table(told: object) -> Segments:
