@@ -31,6 +31,7 @@ from tests.support.rocketmq.played_store import SLOT, PlayedStore
 from tests.support.rocketmq.recordings import COUNTS, recording
 from tests.support.rocketmq.store_builder import StoreBuilder
 from tests.support.rocketmq.stores import Record
+from tests.support.rocketmq.transaction_broker import TransactionBroker
 from tests.support.rocketmq.watched import (
     Clock,
     Heard,
@@ -265,6 +266,32 @@ def test_a_queue_made_anew_is_judged_from_where_its_log_begins_by_then(tmp_path:
     assert (report.verdict, report.sources[0].reasons) == ("conforms", [])
     assert checked(store).verdict == "conforms"
     assert watched.status.records == 150
+    assert not heard.found
+
+
+@pytest.mark.parametrize("expired", [1, 3])
+def test_a_half_that_expired_while_it_was_watched_may_be_named_once_more(expired: int, tmp_path: Path) -> None:
+    """It was decided, and forgotten; then its client decides again. The op that says so expired, too, or did not."""
+    broker, clock, heard, store = TransactionBroker(), Clock(), Heard(), tmp_path / "store"
+    broker.builder.log_file_size = 4096
+    watched = watch(store, heard, clock)
+    twice = broker.prepare()
+    for files in (2, 4, 5):
+        broker.roll_back(twice)
+        while len(broker.builder.log) < files:
+            broker.flush_ops()
+            broker.roll_back(broker.prepare(body=bytes(500)))
+        broker.flush_ops()
+        broker.builder.expired = expired if files == 5 else 0
+        written = broker.write(tmp_path / str(files), clean=files == 5)
+        shutil.rmtree(store, ignore_errors=True)
+        shutil.copytree(written, store)
+        clock.now += 20
+        until_idle(watched)
+    report, whole = watched.end(), checked(store)
+    assert (report.verdict, report.sources[0].reasons) == (whole.verdict, whole.sources[0].reasons) == ("conforms", [])
+    assert report.sources[0].notes == whole.sources[0].notes
+    assert any("named by 2 marks" in note for note in whole.sources[0].notes) == (expired == 1)
     assert not heard.found
 
 

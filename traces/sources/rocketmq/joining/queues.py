@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -20,6 +21,7 @@ from gapless.traces.sources.rocketmq.segments.queue_events import QueueEvents, q
 from gapless.traces.sources.rocketmq.segments.splits import Split, SplitReader
 from gapless.traces.sources.rocketmq.segments.tasks import Piece, Segment, Slot, Subject, name_of
 from gapless.traces.sources.rocketmq.store import file_access
+from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.files import QueueFile
 from gapless.traces.sources.rocketmq.store.names import DEAD
 from gapless.traces.sources.rocketmq.store.served_queues import is_light
@@ -260,6 +262,17 @@ class JoinedQueues:
     def slot(self, subject: Subject, number: int) -> Slot | None:
         """What is written in slot `number`."""
         return written(file_access.read_slot(self.store, *subject, number))
+
+
+def first_number(store: StoreDirectory, queue: Subject, run: JoinedQueue) -> int:
+    """The number of a queue's first message in the log, whose first files may have expired since it was joined.
+
+    Where entries are missing, it may be a later one.
+    """
+    if run.began >= store.start:
+        return run.opened
+    numbers = range(run.opened, run.end)
+    return run.opened + bisect_left(numbers, store.start, key=lambda n: file_access.read_slot(store, *queue, n)[0])
 
 
 def written(slot: Slot) -> Slot | None:

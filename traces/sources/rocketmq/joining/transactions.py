@@ -20,6 +20,7 @@ from gapless.traces.replay.exact import Departure, Event, Outcome, life, named, 
 from gapless.traces.report.values import Picture
 from gapless.traces.report.wording import plural
 from gapless.traces.sources.rocketmq.joining.judged import JudgedStore
+from gapless.traces.sources.rocketmq.joining.queues import first_number
 from gapless.traces.sources.rocketmq.joining.remembered import Blocks, SettledHalves
 from gapless.traces.sources.rocketmq.joining.undecided import (
     UNASKED,
@@ -126,7 +127,14 @@ class JoinedTransactions:
         return np.ascontiguousarray(rows[:, np.argsort(rows[PLACE], kind="stable")])
 
     def forget_what_expired(self, start: int) -> None:
-        """The log begins at `start` now: nobody reads again what lay before."""
+        """The log begins at `start` now: nobody reads again what lay before.
+
+        Marks that lie there, of halves that were judged and forgotten, would find nothing any more.
+        """
+        rows = self._all()
+        halves = distinct(rows[NUMBER, rows[KIND] == HALF])
+        left = rows[:, (rows[KIND] != MARK) | (rows[PLACE] >= start) | among(rows[NAMES], halves)]
+        self.held, self.rows = [left], left.shape[1]
         self.settled.forget_before(start, 3)
         self.unpassed.forget_before(start, 2)
         self.unpassed_ops.forget_before(start, 2)
@@ -356,7 +364,7 @@ class JoinedTransactions:
     def _half_numbers(self) -> tuple[int, int]:
         """The first number of a half in the log and the end of them, as the queue of halves has it; or -1."""
         run = self.judged.queues.get(HALVES)
-        return (run.opened, run.end) if run else (-1, -1)
+        return (first_number(self.judged.store, HALVES, run), run.end) if run else (-1, -1)
 
     def _ops(self) -> None:
         """Exact replay of the ops that a kernel refused, and of those that the op cursor passed too early."""
