@@ -61,6 +61,7 @@ EXPECTED = {  # verdict, what a note or a reason says, the rule that is broken
         "the same in consumequeue/, a RocksDB database, as in the files: 24 entries",
         "",
     ),
+    "compacted_rocksdb_5.5.0": ("departs", "", "compaction/newest-message-of-its-key-is-kept"),
     "thrown_away_5.3.3": ("departs", "", ANSWERED),
     "thrown_away_5.5.0": ("departs", "", ANSWERED),
     "no_times_5.5.0": ("inconclusive", "31 records behind the log's end at 1948, whose last record says not when", ""),
@@ -118,6 +119,22 @@ def test_an_odd_store_is_judged_right(name: str) -> None:
     assert {found.rule for found in report.violations} >= ({rule} if rule else set())
     (source,) = report.sources
     assert any(words in line for line in (*source.reasons, *source.notes))
+
+
+def test_a_compacted_topic_of_a_broker_that_compacts_nothing_is_told_of(tmp_path: Path) -> None:
+    """It departs in a first life, with its settings; where somebody may have switched compaction off, nobody knows."""
+    store = copy_of("odd/compacted_rocksdb_5.5.0", tmp_path)
+    (found,) = check(store).violations
+    assert (found.trace, found.rule) == ("compact/0", "compaction/newest-message-of-its-key-is-kept")
+    assert "keeps queues in RocksDB: no consumer receives any of its messages" in found.message
+    settings = store.parent / "broker.conf"
+    settings.rename(tmp_path / "elsewhere.conf")
+    report = check(store)
+    assert (report.verdict, report.violations) == ("inconclusive", [])
+    assert "compaction-rocksdb" in report.sources[0].reasons[0]
+    off = (tmp_path / "elsewhere.conf").read_text() + "enableCompaction=false\n"
+    settings.write_text(off)
+    assert check(store).verdict == "conforms"
 
 
 # -- logs that a start threw away --------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from gapless.spec.catalog import rule
 from gapless.traces.report.values import Where
-from gapless.traces.sources.rocketmq.joining.judged import Breach
+from gapless.traces.sources.rocketmq.joining.judged import Breach, JudgedStore
 from gapless.traces.sources.rocketmq.store.compacted_files import (
     ENTRIES,
     POSITIONS,
@@ -88,6 +88,16 @@ def message(found: Breach) -> str:
         why = "the newest of its key" if found.rule == NEWEST else "one that no compaction has made old yet"
         return f"message {args['number']}, {why}, is missing in the compacted topic"
     return Stranger.of(found.detail).told if found.action == "start" else _of_entry(found)
+
+
+def why_missing(judged: JudgedStore, found: Breach) -> str:
+    """By which known defect a message is missing, if it is one."""
+    if found.action != "miss" or found.departure.state.begun or not judged.store.has_queue_database:
+        return ""
+    return (
+        "nothing is kept of this topic, as a RocketMQ broker of 5.4 or later leaves it that keeps queues in RocksDB: "
+        "no consumer receives any of its messages (docs/rocketmq.md#compaction-rocksdb)"
+    )
 
 
 def _of_entry(found: Breach) -> str:

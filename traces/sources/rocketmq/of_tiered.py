@@ -49,14 +49,14 @@ def place(store: StoreDirectory, found: Breach) -> Where | None:
     return Where(file=file, offset=offset)
 
 
-def what_is_lost(found: Breach) -> list[str]:
+def what_is_lost(found: Breach) -> str:
     """By which known defect messages are missing there, if it is one."""
     if found.rule != NUMBER or found.arguments["its_number"] <= found.arguments["number"]:
-        return []
+        return ""
     number, last = found.arguments["number"], found.arguments["its_number"] - 1
     which = f"message {number} was" if number == last else f"messages {number} to {last} were"
     how = "as a RocketMQ broker leaves it that is killed while a file of entries is full"
-    return [f"{which} never uploaded, {how} (docs/rocketmq-tiered.md#rolled)"]
+    return f"{which} never uploaded, {how} (docs/rocketmq-tiered.md#rolled)"
 
 
 def message(found: Breach) -> str:

@@ -346,8 +346,9 @@ def what_lies_there(judged: JudgedStore, found: Breach) -> list[str]:
         return _differences(judged.store, found)
     if (found.spec == "op_batch" or found.action == "checkpoint") and found.detail:
         return [found.detail]
-    if found.spec == "tiered":
-        return of_tiered.what_is_lost(found)
+    if found.spec in ("tiered", "compaction"):
+        known = of_tiered.what_is_lost(found) if found.spec == "tiered" else of_compaction.why_missing(judged, found)
+        return [known] if known else []
     if found.spec == "log" and found.arguments.get("fits") == 0:
         return _entry(judged.store, found.position)
     return []

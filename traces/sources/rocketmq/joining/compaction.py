@@ -364,17 +364,29 @@ class HeldCompaction:
             self.judged.doubt(
                 f"message {number:,} of {self.name} is missing among what its compacted topic keeps: legal if {SWITCH} "
                 f"was off when it was sent, {' or '.join(SIZES)} another than now, or the topic's cleanup.policy was "
-                "set later; damage otherwise"
+                f"set later; {self._or_else}"
             )
 
     @property
+    def _or_else(self) -> str:
+        """What it is otherwise that a message is missing."""
+        if self.compacted.files or not self.store.has_queue_database:
+            return "damage otherwise"
+        return (
+            "otherwise damage, or the broker is of 5.4 or later, and compacts nothing where it keeps queues in "
+            "RocksDB: no consumer receives anything of this topic then (docs/rocketmq.md#compaction-rocksdb)"
+        )
+
+    @property
     def _compacts_from_the_beginning(self) -> bool:
-        """Whether every message of a first life was put here.
+        """Whether every message of a first life was to be put here.
 
         The switch changes with a start alone, and a topic has its policy from when it is made, or never. A slave takes
-        its part from its master.
+        its part from its master. Without any file, somebody may have left them out; but with queues in RocksDB, younger
+        brokers make none.
         """
-        return bool(self.compacted.files) and bool(self.store.settings) and not is_slave(self.store.settings)
+        made = bool(self.compacted.files) or self.store.has_queue_database
+        return made and bool(self.store.settings) and not is_slave(self.store.settings)
 
 
 def _where(some: Truths, then: Ints, otherwise: Ints) -> Ints:

@@ -16,6 +16,7 @@ from gapless.traces.sources.rocketmq.store.batch_queues import UNIT, Units
 from gapless.traces.sources.rocketmq.store.files import FARTHEST, LogFile, Queue, files_in, queue_files, read_exactly
 from gapless.traces.sources.rocketmq.store.next_start import Stranger, strangers
 from gapless.traces.sources.rocketmq.store.settings import read_json_or_older
+from gapless.traces.sources.rocketmq.store.topics import topics_of
 
 FOLDER = "compaction"
 RECORDS, ENTRIES = f"{FOLDER}/compactionLog", f"{FOLDER}/compactionCq"
@@ -166,16 +167,14 @@ def _strange(store: Path, queues: Collection[Queue]) -> dict[Queue, tuple[Strang
 def _topics(store: Path, notes: list[str]) -> set[str]:
     """The topics that are compacted, as their attributes say."""
     try:
-        content, _ = read_json_or_older(store / "config" / "topics.json", [])
-    except Unreadable:
-        notes.append("config/topics.json does not say which topics are compacted: what they keep is not judged")
+        return {topic for topic, told in topics_of(store / "config").items() if _is_compacted(told)}
+    except Unreadable as broken:
+        notes.append(f"nobody says which topics are compacted, and what they keep is not judged: {broken}")
         return set()
-    table = content.get("topicConfigTable")
-    return {topic for topic, told in table.items() if _is_compacted(told)} if isinstance(table, Mapping) else set()
 
 
-def _is_compacted(told: object) -> bool:
-    attributes = told.get("attributes") if isinstance(told, Mapping) else None
+def _is_compacted(told: Mapping[str, object]) -> bool:
+    attributes = told.get("attributes")
     return isinstance(attributes, Mapping) and attributes.get(POLICY) == "COMPACTION"
 
 

@@ -56,6 +56,7 @@ from gapless.traces.sources.rocketmq.store.settings import (
     read_settings,
     rewritten,
 )
+from gapless.traces.sources.rocketmq.store.topics import has_database
 
 CLIENT_LOG = "client.ndjson"
 CHECKPOINT = 4096  # bytes of the checkpoint file
@@ -63,10 +64,7 @@ CHECK_GROUP = "CID_RMQ_SYS_TRANS"  # the consumer group under which the check se
 READ_LATER = ("tieredStoreMetadata.json",)  # JSON files that somebody else looks at
 CURSOR_FILES = ("consumerOffset.json", "lmqConsumerOffset.json")
 THROW_AWAY = ("duplicationEnable", "forceVerifyPropCRC")  # docs/rocketmq.md#thrown-away
-OTHER_LAYOUTS = {
-    "kvStore": "what pop consumers were handed, in RocksDB (popConsumerKVServiceEnable)",
-    "config/consumerOffsets": "cursors of consumer groups, in RocksDB",
-}
+OTHER_LAYOUTS = {"kvStore": "what pop consumers were handed, in RocksDB (popConsumerKVServiceEnable)"}
 
 
 @dataclass(frozen=True)
@@ -191,6 +189,11 @@ class StoreDirectory:
         return self.database or (self._of_lights if is_light(queue) else None)
 
     @property
+    def has_queue_database(self) -> bool:
+        """Whether queues are in RocksDB, be it beside the same in files."""
+        return self.database is not None or self.twin is not None
+
+    @property
     def _of_lights(self) -> QueueDatabase | None:
         return self.twin if self.lights else None
 
@@ -289,6 +292,7 @@ def open_store(
         notes.append("the broker did not stop in order (there is an abort file)")
     notes.extend(_other_layouts(path))
     topics = _topics(path / "config", notes)
+    modern = _is_modern(topics) or has_database(path / "config")
     index = None if any(link.part == links.INDEX for link in broken) else opens_index(path, settings, files)
     notes.extend(index.unread if index else ())
     unwatched = bool(live and index and index.reach is None)
@@ -308,8 +312,8 @@ def open_store(
         no_queues=found.why_none,
         batches=batches,
         extension={} if unread else queue_files(path / "consumequeue_ext"),
-        modern=_is_modern(topics),
-        before_5=bool(topics) and not _is_modern(topics),
+        modern=modern,
+        before_5=bool(topics) and not modern,
         index=index,
         database=database,
         twin=found.twin,

@@ -1,4 +1,4 @@
-"""Cursors that a broker wrote down: of consumer groups, of delay levels, in JSON or in RocksDB; and its topics.
+"""Cursors of consumer groups and of delay levels, as a broker wrote them down in JSON or in RocksDB.
 
 Source: docs/rocketmq.md#config.
 """
@@ -6,20 +6,19 @@ Source: docs/rocketmq.md#config.
 from __future__ import annotations
 
 import json
-import shutil
-import tempfile
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from gapless.traces.problems import Unreadable
 from gapless.traces.sources.rocketmq.store.directory import CHECK_GROUP, CURSOR_FILES, StoreDirectory
 from gapless.traces.sources.rocketmq.store.names import LIGHT, SCHEDULE_TOPIC
-from gapless.traces.sources.rocketmq.store.queue_database import why_unreadable
 from gapless.traces.sources.rocketmq.store.settings import is_there, quoted, read_json_or_older
+from gapless.traces.sources.rocketmq.store.topics import config_pairs, topics_of
 
 LEVELS = "delayOffset.json"
-DATABASE, TOPICS = "consumerOffsets", "topics"
+DATABASE = "consumerOffsets"
 
 
 @dataclass(frozen=True)
@@ -50,18 +49,9 @@ def group_cursors(store: StoreDirectory, notes: list[str]) -> Iterator[GroupCurs
 
 def queues_of_topics(store: StoreDirectory) -> dict[str, int]:
     """How many queues each topic has, to write to or to read from; nothing where that is not known."""
-    folder, found = Path(store.path, "config"), {}
-    try:
-        if (folder / TOPICS / "CURRENT").is_file():
-            values = [json.loads(value) for key, value in _values(folder / TOPICS) if value.startswith(b"{")]
-            topics = {str(one.get("topicName")): one for one in values if isinstance(one, dict) and "topicName" in one}
-        else:
-            table = read_json_or_older(folder / "topics.json", [])[0].get("topicConfigTable")
-            topics = table if isinstance(table, dict) else {}
-    except (Unreadable, ValueError):
-        return {}
-    for topic, said in topics.items():
-        if isinstance(said, dict):
+    found = {}
+    with suppress(Unreadable):
+        for topic, said in topics_of(Path(store.path, "config")).items():
             counts = [said.get(name) for name in ("readQueueNums", "writeQueueNums")]
             found[topic] = max((count for count in counts if isinstance(count, int)), default=0)
     return found
@@ -97,7 +87,7 @@ def _of_database(folder: Path, notes: list[str]) -> Iterator[GroupCursor]:
     if not (folder / DATABASE / "CURRENT").is_file():
         return
     try:
-        values = _values(folder / DATABASE)
+        values = config_pairs(folder / DATABASE)
     except Unreadable as broken:
         notes.append(f"{broken}: cursors of consumer groups are not judged")
         return
@@ -109,18 +99,6 @@ def _of_database(folder: Path, notes: list[str]) -> Iterator[GroupCursor]:
         if isinstance(content, dict) and b"@" in key:
             queues = content.get("offsetTable")
             yield from _cursors(key.decode(errors="replace"), queues, f"config/{DATABASE}/RocksDB", 0)
-
-
-def _values(database: Path) -> list[tuple[bytes, bytes]]:
-    if why := why_unreadable(database, "they are"):
-        raise Unreadable(f"config/{database.name}/: {why}")
-    from gapless.traces.sources.rocketmq.store import rocksdb  # noqa: PLC0415 - it takes a library that may be missing
-
-    room = Path(tempfile.mkdtemp(prefix="gapless-config-"))
-    try:
-        return rocksdb.pairs(database, room / "database")
-    finally:
-        shutil.rmtree(room, ignore_errors=True)
 
 
 def _cursors(key: str, queues: object, file: str, at: int) -> Iterator[GroupCursor]:
