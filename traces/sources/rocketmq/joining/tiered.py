@@ -84,10 +84,11 @@ class JoinedTiered:
             held = HeldQueue(self.judged, self.options, queue, rooms)
             held.hold()
             followed, compared, queues = followed + held.followed, compared + held.own.compared, queues + 1
-        self.judged.note(
-            f"{plural(followed, 'message')} found by entries in tiered storage, of {plural(queues, 'queue')}; "
-            f"{compared:,} of these the broker's own log has too"
-        )
+        if queues:
+            self.judged.note(
+                f"{plural(followed, 'message')} found by entries in tiered storage, of {plural(queues, 'queue')}; "
+                f"{compared:,} of these the broker's own log has too"
+            )
         JoinedTieredIndex(self.judged, self.options, found).hold()
 
 
