@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from gapless.traces.check import check
@@ -29,13 +30,15 @@ def compare(
     slaves: Sequence[Named],
     *,
     config: Named | None = None,
+    copied: bool = False,
     jobs: int | None = None,
     progress: Progress | None = None,
 ) -> Comparison:
     """Hold slaves against their master.
 
     `master`, `slaves`: store directories, or folders that hold a `store/` · `config`: a broker.conf for all of them;
-    without it, the one beside each · `jobs`: as of `check`.
+    without it, the one beside each · `copied`: all were copied file by file while their brokers ran · `jobs`: as of
+    `check`.
 
     Each is checked alone first: that says where its log and its queues end, and what is wrong with it by itself. Then
     bytes of logs, entries of queues and epochs are compared as far as both have them. Raises UsageError; what is wrong
@@ -48,7 +51,7 @@ def compare(
     rows: list[ReplicaRow] = []
     interrupted = False
     for number, path in enumerate((master, *slaves)):
-        report = check(path, config=config, jobs=jobs, progress=progress)
+        report = check(path, config=config, copied=copied, jobs=jobs, progress=progress)
         interrupted = interrupted or report.interrupted
         side, row = _replica("slave" if number else "master", Path(path), config, report)
         sides.append(side)
@@ -93,6 +96,16 @@ def _replica(role: Role, path: Path, config: Named | None, report: Report) -> tu
     return side, row.model_copy(update={"start": side.start, "end": side.end})
 
 
+def _files(side: Side) -> set[tuple[int, int]]:
+    """The files of a log, whatever they are called: folders may be mounted twice, and files linked."""
+    found = set()
+    for file in side.store.files:
+        with suppress(OSError):  # one that went meanwhile is missed when it is read
+            stat = os.stat(file.path)
+            found.add((stat.st_dev, stat.st_ino))
+    return found
+
+
 def _pair(one: tuple[Side | None, ReplicaRow], other: tuple[Side | None, ReplicaRow]) -> PairRow:
     """A slave beside its master; what differs beside a running broker is looked at again."""
     (master, first), (slave, second) = one, other
@@ -101,8 +114,7 @@ def _pair(one: tuple[Side | None, ReplicaRow], other: tuple[Side | None, Replica
         who, row = ("it", second) if master is not None else ("its master", first)
         what = "cannot be read" if row.verdict == "unreadable" else "has no log to compare"
         return PairRow(slave=name, verdict="inconclusive", reasons=[f"not compared: {who} {what}"])
-    shared = {os.path.realpath(file.path) for file in master.store.files}
-    if any(os.path.realpath(file.path) in shared for file in slave.store.files):
+    if not _files(master).isdisjoint(_files(slave)):
         same = f"both read the same files, in {shown(Path(slave.store.files[0].path).parent)}: name two replicas"
         return PairRow(slave=name, verdict="inconclusive", reasons=[f"not compared: {same}"])
     try:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from gapless.commands.options import ConfigOption, JsonOption
+from gapless.commands.options import ConfigOption, CopiedOption, JsonOption
 from gapless.commands.terminal import failed, printing, progress_bar, telling, write
 
 
@@ -22,6 +22,7 @@ def compare(
         typer.Argument(metavar="SLAVE", help="Those of its slaves, or of other replicas.", show_default=False),
     ],
     config: ConfigOption = None,
+    copied: CopiedOption = False,  # noqa: FBT002 - a flag is what it is
     jobs: Annotated[
         int | None,
         typer.Option(metavar="N", min=1, help="Processes; default: chosen by input size.", show_default=False),
@@ -40,7 +41,7 @@ def compare(
 
     try:
         with telling(), progress_bar() as progress:
-            told = run(master, slaves, config=config, jobs=jobs, progress=progress)
+            told = run(master, slaves, config=config, copied=copied, jobs=jobs, progress=progress)
     except UsageError as error:
         raise failed(str(error)) from None
     with printing(told.exit_code):

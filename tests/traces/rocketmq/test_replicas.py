@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -117,6 +118,18 @@ def test_a_slave_that_ends_anywhere_agrees(data: st.DataObject, tmp_path_factory
     end = max(record.end for record in known if record.end <= cut)
     assert end <= found.high <= cut  # it may end with the blank behind the record
     shutil.rmtree(folder)
+
+
+def test_a_copy_of_a_running_slave_is_not_accused_of_how_it_was_copied(tmp_path: Path) -> None:
+    """Its checkpoint was taken after its log, which ends in the middle of a record: --copied says so."""
+    slave = shutil.copytree(recorded(KILLED, "slave"), tmp_path / "store")
+    last = read_log(slave)[-1]
+    put(slave, last.end - 9, bytes(9))
+    assert gapless("compare", recorded(KILLED, "master"), slave).exit_code == 1
+    ran = gapless("compare", recorded(KILLED, "master"), slave, "--copied")
+    assert (ran.exit_code, f"alike from 0 to {last.position:,} " in ran.stdout) == (0, True)
+    flip(slave, in_body(read_log(slave)[100]))
+    assert gapless("compare", recorded(KILLED, "master"), slave, "--copied").exit_code == 1
 
 
 def test_logs_that_begin_and_end_elsewhere_agree(pair: tuple[Path, Path]) -> None:
@@ -434,7 +447,9 @@ def test_a_store_is_not_held_against_itself(tmp_path: Path) -> None:
     store = recorded("lab/pair", "master")
     (tmp_path / "slave").mkdir()
     (tmp_path / "slave" / "store").symlink_to(store)
-    for other in (store, tmp_path / "slave"):
+    copied = shutil.copytree(store, tmp_path / "copied")
+    linked = shutil.copytree(copied, tmp_path / "linked", copy_function=os.link)
+    for store, other in ((store, store), (store, tmp_path / "slave"), (copied, linked)):
         told = compare(store, [other])
         assert (told.verdict, "both read the same files" in text(told)) == ("inconclusive", True)
 

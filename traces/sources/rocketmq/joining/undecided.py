@@ -76,6 +76,6 @@ def tell_undecided(judged: JudgedStore, unsure: Counter[str], delayed: int) -> N
             "transactions with halves, or with numbers of such,",
         )
         judged.doubt(
-            f"{what}, or of the number of one, sent with a delay cannot be judged: the broker kept what it was to "
-            "decide among delayed messages, where no promise holds (docs/rocketmq-transactions.md#delayed-half)"
+            f"{what} sent with a delay cannot be judged: the broker kept what it was to decide "
+            "among delayed messages, where no promise holds (docs/rocketmq-transactions.md#delayed-half)"
         )
