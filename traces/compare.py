@@ -101,7 +101,7 @@ def _files(side: Side) -> set[tuple[int, int]]:
     found = set()
     for file in side.store.files:
         with suppress(OSError):  # one that went meanwhile is missed when it is read
-            stat = os.stat(file.path)
+            stat = Path(file.path).stat()
             found.add((stat.st_dev, stat.st_ino))
     return found
 

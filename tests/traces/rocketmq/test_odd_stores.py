@@ -74,7 +74,11 @@ EXPECTED = {  # verdict, what a note or a reason says, the rule that is broken
     "client_batch_4.8.0": SOUND,
     "client_batch_4.9.7": SOUND,
     "client_batch_5.5.0": SOUND,
-    "delayed_half_5.3.3": ("inconclusive", "1 transaction with a half, or with the number of one, sent with a delay cannot be judged", ""),
+    "delayed_half_5.3.3": (
+        "inconclusive",
+        "with a half, or with the number of one, sent with a delay cannot be judged",
+        "",
+    ),
     "delays_recovered_4.9.7": ("departs", "", "queue/entry-has-the-tag-code-of-its-message"),
     "dledger_cut_5.3.3": ("departs", "", SKIPPED),
     "pool_killed_5.3.3": ("inconclusive", "a broker with transientStorePoolEnable is killed", ""),

@@ -444,12 +444,12 @@ def test_logs_with_nothing_in_common_are_inconclusive(pair: tuple[Path, Path], t
 
 def test_a_store_is_not_held_against_itself(tmp_path: Path) -> None:
     """Not by another name either: that would agree, whatever the other replica holds."""
-    store = recorded("lab/pair", "master")
+    left = recorded("lab/pair", "master")
     (tmp_path / "slave").mkdir()
-    (tmp_path / "slave" / "store").symlink_to(store)
-    copied = shutil.copytree(store, tmp_path / "copied")
+    (tmp_path / "slave" / "store").symlink_to(left)
+    copied = shutil.copytree(left, tmp_path / "copied")
     linked = shutil.copytree(copied, tmp_path / "linked", copy_function=os.link)
-    for store, other in ((store, store), (store, tmp_path / "slave"), (copied, linked)):
+    for store, other in ((left, left), (left, tmp_path / "slave"), (copied, linked)):
         told = compare(store, [other])
         assert (told.verdict, "both read the same files" in text(told)) == ("inconclusive", True)
 
