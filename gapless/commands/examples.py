@@ -78,7 +78,7 @@ EXIT_CODES: dict[str, dict[int, str]] = {
     "watch": {
         0: "with --once: conforms",
         1: "with --once: departs",
-        2: "wrong usage, unreadable with --once, or the state cannot be kept",
+        2: "wrong usage, unreadable with --once, or state or report cannot be written",
         3: "with --once: inconclusive, and here is why",
         130: "interrupted, the last report is written",
         143: _BY_SIGTERM,

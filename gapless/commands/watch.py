@@ -77,13 +77,15 @@ def watch(
     """
     from gapless import __version__
     from gapless.traces.problems import UsageError
+    from gapless.traces.report.values import EXIT_CODES
     from gapless.traces.watch import Hears, StoreWatch
 
     came: list[int] = []
     try:
         with telling(), _until_a_signal(came) as waits:
             _make_room(report, state and state.parent)
-            hears = Hears(_tell, _found, Pages(report).write)
+            pages = Pages(report)
+            hears = Hears(_tell, _found, pages.write)
             watched = StoreWatch(
                 store,
                 hears,
@@ -100,7 +102,14 @@ def watch(
             told = watched.run(waits, once=once)
     except UsageError as error:
         raise failed(str(error)) from None
-    _end(told, 128 + came[0] if came else told.exit_code)
+    if came:
+        code = 128 + came[0]
+    elif pages.trouble:
+        _tell(pages.trouble)
+        code = EXIT_CODES["unreadable"]  # as of a check whose report cannot be written
+    else:
+        code = told.exit_code
+    _end(told, code)
 
 
 @contextmanager
@@ -168,9 +177,9 @@ class Pages:
             try:
                 write_whole(self.folder / name, text)
             except OSError as error:
-                trouble = f"{self.folder / name}: cannot be written ({error.strerror}); tried again"
+                trouble = f"{self.folder / name}: cannot be written ({error.strerror})"
         if trouble and trouble != self.trouble:
-            _tell(trouble)
+            _tell(f"{trouble}; tried again")
         self.trouble = trouble
 
 

@@ -204,6 +204,19 @@ def test_a_store_may_come_later_and_be_another_one(tmp_path: Path) -> None:
     assert not heard.found
 
 
+def test_a_store_that_is_removed_is_not_said_to_have_been_empty(tmp_path: Path) -> None:
+    heard, store = Heard(), tmp_path / "store"
+    shutil.copytree(recording("normal"), store)
+    watched = watch(store, heard, Clock())
+    until_idle(watched)
+    shutil.rmtree(store)
+    (source,) = watched.end().sources
+    assert (source.reasons, heard.says[-1]) == (
+        [f"{store}: no such directory"],
+        f"{store}: no such directory; tried again",
+    )
+
+
 def test_a_queue_whose_topic_is_deleted_holds_nobody_up(tmp_path: Path) -> None:
     heard, clock = Heard(), Clock()
     played, watched = halfway(tmp_path, heard, clock)

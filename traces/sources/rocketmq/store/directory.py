@@ -329,6 +329,8 @@ def open_store(
 
 def _without_a_log(path: Path) -> Unreadable | NothingThere:
     """Why nothing can be judged of a store that has no folder with a log."""
+    if not path.is_dir():
+        return NothingThere(f"{path}: no such directory")
     if empty := empty_dledger(path):
         return Unreadable(
             f"{path}: the DLedger log in {empty}/ has no file in {empty}/data/, where its entries lie; copy that "
