@@ -416,6 +416,36 @@ def test_text_may_be_views(tmp_path: Path) -> None:
     assert sum(len(one.step) for one in reading.coded(path)) == 3
 
 
+@pytest.mark.parametrize("encoding", ["DELTA_LENGTH_BYTE_ARRAY", "DELTA_BYTE_ARRAY"])
+def test_text_need_not_lie_in_dictionaries(encoding: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of these, pyarrow makes no dictionaries. Where a file changes to them, what was read before is not told twice."""
+    path, count = tmp_path / "events.parquet", 9
+    rows = pa.table(columns_of(count) | {"position": pa.array(range(count))}).replace_schema_metadata(OURS)
+    parquet.write_table(rows, path, use_dictionary=False, column_encoding={"trace": encoding}, row_group_size=2)
+    monkeypatch.setattr(event_parquet, "ROWS", 4)
+    assert [event.position for event in reading.read_events(path)] == list(range(count))
+    whole = parquet.ParquetFile(path)
+
+    class Torn:
+        def iter_batches(self, *_: object, **__: object) -> Iterator[pa.RecordBatch]:
+            yield from rows.to_batches(5)[:1]
+            raise OSError
+
+    batches = event_parquet._batches(Torn(), lambda: whole, list(range(5)), None)  # type: ignore[arg-type]
+    assert [row for batch in batches for row in batch.column("position").to_pylist()] == list(range(count))
+
+
+def test_metadata_need_not_stand_in_a_schema_of_arrow(tmp_path: Path) -> None:
+    """Polars leaves such a schema, and the metadata beside it."""
+    path, rows = tmp_path / "events.parquet", pa.table(columns_of())
+    with parquet.ParquetWriter(path, rows.schema) as writer:
+        writer.write_table(rows)
+        writer.add_key_value_metadata(OURS | {f"{NAME}-profile": "rocketmq"})
+    assert len(list(reading.read_events(path))) == 3
+    with path.open("rb") as file:
+        assert event_parquet.origin(path, file).profile == "rocketmq"
+
+
 def test_bytes_that_are_no_text_are_unreadable(tmp_path: Path) -> None:
     path = tmp_path / "events.ndjson"
     path.write_bytes(f"{HEADER_LINE}\n{LINE}\n".encode().replace(b"T/0", b"T\xff0"))

@@ -32,8 +32,7 @@ Events = TypeVar("Events")
 def origin(path: Path, file: BinaryIO) -> Origin:
     """What the metadata says of all events. Raises Unreadable."""
     with _explained(path):
-        metadata = _opened(path, file).schema_arrow.metadata or {}
-    said = {key.decode(errors="replace"): value.decode(errors="replace") for key, value in metadata.items()}
+        said = _said(_opened(path, file))
     if strange := [key for key in said if key.startswith(NAME) and key not in (NAME, *ORIGIN.values())]:
         raise Unreadable(
             f"{shown(path)}: its metadata has a key {shown(strange[0])}, expected {NAME}, and perhaps "
@@ -113,7 +112,7 @@ def read(
         groups = list(range(len(rows)))[low:high]
         if columns is None and spared:
             columns = _not_all_null(source, groups, spared)
-        batches = source.iter_batches(ROWS, row_groups=groups, columns=columns, use_threads=False)
+        batches = _batches(source, lambda: _opened(path, file), groups, columns)
         for batch in _ahead(batches) if ahead else batches:
             try:
                 yield sound(batch)
@@ -122,6 +121,30 @@ def read(
             before += batch.num_rows
         if before != behind:
             raise ValueError(f"it should have {behind} rows up to here, and {before} could be read")
+
+
+def _batches(
+    source: parquet.ParquetFile, plain: Callable[[], parquet.ParquetFile], groups: list[int], columns: list[str] | None
+) -> Iterator[pa.RecordBatch]:
+    """The rows of some row groups. `plain`: the same file, its texts read as they are.
+
+    Of texts that lie in a file as lengths or differences (DuckDB writes some so), pyarrow makes no dictionaries. That
+    is known where it meets them: from there on all are read as they are. What is torn fails again.
+    """
+    done = 0
+    try:
+        for batch in source.iter_batches(ROWS, row_groups=groups, columns=columns, use_threads=False):
+            yield batch
+            done += batch.num_rows
+    except OSError:
+        rest = plain().iter_batches(ROWS, row_groups=groups, columns=columns, use_threads=False)
+    else:
+        return
+    for batch in rest:
+        known = min(done, batch.num_rows)
+        done -= known
+        if known < batch.num_rows:
+            yield batch.slice(known)
 
 
 def _ahead(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -212,8 +235,18 @@ def _opened(path: Path, file: BinaryIO) -> parquet.ParquetFile:
         found = path.stat()
         footer = _footer(path, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
         source = parquet.ParquetFile(file, metadata=footer, page_checksum_verification=True)
-    check_version(path, (source.schema_arrow.metadata or {}).get(NAME.encode(), b"").decode(errors="replace"))
+    check_version(path, _said(source).get(NAME, ""))
     return source
+
+
+def _said(source: parquet.ParquetFile) -> dict[str, str]:
+    """The metadata of a file.
+
+    Who leaves a schema of Arrow's beside it (polars does) need not say there what it says here, and pyarrow tells of
+    that schema alone.
+    """
+    said = (source.schema_arrow.metadata or {}) | (source.metadata.metadata or {})
+    return {key.decode(errors="replace"): value.decode(errors="replace") for key, value in said.items()}
 
 
 @lru_cache(maxsize=4)
