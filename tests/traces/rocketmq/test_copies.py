@@ -54,6 +54,39 @@ def test_queues_before_and_behind_the_log_are_of_several_moments(tmp_path: Path)
     assert check(store, copied=True).verdict == "conforms"
 
 
+@pytest.mark.parametrize("into", [0, 100])
+def test_a_log_file_that_was_copied_before_the_next_one_was_written_accuses_nobody(into: int, tmp_path: Path) -> None:
+    """It was copied while it was filled, between two records or within one, and the next file much later."""
+    store = shutil.copytree(recording("kill9"), tmp_path / "store")
+    (store / "abort").write_text("1")
+    file = log_files(store)[1]
+    at = next(record for record in read_log(store) if record.position > int(file.name) + 600_000).position + into
+    data = file.read_bytes()[: at - int(file.name)]
+    file.write_bytes(data.ljust(file.stat().st_size, b"\0"))
+    (found,) = (one for one in check(store).violations if one.trace == "commitlog")
+    assert "unless this is a copy whose next file is younger: --copied says so" in found.message
+    report = check(store, copied=True)
+    assert (report.verdict, report.violations) == ("inconclusive", [])
+    assert any("legal in a copy whose files are of different moments" in why for why in report.sources[0].reasons)
+
+
+def test_queues_that_were_copied_after_their_first_files_expired_accuse_nobody(tmp_path: Path) -> None:
+    """And the log before that, so that it still has the messages of these entries; a hole behind them is none."""
+    store = shutil.copytree(recording("kill9"), tmp_path / "store")
+    (store / "abort").write_text("1")
+    first, second = sorted((store / "consumequeue/RMQ_SYS_TRANS_HALF_TOPIC/0").iterdir())
+    first.unlink()
+    assert check(store).verdict == "departs"
+    report = check(store, copied=True)
+    assert (report.verdict, report.violations) == ("inconclusive", [])
+    assert any("before the first file of their queue" in reason for reason in report.sources[0].reasons)
+    second.write_bytes(second.read_bytes()[:200] + bytes(20) + second.read_bytes()[220:])
+    other = next((store / "consumequeue/orders/1").iterdir())
+    other.write_bytes(other.read_bytes()[:200] + bytes(20) + other.read_bytes()[220:])
+    (missing,) = check(store, copied=True).violations
+    assert (missing.rule, missing.trace) == ("queue/no-entry-before-it-is-missing", "orders/1")
+
+
 def forget(store: Path, queue: str, count: int) -> None:
     """Take the last entries that lie within the log out of a queue, and all behind them."""
     end = read_log(store)[-1].end

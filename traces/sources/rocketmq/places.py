@@ -234,6 +234,10 @@ def _message(found: Breach) -> str:  # noqa: C901, PLR0911, PLR0912 - a sentence
             return f"the log ends at {end}, and {found.detail} names a record at {args['position']}"
         if found.rule in FOLLOWS:
             return f"nothing follows at {found.departure.state.end}; the log goes on at {args['position']}"
+        if action == "roll" and not args["marked"]:
+            return (
+                f"nothing can be read from {args['position']} to the end of its file, and the log goes on in the next"
+            )
         what = "blank" if action == "roll" else "record"
         return f"the {what} at {args['position']} breaks the rule: {found.departure.because}"
     state = found.departure.state
@@ -344,7 +348,7 @@ def what_lies_there(judged: JudgedStore, found: Breach) -> list[str]:
         return _what_lies_in_a_queue(judged, found)
     if found.spec == "transaction":
         return _differences(judged.store, found)
-    if (found.spec == "op_batch" or found.action == "checkpoint") and found.detail:
+    if (found.spec == "op_batch" or found.action in ("checkpoint", "roll")) and found.detail:
         return [found.detail]
     if found.spec in ("tiered", "compaction"):
         known = of_tiered.what_is_lost(found) if found.spec == "tiered" else of_compaction.why_missing(judged, found)

@@ -177,7 +177,9 @@ class StoreJudge:
         elif low < file_end:  # nothing of this file is left behind `low`, not even its blank
             header = file_access.header_of(self.store, low)
             marked = header.magic == records.MAGIC_BLANK
-            self._take(LOG.roll(position=low, size=header.size if marked else file_end - low, marked=marked), low)
+            detail = "" if self.store.clean else f"unless this is a copy whose next file is younger: {SAY_SO}"
+            size = header.size if marked else file_end - low
+            self._take(LOG.roll(position=low, size=size, marked=marked), low, detail=detail)
             self.log = replace(self.log, base=file_end, end=file_end)
 
     def _broken(self, position: int, size: int, time: int, *, known: bool) -> Event:

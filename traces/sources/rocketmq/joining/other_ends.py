@@ -31,7 +31,8 @@ def other_ends(judged: JudgedStore) -> Iterator[OtherEnd]:
     Behind the last record of a clean log may lie the bytes of an old one, that no entry names. A last record may be
     torn by a crash, which may show in its tag code too, for that is read from its end. A log whose end was truncated,
     and written again up to just where an old record begins, steps back in time there and never catches up. And a power
-    loss takes whichever pages of the log's end were not on disk, in any order.
+    loss takes whichever pages of the log's end were not on disk, in any order; a copy of a running broker lacks what
+    was written into a file after it was read.
     """
     of_the_last = [found for found in judged.breaches if found.position >= judged.last_record >= 0]
     last_is_refused = any(found.spec == "log" and found.position == judged.last_record for found in of_the_last)
@@ -70,6 +71,14 @@ def _torn_by_a_power_loss(judged: JudgedStore) -> Iterator[OtherEnd]:
     for low, size in spans:
         page = _torn_page(store, low, low + size)
         after = file_access.header_of(store, low + size)
+        if page >= 0 and store.copied:
+            yield OtherEnd(
+                low,
+                "what lies behind was written after that was copied",
+                f"a page that ends in zeros lies at {page:,}, and the log goes on behind it: legal in a copy whose "
+                "files are of different moments; damage otherwise",
+            )
+            return
         if page >= 0 and not (known is not None and after.known and after.time <= known.log):
             yield OtherEnd(
                 low,

@@ -89,6 +89,12 @@ class QueueEnds:
                 "start writes them anew, where workers build queues in any order or the power was lost; damage "
                 "otherwise; open the store, close it, and check it again"
             )
+        if self.joined.expired:
+            first = [f"{name} from {number:,} on" for name, number in self.joined.expired.items()]
+            self.judged.doubt(
+                f"entries are missing before the first file of their queue ({_some(first)}): legal in a copy whose "
+                "queues were copied after their oldest files expired, and its log before that; damage otherwise"
+            )
         if self.deleted:
             several = len(self.deleted) > 1
             self.judged.note(

@@ -22,7 +22,7 @@ from gapless.traces.sources.rocketmq.segments.splits import Split, SplitReader
 from gapless.traces.sources.rocketmq.segments.tasks import Piece, Segment, Slot, Subject, name_of
 from gapless.traces.sources.rocketmq.store import file_access
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
-from gapless.traces.sources.rocketmq.store.files import QueueFile
+from gapless.traces.sources.rocketmq.store.files import ENTRY, QueueFile
 from gapless.traces.sources.rocketmq.store.names import DEAD
 from gapless.traces.sources.rocketmq.store.served_queues import is_light
 
@@ -40,6 +40,7 @@ class JoinedQueues:
         self.options = options
         self.spec = SPECS["queue"]
         self.waiting: dict[str, int] = {}  # queues where an entry is missing that the next start writes: its number
+        self.expired: dict[str, int] = {}  # queues whose copy may have begun after their first files expired: the same
         self.found = cache(self._found)
         self.read = lru_cache(maxsize=1)(self._read)  # many queues may wait for their entries in the same segment
 
@@ -169,6 +170,9 @@ class JoinedQueues:
         if departure.rule == MISSING and not self.store.clean and position >= self.redispatched_of(subject):
             run.waits = True
             self.waiting[name_of(subject)] = number
+        elif departure.rule == MISSING and self.store.copied and self._lies_before_its_files(subject, number):
+            run.waits = True
+            self.expired[name_of(subject)] = number
         elif (letter := self._dead_letter(subject, run, departure)) is not None:
             run.waits = True
             self.judged.doubt(
@@ -177,6 +181,10 @@ class JoinedQueues:
             )
         else:
             run.breach = self.judged.find(name_of(subject), position, departure)
+
+    def _lies_before_its_files(self, subject: Subject, number: int) -> bool:
+        files = self.store.queues.get(subject)
+        return bool(files) and self.store.database_of(subject) is None and number < files[0].base // ENTRY
 
     def _dead_letter(self, subject: Subject, run: JoinedQueue, departure: Departure) -> int | None:
         """Where the message lies that does not fit into a light queue, if it may be in none: versions differ in it.
