@@ -435,6 +435,28 @@ def test_text_need_not_lie_in_dictionaries(encoding: str, tmp_path: Path, monkey
     assert [row for batch in batches for row in batch.column("position").to_pylist()] == list(range(count))
 
 
+def test_a_reader_without_memory_accuses_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "events.parquet"
+    as_parquet(path, columns_of(), OURS)
+
+    def too_much(*_: object, **__: object) -> None:
+        raise pa.ArrowMemoryError("malloc of size 64 failed")
+
+    monkeypatch.setattr(event_parquet, "_batches", too_much)
+    with pytest.raises(Unreadable, match=r"cannot be read \(not enough memory: malloc of size 64 failed\)$"):
+        list(reading.read(path))
+
+
+def test_where_no_thread_may_be_started_nothing_is_read_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
+    batches = table(iter([schema.from_events([Event(**an_append())] * 3)])).to_batches(1)
+
+    def refused(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", refused)
+    assert list(event_parquet._ahead(iter(batches))) == batches
+
+
 def test_metadata_need_not_stand_in_a_schema_of_arrow(tmp_path: Path) -> None:
     """Polars leaves such a schema, and the metadata beside it."""
     path, rows = tmp_path / "events.parquet", pa.table(columns_of())

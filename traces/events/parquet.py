@@ -150,7 +150,11 @@ def _batches(
 def _ahead(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The same batches; while one is in use, the next one is read."""
     with ThreadPoolExecutor(1) as reader:
-        waiting = reader.submit(next, batches, None)
+        try:
+            waiting = reader.submit(next, batches, None)
+        except RuntimeError:  # no thread may be started
+            yield from batches
+            return
         while (batch := waiting.result()) is not None:
             waiting = reader.submit(next, batches, None)
             yield batch
@@ -215,6 +219,8 @@ def _explained(path: Path) -> Iterator[None]:
     """What pyarrow says of a file that is none, or is torn, in a sentence of ours."""
     try:
         yield
+    except pa.ArrowMemoryError as error:  # that is no fault of the file
+        raise Unreadable(f"{shown(path)}: cannot be read (not enough memory: {shown(error)})") from error
     except (pa.ArrowException, OSError, ValueError) as error:  # pyarrow tells of torn pages by an OSError
         if why := told(error, path):
             raise Unreadable(f"{shown(path)}: cannot be read ({why})") from error
