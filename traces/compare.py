@@ -53,7 +53,7 @@ def compare(
     for number, path in enumerate((master, *slaves)):
         report = check(path, config=config, copied=copied, jobs=jobs, progress=progress)
         interrupted = interrupted or report.interrupted
-        side, row = _replica("slave" if number else "master", Path(path), config, report)
+        side, row = _replica("slave" if number else "master", Path(path), config, report, copied=copied)
         sides.append(side)
         rows.append(row)
     both = list(zip(sides, rows, strict=True))
@@ -67,7 +67,9 @@ def compare(
     )
 
 
-def _replica(role: Role, path: Path, config: Named | None, report: Report) -> tuple[Side | None, ReplicaRow]:
+def _replica(
+    role: Role, path: Path, config: Named | None, report: Report, *, copied: bool
+) -> tuple[Side | None, ReplicaRow]:
     """One replica as its check has it, and what is compared of it: nothing where it cannot be read."""
     name, source = shown(path), report.sources[0]
     row = ReplicaRow(
@@ -87,7 +89,7 @@ def _replica(role: Role, path: Path, config: Named | None, report: Report) -> tu
     if folder is None or log is None or row.verdict == "unreadable":
         return None, row
     try:
-        store = open_store(folder, Path(config) if config else None)
+        store = open_store(folder, Path(config) if config else None, copied=copied)
     except (Unreadable, NothingThere, OSError) as error:
         return None, row.model_copy(update={"verdict": "inconclusive", "reasons": [f"it changed meanwhile: {error}"]})
     ends = {(queue.topic, queue.queue): queue.indexed for queue in report.queues if queue.verdict != "departs"}

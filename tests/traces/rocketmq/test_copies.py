@@ -87,6 +87,25 @@ def test_queues_that_were_copied_after_their_first_files_expired_accuse_nobody(t
     assert (missing.rule, missing.trace) == ("queue/no-entry-before-it-is-missing", "orders/1")
 
 
+def test_files_that_expired_while_others_were_copied_accuse_nobody(tmp_path: Path) -> None:
+    """They may be copied in any order: of those that expired, some are in the copy, and some are not."""
+    store = shutil.copytree(recording("midlife"), tmp_path / "store")
+    (store / "abort").write_text("1")
+    log_files(store)[1].unlink()
+    (gap,) = (one for one in check(store).violations if one.trace == "commitlog")
+    assert gap.rule == "log/record-begins-where-the-last-one-ends"
+    report = check(store, copied=True)
+    assert (report.verdict, report.violations) == ("inconclusive", [])
+    (reason,) = report.sources[0].reasons
+    assert reason.startswith("1 log file left out, since the one before 1,310,720 is missing")
+    flipped = log_files(store)[2]
+    data = bytearray(flipped.read_bytes())
+    record = next(one for one in read_log(store) if one.position > int(flipped.name) and len(one.body) > 20)
+    data[data.index(record.body)] ^= 1
+    flipped.write_bytes(data)
+    assert check(store, copied=True).verdict == "departs"
+
+
 def forget(store: Path, queue: str, count: int) -> None:
     """Take the last entries that lie within the log out of a queue, and all behind them."""
     end = read_log(store)[-1].end

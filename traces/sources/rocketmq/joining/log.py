@@ -57,6 +57,8 @@ class StoreJudge:
         self.options = options
         self.evidence = evidence
         self.judged = JudgedStore(store, end=store.start, evidence=evidence, exported=exported)
+        if store.left_out:
+            self.judged.doubt(store.left_out)
         self.broken = {link.part for link in store.broken}
         for link in store.broken:
             if link.told != store.no_queues:

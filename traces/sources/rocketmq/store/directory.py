@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Protocol
 
 from gapless.traces.problems import NothingThere, Unreadable, shown
+from gapless.traces.report.wording import plural
 from gapless.traces.sources.rocketmq.store import links, message_database
 from gapless.traces.sources.rocketmq.store.batch_queues import BatchQueues, batch_queues
 from gapless.traces.sources.rocketmq.store.dledger import Dledger, dledger_of, empty_dledger, has_dledger
@@ -120,6 +121,7 @@ class StoreDirectory:
     lights: bool = False  # light queues are in `twin` alone
     cursors: Cursors | None = None  # None where no file tells of them
     dledger: Dledger | None = None  # the DLedger log that the log is, or goes on in
+    left_out: str = ""  # why the first files of a copied log are not looked at, if so
     notes: tuple[str, ...] = field(default=())
     moment: Moment | None = None  # of a live store: what was there when it was opened counts
     limit: int = FARTHEST  # log position from which on nothing is read
@@ -268,14 +270,15 @@ def open_store(
     folders += [dledger.data] if dledger else []
     if not any(folder.is_dir() for folder in folders):
         raise _without_a_log(path)
-    files = log_files(folders, settings, notes, {dledger.data: ENTRY_HEADER} if dledger else {})
+    there = log_files(folders, settings, notes, {dledger.data: ENTRY_HEADER} if dledger else {})
+    live = is_locked(path / "lock")
+    files = _behind_gaps(there) if copied and not live else there
     if files[0].base:
         notes.append(f"the log begins at {files[0].base:,}: what lay below counts as expired")
     found = served_queues(path, settings, notes, copies=databases)
     database, broken, unread = found.database, found.broken, found.unread
     queues = found.queues
     batches = None if unread else batch_queues(path, number_set(settings, "mapperFileSizeBatchConsumeQueue"))
-    live = is_locked(path / "lock")
     clean = not (os.path.lexists(path / "abort") or live or copied)
     if clean and dledger and not dledger.settled:
         clean = False
@@ -304,6 +307,7 @@ def open_store(
         clean=clean,
         live=live,
         copied=copied and not live,
+        left_out=_left_out(len(there) - len(files), files[0].base),
         checkpoint=_checkpoint(path / "checkpoint", notes),
         settings=settings,
         delays=delays(settings.get("messageDelayLevel", DELAY_LEVELS)) if config else (),
@@ -324,6 +328,26 @@ def open_store(
         moment=moment,
         broken=broken,
         limit=moment.end if moment else FARTHEST,
+    )
+
+
+def _behind_gaps(files: tuple[LogFile, ...]) -> tuple[LogFile, ...]:
+    """The files behind the last one that is missing.
+
+    Files may be copied in any order, and the oldest ones of all expire meanwhile: then some of them are in the copy.
+    """
+    for at in range(len(files) - 1, 0, -1):
+        if files[at].base != files[at - 1].base + files[at - 1].length:
+            return files[at:]
+    return files
+
+
+def _left_out(count: int, base: int) -> str:
+    if not count:
+        return ""
+    return (
+        f"{plural(count, 'log file')} left out, since the one before {base:,} is missing: legal in a copy, for the "
+        "oldest files may expire while others are copied; damage otherwise"
     )
 
 
