@@ -348,7 +348,7 @@ def what_lies_there(judged: JudgedStore, found: Breach) -> list[str]:
         return _what_lies_in_a_queue(judged, found)
     if found.spec == "transaction":
         return _differences(judged.store, found)
-    if (found.spec == "op_batch" or found.action in ("checkpoint", "roll")) and found.detail:
+    if found.detail and (found.spec == "op_batch" or found.action in ("checkpoint", "roll") or found.rule in FOLLOWS):
         return [found.detail]
     if found.spec in ("tiered", "compaction"):
         known = of_tiered.what_is_lost(found) if found.spec == "tiered" else of_compaction.why_missing(judged, found)

@@ -135,15 +135,17 @@ class StoreJudge:
 
     def _accept(self, split: Split, segment: Segment) -> None:
         """The segment is part of the log."""
+        missing = ""
         if segment.start > self.log.end:
             self._damaged(int(self.log.end), segment.start)
+            missing = self._unless_copied("whose oldest files expired while others were copied")
         base = split.file.base
         older = segment.records > 0 and segment.opened < self.log.clock
         self.judged.stepped_back = max(self.judged.stepped_back, segment.stepped_back, segment.start if older else -1)
         if segment.last >= 0:  # in a DLedger log, that of the message, behind the header of its entry
             self.judged.last_record = max(self.judged.last_record, segment.last - split.file.wrapped)
         if not (segment.refused and segment.refused[0].event == segment.first_event):  # then the refusal is told below
-            self._take(segment.first_event, segment.start, again=True)
+            self._take(segment.first_event, segment.start, again=True, detail=missing)
         self.log = replace(
             self.log,
             base=segment.end if segment.end == base + self.store.file_size else base,
@@ -179,10 +181,15 @@ class StoreJudge:
         elif low < file_end:  # nothing of this file is left behind `low`, not even its blank
             header = file_access.header_of(self.store, low)
             marked = header.magic == records.MAGIC_BLANK
-            detail = "" if self.store.clean else f"unless this is a copy whose next file is younger: {SAY_SO}"
+            detail = self._unless_copied("whose next file is younger")
             size = header.size if marked else file_end - low
             self._take(LOG.roll(position=low, size=size, marked=marked), low, detail=detail)
             self.log = replace(self.log, base=file_end, end=file_end)
+
+    def _unless_copied(self, how: str) -> str:
+        """What else it may be, where nobody said so. A broker that runs, or stopped in order, leaves no such copy."""
+        store = self.store
+        return "" if store.clean or store.live or store.copied else f"unless this is a copy {how}: {SAY_SO}"
 
     def _broken(self, position: int, size: int, time: int, *, known: bool) -> Event:
         """A record whose parts do not fit."""
