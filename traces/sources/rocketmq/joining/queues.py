@@ -183,8 +183,10 @@ class JoinedQueues:
             run.breach = self.judged.find(name_of(subject), position, departure)
 
     def _lies_before_its_files(self, subject: Subject, number: int) -> bool:
-        files = self.store.queues.get(subject)
-        return bool(files) and self.store.database_of(subject) is None and number < files[0].base // ENTRY
+        if self.store.database_of(subject) or subject in self.store.batched:
+            return False
+        files = self.store.queues.get(subject, ())
+        return bool(files) and number < files[0].base // ENTRY
 
     def _dead_letter(self, subject: Subject, run: JoinedQueue, departure: Departure) -> int | None:
         """Where the message lies that does not fit into a light queue, if it may be in none: versions differ in it.
