@@ -24,7 +24,7 @@ from gapless.traces.replay.kernels import kernel
 from gapless.traces.report.parts import Parts
 from gapless.traces.report.sections import together
 from gapless.traces.report.values import Counts, Report, SourceRow, VerdictName, worst
-from gapless.traces.report.wording import plural
+from gapless.traces.report.wording import plural, some
 from gapless.traces.rules import judged, rules
 from gapless.traces.sources.registry import expected, recognised, sources
 from gapless.traces.sources.source import Beside, Recording, Source
@@ -182,6 +182,7 @@ class Input:
     found: Path
     source: Source | None
     problem: str = ""
+    note: str = ""  # what lies beside it, and is not looked at
 
 
 def named(path: Path) -> list[Input]:
@@ -199,8 +200,21 @@ def _named(path: Path) -> list[Input]:
     if one.source is not None or one.problem or not path.is_dir():
         return [one]
     inside = sorted(found for found in path.iterdir() if found.name[0] not in "._")  # what others write beside
-    files = [_recognised(found) for found in inside] if all(found.is_file() for found in inside) else []
-    return [found for found in files if found.source is not None] or [one]
+    folders = [found.name for found in inside if not found.is_file()]
+    files = [_recognised(found) for found in inside if found.is_file()]
+    known = [found for found in files if found.source is not None]
+    if known and folders:
+        beside = (
+            f"files of events are read of a folder that has no other in it, as {some(folders)}: name them, or a pattern"
+        )
+        return [replace(one, problem=f"{expected(path)}; {beside}")]
+    left = [found.path.name for found in files if found.source is None]
+    if known and left:
+        what = (
+            f"{plural(len(left), 'file')} of the folder left out, by {'their names' if len(left) > 1 else 'its name'}"
+        )
+        known[0] = replace(known[0], note=f"{what} no events: {some(left)}")
+    return known or [one]
 
 
 def _matching(pattern: Path) -> Sequence[Path]:
@@ -354,6 +368,8 @@ class InputCheck:
 
     def _notes(self) -> Iterator[str]:
         yield from self.parts.notes
+        if self.given.note:
+            yield self.given.note
         if self.options.ignored and self.kind != "unknown":
             ignored = sorted(self.options.ignored)
             some = ", ".join(ignored[:3]) + ", …" * (len(ignored) > 3)

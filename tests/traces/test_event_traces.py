@@ -189,11 +189,14 @@ def test_a_folder_of_files_is_judged_file_by_file(tmp_path: Path) -> None:
     whole = check([tmp_path])
     assert [Path(source.path).name for source in whole.sources] == list(names[:3])
     assert (whole.verdict, whole.counts.traces) == ("conforms", 3)
+    told = [note for source in whole.sources for note in source.notes]
+    assert "1 file of the folder left out, by its name no events: readme.md" in told
     assert [Path(source.path).name for source in check([tmp_path / "[a-z]*.ndjson*"]).sources] == list(names[:2])
     assert check([tmp_path / "*.json"]).verdict == "unreadable"
     (tmp_path / "folder").mkdir()
     (source,) = check([tmp_path]).sources
     assert source.reasons[0].startswith("not a RocketMQ store")
+    assert source.reasons[0].endswith("that has no other in it, as folder: name them, or a pattern")
 
 
 # -- broken traces -------------------------------------------------------------------------------------------------
