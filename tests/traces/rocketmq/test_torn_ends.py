@@ -10,9 +10,11 @@ from typing import Any, cast
 import pytest
 
 from gapless import Report, check
+from gapless.traces.sources.rocketmq.joining import other_ends
 from gapless.traces.sources.rocketmq.joining.judged import STORIES, JudgedStore
 from gapless.traces.sources.rocketmq.joining.other_ends import departs_anew
-from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
+from gapless.traces.sources.rocketmq.store import file_access
+from gapless.traces.sources.rocketmq.store.directory import StoreDirectory, open_store
 from tests.support.night import by_day
 from tests.support.rocketmq.damage import (
     FAULTS,
@@ -196,6 +198,26 @@ def test_a_damaged_last_record_that_an_entry_names_is_told_beside_another_fault(
     rules = ("queue/entry-has-the-size-of-its-message", "log/body-has-its-checksum")
     places = ((where.file, where.offset), (last.file, last.offset))
     assert told(judged(store)) == sorted((rule, *place, 1) for rule, place in zip(rules, places, strict=True))
+
+
+def test_what_is_left_of_a_file_is_not_held_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a log file of a gigabyte that may be all that lies behind the torn page."""
+    store, held = shutil.copytree(recording("kill9"), tmp_path / "store"), []
+    log = sorted((store / "commitlog").iterdir())[1]
+    log.write_bytes(log.read_bytes()[:600_000].ljust(700_000, b"\1").ljust(log.stat().st_size, b"\0"))
+    opened, low = open_store(store), int(log.name) + 600_000
+    page = other_ends._torn_page(opened, low, int(log.name) + 1_048_576)
+    assert page == int(log.name) + 700_000 // 4096 * 4096
+    read = file_access.FileWindow.read
+
+    def noted(window: file_access.FileWindow, begin: int, end: int) -> None:
+        held.append(end - begin)
+        read(window, begin, end)
+
+    monkeypatch.setattr(file_access.FileWindow, "read", noted)
+    monkeypatch.setattr(other_ends, "AT_ONCE", 8192)
+    assert other_ends._torn_page(opened, low, int(log.name) + 1_048_576) == page
+    assert (max(held), len(held)) == (8192, 13)
 
 
 def of_one_rule(positions: range, rule: str = "some/rule") -> JudgedStore:

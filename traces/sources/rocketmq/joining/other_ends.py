@@ -11,9 +11,11 @@ from gapless.spec.catalog import rule
 from gapless.traces.sources.rocketmq.joining.judged import JudgedStore
 from gapless.traces.sources.rocketmq.store import file_access
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
+from gapless.traces.sources.rocketmq.store.files import LogFile
 
 TAG_CODE = rule("queue/entry-has-the-tag-code-of-its-message").id
 PAGE = 4096  # bytes that a disk takes whole, or not at all
+AT_ONCE = 1024 * PAGE  # bytes that are looked through at once: what is left of a file may be a gigabyte
 FEWEST = 64  # zeros at the end of a page that are no accident
 
 
@@ -97,15 +99,22 @@ def _torn_page(store: StoreDirectory, low: int, high: int) -> int:
         size = min(-(-(end - file.base) // PAGE) * PAGE, file.length // PAGE * PAGE) - first
         if begin >= end or size <= 0:
             continue
-        window = file_access.FileWindow(file)
-        window.read(first, first + size)
-        written = window.data[:size].reshape(-1, PAGE) != 0
-        zeros = np.where(written.any(axis=1), written[:, ::-1].argmax(axis=1), PAGE)  # at the end of every page
-        pages = file.base + first + np.arange(len(zeros)) * PAGE
-        torn = np.flatnonzero((zeros >= FEWEST) & (pages + PAGE - zeros < high))
-        if len(torn):
-            return int(pages[torn[0]])
+        for at in range(first, first + size, AT_ONCE):
+            page = _first_torn(file, at, min(AT_ONCE, first + size - at), high)
+            if page >= 0:
+                return page
     return -1
+
+
+def _first_torn(file: LogFile, at: int, size: int, high: int) -> int:
+    """The first such page of `size` bytes of a file, as its log position, or -1."""
+    window = file_access.FileWindow(file)
+    window.read(at, at + size)
+    written = window.data[:size].reshape(-1, PAGE) != 0
+    zeros = np.where(written.any(axis=1), written[:, ::-1].argmax(axis=1), PAGE)  # at the end of every page
+    pages = file.base + at + np.arange(len(zeros)) * PAGE
+    torn = np.flatnonzero((zeros >= FEWEST) & (pages + PAGE - zeros < high))
+    return int(pages[torn[0]]) if len(torn) else -1
 
 
 def departs_anew(shorter: JudgedStore, judged: JudgedStore) -> bool:
