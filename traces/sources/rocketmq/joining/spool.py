@@ -62,6 +62,11 @@ class NarrowBlocks:
             at += block.length
         return found
 
+    def longest(self, part: int = 0) -> int:
+        """How many rows the longest block of a part has."""
+        blocks = (block if isinstance(block, Narrow) else block[1] for block in self._blocks.get(part, ()))
+        return max((block.length for block in blocks), default=0)
+
     def has(self, part: int) -> bool:
         """Whether there is anything of a part."""
         return part in self._blocks

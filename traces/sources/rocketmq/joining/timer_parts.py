@@ -160,10 +160,9 @@ class TimerParts:
         """Go through the log once, with the units that name what lies there."""
         first, reached = 0, -FAR
         wanted = [TimerRows._fields.index(name) for name in (*JOINED, *(DIGESTS if self.log.cancels else ()))]
-        room = np.zeros((self.found.columns, 0), np.int64)  # used again: new pages cost more than all that is done
+        # Used again: new pages cost more than all that is done.
+        room = np.zeros((self.found.columns, self.found.longest()), np.int64)
         for block in self.found.blocks():
-            if block.length > room.shape[1]:
-                room = np.zeros((self.found.columns, block.length), np.int64)
             block.fill(room[:, : block.length], wanted)
             rows = TimerRows(*room[:, : block.length])
             low, end = int(rows.position[0]), int(rows.position[-1]) + 1

@@ -17,6 +17,7 @@ from gapless.traces.replay.exact import Departure, replay
 from gapless.traces.replay.kernels import EXACT, Replayed, kernel
 from gapless.traces.sources.rocketmq.joining.judged import STORIES, JudgedStore
 from gapless.traces.sources.rocketmq.store.bytes import Ints
+from gapless.traces.sources.rocketmq.store.file_access import Space
 
 Column = npt.NDArray[Any]
 Deviated = dict[str, tuple[int, int, str]]
@@ -68,10 +69,11 @@ def judge_parts(
     deviated: Deviated = {}
     judged.cover(of, dict.fromkeys(SPECS[of].actions, 0))
     rules: dict[int, str] = {}
+    space = Space()
     for told, traces in parts:
         placed, starts = _placed(told, traces)
         for begin, end in _batches(starts):
-            some = _told_traces(SPECS[of], placed, traces[begin:end], starts[begin : end + 1])
+            some = _told_traces(SPECS[of], placed, traces[begin:end], starts[begin : end + 1], space)
             _judge(judged, options, of, some, name, rules, deviated)
     for step, (count, first, where) in deviated.items():
         judged.anomaly(step, count, first, where)
@@ -144,10 +146,17 @@ def _judge(
             judged.joint(judged.end, of, name(trace), [events.at(n) for n in range(low, high)])
 
 
-def _told_traces(spec: Spec, placed: Sequence[PlacedSteps], traces: Ints, starts: Ints) -> ToldTraces:
-    """What is told of some traces, which are not empty. `starts`: where their events begin among all."""
+def _told_traces(
+    spec: Spec, placed: Sequence[PlacedSteps], traces: Ints, starts: Ints, space: Space
+) -> ToldTraces:  # fmt: skip
+    """What is told of some traces, which are not empty; it is written over what was told of others before.
+
+    `starts`: where their events begin among all.
+    """
     low, high = int(starts[0]), int(starts[-1])
-    events, about = Events.room(spec, high - low), np.empty(high - low, np.int64)
+    args: Ints = space.array("told", (len(spec.arguments), high - low), np.int64)
+    events, about = Events(spec, np.empty(high - low, np.int8), args), np.empty(high - low, np.int64)
+    args.fill(0)  # of an event, those that its step does not have
     for one in placed:
         some, mine = one.some, one.of(int(traces[0]), int(traces[-1]), low, high)
         at = one.places[mine] - low
