@@ -228,6 +228,27 @@ def test_a_table_that_lags_is_left_alone(name: str, tmp_path: Path) -> None:
     assert (report.verdict, report.coverage["queue.tell_last"]) == ("conforms", 12)
 
 
+def test_a_table_may_end_before_the_log_begins(tmp_path: Path) -> None:
+    """What came since was in memory alone when its broker was killed, or copied, and the log's first files expired."""
+    store = copy_of("layouts/rocksdb_expired_5.5.0", tmp_path)
+    known = queue_databases.entries(store)
+    with opened(store) as (database, table):
+        for name in list(database.keys()):
+            del database[name]
+        for (topic, queue), entries in known.items():
+            name, last = end_key(topic, queue, "max"), entries[0][0] - 5
+            if last < 0:
+                del table[name]
+            else:
+                table[name] = (100_000).to_bytes(8, "big") + last.to_bytes(8, "big")
+    dispatched(store, 200_000)
+    (store / "abort").write_text("1")
+    report = check(store)
+    assert (report.verdict, report.violations) == ("inconclusive", [])
+    dispatched(store, 300_000)
+    assert LAST in {found.rule for found in check(store).violations}
+
+
 def dispatched(store: Path, upto: int) -> None:
     with opened(store) as (_, table):
         name = end_key("CHECKPOINT_TOPIC", 0, "max")

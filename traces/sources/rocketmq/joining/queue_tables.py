@@ -90,6 +90,8 @@ class TableOfEnds:
             if end > run.first and subject in self.database.queues:
                 yield QUEUE.tell_last(number=-1, position=0)
             return
+        if last.number < end - 1 and end <= run.first and self._is_below_the_log:
+            return
         if last.position >= self.judged.end and self.database.dispatched > self.judged.end:
             self.beyond.append((last.position, name_of(subject)))
             return
@@ -101,6 +103,11 @@ class TableOfEnds:
         elif last.number == end - 1:
             return  # its message has expired, and nobody knows where it lay
         yield QUEUE.tell_last(number=last.number, position=last.position)
+
+    @property
+    def _is_below_the_log(self) -> bool:
+        """Whether all that the database holds lay below the log's start, which expired before more was on disk."""
+        return not self.judged.store.clean and self.database.dispatched <= self.judged.store.start
 
     def _refused(
         self, runs: Sequence[JoinedQueue], begins: Sequence[int], traces: Sequence[Sequence[Event]]

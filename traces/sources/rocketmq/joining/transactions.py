@@ -129,11 +129,11 @@ class JoinedTransactions:
     def forget_what_expired(self, start: int) -> None:
         """The log begins at `start` now: nobody reads again what lay before.
 
-        Marks that lie there, of halves that were judged and forgotten, would find nothing any more.
+        So rows of before are held no more, as if the log had always begun there: what they belong to may be judged and
+        forgotten, and a half would be without its op, an op without its half.
         """
         rows = self._all()
-        halves = distinct(rows[NUMBER, rows[KIND] == HALF])
-        left = rows[:, (rows[KIND] != MARK) | (rows[PLACE] >= start) | among(rows[NAMES], halves)]
+        left = rows[:, rows[PLACE] >= start]
         self.held, self.rows = [left], left.shape[1]
         self.settled.forget_before(start, 3)
         self.unpassed.forget_before(start, 2)
