@@ -372,8 +372,8 @@ class InputCheck:
             yield self.given.note
         if self.options.ignored and self.kind != "unknown":
             ignored = sorted(self.options.ignored)
-            some = ", ".join(ignored[:3]) + ", …" * (len(ignored) > 3)
-            yield f"{plural(len(ignored), 'rule')} ignored: {some}"
+            first = ", ".join(ignored[:3]) + ", …" * (len(ignored) > 3)
+            yield f"{plural(len(ignored), 'rule')} ignored: {first}"
 
 
 def as_given(problem: str, path: Path, found: Path) -> str:

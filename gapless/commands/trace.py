@@ -9,7 +9,6 @@ import typer
 
 from gapless.commands.options import ConfigOption, OnePath, SpecOption
 from gapless.commands.terminal import failed, progress_bar, refuse_elsewhere
-from gapless.traces.report.wording import plural
 
 
 def trace(
@@ -24,6 +23,7 @@ def trace(
     from gapless.traces.export import export
     from gapless.traces.problems import NothingThere, Unreadable, UsageError, shown
     from gapless.traces.report.values import INTERRUPTED
+    from gapless.traces.report.wording import plural
 
     refuse_elsewhere(out)
     try:

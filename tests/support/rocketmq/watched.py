@@ -1,5 +1,6 @@
 """A store that is watched in a test: what was said, by a clock that is set."""
 
+import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -79,6 +80,12 @@ def a_later_entry(played: PlayedStore, before: int) -> tuple[str, int, bytes]:
     """File, number and bytes of an entry that is written, so many before the last."""
     _position, name, at, entry = played.entries[played.indexed - before]
     return name, at // 20, entry
+
+
+def put_in_place(written: Path, store: Path) -> None:
+    """A store as it was written elsewhere takes the place of what is watched."""
+    shutil.rmtree(store, ignore_errors=True)
+    shutil.copytree(written, store)
 
 
 def until_idle(watched: StoreWatch) -> None:

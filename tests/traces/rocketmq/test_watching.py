@@ -38,6 +38,7 @@ from tests.support.rocketmq.watched import (
     a_later_entry,
     checked,
     halfway,
+    put_in_place,
     same,
     until_idle,
     watch,
@@ -271,8 +272,7 @@ def test_a_queue_made_anew_is_judged_from_where_its_log_begins_by_then(tmp_path:
         for _ in range(50):
             builder.append(Record("orders", body=b"again"))
         written = builder.write(tmp_path / str(step))
-        shutil.rmtree(store, ignore_errors=True)
-        shutil.copytree(written, store)
+        put_in_place(written, store)
         clock.now += 20
         until_idle(watched)
     report = watched.end()
@@ -297,8 +297,7 @@ def test_a_half_that_expired_while_it_was_watched_may_be_named_once_more(expired
         broker.flush_ops()
         broker.builder.expired = expired if files == 5 else 0
         written = broker.write(tmp_path / str(files), clean=files == 5)
-        shutil.rmtree(store, ignore_errors=True)
-        shutil.copytree(written, store)
+        put_in_place(written, store)
         clock.now += 20
         until_idle(watched)
     report, whole = watched.end(), checked(store)

@@ -9,7 +9,7 @@ import pytest
 from tests.support.night import by_day
 from tests.support.rocketmq.store_builder import StoreBuilder
 from tests.support.rocketmq.transaction_broker import ODD, TAME, VERSIONS, TransactionBroker, live
-from tests.support.rocketmq.watched import Clock, Heard, checked, until_idle, watch
+from tests.support.rocketmq.watched import Clock, Heard, checked, put_in_place, until_idle, watch
 
 LIVES = range(200)
 
@@ -37,8 +37,7 @@ def test_lawful_lives_conform_whatever_expires_meanwhile(seed: int, tmp_path: Pa
         builder.expired = max(expired, builder.expired)
         if builder.records:
             written = broker.write(tmp_path / str(step), clean=clean)
-            shutil.rmtree(store, ignore_errors=True)
-            shutil.copytree(written, store)
+            put_in_place(written, store)
             shutil.copy(written.parent / "broker.conf", tmp_path)
         clock.now += chance.choice((0.5, 7, 20))
         until_idle(watched)

@@ -11,8 +11,8 @@ from gapless.traces.sources.rocketmq.store.compacted_files import (
     ENTRIES,
     POSITIONS,
     RECORDS,
-    CompactedQueue,
-    compacted_queues,
+    CompactedFiles,
+    compacted_files,
 )
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.next_start import Stranger
@@ -48,11 +48,10 @@ NEWEST = rule("compaction/newest-message-of-its-key-is-kept").id
 def place(store: StoreDirectory, found: Breach) -> Where:
     """A file, an entry, the message that it names, where a missing one would have its entry, or the positions."""
     args, state = found.arguments, found.departure.state
-    queue = queue_named(found.trace)
-    compacted = next((one for one in compacted_queues(Path(store.path), [queue], []) if one.queue == queue), None)
     if found.action == "start":
         return Stranger.of(found.detail).place
-    if compacted is None or found.action == "find_position":
+    compacted = compacted_files(Path(store.path), queue_named(found.trace))
+    if found.action == "find_position" or not (compacted.files or found.action == "miss"):
         return Where(file=POSITIONS, offset=0)
     if found.action == "find_files":
         file, offset = compacted.name(RECORDS if not args["records"] else ENTRIES, args["base"]), 0
@@ -66,7 +65,7 @@ def place(store: StoreDirectory, found: Breach) -> Where:
     return Where(file=file, offset=offset)
 
 
-def _entry(compacted: CompactedQueue, base: int, end: int, *, begun: bool) -> tuple[str, int]:
+def _entry(compacted: CompactedFiles, base: int, end: int, *, begun: bool) -> tuple[str, int]:
     """The entry behind that of message `end - 1` in the file that begins at `base`."""
     return compacted.name(ENTRIES, base), compacted.entries_up_to(base, end - 1) if begun else 0
 

@@ -18,8 +18,9 @@ from gapless.traces.judging.building import STEPS
 from gapless.traces.replay.exact import Event
 from gapless.traces.replay.kernels import kernel
 from gapless.traces.sources.rocketmq.joining.judged import JoinedQueue, JudgedStore
-from gapless.traces.sources.rocketmq.joining.queues import JoinedQueues
+from gapless.traces.sources.rocketmq.joining.queues import JoinedQueues, first_from
 from gapless.traces.sources.rocketmq.segments.tasks import Subject, name_of
+from gapless.traces.sources.rocketmq.store.files import FARTHEST
 from gapless.traces.sources.rocketmq.store.links import is_behind
 from gapless.traces.sources.rocketmq.store.queue_database import QueueDatabase
 
@@ -74,12 +75,12 @@ class TableOfEnds:
 
     def _first_from(self, position: int, subject: Subject, run: JoinedQueue) -> int:
         """The number of the first message with an entry that lies at a position or behind it."""
-        low, high = max(run.first, run.blank), run.indexed
-        while low < high:
-            middle = (low + high) // 2
-            slot = self.joined.slot(subject, middle)
-            low, high = (middle + 1, high) if slot is not None and slot[0] < position else (low, middle)
-        return low
+
+        def place(number: int) -> int:
+            slot = self.joined.slot(subject, number)
+            return slot[0] if slot is not None else FARTHEST
+
+        return first_from(range(max(run.first, run.blank), run.indexed), position, place)
 
     def _said(self, subject: Subject, run: JoinedQueue, end: int) -> Iterator[Event]:
         """What the table says of a queue that ends at number `end`, behind the steps that made its last entry."""

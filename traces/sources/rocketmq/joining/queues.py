@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import cache, cached_property, lru_cache
 from itertools import compress
@@ -282,7 +282,15 @@ def first_number(store: StoreDirectory, queue: Subject, run: JoinedQueue) -> int
     if run.began >= store.start:
         return run.opened
     numbers = range(run.opened, run.end)
-    return run.opened + bisect_left(numbers, store.start, key=lambda n: file_access.read_slot(store, *queue, n)[0])
+    return first_from(numbers, store.start, lambda number: file_access.read_slot(store, *queue, number)[0])
+
+
+def first_from(numbers: range, position: int, place: Callable[[int], int]) -> int:
+    """The first of some numbers whose message lies at a log position or behind it; behind the last one if none does.
+
+    `place`: where the message of a number lies, as its entry says
+    """
+    return numbers.start + bisect_left(numbers, position, key=place)
 
 
 def written(slot: Slot) -> Slot | None:

@@ -132,9 +132,8 @@ class JoinedTransactions:
         So rows of before are held no more, as if the log had always begun there: what they belong to may be judged and
         forgotten, and a half would be without its op, an op without its half.
         """
-        rows = self._all()
-        left = rows[:, rows[PLACE] >= start]
-        self.held, self.rows = [left], left.shape[1]
+        self.held = [rows[:, rows[PLACE] >= start] for rows in self.held]
+        self.rows = sum(rows.shape[1] for rows in self.held)
         self.settled.forget_before(start, 3)
         self.unpassed.forget_before(start, 2)
         self.unpassed_ops.forget_before(start, 2)

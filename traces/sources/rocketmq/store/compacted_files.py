@@ -49,20 +49,11 @@ class CompactedFile:
 
 
 @dataclass(frozen=True)
-class CompactedQueue:
-    """The files of one queue, by base.
-
-    `broken_off`: a compaction stopped when it had replaced some of them, not all · `strange`: what the broker's next
-    start stumbles over in its folders · `promised`: its topic is compacted now, as its attributes say · `position`:
-    number of the last message that was compacted, as the broker wrote it down, or -1
-    """
+class CompactedFiles:
+    """The files of one queue, by base."""
 
     queue: Queue
     files: tuple[CompactedFile, ...]
-    broken_off: bool
-    strange: tuple[Stranger, ...]
-    promised: bool
-    position: int
 
     def entry_at(self, number: int) -> tuple[str, int]:
         """The file of entries and the offset of the first entry from a number on, or behind the last one."""
@@ -87,6 +78,27 @@ class CompactedQueue:
     def name(self, folder: str, base: int) -> str:
         """A file, as reports call it."""
         return f"{folder}/{self.queue[0]}/{self.queue[1]}/{base:020d}"
+
+
+@dataclass(frozen=True)
+class CompactedQueue(CompactedFiles):
+    """The same, and what else is known of the queue.
+
+    `broken_off`: a compaction stopped when it had replaced some of the files, not all · `strange`: what the broker's
+    next start stumbles over in its folders · `promised`: its topic is compacted now, as its attributes say ·
+    `position`: number of the last message that was compacted, as the broker wrote it down, or -1
+    """
+
+    broken_off: bool
+    strange: tuple[Stranger, ...]
+    promised: bool
+    position: int
+
+
+def compacted_files(store: Path, queue: Queue) -> CompactedFiles:
+    """The files of one queue, and nothing else that a store says of it."""
+    bases = {file.base for folder in _folders(store, queue) if folder.is_dir() for file in files_in(str(folder))}
+    return CompactedFiles(queue, tuple(_files(store, queue, bases)))
 
 
 def compacted_queues(store: Path, of_log: Collection[Queue], notes: list[str]) -> tuple[CompactedQueue, ...]:
@@ -131,12 +143,17 @@ def _file(store: Path, folder: str, queue: Queue, base: int) -> LogFile | None:
     return LogFile(str(path), base, path.stat().st_size) if path.is_file() else None
 
 
+def _folders(store: Path, queue: Queue) -> tuple[Path, ...]:
+    """Where the files of a queue lie: of its records, and of its entries."""
+    return tuple(store / kind / queue[0] / str(queue[1]) for kind in (RECORDS, ENTRIES))
+
+
 def _is_broken_off(store: Path, queue: Queue) -> bool:
     """Whether files were being replaced: new files of entries wait, and some old ones have given way already.
 
     Source: docs/rocketmq.md#compaction-broken-off; CompactionLog.replaceFiles.
     """
-    of_records, of_entries = (store / kind / queue[0] / str(queue[1]) for kind in (RECORDS, ENTRIES))
+    of_records, of_entries = _folders(store, queue)
     waiting = _waiting(of_entries)
     return bool(waiting) and (_has_removed(store, queue) or not waiting <= _waiting(of_records))
 
@@ -148,7 +165,7 @@ def _waiting(folder: Path) -> set[int]:
 
 def _has_removed(store: Path, queue: Queue) -> bool:
     """Whether files that gave way to others are still there."""
-    folders = [store / kind / queue[0] / str(queue[1]) for kind in (RECORDS, ENTRIES)]
+    folders = _folders(store, queue)
     return any(file.name.endswith(REMOVED) for folder in folders if folder.is_dir() for file in folder.iterdir())
 
 
