@@ -17,6 +17,7 @@ from gapless.impl.store.core import NEVER, Core, Settings
 from gapless.impl.store.retention import HOUR
 from gapless.impl.store.store import Store
 from gapless.properties.simulation.simulated_disk import SimulatedDisk, SteppedClock
+from tests.support.night import NIGHT
 
 FILE = 8192
 SMALL = Settings(file_size=FILE, queue_file_size=400, pre_allocate=False)
@@ -180,6 +181,9 @@ def in_time(what: Callable[[], object]) -> None:
     assert not thread.is_alive(), "it hangs"
 
 
+APPENDED = 2000 if NIGHT else 700
+
+
 def test_those_who_read_while_files_go_are_refused_and_nothing_else(tmp_path: Path) -> None:
     """Readers of every kind, beside a store that lets go of all but its last kilobytes all the time."""
     clock, wrong = itertools.count(0, 10), list[BaseException]()
@@ -207,9 +211,9 @@ def test_those_who_read_while_files_go_are_refused_and_nothing_else(tmp_path: Pa
         threads = [threading.Thread(target=reading, args=(way,)) for way in ways]
         for thread in threads:
             thread.start()
-        for number in range(1, 2000):
+        for number in range(1, APPENDED):
             store.append("orders", 0, b"%d" % number * 20)
-        assert store.wait_for("orders", 0, 1999)
+        assert store.wait_for("orders", 0, APPENDED - 1)
         over.set()
         for thread in threads:
             thread.join()

@@ -79,12 +79,12 @@ def test_long_programs_are_as_the_model_says() -> None:
     assert coordinator_programs.first_failure(CASES) is None
 
 
-@pytest.mark.parametrize("fault", by_day([fault.name for fault in COORDINATOR], 1 / 4))
+@pytest.mark.parametrize("fault", by_day([fault.name for fault in COORDINATOR], 1 / 8))
 def test_a_fault_of_the_coordinator_is_found(fault: str) -> None:
     assert search("coordinator", fault, CASES).after > 0
 
 
-@pytest.mark.parametrize("fault", by_day([fault.name for fault in PERMITS], 1 / 4))
+@pytest.mark.parametrize("fault", by_day([fault.name for fault in PERMITS], 1 / 8))
 def test_a_fault_of_a_client_is_found(fault: str) -> None:
     assert search("permits", fault, CASES).after > 0
 

@@ -25,6 +25,9 @@ from tests.support.night import NIGHT, by_day
 pytestmark = pytest.mark.slow
 
 CASES = {"quick": 30, "ci": 100, "night": 3000}[os.environ.get("HYPOTHESIS_PROFILE", "ci")]
+LATE = "what was found is not flushed"
+"""A fault that only some hundred cases show: there is time at night, and its row in the table is of every case."""
+
 RECORDED = 4  # so many cases have one among them that is recorded, and replayed
 
 
@@ -112,7 +115,7 @@ def _replay(seeds: range) -> None:
         require_conformance(recorder)
 
 
-@pytest.mark.parametrize("fault", by_day([fault.name for fault in FAULTS]))
+@pytest.mark.parametrize("fault", [name for name in by_day([fault.name for fault in FAULTS]) if NIGHT or name != LATE])
 def test_every_planted_fault_is_found(fault: str) -> None:
     found = implementation.search("crashes", fault)
     assert found.after > 0, "no case shows it"

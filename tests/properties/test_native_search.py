@@ -353,7 +353,7 @@ for name in sys.argv[1:]:
 
 def test_what_is_compiled_is_the_same_in_every_process() -> None:
     """Sets lie in another order in each: what is kept of one was compiled anew in the next."""
-    specs = SPECS if NIGHT else ("dispatch", "permits", "half_cache")
+    specs = SPECS if NIGHT else ("permits",)  # it has Maps, a quantifier and several steps
     one, other = (
         subprocess.run(
             [sys.executable, "-c", WRITTEN, *specs], env={**os.environ, "PYTHONHASHSEED": seed},

@@ -17,6 +17,12 @@ from tests.support.pages import blocks
 PAGE = ROOT / "docs/your-own-store.md"
 EXAMPLE = ROOT / "examples/naive_subject.py"
 
+FEW = """
+from hypothesis import settings
+settings.register_profile("few", max_examples=25, derandomize=True)
+settings.load_profile("few")
+"""
+
 
 def test_the_page_shows_what_is_in_the_example() -> None:
     shown = [one.content for one in blocks(PAGE) if one.info == "python"]
@@ -31,6 +37,7 @@ def test_the_page_can_be_followed(tmp_path: Path) -> None:
         kind, _, name = block.info.partition(" ")
         if kind == "python" and name:
             (tmp_path / name).write_text(block.content, encoding="utf-8")
+    (tmp_path / "conftest.py").write_text(FEW, encoding="utf-8")
     assert "5 passed" in ran("python -m pytest -q -p no:cacheprovider test_naive_store.py", tmp_path)
     commands = [command for one in blocks(PAGE) if one.info == "text" for command in one.commands()]
     assert len(commands) == 2

@@ -130,16 +130,14 @@ def test_quantifiers_within_quantifiers_name_both() -> None:
 # -- the reading ---------------------------------------------------------------------------------------------------
 
 
-MOST = 100 if NIGHT else 40  # offers of a kind
+MOST = 100 if NIGHT else 12  # offers of a kind
 
 
 @pytest.mark.slow
 @SOME_SPECS
 def test_watched_values_are_read_as_plain_ones_are(spec: Spec) -> None:
     """Steps of random walks, of every kind: the same refusal, or the same state."""
-    offers = [
-        offer for profile in profiles_of(spec) for offer in some_of_each(walks(spec, profile), 100 if NIGHT else 40)
-    ]
+    offers = [offer for profile in profiles_of(spec) for offer in some_of_each(walks(spec, profile), MOST)]
     assert not list(disagreements(spec, offers))
     for offer in (offer for offer in offers if offer.rule):
         args = named(spec.name, offer.event)

@@ -47,4 +47,4 @@ class PlayedIndex(PlayedStore):
             self.put_items += last + 1 - first
 
     def _index(self, file: File, at: int, data: bytes) -> None:
-        self._put(self.folder / "index" / file.path.name, file.item_at(file.capacity), at, data)
+        self._put(self.folder / "index" / file.path.name, file.item_at(file.capacity), (at, data))

@@ -53,15 +53,18 @@ class PlayedStore:
         for base, name, data in self.logs:
             low, high = max(self.written, base), min(upto, base + len(data))
             if low < high:
-                self._put(self.folder / name, len(data), low - base, data[low - base : high - base])
+                self._put(self.folder / name, len(data), (low - base, data[low - base : high - base]))
         self.written = max(self.written, upto)
 
     def dispatch(self, upto: int) -> None:
         """Write the entries of messages that begin before a position."""
+        files: dict[str, list[tuple[int, bytes]]] = {}
         while self.indexed < len(self.entries) and self.entries[self.indexed][0] < upto:
             _position, name, at, entry = self.entries[self.indexed]
-            self._put(self.folder / name, (self.source / name).stat().st_size, at, entry)
+            files.setdefault(name, []).append((at, entry))
             self.indexed += 1
+        for name, entries in files.items():  # each is opened once
+            self._put(self.folder / name, (self.source / name).stat().st_size, *entries)
 
     def cut_off(self, at: int) -> None:
         """As a broker's start after a crash: the log ends at a position, and no entry is for what lay behind."""
@@ -69,12 +72,12 @@ class PlayedStore:
             file = self.folder / name
             low = max(at - base, 0)
             if file.exists() and low < len(data):
-                self._put(file, len(data), low, bytes(len(data) - low))
+                self._put(file, len(data), (low, bytes(len(data) - low)))
         self.written = at
         while self.indexed and self.entries[self.indexed - 1][0] >= at:
             self.indexed -= 1
             _position, name, place, entry = self.entries[self.indexed]
-            self._put(self.folder / name, (self.source / name).stat().st_size, place, bytes(len(entry)))
+            self._put(self.folder / name, (self.source / name).stat().st_size, (place, bytes(len(entry))))
 
     def stop(self) -> None:
         """All that is left, and what the broker writes when it stops."""
@@ -88,13 +91,14 @@ class PlayedStore:
 
     def entry(self, name: str, number: int, value: bytes) -> None:
         """Overwrite an entry."""
-        self._put(self.folder / name, (self.source / name).stat().st_size, number * ENTRY, value)
+        self._put(self.folder / name, (self.source / name).stat().st_size, (number * ENTRY, value))
 
-    def _put(self, file: Path, length: int, at: int, data: bytes) -> None:
-        file.parent.mkdir(parents=True, exist_ok=True)
+    def _put(self, file: Path, length: int, *written: tuple[int, bytes]) -> None:
         if not file.exists():
+            file.parent.mkdir(parents=True, exist_ok=True)
             file.touch()
             os.truncate(file, length)
         with file.open("r+b") as out:
-            out.seek(at)
-            out.write(data)
+            for at, data in written:
+                out.seek(at)
+                out.write(data)

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from random import Random
 
@@ -27,6 +28,14 @@ from tests.support.pulsar_recordings import (
 )
 
 
+@cache
+def judged(name: str, profile: str = "pulsar") -> Report:
+    """The report on a recording as it was left, made once; the profile is the one of its broker unless it is named."""
+    report = check(recording(name), profile=None if profile == "pulsar" else profile)
+    assert report.profile == profile
+    return report
+
+
 def departure(report: Report) -> Finding:
     assert report.verdict == "departs", report.sources
     return report.violations[0]
@@ -42,7 +51,7 @@ def test_all_ten_recordings_are_here() -> None:
 
 @pytest.mark.parametrize("name", CLEAN)
 def test_a_clean_recording_conforms_with_the_counts_of_its_manifest(name: str) -> None:
-    report = check(recording(name))
+    report = judged(name)
     assert (report.verdict, report.profile, report.sources[0].reasons) == ("conforms", "pulsar", [])
     truth = manifest(name)["ground_truth"]
     (told,) = report.coordinators
@@ -63,13 +72,13 @@ def test_a_clean_recording_conforms_with_the_counts_of_its_manifest(name: str) -
 
 @pytest.mark.parametrize("name", ["coord-limit", "broker-limit"])
 def test_the_peak_above_the_limit_is_the_one_of_the_manifest(name: str) -> None:
-    report = check(recording(name))
+    report = judged(name)
     assert report.coordinators[0].most_active == manifest(name)["ground_truth"]["limit"]["0"]["peak_active"]
     assert report.anomalies["begin_above_the_limit"] > 0
 
 
 def test_the_strict_profile_departs_at_the_first_transaction_above_the_limit() -> None:
-    report = check(recording("coord-limit"), profile="strict")
+    report = judged("coord-limit", "strict")
     found = departure(report)
     assert found.needs == "a slot is free"
     assert found.here == {"active": 5, "limit": 5}
@@ -85,7 +94,7 @@ def test_the_strict_profile_departs_at_the_first_transaction_above_the_limit() -
 @pytest.mark.parametrize("profile", ["pulsar", "strict"])
 @pytest.mark.parametrize("name", BROKEN)
 def test_a_transaction_that_ended_and_comes_back_is_told(name: str, profile: str) -> None:
-    found = departure(check(recording(name), profile=profile))
+    found = departure(judged(name, profile))
     assert found.needs == "a transaction comes back as it was"
     assert len(found.story) <= 25
     told = [step[1] for line in found.story if (step := re.match(r" +\d+\. (.*)", line))]
@@ -121,7 +130,7 @@ def test_every_transaction_that_came_back_is_found_and_those_of_one_start_are_to
     back = came_back_otherwise("broker-restart-batch")
     at_first = [txn for line, txn in back if line == back[0][0]]
     assert (len(at_first), len(back)) == (12, 16)
-    report = check(recording("broker-restart-batch"))
+    report = judged("broker-restart-batch")
     assert [(finding.count, finding.traces) for finding in report.findings] == [(12, ["tc0"]), (4, ["tc0"])]
     for finding in report.findings:
         also = next(line for line in finding.story if line.startswith("So are others, each taken over as claimed: "))
@@ -133,7 +142,7 @@ def test_every_transaction_that_came_back_is_found_and_those_of_one_start_are_to
 
 def test_behind_a_takeover_only_departures_in_their_own_right_are_told() -> None:
     """Two instances at one log: five transactions come back, and one that did not is aborted by both instances."""
-    loads, twice = check(recording("coord-recover-nofence")).findings
+    loads, twice = judged("coord-recover-nofence").findings
     back = [txn for _, txn in came_back_otherwise("coord-recover-nofence")]
     assert (loads.rule, loads.count) == ("coordinator/transaction-comes-back-as-it-was", 5)
     assert (twice.rule, twice.count) == ("coordinator/transaction-is-open", 1)
@@ -150,13 +159,13 @@ def test_behind_a_takeover_only_departures_in_their_own_right_are_told() -> None
 def test_exported_events_of_what_departs_get_the_same_findings(tmp_path: Path, name: str) -> None:
     out = tmp_path / "events.parquet"
     gapless("trace", recording(name), "--out", out)
-    direct, again = check(recording(name)), check(out)
+    direct, again = judged(name), check(out)
     assert [(f.rule, f.count) for f in again.findings] == [(f.rule, f.count) for f in direct.findings]
     assert again.coverage == direct.coverage
 
 
 def test_the_page_tells_the_real_story() -> None:
-    story = departure(check(recording("broker-restart-batch"))).story
+    story = departure(judged("broker-restart-batch")).story
     page = (Path(__file__).parents[3] / "docs/found.md").read_text(encoding="utf-8")
     assert "\n".join(story[:-1]) in page
 
@@ -181,7 +190,7 @@ def test_text_json_and_page_tell_what_the_coordinator_did(tmp_path: Path) -> Non
 def test_exported_events_get_the_same_verdict(tmp_path: Path, suffix: str) -> None:
     out = tmp_path / f"events.{suffix}"
     assert gapless("trace", recording("broker-timeouts"), "--out", out).exit_code == 0
-    direct, again = check(recording("broker-timeouts")), check(out)
+    direct, again = judged("broker-timeouts"), check(out)
     assert (again.verdict, again.coverage, again.anomalies) == (direct.verdict, direct.coverage, direct.anomalies)
     assert {event.trace for event in reading.read_events(out)} == {"tc0", "cli"}
 
@@ -200,7 +209,7 @@ def test_the_verdict_of_every_trace_is_written_down(tmp_path: Path) -> None:
 
 
 def test_the_file_of_a_recording_names_it_too(tmp_path: Path) -> None:
-    assert check(recording("coord-limit") / "trace.ndjson").coverage == check(recording("coord-limit")).coverage
+    assert check(recording("coord-limit") / "trace.ndjson").coverage == judged("coord-limit").coverage
     events = tmp_path / "trace.ndjson"  # a name that events may have, too
     gapless("trace", recording("coord-limit"), "--out", events)
     assert check(events).sources[0].kind == "event-trace"

@@ -300,10 +300,17 @@ def test_damaged_lines_read_at_once_are_what_they_are_one_by_one(data: st.DataOb
             assert_same(found, client_log._by_line(Path("x"), damaged, 3, {}))
 
 
-@pytest.mark.parametrize("odd", ["{}", "[]", "null", "1", '"a"', '{"msgId":"x"}', "true"])
-@pytest.mark.parametrize("name", ["uniqs", "ext", "phys", "qoff", "from_check", "times", "uniq", "clock"])
-@pytest.mark.parametrize("op", ["send", "batch", "end", "admin", "note"])
+ODD = ("{}", "[]", "null", "1", '"a"', '{"msgId":"x"}', "true")
+NAMED = ("uniqs", "ext", "phys", "qoff", "from_check", "times", "uniq", "clock")
+OPS = ("send", "batch", "end", "admin", "note")
+
+
+@pytest.mark.parametrize(
+    ("op", "name", "odd"),
+    [(OPS[(m + n) % len(OPS)], name, odd) for m, name in enumerate(NAMED) for n, odd in enumerate(ODD)],
+)
 def test_odd_values_are_what_they_are_one_by_one(op: str, name: str, odd: str) -> None:
+    """Every value under every name, every name and every value with every operation."""
     line = {"op": op, "topic": "T", "queue": 0, "result": "ok", "half": 1, "phys": 5, "decision": "commit", "n": 1}
     del line["phys" if op == "batch" else "n"]
     text = f"{json.dumps(line | {name: 'odd'})}\n{json.dumps(line)}\n".replace('"odd"', odd).encode()

@@ -40,10 +40,10 @@ LIVES, FAR = "timer_lives_5.5.0", "timer_far_5.3.3"
 SNAPSHOTS, NEWEST = "timer_snapshots_5.5.0", "timerwheel.3900"
 
 
-@pytest.mark.parametrize("split", [None, 4096])
-@pytest.mark.parametrize(
-    "name", [path.name.removesuffix(".tar.xz") for path in sorted((RECORDINGS / "layouts").glob("timer*.tar.xz"))]
-)
+TIMERS = [path.name.removesuffix(".tar.xz") for path in sorted((RECORDINGS / "layouts").glob("timer*.tar.xz"))]
+
+
+@pytest.mark.parametrize(("name", "split"), [(LIVES, None), *((name, 4096) for name in TIMERS)])
 def test_workers_find_the_messages_that_one_more_pass_finds(
     name: str, split: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
