@@ -15,8 +15,7 @@ VENV := .venv/bin/python
 PIP := $(VENV) -m pip --disable-pip-version-check
 PYTEST := $(VENV) -m pytest --numprocesses $(JOBS) --dist loadgroup
 
-# Tests start some hundred interpreters. What these compile is kept, and lies beside no source; what numba compiles lies
-# where it is told to.
+# Tests start some hundred interpreters. The bytecode of these is kept, and lies beside no source.
 unexport PYTHONDONTWRITEBYTECODE
 export PYTHONPYCACHEPREFIX := $(CURDIR)/.venv/bytecode
 
@@ -83,7 +82,9 @@ night: .venv/ready
 	$(VENV) -m gapless.properties.ours.transactional --walks 10000 --jobs $(JOBS) --faults
 	$(VENV) -m gapless.properties.ours.orders --jobs $(JOBS)
 	$(VENV) -m gapless.properties.machines.blackbox --kills 5000 --jobs $(JOBS)
+	$(VENV) -m gapless.native.fuzzed --programs 20000 --jobs $(JOBS)
 	$(VENV) -m gapless.properties.fuzzing --specs 100000 --jobs $(JOBS)
+	$(VENV) -m gapless.properties.fuzzing --specs 100000 --jobs $(JOBS) --prover
 	$(VENV) -m gapless.properties.faults.implementation --jobs $(JOBS)
 	$(VENV) -m gapless.properties.faults.spec_mutants --jobs $(JOBS)
 	$(PIP) install --quiet --no-deps --upgrade --target .venv/older-z3 z3-solver==$(OLDER_Z3)
@@ -136,7 +137,6 @@ endef
 	@$(VENV) -m pip --version >/dev/null 2>&1 || '$(PYTHON)' -m venv --clear .venv
 	$(PIP) install --quiet --no-compile --constraint constraints.txt setuptools
 	$(INSTALL_ALL)
-	$(VENV) -m gapless.traces.warm & $(VENV) -m gapless.impl.warm && wait $$!
 	@touch $@
 
 # What pip would install into an empty environment, the spark extra included.

@@ -3,7 +3,7 @@
     python -m benchmarks.bigstore DIR --records 1000000 --verify
     python -m benchmarks.bigstore DIR --records 1000000 --transactions 100000 --verify
 
-One numba kernel writes records straight into the mapped commit-log file, and their queue entries into a small
+One native kernel writes records straight into the mapped commit-log file, and their queue entries into a small
 buffer that is emptied a batch at a time, so memory does not grow with the store. The same seed gives the same
 bytes.
 
@@ -28,11 +28,11 @@ from array import array
 from dataclasses import dataclass
 from pathlib import Path
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
 from benchmarks import bigclient
+from gapless.native import function
 
 Bytes = npt.NDArray[np.uint8]
 Ints = npt.NDArray[np.int64]
@@ -44,6 +44,7 @@ Entries = npt.NDArray[np.void]
 Int = int | np.int64
 
 QUEUE_FILE = 6_000_000
+POWERS = np.array([10**power for power in range(19)])
 ENTRY = np.dtype([("position", ">i8"), ("size", ">i4"), ("code", ">i8")])
 BATCH = 200_000  # records between two writes to the queues
 TAGS = ("TagA", "TagB", "TagC", "paid", "a-rather-long-tag-name-for-hashing", "")  # the last: no tag
@@ -317,10 +318,10 @@ def _stored_at(number: int) -> int:
     return STARTED + number // RECORDS_PER_MS
 
 
-# The kernel. Its integers are signed but for the random bits: to numba, signed with unsigned makes a float.
+# The kernel. Its integers are signed but for the random bits.
 
 
-@numba.njit(cache=True)
+@function
 def _append(
     log: Bytes, base: int, end: int, done: int, wanted: int, world: World, out: Out, going: Going
 ) -> tuple[int, int]:
@@ -364,7 +365,7 @@ def _append(
     return wanted, end
 
 
-@numba.njit(cache=True)
+@function
 def _form(what: int, queue: int, bits: int, times: int, queues: int, users: int) -> tuple[int, int]:
     """Which tail a record has, and which queue it goes to: for its message's queue, and how often it was put back."""
     forms = users // queues * len(TAGS) + queue * FORMS
@@ -379,7 +380,7 @@ def _form(what: int, queue: int, bits: int, times: int, queues: int, users: int)
     return forms + times, users
 
 
-@numba.njit(cache=True)
+@function
 def _write(
     log: Bytes, end: int, record: tuple[int, ...], parts: tuple[int, ...], where: tuple[int, ...],
     world: World, going: Going,
@@ -413,7 +414,7 @@ def _write(
     return crc
 
 
-@numba.njit(cache=True)
+@function
 def _next(record: int, records: int, transactions: int, out: Out, going: Going) -> int:
     """What the next record is: an op that is full, what is due, a half while too few have begun, or a message."""
     due, waiting, _reach, counts = going
@@ -435,7 +436,7 @@ def _next(record: int, records: int, transactions: int, out: Out, going: Going) 
     return HALF if counts[BEGUN] * records < transactions * record else MESSAGE
 
 
-@numba.njit(cache=True)
+@function
 def _go_on(
     what: int, record: int, birth: int, version: tuple[int, ...], seed: int, patience: int, going: Going
 ) -> None:
@@ -455,7 +456,7 @@ def _go_on(
         due[at, NUMBER], due[at, POSITION], due[at, TIMES] = version
 
 
-@numba.njit(cache=True)
+@function
 def _fate(chance: np.int64, times: int, patience: int) -> tuple[int, Int]:
     """What becomes of a half that was put back so often, and after how many records."""
     hundredth, soon, late = (
@@ -470,7 +471,7 @@ def _fate(chance: np.int64, times: int, patience: int) -> tuple[int, Int]:
     return (FINAL if hundredth < 57 or hundredth in (95, 96, 98) else ROLLBACK), soon
 
 
-@numba.njit(cache=True)
+@function
 def _free(due: Ints, record: int) -> int:
     """The place of a record for which nothing is due yet, or of the first one behind it."""
     while due[record % len(due), DUE] != MESSAGE:
@@ -478,21 +479,21 @@ def _free(due: Ints, record: int) -> int:
     return record % len(due)
 
 
-@numba.njit(cache=True)
+@function
 def _wait_for_op(waiting: Ints, counts: Ints, number: int) -> None:
     waiting[counts[WAITING]] = number
     counts[WAITING] += 1
     counts[BYTES] += _digits(number) + 1
 
 
-@numba.njit(cache=True)
+@function
 def _put_numbers(target: Bytes, at: int, waiting: Ints, counts: Ints) -> Int:
     """All numbers that wait, each with a comma behind it; they wait no more. Returns the end of them."""
     highest: Int = 0
     for number in waiting[: counts[WAITING]]:
         digits = _digits(number)
         for digit in range(digits):
-            target[at + digit] = 48 + number // 10 ** (digits - 1 - digit) % 10
+            target[at + digit] = 48 + number // POWERS[digits - 1 - digit] % 10
         target[at + digits] = 44
         at += digits + 1
         highest = max(highest, number)
@@ -500,7 +501,7 @@ def _put_numbers(target: Bytes, at: int, waiting: Ints, counts: Ints) -> Int:
     return highest + 1
 
 
-@numba.njit(cache=True)
+@function
 def _digits(number: int) -> int:
     digits = 1
     while number > 9:
@@ -509,14 +510,14 @@ def _digits(number: int) -> int:
     return digits
 
 
-@numba.njit(cache=True)
+@function
 def _tell(told: Ints, counts: Ints, line: tuple[int, ...]) -> None:
     for column in range(TOLD_COLUMNS):
         told[counts[TOLD], column] = line[column]
     counts[TOLD] += 1
 
 
-@numba.njit(cache=True)
+@function
 def _random_bits(seed: int, record: int) -> np.int64:
     """63 bits of splitmix64: record *n* is the same however the records are batched."""
     bits = np.uint64(seed) + np.uint64(record) * np.uint64(0x9E3779B97F4A7C15)
@@ -525,20 +526,20 @@ def _random_bits(seed: int, record: int) -> np.int64:
     return np.int64((bits ^ (bits >> np.uint64(31))) >> np.uint64(1))
 
 
-@numba.njit(cache=True)
+@function
 def _put(target: Bytes, at: Int, width: int, value: Int) -> None:
     for byte in range(width):
         target[at + byte] = value >> 8 * (width - 1 - byte) & 0xFF
 
 
-@numba.njit(cache=True)
+@function
 def _put_hexadecimal(target: Bytes, at: Int, value: int) -> None:
     for digit in range(16):
         nibble = value >> 4 * (15 - digit) & 15
         target[at + digit] = nibble + (48 if nibble < 10 else 55)
 
 
-@numba.njit(cache=True)
+@function
 def _crc(data: Bytes, start: Int, end: Int, tables: Ints) -> np.int64:
     """CRC-32, eight bytes at a time; nothing of zlib's, so that zlib can judge it."""
     crc, at = np.int64(0xFFFFFFFF), start

@@ -121,7 +121,7 @@ def _touch(size: int) -> None:
 
 
 def _warm(folder: Path, recorder: Recorder | None) -> None:
-    """Compile all that will run, or load it from numba's cache."""
+    """Have all that will run compiled, or loaded from the cache of object code."""
     with Store.open(folder, recorder=recorder) as warm:
         warm.append("orders", 0, b"")
         warm.append_batch(Messages.of_list([("orders", 0, b"", {})]))

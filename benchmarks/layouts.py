@@ -21,7 +21,7 @@ import numpy as np
 
 from benchmarks import bigstore
 from benchmarks.bigstore import Ints, Shape
-from gapless.traces.native import by_python
+from gapless.native import by_python
 from gapless.traces.sources.rocketmq.segments.splits import Columns, SplitReader, splits
 from gapless.traces.sources.rocketmq.store import compacted_files, scan
 from gapless.traces.sources.rocketmq.store.batch_queues import UNIT as UNIT_OF_COMPACTED

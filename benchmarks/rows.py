@@ -29,7 +29,7 @@ def scan(path: str) -> None:
     from gapless.traces.sources.rocketmq.segments import splits, tasks  # noqa: PLC0415 - not for the rows without
     from gapless.traces.sources.rocketmq.store import directory, file_access  # noqa: PLC0415 - not for the rows without
 
-    tasks.load_kernels(Options())
+    tasks.prepare(Options())
     began = time.perf_counter()
     store, space = directory.open_store(Path(path)), file_access.Space()
     readers = (splits.SplitReader(store, split, space, steps=True) for split in splits.splits(store))

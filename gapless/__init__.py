@@ -7,8 +7,6 @@ compiler that checks are made with.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from gapless.compiled import find_room
-
 if TYPE_CHECKING:
     __version__: str
     from gapless.conformance import DoesNotConform, assert_conforms
@@ -19,8 +17,6 @@ if TYPE_CHECKING:
     from gapless.traces.check import check
     from gapless.traces.problems import UsageError
     from gapless.traces.report.values import Finding, Report
-
-find_room()
 
 __all__ = [
     "DoesNotConform",

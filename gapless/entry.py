@@ -11,6 +11,7 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from types import FrameType
 from typing import Any, NoReturn
 
 INTERRUPTED = 130  # as of a process that SIGINT ended
@@ -31,6 +32,7 @@ def main() -> None:
     complain_to_anybody_or_nobody()
     say_it_in_other_words()
     work_steadily()
+    sys.meta_path.insert(0, NoPandas())
     try:
         from gapless.cli import main as run
 
@@ -105,6 +107,33 @@ def work_steadily() -> None:
         tune = ctypes.CDLL(None).mallopt
         tune(TRIM_THRESHOLD, KEPT)
         tune(MMAP_THRESHOLD, LARGE)
+
+
+class NoPandas:
+    """A finder that hides pandas from pyarrow where our own code calls it: none of our arrays is of pandas.
+
+    pyarrow imports pandas at the first array that is made of anything, to see if that is one of pandas: it takes a
+    second. Imports by others find it, and so do those of pyarrow where others call it, such as Spark's.
+    """
+
+    BETWEEN = frozenset({"gapless.entry", "importlib", "_frozen_importlib", "numpy", "pyarrow"})
+
+    def find_spec(self, name: str, _path: object = None, _target: object = None) -> Any:
+        """Leave it to other finders. Raises ModuleNotFoundError for pandas, where it is hidden."""
+        if name == "pandas" and "pyspark" not in sys.modules and self._importer() == "gapless":
+            raise ModuleNotFoundError("pandas is hidden from pyarrow", name=name)
+        return None
+
+    def _importer(self) -> str:
+        """The package of the code that imports, or that calls a library which does."""
+        frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 - documented, and cheaper than a traceback
+        while frame is not None:
+            module = str(frame.f_globals.get("__name__", ""))
+            package = module.partition(".")[0]
+            if not {module, package} & self.BETWEEN:
+                return package
+            frame = frame.f_back
+        return ""
 
 
 @contextmanager

@@ -25,20 +25,22 @@ class WatchMetrics(Collector):
     def collect(self) -> Iterable[Metric]:
         """As they are now."""
         now = self.status
+        now.measure()
         for name, says, value in (
             ("up", "1 if the store is there and can be read.", now.up),
             ("broker_running", "1 if a broker holds the lock of the store.", now.running),
-            ("conforms", "1 if nothing departs so far.", now.conforms),
+            ("conforms", "1 if nothing departs so far; left out until something was judged.", now.conforms),
             ("records", "Records of the log that are judged, those of earlier lives included.", now.records),
             ("position_bytes", "Log position up to which records are judged.", now.position),
             ("lag_bytes", "Bytes of the log that are written and not judged yet.", now.lag_bytes),
-            ("lag_seconds", "Seconds since all that was written was judged.", now.lag_seconds),
+            ("lag_seconds", "Seconds since all that was written was judged, or since the start.", now.lag_seconds),
             ("entries_position_bytes", "Log position up to which entries of queues are judged.", now.entries_position),
             ("entries_lag_bytes", "Bytes of the log that are judged but for their entries.", now.entries_lag_bytes),
             ("queues", "Queues with messages in what was judged.", now.queues),
             ("undecided", "Reasons of the last report why not everything can be said.", now.undecided),
         ):
-            yield self._one(GaugeMetricFamily(f"gapless_{name}", says, labels=["store"]), float(value))
+            if value is not None:  # a number that is not known yet is left out
+                yield self._one(GaugeMetricFamily(f"gapless_{name}", says, labels=["store"]), float(value))
         for name, says, count in (
             ("bytes_judged", "Bytes of the log that were judged since the start.", now.bytes),
             (

@@ -54,6 +54,7 @@ CONTENTS: dict[str, tuple[str, ...]] = {
         "spec/README",
         "spec/decisions/0*",
         "impl/README",
+        "native/README",
     ),
     "Working on gapless": (
         "CONTRIBUTING",

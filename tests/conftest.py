@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import settings
 
-from gapless.traces.native import Native
+from gapless.native import Native
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in background jobs: commands would inherit it
     signal.signal(signal.SIGINT, signal.default_int_handler)

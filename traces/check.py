@@ -13,6 +13,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gapless.native.object_code import COMPILATIONS, compiling_seconds
 from gapless.spec.catalog import PROFILES, SPECS, STRICT, Spec
 from gapless.traces.engines import EngineName
 from gapless.traces.engines import engine as engine_named
@@ -100,9 +101,10 @@ def check(
             InputCheck(replace(one, path=runs.located(one.path), found=runs.located(one.found)), options, profile)
             for one in inputs
         ]
+        compiled = compiling_seconds()
         for each in tasks:
             each.prepare()
-        began = time.perf_counter()
+        began, compiled_before = time.perf_counter(), COMPILATIONS.own_seconds
         for number, each in enumerate(tasks):
             if number and tasks[number - 1].interrupted:  # one interrupt ends the whole check
                 each.skip()
@@ -110,7 +112,8 @@ def check(
                 each.run(beside, runs, table.rows(f"{number:03d}") if table else None)
         if table and tasks and tasks[-1].interrupted:
             table.discard()
-        return reported(tasks, runs.name, time.perf_counter() - began)
+        taken = time.perf_counter() - began - (COMPILATIONS.own_seconds - compiled_before)
+        return reported(tasks, runs.name, taken).model_copy(update={"compiling": compiling_seconds() - compiled})
 
 
 def _refuse(profile: str | None, jobs: int | None, split: int | None) -> None:

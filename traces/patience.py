@@ -12,6 +12,21 @@ from threading import Event, Thread, Timer
 from typing import TypeVar
 
 Answer = TypeVar("Answer")
+BROKEN_OFF = signal.SIGALRM
+
+
+class BrokenOff(KeyboardInterrupt):
+    """Time is up for what is being done; signal `BROKEN_OFF` raises it."""
+
+
+@contextmanager
+def not_broken_off() -> Iterator[None]:
+    """A block that ends as a whole; raises BrokenOff behind it where time was up meanwhile."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {BROKEN_OFF})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def answered(ask: Callable[[], Answer], seconds: float) -> Answer:

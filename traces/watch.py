@@ -12,9 +12,12 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from gapless.native import expecting
+from gapless.native.object_code import compiling_seconds
 from gapless.spec.catalog import PROFILES
 from gapless.traces.check import Input, InputCheck, ignored_rules, reported
 from gapless.traces.options import Options
+from gapless.traces.patience import BrokenOff
 from gapless.traces.problems import NothingThere, Unreadable, UsageError, shown
 from gapless.traces.report.parts import Parts
 from gapless.traces.report.values import Finding, Report
@@ -27,10 +30,12 @@ from gapless.traces.sources.rocketmq.watching.choosing import follower_of
 from gapless.traces.sources.rocketmq.watching.follower import Follower
 from gapless.traces.sources.rocketmq.watching.place import OtherLayout, Place
 from gapless.traces.sources.rocketmq.watching.state import KeptPlace, read_state, write_state
+from gapless.traces.sources.rocketmq.watching.tail import log_end, log_folders, log_folders_in, log_start
 
 EVERY = 0.5  # seconds between two looks
 SAVED = 30.0  # seconds after which the place is kept again
 REPORTED = 60.0  # seconds after which the whole report is made again, where anything is new
+FIRST = 1.0  # seconds after which it is made for the first time, and once more when the present is reached
 SHARE = 40  # a report is made after this many times as long as the last one took: so it takes 2.5 % of a core at most
 TROUBLED = 10.0  # seconds that a store may be unreadable before it is opened anew
 
@@ -39,17 +44,18 @@ sources()  # a report has rows of theirs
 
 @dataclass
 class WatchStatus:
-    """What is known at any moment, for metrics: it is read by others while it changes."""
+    """The numbers of a watch at any moment, for metrics: others read them while they change. None is not known yet."""
 
-    up: bool = False  # the store is there, and can be read
-    running: bool = False  # a broker holds its lock
+    measure: Callable[[], None] = lambda: None  # the lag anew: more may be written while the watch is at something else
+    up: bool | None = None  # the store is there, and can be read
+    running: bool | None = None  # a broker holds its lock
     records: int = 0
-    position: int = 0  # log position up to which all is judged
+    position: int | None = None  # log position up to which all is judged
     bytes: int = 0  # that were judged since the start of this process
-    lag_bytes: int = 0
-    lag_seconds: float = 0.0
-    entries_position: int = 0  # log position up to which entries are judged, too
-    entries_lag_bytes: int = 0
+    lag_bytes: int | None = None
+    lag_seconds: float | None = None
+    entries_position: int | None = None  # log position up to which entries are judged, too
+    entries_lag_bytes: int | None = None
     left: tuple[str, ...] = ()  # what is not judged as it is written
     queues: int = 0
     findings: Counter[str] = field(default_factory=Counter)
@@ -61,9 +67,9 @@ class WatchStatus:
     looked_again: int = 0
 
     @property
-    def conforms(self) -> bool:
-        """Whether nothing departs so far."""
-        return not self.findings
+    def conforms(self) -> bool | None:
+        """True if nothing departs so far; None as long as nothing is judged."""
+        return not self.findings if self.records or self.findings else None
 
 
 @dataclass
@@ -109,14 +115,18 @@ class StoreWatch:
         kept = self._kept(self.state) if self.state else None
         self.place: Place | None = kept.place if kept else None
         self.told = set(kept.told) if kept else set()
-        self.status = WatchStatus(findings=Counter(rule for rule, _trace, _position in self.told))
+        self.status = WatchStatus(self.measure, findings=Counter(rule for rule, _trace, _position in self.told))
         self.follower: Follower | None = None
         self.trouble = self.unkept = ""
         self.trouble_since = 0.0
         self.began = self.saved = self.reported_at = self.clock()
         self.took = self.kept_in = 0.0
+        self.compiled = compiling_seconds()
+        self.last: Report | None = None
         self.dirty = True
-        self.caught_up = False
+        self.caught_up = self.reported_up_to_date = False
+        self.log: list[Path] = []  # folders
+        self.settled, self.behind_since = -1, self.began
 
     def _kept(self, state: Path) -> KeptPlace | None:
         return read_state(state, self._named, self.options.profile, self.options.ignored, self.version)
@@ -130,28 +140,44 @@ class StoreWatch:
     def run(self, waits: Callable[[float], bool], *, once: bool = False) -> Report:
         """Watch until `waits` says that it is enough; it is given seconds to wait. Returns the last report.
 
-        `once`: until the present is reached. Raises UsageError where the place cannot be kept at the end.
+        `once`: until the present is reached. Time may be up for the end, too: then the report is the one before.
+        Raises UsageError where the place cannot be kept at the end.
         """
         idle = 0
-        while True:
-            more = self.look()
-            if once:
-                idle = 0 if more or self._is_behind() else idle + 1
-                if idle > 1:
+        try:
+            while True:
+                more = self.look()
+                if once:
+                    idle = 0 if more or self._is_behind() else idle + 1
+                    if idle > 1:
+                        return self.end()
+                if waits(0.0 if more else self.every):
                     break
-            if waits(0.0 if more else self.every):
-                break
-        return self.end()
+        except BrokenOff:
+            self.keep()
+            return self._stands("ended while it was reading")
+        self.keep()
+        try:
+            return self.end()
+        except BrokenOff:
+            return self._stands("ended before its last report was made")
+
+    def _stands(self, why: str) -> Report:
+        """The report before the one for which there was no time."""
+        self.hears.tells(f"{why}: the report before stands" if self.last else why)
+        self.trouble = self.trouble or "it ended before its first report was made"
+        return self.last or self._reported(None)
 
     def _is_behind(self) -> bool:
-        return self.follower is not None and self.status.running and self.status.lag_bytes > 0
+        return self.follower is not None and bool(self.status.running and self.status.lag_bytes)
 
     def look(self) -> bool:
         """One round, and what follows from it: whether there is more at once."""
         try:
             follower = self.follower or self._open()
             before = follower.front.reached
-            more = follower.round()
+            with expecting(_records_ahead(follower) if self.last else 0):  # the first report waits for no compiler
+                more = follower.round()
         except OtherLayout as other:
             self.hears.tells(str(other))
             self._close()
@@ -170,23 +196,44 @@ class StoreWatch:
         if follower.departed and not more:
             self._find(follower.tell_queues())
         departs = follower.departed and (not more or since > SAVED)
-        if departs or (self.dirty and since > max(REPORTED, SHARE * self.took)):
+        if departs or (self.dirty and since > self._pause):
             self._report()
         if self.dirty and now - self.saved > max(SAVED, SHARE * self.kept_in):
             self.keep()
         return more
 
+    @property
+    def _pause(self) -> float:
+        """Seconds from one report to the next: fewer until one tells of anything, and of all that is there."""
+        soon = not self.reported_up_to_date and (self.caught_up or self.last is None)
+        return max(FIRST if soon and self.status.records else REPORTED, SHARE * self.took)
+
+    def measure(self) -> None:
+        """Measure the lag against the broker as it is now; metrics ask, in another thread, whatever this one is at."""
+        status = self.status
+        if not self.log:
+            self.log = log_folders_in(self.path)
+        begin = status.position if status.position is not None else self.place.known.reached if self.place else None
+        end = log_end(self.log, begin or 0)
+        if end is None:
+            return
+        if begin is None:
+            begin = log_start(self.log)
+        status.lag_bytes = 0 if end <= self.settled else max(0, end - begin)
+        status.lag_seconds = max(0.0, self.clock() - self.behind_since) if status.lag_bytes else 0.0
+
     def _open(self) -> Follower:
         folder = store_folder(self.path)
         if folder is None:
             raise NothingThere(f"{shown(self.path)}: no RocketMQ store is there yet")
-        SOURCE.prepare(folder, self.options)
         follower = follower_of(self.path, folder, self.options, self.config, self.place, self.clock)
         follower.told = self.told
         self.follower = follower
         at = f"{follower.store.path}: watched from {follower.reached:,} on"
         self.hears.tells(at if self.place is None else f"{at}, where it was left")
-        self.status.left = follower.left
+        self.log = log_folders(follower.front.store)
+        self.status.up, self.status.running, self.status.left = True, follower.is_running(), follower.left
+        self._count(follower)
         for what in follower.left:
             self.hears.tells(f"not judged as it is written, but at the end: {what}")
         return follower
@@ -225,6 +272,7 @@ class StoreWatch:
         status.records, status.position = judge.judged.records, front.reached
         status.queues = len(judge.judged.queues)
         status.lag_bytes = numbers.lag
+        self.settled, self.behind_since = numbers.settled, numbers.behind_since
         status.lag_seconds = max(0.0, follower.clock() - numbers.behind_since) if numbers.lag else 0.0
         status.entries_position = follower.indexed
         status.entries_lag_bytes = max(0, front.reached - follower.indexed)
@@ -251,6 +299,8 @@ class StoreWatch:
         self.status.undecided = sum(len(source.reasons) for source in report.sources)
         self.status.anomalies = dict(report.anomalies)
         self.status.reports += 1
+        self.last = report
+        self.reported_up_to_date |= self.caught_up
         self.hears.reports(report)
         self.dirty = False
         return report
@@ -267,7 +317,8 @@ class StoreWatch:
             check.parts = Parts(reasons=[self.trouble or "nothing was read"])
         else:
             check.parts = self.follower.parts(judged)
-        return reported([check], "local", self.clock() - self.began)
+        compiling = compiling_seconds() - self.compiled
+        return reported([check], "local", self.clock() - self.began).model_copy(update={"compiling": compiling})
 
     def keep(self) -> None:
         """Keep the place: in memory, to go back to, and in the state's file."""
@@ -302,3 +353,9 @@ class StoreWatch:
         if self.unkept:
             raise UsageError(self.unkept.removesuffix("; tried again"))
         return report or self._reported(None)
+
+
+def _records_ahead(follower: Follower) -> int:
+    """Estimate the records that are written and not judged yet."""
+    front = follower.front
+    return front.numbers.lag * front.judge.judged.records // max(front.reached - front.store.start, 1)

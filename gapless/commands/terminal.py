@@ -105,14 +105,18 @@ def progress_bar() -> Iterator[Progress]:
     if not sys.stderr.isatty():
         yield now_and_then(_read)
         return
-    from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn, TransferSpeedColumn
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
-    columns = (BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
+    from gapless.native.object_code import COMPILATIONS
+
+    words = TextColumn("{task.description}")
+    columns = (BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn(), words)
     with Progress(*columns, console=Console(stderr=True), transient=True, auto_refresh=False) as bar:
         task = bar.add_task("")
 
         def update(done: int, total: int) -> None:
-            bar.update(task, completed=done, total=total)
+            compiled = f"{COMPILATIONS.count} functions compiled, once" if COMPILATIONS.count else ""
+            bar.update(task, completed=done, total=total, description=compiled)
             bar.refresh()
 
         yield update

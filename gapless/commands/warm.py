@@ -6,17 +6,16 @@ from gapless.commands.terminal import printing
 
 
 def warm() -> None:
-    """Compile every kernel now: no check, and no store, has to do it later. Some minutes, once on a machine.
+    """Compile all native code now: no check, and no store, does it later. Less than a minute, once on a machine.
 
     Checks compile on their own what pays; small ones never wait for it.
     """
     from time import perf_counter
 
-    from gapless.impl import warm as of_impl
-    from gapless.traces import warm as of_traces
+    from gapless import compiling
+    from gapless.native.cache import shown_folder
 
     began = perf_counter()
-    of_traces.main()
-    of_impl.main()
+    count = compiling.load_all()
     with printing(0):
-        print(f"every kernel is compiled ({perf_counter() - began:.0f} s)")
+        print(f"{count} functions are compiled, and kept in {shown_folder()} ({perf_counter() - began:.0f} s)")

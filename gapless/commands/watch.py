@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import select
-import signal
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -19,6 +14,7 @@ from gapless.commands.options import (
     OnlyOption,
     ProfileOption,
 )
+from gapless.commands.stopping import until_a_signal
 from gapless.commands.terminal import failed, printing, telling, write_whole
 
 if TYPE_CHECKING:
@@ -66,6 +62,15 @@ def watch(
     only: OnlyOption = None,
     ignore: IgnoreOption = None,
     every: Annotated[float, typer.Option(metavar="SECONDS", min=0.05, max=DAY, help="How often to look.")] = 0.5,
+    grace: Annotated[
+        float,
+        typer.Option(
+            metavar="SECONDS",
+            min=0.2,
+            max=DAY,
+            help="How long it may take to end after SIGTERM or Ctrl-C; a last report that takes longer is left out.",
+        ),
+    ] = 1.0,
     once: Annotated[  # noqa: FBT002 - a flag is what it is
         bool, typer.Option("--once", help="Go up to the present, report, keep the place, and exit with the verdict.")
     ] = False,
@@ -82,7 +87,7 @@ def watch(
 
     came: list[int] = []
     try:
-        with telling(), _until_a_signal(came) as waits:
+        with telling(), until_a_signal(came, grace) as waits:
             _make_room(report, state and state.parent)
             pages = Pages(report)
             hears = Hears(_tell, _found, pages.write)
@@ -110,33 +115,6 @@ def watch(
     else:
         code = told.exit_code
     _end(told, code)
-
-
-@contextmanager
-def _until_a_signal(came: list[int]) -> Iterator[Callable[[float], bool]]:
-    """What waits for some seconds, and says whether SIGINT or SIGTERM came: the first is noted, the second ends all."""
-
-    def stop(number: int, _frame: object) -> None:
-        came.append(number)
-        signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
-
-    def waits(seconds: float) -> bool:
-        if not came:
-            select.select([reader], [], [], seconds)
-        return bool(came)
-
-    reader, writer = os.pipe()
-    os.set_blocking(writer, False)
-    woken = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
-    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield waits
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-        signal.set_wakeup_fd(woken)
-        os.close(reader)
-        os.close(writer)
 
 
 def _tell(line: str) -> None:
@@ -168,10 +146,10 @@ class Pages:
 
     def write(self, report: Report) -> None:
         """Write it; where that cannot be, the next one is tried again."""
-        from gapless.traces.report.html import html
-
         if self.folder is None:
             return
+        from gapless.traces.report.html import html
+
         trouble = ""
         for name, text in (("report.html", html(report)), ("report.json", report.as_json())):
             try:

@@ -7,50 +7,44 @@ more. Source: docs/proposals.md#parallel-dispatch-write, #parallel-dispatch-exam
 
 from __future__ import annotations
 
-import numba
-import numpy as np
-from numba import uint64
-
 from gapless.impl.dispatch.scan_kernel import BITS, COMMITTED, HIGH, LOW, ROOM, RUN_QUEUE, SCANNED
-from gapless.impl.environment.native import njit
 from gapless.impl.records.record import Bytes, Ints
+from gapless.native import BYTES, I64, INTS, TABLE, function
 
 
-@njit(nogil=True, cache=True)
+@function(kinds=(BYTES, TABLE, TABLE))
 def set_bits(bits: Bytes, queues: Ints, runs: Ints) -> None:
     """The entries of these runs are written."""
     for r in range(len(runs)):
-        queue = queues[uint64(runs[r, RUN_QUEUE])]
+        queue = queues[runs[r, RUN_QUEUE]]
         for number in range(runs[r, LOW], runs[r, HIGH]):
-            bits[uint64(queue[BITS] + (number & (queue[ROOM] - 1)))] = 1
+            bits[queue[BITS] + (number & (queue[ROOM] - 1))] = 1
 
 
-@numba.njit(nogil=True, cache=True)
-def gapless_ends(bits: Bytes, queues: Ints, which: Ints) -> Ints:
-    """Of each of these queues, the largest number before which all are written."""
-    ends = np.empty(len(which), np.int64)
+@function(kinds=(BYTES, TABLE, INTS, INTS))
+def gapless_ends(bits: Bytes, queues: Ints, which: Ints, ends: Ints) -> None:
+    """Fill `ends` with the largest number of each of these queues before which all are written."""
     for i in range(len(which)):
-        queue = queues[uint64(which[i])]
+        queue = queues[which[i]]
         end = queue[COMMITTED]
-        while end < queue[SCANNED] and bits[uint64(queue[BITS] + (end & (queue[ROOM] - 1)))]:
+        while end < queue[SCANNED] and bits[queue[BITS] + (end & (queue[ROOM] - 1))]:
             end += 1
         ends[i] = end
-    return ends
 
 
-@njit(nogil=True, cache=True)
+@function(kinds=(BYTES, TABLE, INTS, INTS))
 def move_on(bits: Bytes, queues: Ints, which: Ints, ends: Ints) -> None:
     """The commit positions of these queues move to `ends`; the room of what lies before is free."""
     for i in range(len(which)):
-        queue = queues[uint64(which[i])]
+        queue = queues[which[i]]
         for number in range(queue[COMMITTED], ends[i]):
-            bits[uint64(queue[BITS] + (number & (queue[ROOM] - 1)))] = 0
+            bits[queue[BITS] + (number & (queue[ROOM] - 1))] = 0
         queue[COMMITTED] = ends[i]
 
 
-@njit(nogil=True, cache=True)
+@function(kinds=(BYTES, INTS, I64, I64))
 def widen(bits: Bytes, queue: Ints, at: int, room: int) -> None:
     """The ring of a queue lies at `at` now, with `room` for more; what it says stays."""
     for number in range(queue[COMMITTED], queue[SCANNED]):
-        bits[uint64(at + (number & (room - 1)))] = bits[uint64(queue[BITS] + (number & (queue[ROOM] - 1)))]
+        bits[at + (number & (room - 1))] = bits[queue[BITS] + (number & (queue[ROOM] - 1))]
     queue[BITS], queue[ROOM] = at, room

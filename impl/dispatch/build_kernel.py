@@ -4,33 +4,33 @@ Slots lie in memory that no reader looks at yet, so workers write them in any or
 record says of its own lengths is believed only as far as it adds up. Formats: docs/rocketmq.md#record, #entry.
 """
 
+# ruff: noqa: FBT001
+# Kernels are called by position.
+
 from __future__ import annotations
 
-import numpy as np
-from numba import uint64
-
 from gapless.impl.dispatch.scan_kernel import POSITION, SIZE
-from gapless.impl.environment.native import njit
 from gapless.impl.records import kernels
-from gapless.impl.records.memory import i32_at, i64_at, put_i32, put_i64
 from gapless.impl.records.record import ENTRY_BYTES, FIXED, Bytes, Ints
+from gapless.native import BOOL, BYTES, I64, INTS, TABLE, WORD32_TABLE, function
+from gapless.native.words import address_of, i32_at, i64_at, put_i32, put_i64
 
 BUILT, NO_RECORD, CHECKSUM = range(3)  # how a build ends
 
 T, D = 84, 68
 
 
-@njit(cache=True)
+@function
 def _tag_of(b: Bytes, p: int, topic: int, topic_end: int, end: int, delays: Ints) -> int:
     """What the entry of the record `p:end` says of its tag: its hash, or when a delayed message is due.
 
     Source: docs/rocketmq.md#entry.
     """
-    tags, tags_end, level = 0, 0, np.int64(0)
+    tags, tags_end, level = 0, 0, 0
     k = topic_end + 2
     while k < end:
         w = kernels.property_end(b, k, end)
-        first = b[uint64(k)]
+        first = b[k]
         if first == T and w - k > len(kernels.TAGS) and kernels.starts_with(b, k, w, kernels.TAGS):
             tags, tags_end = k + len(kernels.TAGS), w
         elif first == D and w - k > len(kernels.DELAY) and kernels.starts_with(b, k, w, kernels.DELAY):
@@ -38,11 +38,11 @@ def _tag_of(b: Bytes, p: int, topic: int, topic_end: int, end: int, delays: Ints
         k = w + 1
     if level > 0 and kernels.is_delayed(b, topic, topic_end):
         last = len(delays)
-        return kernels.time_of(b, p) + delays[(level if level < last else last) - 1]  # noqa: FURB136 - as numba reads it
+        return kernels.time_of(b, p) + int(delays[min(level, last) - 1])
     return kernels.java_hash(b, tags, tags_end)
 
 
-@njit(nogil=True, cache=True)
+@function(kinds=(BYTES, I64, TABLE, INTS, INTS, WORD32_TABLE, BOOL))
 def build(
     b: Bytes, base: int, rows: Ints, slots: Ints, delays: Ints, tables: kernels.Tables, verify: bool
 ) -> tuple[int, int]:  # fmt: skip
@@ -51,8 +51,8 @@ def build(
     `b` is the file that begins at log position `base`. `delays`: ms per delay level. `verify`: the checksums of bodies
     and of records are computed. Rows of one record follow one another.
     """
-    a = b.ctypes.data
-    before, tag = np.int64(-1), np.int64(0)
+    a = address_of(b)
+    before, tag = -1, 0
     for i in range(len(slots)):
         position, size = rows[i, POSITION], rows[i, SIZE]
         if position != before:
@@ -74,7 +74,7 @@ def build(
     return BUILT, len(slots)
 
 
-@njit(nogil=True, cache=True)
+@function(kinds=(I64, I64, I64, I64))
 def safe_end(address: int, low: int, high: int, safe: int) -> int:
     """The exclusive end of those of the entries `low:high` whose records end at or before log position `safe`.
 

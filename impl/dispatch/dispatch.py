@@ -220,7 +220,8 @@ class Dispatch:
 
     def _gapless_ends(self, which: Ints) -> Ints:
         """Of each of these queues, the largest number before which all entries are written."""
-        ends: Ints = gapless_ends(self._table.bits, self._table.columns, which)
+        ends = np.empty(len(which), np.int64)
+        gapless_ends(self._table.bits, self._table.columns, which, ends)
         return ends
 
     def _is_visible(self, batch: DispatchBatch) -> bool:

@@ -5,15 +5,17 @@ the lengths, the topic. Checksums, tags and all else are the workers' to read (`
 wholly or not at all.
 """
 
+# ruff: noqa: C901, FBT001, PLR0912, PLR0915
+# A kernel is one pass over the bytes; kernels are called by position.
+
 from __future__ import annotations
 
 import numpy as np
-from numba import uint64
 
-from gapless.impl.environment.native import njit
 from gapless.impl.records.kernels import BLANK_MARK, V1, V2, digits, parts_of, property_end, starts_with
-from gapless.impl.records.memory import i32_at, i64_at, word_at
 from gapless.impl.records.record import BLANK, ENTRY_BYTES, FIXED, INNER_BATCH, OUTSIDE, Bytes, Ints
+from gapless.native import BOOL, BYTES, I64, INTS, TABLE, function, int64, uint64
+from gapless.native.words import address_of, i32_at, i64_at, word_at
 
 # Columns of rows: an entry that is to be written. The tag is the worker's to find.
 QUEUE, NUMBER, POSITION, SIZE, ROW = range(5)
@@ -45,22 +47,22 @@ LIGHT_PREFIX = np.frombuffer(b"%LMQ%", np.uint8)
 COMMA, SLASH = 44, 47
 
 
-@njit(cache=True)
+@function(kinds=(BYTES, I64, I64, I64))
 def hash_of(b: Bytes, p: int, e: int, queue: int) -> int:
     """Of the topic `p:e` and a queue id, for the table of subjects."""
-    a = b.ctypes.data
+    a = address_of(b)
     h = uint64(queue) * uint64(0x9E3779B97F4A7C15) ^ uint64(e - p)
     while p + 8 <= e:
         h = (h ^ word_at(a + p)) * uint64(0xFF51AFD7ED558CCD)
         h ^= h >> uint64(32)
         p += 8
     while p < e:
-        h = (h ^ uint64(b[uint64(p)])) * uint64(0xC4CEB9FE1A85EC53)
+        h = (h ^ uint64(b[p])) * uint64(0xC4CEB9FE1A85EC53)
         p += 1
-    return np.int64(h ^ (h >> uint64(29)))
+    return int64(h ^ (h >> uint64(29)))
 
 
-@njit(cache=True)
+@function(kinds=(BYTES, I64, I64, I64, INTS, TABLE, BYTES))
 def place_of(b: Bytes, p: int, e: int, queue: int, table: Ints, subjects: Ints, names: Bytes) -> int:
     """Where in `table` the subject is, or is to be; the table is never full."""
     key = hash_of(b, p, e, queue)
@@ -71,21 +73,21 @@ def place_of(b: Bytes, p: int, e: int, queue: int, table: Ints, subjects: Ints, 
         if subjects[s, S_HASH] == key and subjects[s, S_ID] == queue and subjects[s, S_LENGTH] == e - p:
             at = subjects[s, S_AT]
             i = 0
-            while i < e - p and names[uint64(at + i)] == b[uint64(p + i)]:
+            while i < e - p and names[at + i] == b[p + i]:
                 i += 1
             if i == e - p:
                 break
         place = (place + uint64(1)) & mask
-    return np.int64(place)
+    return int64(place)
 
 
-@njit(cache=True)
+@function
 def _can_take(queues: Ints, q: int, number: int, position: int, ask: int) -> int:
     """DONE where the queue can take the number now, FULL where it did in another session, else what is in the way.
 
     `ask`: a number that the entries of one record share; 0 where it has but one.
     """
-    queue = queues[uint64(q)]
+    queue = queues[q]
     if position <= queue[NEWEST]:
         return FULL
     if ask > 0:
@@ -101,30 +103,30 @@ def _can_take(queues: Ints, q: int, number: int, position: int, ask: int) -> int
     return DONE
 
 
-@njit(cache=True)
+@function
 def _give(
     queues: Ints, q: int, number: int, position: int, size: int, batch: int, rows: Ints, slots: Ints, runs: Ints,
     found: Ints,
 ) -> None:  # fmt: skip
     """The number is given: a row more, and a run more or longer."""
-    queue = queues[uint64(q)]
+    queue = queues[q]
     n = uint64(found[ROWS])
     row = rows[n]
     row[QUEUE], row[NUMBER], row[POSITION], row[SIZE] = q, number, position, size
     slots[n] = queue[ADDRESS] + ENTRY_BYTES * (number - queue[FROM])
     found[ROWS] += 1
     if queue[BATCH] == batch:
-        runs[uint64(queue[RUN_AT]), HIGH] = number + 1
+        runs[queue[RUN_AT], HIGH] = number + 1
     else:
         m = found[RUNS]
         queue[BATCH], queue[RUN_AT] = batch, m
-        run = runs[uint64(m)]
+        run = runs[m]
         run[RUN_QUEUE], run[LOW], run[HIGH] = q, number, number + 1
         found[RUNS] += 1
     queue[SCANNED] = number + 1
 
 
-@njit(cache=True)
+@function
 def _list_of(b: Bytes, p: int, e: int, name: Bytes) -> tuple[int, int]:
     """Where the value of a property lies in the properties `p:e`, the last of two; (0, 0) where it has none."""
     at, end = 0, 0
@@ -136,7 +138,7 @@ def _list_of(b: Bytes, p: int, e: int, name: Bytes) -> tuple[int, int]:
     return at, end
 
 
-@njit(cache=True)
+@function
 def _lights(
     b: Bytes, x: int, x_end: int, y: int, y_end: int, position: int, size: int, ask: int, batch: int,
     rows: Ints, slots: Ints, runs: Ints, queues: Ints, table: Ints, subjects: Ints, names: Bytes, found: Ints,
@@ -150,18 +152,18 @@ def _lights(
     count = 0
     while x < x_end and y < y_end:
         to, upto, slashed = x, y, False
-        while to < x_end and b[uint64(to)] != COMMA:
-            slashed = slashed or b[uint64(to)] == SLASH
+        while to < x_end and b[to] != COMMA:
+            slashed = slashed or b[to] == SLASH
             to += 1
-        while upto < y_end and b[uint64(upto)] != COMMA:
+        while upto < y_end and b[upto] != COMMA:
             upto += 1
         number = digits(b, y, upto)
         if number >= 0 and not slashed and starts_with(b, x, to, LIGHT_PREFIX):
-            s = table[uint64(place_of(b, x, to, 0, table, subjects, names))]
+            s = table[place_of(b, x, to, 0, table, subjects, names)]
             if s < 0:
                 found[TOLD], found[ALSO], found[THIRD] = x, to - x, 0
                 return UNKNOWN
-            q = subjects[uint64(s), INDEX]
+            q = subjects[s, INDEX]
             why = _can_take(queues, q, number, position, ask)
             if why == DONE and ask == 0:
                 _give(queues, q, number, position, size, batch, rows, slots, runs, found)
@@ -175,7 +177,7 @@ def _lights(
     return DONE
 
 
-@njit(nogil=True, cache=True)
+@function(kinds=(BYTES, I64, I64, I64, I64, I64, I64, I64, BOOL, TABLE, INTS, TABLE, TABLE, INTS, TABLE, BYTES, INTS))
 def scan(
     b: Bytes, base: int, p: int, stop: int, limit: int, end: int, most: int, batch: int, lmq: bool,
     rows: Ints, slots: Ints, runs: Ints, queues: Ints, table: Ints, subjects: Ints, names: Bytes, found: Ints,
@@ -187,7 +189,7 @@ def scan(
     runs are appended to; there are never more than `most` rows but where one record has several. `batch`: a number
     that no other batch has. `lmq`: light queues get entries, too.
     """
-    a = b.ctypes.data
+    a = address_of(b)
     why = DONE
     while p < stop:
         if found[ROWS] >= most:
@@ -226,7 +228,7 @@ def scan(
             why = INNER
             break
         queue = i32_at(a + p + 12)
-        s = table[uint64(place_of(b, topic, topic_end, queue, table, subjects, names))]
+        s = table[place_of(b, topic, topic_end, queue, table, subjects, names)]
         if s < 0:
             found[TOLD], found[ALSO], found[THIRD] = topic, topic_end - topic, queue
             why = UNKNOWN
@@ -247,7 +249,7 @@ def scan(
                 found[TOLD] += 1
                 why = CROWDED
                 break
-        q = subjects[uint64(s), INDEX]
+        q = subjects[s, INDEX]
         number = i64_at(a + p + 20)
         taken = _can_take(queues, q, number, position, found[ASKS] if x_end > 0 and y_end > 0 else 0)
         if taken == DONE:

@@ -58,7 +58,6 @@ class Recorder:
         """Events that were written."""
         self.tape = bytearray()
         """Rows, in the order of the steps: `+=` is one step of the interpreter. Never another object."""
-        r.ROW_CODE.load()
         self._overlap = True
         self._late = False  # the tape is longer than it may be
         self._taking = threading.RLock()

@@ -13,12 +13,11 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 import numpy.typing as npt
 
-from gapless.impl.environment.native import njit
-from gapless.impl.environment.native_code import NativeCode
 from gapless.impl.files.observer import APPEND
 from gapless.impl.records import kernels
-from gapless.impl.records.memory import i32_at, i64_at
 from gapless.impl.records.record import BLANK, FIXED, MAGIC_BLANK, OUTSIDE, Bytes, Ints, tag_code
+from gapless.native import BYTES, I64, INTS, TABLE, WORD32_TABLE, function
+from gapless.native.words import address_of, i32_at, i64_at
 
 Entries = npt.NDArray[np.void]
 """Entries of a consume queue as they lie there: position, size, tag, in 20 bytes."""
@@ -98,7 +97,7 @@ def queue_key(topic: str, queue: int) -> int:
     return (tag_code(topic) << 32) | queue
 
 
-@njit
+@function
 def _tag(b: Bytes, p: int, end: int) -> tuple[int, int]:
     """The code of property TAGS among the properties `p:end`, and the number in DELAY; 0 if there is none of it.
 
@@ -115,7 +114,7 @@ def _tag(b: Bytes, p: int, end: int) -> tuple[int, int]:
     return code, level
 
 
-@njit(nogil=True, cache=True)
+@function(kinds=(BYTES, I64, TABLE, I64, INTS, INTS, INTS, WORD32_TABLE))
 def _complete(
     b: Bytes, base: int, rows: Ints, low: int, subjects: Ints, keys: Ints, delays: Ints, tables: kernels.Tables
 ) -> int:  # fmt: skip
@@ -136,7 +135,7 @@ def _complete(
     return len(rows)
 
 
-@njit
+@function
 def _place(key: int, keys: Ints) -> int:
     for at in range(len(keys)):
         if keys[at] == key:
@@ -144,14 +143,14 @@ def _place(key: int, keys: Ints) -> int:
     return -1
 
 
-@njit
+@function
 def _record(b: Bytes, base: int, rows: Ints, i: int, delays: Ints, tables: kernels.Tables) -> int:
     """Complete the row of one record; returns the key of the queue that it names."""
     at, size = rows[i, 3] - base, rows[i, 4]
     rows[i, 2], rows[i, 5], rows[i, 6], rows[i, 7] = -1, 0, 0, -1
     if size < FIXED or at + size > len(b):
         return NOWHERE
-    a, end = b.ctypes.data + at, at + size
+    a, end = address_of(b) + at, at + size
     rows[i, 2], rows[i, 7] = i64_at(a + 20), i64_at(a + 28)
     if i32_at(a + 4) in (kernels.V1, kernels.V2):
         rows[i, 0] |= KNOWN
@@ -179,9 +178,9 @@ def records(data: Bytes, base: int, low: int, high: int) -> Ints:
     return room[: _records(data, base, low, high, room)]
 
 
-@njit(nogil=True, cache=True)
+@function(kinds=(BYTES, I64, I64, I64, TABLE))
 def _records(b: Bytes, base: int, low: int, high: int, out: Ints) -> int:
-    count, at, a = 0, low, b.ctypes.data - base
+    count, at, a = 0, low, address_of(b) - base
     while at + BLANK <= high:
         size = i32_at(a + at)
         if size < FIXED or at + size > high or i32_at(a + at + 4) == kernels.BLANK_MARK:
@@ -206,13 +205,3 @@ def chunks(rows: Ints, costs: Ints, most: int) -> Iterator[slice]:
         high = max(low + 1, int(np.searchsorted(sums, before + most, side="right")))
         yield slice(low, high)
         low = high
-
-
-def use_rows() -> None:
-    """Complete a row, and look for records."""
-    file, rows, queues = np.zeros(1 << 10, np.uint8), np.zeros((1, WIDTH), np.int64), np.zeros(1, np.int64)
-    complete(file, 0, rows, 0, queues, queues, queues)
-    records(file, 0, 0, len(file))
-
-
-ROW_CODE = NativeCode(use_rows)

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gapless.impl.environment.native import njit
 from gapless.impl.records.errors import Refused
 from gapless.impl.records.kernels import starts_with
 from gapless.impl.records.record import LONGEST_PROPERTIES, RESERVED, Bytes, Ints, Messages
+from gapless.native import BYTES, INTS, function
 
 _RESERVED = np.frombuffer(b"".join(name.encode() + b"\x01" for name in RESERVED), np.uint8)
 _RESERVED_ENDS = np.cumsum([0, *(len(name) + 1 for name in RESERVED)])
@@ -93,7 +93,7 @@ def _require_properties(properties: Bytes, ends: Ints) -> None:
         )
 
 
-@njit(nogil=True, cache=True)
+@function(kinds=(BYTES, INTS, BYTES, INTS))
 def first_unsound(data: Bytes, ends: Ints, reserved: Bytes, reserved_ends: Ints) -> int:
     """The first text that is no list of properties, or has a reserved name in it; -1 where all are sound."""
     for i in range(len(ends) - 1):

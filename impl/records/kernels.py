@@ -4,17 +4,17 @@ Kernels are called with whole files and columns, hold no interpreter lock, and a
 outside of the bytes they were given is read, whatever those hold. Formats: docs/rocketmq.md#record.
 """
 
+# ruff: noqa: FBT001, SIM110
+# Kernels are called by position; the language has no generators.
+
 from __future__ import annotations
 
 import zlib
 
 import numpy as np
 import numpy.typing as npt
-from numba import uint32, uint64
 
-from gapless.impl.environment.native import njit
-from gapless.impl.records.carry_less import LEAST, has_carry_less, register_behind
-from gapless.impl.records.memory import copy_bytes, i32_at, i64_at, lowest_bit, put_i32, put_i64, word_at
+from gapless.impl.records.crc32_pclmul import LEAST, has_pclmul, register_behind
 from gapless.impl.records.record import (
     BLANK,
     BORN_V6,
@@ -28,6 +28,9 @@ from gapless.impl.records.record import (
     Bytes,
     Ints,
 )
+from gapless.native import function, int32, int64, uint32, uint64
+from gapless.native.kinds import BOOL, BYTE_TABLE, BYTES, I64, INTS, INTS32, TABLE, WORD32_TABLE
+from gapless.native.words import address_of, copy_bytes, i32_at, i64_at, lowest_bit, put_i32, put_i64, word_at
 
 Tables = npt.NDArray[np.uint32]
 
@@ -70,12 +73,12 @@ def _crc_tables() -> Tables:
 CRC_TABLES = _crc_tables()
 
 
-@njit
+@function
 def _sliced(c: int, low: int, high: int, t: Tables) -> int:
     """The register behind sixteen bytes, which are two words."""
     m = uint32(255)
     w, x, y, z = c ^ uint32(low), uint32(low >> uint64(32)), uint32(high), uint32(high >> uint64(32))
-    return (
+    return int(
         t[15, w & m] ^ t[14, (w >> uint32(8)) & m] ^ t[13, (w >> uint32(16)) & m] ^ t[12, w >> uint32(24)]
         ^ t[11, x & m] ^ t[10, (x >> uint32(8)) & m] ^ t[9, (x >> uint32(16)) & m] ^ t[8, x >> uint32(24)]
         ^ t[7, y & m] ^ t[6, (y >> uint32(8)) & m] ^ t[5, (y >> uint32(16)) & m] ^ t[4, y >> uint32(24)]
@@ -83,14 +86,14 @@ def _sliced(c: int, low: int, high: int, t: Tables) -> int:
     )  # fmt: skip
 
 
-@njit
+@function
 def crc_from(before: int, b: Bytes, p: int, n: int, t: Tables) -> int:
     """The zlib CRC of what came before, of which it is `before`, and of `n` bytes at `p` behind that."""
     c = uint32(before) ^ uint32(0xFFFFFFFF)
     e = p + n
     m = uint32(255)
-    a = b.ctypes.data
-    if n >= LEAST and has_carry_less():
+    a = address_of(b)
+    if n >= LEAST and has_pclmul():
         c = uint32(register_behind(a + p, n, c))
         p = e
     while p + 16 <= e:
@@ -107,7 +110,7 @@ def crc_from(before: int, b: Bytes, p: int, n: int, t: Tables) -> int:
     if p + 4 <= e:
         w = (
             c
-            ^ uint32(b[p])
+            ^ int(b[p])
             ^ uint32(b[p + 1]) << uint32(8)
             ^ uint32(b[p + 2]) << uint32(16)
             ^ uint32(b[p + 3]) << uint32(24)
@@ -115,18 +118,18 @@ def crc_from(before: int, b: Bytes, p: int, n: int, t: Tables) -> int:
         c = t[3, w & m] ^ t[2, (w >> uint32(8)) & m] ^ t[1, (w >> uint32(16)) & m] ^ t[0, w >> uint32(24)]
         p += 4
     while p < e:
-        c = t[0, (c ^ uint32(b[p])) & m] ^ (c >> uint32(8))
+        c = t[0, (c ^ int(b[p])) & m] ^ (c >> uint32(8))
         p += 1
-    return np.int64(c ^ uint32(0xFFFFFFFF))
+    return c ^ uint32(0xFFFFFFFF)
 
 
-@njit
+@function
 def crc32(b: Bytes, p: int, n: int, t: Tables) -> int:
     """The zlib CRC of `n` bytes at `p`, its top bit dropped, as records carry it."""
     return crc_from(0, b, p, n, t) & 0x7FFFFFFF
 
 
-@njit(cache=True)
+@function(kinds=(I64, I64, I64, WORD32_TABLE))
 def joined(first: int, second: int, length: int, t: Tables) -> int:
     """The zlib CRC of two runs of bytes, from the CRCs of the two; `length`: how many bytes the second one has.
 
@@ -138,75 +141,75 @@ def joined(first: int, second: int, length: int, t: Tables) -> int:
             c = t[k, c & m] ^ t[k + 1, (c >> 8) & m] ^ t[k + 2, (c >> 16) & m] ^ t[k + 3, c >> 24]
         length >>= 1
         k += 4
-    return np.int64(c ^ uint32(second))
+    return c ^ uint32(second)
 
 
-@njit
+@function
 def java_hash(b: Bytes, p: int, e: int) -> int:
     """Java's String.hashCode of the UTF-8 bytes `p:e`; what is no UTF-8 counts as U+FFFD, byte by byte."""
-    h = np.int32(0)
+    h = 0
     while p < e:
-        c = np.int32(b[p])
+        c = int(b[p])
         more = 0 if c < 0x80 else 1 if 0xC2 <= c < 0xE0 else 2 if 0xE0 <= c < 0xF0 else 3 if 0xF0 <= c < 0xF5 else -1
-        point = c if more == 0 else np.int32(0xFFFD)
+        point = c if more == 0 else 0xFFFD
         if more > 0 and p + more < e:
             sound = True
-            point = np.int32(c & np.int32(0x3F >> more))
+            point = int32(c & int32(0x3F >> more))
             for k in range(1, more + 1):
                 sound = sound and (b[p + k] & 0xC0) == 0x80
-                point = np.int32((point << 6) | (np.int32(b[p + k]) & 0x3F))
+                point = int32((point << 6) | (int(b[p + k]) & 0x3F))
             if not sound:
-                more, point = -1, np.int32(0xFFFD)
+                more, point = -1, 0xFFFD
         elif more > 0:
-            more, point = -1, np.int32(0xFFFD)
+            more, point = -1, 0xFFFD
         if point >= 0x10000:  # two UTF-16 units
-            rest = np.int32(point - 0x10000)
-            h = np.int32(h * np.int32(31) + np.int32(0xD800 + (rest >> 10)))
-            h = np.int32(h * np.int32(31) + np.int32(0xDC00 + (rest & 0x3FF)))
+            rest = int32(point - 0x10000)
+            h = int32(h * 31 + int32(0xD800 + (rest >> 10)))
+            h = int32(h * 31 + int32(0xDC00 + (rest & 0x3FF)))
         else:
-            h = np.int32(h * np.int32(31) + point)
+            h = int32(h * 31 + point)
         p += 1 if more < 0 else more + 1
-    return np.int64(h)
+    return h
 
 
 # -- texts -----------------------------------------------------------------------------------------------------------
 
 
-@njit(cache=True)
+@function
 def starts_with(b: Bytes, p: int, e: int, name: Bytes) -> bool:
     """Whether the bytes `p:e` begin with `name`."""
     if e - p < len(name):
         return False
     for i in range(len(name)):
-        if b[uint64(p + i)] != name[uint64(i)]:
+        if b[p + i] != name[i]:
             return False
     return True
 
 
-@njit(cache=True)
+@function
 def digits(b: Bytes, p: int, e: int) -> int:
     """A decimal number without sign, or -1 where the bytes are none, or too many."""
     if p >= e or e - p > 18:
-        return np.int64(-1)
-    value = np.int64(0)
+        return -1
+    value = 0
     for i in range(p, e):
-        if not 48 <= b[uint64(i)] <= 57:
-            return np.int64(-1)
-        value = value * 10 + np.int64(b[uint64(i)] - 48)
+        if not 48 <= b[i] <= 57:
+            return -1
+        value = value * 10 + (b[i] - 48)
     return value
 
 
-@njit(cache=True)
+@function
 def property_end(b: Bytes, p: int, e: int) -> int:
     """Where the property that begins at `p` ends, in properties that end at `e`: eight bytes at a time."""
-    a = b.ctypes.data
+    a = address_of(b)
     while p + 8 <= len(b) and p < e:
         x = word_at(a + p) ^ uint64(0x0202020202020202)
         found = (x - uint64(0x0101010101010101)) & ~x & uint64(0x8080808080808080)  # the lowest is the first 2
         if found:
             return min(p + (lowest_bit(found) >> 3), e)
         p += 8
-    while p < e and b[uint64(p)] != 2:
+    while p < e and b[p] != 2:
         p += 1
     return min(p, e)
 
@@ -214,56 +217,56 @@ def property_end(b: Bytes, p: int, e: int) -> int:
 # -- the parts of a record -------------------------------------------------------------------------------------------
 
 
-@njit(cache=True)
+@function
 def parts_of(b: Bytes, p: int, size: int) -> tuple[int, int, int]:
     """Where the body and the topic of the record `p:p + size` begin, and where the topic ends; properties lie 2 behind.
 
     All are 0 where the parts do not add up to the size. The record lies within `b`, and is at least `FIXED` bytes long.
     """
-    a = b.ctypes.data
+    a = address_of(b)
     flags = i32_at(a + p + 36)
     body = p + 88 + (12 if flags & BORN_V6 else 0) + (12 if flags & STORE_V6 else 0)
     end = p + size
-    wide = np.int64(i32_at(a + p + 4) == V2)
+    wide = int(i32_at(a + p + 4) == V2)
     if body + 3 + wide > end:
         return 0, 0, 0
     length = i32_at(a + body - 4)
     if length < 0 or body + length + 3 + wide > end:
         return 0, 0, 0
     at = body + length
-    length = np.int64(b[uint64(at)])
+    length = int(b[at])
     if wide:
-        length = (length << 8) | np.int64(b[uint64(at + 1)])
+        length = (length << 8) | int(b[at + 1])
     at += 1 + wide
     if at + length + 2 > end:
         return 0, 0, 0
-    properties = (np.int64(b[uint64(at + length)]) << 8) | np.int64(b[uint64(at + length + 1)])
+    properties = (int(b[at + length]) << 8) | int(b[at + length + 1])
     if properties > LONGEST_PROPERTIES or at + length + 2 + properties != end:
         return 0, 0, 0
     return body, at, at + length
 
 
-@njit(cache=True)
+@function
 def is_delayed(b: Bytes, topic: int, topic_end: int) -> bool:
     """Whether the topic of a record is the one in which delayed messages wait (docs/rocketmq.md#entry)."""
     return topic_end - topic == len(SCHEDULE_TOPIC) and starts_with(b, topic, topic_end, SCHEDULE_TOPIC)
 
 
-@njit(cache=True)
+@function
 def time_of(b: Bytes, p: int) -> int:
     """The store time of the record at `p`, in ms."""
-    a = b.ctypes.data + p
+    a = address_of(b) + p
     return i64_at(a + (68 if i32_at(a + 36) & BORN_V6 else 56))
 
 
-@njit(cache=True)
+@function
 def has_checksum(b: Bytes, p: int, body: int, tables: Tables) -> bool:
     """Whether the body of the record at `p`, which begins at `body`, has the checksum that the record carries."""
-    a = b.ctypes.data
+    a = address_of(b)
     return crc32(b, body, i32_at(a + body - 4), tables) == i32_at(a + p + 8)
 
 
-@njit
+@function
 def eight_digits(word: int) -> int:
     """The number whose decimal digits are these eight bytes, the least significant one first; -1 if one is none.
 
@@ -276,13 +279,13 @@ def eight_digits(word: int) -> int:
     word -= zeros
     word = (word & uint64(0x00FF00FF00FF00FF)) + uint64(10) * (word >> uint64(8) & uint64(0x00FF00FF00FF00FF))
     word = (word & uint64(0x0000FFFF0000FFFF)) + uint64(100) * (word >> uint64(16) & uint64(0x0000FFFF0000FFFF))
-    return np.int64((word & uint64(0xFFFFFFFF)) + uint64(10_000) * (word >> uint64(32)))
+    return int64((word & uint64(0xFFFFFFFF)) + uint64(10_000) * (word >> uint64(32)))
 
 
 NO_SEAL, SEALED, BROKEN = range(3)
 
 
-@njit
+@function
 def seal_of(
     b: Bytes, p: int, properties: int, end: int, body: int, after: int, length: int, body_crc: int, tables: Tables
 ) -> int:
@@ -296,8 +299,8 @@ def seal_of(
     seal = end - SEAL
     if seal < properties or not starts_with(b, seal, end, SEAL_NAME):
         return NO_SEAL
-    low = eight_digits(word_at(b.ctypes.data + seal + len(SEAL_NAME)))
-    ninth, tenth = np.int64(b[end - 3]) - 48, np.int64(b[end - 2]) - 48
+    low = eight_digits(word_at(address_of(b) + seal + len(SEAL_NAME)))
+    ninth, tenth = int(b[end - 3]) - 48, int(b[end - 2]) - 48
     if low < 0 or not (0 <= ninth <= 9 and 0 <= tenth <= 9):
         return BROKEN
     value = low + 10**8 * (ninth + 10 * tenth)
@@ -308,11 +311,11 @@ def seal_of(
     return SEALED if b[end - 1] == 2 and value == crc & 0x7FFFFFFF else BROKEN
 
 
-@njit
+@function
 def is_sealed(b: Bytes, p: int, properties: int, end: int, tables: Tables) -> bool:
     """Whether the record `p:end` has the checksum that its properties carry, if they carry one."""
     body = parts_of(b, p, end - p)[0]
-    length = np.int64(i32_at(b.ctypes.data + body - 4))
+    length = i32_at(address_of(b) + body - 4)
     crc = crc_from(0, b, body, length, tables)
     return seal_of(b, p, properties, end, body, body + length, length, crc, tables) != BROKEN
 
@@ -323,7 +326,7 @@ def is_sealed(b: Bytes, p: int, properties: int, end: int, tables: Tables) -> bo
 _SEAL_WORD = int.from_bytes(SEAL_NAME[:8].tobytes(), "big")
 
 
-@njit
+@function
 def _put_seal(to: int, value: int) -> None:
     """The property that says a record's checksum is written at the address `to`."""
     put_i64(to, _SEAL_WORD)
@@ -334,11 +337,14 @@ def _put_seal(to: int, value: int) -> None:
         second = second << uint64(8) | uint64(48) + high % uint64(10)
         low //= uint64(10)
         high //= uint64(10)
-    put_i32(to + 8, np.int64(uint64(1) << uint64(24) | first >> uint64(16)))
-    put_i64(to + 12, np.int64(first << uint64(48) | second << uint64(8) | uint64(2)))
+    put_i32(to + 8, int64(uint64(1) << uint64(24) | first >> uint64(16)))
+    put_i64(to + 12, int64(first << uint64(48) | second << uint64(8) | uint64(2)))
 
 
-@njit(nogil=True, cache=True)
+@function(kinds=(
+    BYTES, I64, I64, I64, INTS32, BYTES, INTS, INTS, INTS, BYTES, INTS, BYTES, INTS, BYTE_TABLE, I64, WORD32_TABLE,
+    TABLE, BOOL
+))  # fmt: skip
 def encode_many(
     out: Bytes, base: int, at: int, low: int, queues: npt.NDArray[np.int32], topics: Bytes, topic_ends: Ints, ids: Ints,
     numbers: Ints, bodies: Bytes, body_ends: Ints, properties: Bytes, property_ends: Ints, heads: Bytes,
@@ -352,7 +358,7 @@ def encode_many(
     common; or [n, 88], one for each · `placed`: int64 [4, n]: each record's position, size, queue and number ·
     `sealing`: every record carries a checksum of itself as its last property.
     """
-    i, start, seal = low, out.ctypes.data, SEAL if sealing else 0
+    i, start, seal = low, address_of(out), SEAL if sealing else 0
     step = 88 if len(heads) > 1 else 0
     while i < len(queues):
         q = queues[i]
@@ -364,7 +370,7 @@ def encode_many(
         if at + size + BLANK > len(out):
             break
         to = start + at
-        copy_bytes(to, heads.ctypes.data + i * step, 88)
+        copy_bytes(to, address_of(heads) + i * step, 88)
         put_i32(to, size)
         put_i32(to + 4, V2 if wide else V1)
         crc = crc_from(0, bodies, body, body_end - body, tables)
@@ -374,17 +380,17 @@ def encode_many(
         put_i64(to + 28, base + at)
         put_i64(to + 56, time)
         put_i32(to + 84, body_end - body)
-        copy_bytes(to + 88, bodies.ctypes.data + body, body_end - body)
+        copy_bytes(to + 88, address_of(bodies) + body, body_end - body)
         p = at + 88 + body_end - body
         if wide:
             out[p] = (topic_end - topic) >> 8
             p += 1
         out[p] = (topic_end - topic) & 0xFF
-        copy_bytes(start + p + 1, topics.ctypes.data + topic, topic_end - topic)
+        copy_bytes(start + p + 1, address_of(topics) + topic, topic_end - topic)
         p += 1 + topic_end - topic
         out[p] = (extra_end - extra + seal) >> 8
         out[p + 1] = (extra_end - extra + seal) & 0xFF
-        copy_bytes(start + p + 2, properties.ctypes.data + extra, extra_end - extra)
+        copy_bytes(start + p + 2, address_of(properties) + extra, extra_end - extra)
         if sealing:
             crc = joined(crc_from(0, out, at, 88, tables), crc, body_end - body, tables)
             p += 2 + extra_end - extra
@@ -406,7 +412,7 @@ def encode_many(
 AT_END, AT_BLANK, AT_ZEROS, AT_OTHER = range(4)
 
 
-@njit(nogil=True, cache=True)
+@function(kinds=(BYTES, I64, I64, I64, WORD32_TABLE, I64, I64))
 def scan(
     b: Bytes, base: int, at: int, doubted: int, tables: Tables, sealed: int, safe: int
 ) -> tuple[int, int, int, int, int]:  # fmt: skip
@@ -419,8 +425,8 @@ def scan(
     zeros. Returns the byte at which the scan stopped, why, how many records it passed, the latest store time of any of
     them, in ms, and behind which byte they all carry checksums of themselves.
     """
-    count, newest, bare = 0, np.int64(0), at
-    a, e = b.ctypes.data, len(b)
+    count, newest, bare = 0, 0, at
+    a, e = address_of(b), len(b)
     while at + BLANK <= e:
         size, magic = i32_at(a + at), i32_at(a + at + 4)
         strict = sealed <= base + at < safe
@@ -442,7 +448,7 @@ def scan(
     return at, AT_END, count, newest, bare
 
 
-@njit
+@function
 def _are_zeros(b: Bytes, at: int) -> bool:
     """Whether nothing but zeros follows."""
     for k in range(at, len(b)):
@@ -451,7 +457,7 @@ def _are_zeros(b: Bytes, at: int) -> bool:
     return True
 
 
-@njit
+@function
 def _has_zeros(b: Bytes, at: int, size: int) -> bool:
     """Whether a NUL is in the topic or the properties of the record, which is whole."""
     _, topic, topic_end = parts_of(b, at, size)
@@ -466,13 +472,13 @@ def _has_zeros(b: Bytes, at: int, size: int) -> bool:
 WHOLE, UNSEALED, NO_RECORD, OTHER_BODY, OTHER_BYTES = range(5)
 
 
-@njit(nogil=True, cache=True)
+@function(kinds=(BYTES, I64, I64, WORD32_TABLE))
 def judge(b: Bytes, base: int, at: int, tables: Tables) -> int:
     """What lies at byte `at` of a file that begins at `base` in the log, as far as it says so itself.
 
     Both checksums are computed, and no byte is read twice for that.
     """
-    a, e = b.ctypes.data, len(b)
+    a, e = address_of(b), len(b)
     if at + FIXED > e:
         return NO_RECORD
     size, magic = i32_at(a + at), i32_at(a + at + 4)

@@ -4,6 +4,9 @@ What is rare is left to whoever can say what is wrong with it, where something i
 exactly `str`, `int`, `bytes` and `dict`, and gives up at anything else.
 """
 
+# ruff: noqa: SIM110
+# The language has no generators.
+
 from __future__ import annotations
 
 from functools import lru_cache
@@ -11,11 +14,10 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
-from gapless.impl.environment.native_code import NativeCode
-from gapless.impl.records import objects as o
-from gapless.impl.records.memory import bytes_at, copy_bytes
+from gapless.native import BYTES, I64, INTS, INTS32, TABLE, function
+from gapless.native import words as o
+from gapless.native.words import address_of, bytes_at, copy_bytes
 
 Bytes = npt.NDArray[np.uint8]
 Ints = npt.NDArray[np.int64]
@@ -45,18 +47,26 @@ def columns_of(rows: tuple[object, ...], reserved: tuple[str, ...], longest: int
     None where some are of other types, or have properties that no record can hold: one with a reserved name, an empty
     text or one with a separator in it, or more than `longest` bytes. Whoever looks at each can say which.
     """
-    LIST_CODE.load()
-    return _columns_of(rows, reserved, longest)
-
-
-def _columns_of(rows: tuple[object, ...], reserved: tuple[str, ...], longest: int) -> ListColumns | None:
     count, done, queues = len(rows), 0, 0
+    words = np.empty(4, np.int64)
     known, table = np.empty((4, count), np.int64), np.full(1 << (2 * count).bit_length(), -1, np.int32)
     index, ends = np.empty(count, np.int32), np.zeros((2, count + 1), np.int64)
     bodies, properties = np.empty(count * ROOM, np.uint8), np.empty(count * ROOM + longest, np.uint8)
     while done < count:
         done, queues, more = _gather(
-            id(rows), done, queues, o.KINDS, *_joined(reserved), longest, known, table, index, ends, bodies, properties
+            id(rows),
+            done,
+            queues,
+            o.KINDS,
+            *_joined(reserved),
+            longest,
+            known,
+            table,
+            index,
+            ends,
+            bodies,
+            properties,
+            words,
         )
         if queues == ODD:
             return None
@@ -84,20 +94,21 @@ def _joined(names: tuple[str, ...]) -> tuple[Bytes, Ints]:
     return np.frombuffer("".join(names).encode(), np.uint8), np.cumsum([0, *map(len, names)])
 
 
-@njit(cache=True)
+@function(
+    keeps_lock=True, kinds=(I64, I64, I64, INTS, BYTES, INTS, I64, TABLE, INTS32, INTS32, TABLE, BYTES, BYTES, INTS)
+)
 def _gather(
     rows: int, low: int, queues: int, kinds: Ints, names: Bytes, name_ends: Ints, longest: int, known: Ints,
     table: npt.NDArray[np.int32], index: npt.NDArray[np.int32], ends: Ints, bodies: Bytes, properties: Bytes,
+    words: Ints,
 ) -> tuple[int, int, int]:  # fmt: skip
     """Fill the columns from message `low` on, up to one for which there is no room.
 
     `rows`: the address of a tuple · `queues`: how many were met · `known`, `table`: as in `_queue_of` · `index`: as in
     `Messages` · `ends`: where bodies and properties end · `bodies`, `properties`: room for some. Returns the next
     message, how many queues were met, or `ODD`, and how many bytes the body of the next message has. The interpreter
-    lock is held all the time, so that nothing changes. No array is given back: numba would call Python for that, which
-    Ctrl-C may interrupt.
+    lock is held all the time, so that nothing changes.
     """
-    words = np.empty(4, np.int64)
     for i in range(low, len(index)):
         row = o.tuple_item(rows, i)
         if not _is_message(row, kinds):
@@ -114,36 +125,36 @@ def _gather(
         if queue == queues:
             known[FIRST, queue] = i
             queues += 1
-        copy_bytes(bodies.ctypes.data + begin, o.bytes_text(body), size)
+        copy_bytes(address_of(bodies) + begin, o.bytes_text(body), size)
         index[i], ends[0, i + 1], ends[1, i + 1] = queue, begin + size, end
     return len(index), queues, 0
 
 
-@njit
+@function
 def _is_message(row: int, kinds: Ints) -> bool:
     """Whether it is a tuple of a text, an integer, bytes and a dictionary."""
-    if o.kind_of(row) != kinds[o.TUPLE] or o.tuple_size(row) != 4:
+    if o.kind_of_object(row) != kinds[o.TUPLE] or o.tuple_size(row) != 4:
         return False
     for part in range(4):
-        if o.kind_of(o.tuple_item(row, part)) != kinds[o.TEXT + part]:
+        if o.kind_of_object(o.tuple_item(row, part)) != kinds[o.TEXT + part]:
             return False
     return True
 
 
-@njit
+@function
 def _queue_of(topic: int, queue: int, known: Ints, table: npt.NDArray[np.int32], count: int, words: Ints) -> int:
     """The index of a message's queue, which is `count` for one that is met for the first time; or `ODD`.
 
     `known`: of every queue that was met, its number, where its topic lies in UTF-8, and how long that is · `table`:
     their indices, each at the place that its hash says or the next free one, and -1.
     """
-    number, text = o.integer(queue), o.text_utf8(topic, words.ctypes.data)
+    number, text = o.integer(queue), o.text_utf8(topic, address_of(words))
     length = words[0]
     if number < 0 or text == 0:
         return ODD
     at = (o.hash_of(topic) ^ (number * SPREAD)) & (len(table) - 1)
     while table[at] >= 0:
-        met = np.int64(table[at])
+        met = int(table[at])
         if known[NUMBER, met] == number and known[LENGTH, met] == length and _are_same(known[TEXT, met], text, length):
             return met
         at = (at + 1) & (len(table) - 1)
@@ -152,7 +163,7 @@ def _queue_of(topic: int, queue: int, known: Ints, table: npt.NDArray[np.int32],
     return count
 
 
-@njit
+@function
 def _are_same(one: int, other: int, length: int) -> bool:
     """Whether so many bytes here and there are the same."""
     if one == other:
@@ -164,21 +175,21 @@ def _are_same(one: int, other: int, length: int) -> bool:
     return True
 
 
-@njit
+@function
 def _put_properties(
     given: int, kinds: Ints, out: Bytes, end: int, longest: int, names: Bytes, name_ends: Ints, words: Ints
 ) -> int:
     """Properties as they lie in a record, written behind `end`, where there is room; returns the new end, or `ODD`."""
-    address, limit = words.ctypes.data, end + longest
+    address, limit = address_of(words), end + longest
     words[1] = 0  # where in the dictionary this is
     while o.dictionary_next(given, address + 8, address + 16, address + 24):
         for part in range(2):
             item = words[2 + part]
-            text = o.text_utf8(item, address) if o.kind_of(item) == kinds[o.TEXT] else 0
+            text = o.text_utf8(item, address) if o.kind_of_object(item) == kinds[o.TEXT] else 0
             length = words[0]
             if text == 0 or length == 0 or end + length + 1 > limit:
                 return ODD
-            copy_bytes(out.ctypes.data + end, text, length)
+            copy_bytes(address_of(out) + end, text, length)
             if _has_separators(out, end, length) or (part == 0 and _is_among(out, end, length, names, name_ends)):
                 return ODD
             end += length
@@ -187,7 +198,7 @@ def _put_properties(
     return end
 
 
-@njit
+@function
 def _has_separators(b: Bytes, p: int, length: int) -> bool:
     """Whether there is a NUL in a text, or one of the two bytes that end a name and a value."""
     for k in range(p, p + length):
@@ -196,7 +207,7 @@ def _has_separators(b: Bytes, p: int, length: int) -> bool:
     return False
 
 
-@njit
+@function
 def _is_among(b: Bytes, p: int, length: int, names: Bytes, name_ends: Ints) -> bool:
     for at in range(len(name_ends) - 1):
         if name_ends[at + 1] - name_ends[at] == length:
@@ -206,6 +217,3 @@ def _is_among(b: Bytes, p: int, length: int, names: Bytes, name_ends: Ints) -> b
             if same:
                 return True
     return False
-
-
-LIST_CODE = NativeCode(lambda: _columns_of((("orders", 0, b"", {"TAGS": "paid"}),), ("__CRC32#",), 100))

@@ -4,15 +4,18 @@ A record is believed once it was copied: another process may write to the file m
 was looked at. No interpreter lock is held. Formats: docs/rocketmq.md#record, #entry.
 """
 
+# ruff: noqa: C901, FBT001, PLR0911
+# A kernel is one pass over the bytes; kernels are called by position.
+
 from __future__ import annotations
 
 import numpy as np
 
-from gapless.impl.environment.native import njit
 from gapless.impl.records import kernels
-from gapless.impl.records import objects as o
-from gapless.impl.records.memory import PAYLOAD, bytes_at, copy_bytes, fetch, i32_at, i64_at, word_at
 from gapless.impl.records.record import BORN_V6, ENTRY_BYTES, FIXED, LONGEST_PROPERTIES, STORE_V6, Bytes, Ints
+from gapless.native import BOOL, BYTE_TABLE, BYTES, I64, INTS, TABLE, WORD32_TABLE, function, int64
+from gapless.native import words as o
+from gapless.native.words import PAYLOAD, address_of, bytes_at, copy_bytes, fetch, i32_at, i64_at, word_at
 
 # The rows that a pass fills. Those that say where texts end have one place more, and begin with a 0.
 BODY_END, REST_END, TAG_END, NUMBER, POSITION, TIME, TAG_CODE, ROWS = range(8)
@@ -24,14 +27,14 @@ PROPERTY_END, SPACE = 2, 32  # bytes: no tag has the first, no key the second
 KEYS = np.frombuffer(b"KEYS\x01", np.uint8)
 
 
-@njit(nogil=True, cache=True)
+@function(kinds=(BYTE_TABLE, I64, I64))
 def extent(slots: Bytes, base: int, size: int) -> tuple[int, int]:
     """Bytes of the records at which entries point, as these say, and how many of them count.
 
     The first whose record lies outside of the log file, of `size` bytes, that begins at `base`, does not, nor does what
     follows it.
     """
-    total, start = np.int64(0), slots.ctypes.data
+    total, start = 0, address_of(slots)
     for i in range(len(slots)):
         slot = start + i * ENTRY_BYTES
         at, length = i64_at(slot) - base, i32_at(slot + 8)
@@ -41,7 +44,7 @@ def extent(slots: Bytes, base: int, size: int) -> tuple[int, int]:
     return total, len(slots)
 
 
-@njit(nogil=True, cache=True)
+@function(kinds=(BYTES, I64, BYTE_TABLE, I64, BYTES, BOOL, I64, WORD32_TABLE, TABLE, BYTES, BYTES, BYTES))
 def gather(
     b: Bytes, base: int, slots: Bytes, queue: int, prefix: Bytes, light: bool, sealed: int, tables: kernels.Tables,
     rows: Ints, bodies: Bytes, rests: Bytes, tags: Bytes,
@@ -53,8 +56,8 @@ def gather(
     itself · `rows`: int64 [ROWS, n + 1]; in it, the entries' numbers stand already ·
     `bodies`, `rests`, `tags`: room for all; a rest is a record without its body, and each tag ends with `PROPERTY_END`.
     """
-    a, start = b.ctypes.data, slots.ctypes.data
-    body_end, rest_end, tag_end = np.int64(0), np.int64(0), np.int64(0)
+    a, start = address_of(b), address_of(slots)
+    body_end, rest_end, tag_end = 0, 0, 0
     for k in range(len(slots)):
         slot = start + k * ENTRY_BYTES
         if k + AHEAD < len(slots):
@@ -68,8 +71,8 @@ def gather(
             return k
         after = topic - (2 if i32_at(a + p + 4) == kernels.V2 else 1)  # where the body ends
         head, length, tail = body - p, after - body, p + size - after
-        rest = rests.ctypes.data + rest_end
-        copy_bytes(bodies.ctypes.data + body_end, a + body, length)
+        rest = address_of(rests) + rest_end
+        copy_bytes(address_of(bodies) + body_end, a + body, length)
         copy_bytes(rest, a + p, head)
         copy_bytes(rest + head, a + after, tail)
         if i32_at(rest) != size or i64_at(rest + 28) != position or i32_at(rest + head - 4) != length:
@@ -88,7 +91,7 @@ def gather(
         if seal == kernels.BROKEN or (position >= sealed and seal == kernels.NO_SEAL):
             return k
         from_tag, to_tag = value_of(rests, properties, stop, kernels.TAGS)
-        copy_bytes(tags.ctypes.data + tag_end, rests.ctypes.data + from_tag, to_tag - from_tag)
+        copy_bytes(address_of(tags) + tag_end, address_of(rests) + from_tag, to_tag - from_tag)
         tag_end += to_tag - from_tag
         tags[tag_end] = PROPERTY_END
         tag_end += 1
@@ -103,7 +106,7 @@ def gather(
     return len(slots)
 
 
-@njit
+@function
 def _fetch(log: int, slot: int) -> None:
     """The record of an entry comes into the processor's cache, or as much of it as is worth while."""
     begin = log + i64_at(slot)
@@ -118,17 +121,17 @@ PREFIX, PREFIX_LENGTH, QUEUE, LEAST_SEALED, LOW, SLOTS = range(6)
 FILE_BASE, FILE_END, FILE_BYTES, FILE_FACTS = range(4)
 
 
-@njit(cache=True)
+@function(keeps_lock=True, kinds=(I64, I64, I64, I64))
 def read_one(facts: int, files: int, count: int, number: int) -> tuple[int, int, Bytes, int, Bytes, None]:
     """The message of a number, as the fields of `Record`; with a position of -1 where it is to be read otherwise.
 
     That is where its record is not sound, of a rarer kind, or in none of the log files at hand. `facts`, `files`,
-    `count`: where the facts above lie, and of how many files. The entry of `number` is at hand. Nobody else has the
-    interpreter lock.
+    `count`: where the facts above lie, and of how many files. The entry of `number` is at hand. The
+    interpreter lock is held.
     """
     slot = _fact(facts, SLOTS) + (number - _fact(facts, LOW)) * ENTRY_BYTES
     position, size = i64_at(slot), i32_at(slot + 8)
-    at = np.int64(0)
+    at = 0
     for k in range(count):
         file = files + 8 * FILE_FACTS * k
         if _fact(file, FILE_BASE) <= position and position + size <= _fact(file, FILE_END):
@@ -154,24 +157,24 @@ def read_one(facts: int, files: int, count: int, number: int) -> tuple[int, int,
     return _nothing()
 
 
-@njit
+@function
 def _nothing() -> tuple[int, int, Bytes, int, Bytes, None]:
     none = o.handed_over(o.new_bytes(0, 0)), o.handed_over(o.new_bytes(0, 0))
-    return np.int64(0), np.int64(-1), none[0], np.int64(0), none[1], None
+    return 0, -1, none[0], 0, none[1], None
 
 
-@njit
+@function
 def _fact(address: int, which: int) -> int:
-    return np.int64(word_at(address + 8 * which))
+    return int64(word_at(address + 8 * which))
 
 
-@njit
+@function
 def _is_sound(body: Bytes, rest: Bytes, number: int, position: int, facts: int) -> bool:
     """Whether this is the message of that number and position, of the queue and with its checksums, of the usual kind.
 
     `body`, `rest`: copies, at which nobody else writes. The usual kind has a short topic and hosts that are IPv4.
     """
-    a, topic = rest.ctypes.data, BEFORE_BODY
+    a, topic = address_of(rest), BEFORE_BODY
     properties = topic + _fact(facts, PREFIX_LENGTH) + 2
     if i32_at(a) != len(rest) + len(body) or i32_at(a + 4) != kernels.V1 or i32_at(a + 36) & (BORN_V6 | STORE_V6):
         return False
@@ -191,7 +194,7 @@ def _is_sound(body: Bytes, rest: Bytes, number: int, position: int, facts: int) 
     return seal != kernels.BROKEN and crc & 0x7FFFFFFF == i32_at(a + 8)
 
 
-@njit(nogil=True, cache=True)
+@function(kinds=(BYTES, I64, I64, BYTE_TABLE, I64, I64, BYTES, BOOL))
 def visible(
     b: Bytes, base: int, start: int, slots: Bytes, number: int, queue: int, prefix: Bytes, light: bool
 ) -> int:  # fmt: skip
@@ -201,7 +204,7 @@ def visible(
     at `base` · `start`: where the log does; what was before it has expired, and counts · `queue`, `prefix`, `light`: as
     in `gather`. No checksum is looked at.
     """
-    a, first = b.ctypes.data, slots.ctypes.data
+    a, first = address_of(b), address_of(slots)
     for k in range(len(slots)):
         slot = first + k * ENTRY_BYTES
         position, size, code = i64_at(slot), i32_at(slot + 8), i64_at(slot + 12)
@@ -225,7 +228,7 @@ def visible(
     return len(slots)
 
 
-@njit(cache=True)
+@function
 def value_of(b: Bytes, at: int, end: int, name: Bytes) -> tuple[int, int]:
     """Where the value of a property lies in the properties `at:end`; `name` ends with the separator.
 
@@ -240,7 +243,7 @@ def value_of(b: Bytes, at: int, end: int, name: Bytes) -> tuple[int, int]:
     return low, high
 
 
-@njit(nogil=True, cache=True)
+@function(kinds=(BYTES, INTS, I64, BYTES))
 def with_key(rests: Bytes, ends: Ints, low: int, key: Bytes) -> int:
     """The first of the messages from `low` on that has this key; where none has, how many there are.
 
@@ -258,12 +261,12 @@ def with_key(rests: Bytes, ends: Ints, low: int, key: Bytes) -> int:
     return len(ends) - 1
 
 
-@njit(cache=True)
+@function
 def _properties(b: Bytes, at: int) -> int:
     """Where the properties begin of the record whose rest lies at `at`."""
-    a = b.ctypes.data + at
+    a = address_of(b) + at
     flags = i32_at(a + 36)
     p = at + 88 + (12 if flags & BORN_V6 else 0) + (12 if flags & STORE_V6 else 0)
     if i32_at(a + 4) == kernels.V2:
-        return p + 4 + ((np.int64(b[p]) << 8) | np.int64(b[p + 1]))
-    return p + 3 + np.int64(b[p])
+        return p + 4 + ((int(b[p]) << 8) | int(b[p + 1]))
+    return p + 3 + int(b[p])

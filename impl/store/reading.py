@@ -17,8 +17,8 @@ from gapless.impl.files.queues import ENTRY, ConsumeQueue, ConsumeQueues
 from gapless.impl.records import kernels, read_kernel
 from gapless.impl.records.columns import MessageColumns
 from gapless.impl.records.errors import Damaged, Refused, Stopped, StoreError
-from gapless.impl.records.memory import PAYLOAD
 from gapless.impl.records.record import ENTRY_BYTES, Bytes, Ints, Record, tag_code
+from gapless.native.words import PAYLOAD
 
 FEW = 4  # so many are read one by one sooner than in a native pass
 AT_ONCE = 1 << 14  # messages of one pass, at most: memory is asked for in pieces

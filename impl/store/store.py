@@ -21,10 +21,8 @@ from typing import TYPE_CHECKING, NoReturn, Self
 from weakref import WeakSet
 
 from gapless.impl.dispatch.pool import Pool
-from gapless.impl.environment.memory import MemoryDisk
-from gapless.impl.environment.native_code import NativeCode
 from gapless.impl.environment.real import Clock, Disk, RealDisk, wall_clock
-from gapless.impl.files.log import LARGE, PAGE
+from gapless.impl.files.log import PAGE
 from gapless.impl.files.queues import ConsumeQueue
 from gapless.impl.records.errors import Refused, Stopped, StoreError
 from gapless.impl.records.record import Ints, Listed, Messages, properties_bytes
@@ -98,7 +96,6 @@ class Store(Transacting):
         kept with the store.
         """
         disk = RealDisk(where) if isinstance(where, str | Path) else where
-        STORE_CODE.load()
         store = None
         try:
             store = cls(Core.open(disk, settings, recorder), clock)
@@ -376,24 +373,3 @@ def _forked() -> None:
 
 
 os.register_at_fork(after_in_child=_forked)
-
-
-def use_everything() -> None:
-    """Append, build, flush, read, and find everything again."""
-    small, disk = Settings(file_size=1 << 16, queue_file_size=4000, workers=1), MemoryDisk()
-    with Store.open(disk, small) as store:
-        store.append("orders", 0, b"one", tag="new")
-        store.append("orders", 0, bytes(LARGE), tag="large")
-        store.append_batch(Messages.of_list([("orders", 0, b"many", {})]))
-        store.wait_for_any({("orders", 0): 2}, None)  # what is compiled there may take longer than consumers wait
-        store.flush()
-        store.read_batch("orders", 0, 0)
-        store.get("orders", 0, 1)
-        store.at(0)
-        list(store.find("orders", 0, "key"))
-    Store.open(disk, small).abandon()
-    Store.open(disk, small).close()  # it looks at all of the log
-
-
-STORE_CODE = NativeCode(use_everything)
-"""What stores need. Views and transactions have theirs."""

@@ -16,7 +16,6 @@ from gapless.impl.records.errors import Refused, StoreError
 from gapless.impl.records.input_checks import sound
 from gapless.impl.records.record import Ints, Listed, Messages
 from gapless.impl.store.keeping import Keeping
-from gapless.impl.store.transaction_code import TRANSACTION_CODE
 from gapless.impl.store.transaction_service import Check, TransactionService
 from gapless.impl.transactions.settings import (
     Committed,
@@ -57,7 +56,6 @@ class Transacting(Keeping):
         """
         self._require_open()
         self._cursors.require_sound()
-        TRANSACTION_CODE.load()
 
         def opened() -> TransactionService:
             if self._service is None:

@@ -19,17 +19,14 @@ from typing import Self, TypeVar
 import numpy as np
 
 from gapless.impl.dispatch.queue_table import read_only
-from gapless.impl.environment.memory import MemoryDisk
-from gapless.impl.environment.native_code import NativeCode
 from gapless.impl.environment.real import Disk, RealDisk
 from gapless.impl.files import folder
-from gapless.impl.files.log import LARGE, CommitLog
+from gapless.impl.files.log import CommitLog
 from gapless.impl.files.queues import FOLDER, ConsumeQueue, ConsumeQueues
 from gapless.impl.files.segments import Segments, asked
 from gapless.impl.records import read_kernel
 from gapless.impl.records.errors import Damaged, NotAStore, Refused, Stopped, StoreError, WrongFileSize
 from gapless.impl.records.record import ENTRY_BYTES, Bytes
-from gapless.impl.store.core import Core, Settings
 from gapless.impl.store.reading import QueueReading
 
 T = TypeVar("T")
@@ -59,7 +56,6 @@ class StoreView(QueueReading):
     @classmethod
     def open(cls, where: str | Path | Disk) -> Self:
         """A view of the store in a folder, or on a disk. Raises NotAStore, WrongFileSize, Damaged, StoreError."""
-        VIEW_CODE.load()
         disk = RealDisk(where) if isinstance(where, str | Path) else where
         folder.require_a_store(disk)
         if not asked(partial(disk.names, folder.LOG), folder.LOG):
@@ -235,20 +231,3 @@ def _retried(look: Callable[[], T]) -> T:
             return look()
         sleep(SOONEST)
     return look()
-
-
-def use_views() -> None:
-    """Open one, look for what is new, and read."""
-    disk = MemoryDisk()
-    core = Core.open(disk, Settings(file_size=1 << 16, queue_file_size=4000, workers=1))
-    for body in (b"one", bytes(LARGE)):
-        core.append(core.queues.named("orders", 0), body, b"", 0)
-    core.close(0)
-    with StoreView.open(disk) as view:
-        view.read_batch("orders", 0, 0)
-        view.get("orders", 0, 0)
-        view.at(0)
-        list(view.find("orders", 0, "key"))
-
-
-VIEW_CODE = NativeCode(use_views)

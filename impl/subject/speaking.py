@@ -10,7 +10,6 @@ import os
 import signal
 import time
 import zlib
-from _thread import _count as threads
 from _thread import start_new_thread
 from collections import defaultdict
 from collections.abc import Callable, Iterator
@@ -23,8 +22,7 @@ from gapless.impl.environment.real import wall_clock
 from gapless.impl.records.errors import DiskFull, InUse, Refused, StoreError
 from gapless.impl.records.record import Messages
 from gapless.impl.store.core import Settings
-from gapless.impl.store.store import STORE_CODE, Store
-from gapless.impl.store.transaction_code import TRANSACTION_CODE
+from gapless.impl.store.store import Store
 from gapless.impl.subject.speaking_transactions import OWN_TOPICS, SpeakingTransactions
 
 Request = dict[str, Any]
@@ -43,7 +41,7 @@ class SpeakingStore:
         self._answering = Lock()
         self._clients: defaultdict[int, SimpleQueue[Request]] = defaultdict(SimpleQueue)
         self._may_be_interrupted = False
-        self._is_loaded = False
+        self._has_spawned = False
         self.store: Store
         self.transactions: SpeakingTransactions
         self.verbs: dict[str, Callable[[Request], Any]] = {
@@ -227,11 +225,10 @@ class SpeakingStore:
             os._exit(0)
 
     def spawn(self, request: Request) -> None:
-        """A process like this one is asked on other pipes. It need not load what is loaded here."""
-        if not self._is_loaded:
-            self._is_loaded = True
+        """A process like this one is asked on other pipes."""
+        if not self._has_spawned:
+            self._has_spawned = True
             signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-            self._load()
         if not os.fork():
             try:
                 os.close(self._source)
@@ -239,14 +236,6 @@ class SpeakingStore:
                 SpeakingStore(os.open(request["input"], os.O_RDONLY), os.open(request["output"], os.O_WRONLY)).serve()
             finally:
                 os._exit(1)
-
-    def _load(self) -> None:
-        """All native code is loaded, and no thread is left but those of this subject: a fork would lose them."""
-        before = threads()
-        STORE_CODE.load()
-        TRANSACTION_CODE.load()
-        while threads() > before:
-            time.sleep(0.001)
 
 
 def _every_verb(request: Request) -> Iterator[tuple[str, Request]]:

@@ -6,11 +6,7 @@ what the copy is about stays as it was (docs/rocketmq-transactions.md#final, #pu
 
 from __future__ import annotations
 
-import numpy as np
-
-from gapless.impl.environment.native import njit
 from gapless.impl.records.kernels import SEAL_NAME, digits, parts_of, property_end, starts_with
-from gapless.impl.records.memory import copy_bytes, i32_at, put_i32, put_i64
 from gapless.impl.records.record import BORN_V6, STORE_V6, Bytes, Ints
 from gapless.impl.transactions import names
 from gapless.impl.transactions.scan_kernel import (
@@ -21,6 +17,8 @@ from gapless.impl.transactions.scan_kernel import (
     digest,
     mixed,
 )
+from gapless.native import BYTE_TABLE, BYTES, I64, INTS, INTS32, TABLE, function, int64
+from gapless.native.words import address_of, copy_bytes, i32_at, put_i32, put_i64
 
 HEAD_SIZE = 88  # bytes of a head with IPv4 hosts
 MOST_MORE = 48  # bytes by which a copy's properties may be longer than the half's
@@ -33,7 +31,7 @@ DIGEST, TOPIC_AT, TOPIC_SIZE, QUEUE, TARGET_ROWS = range(5)
 _SIX = BORN_V6 | STORE_V6
 
 
-@njit(nogil=True, cache=True)
+@function(kinds=(BYTES, INTS, I64, I64, I64, BYTES, BYTE_TABLE, INTS, BYTES, INTS, BYTES, INTS, TABLE))
 def copy_halves(
     b: Bytes, at: Ints, low: int, high: int, how: int, host: Bytes, heads: Bytes, positions: Ints,
     bodies: Bytes, body_ends: Ints, properties: Bytes, property_ends: Ints, targets: Ints,
@@ -45,7 +43,7 @@ def copy_halves(
     `bodies`, `body_ends`, `properties`, `property_ends`: as in `Messages`, with room for all · `targets`: int64
     [TARGET_ROWS, n], filled in for finals.
     """
-    a, to = b.ctypes.data, heads.ctypes.data
+    a, to = address_of(b), address_of(heads)
     for i in range(low, high):
         p = at[i]
         size, flags = i32_at(a + p), i32_at(a + p + 36)
@@ -54,23 +52,23 @@ def copy_halves(
         copy_bytes(head, a + p, HEAD_SIZE)
         if flags & _SIX:  # heads have a fixed length
             flags &= ~_SIX
-            copy_bytes(head + 48, host.ctypes.data, 8)
-            copy_bytes(head + 64, host.ctypes.data, 8)
+            copy_bytes(head + 48, address_of(host), 8)
+            copy_bytes(head + 64, address_of(host), 8)
             copy_bytes(head + 72, a + body - 16, 4)
         put_i32(head + 36, flags | names.COMMITTED if how == AS_FINAL else flags)
         put_i64(head + 76, positions[i] if how == AS_FINAL else 0)
         length = i32_at(a + body - 4)
-        copy_bytes(bodies.ctypes.data + body_ends[i], a + body, length)
+        copy_bytes(address_of(bodies) + body_ends[i], a + body, length)
         body_ends[i + 1] = body_ends[i] + length
         q = _copy_properties(b, topic_end + 2, p + size, how, properties, property_ends[i], targets, i)
         property_ends[i + 1] = q
 
 
-@njit
+@function
 def _copy_properties(b: Bytes, p: int, e: int, how: int, properties: Bytes, q: int, targets: Ints, i: int) -> int:
     """Copy those at `p:e` to `properties` from byte `q` on; returns where they end there."""
     times = 0
-    queue = np.int64(0)
+    queue = 0
     while p < e:
         stop = property_end(b, p, e)
         kept = not starts_with(b, p, stop, SEAL_NAME)
@@ -96,18 +94,18 @@ def _copy_properties(b: Bytes, p: int, e: int, how: int, properties: Bytes, q: i
     elif how == AS_FINAL:
         low = targets[TOPIC_AT, i]
         targets[QUEUE, i] = queue
-        targets[DIGEST, i] = np.int64(mixed(digest(b, low, low + targets[TOPIC_SIZE, i]), queue))
+        targets[DIGEST, i] = int64(mixed(digest(b, low, low + targets[TOPIC_SIZE, i]), queue))
     return q
 
 
-@njit
+@function
 def _put_text(to: Bytes, q: int, text: Bytes) -> int:
     for k in range(len(text)):
         to[q + k] = text[k]
     return q + len(text)
 
 
-@njit
+@function
 def _put_number(to: Bytes, q: int, number: int) -> int:
     """A number in decimal; returns where it ends."""
     digits_of, rest = 1, number
@@ -124,7 +122,7 @@ _KEY, _ID = as_bytes(f"{names.KEY}\x01"), as_bytes(f"{names.TRANSACTION_ID}\x01"
 HALF_MORE = len(_KEY) + len(_ID) + 2 * 33  # bytes of the two keys
 
 
-@njit(nogil=True, cache=True)
+@function(kinds=(BYTES, INTS, INTS32, BYTES, BYTES, I64, BYTES, INTS, BYTES, INTS))
 def half_properties(
     given: Bytes, given_ends: Ints, queues: Ints, before: Bytes, prefix: Bytes, first_key: int,
     behind: Bytes, behind_ends: Ints, out: Bytes, ends: Ints,

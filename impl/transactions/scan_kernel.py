@@ -7,13 +7,12 @@ docs/rocketmq.md#record; what they say: docs/rocketmq-transactions.md.
 from __future__ import annotations
 
 import numpy as np
-from numba import uint64
 
-from gapless.impl.environment.native import njit
 from gapless.impl.records.kernels import V1, V2, digits, parts_of, property_end, starts_with
-from gapless.impl.records.memory import i32_at, i64_at
 from gapless.impl.records.record import BLANK, BORN_V6, Bytes, Ints
 from gapless.impl.transactions import names
+from gapless.native import BYTES, I64, TABLE, function, int64, uint64
+from gapless.native.words import address_of, i32_at, i64_at
 
 HALF, FINAL, COPY, OP, MARK = range(5)
 
@@ -45,30 +44,30 @@ _TRUE, _OP_TAG = as_bytes("true"), as_bytes("TAGS\x01d")
 _COMMA = 44
 
 
-@njit
+@function
 def mixed(h: int, x: int) -> int:
     """`h` with `x` mixed into it."""
-    h = (uint64(h) ^ uint64(x)) * uint64(0x9E3779B97F4A7C15)
-    return h ^ (h >> uint64(32))  # type: ignore[no-any-return]
+    made = (uint64(h) ^ uint64(x)) * uint64(0x9E3779B97F4A7C15)
+    return made ^ (made >> uint64(32))
 
 
-@njit
+@function
 def digest(b: Bytes, p: int, e: int) -> int:
     """A digest of the bytes `p:e`, of 64 bits."""
     h = uint64(0xCBF29CE484222325)
     for k in range(p, e):
-        h = (h ^ uint64(b[uint64(k)])) * uint64(0x100000001B3)
-    return np.int64(mixed(h, e - p))  # type: ignore[return-value]
+        h = (h ^ uint64(b[k])) * uint64(0x100000001B3)
+    return int64(mixed(h, e - p))
 
 
-@njit(nogil=True, cache=True)
+@function(kinds=(BYTES, I64, I64, I64, TABLE, I64))
 def find(b: Bytes, base: int, at: int, end: int, rows: Ints, filled: int) -> tuple[int, int]:
     """Fill in what the records from byte `at` of a file to its byte `end` say of transactions.
 
     `base`: where the file begins in the log · `rows`: int64 [ROWS, …], of which `filled` columns are taken. Returns
     how many are taken then, and the byte at which it stopped: before `end` where there is no room for a record's rows.
     """
-    n, a = filled, b.ctypes.data
+    n, a = filled, address_of(b)
     while at + BLANK <= end:
         size, magic = i32_at(a + at), i32_at(a + at + 4)
         if magic not in (V1, V2):
@@ -105,16 +104,16 @@ def find(b: Bytes, base: int, at: int, end: int, rows: Ints, filled: int) -> tup
     return n, end
 
 
-@njit
+@function
 def _is(b: Bytes, p: int, e: int, name: Bytes) -> bool:
     """Whether the bytes `p:e` are `name`."""
     return e - p == len(name) and starts_with(b, p, e, name)
 
 
-@njit
+@function
 def _read_properties(b: Bytes, base: int, record: int, p: int, e: int, rows: Ints, n: int) -> None:
     """What the properties `p:e` of a record say. Where no key names its lineage, it has one of its own."""
-    key, topic, queue, marked, tagged = np.int64(0), False, False, False, False
+    key, topic, queue, marked, tagged = 0, False, False, False, False
     while p < e:
         q = property_end(b, p, e)
         if starts_with(b, p, q, KEY):
@@ -135,21 +134,21 @@ def _read_properties(b: Bytes, base: int, record: int, p: int, e: int, rows: Int
         elif _is(b, p, q, _OP_TAG):
             tagged = True
         p = q + 1
-    rows[USABLE, n] = np.int64(topic and queue and marked)
-    host = 20 if i32_at(b.ctypes.data + record + 36) & BORN_V6 else 8
+    rows[USABLE, n] = int(topic and queue and marked)
+    host = 20 if i32_at(address_of(b) + record + 36) & BORN_V6 else 8
     born = digest(b, record + 40, record + 48 + host)
-    rows[LINEAGE, n] = np.int64(mixed(key, born)) if key else base + record
+    rows[LINEAGE, n] = int64(mixed(key, born)) if key else base + record
     if rows[KIND, n] == OP:
         rows[NAMES, n] = 0 if tagged else -1
 
 
-@njit
+@function
 def _marks(b: Bytes, p: int, e: int, rows: Ints, op: int) -> int:
     """A row for every half that the body `p:e` of an op names. Returns how many rows there are then."""
     n = op + 1
     while p < e and rows[NAMES, op] == 0:
         q = p
-        while q < e and b[uint64(q)] != _COMMA:
+        while q < e and b[q] != _COMMA:
             q += 1
         number = digits(b, p, q)
         if number >= 0:

@@ -14,7 +14,7 @@ from pathlib import Path
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from gapless.properties.exploration.graph import Call
-from gapless.properties.exploration.placement import Node, around, curve, lay_out
+from gapless.properties.exploration.placement import PlacedNode, around, curve, lay_out
 from gapless.properties.exploration.search import Explored
 from gapless.properties.exploration.summary import called, differing, outcome, story
 
@@ -45,7 +45,7 @@ class DrawnState:
     lines: Sequence[tuple[str, bool]]  # its values, and whether the first step here set them
     loops: bool  # whether some step changes nothing
     title: str
-    node: Node
+    node: PlacedNode
 
 
 @dataclass(frozen=True)
@@ -180,7 +180,7 @@ def _box(one: Explored, number: int) -> DrawnState:
         lines=lines,
         loops=bool(stays),
         title="\n".join([*title, *([f"↻ {', '.join(stays)}"] if stays else [])]),
-        node=Node(column=one.graph.depths[number], width=width, height=len(lines) * LINE + 12),
+        node=PlacedNode(column=one.graph.depths[number], width=width, height=len(lines) * LINE + 12),
     )
 
 

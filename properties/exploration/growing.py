@@ -14,6 +14,7 @@ from gapless.properties.exploration.bounds import FLAG, Bound, NoBound, bound_of
 from gapless.properties.exploration.search import STATES, Compiling, Explored, How, OnProgress, explore
 from gapless.spec.catalog import Spec, State
 from gapless.spec.language import Map
+from gapless.spec.reading.map_effects import Window
 from gapless.traces.specs import GivenSpec
 
 ENOUGH = 20_000  # states of a bound that is found
@@ -115,6 +116,8 @@ def _within(initial: State, number: int) -> Callable[[State], bool]:
 
 def _near(value: Any, begun: Any, number: int) -> bool:
     """Whether a number, or all that a Map holds, is as in the beginning or small."""
+    if isinstance(value, Window):
+        raise TypeError("a bound that is found by itself looks at all that a Map holds")
     if isinstance(value, Map):
         return all(-1 <= key <= number and _near(held, begun.default, number) for key, held in value.entries.items())
     return bool(value == begun or -1 <= value <= number)

@@ -1,21 +1,22 @@
-"""The graph of a native search: states and calls are made where somebody looks at them."""
+"""The graph of a native search: states and calls are made when they are looked at."""
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from typing import Any, Protocol, overload
 
 import numpy as np
 
+from gapless.properties.exploration.compiled.loop import escaping
 from gapless.properties.exploration.graph import Call, StateGraph
-from gapless.properties.exploration.native_tables import Ints, Steps, Tables, handed
+from gapless.properties.exploration.native_tables import Ints, Steps, Tables
 from gapless.spec.catalog import State
 
 
 class FoundStates(Protocol):
-    """What a native search has found, as `native_search.py` tells it."""
+    """The result of a native search, as `native_search.py` has it."""
 
     tables: Tables
     is_whole: bool
@@ -27,10 +28,6 @@ class FoundStates(Protocol):
     @property
     def again(self) -> tuple[Steps, Ints]:
         """The accepted calls, and what was refused."""
-
-    @property
-    def functions(self) -> Mapping[str, Callable[..., int]]:
-        """The machine code."""
 
     def graph(self) -> StateGraph:
         """The states, and what joins them."""
@@ -68,7 +65,7 @@ class _Decoded(Sequence[Any]):
 
 
 class NativeGraph(StateGraph):
-    """The graph of a native search: states and calls are made where somebody looks at them."""
+    """The graph of a native search: states and calls are made when they are looked at."""
 
     def __init__(self, found: FoundStates) -> None:
         self._found, self._tables = found, found.tables
@@ -77,17 +74,17 @@ class NativeGraph(StateGraph):
 
     @property
     def explored(self) -> int:
-        """How many states were explored or cut off."""
+        """The number of states that were explored or cut off."""
         return int(self._found.whole.tables.counts[0])
 
     @property
     def inside(self) -> int:
-        """How many states lie within the bound."""
+        """The number of states within the bound."""
         return self._met - int(np.count_nonzero(self._tables.beyond[: self._met]))
 
     @property
     def transitions(self) -> int:
-        """How many accepted steps join states within the bound."""
+        """The number of accepted steps that join states within the bound."""
         return int(self._tables.counts[4])
 
     @property
@@ -100,8 +97,8 @@ class NativeGraph(StateGraph):
     def _enclosed(self) -> list[int]:
         """The states from which no path leads to an open-ended one: most have one, by way of the farthest each time."""
         count, out = self._met, np.zeros(self._met, np.int64)
-        given = count, self._explored, self._tables.beyond, self._tables.ahead, out
-        left = self._found.functions["escaping"](*map(handed, given))
+        beyond = self._tables.beyond.view(np.uint8)
+        left = escaping(count, self._explored, beyond, self._tables.ahead, out)
         return super()._enclosed() if left else []
 
     def __getattr__(self, name: str) -> Any:

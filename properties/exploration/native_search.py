@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -21,22 +21,23 @@ from typing import Any, NamedTuple, get_args, get_type_hints
 import immutables
 import numpy as np
 
+from gapless.native import Function, LanguageError
 from gapless.properties.exploration.bounds import Bound
+from gapless.properties.exploration.compiled.ranges import Range, unsafe
+from gapless.properties.exploration.compiled.search_program import search_functions
+from gapless.properties.exploration.compiled.steps import NotExact, SearchSteps
 from gapless.properties.exploration.graph import Call
-from gapless.properties.exploration.machine_code import NotInTheLanguage
 from gapless.properties.exploration.native_graph import NativeGraph
-from gapless.properties.exploration.native_packed import packed
-from gapless.properties.exploration.native_source import SearchWriter
-from gapless.properties.exploration.native_tables import Ints, SearchCache, Steps, Tables, handed
-from gapless.properties.exploration.packing import Field, Packing
+from gapless.properties.exploration.native_tables import Ints, PackingCache, Steps, Tables
+from gapless.properties.exploration.packing import LIMIT, PackedField, Packing
 from gapless.spec.catalog import END, Spec, State
 from gapless.spec.language import Map, Refused
-from gapless.traces.replay.kernel_source import LIMIT
+from gapless.spec.reading.trees import constant_map
 
 DONE, MORE, FULL, WIDE_KEYS, WIDE_VALUES, EXACT, BROKEN_STATE, BROKEN_STEP, TOO_MANY, JOINED = range(10)
-"""How a stretch of the search ended: all states are explored; its share is; there is no room for more; a key or a value
-does not fit; a number leaves 64 bits; a property does not hold; there are more states than are wanted; so many steps as
-are wanted are kept."""
+"""The ends of a stretch of the search: all states are explored; its share is; there is no room for more; a key or a
+value does not fit; a number leaves 64 bits; a property does not hold; there are more states than are wanted; so many
+steps as are wanted are kept."""
 
 WIDEST = 512  # keys that a Map may have: the text of a search speaks of each, and takes the longer to compile
 BUDGET = 20_000  # states between two looks at the clock, and at Ctrl-C
@@ -54,7 +55,7 @@ class CannotBeCompiled(Exception):  # noqa: N818 - its message says all.
 
 @dataclass(frozen=True)
 class SearchTask:
-    """What is asked of a search: the calls, and the properties with the rows of numbers that they are asked for."""
+    """The task of a search: the calls, and the properties with the rows of numbers that they are asked for."""
 
     calls: Mapping[str, Sequence[tuple[int, ...]]]
     alone: Sequence[tuple[Callable[..., bool], Sequence[str], Sequence[tuple[int, ...]]]]
@@ -62,7 +63,7 @@ class SearchTask:
 
 
 class Ended(NamedTuple):
-    """How a search ended; where something is broken, in which state, or on the way there from which one."""
+    """The end of a search; where something is broken, in which state, or on the way there from which one."""
 
     status: int
     source: int
@@ -75,8 +76,11 @@ class NativeSearch:
     def __init__(self, spec: Spec, bound: Bound, allowed: Sequence[bool], asked: SearchTask) -> None:
         self.spec, self.bound, self.asked = spec, bound, asked
         self.allowed = tuple(allowed)
+        asks = *spec.invariants(), *spec.step_properties(), *spec.at_rest, bound.within
+        if constant := constant_map(*spec.steps, *asks):
+            raise CannotBeCompiled(f"it speaks of `{constant}`, a Map that is no field")
         try:
-            writer = SearchWriter(
+            self._steps = SearchSteps(
                 spec,
                 asked.alone,
                 asked.pairs,
@@ -85,21 +89,24 @@ class NativeSearch:
                 dict(zip(asked.calls, np.diff(self.runs[1]).tolist(), strict=True)),
                 {name: _last_of(every) for name, every in asked.calls.items()},
             )
-            self._text = writer.source()
-        except Exception as error:  # what a user's functions raise on what are no numbers, nobody knows
-            raise CannotBeCompiled(f"{type(error).__name__}: {error}") from error
-        self.reasons, self.kinds = tuple(writer.reasons), tuple(writer.kinds)
-        self._spoken_of = writer.spoken_of
-        self._functions: dict[Packing, Mapping[str, Callable[..., int]]] = {}
-        self._kept = SearchCache(spec.name, self._text)
+        except NotExact as error:
+            raise CannotBeCompiled(str(error)) from error
+        except Exception as error:  # a user's functions may raise anything on values that are no numbers
+            raise CannotBeCompiled(
+                f"it cannot be read without being called ({type(error).__name__}: {error})"
+            ) from error
+        self.reasons, self.kinds = tuple(self._steps.reasons), tuple(self._steps.kinds)
+        self._spoken_of = self._steps.asked.spoken_of
+        self._functions: dict[Packing, Mapping[str, Function]] = {}
+        self._kept = PackingCache.of(spec, [node for node, _ in self._steps.functions.values()])
         if any(not -LIMIT < value < LIMIT for every in asked.calls.values() for args in every for value in args):
-            raise CannotBeCompiled("a number leaves 64 bits")
+            raise CannotBeCompiled("an argument is too large")
 
     @cached_property
     def is_compiled(self) -> bool:
-        """Whether it was compiled before."""
+        """True if it was compiled before."""
         packing = self._kept.packing(self._least)
-        return packing is not None and self._kept.code(self._packed(packing)).exists()
+        return packing is not None and bool(self.functions(packing)["search"].code.is_kept)
 
     @cached_property
     def flat_calls(self) -> list[tuple[str, tuple[int, ...]]]:
@@ -135,7 +142,7 @@ class NativeSearch:
                 return NativeFound(
                     self, packing, tables, Ended(status, int(tables.counts[0]), int(tables.counts[3])), whole
                 )
-        raise CannotBeCompiled("a number leaves 64 bits, or a Map has keys that lie far from one another")
+        raise CannotBeCompiled("a number is too large, or a Map has keys that lie far from one another")
 
     def whole(self, packing: Packing) -> NativeFound:
         """All states, those beyond the bound among them, where they were counted before."""
@@ -150,20 +157,50 @@ class NativeSearch:
         return Tables.new(packing, len(self.kinds), len(self.reasons), room, whole=whole)
 
     def _next(self, packing: Packing, tables: Tables, status: int) -> Packing:
-        """How states are packed next time: into fewer words, if that can be."""
+        """The packing for the next time: into fewer words, if that can be."""
         fitting = packing.fitting(tables.states[: tables.counts[1]]) if status == DONE else packing
         return fitting if fitting.words < packing.words else packing
 
-    def functions(self, packing: Packing) -> Mapping[str, Callable[..., int]]:
-        """The machine code for states that are packed in one way. Raises CannotBeCompiled."""
+    def functions(self, packing: Packing) -> Mapping[str, Function]:
+        """The search for states that are packed in one way. Raises CannotBeCompiled."""
         if packing not in self._functions:
-            try:
-                self._functions[packing] = self._kept.loaded(self._packed(packing))
-            except NotInTheLanguage as error:
-                raise CannotBeCompiled(str(error)) from error
+            self._require_64_bits(packing)
+            self._functions[packing] = search_functions(self._steps, packing, self._constants)
         return self._functions[packing]
 
-    def _packed(self, packing: Packing) -> str:
+    def _require_64_bits(self, packing: Packing) -> None:
+        """Raise CannotBeCompiled where a number that a spec computes may leave 64 bits."""
+        names = self.spec.scalars + self.spec.maps
+        defaults = [int(getattr(self.spec.initial, name).default) for name in self.spec.maps]
+        fields = {
+            name: (min(one.least, *more), max(one.least + one.mask, *more))
+            for name, one, more in zip(
+                names, (*packing.numbers, *packing.maps),
+                [*([0, 0],) * len(self.spec.scalars), *([one, one] for one in defaults)], strict=True,
+            )
+        }  # fmt: skip
+        known = {"fields": fields, "arguments": self._argument_ranges, "variables": self._variable_ranges}
+        found = unsafe(self._steps.lowering.terms, known, packing.width)
+        if found is not None:
+            raise CannotBeCompiled("a number that it computes may leave 64 bits")
+
+    @cached_property
+    def _argument_ranges(self) -> dict[str, Range]:
+        rows = zip(self.spec.arguments, self.arguments, strict=True)
+        return {name: (int(row.min(initial=0)), int(row.max(initial=0))) for name, row in rows}
+
+    @cached_property
+    def _variable_ranges(self) -> dict[str, Range]:
+        found: dict[str, Range] = {}
+        for _, names, rows in (*self.asked.alone, *self.asked.pairs):
+            for name, values in zip(names, zip(*rows, strict=True), strict=False):
+                low, high = found.get(f"q_{name}", (0, 0))
+                found[f"q_{name}"] = min(low, *values), max(high, *values)
+        return found
+
+    @property
+    def _constants(self) -> dict[str, int]:
+        """The constants of the calls that generated functions name."""
         runs, begins = self.runs
         known = {"CALLS": len(self.flat_calls), "ROW": max([1, *map(len, self._spoken_of)])}
         for code, (one, end) in enumerate(pairwise(begins.tolist())):
@@ -174,12 +211,14 @@ class NativeSearch:
                 f"CALLS_{code}_LOW": calls[0][0] - calls[0][2],
             }
             known |= {f"CALLS_{code}_FIRST": calls[0][0], f"CALLS_{code}_END": calls[-1][1]}
-        return packed(self._text, self.spec, packing, known)
+        return known
 
     @cached_property
     def _least(self) -> Packing | None:
         """The least that the initial state fits into, with the keys that calls tell of."""
         spec, initial = self.spec, self.spec.initial
+        if any(not -LIMIT < number < LIMIT for number in _numbers_in(spec)):
+            return None
         hints = get_type_hints(type(initial))
         kinds = [get_args(hints[name])[0] for name in spec.maps if get_args(hints[name])]
         keys = {0}
@@ -192,8 +231,8 @@ class NativeSearch:
         origin = min(*keys, *begun, 0)
         width = max(min(max(keys) + 2 - origin, 64), *(key + 1 - origin for key in begun), 1)
         packing = Packing(
-            tuple(Field.holding(int(getattr(initial, name))) for name in spec.scalars),
-            tuple(Field.holding(int(getattr(initial, name).default)) for name in spec.maps),
+            tuple(PackedField.holding(int(getattr(initial, name))) for name in spec.scalars),
+            tuple(PackedField.holding(int(getattr(initial, name).default)) for name in spec.maps),
             origin,
             width,
             tuple(hints[name] for name in spec.scalars) + tuple(get_args(hints[name])[1] for name in spec.maps),
@@ -253,7 +292,7 @@ class NativeSearch:
 
     @cached_property
     def arguments(self) -> Ints:
-        """What each call gives for every argument of the spec: [arguments, calls]."""
+        """The value that each call gives for every argument of the spec: [arguments, calls]."""
         args = np.zeros((len(self.spec.arguments), len(self.flat_calls)), np.int64)
         rows = {name: row for row, name in enumerate(self.spec.arguments)}
         for at, (action, given) in enumerate(self.flat_calls):
@@ -280,6 +319,15 @@ def _last_of(calls: Sequence[tuple[int, ...]]) -> range:
     return range(first, first + len(calls))
 
 
+def _numbers_in(spec: Spec) -> Iterator[int]:
+    """The numbers of a spec's initial state."""
+    for name in spec.scalars:
+        yield int(getattr(spec.initial, name))
+    for name in spec.maps:
+        begun = getattr(spec.initial, name)
+        yield from (int(begun.default), *map(int, begun.entries.values()), *map(int, begun.entries))
+
+
 class NativeRun:
     """A search with one packing, from the state on that its tables tell.
 
@@ -301,8 +349,8 @@ class NativeRun:
     ) -> int:  # fmt: skip
         """Explore, at most up to state `until`, and up to so many accepted calls; how that ended."""
         search, packing, tables, spec = self.search, self.packing, self.tables, self.search.spec
-        native, most, runs = search.functions(packing), len(search.flat_calls), search.runs[0]
-        numbers, lows = search.numbers
+        native, most, runs = search.functions(packing), len(search.flat_calls), search.runs[0].reshape(-1)
+        numbers, lows = search.numbers[0].reshape(-1), search.numbers[1]
         rows, words = BLOCK + most, packing.words
         steps = kept or Steps.room(0, 0)
         if not kept:
@@ -311,21 +359,23 @@ class NativeRun:
             tables.states[0] = packing.packed(numbered, maps)
             tables.beyond[0] = not search.bound.within(spec.initial)
             tables.fill_slots(native)
-        after, ends, fill = np.zeros((rows, words + 2), np.uint64), np.zeros(BLOCK, np.int64), np.zeros(3, np.int64)
-        status, given, handed_on = FULL, tuple[Any, ...](), list[int]()
+        after, ends, fill = np.zeros(rows * (words + 2), np.uint64), np.zeros(BLOCK, np.int64), np.zeros(3, np.int64)
+        status, given = FULL, tuple[Any, ...]()
         while status in {MORE, FULL}:
             if status == FULL:
                 if given:
                     tables.make_room(rows, native)
                 given = (
-                    runs, most, search.rest, search.arguments, numbers, lows, limit, BUDGET, until, joins,
-                    kept is not None, self.whole, tables.counts, self._escape, after, rows, fill, ends, BLOCK,
-                    tables.states, len(tables.states), tables.slots, tables.places, tables.mask, tables.met_source,
-                    tables.met_call, tables.beyond, tables.ahead, tables.accepted, steps.starts, steps.targets,
-                    len(steps.targets), steps.calls, tables.refused,
+                    runs, most, search.rest, search.arguments.reshape(-1), numbers, lows, limit, BUDGET, until, joins,
+                    int(kept is not None), int(self.whole), tables.counts, self._escape, after, rows, fill, ends, BLOCK,
+                    tables.states.reshape(-1), len(tables.states), tables.slots, tables.places, tables.mask,
+                    tables.met_source, tables.met_call, tables.beyond.view(np.uint8), tables.ahead, tables.accepted,
+                    steps.starts, steps.targets, len(steps.targets), steps.calls, tables.refused,
                 )  # fmt: skip
-                handed_on = [handed(one) for one in given]  # the arrays stay alive, for `given` holds them
-            status = native["search"](*handed_on)
+            try:
+                status = native["search"](*given)
+            except LanguageError as error:
+                raise CannotBeCompiled(str(error)) from error
             if progress:
                 progress(int(tables.counts[0]), int(tables.counts[1]))
         if not self.whole:
@@ -339,7 +389,7 @@ class NativeRun:
 
 @dataclass
 class NativeFound:
-    """What a native search has found."""
+    """The result of a native search."""
 
     search: NativeSearch
     packing: Packing
@@ -351,11 +401,6 @@ class NativeFound:
     def whole(self) -> NativeFound:
         """The same with the states beyond the bound, and how each was met: who wants that searches once more."""
         return self if self.is_whole else self.search.whole(self.packing)
-
-    @property
-    def functions(self) -> Mapping[str, Callable[..., int]]:
-        """The machine code that found it."""
-        return self.search.functions(self.packing)
 
     def graph(self) -> NativeGraph:
         """The states, and what joins them."""
@@ -406,7 +451,7 @@ class NativeFound:
         return Steps(steps.starts[: explored + 1], steps.targets[:joined], steps.calls[:joined]), refused
 
     def accepted(self) -> dict[str, int]:
-        """How often each action was taken as it is, and each deviation."""
+        """The number of times that each action was taken as it is, and each deviation."""
         spec = self.search.spec
         counted = dict.fromkeys(spec.actions, 0)
         counted |= {d.step.__name__: 0 for d, on in zip(spec.deviations, self.search.allowed, strict=False) if on}
@@ -421,9 +466,9 @@ class NativeFound:
         return counted
 
     def refusals(self) -> Counter[tuple[str, str]]:
-        """How often each step refused for each rule, in all states that were left by every call."""
+        """The number of refusals by step and rule, in all states that were left by every call."""
         counted = Counter[tuple[str, str]]()
         refused = self.tables.refused if self.ended.status == DONE else self.again[1]
         for reason, count in zip(self.search.reasons, refused[1:].tolist(), strict=True):
-            counted[reason.step, reason.rule.partition("/")[2]] += count
+            counted[reason] += count
         return +counted

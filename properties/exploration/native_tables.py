@@ -1,12 +1,13 @@
-"""What a native search finds, as arrays; and what is kept of it on disk."""
+"""The results of a native search, as arrays; and the part of it that is kept on disk."""
 
 from __future__ import annotations
 
+import ast
 import json
 import mmap
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import cache
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -14,9 +15,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gapless.properties.exploration.machine_code import Loaded, compiled, of_this_machine
-from gapless.properties.exploration.packing import LINE, Field, Packing
-from gapless.traces.object_code import cache_folder, digest_of, write_whole
+from gapless.native import Function, digest_of
+from gapless.native.cache import cache_folder, write_whole
+from gapless.properties.exploration.packing import LINE, PackedField, Packing
+from gapless.spec.catalog import Spec
 
 Ints = npt.NDArray[np.int64]
 FIRST = 1 << 12  # states for which there is room in the beginning
@@ -25,7 +27,7 @@ LARGE, PAGE = 1 << 18, 1 << 21  # bytes from which memory comes from the system,
 
 @dataclass
 class Tables:
-    """What a search has found: states by number, and which of them lie where in a table, by their hash.
+    """The results of a search: states by number, and a table that finds them by their hash.
 
     `states`: uint64 [n, words], packed · `slots`, `places`: that table · `ahead`: the farthest state that a step leads
     to; -1 where there is none · `accepted`: how often each action was, in each way.
@@ -41,8 +43,8 @@ class Tables:
     accepted: Ints
     refused: Ints
     counts: Ints = field(default_factory=lambda: np.array([0, 1, 0, 0, 0], np.int64))
-    """How many states are explored and met, how many calls were accepted; the state where something is broken; how
-    many calls lead to states within the bound."""
+    """The numbers of states that are explored and met, and of accepted calls; the state where something is broken; the
+    number of calls that lead to states within the bound."""
 
     @classmethod
     def new(cls, packing: Packing, kinds: int, reasons: int, room: int = 0, *, whole: bool = True) -> Tables:
@@ -69,7 +71,7 @@ class Tables:
         slots, alone = _power(least), self.states.shape[1] == 1
         self.slots, self.places = _lines(slots), zeros(np.int32, slots if alone else 0)
 
-    def make_room(self, more: int, native: Mapping[str, Callable[..., int]]) -> None:
+    def make_room(self, more: int, native: Mapping[str, Function]) -> None:
         """For so many more states."""
         met = int(self.counts[1])
         if met + more > len(self.states):
@@ -86,10 +88,9 @@ class Tables:
         """The greatest number that a line of the table has, or where states have more words than one, a place."""
         return (len(self.slots) // LINE if self.states.shape[1] == 1 else len(self.slots)) - 1
 
-    def fill_slots(self, native: Mapping[str, Callable[..., int]]) -> None:
+    def fill_slots(self, native: Mapping[str, Function]) -> None:
         """Tell the table of all states."""
-        given = self.states, self.counts[1], self.slots, self.places, self.mask
-        native["fill_slots"](*map(handed, given))
+        native["fill_slots"](self.states.reshape(-1), int(self.counts[1]), self.slots, self.places, self.mask)
 
 
 @dataclass
@@ -114,7 +115,7 @@ def longer(column: npt.NDArray[Any], length: int) -> npt.NDArray[Any]:
 
 
 def zeros(kind: Any, *shape: int) -> npt.NDArray[Any]:
-    """Zeros; many of them in large pages straight from the system, which nobody has to clear once more."""
+    """Zeros; many of them in large pages straight from the system, which are clear already."""
     size = prod(shape) * np.dtype(kind).itemsize
     if size < LARGE or not hasattr(mmap, "MADV_HUGEPAGE"):
         return np.zeros(shape, kind)
@@ -135,32 +136,44 @@ def _power(least: int) -> int:
 
 
 @dataclass(frozen=True)
-class SearchCache:
-    """What is kept on disk of a search: by its text, how its states were packed; and machine code, for each packing."""
+class PackingCache:
+    """The packing of a search's states, kept on disk by a digest of its functions and of where it begins."""
 
     name: str
-    text: str
+    digest: str
 
-    def _path(self, text: str, suffix: str) -> Path:
-        return cache_folder() / f"explore_{self.name}_{digest_of(text)}{suffix}"
+    @classmethod
+    def of(cls, spec: Spec, functions: Sequence[ast.FunctionDef]) -> PackingCache:
+        """The one of a spec's search."""
+        begun = [(name, int(getattr(spec.initial, name))) for name in spec.scalars]
+        maps = [
+            (name, int(one.default), sorted((int(key), int(value)) for key, value in one.entries.items()))
+            for name in spec.maps
+            for one in [getattr(spec.initial, name)]
+        ]
+        return cls(spec.name, digest_of(repr((begun, maps)), *(ast.dump(one) for one in functions)))
+
+    @property
+    def _path(self) -> Path:
+        return cache_folder() / f"explore_{self.name}_{self.digest}.packing"
 
     @property
     def _held(self) -> dict[str, Any]:
         try:
-            held: dict[str, Any] = json.loads(self._path(self.text, ".packing").read_text("utf-8"))
+            held: dict[str, Any] = json.loads(self._path.read_text("utf-8"))
         except (OSError, ValueError):
             return {}
         return held
 
     def states(self, *, whole: bool) -> int:
-        """How many states there were before, with those beyond the bound or without."""
+        """The number of states that there were before, with those beyond the bound or without."""
         return int(self._held.get("met" if whole else "states", 0))
 
     def packing(self, least: Packing | None) -> Packing | None:
-        """How states were packed before."""
+        """The packing of before."""
         held = self._held
         try:
-            fields = [Field(*one) for one in held["fields"]]
+            fields = [PackedField(*one) for one in held["fields"]]
             numbers = len(least.numbers) if least else 0
             return least and replace(
                 least,
@@ -177,26 +190,6 @@ class SearchCache:
         fields = [(one.least, one.bits) for one in (*packing.numbers, *packing.maps)]
         held = {"fields": fields, "origin": packing.origin, "width": packing.width, "met": met, "states": states}
         text = json.dumps(held)
-        path = self._path(self.text, ".packing")
-        if not path.exists() or path.read_text("utf-8") != text:
-            write_whole(path, text.encode())
-
-    def code(self, text: str) -> Path:
-        """The file of machine code."""
-        return self._path(of_this_machine(text), ".o")
-
-    def loaded(self, text: str) -> Mapping[str, Callable[..., int]]:
-        """The functions of a text, compiled once. Raises NotInTheLanguage."""
-        return _loaded(self.code(text), text).functions
-
-
-@cache
-def _loaded(path: Path, text: str) -> Loaded:
-    if not path.exists():
-        write_whole(path, compiled(text))
-    return Loaded(path.read_bytes(), text)
-
-
-def handed(value: Any) -> int:
-    """A number, or where an array lies."""
-    return int(value.ctypes.data) if isinstance(value, np.ndarray) else int(value)
+        with suppress(OSError):
+            if not self._path.exists() or self._path.read_text("utf-8") != text:
+                write_whole(self._path, text.encode())

@@ -1,4 +1,4 @@
-"""How a native search packs a state into 64-bit words: each number into as few bits as its values have needed so far.
+"""The packing of a native search's states into 64-bit words: a number has as few bits as it has needed so far.
 
 The values of a Map lie side by side, each in a power of two of bits, so that none lies in two words. The highest bit of
 a state of one word is set: no such state is 0. Where a value does
@@ -15,22 +15,22 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gapless.traces.replay.kernel_source import LIMIT
-
+LIMIT = 2**60  # beyond which no number of a state is packed
 WORD = 64  # bits
+WIDEST = 62  # bits: of a field with values between -LIMIT and LIMIT
 LINE = 8  # places of the table of states in a line of the processor's cache, where a state of one word lies in each
 OUT = 0x7FFF_FFFF  # the farthest state, of one from which a step leads beyond the bound
 
 
 @dataclass(frozen=True)
-class Field:
+class PackedField:
     """The values that a number may have, or those of a Map: from `least` on, as many as fit into `bits`."""
 
     least: int
     bits: int
 
     @classmethod
-    def holding(cls, value: int) -> Field:
+    def holding(cls, value: int) -> PackedField:
         """One for a value, and the next few."""
         return cls(value, 1)
 
@@ -39,23 +39,23 @@ class Field:
         """The greatest value, less the least."""
         return (1 << self.bits) - 1
 
-    def widened(self, value: int) -> Field:
+    def widened(self, value: int) -> PackedField:
         """One that holds a value more."""
         least, greatest = min(self.least, value), max(self.least + self.mask, value)
-        return Field(least, max(self.bits, (greatest - least).bit_length()))
+        return PackedField(least, max(self.bits, (greatest - least).bit_length()))
 
 
-def _around(raw: npt.NDArray[np.uint64], least: int) -> Field:
+def _around(raw: npt.NDArray[np.uint64], least: int) -> PackedField:
     low, high = int(raw.min()), int(raw.max())
-    return Field(least + low, max((high - low).bit_length(), 1))
+    return PackedField(least + low, max((high - low).bit_length(), 1))
 
 
 @dataclass(frozen=True)
 class Packing:
-    """Where each number and each Map of a state lies, the Maps with so many keys from `origin` on."""
+    """The place of each number and each Map of a state, the Maps with so many keys from `origin` on."""
 
-    numbers: tuple[Field, ...]
-    maps: tuple[Field, ...]
+    numbers: tuple[PackedField, ...]
+    maps: tuple[PackedField, ...]
     origin: int
     width: int
     kinds: tuple[Any, ...]
@@ -63,12 +63,12 @@ class Packing:
 
     @property
     def rows(self) -> npt.NDArray[np.int64]:
-        """What native code knows of it: [fields, 4], as `loop_text` says."""
+        """The constants of native code: [fields, 4], word or first bit, shift, least value and mask."""
         return self._placed[0]
 
     @property
     def words(self) -> int:
-        """How many words a state takes."""
+        """The number of words that a state takes."""
         return self._placed[1]
 
     @cached_property
@@ -102,9 +102,10 @@ class Packing:
         return replace(self, numbers=tuple(every[: len(self.numbers)]), maps=tuple(every[len(self.numbers) :]))
 
     def roomier(self) -> Packing:
-        """One with room for values that nobody has seen yet."""
-        numbers = tuple(Field(one.least, one.bits + 2) for one in self.numbers)
-        return replace(self, numbers=numbers, maps=tuple(Field(one.least, one.bits + 1) for one in self.maps))
+        """One with room for values that were not met yet."""
+        numbers = tuple(PackedField(one.least, min(one.bits + 2, WIDEST)) for one in self.numbers)
+        maps = tuple(PackedField(one.least, min(one.bits + 1, WIDEST)) for one in self.maps)
+        return replace(self, numbers=numbers, maps=maps)
 
     def fitting(self, states: npt.NDArray[np.uint64]) -> Packing:
         """One that has room for these states, and for nothing more."""

@@ -12,7 +12,7 @@ SWEEPS = 6  # over all columns, so that few arrows cross
 
 
 @dataclass
-class Node:
+class PlacedNode:
     """A state in the picture: its size and column are given, its place is found."""
 
     column: int
@@ -20,8 +20,8 @@ class Node:
     height: float
     x: float = 0.0
     y: float = 0.0  # of its middle
-    behind: list[Node] = field(default_factory=list)  # of the column before
-    ahead: list[Node] = field(default_factory=list)  # of the column after
+    behind: list[PlacedNode] = field(default_factory=list)  # of the column before
+    ahead: list[PlacedNode] = field(default_factory=list)  # of the column after
 
     @property
     def top(self) -> float:
@@ -39,13 +39,13 @@ class Node:
         return self.x + self.width
 
 
-def lay_out(nodes: Mapping[int, Node], arrows: Iterable[tuple[int, int]], left: float, top: float) -> None:
+def lay_out(nodes: Mapping[int, PlacedNode], arrows: Iterable[tuple[int, int]], left: float, top: float) -> None:
     """Give every node its x and y; `left` and `top` are the upper left corner."""
     for source, target in arrows:
         if nodes[target].column == nodes[source].column + 1:
             nodes[target].behind.append(nodes[source])
             nodes[source].ahead.append(nodes[target])
-    columns: list[list[Node]] = [[] for _ in range(1 + max(node.column for node in nodes.values()))]
+    columns: list[list[PlacedNode]] = [[] for _ in range(1 + max(node.column for node in nodes.values()))]
     for node in nodes.values():
         columns[node.column].append(node)
     _untangle(columns)
@@ -61,11 +61,11 @@ def lay_out(nodes: Mapping[int, Node], arrows: Iterable[tuple[int, int]], left: 
         node.y += shift
 
 
-def _untangle(columns: Sequence[list[Node]]) -> None:
+def _untangle(columns: Sequence[list[PlacedNode]]) -> None:
     """Order every column by the mean rank of its neighbours, back and forth, so that few arrows cross."""
     ranks = {id(node): rank for column in columns for rank, node in enumerate(column)}
 
-    def middle(node: Node, near: Sequence[Node]) -> float:
+    def middle(node: PlacedNode, near: Sequence[PlacedNode]) -> float:
         return fmean(ranks[id(other)] for other in near) if near else ranks[id(node)]
 
     for sweep in range(SWEEPS):
@@ -76,7 +76,7 @@ def _untangle(columns: Sequence[list[Node]]) -> None:
             ranks |= {id(node): rank for rank, node in enumerate(column)}
 
 
-def _stack(column: Sequence[Node]) -> None:
+def _stack(column: Sequence[PlacedNode]) -> None:
     """Put nodes one below the other, each as near as possible to the mean height of those that lead to it."""
     wanted = [fmean(other.y for other in node.behind) if node.behind else 0.0 for node in column]
     free = float("-inf")
@@ -89,7 +89,7 @@ def _stack(column: Sequence[Node]) -> None:
             node.y -= shift
 
 
-def curve(source: Node, target: Node) -> str:
+def curve(source: PlacedNode, target: PlacedNode) -> str:
     """The path of an arrow: forwards from right edge to left edge, or back around the right side."""
     if source.right < target.x:
         # It climbs near its source and arrives level: otherwise it would cross out its call, which stands there.
@@ -100,7 +100,7 @@ def curve(source: Node, target: Node) -> str:
     return _path(start, out - start[0], out - end[0], end)
 
 
-def around(source: Node, target: Node) -> float:
+def around(source: PlacedNode, target: PlacedNode) -> float:
     """How far an arrow that goes back swings to the right."""
     return 34 + abs(source.y - target.y) * 0.06
 

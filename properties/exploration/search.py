@@ -83,6 +83,7 @@ class Explored:
     complete: bool  # whether the bound was reached
     seconds: float
     native: bool = False  # whether native code explored it
+    not_native: str = ""  # why native code was left out of a search that takes long
 
     @property
     def tried(self) -> int:
@@ -145,6 +146,7 @@ def explore(
         complete=search.complete,
         seconds=time.perf_counter() - began,
         native=search.found is not None,
+        not_native=search.not_native,
     )
 
 
@@ -171,7 +173,8 @@ def _searched(
         if compiling and not native.is_compiled:
             compiling(search.spec.name)
         return search.run_natively(native, progress)
-    except CannotBeCompiled:
+    except CannotBeCompiled as reason:
+        search.not_native = str(reason)
         return search.run(progress)
 
 
@@ -185,6 +188,7 @@ class _Search:
         self.complete = False
         self.graph = StateGraph()
         self.found: NativeFound | None = None  # by native code
+        self.not_native = ""  # why there is no native code
         self.recounted = False  # whether plain functions counted what the last state refused
         self.numbers: dict[Any, int] = {}  # the number of every state that was met, by its contents
         self.read = _contents(spec.initial)

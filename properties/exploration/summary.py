@@ -181,6 +181,8 @@ def remarks(one: Explored) -> list[str]:
     if one.result == "unfinished":
         waiting = len(graph.states) - graph.explored
         lines.append(f"{name}: {waiting:,} states were met and not explored; --states {4 * len(graph.states)} goes on.")
+    if one.not_native:
+        lines.append(f"{name}: explored by calling the plain functions; there is no native code, for {one.not_native}.")
     if one.never:
         lines.append(f"{name}: never accepted within the bound: {', '.join(one.never)}. Nothing is known of them.")
     lines += [f"{name}: no step is possible where {_where(one, state)}" for state in graph.deadlocks[:TRAPS]]

@@ -66,17 +66,22 @@ class Result:
     why: str = ""  # where it is unknown
 
 
-def settled(obligation: Obligation, *, work: int = induction.WORK, seed: int = 0) -> Result:
+def settled(  # noqa: C901, PLR0911 - an answer a case
+    obligation: Obligation, *, work: int = induction.WORK, seed: int = 0
+) -> Result:
     """Prove the obligation, or find the example that speaks against it. What neither succeeds in is unknown."""
+    if obligation.settled is not None:
+        found: Result = obligation.settled(obligation, work=work, seed=seed)
+        return found
     began = time.perf_counter()
 
     def result(verdict: Verdict, spent: int, example: Example | None = None, why: str = "") -> Result:
         return Result(obligation, verdict, 1000 * (time.perf_counter() - began), spent, example, why)
 
     if obligation.wanted == "sat":
-        found, spent = smallest(obligation, work=work, seed=seed)
-        if found:
-            return result("proved", spent, found)
+        small, spent = smallest(obligation, work=work, seed=seed)
+        if small:
+            return result("proved", spent, small)
     spent, why, terms = 0, "", obligation.question().terms
     for allowed in dict.fromkeys((min(work, SOON), work)):  # what does not hold is found sooner among small numbers
         answer = ask(terms, work=allowed, seed=seed)
@@ -88,10 +93,10 @@ def settled(obligation: Obligation, *, work: int = induction.WORK, seed: int = 0
         if obligation.otherwise and answer.said == "sat":
             return result("refuted", spent, why=obligation.otherwise)
         if obligation.wanted == "unsat" and allowed <= SOON:
-            found, more = smallest(obligation, work=work, seed=seed)
+            small, more = smallest(obligation, work=work, seed=seed)
             spent += more
-            if found:
-                return result("refuted", spent, found)
+            if small:
+                return result("refuted", spent, small)
     return result("unknown", spent, why=why or "what Z3 found could not be told in small numbers")
 
 

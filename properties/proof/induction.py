@@ -201,7 +201,8 @@ class Obligation:
     `assumes`: what it builds on beside what the environment grants to its steps · `otherwise`: what it means that it
     does not hold, where no example can be replayed, for it is about the reading · `confirms`, where the plain functions
     are asked otherwise than by `holds`: why an example of a state, the step's arguments and the state after it speaks
-    against the obligation, in a sentence; empty where it does not.
+    against the obligation, in a sentence; empty where it does not · `settled`: proves it otherwise than by one
+    question, and is given the obligation, Z3's work and seed.
     """
 
     spec: Spec
@@ -218,6 +219,7 @@ class Obligation:
     otherwise: str = ""
     assumes: tuple[str, ...] = ()
     confirms: Callable[[State, Mapping[str, int], State], str] | None = None
+    settled: Callable[..., Any] | None = None
 
     @property
     def granted(self) -> tuple[str, ...]:

@@ -38,13 +38,16 @@ from gapless.properties.proof import (
     terms,
     translation,
     unrolling,
+    word_size,
 )
 from gapless.properties.proof.induction import Obligation
 from gapless.spec import catalog, forking, language
 from gapless.spec.catalog import SPECS, AnySpec, Spec, text_of, the
+from gapless.spec.reading import difference_bounds, map_effects, ranges, trees
+from gapless.spec.reading import terms as spec_terms
 from gapless.spec.reading.checking import checked
 from gapless.traces.orphans import begin_work, signals_waiting
-from gapless.traces.replay import fragments, kernels
+from gapless.traces.replay import kernels, loop, step_functions, syntax
 
 Outcome = Literal["proved", "refuted", "unknown", "budget"]
 READERS = (
@@ -60,7 +63,15 @@ READERS = (
     refinement,
     cut_anywhere,
     translation,
-    fragments,
+    word_size,
+    spec_terms,
+    map_effects,
+    trees,
+    difference_bounds,
+    ranges,
+    syntax,
+    step_functions,
+    loop,
     kernels,
     catalog,
 )
@@ -142,6 +153,7 @@ def every(subject: Subject) -> Iterator[Obligation]:
     yield from refinement.obligations(spec)
     yield from cut_anywhere.obligations(spec)
     yield from translation.obligations(spec)
+    yield from word_size.obligations(spec)
 
 
 # -- what was proved before ----------------------------------------------------------------------------------------

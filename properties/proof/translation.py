@@ -1,38 +1,38 @@
-"""Translation validation: the generated kernel, read by Z3, is the spec.
+"""Translation validation: the steps of a kernel, read by Z3, are the spec.
 
-A kernel is source that the compiler wrote (`traces/replay/kernels.py`). Here that very source is run, for one event, on
-values that are not known, and held against the plain function run on the same: both accept or both refuse, for the same
-reason, and the states that they lead to are equal, from any state and with any arguments.
+A kernel's steps are functions that are made as syntax trees (`traces/replay/step_functions.py`). Those very functions,
+which native code is made of, are run here for one event on values that are not known, and held against the plain
+function run on the same: both accept or both refuse, for the same reason, and the states that they lead to are equal,
+from any state and with any arguments.
 
-What numba adds, integers of 64 bits, is met by a second proof: nothing that the source computes reaches 2⁶³, as long as
-what goes in lies within the kernel's bound; and what a step makes lies within it again, or the kernel gives up and
-hands the trace to exact replay. Windows are taken to be wide enough, for beyond them kernels give up as well.
+Integers of 64 bits are met by guards (`spec/reading/ranges.py`), which the functions hold: a kernel gives up where a
+number may leave 64 bits. `word_size.py` shows of each step that this is never needed. Windows are taken to be wide
+enough, for beyond them kernels give up as well. A spec of which no kernel is made has nothing to show here.
 """
 
 from __future__ import annotations
 
-import re
-import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache, partial
-from math import prod
 from typing import Any
 
 import z3
 
+from gapless.native import by_python
 from gapless.properties.proof import symbolic
 from gapless.properties.proof.induction import LOST, Obligation, Question, Theory
 from gapless.properties.proof.symbolic import State, Unknown, UnknownMap, number, truth
 from gapless.properties.proof.terms import TRUE, all_of, any_of, negated
 from gapless.spec.catalog import Spec
 from gapless.spec.language import Deviation, Refused
-from gapless.traces.replay.kernel_source import LIMIT
-from gapless.traces.replay.kernels import EXACT, Kernel, kernel, run_by_python
+from gapless.spec.reading.ranges import LIMIT
+from gapless.traces.replay import loop
+from gapless.traces.replay.kernels import EXACT, Kernel, code_of, kernel
+from gapless.traces.replay.step_functions import StepFunctions
 
 SENTENCE = "the_kernel_is_the_spec"
 COVERED = "the ways through the kernel cover every input, and no two overlap"
-WORD = 2**63
 
 
 @dataclass(frozen=True)
@@ -56,60 +56,57 @@ def steps(spec: Spec) -> Iterator[TranslatedStep]:
         yield TranslatedStep(deviation.instead_of.__name__, deviation)
 
 
-class _Windows:
-    """The Maps, as the kernel sees them: columns, beginning as `maps`, and all keys inside."""
-
-    def __init__(self, maps: list[UnknownMap]) -> None:
-        self.maps = maps
-        self.begun = len(maps)  # the kernel empties every column before the first event: here they begin full
-
-    def __setitem__(self, place: tuple[slice, int], value: int) -> None:
-        if self.begun:
-            self.begun -= 1
-        else:
-            self.maps[place[1]] = self.maps[place[1]].cleared()
-
-
 class _Columns:
-    """An array of one row, as far as a kernel looks: by (row, 0)."""
+    """An array of one row, as far as a kernel looks: by (row, 0), or by row."""
 
     def __init__(self, values: list[Any]) -> None:
         self.values = values
 
-    def __getitem__(self, place: tuple[int, int]) -> Any:
-        return self.values[place[0]]
+    def __getitem__(self, place: int | tuple[int, int]) -> Any:
+        return self.values[place[0] if isinstance(place, tuple) else place]
 
-    def __setitem__(self, place: tuple[int, int], value: Any) -> None:
-        self.values[place[0]] = value
+    def __setitem__(self, place: int, value: Any) -> None:
+        self.values[place] = value
 
 
 class _Compiled:
-    """A kernel's source, made to run on terms."""
+    """The steps of a kernel, made to run on terms. Maps are columns of unbounded height, from key 0 on."""
 
     def __init__(self, of: Kernel) -> None:
         self.of = of
-        self.names = run_by_python(of.source)
-        self.names |= {"at": self._at, "put": self._put, "forget": self._forget}
-        for name, parameters, body in HOLDS.findall(of.source):
-            self.names[name] = self._quantifier(name, parameters, body)
+        self.names: dict[str, Any] = {
+            "at": self._at, "put": self._put, "forget": self._forget, "clear": self._clear,
+            "stood_in": by_python(loop.stood_in),
+        }  # fmt: skip
+        exec(code_of(of.steps), self.names)  # noqa: S102 - the compiler's own
+        one_number: dict[str, Any] = dict(self.names)
+        bodies = StepFunctions((), tuple(of.steps.quantifiers.values()), {})
+        exec(code_of(bodies), one_number)  # noqa: S102 - the compiler's own
+        for name, body in of.steps.quantifiers.items():
+            quantifier = self._quantifier(one_number[body.name])
+            self.names[name] = one_number[name] = quantifier
 
     @staticmethod
-    def _at(windows: _Windows, place: Any, _width: int, column: int, _default: int) -> Unknown:
-        return windows.maps[column][place]
+    def _at(windows: list[UnknownMap], place: Any, _width: int, column: int, _default: int) -> Unknown:
+        return windows[column][place]
 
     @staticmethod
-    def _put(windows: _Windows, place: Any, _width: int, column: int, _default: int, value: Any, _escape: Any) -> None:
-        windows.maps[column] = windows.maps[column].set(place, value)
+    def _put(
+        windows: list[UnknownMap], place: Any, _width: int, column: int, _default: int, value: Any, _escape: Any
+    ) -> None:
+        windows[column] = windows[column].set(place, value)
 
     @staticmethod
-    def _forget(windows: _Windows, place: Any, _width: int, column: int, _default: int) -> None:
-        windows.maps[column] = windows.maps[column].forget_from(place)
+    def _forget(windows: list[UnknownMap], place: Any, _width: int, column: int, _default: int) -> None:
+        windows[column] = windows[column].forget_from(place)
 
-    def _quantifier(self, name: str, parameters: str, body: str) -> Callable[..., Unknown]:
+    @staticmethod
+    def _clear(windows: list[UnknownMap], _width: int, column: int, _default: int) -> None:
+        windows[column] = windows[column].cleared()
+
+    @staticmethod
+    def _quantifier(holds: Callable[..., Any]) -> Callable[..., Unknown]:
         """The loop over numbers as a quantifier over the same body."""
-        text = f"def {name}(n, {parameters}):\n{textwrap.indent(textwrap.dedent(body), '    ')}    return True\n"
-        exec(compile(text, name, "exec"), self.names)  # noqa: S102 - the compiler's own text
-        holds = self.names[name]
         return lambda low, high, *rest: symbolic.Reading().all_between(low, high, lambda n: holds(n, *rest))
 
     def run(
@@ -123,24 +120,16 @@ class _Compiled:
         given = [Unknown(number(args.get(name, 0))) for name in spec.arguments]
 
         def once() -> tuple[int, dict[str, Any]]:
-            scalars = _Columns([*before])
-            windows = _Windows([getattr(state, name) for name in spec.maps])
-            columns = _Columns([*given])
-            why, counts = [0], [0] * (len(allowed) + 1)
-            self.names["replay"](
-                [0, 1], [code], columns, scalars, [0] * len(before), [0], [1], windows, allowed,
-                [0], why, [0] * len(spec.actions), counts, list(counts), [0], [0], [0], [], [False], [0], [], [],
+            scalars, escape = _Columns([*before]), [0]
+            windows = [getattr(state, name) for name in spec.maps]
+            counts = [0] * (len(allowed) + 1)
+            why = self.names["step"](
+                code, 0, 0, scalars, _Columns([*given]), windows, 0, 0, escape, allowed, counts, list(counts), [0], [],
             )  # fmt: skip
             values = dict(zip(spec.scalars, scalars.values, strict=True))
-            return why[0], values | dict(zip(spec.maps, windows.maps, strict=True))
+            return (EXACT if escape[0] else why), values | dict(zip(spec.maps, windows, strict=True))
 
         return once
-
-
-HOLDS = re.compile(
-    r"^def (holds_\d+)\(low, high, (.*?)\):\n.*?    for n in range\(low, high\):\n(.*?)    return True\n",
-    re.MULTILINE | re.DOTALL,
-)
 
 
 @cache
@@ -179,7 +168,7 @@ def expected(spec: Spec, step: TranslatedStep, theory: Theory) -> Iterator[tuple
 
 def obligations(spec: Spec) -> Iterator[Obligation]:
     """That one event of every action is read by the kernel as by the spec."""
-    for step in steps(spec):
+    for step in () if kernel(spec).obstacle else steps(spec):
         yield Obligation(spec, SENTENCE, step.name, partial(differs, step=step, of=None))
         yield Obligation(spec, COVERED, step.name, partial(uncovered, step=step, of=None), otherwise=LOST)
 
@@ -220,41 +209,3 @@ def _same(of: Kernel, why: int, state: dict[str, Any], outcome: Any) -> Any:
         return symbolic.same_state(type(of.spec.initial)(**state), outcome)
     refused = why > 0 and isinstance(outcome, Refused)
     return truth(refused and of.reasons[why - 1].rule == f"{of.spec.name}/{outcome.rule}")
-
-
-# -- 64 bits -------------------------------------------------------------------------------------------------------
-
-
-def largest(of: Kernel, step: TranslatedStep, theory: Theory) -> int:
-    """How large anything can be that the kernel computes with one event, if all that goes in lies within its bound."""
-    found = 0
-    for facts, _, state in runs(of, step, theory):
-        values = [value.term if isinstance(value, UnknownMap) else number(value) for value in state.values()]
-        found = max(found, *(_magnitude(part) for term in (*facts, *values) for part in _parts(term)), 0)
-    return found
-
-
-def _parts(term: Any) -> Iterator[Any]:
-    """A term, and all that it is made of, but for the bodies of quantifiers' functions."""
-    yield term
-    for child in term.children():
-        yield from _parts(child)
-
-
-SUMS = {z3.Z3_OP_ADD, z3.Z3_OP_SUB, z3.Z3_OP_UMINUS}
-
-
-def _magnitude(term: Any) -> int:
-    """How far from 0 a term can be; what goes in and what Maps hold lies within the bound."""
-    if not z3.is_int(term):
-        return 0
-    if z3.is_var(term):
-        return 2 * LIMIT  # a number between two ends, each of them a sum of two at most
-    if z3.is_int_value(term):
-        return abs(int(term.as_long()))
-    kind, parts = term.decl().kind(), [_magnitude(child) for child in term.children()]
-    if kind in SUMS:
-        return sum(parts)
-    if kind == z3.Z3_OP_MUL:
-        return prod(parts)
-    return max(parts[1:]) if kind == z3.Z3_OP_ITE else LIMIT

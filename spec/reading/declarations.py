@@ -160,10 +160,51 @@ class SpecFile:
                 return self.kind_of_annotation(called)
         return UNKNOWN
 
+    def number(self, value: ast.expr) -> int | None:
+        """The number that an expression of numbers and names at the top comes to; None where it is none."""
+        match value:
+            case ast.Constant(value=int() as number):
+                return int(number)
+            case ast.Name(id=name):
+                home = self.home(name)
+                own = home.values.get(name)
+                return None if own is None or own is value else home.number(own)
+            case ast.Attribute(value=ast.Name(id=spec), attr=name) if spec in self.made_of:
+                return self.made_of[spec].number(ast.Name(name))
+            case ast.UnaryOp(op=ast.USub(), operand=operand):
+                opposite = self.number(operand)
+                return None if opposite is None else -opposite
+            case ast.BinOp(left=left, op=op, right=right):
+                one, other = self.number(left), self.number(right)
+                return None if one is None or other is None else _computed(op, one, other)
+        return None
+
     def tuple_of(self, name: str) -> list[ast.expr] | None:
         """The members of one of its tuples; None where there is none, or it is no tuple."""
         value = self.values.get(name)
         return list(value.elts) if isinstance(value, ast.Tuple) else None
+
+
+WORD = 2**63
+"""Where numbers of 64 bits end."""
+
+
+def _computed(op: ast.operator, one: int, other: int) -> int | None:  # noqa: PLR0911 - an operation a case
+    """An operation on numbers. A power that cannot fit is told by a number that does not fit."""
+    match op:
+        case ast.Add():
+            return one + other
+        case ast.Sub():
+            return one - other
+        case ast.Mult():
+            return one * other
+        case ast.Pow() if other >= 0:
+            return WORD if abs(one) > 1 and other > WORD.bit_length() else one**other
+        case ast.FloorDiv() if other:
+            return one // other
+        case ast.Mod() if other:
+            return one % other
+    return None
 
 
 def names_given(node: ast.Assign | ast.AnnAssign) -> Iterator[str]:

@@ -24,6 +24,7 @@ from gapless.spec.reading.declarations import (
     SpecFile,
     is_map,
     is_state,
+    names_given,
 )
 
 WORDS = {name: word for name in language.__all__ if isfunction(word := getattr(language, name))}
@@ -58,6 +59,8 @@ class _Function:
             for one in (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)
         }
         self.states = {name for name, kind in self.names.items() if is_state(kind)}
+        self.given = set(self.names)  # those that have a value on every way to where the reading is
+        self.locals = {name for node in ast.walk(function) for name in _named_by(node)}
         self.returns = file.kind_of_annotation(function.returns)
         self.found: list[Complaint] = []
         for name in self.names:
@@ -81,8 +84,13 @@ class _Function:
                     self.name(node, name, wanted)
                 case ast.If(test=test, body=then, orelse=otherwise):
                     self.truth(test)
+                    before = set(self.given)
                     self.statements(then)
+                    behind_yes, self.given = self.given, before
                     self.statements(otherwise)
+                    if _ends(then):
+                        continue
+                    self.given = behind_yes if otherwise and _ends(otherwise) else behind_yes & self.given
                 case ast.Return(value=ast.expr() as value):
                     self.wants(self.returns, value)
                 case ast.Expr(value=value) if not isinstance(value, ast.Constant):
@@ -93,6 +101,7 @@ class _Function:
         self.not_shadowed(node, name)
         if name in self.states:
             self.complain(node, f"`{name} = …`", "another name: that of the state is what the step begins with")
+        self.given.add(name)
         same = self.names.get(name, kind) == kind
         self.names[name] = kind if same else UNKNOWN
 
@@ -160,12 +169,18 @@ class _Function:
                 return BOOL
             case ast.UnaryOp(operand=operand):
                 self.wants(NUMBER, operand)
+                if self.kind(operand) == BOOL:
+                    shown = _grouped(operand)
+                    self.complain(node, f"`{ast.unparse(node)}` of a truth value", f"`(-1 if {shown} else 0)`")
                 return NUMBER
             case ast.BinOp(left=left, op=ast.FloorDiv() | ast.Mod(), right=right):
                 self.wants(NUMBER, left)
                 if not ((isinstance(right, ast.Name) and right.id not in self.names) or _positive(right)):
                     instead = "a positive number, or the name of one at the top: by others, readers round otherwise"
                     self.complain(node, f"`{ast.unparse(right)}` as a divisor", instead)
+                elif (divisor := self.file.number(right)) is not None and divisor <= 0:
+                    shown = f"`{ast.unparse(right)}`, which is {divisor}, as a divisor"
+                    self.complain(node, shown, "a positive number")
                 return NUMBER
             case ast.BinOp(left=left, right=right):
                 self.wants(NUMBER, left)
@@ -182,6 +197,8 @@ class _Function:
 
     def looked_up(self, node: ast.AST, name: str) -> Kind:
         """The kind of what a name stands for."""
+        if name in self.locals and name not in self.given:
+            self.complain(node, f"`{name}`, which has a value on some ways only", f"`{name} = …` before the `if`")
         if name in self.names:
             return self.names[name]
         kind = self.file.kind_of_name(name)
@@ -288,9 +305,10 @@ class _Function:
                     self.not_shadowed(node, name)
                     if name in self.states:
                         self.complain(node, f"`{name}` as a name", "another name: this is the state's")
-                outside, self.names = self.names, {**self.names, **own}
+                outside, self.names = (self.names, self.given), {**self.names, **own}
+                self.given = self.given | set(own)
                 self.wants(returned, body)
-                self.names = outside
+                self.names, self.given = outside
             case ast.Name(id=name) if name in self.file.home(name).functions and name not in self.names:
                 return
             case ast.Attribute(value=ast.Name(id=spec), attr=name) if name in self._of(spec):
@@ -320,6 +338,11 @@ class _Function:
             self.wants(held if parameter.annotation == "V" else NUMBER, value)
         returned = signature(MAP_WORDS[name]).return_annotation
         return {"V": held, "Map[K, V]": kind}.get(returned) or _returned(returned)
+
+
+def _named_by(node: ast.AST) -> list[str]:
+    """The names that a statement gives to a value."""
+    return list(names_given(node)) if isinstance(node, ast.Assign | ast.AnnAssign) else []
 
 
 def _positive(node: ast.expr) -> bool:

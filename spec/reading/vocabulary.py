@@ -24,6 +24,7 @@ from gapless.spec.reading.declarations import (
     OF_THE_LANGUAGE,
     STATES_TAKEN,
     UNKNOWN,
+    WORD,
     SpecFile,
     is_state,
     loaded,
@@ -60,6 +61,7 @@ A_BOOLEAN = "`and`, `or`, `not`, `+`, `-`, `*`, `//`, `%`"
 A_FUNCTION = "a plain function of the state, beside this one"
 A_NUMBER = "`int`, `bool`, an `IntEnum`, or a `NewType` of `int`"
 A_STATE = "`@dataclass(frozen=True, slots=True)` or `IntEnum`"
+A_SMALLER = "a number below 2⁶³, of a larger unit if need be: kernels compute in 64 bits"
 A_CONSTANT = "a number, `State(…)`, or a tuple of functions"
 
 INSTEAD: dict[type[ast.AST], str] = {
@@ -113,7 +115,7 @@ def understood(file: SpecFile) -> None:
 def foreign_words(file: SpecFile) -> list[Complaint]:
     """What a spec file says that is not in the spec language, and the word to use instead, by line."""
     found = [*_imports(file), *_top(file), *_named_twice(file), *_tuples(file), *_loops(file), *_forgotten(file)]
-    found += [*_of_properties(file), *rule_ids(file)]
+    found += [*_of_properties(file), *rule_ids(file), *_beyond_64_bits(file)]
     for function in file.tree.body:
         if isinstance(function, ast.FunctionDef):
             found += _signature(file, function)
@@ -148,8 +150,8 @@ def _top(file: SpecFile) -> Iterator[Complaint]:
     for node in file.tree.body:
         if isinstance(node, ast.Assign | ast.AnnAssign):
             names = list(names_given(node))
-            if "BOUND" in names and isinstance(node.value, ast.Call) and ast.unparse(node.value.func) == "Bound":
-                continue  # nobody reads it but by calling it on numbers
+            if _is_bound(node):
+                continue  # it is read by calling it on numbers alone
             if node.value is None or len(names) != 1:
                 yield Complaint(node.lineno, f"`{_first_line(node)}` at the top of a spec", "one name, and its value")
             elif foreign := _no_constant(file, node.value):
@@ -157,6 +159,28 @@ def _top(file: SpecFile) -> Iterator[Complaint]:
                 yield Complaint(foreign.lineno, f"`{_first_line(foreign)}` at the top of a spec", instead)
         elif not (is_docstring(node) or isinstance(node, ast.Import | ast.ImportFrom | ast.FunctionDef | ast.ClassDef)):
             yield Complaint(node.lineno, f"`{_first_line(node)}` at the top of a spec", A_FUNCTION)
+
+
+def _is_bound(node: ast.stmt) -> bool:
+    """True if a statement says how far a spec is explored."""
+    match node:
+        case ast.Assign(value=ast.Call(func=called)) | ast.AnnAssign(value=ast.Call(func=called)):
+            return "BOUND" in names_given(node) and ast.unparse(called) == "Bound"
+    return False
+
+
+def _beyond_64_bits(file: SpecFile) -> Iterator[Complaint]:
+    """Numbers that no reading in 64 bits has: constants, and what is computed of them alone."""
+    pending: list[ast.AST] = [node for node in file.tree.body if not _is_bound(node)]
+    while pending:
+        node = pending.pop()
+        if isinstance(node, ast.BinOp | ast.UnaryOp | ast.Constant):
+            number = file.number(node)
+            if number is not None:
+                if not -WORD <= number < WORD:
+                    yield Complaint(node.lineno, f"`{_first_line(node)}`, which has more than 64 bits", A_SMALLER)
+                continue
+        pending += ast.iter_child_nodes(node)
 
 
 def _no_constant(file: SpecFile, value: ast.expr) -> ast.expr | None:  # noqa: PLR0911 - a kind of value a case

@@ -15,11 +15,12 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from gapless import UsageError, check, compiled
+from gapless import UsageError, check
 from gapless import __version__ as version
 from gapless.cli import app
 from gapless.commands import terminal
 from gapless.commands.terminal import telling
+from gapless.native.cache import shown_folder
 from gapless.spec.catalog import SPECS
 from gapless.traces.events import reading, schema
 from tests.support.command_line import ROOT, gapless, gapless_process
@@ -112,21 +113,6 @@ def test_long_work_says_in_a_pipe_how_far_it_is(damaged: Path, tmp_path: Path, m
     assert re.search(r"gapless: lease: .* of .* states explored\n", explored)
 
 
-def test_where_nothing_can_be_kept_numba_keeps_it_for_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In a container whose files are root's, say, and whose user has no home: numba raises where it finds no room."""
-    monkeypatch.setenv("NUMBA_CACHE_DIR", "")
-    monkeypatch.delenv("NUMBA_CACHE_DIR")
-    compiled.find_room()
-    assert "NUMBA_CACHE_DIR" not in os.environ, "there is room beside the package"
-    monkeypatch.setattr(os, "access", lambda path, _mode: Path(path) == tmp_path)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    compiled.find_room()
-    assert "NUMBA_CACHE_DIR" not in os.environ, "the user's cache can be made"
-    monkeypatch.setenv("XDG_CACHE_HOME", "/nonexistent/cache")
-    compiled.find_room()
-    assert Path(os.environ["NUMBA_CACHE_DIR"]).is_dir()
-
-
 @pytest.mark.parametrize("suffix", [".ndjson", ".ndjson.gz", ".ndjson.zst", ".parquet"])
 def test_events_may_come_from_standard_input(tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"events{suffix}"
@@ -163,13 +149,10 @@ def test_a_story_of_what_cannot_be_read_is_not_said_to_conform(tmp_path: Path) -
     assert (ran.exit_code, "not written, for a/0 cannot be read" in ran.stderr) == (2, True)
 
 
-def test_warm_compiles_both_what_checks_and_what_stores(monkeypatch: pytest.MonkeyPatch) -> None:
-    compiled: list[str] = []
-    monkeypatch.setattr("gapless.traces.warm.main", lambda: compiled.append("checks"))
-    monkeypatch.setattr("gapless.impl.warm.main", lambda: compiled.append("stores"))
+def test_warm_says_how_many_functions_it_compiled_and_where_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gapless.compiling.load_all", lambda: 88)
     ran = gapless("warm")
-    assert (ran.exit_code, ran.stdout) == (0, "every kernel is compiled (0 s)\n")
-    assert compiled == ["checks", "stores"]
+    assert (ran.exit_code, ran.stdout) == (0, f"88 functions are compiled, and kept in {shown_folder()} (0 s)\n")
 
 
 def test_what_takes_its_time_is_told_on_standard_error(capsys: pytest.CaptureFixture[str]) -> None:

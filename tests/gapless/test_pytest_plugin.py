@@ -21,8 +21,8 @@ PLUGIN = ("-p", "gapless.pytest_plugin", "-p", "no:cacheprovider", "-p", "no:xdi
 
 @pytest.fixture(autouse=True)
 def _modules_stay(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pytester drops the modules that its runs have imported, and numba cannot be loaded twice in one process."""
-    kept = {"gapless", "numba", "llvmlite"}
+    """Pytester drops the modules that its runs have imported, and llvmlite cannot be loaded twice in one process."""
+    kept = {"gapless", "llvmlite"}
     monkeypatch.setattr(
         pytest.Pytester,
         "_Pytester__take_sys_modules_snapshot",

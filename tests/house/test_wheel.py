@@ -15,7 +15,7 @@ import pytest
 pytestmark = [pytest.mark.xdist_group("wheel"), pytest.mark.slow]  # one worker, so that one wheel is built
 
 ROOT = Path(__file__).parents[2]
-ROOMS = ("gapless", "impl", "properties", "spec", "traces")
+ROOMS = ("gapless", "impl", "native", "properties", "spec", "traces")
 SHIPPED = (".py", ".j2", "py.typed")
 
 THEIR_PROJECT = {

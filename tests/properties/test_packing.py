@@ -1,11 +1,17 @@
 """A packed state is read as it was written, and there is room for what did not fit."""
 
-from gapless.properties.exploration.packing import Field, Packing
+from gapless.properties.exploration.packing import PackedField, Packing
 
 
 def packing(width: int = 70) -> Packing:
     """Two numbers and two Maps, which lie in more than one word."""
-    return Packing((Field.holding(0), Field.holding(-1)), (Field.holding(0), Field.holding(5)), -3, width, (int,) * 4)
+    return Packing(
+        (PackedField.holding(0), PackedField.holding(-1)),
+        (PackedField.holding(0), PackedField.holding(5)),
+        -3,
+        width,
+        (int,) * 4,
+    )
 
 
 def read_again(how: Packing, numbers: list[int], maps: list[dict[int, int]]) -> bool:
@@ -37,10 +43,18 @@ def test_no_value_lies_in_two_words() -> None:
 
 
 def test_what_a_kind_needs_all_of_it_get() -> None:
-    how = Packing((Field.holding(0), Field.holding(0), Field.holding(0)), (), 0, 1, (str, str, int))
+    how = Packing((PackedField.holding(0), PackedField.holding(0), PackedField.holding(0)), (), 0, 1, (str, str, int))
     wider = how.widened(0, 9)
     assert wider
     assert [one.bits for one in wider.numbers] == [4, 4, 1]
+
+
+def test_the_widest_field_has_a_mask_with_a_sign() -> None:
+    widest = packing().widened(0, 2**60 - 1)
+    assert widest
+    widest = widest.widened(0, 1 - 2**60)
+    assert widest
+    assert int(widest.roomier().rows[0, 3]) == 2**62 - 1
 
 
 def test_what_is_too_large_to_be_computed_with_has_no_room() -> None:

@@ -239,7 +239,7 @@ COUNT = 250 if NIGHT else 40  # specs
 @pytest.mark.slow
 @pytest.mark.parametrize("first", range(4) if NIGHT else [0])
 def test_the_prover_agrees_with_the_plain_functions_on_random_specs(first: int) -> None:
-    """40 here by day; 100,000 in a night: `python -m gapless.properties.fuzzing`."""
+    """40 here by day; 100,000 in a night: `python -m gapless.properties.fuzzing --prover`."""
     found = chunk(first, COUNT)
     assert not found.failed, found.failed
     assert found.specs >= 0.8 * COUNT

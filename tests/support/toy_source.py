@@ -37,7 +37,6 @@ class Csv:
 
     kind = "toy-csv"
     profile = "strict"
-    warms: frozenset[str] = frozenset()
     beside: frozenset[str] = frozenset()
     expected_folder = ""
     expected_file = "a CSV of queue steps: its name does not end in .csv"
@@ -57,9 +56,6 @@ class Csv:
     def export(self, path: Path, found: Path, out: Path, beside: Beside, progress: Progress | None) -> int:  # noqa: ARG002 - as `Source` says
         """As `Source` says."""
         raise UsageError(f"{path}: a toy writes nothing")
-
-    def warm(self) -> None:
-        """As `Source` says."""
 
 
 SOURCE = Csv()

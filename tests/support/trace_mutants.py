@@ -22,12 +22,12 @@ from typing import Any, NamedTuple
 from pydantic import ValidationError
 
 from gapless import Report, check
+from gapless.native import Native
 from gapless.properties.processes import workers
 from gapless.spec.catalog import SPECS
 from gapless.spec.language import ASSUMED, Refused
 from gapless.traces.events.schema import Event
 from gapless.traces.export import export
-from gapless.traces.native import Native
 from tests.support.command_line import ROOT
 from tests.support.pulsar_recordings import recording as pulsar_recording
 from tests.support.rocketmq.recordings import recording

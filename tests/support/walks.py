@@ -6,8 +6,8 @@ compare with. `walks` are the same every time; `walk` asks whoever calls it, suc
 
 from __future__ import annotations
 
+import ast
 import random
-import re
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 from gapless.properties.exploration.bounds import arguments, bound_of
 from gapless.spec.catalog import PROFILES, SPECS, Spec, State
 from gapless.spec.language import Refused
+from gapless.spec.reading.ranges import LIMIT
 from gapless.traces.replay.exact import Event, named
 from gapless.traces.replay.kernels import kernel
 from tests.support.night import by_day
@@ -96,8 +97,10 @@ def values_near(spec: Spec, state: State) -> tuple[int, ...]:
 @cache
 def constants(spec: Spec) -> frozenset[int]:
     """The numbers that the kernel compares with."""
-    questions = re.findall(r"^ +if (.*):$", kernel(spec.name).source, re.MULTILINE)
-    return frozenset(int(text) for question in questions for text in re.findall(r"(?<!\[)\b\d+\b", question))
+    steps = kernel(spec.name).steps.functions[:-1]  # the last one tells actions apart
+    asked = (node.test for function in steps for node in ast.walk(function) if isinstance(node, ast.If))
+    numbers = (one.value for test in asked for one in ast.walk(test) if isinstance(one, ast.Constant))
+    return frozenset(value for value in numbers if isinstance(value, int) and abs(value) < LIMIT)
 
 
 def within(spec: Spec, action: str, parameter: str, value: int) -> int:

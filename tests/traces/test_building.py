@@ -5,12 +5,12 @@ from typing import NamedTuple
 import pytest
 
 from gapless.spec.catalog import SPECS
+from gapless.spec.reading.ranges import LIMIT
 from gapless.traces.judging import building
 from gapless.traces.judging.building import STEPS, Events
 from gapless.traces.judging.together import accepted
 from gapless.traces.options import Options
 from gapless.traces.replay.exact import replay
-from gapless.traces.replay.kernel_source import LIMIT
 
 
 class Some(NamedTuple):

@@ -19,9 +19,9 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 from gapless import check
+from gapless.native import object_code
 from gapless.spec.catalog import PROFILES, SPECS, Spec
 from gapless.spec.language import ASSUMED
-from gapless.traces import object_code
 from gapless.traces.check import Input, InputCheck
 from gapless.traces.engines.engine import Answer, Engine, Item
 from gapless.traces.engines.local import Local
@@ -245,7 +245,7 @@ def test_a_file_is_told_alike_whether_kernels_are_compiled_or_not(
         with monkeypatch.context() as patch:
             patch.setattr(Loop, "few", few)
             if few:
-                patch.setattr(object_code, "cache_folder", lambda: tmp_path)
+                patch.setattr(object_code, "files", frozenset)
             kernels._kernel.cache_clear()
             told[few] = check([path]).model_dump(exclude={"seconds"})
             used = kernels.kernel("queue").loop

@@ -1,4 +1,4 @@
-"""What is compiled says what its text says, by Python; and it is compiled once there is enough to do."""
+"""Native code of stores says what Python says, word by word and store by store."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import random
 import shutil
 import zlib
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gapless import check
-from gapless.traces import native
-from gapless.traces.native import Native, by_python, expecting
+from gapless.native import Function, Native, by_python
+from gapless.native.policy import readable
 from gapless.traces.replay.kernels import Loop
 from gapless.traces.sources.rocketmq.store import bytes as of_bytes
 from gapless.traces.sources.rocketmq.store import records, scan
@@ -66,7 +66,9 @@ def test_so_do_those_that_remember(text: bytes, begin: int, middle: int, end: in
         with np.errstate(over="ignore"):
             found = by_python(word)(data.tobytes(), *args)
         native_one = word(data, *args)
-        assert found == native_one if isinstance(found, tuple) else int(found) == int(native_one), word
+        assert (
+            found == native_one if isinstance(found, tuple) else int(cast("int", found)) == int(cast("int", native_one))
+        ), word
 
 
 @pytest.mark.parametrize("length", [0, 7, 8, 9, 15, 16, 17, 40])
@@ -100,7 +102,7 @@ def test_magic_numbers_are_found_far_away() -> None:
 def same(word: Any, *args: Any) -> bool:
     """Whether native code and Python give one answer."""
     with np.errstate(over="ignore"):
-        plain = by_python(word)(*map(native._plain, args))
+        plain = by_python(word)(*map(readable, args))
     found = word(*args)
     return bool(tuple(found) == tuple(plain) if isinstance(found, tuple) else int(found) == int(plain))
 
@@ -171,64 +173,6 @@ def test_any_damage_to_any_layout_is_judged_alike(
 # -- when it is compiled ---------------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def nothing_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As on a machine where no check ever ran."""
-    monkeypatch.setattr(Native, "_is_kept", lambda _self: False)
-    monkeypatch.setattr(Native, "few", 100)
-
-
-class Compiled:
-    """In place of machine code, which would not say that it was it."""
-
-    @staticmethod
-    def py_func(_count: int) -> str:
-        """Its text."""
-        return "by Python"
-
-    def __call__(self, _count: int) -> str:
-        """As if it were compiled."""
-        return "compiled"
-
-
-def asked() -> Native[[int], str]:
-    """A function that says who ran it."""
-    return Native(Compiled(), lambda count: count)
-
-
-@pytest.mark.usefixtures("nothing_kept")
-def test_little_is_not_compiled_and_much_is() -> None:
-    """Much at once, or often."""
-    function = asked()
-    assert [function(count) for count in (60, 100, 100, 100, 40, 1, 0)] == ["by Python"] * 5 + ["compiled"] * 2
-    assert [asked()(count) for count in (100, 101)] == ["by Python", "compiled"]
-
-
-@pytest.mark.usefixtures("nothing_kept")
-def test_it_is_compiled_at_once_where_much_is_ahead() -> None:
-    with expecting(100):
-        assert asked()(0) == "by Python"
-    with expecting(101):
-        assert asked()(0) == "compiled"
-
-
-def test_what_was_kept_is_used_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Native, "few", 100)
-    monkeypatch.setattr(Native, "_is_kept", lambda _self: True)
-    assert asked()(1) == "compiled"
-
-
-def test_it_is_known_what_was_kept() -> None:
-    of_bytes.digests_between(np.zeros(8, np.uint8), np.array([0]), np.array([8]))  # compiled, and kept
-    assert of_bytes.fill_digests._is_kept()
-    never = native.native(lambda count: count)(_never)
-    assert not never._is_kept()
-
-
-def _never(count: int) -> int:
-    return count
-
-
 def test_a_small_store_compiles_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(Native, "_is_kept", lambda _self: False)
     monkeypatch.setattr(Native, "few", 25_000)
@@ -242,14 +186,14 @@ def test_a_small_store_compiles_nothing(monkeypatch: pytest.MonkeyPatch, tmp_pat
     assert check([copy_of("varied 1", tmp_path)]).verdict == "conforms"
 
 
-def only_by_python(compiled: Any) -> Any:
+def only_by_python(compiled: Function) -> Function:
     """A function that was compiled, and fails where it is called so."""
 
-    class Fails:
-        py_func = compiled.py_func
-
-        def __call__(self, *_args: Any) -> None:
-            """Nobody should."""
+    class Fails(Function):
+        def __call__(self, *_args: Any, **_named: Any) -> None:
+            """Fail."""
             pytest.fail("native code is called")
 
-    return Fails()
+    found = Fails(cast("Any", compiled.python), constants=compiled.constants)
+    found.library = compiled.library
+    return found

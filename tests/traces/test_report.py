@@ -260,6 +260,20 @@ def test_what_conforms_is_said_in_one_sentence() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("compiling", "says"),
+    [
+        (0.0, "0.02 s (rocketmq"),
+        (2.1, "0.02 s, with 2.10 s of processor time for compiling native code, once (rocketmq"),
+    ],
+)
+def test_the_time_of_compiling_is_told_beside_that_of_the_check_and_kept_nowhere(compiling: float, says: str) -> None:
+    json = conforming().as_json()
+    one = conforming().model_copy(update={"compiling": compiling})
+    assert f"events checked in {says} profile)" in piped(one)
+    assert one.as_json() == json
+
+
 @pytest.mark.parametrize("verbose", [False, True])
 def test_a_pipe_is_the_same_twice_at_any_width_and_plain(*, verbose: bool) -> None:
     told = piped(report(), verbose=verbose)

@@ -1,5 +1,8 @@
 """Plain lines of JSON in native code: `plain_lines` says what is plain, and here each byte is looked at."""
 
+# ruff: noqa: C901, PLR0911, PLR0912, PLR0915
+# A kernel is one pass over the bytes.
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -8,8 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from gapless.traces.native import njit, uint64
-from gapless.traces.words import NONE, ONES, TOPS, Words, are_same, before, eight, first, mask_of, word_of, zeros
+from gapless.native import BOOL, BYTE_TABLE, BYTES, I64, INTS, INTS32, TABLE, WORDS, function, int64, record, uint64
+from gapless.native.swar import NONE, ONES, TOPS, Words, are_same, before, eight, first, mask_of, word_of, zeros
 
 Ints = npt.NDArray[np.int64]
 
@@ -88,7 +91,12 @@ class LineRoom(NamedTuple):
     there: npt.NDArray[np.uint8]
 
 
-@njit
+KEYS = record(Keys, INTS, BYTES, INTS, WORDS, WORDS)
+LINE_ROOM = record(LineRoom, KEYS, KEYS, INTS, I64, BOOL, INTS, INTS, INTS, INTS, TABLE, TABLE, BYTE_TABLE)
+"""The kind of the room."""
+
+
+@function(kinds=(BYTES, LINE_ROOM))
 def read_lines(data: Any, lines: Any) -> int:
     """Read every line; whether any byte is none of ASCII, `NOT_PLAIN` where one is not plain, or `NO_ROOM`."""
     at, high = next_lines(data, 0, NONE, lines, lines.values.shape[1])
@@ -97,7 +105,7 @@ def read_lines(data: Any, lines: Any) -> int:
     return 1 if high & TOPS else 0
 
 
-@njit
+@function
 def next_lines(data: Any, at: int, high: Any, lines: Any, count: int) -> tuple[int, Any]:
     """Read `count` lines from `at` on: what is behind them, or why nothing is read; and their bits, added to `high`.
 
@@ -127,11 +135,11 @@ def next_lines(data: Any, at: int, high: Any, lines: Any, count: int) -> tuple[i
             else:
                 at = _spaces(data, at)
                 if not opened:
-                    if data[uint64(at)] != OPENED:
+                    if data[at] != OPENED:
                         return NOT_PLAIN, high
                     at = _spaces(data, at + 1)
                     opened = True
-                byte = data[uint64(at)]
+                byte = data[at]
                 if byte == CLOSED:
                     at += 1
                     if inside < 0:
@@ -147,7 +155,7 @@ def next_lines(data: Any, at: int, high: Any, lines: Any, count: int) -> tuple[i
                         return NOT_PLAIN, high
                     at = _spaces(data, at + 1)
                 begun = False
-                if data[uint64(at)] != QUOTE:
+                if data[at] != QUOTE:
                     return NOT_PLAIN, high
                 key = follows[last + 1]
                 if key >= 0 and (key < own) == (inside < 0):
@@ -166,11 +174,11 @@ def next_lines(data: Any, at: int, high: Any, lines: Any, count: int) -> tuple[i
                     if at < 0 or (key < 0 and (not strange or inside >= 0)):
                         return NOT_PLAIN, high
                     at = _spaces(data, at)
-                    if data[uint64(at)] != COLON:
+                    if data[at] != COLON:
                         return NOT_PLAIN, high
                     at += 1
                 at = _spaces(data, at)
-                row, kind = NOT_PLAIN, _kind_of(data[uint64(at)])
+                row, kind = NOT_PLAIN, _kind_of(data[at])
                 if key >= 0:
                     row, kind = rows[key], kinds[key]
                     if row < 0:
@@ -181,12 +189,12 @@ def next_lines(data: Any, at: int, high: Any, lines: Any, count: int) -> tuple[i
                     if inside < 0:
                         _link(data, begin, at, links, last + 1, key, row, kind)
             last = key
-            if key >= 0 and there[uint64(row), uint64(line)] != ABSENT:
+            if key >= 0 and there[row, line] != ABSENT:
                 return NOT_PLAIN, high
-            byte = data[uint64(at)]
+            byte = data[at]
             value, end, said = 0, 0, THERE
             if byte == AN_N:
-                if data[uint64(at + 1)] != 117 or data[uint64(at + 2)] != 108 or data[uint64(at + 3)] != 108:
+                if data[at + 1] != 117 or data[at + 2] != 108 or data[at + 3] != 108:
                     return NOT_PLAIN, high
                 at, said = at + 4, NULL
             elif kind == 0:
@@ -199,7 +207,7 @@ def next_lines(data: Any, at: int, high: Any, lines: Any, count: int) -> tuple[i
                 value = 1 if byte == A_TRUE else 0
                 at = _truth(data, at)
             elif kind == 3 and byte == OPENED:
-                there[uint64(row), uint64(line)] = THERE
+                there[row, line] = THERE
                 inside, begun, begin = key, True, NOT_PLAIN
                 at += 1
                 continue
@@ -213,45 +221,46 @@ def next_lines(data: Any, at: int, high: Any, lines: Any, count: int) -> tuple[i
                 return NOT_PLAIN, high
             begin = NOT_PLAIN
             if key >= 0:
-                there[uint64(row), uint64(line)], values[uint64(row), uint64(line)] = said, value
+                there[row, line], values[row, line] = said, value
                 if key < own:
-                    begin, ends[uint64(key), uint64(line)] = at, end
+                    begin, ends[key, line] = at, end
     return at, high
 
 
-@njit
+@function
 def _link(data: Any, begin: int, end: int, links: Any, link: int, key: int, row: int, kind: int) -> None:
     """Keep what stands between two values, if it is no longer than what is compared."""
     if begin < 0 or end - begin > LINK or begin + LINK > len(data):
         return
     place, size = LINK_FACTS * link, end - begin
-    links[place], links[place + 1] = np.int64(eight(data, begin)), np.int64(eight(data, begin + 8))
-    links[place + 2], links[place + 3] = np.int64(mask_of(min(size, 8))), np.int64(mask_of(max(size - 8, 0)))
+    links[place], links[place + 1] = int64(eight(data, begin)), int64(eight(data, begin + 8))
+    links[place + 2], links[place + 3] = int64(mask_of(min(size, 8))), int64(mask_of(max(size - 8, 0)))
     links[place + 4], links[place + 5], links[place + 6], links[place + 7] = size, key, row, kind
 
 
-@njit
+@function
 def _line_end(data: Any, at: int) -> int:
     """What is behind the end of a line that ends at `at`, perhaps behind spaces; -1 if something else is there."""
     at = _spaces(data, at)
-    if data[uint64(at)] == RETURN:
+    if data[at] == RETURN:
         at += 1
-    return at + 1 if data[uint64(at)] == NEWLINE else -1
+    return at + 1 if data[at] == NEWLINE else -1
 
 
-@njit
+@function
 def _spaces(data: Any, at: int) -> int:
     """The first byte from `at` on that is no space: there is one, for a newline ends the data."""
-    while data[uint64(at)] <= SPACE and (data[uint64(at)] == SPACE or data[uint64(at)] == TAB):
+    while data[at] <= SPACE and (data[at] == SPACE or data[at] == TAB):
         at += 1
     return at
 
 
-@njit
+@function
 def _behind(data: Any, at: int, keys: Any, number: int) -> int:
     """What is behind this key, which begins at `at`, and its colon; -1 if it is another, or stands apart from that."""
     _, letters, bounds, words, masks = keys
-    low, length = bounds[number], bounds[number + 1] - bounds[number]
+    low = int(bounds[number])
+    length = int(bounds[number + 1]) - low
     same = 0
     if at + 8 <= len(data):
         if (eight(data, at) ^ words[number]) & masks[number]:
@@ -260,21 +269,21 @@ def _behind(data: Any, at: int, keys: Any, number: int) -> int:
             return at + length + 2
         same = min(8, length)
     for place in range(same, length):
-        if data[uint64(at + place)] != letters[uint64(low + place)]:
+        if data[at + place] != letters[low + place]:
             return -1
     at += length
-    return at + 2 if data[uint64(at)] == QUOTE and data[uint64(at + 1)] == COLON else -1
+    return at + 2 if data[at] == QUOTE and data[at + 1] == COLON else -1
 
 
-@njit
+@function
 def _key(data: Any, at: int, keys: Any) -> tuple[int, int]:
     """The number of the key that begins at `at`, -1 if it is none, and what is behind its quote, -1 if it has none."""
     table, letters, bounds, _, _ = keys
     low, place = at, 0
-    while data[uint64(at)] != QUOTE:
-        if data[uint64(at)] < SPACE or data[uint64(at)] == BACKSLASH or data[uint64(at)] >= 128:
+    while data[at] != QUOTE:
+        if data[at] < SPACE or data[at] == BACKSLASH or data[at] >= 128:
             return -1, -1
-        place = (place * SPREAD + data[uint64(at)]) & LOW
+        place = (place * SPREAD + data[at]) & LOW
         at += 1
     while True:
         number = table[place & (len(table) - 1)]
@@ -283,14 +292,14 @@ def _key(data: Any, at: int, keys: Any) -> tuple[int, int]:
         begin = bounds[number]
         if bounds[number + 1] - begin == at - low:
             same = 0
-            while same < at - low and data[uint64(low + same)] == letters[begin + same]:
+            while same < at - low and data[low + same] == letters[begin + same]:
                 same += 1
             if same == at - low:
                 return number, at + 1
         place += 1
 
 
-@njit
+@function
 def _text(data: Any, at: int, high: Any) -> tuple[int, Any]:
     """Where the text ends that begins at `at`, -1 if it is not plain; and the bits of its bytes, added to `high`."""
     while at + 8 <= len(data):
@@ -298,25 +307,25 @@ def _text(data: Any, at: int, high: Any) -> tuple[int, Any]:
         stops = zeros(word ^ QUOTES) | zeros(word ^ BACKSLASHES) | ((word - SPACES) & ~word & TOPS)
         if stops:
             at += first(stops)
-            return (at if data[uint64(at)] == QUOTE else -1), high | before(word, stops)
+            return (at if data[at] == QUOTE else -1), high | before(word, stops)
         high |= word
         at += 8
-    while data[uint64(at)] != QUOTE:
-        if data[uint64(at)] < SPACE or data[uint64(at)] == BACKSLASH:
+    while data[at] != QUOTE:
+        if data[at] < SPACE or data[at] == BACKSLASH:
             return -1, high
-        high |= uint64(data[uint64(at)])
+        high |= uint64(data[at])
         at += 1
     return at, high
 
 
-@njit(inline="always")
+@function(inline=True)
 def _integer(data: Any, at: int) -> tuple[int, int]:
     """The integer at `at`, and what is behind it, -1 if it is not plain."""
     sign = 1
-    if data[uint64(at)] == MINUS:
+    if data[at] == MINUS:
         sign = -1
         at += 1
-        if data[uint64(at)] == ZERO:
+        if data[at] == ZERO:
             return 0, -1
     low, value, more = at, 0, True
     while more and at + 8 <= len(data) and at - low <= DIGITS:
@@ -331,69 +340,60 @@ def _integer(data: Any, at: int) -> tuple[int, int]:
         else:
             value = value * 100_000_000 + _of_digits(digits)
             at += 8
-    while more and ZERO <= data[uint64(at)] <= NINE and at - low <= DIGITS:
-        value = value * 10 + (data[uint64(at)] - ZERO)
+    while more and ZERO <= data[at] <= NINE and at - low <= DIGITS:
+        value = value * 10 + (data[at] - ZERO)
         at += 1
-    if at == low or at - low > DIGITS or (data[uint64(low)] == ZERO and at - low > 1):
+    if at == low or at - low > DIGITS or (data[low] == ZERO and at - low > 1):
         return 0, -1
     return sign * value, at
 
 
-@njit(inline="always")
+@function(inline=True)
 def _of_digits(digits: Any) -> Any:
     """The number of eight digits, the first of them in the lowest byte: pairs of them first, then fours, then both."""
     pairs = (digits * np.uint64(10) + (digits >> np.uint64(8))) & np.uint64(0x00FF00FF00FF00FF)
     fours = (pairs * np.uint64(100) + (pairs >> np.uint64(16))) & np.uint64(0x0000FFFF0000FFFF)
-    return np.int64((fours * np.uint64(10000) + (fours >> np.uint64(32))) & np.uint64(0xFFFFFFFF))
+    return int64((fours * np.uint64(10000) + (fours >> np.uint64(32))) & np.uint64(0xFFFFFFFF))
 
 
-@njit
+@function
 def _truth(data: Any, at: int) -> int:
     """What is behind `true` or `false`, -1 if it is neither."""
-    if data[uint64(at)] == A_TRUE:
-        return (
-            at + 4
-            if data[uint64(at + 1)] == 114 and data[uint64(at + 2)] == 117 and data[uint64(at + 3)] == 101
-            else -1
-        )
-    if (
-        data[uint64(at + 1)] == 97
-        and data[uint64(at + 2)] == 108
-        and data[uint64(at + 3)] == 115
-        and data[uint64(at + 4)] == 101
-    ):
+    if data[at] == A_TRUE:
+        return at + 4 if data[at + 1] == 114 and data[at + 2] == 117 and data[at + 3] == 101 else -1
+    if data[at + 1] == 97 and data[at + 2] == 108 and data[at + 3] == 115 and data[at + 4] == 101:
         return at + 5
     return -1
 
 
-@njit
+@function
 def _kind_of(byte: int) -> int:
     """The kind of a value that nobody asks for."""
     return 1 if byte == QUOTE else 2 if byte in (A_TRUE, A_FALSE) else 0
 
 
-@njit
+@function
 def _of_integers(data: Any, at: int, high: int) -> tuple[int, int]:
     """What is behind an object of integers or nulls, of which the first key begins at `at`; -1 if it is not plain."""
     at = _spaces(data, at)
     begun = True
-    while data[uint64(at)] != CLOSED:
+    while data[at] != CLOSED:
         if not begun:
-            if data[uint64(at)] != COMMA:
+            if data[at] != COMMA:
                 return -1, high
             at = _spaces(data, at + 1)
         begun = False
-        if data[uint64(at)] != QUOTE:
+        if data[at] != QUOTE:
             return -1, high
         end, high = _text(data, at + 1, high)
         if end < 0:
             return -1, high
         at = _spaces(data, end + 1)
-        if data[uint64(at)] != COLON:
+        if data[at] != COLON:
             return -1, high
         at = _spaces(data, at + 1)
-        if data[uint64(at)] == AN_N:
-            if data[uint64(at + 1)] != 117 or data[uint64(at + 2)] != 108 or data[uint64(at + 3)] != 108:
+        if data[at] == AN_N:
+            if data[at + 1] != 117 or data[at + 2] != 108 or data[at + 3] != 108:
                 return -1, high
             at += 4
         else:
@@ -404,7 +404,7 @@ def _of_integers(data: Any, at: int, high: int) -> tuple[int, int]:
     return at + 1, high
 
 
-@njit
+@function(kinds=(BYTES, INTS, INTS, BYTES, INTS, INTS, INTS, INTS32))
 def number_texts(
     data: Any, begins: Any, ends: Any, there: Any, table: Any, places: Any, firsts: Any, index: Any
 ) -> Any:
@@ -412,9 +412,9 @@ def number_texts(
 
     Returns how many there are. `table`, `places`: room to work with.
     """
-    size = np.int64(LEAST)
+    size = LEAST
     table[:size] = -1
-    count = np.int64(0)
+    count = 0
     last = -1  # the line whose text was looked at last
     for line in range(len(index)):
         if there[line] != THERE:
@@ -446,7 +446,7 @@ def number_texts(
     return count
 
 
-@njit
+@function
 def spread(data: Any, low: int, high: int) -> int:
     """A number for a text, such that those of others are apart from it."""
     place = uint64(high - low)
@@ -454,10 +454,10 @@ def spread(data: Any, low: int, high: int) -> int:
         place = (place ^ word_of(data, low, min(high - low, 8))) * MIXED
         place ^= place >> np.uint64(32)
         low += 8
-    return int(np.int64(place >> np.uint64(24)) & LOW)
+    return int(int64(place >> np.uint64(24)) & LOW)
 
 
-@njit
+@function
 def _alike(data: Any, begins: Any, ends: Any, one: int, other: int) -> Any:
     """Whether two lines have the same text."""
     length = ends[one] - begins[one]
@@ -466,10 +466,10 @@ def _alike(data: Any, begins: Any, ends: Any, one: int, other: int) -> Any:
     return are_same(data, begins[one], data, begins[other], length)
 
 
-@njit
+@function(kinds=(BYTES, INTS, INTS32, BYTES))
 def copy_texts(data: Any, begins: Any, bounds: Any, letters: Any) -> None:
     """Copy texts, one behind the other."""
     for number in range(len(begins)):
         begin = begins[number]
         for at in range(bounds[number], bounds[number + 1]):
-            letters[at] = data[uint64(begin + at - bounds[number])]
+            letters[at] = data[begin + at - bounds[number]]

@@ -11,14 +11,15 @@ digits; texts without escapes; `null`, which is the same as left out. Whether th
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
+from gapless.native import Function
 from gapless.traces.events.plain_bytes import (
     LEAST,
     LINK_FACTS,
@@ -31,7 +32,6 @@ from gapless.traces.events.plain_bytes import (
     number_texts,
     read_lines,
 )
-from gapless.traces.native import Jitted
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -75,7 +75,7 @@ class PlainBlock:
     @property
     def count(self) -> int:
         """How many lines there are."""
-        return self.there.shape[1]
+        return int(self.there.shape[1])
 
     def utf8(self) -> bool:
         """Whether the bytes are text."""
@@ -119,7 +119,8 @@ class PlainBlock:
         firsts, index = self._firsts(key)
         mask = None if index.min(initial=0) >= 0 else index < 0
         texts = self._cut(self.integers(key)[firsts], self.ends[key][firsts])
-        return pa.DictionaryArray.from_arrays(pa.array(index, mask=mask), texts)
+        numbers: Any = pa.array(index, mask=mask)
+        return pa.DictionaryArray.from_arrays(numbers, texts)
 
     def _firsts(self, key: int) -> tuple[Ints, npt.NDArray[np.int32]]:
         """The lines where a text of a key is the first of its kind; and which of these every line's is, or -1."""
@@ -136,7 +137,7 @@ class PlainBlock:
         valid = None if there.all() else pa.array(there).buffers()[1]
         texts = self._cut(self.integers(key), self.ends[key])
         _none, bounds, letters = texts.buffers()
-        return pa.StringArray.from_buffers(len(texts), bounds, letters, valid)
+        return pa.Array.from_buffers(pa.string(), len(texts), [valid, bounds, letters])
 
     def _cut(self, begins: Ints, ends: Ints) -> pa.Array[Any]:
         """Texts, cut out of the lines."""
@@ -146,7 +147,8 @@ class PlainBlock:
         np.cumsum(ends - begins, out=bounds[1:])
         letters = np.empty(bounds[-1], np.uint8)
         copy_texts(self.data, begins, bounds, letters)
-        return pa.StringArray.from_buffers(len(begins), pa.py_buffer(bounds), pa.py_buffer(letters))
+        columns: Any = bounds, letters  # arrays are buffers, which their types say from Python 3.12 on
+        return pa.Array.from_buffers(pa.string(), len(begins), [None, *map(pa.py_buffer, columns)])
 
 
 def is_utf8(block: bytes) -> bool:
@@ -181,9 +183,9 @@ class PlainLines:
         self._rows = np.full(len(self._kinds), -1, np.int64)
 
     @staticmethod
-    def pays(size: int, kernel: Jitted[Any, Any] = read_lines) -> bool:
+    def pays(size: int, kernel: Callable[..., int] = read_lines) -> bool:
         """Whether so many bytes are worth three seconds of compiling, or it was compiled once."""
-        return size >= MANY or kernel.is_kept()
+        return size >= MANY or bool(cast("Function", kernel).code.is_kept)
 
     def read(self, block: bytes, room: int) -> PlainBlock | None:
         """So many whole lines, each with its newline; None where one of them is not plain."""

@@ -14,12 +14,12 @@ import numpy.typing as npt
 
 from gapless.spec.catalog import Spec, State
 from gapless.spec.language import Map
+from gapless.spec.reading.ranges import LIMIT
 from gapless.traces.events.event import OUTCOMES, TAKEN
 from gapless.traces.judging.columns import Traces
 from gapless.traces.judging.tallies import Tally
 from gapless.traces.options import Options
 from gapless.traces.replay.event_rules import REFUSED, SEEN
-from gapless.traces.replay.kernel_source import LIMIT
 from gapless.traces.replay.kernels import Cells, Ints, Kernel, Replayed
 
 SLICE = 1 << 16  # events that are replayed at once, or one trace if it has more: memory of that size is used again

@@ -15,12 +15,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from gapless.native import BYTES, INTS32, WORDS, native, uint64
 from gapless.spec.catalog import Spec
 from gapless.traces.events.coded import Coded, Names, named
 from gapless.traces.events.event import OUTCOMES, ROWS, seen, sorted_text
 from gapless.traces.events.schema import OURS, EventSchema
 from gapless.traces.judging.tallies import First
-from gapless.traces.native import native, uint64
 from gapless.traces.replay.kernels import Ints
 from gapless.traces.replay.possible_states import Taken
 
@@ -356,7 +356,7 @@ _BASIS, _PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)
 _SPREAD, _33 = np.uint64(0xFF51AFD7ED558CCD), np.uint64(33)
 
 
-@native(lambda bounds, data, seed, found: len(found))  # noqa: ARG005
+@native(lambda bounds, data, seed, found: len(found), kinds=(INTS32, BYTES, BYTES, WORDS))  # noqa: ARG005
 def _hash(bounds: Any, data: Any, seed: Any, found: Any) -> None:
     """FNV-1a of `seed` and each name, and a last round that spreads it over all bits."""
     begin = _BASIS

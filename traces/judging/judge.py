@@ -49,15 +49,17 @@ class Judge:
         chosen = self._chosen(traces, mine, tally, verdicts)
         exact = by_exact_replay(traces)
         count_all(traces, chosen, tally)
-        refused: dict[str, list[Ints]] = {}  # events that a kernel refused, by the need that is not met
+        refused: dict[str, Ints] = {}  # events that a kernel refused, in order, by the need that is not met
+        stories: dict[str, Suspect] = {}  # why the first of each is refused
         suspects: list[Suspect] = []
         try:
             for low, high in slices(traces.starts):
                 self._compiled(traces, tally, (low, high), chosen & ~exact, exact, refused)
+            exact |= self._overruled(traces, tally, refused, stories)
             for trace in np.flatnonzero(chosen & exact).tolist():
                 suspects += self._exact(traces, tally, trace, verdicts)
         finally:  # also where a user has had enough
-            self._tell(traces, tally, refused, suspects, verdicts)
+            self._tell(traces, tally, refused, stories, suspects, verdicts)
             if before := self.tallies.get(traces.spec.name):
                 before.add(tally, 0)
             else:
@@ -92,7 +94,7 @@ class Judge:
         part: tuple[int, int],
         mine: npt.NDArray[np.bool_],
         exact: npt.NDArray[np.bool_],
-        refused: dict[str, list[Ints]],
+        refused: dict[str, Ints],
     ) -> None:
         """Replay a part of the traces, those that are `mine`, by the kernel; what it cannot decide becomes `exact`."""
         of = kernel(traces.spec, self.options.ignored)
@@ -110,7 +112,31 @@ class Judge:
         tally.events += len(departing)
         for why in np.unique(departing).tolist():
             events = batch.events[found.bad_at[found.bad_why == why]]
-            refused.setdefault(of.reasons[why - 1].rule, []).append(events)
+            rule = of.reasons[why - 1].rule
+            events = np.concatenate([refused.get(rule, events[:0]), events])
+            refused[rule] = events[np.argsort(traces.row[events], kind="stable")]
+
+    def _overruled(
+        self, traces: Traces, tally: Tally, refused: dict[str, Ints], stories: dict[str, Suspect]
+    ) -> npt.NDArray[np.bool_]:
+        """The traces that a kernel refuses for a rule for which the plain functions do not refuse the first of them.
+
+        The plain functions decide. What was counted of them is taken back, and how many there are is told.
+        """
+        traces_of_rule = np.zeros(len(traces.names), np.bool_)
+        for rule, events in list(refused.items()):
+            suspect = explained(traces, int(events[0]), self.options)
+            if suspect is None or suspect.departure is None or suspect.departure.rule != rule:
+                del refused[rule]
+                tally.overruled = added(tally.overruled, len(events), traces.first(int(events[0])))
+                tally.events -= len(events)
+                again = Batch(traces, np.unique(traces.of[events]).astype(np.int64))
+                of = kernel(traces.spec, self.options.ignored)
+                count(traces, tally, again, again.replay(of, self.options.profile), -1)
+                traces_of_rule[again.traces] = True
+            else:
+                stories[rule] = suspect
+        return traces_of_rule
 
     def _exact(self, traces: Traces, tally: Tally, trace: int, verdicts: _Verdicts) -> list[Suspect]:
         """Replay one trace through the plain functions."""
@@ -151,28 +177,25 @@ class Judge:
     # -- those that depart -----------------------------------------------------------------------------------------
 
     def _tell(
-        self, traces: Traces, tally: Tally, refused: dict[str, list[Ints]], suspects: list[Suspect], verdicts: _Verdicts
+        self,
+        traces: Traces,
+        tally: Tally,
+        refused: dict[str, Ints],
+        stories: dict[str, Suspect],
+        suspects: list[Suspect],
+        verdicts: _Verdicts,
     ) -> None:
         """One cluster for all that break the same rule, of one trace at one moment; the first of each is explained."""
         for suspect in suspects:
             assert suspect.departure is not None  # noqa: S101 - for the type checker: exact replay explains each
             rule = suspect.departure.rule
             tally.gather((rule, suspect.moment), Cluster(1, (suspect,)))
-        for rule, some in refused.items():
-            events = np.concatenate(some)
-            events = events[np.argsort(traces.row[events], kind="stable")]
-            events, first = self._explained(traces, events)
+        for rule, events in refused.items():
+            first = stories.get(rule) or explained(traces, int(events[0]), self.options)
             if first is not None:
                 others = tuple(Suspect(traces.first(event)) for event in events[1:TRACES].tolist())
                 tally.gather((rule, 0), Cluster(len(events), (first, *others)))
                 verdicts.depart(traces.of[events], traces.position[events], rule)
-
-    def _explained(self, traces: Traces, events: Ints) -> tuple[Ints, Suspect | None]:
-        """The events from the first on that the plain functions refuse too, and why they do."""
-        for number, event in enumerate(events.tolist()):
-            if suspect := explained(traces, event, self.options):
-                return events[number:], suspect
-        return events[:0], None
 
 
 def _with_others(suspects: list[Suspect]) -> list[Suspect]:

@@ -17,6 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from gapless.native import expecting
 from gapless.spec.catalog import END, Spec, State
 from gapless.traces.judging.batches import (
     SLICE,
@@ -33,7 +34,6 @@ from gapless.traces.judging.columns import Traces
 from gapless.traces.judging.explaining import explained
 from gapless.traces.judging.kept_cells import KeptCells
 from gapless.traces.judging.tallies import TRACES, Cluster, First, Suspect, Tally, added
-from gapless.traces.native import expecting
 from gapless.traces.options import Options
 from gapless.traces.patience import in_one_go
 from gapless.traces.replay.exact import replay
@@ -257,6 +257,8 @@ class OpenTraces:
                 departing.append((rule, these))
             else:
                 unsure[these] = True  # the plain functions have the last word
+                first = traces.first(int(events[traces.row[events].argmin()]))
+                self.tally.overruled = added(self.tally.overruled, len(these), first)
         count(traces, self.tally, batch, found, 1)
         if unsure.any():
             again = Batch(traces, some[unsure])

@@ -69,8 +69,8 @@ class Tally:
     then on · `anomalies`: by deviation · `clusters`: by the rule that is broken, and the moment of its trace ·
     `held`: rules about events that some were held against · `unopened`: traces that do not begin as they must ·
     `rested`: traces that claim to have come to rest · `given_up`: traces with too many possible states ·
-    `unpromised`: traces in which an assumption does not hold · `falls`: the first event that stands behind a later
-    one.
+    `unpromised`: traces in which an assumption does not hold · `overruled`: events that a kernel refused, and the plain
+    functions did not, which decide · `falls`: the first event that stands behind a later one.
     """
 
     begins: int
@@ -87,6 +87,7 @@ class Tally:
     unopened: Seen | None = None
     given_up: Seen | None = None
     unpromised: Seen | None = None
+    overruled: Seen | None = None
     falls: First | None = None
 
     def add(self, other: Tally, rows: int) -> None:
@@ -112,6 +113,8 @@ class Tally:
             self.given_up = added(self.given_up, other.given_up[0], _moved(other.given_up[1], rows))
         if other.unpromised:
             self.unpromised = added(self.unpromised, other.unpromised[0], _moved(other.unpromised[1], rows))
+        if other.overruled:
+            self.overruled = added(self.overruled, other.overruled[0], _moved(other.overruled[1], rows))
         if other.falls:
             falls = _moved(other.falls, rows)
             self.falls = min(self.falls, falls) if self.falls else falls

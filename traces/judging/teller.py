@@ -13,6 +13,7 @@ from gapless.traces.options import Options
 from gapless.traces.problems import Unreadable, pasted, shown
 from gapless.traces.replay import event_rules
 from gapless.traces.replay.exact import Departure, story
+from gapless.traces.replay.kernels import kernel
 from gapless.traces.replay.notation import values_told
 from gapless.traces.replay.possible_states import STATES
 from gapless.traces.report.parts import Parts
@@ -66,6 +67,7 @@ class Teller:
                 if count:
                     parts.anomalies[name] = count
                     parts.findings.append(self._anomaly(spec, name, count, first))
+        parts.notes += self._otherwise_judged(tallies)
         parts.reasons = list(self._unjudged(tallies))
         if not parts.reasons and not interrupted:
             parts.reasons += self._nothing(parts)
@@ -105,6 +107,18 @@ class Teller:
                 f"{spec.name}.{END}: {which} in {file} {says} come to rest: whether anything is lost or left undecided "
                 "in the end was not asked"
             )
+
+    def _otherwise_judged(self, tallies: dict[str, Tally]) -> Iterator[str]:
+        """Which verdicts are not those of a kernel."""
+        for spec, tally in tallies.items():
+            if obstacle := kernel(self.specs[spec], self.options.ignored).obstacle:
+                yield f"{spec} is judged by the plain functions, not by a kernel: {obstacle}"
+            if tally.overruled:
+                count, first = tally.overruled
+                yield (
+                    f"a kernel refused {count:,} {spec} events that the plain functions accept, {shown(first.trace)} "
+                    f"at {self._place(first)} for one: the plain functions decided; please report this"
+                )
 
     def _nothing(self, parts: Parts) -> Iterator[str]:
         """Why nothing was checked. Vacuity is not conformance."""

@@ -1,45 +1,58 @@
 """The kernel compiler: makes one native replay loop of a spec's functions.
 
-Their source is written by `kernel_source`, which runs them; no rule is written a second time here. Numba compiles it
-once; the object code is kept in the user's cache folder (see `gapless.traces.object_code`).
+Their decision trees become functions of the native language (`step_functions`), and the loop is specialised by them; no
+rule is written a second time here. Native code of it is kept in the user's cache folder.
 
 What a kernel cannot decide exactly it hands to exact replay instead of guessing (reason -1): a `Map` written outside
-its window, a quantifier that reaches beyond it, values beyond ±2⁶⁰.
+its window, a quantifier that reaches beyond it, values beyond ±2⁶⁰, an operation that would leave 64 bits. A spec of
+which a step cannot be compiled exactly has an `obstacle`, and all its traces are left to exact replay.
 """
 
 from __future__ import annotations
 
-import logging
+import ast
 import marshal
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field, replace
 from functools import cache, cached_property
 from importlib.util import MAGIC_NUMBER
-from pathlib import Path
-from types import CodeType
+from types import CodeType, ModuleType
 from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
+from gapless.native import (
+    FLAGS,
+    INTS,
+    INTS8,
+    INTS32,
+    TABLE,
+    Function,
+    SyntaxFunction,
+    by_python,
+    digest_of,
+    expected,
+    handed,
+    specialised,
+)
+from gapless.native.cache import cache_folder, keep, read
+from gapless.native.kinds import Signature
 from gapless.spec import catalog, forking, language
-from gapless.spec.catalog import SPECS, AnySpec, Spec, text_of, the, waiving
+from gapless.spec.catalog import SPECS, AnySpec, Spec, has_text, needs, text_of, the, waiving
 from gapless.spec.language import ASSUMED
+from gapless.spec.reading import difference_bounds, map_effects, ranges, terms, trees
 from gapless.spec.reading.checking import checked
-from gapless.traces import object_code
-from gapless.traces.native import expected, handed
-from gapless.traces.object_code import ObjectCode
-from gapless.traces.replay import fragments, kernel_source
-from gapless.traces.replay.kernel_source import Reason, Writer
+from gapless.spec.reading.trees import constant_map
+from gapless.traces.replay import loop, step_functions, syntax
+from gapless.traces.replay.loop import EXACT, UNKNOWN_ACTION
+from gapless.traces.replay.step_functions import Reason, StepFunctions, steps_of, trees_of
+
+__all__ = ["EXACT", "UNKNOWN_ACTION", "Cells", "Ints", "Kernel", "Loop", "Numbers", "Reason", "Replayed", "kernel"]
 
 Ints = npt.NDArray[np.int64]
 Numbers = npt.NDArray[np.int32] | npt.NDArray[np.int64]
-
-LOG = logging.getLogger("gapless")
-
-EXACT = -1  # the reason of a trace that only exact replay can judge
-UNKNOWN_ACTION = -2  # an action code that the spec does not have
 
 
 @dataclass(frozen=True)
@@ -92,14 +105,25 @@ class Replayed:
     cells: Cells | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Kernel:
-    """A spec as a native replay loop."""
+    """A spec as a native replay loop.
+
+    `obstacle`: why the plain functions judge all its traces; empty where they need not · `ignored`: the rules that it
+    leaves out.
+    """
 
     spec: Spec
     reasons: tuple[Reason, ...]
-    source: str
-    loop: Callable[..., None]
+    loop: Callable[..., Any]
+    obstacle: str = ""
+    ignored: frozenset[str] = field(default=frozenset())
+
+    @cached_property
+    def steps(self) -> StepFunctions:
+        """The functions that its loop is made of."""
+        with waiving(self.spec.name, self.ignored):
+            return steps_of(trees_of(self.spec))
 
     @cached_property
     def unsure(self) -> tuple[int, ...]:
@@ -107,6 +131,11 @@ class Kernel:
         goes_on = {f"{self.spec.name}/{takeover.rule}" for takeover in self.spec.takeovers}
         rules = enumerate((reason.rule for reason in self.reasons), 1)
         return (EXACT, *(why for why, rule in rules if rule in goes_on or rule.endswith(f"/{ASSUMED}")))
+
+    def prepare(self) -> None:
+        """Have native code loaded, or compiled, if the work that is expected will be done by it."""
+        if isinstance(self.loop, Loop):
+            self.loop.prepare()
 
     def replay(
         self,
@@ -138,9 +167,12 @@ class Kernel:
         origins = none if origins is None else handed(origins)
         widths = none if widths is None else handed(widths)
         now = np.empty(len(self.spec.scalars), np.int64)  # the state of the trace that is being replayed
-        windows = held
-        if windows is None:
-            windows = np.empty((1 + int(widths.max(initial=0)), max(1, len(self.spec.maps))), np.int64)
+        columns = max(1, len(self.spec.maps))
+        if held is None:
+            windows: Numbers = np.empty((1 + int(widths.max(initial=0))) * columns, np.int64)
+        else:
+            windows = held.view()
+            windows.shape = (held.size,)  # which is no copy, or an error
         deviations = self.spec.deviations
         found = Replayed(
             state=np.array(state, np.int64, order="C"),
@@ -157,6 +189,7 @@ class Kernel:
         self.loop(
             handed(starts), handed(action), handed(args), found.state, now, origins, widths, windows, allowed,
             found.bad_at, found.bad_why, found.covered, found.deviated, found.deviated_at, found.deviant,
+            np.zeros(1, np.int64),
             begin.origins, begin.starts, begin.values, begin.cut, end.starts, end.values,
             np.zeros(0, np.int64) if rows is None else handed(rows),
         )  # fmt: skip
@@ -185,104 +218,229 @@ def kernel(spec: AnySpec, ignored: frozenset[str] = frozenset()) -> Kernel:
 
 @cache
 def _kernel(spec: Spec, ignored: frozenset[str]) -> Kernel:
-    name = spec.name if SPECS.get(spec.name) is spec else checked(spec).name  # our own are checked by our tests
-    path = _kept_at(spec, ignored) if SPECS.get(name) is spec else None
-    kept = object_code.read(path) if path else None
+    if SPECS.get(spec.name) is not spec:  # our own are checked by our tests
+        checked(spec)
+    digest = _digest(spec, ignored)
+    path = cache_folder() / f"kernel_{spec.name}-{digest}"
+    kept = read(path) if digest else None
     if kept is not None:
-        head, text = kept
-        reasons = tuple(Reason(**{**one, "reads": frozenset(map(tuple, one["reads"]))}) for one in head["reasons"])
-        source = text.decode()
-    else:
-        with waiving(name, ignored):
-            writer = Writer(spec)
-            source = writer.source()
-        reasons = tuple(writer.reasons)
-        if path is not None:
-            told = [{**vars(reason), "reads": sorted(reason.reads)} for reason in reasons]
-            object_code.keep(path, {"reasons": told}, source.encode())
-    return Kernel(spec, reasons, source, Loop(name, source))
+        head, content = kept
+        code = marshal.loads(content)  # noqa: S302 - ours, and whole
+        return _made(spec, ignored, tuple(Reason(**one) for one in head["reasons"]), code, digest)
+    obstacle, steps = "", StepFunctions((), (), {})
+    with waiving(spec.name, ignored):
+        try:
+            if constant := constant_map(*spec.steps, *spec.at_rest):
+                obstacle = f"its steps speak of `{constant}`, a Map that is no field"
+            else:
+                made = trees_of(spec)
+                obstacle = made.obstacle
+                steps = steps if obstacle else steps_of(made)
+        except (TypeError, OverflowError, RecursionError, forking.AskedOtherwise) as error:
+            obstacle = f"its steps cannot be read as terms: {error}"
+    if obstacle:
+        return Kernel(spec, tuple(_needed(spec)) if digest else (), _leave_all, obstacle, ignored)
+    code = code_of(steps)
+    if digest:
+        keep(path, {"reasons": [asdict(reason) for reason in steps.reasons]}, marshal.dumps(code))
+    return _made(spec, ignored, steps.reasons, code, digest)
 
 
-def _kept_at(spec: Spec, ignored: frozenset[str]) -> Path:
-    """Where the text of a kernel of ours is kept: to write it takes a fifth of the time of a small check."""
-    digest = object_code.digest_of(_texts(), repr(sorted(ignored)))
-    return object_code.cache_folder() / f"text_{spec.name}-{digest}.py"
+def _made(spec: Spec, ignored: frozenset[str], reasons: tuple[Reason, ...], code: CodeType, digest: str) -> Kernel:
+    replaying = Loop(spec, code, lambda: of.steps, digest)
+    of = Kernel(spec, reasons, replaying, ignored=ignored)
+    return of
 
 
-@cache
-def _texts() -> str:
-    """All that kernels of ours are written from: every spec, the language, and those who write them."""
-    specs = {module.__name__: module for spec in SPECS.values() for module in spec.files}
-    return "\0".join(text_of(module) for _, module in sorted({**specs, **_WRITERS}.items()))
+def _digest(spec: Spec, ignored: frozenset[str]) -> str:
+    """The letters under which a kernel is kept: to make it takes a fifth of the time of a small check.
+
+    They stand for all that it is made of: its specs, the language, and those who make it. Empty where a program made
+    the spec.
+    """
+    if not all(map(has_text, spec.files)):
+        return ""
+    texts = [text_of(module) for module in (*spec.files, *_MAKERS)]
+    return digest_of(*texts, repr(sorted(ignored)), MAGIC_NUMBER.hex(), str(sys.flags.optimize))
 
 
-_WRITERS = {
-    module.__name__: module for module in (language, forking, fragments, kernel_source, catalog, sys.modules[__name__])
-}
+def _needed(spec: Spec) -> Iterator[Reason]:
+    """Why the actions of a spec are refused, by their text: what no kernel of it can tell."""
+    for name, action in spec.actions.items():
+        for need in needs(action):
+            yield Reason(name, name, f"{spec.name}/{need.rule}", need.because, need.otherwise)
 
 
-BY_NUMBA = "from gapless.traces.native import njit\n"
-BY_PYTHON = "def njit(*function, **_how):\n    return function[0] if function else njit\n"
-Compiled = Callable[..., None]
+def _leave_all(starts: Ints, *columns: Any) -> None:
+    """Leave all traces to exact replay: `Kernel.replay` says what the columns are."""
+    bad_at, bad_why, deviant = columns[BAD_AT], columns[BAD_AT + 1], columns[BAD_AT + 5]
+    bad_at[:], bad_why[:], deviant[:] = starts[:-1], EXACT, 0
+
+
+BAD_AT = 8  # of the columns behind the first
+
+
+def code_of(steps: StepFunctions) -> CodeType:
+    """The functions as Python runs them: a module of them."""
+    whole = ast.Module(list(steps.functions), [])
+    code: CodeType = compile(whole, "a kernel", "exec")
+    return code
+
+
+_MAKERS: tuple[ModuleType, ...] = (
+    language, forking, terms, map_effects, trees, difference_bounds, ranges, syntax, step_functions, loop, catalog,
+    sys.modules[__name__],
+)  # fmt: skip
+
+Run = Callable[..., Any]
+LARGEST = 400_000  # bytes of Python's code of the steps that are compiled; more take minutes
 
 
 class Loop:
     """A replay loop: by Python as it stands for the first events, and compiled once there are many.
 
-    To compile takes longer than to judge a small file: 2 to 20 s, against 1 or 2 µs an event. The text is the same,
-    and so are the answers. What was compiled before is used from the first event on, and so is all where `few` is 0.
+    To compile takes longer than to judge a small file. Both are made of the same functions, and so are the answers.
+    What was compiled before is used from the first event on, and so is all where `few` is 0.
+
+    `code`: the steps as a module of Python · `steps`: the same as syntax trees, which only native code needs ·
+    `digest`: another one for other steps.
     """
 
     few = 500_000  # events and traces
-    longest = 350_000  # letters of source that are compiled; what is longer takes minutes
 
-    def __init__(self, name: str, source: str) -> None:
-        self._name, self._source = name, source
+    def __init__(self, spec: Spec, code: CodeType, steps: Callable[[], StepFunctions], digest: str = "") -> None:
+        self._spec, self._code, self._steps, self._digest = spec, code, steps, digest
         self._seen = 0
-        self._by_python: Compiled | None = None
-        self._native: Compiled | None = None
+        self._by_python: Run | None = None
+        self._native: Any = None
 
     def __call__(self, starts: Ints, *columns: Any) -> None:
         """Replay traces: `Kernel.replay` says what the columns are."""
         self._seen = max(self._seen + int(starts[-1] - starts[0]) + len(starts), expected())
         self._chosen()(starts, *columns)
 
-    def _chosen(self) -> Compiled:
+    def prepare(self) -> None:
+        """Load native code, or compile it, if the work that is expected will be done by it: forked workers have it."""
+        self._seen = max(self._seen, expected())
+        self._chosen()
         if self._native is not None:
-            return self._native
-        if len(self._source) <= self.longest and (self._seen > self.few or self._by_python is None):
-            code = ObjectCode(f"replay_{self._name}", lambda: self._source, self._function)
-            kept = code.is_kept
+            self._native.load()
+
+    def load(self) -> int:
+        """Compile native code, or load it. Returns the number of functions: none where the spec is too large."""
+        if self._is_too_large:
+            return 0
+        native_reading(self._spec, self._steps, self._digest).code.load()
+        return 1
+
+    def _chosen(self) -> Run:
+        if self._native is not None:
+            return cast("Run", self._native)
+        if not self._is_too_large and (self._seen > self.few or self._by_python is None):
+            native = native_reading(self._spec, self._steps, self._digest)
+            kept = native.code.is_kept
             if self._seen > self.few or kept:
-                if not kept:
-                    LOG.info("compiling the kernel of %s, once: more than %s events", self._name, f"{self.few:,}")
-                self._native = code
-                return code
+                self._native = native.code
+                return cast("Run", self._native)
         if self._by_python is None:
-            self._by_python = run_by_python(self._source)["replay"]
+            self._by_python = python_reading(self._spec, self._code)
         return self._by_python
 
-    def _function(self) -> Any:
-        """The loop as numba takes it."""
-        names: dict[str, Any] = {"__name__": f"gapless_kernel_{self._name}"}
-        exec(compile(self._source, "a kernel", "exec"), names)  # noqa: S102 - the compiler's own text
-        return names["replay"].py_func
+    @cached_property
+    def _is_too_large(self) -> bool:
+        """True if it would take minutes to compile."""
+        return (
+            sum(len(function.co_code) for function in self._code.co_consts if isinstance(function, CodeType)) > LARGEST
+        )
 
 
-def run_by_python(source: str) -> dict[str, Any]:
-    """The functions of a kernel's source, as they stand."""
-    names: dict[str, Any] = {}
-    exec(_bytecode(source.replace(BY_NUMBA, BY_PYTHON)), names)  # noqa: S102 - the compiler's own text
+def python_reading(spec: Spec, code: CodeType, names: Mapping[str, Any] | None = None) -> Run:
+    """The loop as Python runs it. `names`: what stands in for the functions that steps call."""
+    known = {**words(spec), **(names or {})}
+    found: dict[str, Any] = {
+        name: by_python(word) if isinstance(word, Function) else word for name, word in known.items()
+    }
+    exec(code, found)  # noqa: S102 - the compiler's own
+    return by_python(specialised(loop.replay, STEP=found["step"], **constants(spec)))
+
+
+def words(spec: Spec) -> dict[str, Any]:
+    """The functions of the loop that steps call."""
+    named = ((name, getattr(loop, name)) for name in ("at", "put", "forget", "clear", "stood_in"))
+    return {name: specialised(word, **constants(spec)) for name, word in named}
+
+
+def constants(spec: Spec) -> dict[str, Any]:
+    """The numbers that the loop of a spec is specialised by."""
+    defaults = [int(getattr(spec.initial, name).default) for name in spec.maps]
+    return {
+        "SCALARS": len(spec.scalars),
+        "MAPS": len(spec.maps),
+        "COLUMNS": max(1, len(spec.maps)),
+        "DEFAULTS": np.array(defaults or [0], np.int64),
+    }
+
+
+def native_reading(spec: Spec, steps: Callable[[], StepFunctions], digest: str = "") -> Function:
+    """The loop as a function that is compiled. `steps` are asked for where nothing is kept under the digest."""
+    step = _KeptSteps(spec, steps, digest) if digest else _sources(spec, steps())["step"]
+    made: Function = specialised(loop.replay, STEP=step, **constants(spec))
+    made.kinds = signatures(spec)
+    return made
+
+
+def signatures(spec: Spec) -> list[Signature]:
+    """The kinds of the columns that a loop is given, as `Kernel.replay` does it."""
+    windows = [INTS, INTS32] if spec.name in HELD_NARROW else [INTS]
+    return [(
+        INTS, INTS8, TABLE, TABLE, INTS, INTS, INTS, held, FLAGS, INTS, INTS, INTS, INTS, INTS, INTS, INTS, INTS, INTS,
+        TABLE, FLAGS, INTS, TABLE, INTS,
+    ) for held in windows]  # fmt: skip
+
+
+HELD_NARROW = frozenset({"hash_index"})
+"""The specs of which somebody holds what Maps have in 32 bits, from one call to the next."""
+
+
+def _sources(spec: Spec, steps: StepFunctions) -> dict[str, Any]:
+    """The functions by name, as each sees the others."""
+    names: dict[str, Any] = words(spec)
+    for node in steps.functions:
+        names[node.name] = SyntaxFunction(f"{spec.name}.{node.name}", node, names)
     return names
 
 
-def _bytecode(source: str) -> CodeType:
-    """What Python makes of a source; kept, as that of modules is: to make it takes a twentieth of a small check."""
-    digest = object_code.digest_of(source, MAGIC_NUMBER.hex(), str(sys.flags.optimize))
-    path = object_code.cache_folder() / f"bytecode-{digest}"
-    kept = object_code.read(path)
-    if kept is not None:
-        return cast("CodeType", marshal.loads(kept[1]))  # noqa: S302 - ours, and whole
-    code = compile(source, "a kernel", "exec")
-    object_code.keep(path, {}, marshal.dumps(code))
-    return code
+class _KeptSteps(SyntaxFunction):
+    """The steps of a spec, which are only made where native code is not kept under their digest."""
+
+    def __init__(self, spec: Spec, steps: Callable[[], StepFunctions], digest: str) -> None:
+        super().__init__(f"{spec.name}.step", NO_FUNCTION, {}, digest=digest)
+        self._spec, self._steps = spec, steps
+
+    @cached_property
+    def _made(self) -> dict[str, Any]:
+        return _sources(self._spec, self._steps())
+
+    @property
+    def node(self) -> ast.FunctionDef:
+        """The syntax tree."""
+        made: SyntaxFunction = self._made["step"]
+        return made.node
+
+    @property
+    def names(self) -> Mapping[str, Any]:
+        """The global names that it sees."""
+        return self._made
+
+    @property
+    def global_names(self) -> tuple[str, ...]:  # it never changes, and is not kept
+        """None, for the digest stands for them all, and none is a constant of the loop."""
+        return ()
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """The names of its parameters."""
+        return step_functions.DISPATCHED
+
+
+NO_FUNCTION = syntax.function("step", (), [syntax.give(syntax.constant(0))])

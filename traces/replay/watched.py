@@ -15,7 +15,8 @@ from typing import Any, Literal, NamedTuple
 
 from gapless.spec.catalog import State
 from gapless.spec.language import Map, Reader, Refused, reader
-from gapless.traces.replay.fragments import SIGNS, Forget, Put, Window
+from gapless.spec.reading.map_effects import Effect, Window
+from gapless.spec.reading.terms import SIGNS
 from gapless.traces.replay.notation import FOR, of_field
 
 
@@ -117,6 +118,9 @@ class Watched:
     def __bool__(self) -> bool:
         return self.watch.ask(self)
 
+    def __neg__(self) -> Watched:
+        return Watched(-self.value, self.reads, self.watch)
+
     def __index__(self) -> int:
         return int(self.value)
 
@@ -140,7 +144,7 @@ def _overloaded(name: str) -> Iterator[Callable[[Watched, Any], Watched]]:
     yield lambda a, b: Watched(apply(plain(b), plain(a)), reads_of(b, a), a.watch)
 
 
-for _name in SIGNS:
+for _name in SIGNS.values():
     _forward, _reflected = _overloaded(_name)
     setattr(Watched, f"__{_name}__", _forward)
     if hasattr(operator, f"i{_name}"):
@@ -152,9 +156,9 @@ class WatchedMap(Window):
 
     def __init__(
         self, kept: Map[int, int], field: str, watch: Watch, when: str, *, empty: bool = False,
-        effects: tuple[Put | Forget, ...] = (),
+        effects: tuple[Effect, ...] = (),
     ) -> None:  # fmt: skip
-        super().__init__(0, field, kept.default, empty=empty, effects=effects)
+        super().__init__(field, kept.default, empty=empty, effects=effects)
         self.kept = kept
         self.watch = watch
         self.when = when
@@ -165,7 +169,7 @@ class WatchedMap(Window):
         element = Read("field", self.field, int(plain(key)), int(value), when=self.when)
         return Watched(value, united(reads_of(key), (element,)), self.watch)
 
-    def like(self, *, empty: bool, effects: tuple[Put | Forget, ...]) -> WatchedMap:
+    def like(self, *, empty: bool, effects: tuple[Effect, ...]) -> WatchedMap:
         """The same Map with other effects."""
         return WatchedMap(self.kept, self.field, self.watch, self.when, empty=empty, effects=effects)
 

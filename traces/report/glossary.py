@@ -9,7 +9,7 @@ from typing import NamedTuple
 from markupsafe import Markup, escape
 
 
-class Term(NamedTuple):
+class Gloss(NamedTuple):
     """A word, what it means in a sentence without its end, and its other forms."""
 
     word: str
@@ -18,28 +18,28 @@ class Term(NamedTuple):
 
 
 COMMON = (
-    Term("anomaly", "a step that the design forbids and real brokers lawfully take: counted, and no accusation",
+    Gloss("anomaly", "a step that the design forbids and real brokers lawfully take: counted, and no accusation",
         ("anomalies",)),
-    Term("conforms", "every rule that could be asked is kept"),
-    Term("departs", "a step was taken that the spec does not allow, and so were none of what it promises"),
-    Term("event", "one step of a broker, written down: which step, with which arguments", ("events",)),
-    Term("hazard", "sound now, and broken by the broker's next start", ("hazards",)),
-    Term("inconclusive", "the evidence does not suffice: neither a pass nor an accusation"),
-    Term("profile", "whose known deviations are anomalies; strict allows none"),
-    Term("rule", "one condition that a step needs, with an id that no rewording changes", ("rules",)),
-    Term("step", "one thing that a broker does, such as appending a record", ("steps",)),
-    Term("story", "the fewest steps that show a finding, in their order", ("stories",)),
-    Term("taken over", "a step that was refused, and then assumed, so that what follows is judged by itself"),
-    Term("trace", "the events of one subject, such as a queue, in the order in which they took effect", ("traces",)),
-    Term("unreadable", "this input cannot be judged at all"),
-    Term("violation", "a rule that is broken", ("violations",)),
+    Gloss("conforms", "every rule that could be asked is kept"),
+    Gloss("departs", "a step was taken that the spec does not allow, and so were none of what it promises"),
+    Gloss("event", "one step of a broker, written down: which step, with which arguments", ("events",)),
+    Gloss("hazard", "sound now, and broken by the broker's next start", ("hazards",)),
+    Gloss("inconclusive", "the evidence does not suffice: neither a pass nor an accusation"),
+    Gloss("profile", "whose known deviations are anomalies; strict allows none"),
+    Gloss("rule", "one condition that a step needs, with an id that no rewording changes", ("rules",)),
+    Gloss("step", "one thing that a broker does, such as appending a record", ("steps",)),
+    Gloss("story", "the fewest steps that show a finding, in their order", ("stories",)),
+    Gloss("taken over", "a step that was refused, and then assumed, so that what follows is judged by itself"),
+    Gloss("trace", "the events of one subject, such as a queue, in the order in which they took effect", ("traces",)),
+    Gloss("unreadable", "this input cannot be judged at all"),
+    Gloss("violation", "a rule that is broken", ("violations",)),
 )  # fmt: skip
 
 
 class Glossary:
     """The terms that a page may meet, and those that it met."""
 
-    def __init__(self, terms: Iterable[Term]) -> None:
+    def __init__(self, terms: Iterable[Gloss]) -> None:
         self.terms = {term.word: term for term in terms}
         self.known = {form: term for term in self.terms.values() for form in (term.word, *term.forms)}
         longest = sorted(self.known, key=len, reverse=True)
@@ -58,6 +58,6 @@ class Glossary:
                 parts.append(str(escape(part)))
         return Markup("".join(parts))  # noqa: S704 - every part of it is escaped above
 
-    def used(self) -> list[Term]:
+    def used(self) -> list[Gloss]:
         """The terms that were met, by name."""
         return [self.terms[word] for word in sorted(self.met)]

@@ -11,7 +11,7 @@ from typing import Any
 
 from gapless.traces.report.charts import Chart
 from gapless.traces.report.drawings import Curve
-from gapless.traces.report.glossary import Term
+from gapless.traces.report.glossary import Gloss
 from gapless.traces.report.values import WORST, Report, VerdictName
 
 RowsByPart = Mapping[str, Sequence[Any]]
@@ -91,7 +91,7 @@ class Presentation:
         f"{trace} conforms: {report.counts.events:,} events.",
     )
     by_trace: bool = True  # each trace is judged by itself, and counted; otherwise records and queues are counted
-    terms: tuple[Term, ...] = ()
+    terms: tuple[Gloss, ...] = ()
     fixed: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     subjects: Mapping[str, str] = field(default_factory=dict)
 

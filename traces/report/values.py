@@ -10,6 +10,7 @@ from pkgutil import resolve_name
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, SerializeAsAny, model_serializer, model_validator
+from pydantic.json_schema import SkipJsonSchema
 
 VerdictName = Literal["conforms", "inconclusive", "unreadable", "departs"]
 Severity = Literal["violation", "anomaly", "hazard"]
@@ -168,6 +169,9 @@ class Report(Model):
     marks: list[Mark] = []
     life: list[str] = Field(default=[], description="of the one trace that was asked for, a line for each step")
     seconds: float
+    compiling: SkipJsonSchema[float] = Field(
+        default=0.0, exclude=True, description="seconds of `seconds`, for text alone"
+    )
     interrupted: bool = Field(default=False, description="by Ctrl-C: this is what was judged so far")
 
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)

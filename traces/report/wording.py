@@ -32,7 +32,14 @@ def sentence(report: Report, sections: Iterable[Section]) -> str:
     total = max(report.findings_total, told)
     stories = f" in {plural(told, 'story', 'stories')}" if told != total else ""
     broken = f"{plural(total, 'violation')}{stories}; " if total else ""
-    return f"{broken}{done} checked in {duration(report.seconds)} ({how})"
+    return f"{broken}{done} checked in {duration(report.seconds)}{_compiling(report)} ({how})"
+
+
+def _compiling(report: Report) -> str:
+    """The part of the time that the next check will not take; nothing where it is too little to be seen."""
+    if report.compiling < 0.05:
+        return ""
+    return f", with {duration(report.compiling)} of processor time for compiling native code, once"
 
 
 def plural(count: int, one: str, many: str = "") -> str:
@@ -125,7 +132,8 @@ def some(names: Sequence[str]) -> str:
 
 def cleaned(report: Report, longest: int = 1 << 30) -> Report:
     """The report with control characters escaped in every text, wherever it comes from, and long texts cut."""
-    return Report.model_validate(_cleaned(report.model_dump(by_alias=True), longest))
+    found = Report.model_validate(_cleaned(report.model_dump(by_alias=True), longest))
+    return found.model_copy(update={"compiling": report.compiling})
 
 
 def _cleaned(value: Any, longest: int) -> Any:

@@ -60,8 +60,6 @@ class Source(Protocol):
     """How reports show it."""
     profile: str
     """Whose deviations count as anomalies, unless the user names a profile. Empty: each recording says itself."""
-    warms: frozenset[str]
-    """The specs whose kernels `warm` compiles."""
     beside: frozenset[str]
     """Which fields of `Beside` it uses."""
     expected_folder: str
@@ -84,6 +82,3 @@ class Source(Protocol):
 
     def export(self, path: Path, found: Path, out: Path, beside: Beside, progress: Progress | None) -> int:
         """Write the very events that a check judges, and say how many. Raises UsageError, Unreadable, NothingThere."""
-
-    def warm(self) -> None:
-        """Compile what a check of this kind needs beside the kernels of all specs."""

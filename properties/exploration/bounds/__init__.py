@@ -22,7 +22,7 @@ from typing import Any
 
 from gapless.spec.catalog import Spec, State
 from gapless.spec.language import Bound, Map
-from gapless.traces.replay.fragments import Window
+from gapless.spec.reading.map_effects import Window
 
 __all__ = [
     "FLAG", "Bound", "NoBound", "arguments", "bound_of", "has_wide", "held", "most", "one_wrong", "universal",
@@ -121,7 +121,7 @@ def has_wide(spec: Spec) -> bool:
 
 # -- words for bounds ----------------------------------------------------------------------------------------------
 #
-# A bound is read two ways: called, and compiled for the native search. A Map is a `PackedMap` then.
+# A bound is read two ways: called, and compiled for the native search. A Map is a `MapTerm` then.
 
 
 def one_wrong(*flags: int) -> bool:

@@ -26,7 +26,7 @@ from typing import Any
 
 from gapless.impl.records.record import Messages
 from gapless.impl.store.core import Settings
-from gapless.impl.store.store import STORE_CODE, Store
+from gapless.impl.store.store import Store
 from gapless.properties.machines.interrupts.interrupting import Interrupter
 from gapless.properties.machines.mismatch import Mismatch, expect
 from gapless.traces.check import check
@@ -256,7 +256,6 @@ def run_case(case: InterruptCase, *, checked: bool = False) -> bool:
 
     `checked`: `gapless check --profile strict` judges the folder in the end, too.
     """
-    STORE_CODE.load()  # which takes longer than patience lasts, where it is compiled
     with _folder() as folder:
         try:
             with _in_time(PATIENCE):

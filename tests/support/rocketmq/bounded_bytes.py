@@ -1,13 +1,11 @@
 """Bytes that native code would read, run by Python: whoever reads beyond them, or counts from their end, fails."""
 
-from functools import cache
 from typing import Any, NoReturn
 
 import numpy as np
 import pytest
 
-from gapless.traces import native
-from gapless.traces.native import Native
+from gapless.native import Native, policy
 from gapless.traces.sources.rocketmq.store import bytes as of_bytes
 
 
@@ -54,15 +52,15 @@ class BoundedBytes:
 
 def bound(patch: pytest.MonkeyPatch) -> None:
     """Let all native code be run by Python, on bytes that say where they end."""
-    plain = native._plain
+    readable = policy.readable
 
     def bounded(value: Any) -> Any:
-        found = plain(value) if isinstance(value, np.ndarray) else value
+        found = readable(value) if isinstance(value, np.ndarray) else value
         if isinstance(value, tuple) and hasattr(value, "_make"):
             return value._make(map(bounded, value))
         return BoundedBytes(found) if isinstance(found, memoryview) else found
 
     patch.setattr(Native, "__call__", Native.by_python)
-    patch.setattr(native, "_plain", bounded)
-    patch.setitem(native._BY_LIBRARY, of_bytes.readable, lambda data: data)
-    patch.setattr(native, "by_python", cache(native.by_python.__wrapped__))
+    patch.setattr(policy, "readable", bounded)
+    whole: Any = of_bytes.readable
+    patch.setattr(whole, "library", whole.python)

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 from gapless import check
-from gapless.traces.native import Native
-from gapless.traces.object_code import CHECKED
+from gapless.native import Native
+from gapless.native.object_code import CHECKED
 from gapless.traces.replay.kernels import Loop
 from gapless.traces.sources.rocketmq.segments.tiered_records import differences
 from gapless.traces.sources.rocketmq.store import records
@@ -116,7 +116,7 @@ def damaged(store: Path, room: Path, choose: Random, times: int) -> None:
 
 @pytest.mark.skipif(not NIGHT, reason="all kernels are compiled anew, which takes some minutes")
 def test_machine_code_that_checks_its_bounds_finds_none_left() -> None:
-    """As numba compiles it, in a process of its own: every layout, damaged."""
+    """As it is compiled then, in a process of its own: every layout, damaged."""
     script = f"from {__name__} import every_layout; every_layout()"
     subprocess.run([sys.executable, "-c", script], env=os.environ | {CHECKED: "1"}, check=True)
 

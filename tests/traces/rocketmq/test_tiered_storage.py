@@ -15,7 +15,6 @@ import pytest
 from gapless import check
 from gapless.traces.report.values import Report
 from gapless.traces.sources.rocketmq.joining import tiered
-from gapless.traces.sources.rocketmq.segments import tiered_records
 from gapless.traces.sources.rocketmq.segments.tiered_records import TieredMessages, messages_between, repeated
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory, open_store
 from gapless.traces.sources.rocketmq.store.files import LogFile, Maps, Queue
@@ -504,24 +503,6 @@ def test_messages_that_are_the_logs_own_are_not_read_as_records_again(
     monkeypatch.setattr(tiered, "messages_between", between)
     check([store.parent])
     assert (("orders", 0) in read) == bool(fault)
-
-
-def test_what_compares_messages_is_handed_what_it_was_compiled_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A matrix that lies column by column is another kind: the first check would compile the same once more."""
-    kinds = set[tuple[tuple[bool, bool], ...]]()
-    compare = tiered_records._repeated
-
-    def compared(*args: Any) -> bool:
-        arrays = [value.flags for value in args if isinstance(value, np.ndarray)]
-        kinds.add(tuple((flags.c_contiguous, flags.writeable) for flags in arrays))
-        return bool(compare(*args))
-
-    monkeypatch.setattr(tiered_records, "_repeated", compared)
-    tiered_records.load_kernels()
-    (loaded,) = kinds
-    kinds.clear()
-    check([recording_as_left(WHOLE)], jobs=1)
-    assert kinds == {loaded}
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,7 @@ from gapless.traces.sources.rocketmq.segments.splits import Split
 from gapless.traces.sources.rocketmq.segments.tasks import SplitResult
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory, open_store
 from gapless.traces.sources.rocketmq.store.files import FARTHEST
+from gapless.traces.sources.rocketmq.watching import tail
 from gapless.traces.sources.rocketmq.watching.live_files import going_on
 from gapless.traces.watch import WatchStatus
 from tests.support.night import by_day
@@ -170,7 +171,7 @@ def test_files_that_expire_are_let_go(tmp_path: Path) -> None:
     heard, clock = Heard(), Clock()
     played, watched = halfway(tmp_path, heard, clock)
     first = played.folder / "commitlog" / f"{0:020d}"
-    assert watched.status.position > first.stat().st_size
+    assert (watched.status.position or 0) > first.stat().st_size
     first.unlink()
     clock.now += 20
     until_idle(watched)
@@ -221,13 +222,12 @@ def test_a_store_that_is_removed_is_not_said_to_have_been_empty(tmp_path: Path) 
 def test_a_queue_whose_topic_is_deleted_holds_nobody_up(tmp_path: Path) -> None:
     heard, clock = Heard(), Clock()
     played, watched = halfway(tmp_path, heard, clock)
-    at = watched.status.position
+    at = watched.status.position or 0
     played.append(played.records()[2300])
     played.dispatch(played.written)
     shutil.rmtree(tmp_path / "store" / "consumequeue" / "orders")
     until_idle(watched)
-    assert watched.status.position < played.written
-    assert watched.status.lag_bytes > 0
+    assert (watched.status.position, watched.status.lag_bytes) == (at, played.written - at)
     for _ in range(8):
         clock.now += 1
         until_idle(watched)
@@ -407,6 +407,68 @@ def test_metrics_say_what_is_known(tmp_path: Path) -> None:
     assert watched.status.anomalies
     for kind, count in watched.status.anomalies.items():
         assert value("anomalies", kind=kind) == count
+
+
+def test_metrics_before_the_first_verdict_say_what_is_not_judged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    played = PlayedStore(recording("normal"), tmp_path / "store")
+    played.append(played.records()[1000])
+    played.dispatch(played.written)
+    clock = Clock()
+    watched = watch(tmp_path / "store", Heard(), clock)
+    registry = CollectorRegistry()
+    registry.register(WatchMetrics(watched.status, "store"))
+
+    def values(*names: str) -> list[float | None]:
+        return [registry.get_sample_value(f"gapless_{name}", {"store": "store"}) for name in names]
+
+    first = played.written
+    assert values("up", "conforms", "position_bytes", "records") == [None, None, None, 0]
+    assert values("lag_bytes", "lag_seconds") == [first, 0]
+    judge, seen = tasks.judge, list[list[float | None]]()
+
+    def judged(store: StoreDirectory, split: Split, options: Options) -> SplitResult:
+        clock.now += 5
+        if not seen:
+            played.append(played.records()[1100])  # while it judges what was there before
+            seen.append(values("up", "conforms", "position_bytes", "lag_bytes", "lag_seconds"))
+        return judge(store, split, options)
+
+    monkeypatch.setattr(tasks, "judge", judged)
+    watched.look()
+    assert seen == [[1, None, 0, played.written, 5]]
+    assert played.written > first
+    assert values("up", "conforms", "position_bytes", "lag_bytes") == [1, 1, first, played.written - first]
+    played.dispatch(played.written)
+    until_idle(watched)
+    assert values("conforms", "lag_bytes", "lag_seconds") == [1, 0, 0]
+
+
+def test_a_store_without_a_record_is_said_to_conform_by_nobody(tmp_path: Path) -> None:
+    watched = watch(tmp_path / "store", Heard())
+    watched.look()
+    assert (watched.status.up, watched.status.conforms, watched.status.lag_bytes) == (False, None, None)
+    PlayedStore(recording("normal"), tmp_path / "store").append(10)
+    until_idle(watched)
+    assert (watched.status.up, watched.status.conforms, watched.status.lag_bytes) == (True, None, 0)
+
+
+def test_the_first_report_is_made_soon_and_another_when_the_present_is_reached(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tail, "FIRST_SPLIT", 100_000)
+    played = PlayedStore(recording("normal"), tmp_path / "store")
+    played.append(played.records()[2000])
+    played.dispatch(played.written)
+    heard, clock = Heard(), Clock()
+    watched = watch(tmp_path / "store", heard, clock)
+    for _ in range(30):
+        clock.now += 1.1
+        watched.look()
+    first, present = heard.reports
+    assert first.sources[0].records < 600
+    assert present.sources[0].records == 2000
 
 
 def test_metrics_are_read_as_prometheus_reads_them() -> None:

@@ -15,7 +15,7 @@ from gapless.traces.sources.rocketmq.store.file_access import read_entries
 from gapless.traces.sources.rocketmq.watching import entries
 from gapless.traces.sources.rocketmq.watching.index import FollowedIndex
 from gapless.traces.sources.rocketmq.watching.waiting import PATIENCE
-from gapless.traces.watch import StoreWatch
+from gapless.traces.watch import REPORTED, StoreWatch
 from tests.support.rocketmq.played_store import SLOT, PlayedStore
 from tests.support.rocketmq.recordings import recording
 from tests.support.rocketmq.watched import Clock, Heard, a_later_entry, checked, halfway, same, until_idle, watch
@@ -193,6 +193,7 @@ def test_what_lies_beside_waits_for_as_long_as_it_took(tmp_path: Path, monkeypat
         return len(began) < 9
 
     monkeypatch.setattr(FollowedIndex, "follow", slow)
+    monkeypatch.setattr("gapless.traces.watch.FIRST", REPORTED)  # a report waits for nothing
     _played, watched = halfway(tmp_path, heard, clock)
     for _ in range(20):
         clock.now += 1

@@ -19,8 +19,6 @@ from gapless.traces.report.values import Report
 from gapless.traces.report.wording import plural
 from gapless.traces.sources.source import Beside, Recording
 
-LINE = b'{"source":"","spec":"log","trace":"","position":0,"action":"open","args":{"position":0,"file_size":1}}\n'
-
 if TYPE_CHECKING:
     from gapless.traces.report.verdict_table import TableRows
 
@@ -57,7 +55,6 @@ class EventFiles:
     kind = "event-trace"
     presentation = Presentation("event trace", "event", conforms=conforms)
     profile = ""  # each file says its own
-    warms: frozenset[str] = frozenset()
     beside: frozenset[str] = frozenset()
     expected_folder = ""
     expected_file = ""
@@ -83,12 +80,6 @@ class EventFiles:
 
         known = schema.with_specs(beside.specs)
         return schema.write(out, reading.read(found, of=known), origin=reading.origin(found), of=known)
-
-    def warm(self) -> None:
-        """As `Source` says: what reads NDJSON, and puts traces together."""
-        from gapless.traces.events import schema  # noqa: PLC0415 - see above
-
-        schema.OURS.coded_lines(LINE, 1)
 
 
 SOURCE = EventFiles()

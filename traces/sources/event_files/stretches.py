@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 FAR = 1 << 32  # events: where fewer may be handed on, they travel far, and are packed tightly
 PIECE = 500_000  # events that are judged at once where a file is judged in its order
 NO_HASHES: Hashes = np.zeros(0, np.uint64)
-NO_NAMES = pa.array([], pa.string())
+NO_NAMES = pa.nulls(0, pa.string())
 
 
 @dataclass

@@ -8,7 +8,7 @@ from typing import ClassVar
 from pydantic import Field
 
 from gapless.traces.report.drawings import Curve
-from gapless.traces.report.glossary import Term
+from gapless.traces.report.glossary import Gloss
 from gapless.traces.report.sections import Presentation, RowsByPart, Section, SectionRow
 from gapless.traces.report.values import ReportRow
 from gapless.traces.report.wording import figure, plural
@@ -89,11 +89,11 @@ def _done(row: CoordinatorRow) -> str:
 
 
 TERMS = (
-    Term("active", "begun, and neither committed nor aborted: it takes one of the limit's slots"),
-    Term("by the clock", "its life was over before anybody decided, so that the coordinator aborted it"),
-    Term("coordinator", "the part of a broker that begins transactions and decides them", ("coordinators",)),
-    Term("limit", "how many transactions may be active at once; who asks for more is not answered"),
-    Term("load", "a coordinator is started, and finds in its log what it knows", ("loads", "loaded")),
-    Term("rejected", "written to the log, and answered with an error"),
+    Gloss("active", "begun, and neither committed nor aborted: it takes one of the limit's slots"),
+    Gloss("by the clock", "its life was over before anybody decided, so that the coordinator aborted it"),
+    Gloss("coordinator", "the part of a broker that begins transactions and decides them", ("coordinators",)),
+    Gloss("limit", "how many transactions may be active at once; who asks for more is not answered"),
+    Gloss("load", "a coordinator is started, and finds in its log what it knows", ("loads", "loaded")),
+    Gloss("rejected", "written to the log, and answered with an error"),
 )
 PRESENTATION = Presentation("Pulsar recording", "line", ("coordinators",), sections, terms=TERMS)

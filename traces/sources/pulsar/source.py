@@ -21,7 +21,6 @@ class Pulsar:
     kind = "pulsar-recording"
     presentation = PRESENTATION
     profile = PROFILE
-    warms: frozenset[str] = frozenset()
     beside: frozenset[str] = frozenset()
     expected_folder = "a recording of a Pulsar coordinator: there is no trace.ndjson"
     expected_file = ""
@@ -48,9 +47,6 @@ class Pulsar:
         from gapless.traces.sources.pulsar.recording import recorded  # noqa: PLC0415 - see above
 
         return schema.write(out, recorded(found, progress).batches)
-
-    def warm(self) -> None:
-        """As `Source` says."""
 
 
 SOURCE = Pulsar()

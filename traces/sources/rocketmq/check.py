@@ -2,48 +2,34 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from gapless.native import expecting
 from gapless.traces.engines.engine import Engine
-from gapless.traces.engines.local import Local
-from gapless.traces.native import expecting
 from gapless.traces.options import Options
 from gapless.traces.problems import NothingThere, shown
 from gapless.traces.report.parts import Parts
-from gapless.traces.sources.rocketmq.clients import evidence, matching_sends, plain_requests, trace_bodies
+from gapless.traces.sources.rocketmq.clients import evidence
 from gapless.traces.sources.rocketmq.clients.evidence import Evidence
 from gapless.traces.sources.rocketmq.clients.testimony import with_testimony
 from gapless.traces.sources.rocketmq.joining.going_on import KnownSoFar, resume
 from gapless.traces.sources.rocketmq.joining.judged import JudgedStore
 from gapless.traces.sources.rocketmq.joining.log import StoreJudge
 from gapless.traces.sources.rocketmq.joining.other_ends import OtherEnd, departs_anew, other_ends
-from gapless.traces.sources.rocketmq.segments import matching, splits, tasks, tiered_records
+from gapless.traces.sources.rocketmq.segments import splits, tasks
 from gapless.traces.sources.rocketmq.segments.splits import Split
 from gapless.traces.sources.rocketmq.segments.tasks import SplitResult
-from gapless.traces.sources.rocketmq.store import (
-    dledger_units,
-    file_access,
-    half_records,
-    index_rows,
-    later_messages,
-    lookup,
-    timer_records,
-    whole_keys,
-)
 from gapless.traces.sources.rocketmq.store.directory import (
-    CLIENT_LOG,
     StoreDirectory,
     client_log_beside,
     is_unchanged,
     open_store,
     renewed,
 )
-from gapless.traces.sources.rocketmq.store.files import work_in
-from gapless.traces.sources.rocketmq.store.names import HALF_TOPIC
 from gapless.traces.sources.rocketmq.store.wanted import SOME_QUEUE, queue_named
+from gapless.traces.sources.rocketmq.store.written import records_in
 from gapless.traces.sources.rocketmq.summary import summary
 from gapless.traces.sources.source import Beside
 
@@ -52,7 +38,7 @@ def opened(path: Path, folder: Path, options: Options, beside: Beside, *, listed
     """The store in `folder`, with its settings and what its clients say. Raises Unreadable, NothingThere."""
     store = open_store(folder, beside.config, copied=beside.copied)
     said, notes = _evidence(folder, beside.client, path)
-    with expecting(work_in(Path(file.path) for file in store.files)):
+    with expecting(records_in(Path(file.path) for file in store.files)):
         said = with_testimony(store, options, said, shown(str(path)))
     return StoreCheck(path, replace(store, notes=(*store.notes, *notes)), options, said, listed=listed)
 
@@ -101,9 +87,10 @@ class StoreCheck:
         self.options = options
         self.listed = listed
         self.before = before
-        self.splits: Sequence[Split] = list(splits.splits(store, options.split, before.reached if before else 0))
-        with expecting(work_in(Path(file.path) for file in store.files)):
-            tasks.load_more_kernels(store, options)
+        begin = before.reached if before else 0
+        self.splits: Sequence[Split] = list(splits.splits(store, options.split, begin))
+        with expecting(records_in((Path(file.path) for file in store.files), begin)):
+            tasks.prepare_more(store, options)
         self.judge = StoreJudge(store, options, said, exported=exported)
         if before:
             resume(self.judge, before)
@@ -184,23 +171,3 @@ def _leave_out_what_changed(judged: JudgedStore, limit: int) -> None:
         if later or not is_unchanged(judged.store, queue_named(found.trace)):
             judged.breaches.remove(found)
             judged.doubt(f"{found.trace} was deleted, or made anew, while it was read: check again")
-
-
-def warm() -> None:
-    """Compile every kernel, on an empty log and what one client asked of it."""
-    with tempfile.TemporaryDirectory() as folder:
-        log = Path(folder) / "store" / "commitlog"
-        log.mkdir(parents=True)
-        (log.parent / "consumequeue" / HALF_TOPIC / "0").mkdir(parents=True)
-        (log / f"{0:020d}").write_bytes(bytes(4096))
-        asked = Path(folder) / CLIENT_LOG
-        asked.write_text('{"op":"end","uniq":"A","half":0,"phys":0,"decision":"commit","result":"ok"}\n')
-        tasks.load_kernels(Options())
-        for used_by_some in (
-            trace_bodies, matching_sends, matching, tiered_records, half_records, index_rows, timer_records, whole_keys,
-            dledger_units, later_messages, lookup, plain_requests,
-        ):  # fmt: skip
-            used_by_some.load_kernels()
-        check = opened(Path(folder), log.parent, Options(), Beside())
-        check.whole(Local())
-        file_access.load_kernels(log / f"{0:020d}")

@@ -8,7 +8,7 @@ from typing import ClassVar
 from pydantic import Field
 
 from gapless.traces.report.charts import Chart, histogram, reached, span
-from gapless.traces.report.glossary import Term
+from gapless.traces.report.glossary import Gloss
 from gapless.traces.report.sections import Presentation, RowsByPart, Section, SectionRow
 from gapless.traces.report.values import Report, ReportRow, VerdictName
 from gapless.traces.report.wording import figure, plural
@@ -309,20 +309,20 @@ def conforms(report: Report, trace: str) -> Iterator[str]:
 
 PARTS = ("queues", "transactions", "clients", "testimony")
 TERMS = (
-    Term("back-check", "the broker asks a producer what became of its transaction", ("back-checks", "Back-checks")),
-    Term("commit log", "the one log of a store: every message of every queue, in the order in which they came"),
-    Term("cursor", "how far a reader is: what lies before it is done with", ("cursors",)),
-    Term("end", "exclusive: the first number that is not there"),
-    Term("entry", "what a queue holds of a message: its position in the log, its size, its tag", ("entries",)),
-    Term("final", "the message that a commit writes, for consumers to see", ("finals",)),
-    Term("half", "a message of a transaction that is not decided: no consumer sees it",
+    Gloss("back-check", "the broker asks a producer what became of its transaction", ("back-checks", "Back-checks")),
+    Gloss("commit log", "the one log of a store: every message of every queue, in the order in which they came"),
+    Gloss("cursor", "how far a reader is: what lies before it is done with", ("cursors",)),
+    Gloss("end", "exclusive: the first number that is not there"),
+    Gloss("entry", "what a queue holds of a message: its position in the log, its size, its tag", ("entries",)),
+    Gloss("final", "the message that a commit writes, for consumers to see", ("finals",)),
+    Gloss("half", "a message of a transaction that is not decided: no consumer sees it",
         ("halves", "Halves")),
-    Term("lag", "messages that are in the log, and not yet in their queue"),
-    Term("mark", "a half number in an op", ("marks",)),
-    Term("op", "a record that names halves which are decided", ("ops",)),
-    Term("parked", "set aside after its last back-check: an operator decides"),
-    Term("put back", "written anew with a raised counter, since its producer did not answer"),
-    Term("undecided", "neither committed, nor rolled back, nor parked"),
+    Gloss("lag", "messages that are in the log, and not yet in their queue"),
+    Gloss("mark", "a half number in an op", ("marks",)),
+    Gloss("op", "a record that names halves which are decided", ("ops",)),
+    Gloss("parked", "set aside after its last back-check: an operator decides"),
+    Gloss("put back", "written anew with a raised counter, since its producer did not answer"),
+    Gloss("undecided", "neither committed, nor rolled back, nor parked"),
 )  # fmt: skip
 FIXED = {
     "half_table": ("rocksdbstore", r"\d+"),

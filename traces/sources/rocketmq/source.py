@@ -21,7 +21,6 @@ class RocketMQ:
     kind = "rocketmq-store"
     presentation = PRESENTATION
     profile = PROFILE
-    warms = frozenset({"log", "queue", "transaction", "checkpoint", "op_batch", "delivery"})
     beside = frozenset({"config", "client"})
     expected_folder = "a RocketMQ store: there is no commitlog/ in it, nor in a store/ below it"
     expected_file = "a directory: a RocketMQ store is one, with commitlog/ and consumequeue/ in it"
@@ -36,12 +35,13 @@ class RocketMQ:
 
     def prepare(self, found: Path, options: Options) -> None:
         """As `Source` says: it is compiled if the log is long."""
-        from gapless.traces.native import expecting  # noqa: PLC0415 - see above
+        from gapless.native import expecting  # noqa: PLC0415 - see above
         from gapless.traces.sources.rocketmq.segments import tasks  # noqa: PLC0415 - see above
-        from gapless.traces.sources.rocketmq.store.files import work_in  # noqa: PLC0415 - see above
+        from gapless.traces.sources.rocketmq.store.written import records_in  # noqa: PLC0415 - see above
 
-        with expecting(work_in(path for log in ("commitlog", "dledger-*/data") for path in found.glob(f"{log}/*"))):
-            tasks.load_kernels(options)
+        files = (path for log in ("commitlog", "dledger-*/data") for path in found.glob(f"{log}/*"))
+        with expecting(records_in(files)):
+            tasks.prepare(options)
 
     def open(self, path: Path, found: Path, options: Options, beside: Beside, table: TableRows | None) -> Recording:
         """As `Source` says: settings and client log are found beside the store too."""
@@ -55,14 +55,6 @@ class RocketMQ:
         from gapless.traces.sources.rocketmq.store.directory import open_store  # noqa: PLC0415 - see above
 
         return export(path, open_store(found, beside.config, copied=beside.copied), out, progress)
-
-    def warm(self) -> None:
-        """As `Source` says: check an empty log, and what one client asked of it; and look for the end of another."""
-        from gapless.traces.sources.rocketmq.check import warm  # noqa: PLC0415 - see above
-        from gapless.traces.sources.rocketmq.watching import tail  # noqa: PLC0415 - see above
-
-        warm()
-        tail.warm()
 
 
 SOURCE = RocketMQ()

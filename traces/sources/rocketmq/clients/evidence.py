@@ -16,9 +16,9 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from gapless.native import handed
 from gapless.traces.judging import building
 from gapless.traces.judging.building import Events
-from gapless.traces.native import handed
 from gapless.traces.options import Options
 from gapless.traces.problems import shown
 from gapless.traces.replay.exact import Event

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from gapless.traces.native import handed, native, njit
+from gapless.native import I64, INTS, INTS8, INTS32, TABLE, TupleKind, function, handed, native, record
 from gapless.traces.sources.rocketmq.clients.request_rows import Answered
 from gapless.traces.sources.rocketmq.store import scan
 from gapless.traces.sources.rocketmq.store.bytes import Ints
@@ -52,18 +52,7 @@ class Matches(NamedTuple):
     counts: Ints  # of `whose`, `told`, `lost`
 
 
-def load_kernels() -> None:
-    """Compile the kernels below, or load them, by running them on nothing."""
-    none, room = np.zeros(0, np.int64), np.zeros((16, 2), np.int64)
-    rows, sends = room[:, :1], sent(Answered.empty())  # some columns of more: as what is read lies there
-    find_rows(none, rows, none)
-    found = Matches(none, none, none, none, none, none, np.zeros(3, np.int64))
-    match_sends(none, none, none, rows, np.zeros((SUBJECT_FACTS, 1), np.int64), sends, 0, 0, none, found)
-    telling = Telling(none, none, (none, none, none), np.zeros(0, np.int8), room, np.zeros(1, np.int64), none)
-    tell(rows, none, (none, none), none, (none, none, none), 0, telling)
-
-
-@native(lambda places, *_: len(places))
+@native(lambda places, *_: len(places), kinds=(INTS, TABLE.strided, INTS))
 def find_rows(places: Ints, rows: Ints, row: Ints) -> None:
     """The first queue row of each record at `places`, or -1 where it is in no queue, into `row`."""
     k = 0
@@ -73,7 +62,10 @@ def find_rows(places: Ints, rows: Ints, row: Ints) -> None:
         row[r] = k if k < rows.shape[1] and rows[scan.PLACE, k] == places[r] else -1
 
 
-@native(lambda places, *_: len(places))
+@native(lambda places, *_: len(places), kinds=(
+    INTS, INTS, INTS, TABLE.strided, TABLE, record(Sent, INTS, INTS, INTS, INTS32, INTS32, INTS32, INTS32, INTS8),
+    I64, I64, INTS, record(Matches, INTS, INTS, INTS, INTS, INTS, INTS, INTS)
+))  # fmt: skip
 def match_sends(
     places: Ints, row: Ints, subjects: Ints, keys: Ints, facts: Ints, sends: Sent, low: int, high: int, tails: Ints,
     found: Matches,
@@ -87,7 +79,7 @@ def match_sends(
     for r in range(len(places)):
         place = places[r]
         queued = row[r] >= 0
-        subject = subjects[row[r]] if queued else np.int64(0)
+        subject = subjects[row[r]] if queued else 0
         while s < high and sends.position[s] < place:
             found.lost[lost] = s
             lost += 1
@@ -113,14 +105,14 @@ def match_sends(
     found.counts[0], found.counts[1], found.counts[2] = whose, told, lost
 
 
-@njit(inline="always")
+@function(inline=True)
 def _is_as_sent(sends: Sent, s: int, keys: Ints, r: int) -> bool:
     """Whether a record has the body that was sent, as far as anybody says."""
     crc, length = sends.crc[s], sends.length[s]
     return bool((crc < 0 or keys[1, r] == crc) and (length < 0 or keys[2, r] == length))
 
 
-@njit(inline="always")
+@function(inline=True)
 def _is_where_it_was_sent(sends: Sent, s: int, facts: Ints, subject: int, tails: Ints) -> bool:
     """Whether a message is in the queue that it was sent to; while it is delayed, it is in none of clients."""
     if facts[DELAYS, subject]:
@@ -149,7 +141,10 @@ class Telling(NamedTuple):
     of: Ints
 
 
-@native(lambda _rows, whose, there, *_: len(whose) + len(there))
+@native(lambda _rows, whose, there, *_: len(whose) + len(there), kinds=(
+    TABLE.strided, INTS, TupleKind((INTS, INTS)), INTS, TupleKind((INTS, INTS, INTS)), I64, record(Telling, INTS,
+    INTS, TupleKind((INTS, INTS, INTS)), INTS8, TABLE, INTS, INTS)
+))  # fmt: skip
 def tell(
     rows: Ints, whose: Ints, accounts: tuple[Ints, ...], there: Ints, answers: tuple[Ints, ...], apart: int,
     w: Telling,
@@ -159,7 +154,7 @@ def tell(
     `whose`, `there`: the rows that `accounts` and `answers` are about, rising. What is said of one is told in one
     trace, which ends where it is refused, or, unless `apart` is 0, each in a trace of its own.
     """
-    i, j, n, t, last = 0, 0, np.int64(0), np.int64(0), np.int64(-1)
+    i, j, n, t, last = 0, 0, 0, 0, -1
     while i < len(whose) or j < len(there):
         answered = i == len(whose) or (j < len(there) and there[j] < whose[i])
         k = there[j] if answered else whose[i]

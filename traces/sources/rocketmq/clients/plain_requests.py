@@ -13,9 +13,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gapless.traces.events.plain_bytes import ABSENT, NOT_PLAIN, THERE, LineRoom, next_lines, spread
+from gapless.native import BYTES, I64, INTS, INTS8, INTS32, TupleKind, function, record, uint64
+from gapless.native.swar import TOPS, Words, are_same, word_of
+from gapless.traces.events.plain_bytes import ABSENT, LINE_ROOM, NOT_PLAIN, THERE, LineRoom, next_lines, spread
 from gapless.traces.events.plain_lines import PlainBlock, PlainLines, ValueKind, is_utf8
-from gapless.traces.native import njit, uint64
 from gapless.traces.sources.rocketmq.clients.request_lines import (
     ADMIN,
     CHECK,
@@ -32,7 +33,6 @@ from gapless.traces.sources.rocketmq.clients.request_lines import (
 )
 from gapless.traces.sources.rocketmq.clients.request_rows import Checks, Ends, Growing, Sends
 from gapless.traces.sources.rocketmq.store.bytes import Bytes, Ints, digest, number_in
-from gapless.traces.words import TOPS, Words, are_same, word_of
 
 KINDS = {
     "op": ValueKind.TEXT,
@@ -100,12 +100,6 @@ def plain_block(block: bytes, count: int) -> PlainBlock | None:
     return read if read is not None and read.utf8() else None
 
 
-def load_kernels() -> None:
-    """Compile what reads plain lines, or load it, by reading none."""
-    RequestReader({}, Growing(Sends), Growing(Ends), Growing(Checks)).read(b"", 0, 0, 1)
-    plain_block(b"", 0)
-
-
 class Known(NamedTuple):
     """Topics by their numbers, as a kernel adds to them.
 
@@ -169,7 +163,11 @@ class RequestReader:
         return len(names)
 
 
-@njit
+@function(kinds=(
+    BYTES, LINE_ROOM, record(Known, BYTES, INTS, INTS), I64, I64, I64, TupleKind((INTS, INTS, INTS, INTS32, INTS,
+    INTS32, INTS32, INTS32, INTS32, INTS8, INTS8)), TupleKind((INTS, INTS, INTS, INTS, INTS8, INTS8, INTS8)),
+    TupleKind((INTS, INTS, INTS, INTS, INTS)), INTS
+))  # fmt: skip
 def _read_requests(
     data: Bytes, lines: LineRoom, known: Known, fresh: int, before: int, count: int, sends: tuple[Ints, ...],
     ends: tuple[Ints, ...], checks: tuple[Ints, ...], filled: Ints,
@@ -182,10 +180,10 @@ def _read_requests(
     """
     for number in range(fresh):
         known.table[_place_of(known.letters, known.bounds[number], known.bounds[number + 1], known)] = number
-    at, high, line = np.int64(0), uint64(0), np.int64(0)
+    at, high, line = 0, uint64(0), 0
     values, stops, there = lines.values, lines.ends, lines.there
     while line < count:
-        some = min(np.int64(there.shape[1]), count - line)
+        some = min(there.shape[1], count - line)
         there[:] = ABSENT
         at, high = next_lines(data, at, high, lines, some)
         if at < 0:
@@ -197,7 +195,7 @@ def _read_requests(
     return 1 if high & TOPS else 0
 
 
-@njit(inline="always")
+@function(inline=True)
 def _sort_out(
     b: Bytes, values: Ints, stops: Ints, there: Bytes, i: int, line: int, known: Known, sends: tuple[Ints, ...],
     ends: tuple[Ints, ...], checks: tuple[Ints, ...], filled: Ints,
@@ -216,27 +214,27 @@ def _sort_out(
     return bool(op >= ADMIN and (op > ADMIN or _given(values, there, _REQUEST, i) != RESUME))
 
 
-@njit(inline="always")
+@function(inline=True)
 def _number_of(b: Bytes, low: int, high: int, known: Known, filled: Ints) -> int:
     """The number of a topic: if nobody knows it, it is a new one."""
     letters, bounds, table = known
-    last = filled[4]
+    last = int(filled[4])
     if last >= 0 and _is_topic(b, low, high, known, last):
-        return np.int64(last)
-    place, number = _place_of(b, low, high, known), filled[3]
-    filled[4] = number
-    if table[place] >= 0:
-        filled[4] = table[place]
-        return np.int64(table[place])
+        return last
+    place, number = _place_of(b, low, high, known), int(filled[3])
+    known_as = int(table[place])
+    filled[4] = known_as if known_as >= 0 else number
+    if known_as >= 0:
+        return known_as
     table[place], filled[3] = number, number + 1
     begin = bounds[number]
     for at in range(high - low):
         letters[begin + at] = b[low + at]
     bounds[number + 1] = begin + high - low
-    return np.int64(number)
+    return number
 
 
-@njit
+@function
 def _place_of(b: Bytes, low: int, high: int, known: Known) -> int:
     """Where in the table a topic is, or else the place that is free for it."""
     table = known.table
@@ -244,17 +242,17 @@ def _place_of(b: Bytes, low: int, high: int, known: Known) -> int:
     place = spread(b, low, high) & last
     while table[place] >= 0 and not _is_topic(b, low, high, known, table[place]):
         place = (place + 1) & last
-    return np.int64(place)
+    return place
 
 
-@njit
+@function
 def _is_topic(b: Bytes, low: int, high: int, known: Known, number: int) -> bool:
     """Whether a text is the topic of this number."""
     begin, length = known.bounds[number], high - low
     return bool(known.bounds[number + 1] - begin == length and are_same(b, low, known.letters, begin, length))
 
 
-@njit(inline="always")
+@function(inline=True)
 def _sent(
     b: Bytes, values: Ints, stops: Ints, there: Bytes, i: int, op: int, known: Known, sends: tuple[Ints, ...],
     filled: Ints,
@@ -274,16 +272,16 @@ def _sent(
     if there[_TOPIC, i] != THERE or values[_TOPIC, i] == stops[_TOPIC, i]:
         return False
     topic = _number_of(b, values[_TOPIC, i], stops[_TOPIC, i], known, filled)
-    sends[_S_POSITION][s] = position if result == OK else np.int64(-1)
-    sends[_S_NUMBER][s] = number if result == OK else np.int64(-1)
+    sends[_S_POSITION][s] = position if result == OK else (-1)
+    sends[_S_NUMBER][s] = number if result == OK else (-1)
     sends[_S_KEY][s], sends[_S_LENGTH][s], sends[_S_COUNT][s] = _key(b, values, stops, there, i), length, 1
-    sends[_S_CRC][s] = crc & 0x7FFFFFFF if crc >= 0 else np.int64(-1)  # a broker drops the top bit
+    sends[_S_CRC][s] = crc & 0x7FFFFFFF if crc >= 0 else (-1)  # a broker drops the top bit
     sends[_S_TOPIC][s], sends[_S_QUEUE][s] = topic, queue
     sends[_S_HALF][s], sends[_S_RESULT][s] = op == HALF, result
     return True
 
 
-@njit(inline="always")
+@function(inline=True)
 def _ended(b: Bytes, values: Ints, stops: Ints, there: Bytes, i: int, ends: tuple[Ints, ...], filled: Ints) -> bool:
     """Add a decision, and say whether it is sound."""
     e, number, position = uint64(filled[1]), _given(values, there, _HALF, i), _given(values, there, _PHYS, i)
@@ -292,53 +290,53 @@ def _ended(b: Bytes, values: Ints, stops: Ints, there: Bytes, i: int, ends: tupl
     decision = _code(b, values, stops, there, _DECISION, i, _DECISIONS)
     ends[_E_KEY][e], ends[_E_NUMBER][e], ends[_E_POSITION][e] = _key(b, values, stops, there, i), number, position
     ends[_E_DECISION][e], ends[_E_RESULT][e] = decision, result
-    ends[_E_FROM_CHECK][e] = values[_FROM_CHECK, i] if there[_FROM_CHECK, i] == THERE else np.int64(0)
+    ends[_E_FROM_CHECK][e] = values[_FROM_CHECK, i] if there[_FROM_CHECK, i] == THERE else 0
     said = result >= 0 and decision >= 0 and (result != NONE or decision == UNDECIDED)
     return bool(said and _is_version(number, position))
 
 
-@njit(inline="always")
+@function(inline=True)
 def _checked(b: Bytes, values: Ints, stops: Ints, there: Bytes, i: int, checks: tuple[Ints, ...], filled: Ints) -> bool:
     """Add a back-check, and say whether it is sound."""
     c, number, position = uint64(filled[2]), _given(values, there, _HALF, i), _given(values, there, _PHYS, i)
     filled[2] += 1
     counted = there[_TIMES, i] == THERE
-    times = number_in(b, values[_TIMES, i], stops[_TIMES, i]) if counted else np.int64(-1)
+    times = number_in(b, values[_TIMES, i], stops[_TIMES, i]) if counted else (-1)
     checks[_C_KEY][c], checks[_C_NUMBER][c], checks[_C_POSITION][c] = _key(b, values, stops, there, i), number, position
     checks[_C_TIMES][c] = times
     return bool((times >= 0 or not counted) and _is_version(number, position))
 
 
-@njit(inline="always")
+@function(inline=True)
 def _is_version(number: int, position: int) -> bool:
     """Whether these name a version of a half."""
     return bool(0 <= number < _LARGE and 0 <= position < _LARGE)
 
 
-@njit(inline="always")
+@function(inline=True)
 def _given(values: Ints, there: Bytes, key: int, line: int) -> int:
     """An integer of a line; -1 where it says none. What is below 0 is given as -2: nothing may be."""
     if there[key, line] != THERE:
-        return np.int64(-1)
-    return values[key, line] if values[key, line] >= 0 else np.int64(-2)
+        return -1
+    return values[key, line] if values[key, line] >= 0 else (-2)
 
 
-@njit(inline="always")
+@function(inline=True)
 def _key(b: Bytes, values: Ints, stops: Ints, there: Bytes, line: int) -> int:
     """The digest of a message's key; 0 where a line says none."""
     if there[_UNIQ, line] != THERE:
-        return np.int64(0)
+        return 0
     return digest(b, values[_UNIQ, line], stops[_UNIQ, line])
 
 
-@njit(inline="always")
+@function(inline=True)
 def _code(b: Bytes, values: Ints, stops: Ints, there: Bytes, key: int, line: int, names: Words) -> int:
     """The index of a line's text among these names; -1 where it says none of them."""
     begin, end = values[key, line], stops[key, line]
     if there[key, line] != THERE or end - begin > 8:
-        return np.int64(-1)
+        return -1
     word = word_of(b, begin, end - begin)
     for code in range(len(names)):
         if names[code] == word:
-            return np.int64(code)
-    return np.int64(-1)
+            return code
+    return -1

@@ -4,13 +4,13 @@ A body is a list of contexts, each ended by character 2, its fields parted by ch
 docs/rocketmq-traces.md#layout. What is not exactly of it is counted and not used.
 """
 
+# ruff: noqa: C901, PLR0911
+# A kernel is one pass over the bytes.
+
 from __future__ import annotations
 
-import numpy as np
-
-from gapless.traces.native import native, njit
+from gapless.native import BYTES, I64, INTS, TABLE, WORDS32, function, native
 from gapless.traces.sources.rocketmq.store.bytes import (
-    CRC_TABLES,
     Bytes,
     Crcs,
     Ints,
@@ -49,17 +49,7 @@ _HALF = 1  # MessageType.Trans_Msg_Half
 _KINDS = 5  # of messages that clients know
 
 
-def load_kernels() -> None:
-    """Compile what reads traces, or load it, by running it on nothing."""
-    nothing, counts, room = np.zeros(1, np.uint8), np.zeros(COUNTS, np.int64), np.zeros((TOLD_ROWS, 1), np.int64)
-    none = np.zeros(0, np.int64)
-    nothing.flags.writeable = False  # as log files are: kernels are compiled once more for what may be written
-    find_bodies(nothing, none, 0, _PUB, np.zeros((BODY_ROWS, 0), np.int64), CRC_TABLES)
-    hosts, fields, done = np.zeros((HOST, 0), np.int64), np.zeros(MOST_FIELDS + 1, np.int64), np.zeros(2, np.int64)
-    read_bodies(nothing, none, none, hosts, none, fields, room, counts, done)
-
-
-@native(lambda _b, places, *_: len(places))
+@native(lambda _b, places, *_: len(places), kinds=(BYTES, INTS, I64, BYTES, TABLE, WORDS32))
 def find_bodies(b: Bytes, places: Ints, base: int, topic: Bytes, found: Ints, tables: Crcs) -> None:
     """Of each record at `places` of the log file `b` that begins at `base`: its body, into `found` [BODY_ROWS, …]."""
     for i in range(len(places)):
@@ -75,18 +65,18 @@ def find_bodies(b: Bytes, places: Ints, base: int, topic: Bytes, found: Ints, ta
             continue
         r = parts(b, p, v2)
         low, high = r.body, r.body + i32(b, r.body - 4)
-        if not is_name(b, r.topic, r.topic_end, topic) or crc31(b, low, high - low, tables) != np.int64(u32(b, p + 8)):
+        if not is_name(b, r.topic, r.topic_end, topic) or crc31(b, low, high - low, tables) != u32(b, p + 8):
             continue
         found[BODY_LOW, i], found[BODY_HIGH, i], found[BODY_FLAGS, i] = low, high, r.flags
         found[BODY_WHOLE, i] = 1
         at = r.time + 8
         words = 4 if r.flags & SYS_STORE_V6 else 1
         for k in range(4):
-            found[BODY_HOST + k, i] = np.int64(u32(b, at + 4 * k)) if k < words else np.int64(0)
-        found[BODY_HOST + 4, i] = np.int64(u32(b, at + 4 * words))
+            found[BODY_HOST + k, i] = u32(b, at + 4 * k) if k < words else 0
+        found[BODY_HOST + 4, i] = u32(b, at + 4 * words)
 
 
-@native(lambda _b, begins, *_: 10 * len(begins))
+@native(lambda _b, begins, *_: 10 * len(begins), kinds=(BYTES, INTS, INTS, TABLE, INTS, INTS, TABLE, INTS, INTS))
 def read_bodies(
     b: Bytes, begins: Ints, ends: Ints, hosts: Ints, witnesses: Ints, fields: Ints, told: Ints, counts: Ints, done: Ints
 ) -> None:
@@ -104,7 +94,7 @@ def read_bodies(
         while p < e:
             stop = place_of(b, p, e, 2)
             count = _fields(b, p, stop, fields)
-            after = np.int64(-1)  # it is cut off
+            after = -1  # it is cut off
             if stop < e:
                 after = _context(b, fields, count, hosts, i, witnesses[i], told, n, counts)
             counts[CONTEXTS] += 1
@@ -115,75 +105,75 @@ def read_bodies(
         done[0], done[1] = i + 1, n
 
 
-@njit
+@function
 def _fields(b: Bytes, p: int, e: int, fields: Ints) -> int:
     """Where each field of a context begins, and behind the last where one more would. Returns how many."""
-    count = np.int64(0)
+    count = 0
     fields[0] = p
     while p <= e and count < MOST_FIELDS:
         p = place_of(b, p, e, 1) + 1
         count += 1
         fields[count] = p
-    return count if p > e else np.int64(MOST_FIELDS)
+    return count if p > e else MOST_FIELDS
 
 
-@njit
+@function
 def _is(b: Bytes, fields: Ints, field: int, name: Bytes) -> bool:
     return is_name(b, fields[field], fields[field + 1] - 1, name)
 
 
-@njit
+@function
 def _number(b: Bytes, fields: Ints, field: int) -> int:
     return number_in(b, fields[field], fields[field + 1] - 1)
 
 
-@njit
+@function
 def _context(
     b: Bytes, fields: Ints, count: int, hosts: Ints, body: int, witness: int, told: Ints, n: int, counts: Ints
 ) -> int:
     """One context, by its name. Returns how many columns are written then, or -1 where it is of no known form."""
-    what, key, time = np.int64(-1), np.int64(0), np.int64(0)
+    what, key, time = -1, 0, 0
     if _is(b, fields, 0, _PUB):
         return _published(b, fields, count, hosts, body, witness, told, n, counts)
     if _is(b, fields, 0, _RECALL):
-        return n if count == 7 else np.int64(-1)
+        return n if count == 7 else (-1)
     if _is(b, fields, 0, _END) and count == 13:
         if _is(b, fields, 11, _COMMIT):
-            what = np.int64(COMMIT_ASKED)
+            what = COMMIT_ASKED
         elif _is(b, fields, 11, _ROLL_BACK):
-            what = np.int64(ROLL_BACK_ASKED)
+            what = ROLL_BACK_ASKED
         elif _is(b, fields, 11, _OPEN):
-            what = np.int64(LEFT_OPEN)
-        key, time = np.int64(5), np.int64(1)
+            what = LEFT_OPEN
+        key, time = 5, 1
     elif _is(b, fields, 0, _BEFORE) and count == 8 and _number(b, fields, 6) >= 0:
-        what, key, time = np.int64(HANDED), np.int64(5), np.int64(1)
+        what, key, time = HANDED, 5, 1
     elif _is(b, fields, 0, _AFTER) and 6 <= count <= 9 and (_is(b, fields, 4, _TRUE) or _is(b, fields, 4, _FALSE)):
-        what, key, time = np.int64(DONE_WITH), np.int64(2), np.int64(7 if count == 9 else 0)
+        what, key, time = DONE_WITH, 2, 7 if count == 9 else 0
     if what < 0 or (time and _number(b, fields, time) < 0):
-        return np.int64(-1)
+        return -1
     if fields[key + 1] - 1 <= fields[key]:
-        return np.int64(-1)
+        return -1
     told[WHAT, n], told[KEY, n] = what, digest(b, fields[key], fields[key + 1] - 1)
-    told[TIME, n] = _number(b, fields, time) if time else np.int64(0)
+    told[TIME, n] = _number(b, fields, time) if time else 0
     told[WITNESS, n] = witness
     return n + 1
 
 
-@njit
+@function
 def _published(
     b: Bytes, fields: Ints, count: int, hosts: Ints, body: int, witness: int, told: Ints, n: int, counts: Ints
 ) -> int:
     """A message that was answered, or several that went in one request. Returns as `_context` does."""
-    time, kind = _number(b, fields, 1), np.int64(-1)
+    time, kind = _number(b, fields, 1), -1
     if count < 13 or count > 15:
-        return np.int64(-1)
+        return -1
     kind = _number(b, fields, 11)
     if time < 0 or _number(b, fields, 9) < 0 or kind < 0 or kind >= _KINDS or fields[5] - 1 <= fields[4]:
-        return np.int64(-1)
+        return -1
     success = 12 if count == 13 else 13
     taken = _is(b, fields, success, _TRUE)
     if not taken and not _is(b, fields, success, _FALSE):
-        return np.int64(-1)
+        return -1
     if not taken:
         counts[DOUBTFUL] += 1
         return n
@@ -196,29 +186,29 @@ def _published(
         k, m = place_of(b, x, xe, 44), place_of(b, y, ye, 44)
         place = _place(b, y, m)
         if place < 0 or (k < xe) != (m < ye) or k <= x:
-            return np.int64(-1)
+            return -1
         if not _is_host(b, y, m, hosts, body):
             counts[ELSEWHERE] += 1
         elif place >= witness:
             counts[LATER] += 1
         else:
             told[WHAT, n] = ANSWERED
-            told[KEY, n] = np.int64(0) if is_name(b, x, k, _NULL) else digest(b, x, k)
-            told[PLACE, n], told[IS_HALF, n] = place, np.int64(kind == _HALF)
+            told[KEY, n] = 0 if is_name(b, x, k, _NULL) else digest(b, x, k)
+            told[PLACE, n], told[IS_HALF, n] = place, int(kind == _HALF)
             told[TOPIC, n] = digest(b, fields[4], fields[5] - 1)
             told[TOPIC_LOW, n], told[TOPIC_HIGH, n] = fields[4], fields[5] - 1
             told[TIME, n], told[WITNESS, n] = time, witness
             n += 1
         x, y = k + 1, m + 1
-    return n if n > begin or x > xe else np.int64(-1)
+    return n if n > begin or x > xe else (-1)
 
 
-@njit
+@function
 def _hex(b: Bytes, p: int, e: int) -> int:
     """The hexadecimal number `p:e` of at most 16 digits, below 2^62; -1 where it is none."""
-    value = np.int64(0)
+    value = 0
     for k in range(p, e):
-        c = np.int64(b[k])
+        c = int(b[k])
         if 48 <= c <= 57:
             c -= 48
         elif 65 <= c <= 70:
@@ -226,29 +216,29 @@ def _hex(b: Bytes, p: int, e: int) -> int:
         elif 97 <= c <= 102:
             c -= 87
         else:
-            return np.int64(-1)
+            return -1
         if value >= 1 << 58:
-            return np.int64(-1)
+            return -1
         value = value * 16 + c
     return value
 
 
-@njit
+@function
 def _place(b: Bytes, p: int, e: int) -> int:
     """The position in which the id `p:e` of a stored message ends, or -1 where it is no such id."""
     if e - p != 32 and e - p != 56:
-        return np.int64(-1)
+        return -1
     for k in range(p, e - 16, 8):
         if _hex(b, k, k + 8) < 0:
-            return np.int64(-1)
+            return -1
     return _hex(b, e - 16, e)
 
 
-@njit
+@function
 def _is_host(b: Bytes, p: int, e: int, hosts: Ints, body: int) -> bool:
     """Whether the id `p:e` of a stored message names the broker that stored the trace message."""
     words = 1 if e - p == 32 else 4
     for k in range(4):
-        if hosts[k, body] != (_hex(b, p + 8 * k, p + 8 * k + 8) if k < words else np.int64(0)):
+        if hosts[k, body] != (_hex(b, p + 8 * k, p + 8 * k + 8) if k < words else 0):
             return False
     return bool(hosts[4, body] == _hex(b, p + 8 * words, p + 8 * words + 8))

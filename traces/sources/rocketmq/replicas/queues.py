@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from gapless.native import by_python
 from gapless.traces.problems import shown
 from gapless.traces.sources.rocketmq import places
 from gapless.traces.sources.rocketmq.replicas.side import Side
@@ -120,7 +121,7 @@ def _entry(side: Side, queue: Queue, number: int, slot: Any) -> EntryThere:
     right = record is not None and (record.topic, record.queue, record.number) == (*queue, number)
     if right and record is not None and queue[0] not in DELAYING:
         text = np.frombuffer(record.properties.get("TAGS", "").encode(), np.uint8)
-        code, sure = java_hash(text, 0, len(text))
+        code, sure = by_python(java_hash)(text, 0, len(text))
         right = tag == int(code) or not sure or tag <= EXTENDED
     where = places.slot(side.store, f"{queue[0]}/{queue[1]}", number)
     return EntryThere(

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from gapless.traces.native import by_python
+from gapless.native import by_python
 from gapless.traces.sources.rocketmq.segments.matching import OWNED, TIMELY
 from gapless.traces.sources.rocketmq.store.bytes import Bytes, Ints, java_hash
 from gapless.traces.sources.rocketmq.store.files import LogFile, Maps, Queue

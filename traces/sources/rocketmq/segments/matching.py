@@ -1,5 +1,8 @@
 """Records, their keys and the items of the hash index that point to them, gone through side by side."""
 
+# ruff: noqa: C901, FBT001, PLR0912
+# A kernel is one pass over the bytes; kernels are called by position.
+
 from __future__ import annotations
 
 from typing import NamedTuple
@@ -7,19 +10,17 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from gapless.traces.native import native, njit
+from gapless.native import BYTES, I64, INTS, INTS8, TABLE, TupleKind, function, native, record
 from gapless.traces.sources.rocketmq.store.bytes import Bytes, Ints, i32, i64
 from gapless.traces.sources.rocketmq.store.index_files import ITEM_BYTES, ITEM_POSITION
 from gapless.traces.sources.rocketmq.store.lookup import first_from
 from gapless.traces.sources.rocketmq.store.record_keys import (
     HASH,
-    KEY_ROWS,
     KIND,
     MAY,
     MUST,
     RECORD,
     UNSURE,
-    find_index_keys,
 )
 
 Found = npt.NDArray[np.int8]
@@ -66,19 +67,7 @@ def room_for(records: int, keys: int, told: int) -> Matched:
     )
 
 
-def load_kernels() -> None:
-    """Compile what finds keys and matches them, or load it, by running it on nothing."""
-    nothing, nobody = np.zeros(0, np.int64), np.zeros(1, np.uint8)
-    items, keys = np.zeros((0, ITEM_COLUMNS), np.int64), np.zeros((KEY_ROWS, 2), np.int64)
-    for some in (keys[:, :1], keys):  # keys are what was filled of a room, as a rule not all of it
-        match(nothing, nothing, some, items, room_for(0, 0, 0))
-    find_index_keys(nobody, nothing, 0, keys, 0)
-    gather(nobody, 0, 0, (0, 0, 0), items, 0)
-    match_in_order(nothing, nothing, keys, nobody, Wanted(0, 0, 1, 0), room_for(0, 0, 0).counts)
-    write_items(nobody, 1, items, 0, PutArguments(0, 0, 0, 0, 0))
-
-
-@native(lambda b, *_: len(b) // ITEM_BYTES)
+@native(lambda b, *_: len(b) // ITEM_BYTES, kinds=(BYTES, I64, I64, TupleKind((I64, I64, I64)), TABLE, I64))
 def gather(b: Bytes, first: int, file: int, wanted: tuple[int, int, int], items: Ints, filled: int) -> int:
     """Append those of a file's items in `b` that point where it is wanted, and say how many there are then.
 
@@ -98,7 +87,7 @@ def gather(b: Bytes, first: int, file: int, wanted: tuple[int, int, int], items:
             items[n, FILE] = file
             items[n, ITEM] = first + k
             n += 1
-    return np.int64(n)
+    return n
 
 
 class PutArguments(NamedTuple):
@@ -111,7 +100,7 @@ class PutArguments(NamedTuple):
     timely: int
 
 
-@native(lambda b, *_: len(b) // ITEM_BYTES)
+@native(lambda b, *_: len(b) // ITEM_BYTES, kinds=(BYTES, I64, TABLE, I64, record(PutArguments)))
 def write_items(b: Bytes, slots: int, args: Ints, begin: int, into: PutArguments) -> None:
     """Write the items in `b` as arguments of `put`, from column `begin` on, as if each were owned and timely."""
     for k in range(len(b) // ITEM_BYTES):
@@ -120,7 +109,7 @@ def write_items(b: Bytes, slots: int, args: Ints, begin: int, into: PutArguments
         args[into.slot, n] = code % slots
         args[into.previous, n] = i32(b, p + 16)
         args[into.position, n] = i64(b, p + ITEM_POSITION)
-        args[into.owned, n] = np.int64(code >= 0)
+        args[into.owned, n] = int(code >= 0)
         args[into.timely, n] = 1
 
 
@@ -136,18 +125,18 @@ class Wanted(NamedTuple):
     since: int
 
 
-@native(lambda positions, *_: len(positions))
+@native(lambda positions, *_: len(positions), kinds=(INTS, INTS, TABLE.strided, BYTES, record(Wanted), INTS))
 def match_in_order(positions: Ints, times: Ints, keys: Ints, b: Bytes, wanted: Wanted, counts: Ints) -> bool:
     """Whether the items in `b` that are wanted are those of the keys, in the same order: each of one, and timely.
 
     A key has one or, if it need not be found, none. So it is in an index that is whole, and then `match` would find
     nothing to tell but `counts`, which are filled; where it is not so, they mean nothing.
     """
-    count, i, k = len(b) // ITEM_BYTES, np.int64(0), np.int64(0)
+    count, i, k = len(b) // ITEM_BYTES, 0, 0
     while i < count and i64(b, i * ITEM_BYTES + ITEM_POSITION) < wanted.start:
         i += 1
     for r in range(len(positions)):
-        must = np.int64(0)
+        must = 0
         while k < keys.shape[1] and keys[RECORD, k] == r:
             p = i * ITEM_BYTES
             if i < count and i64(b, p + ITEM_POSITION) == positions[r] and i32(b, p) == keys[HASH, k]:
@@ -156,7 +145,7 @@ def match_in_order(positions: Ints, times: Ints, keys: Ints, b: Bytes, wanted: W
                 i += 1
             elif keys[KIND, k] != MAY:
                 return False
-            must += np.int64(keys[KIND, k] == MUST)
+            must += int(keys[KIND, k] == MUST)
             k += 1
         if must > 0:
             counts[C_KEYS] += must
@@ -173,7 +162,10 @@ def match(positions: Ints, times: Ints, keys: Ints, items: Ints, told: Matched) 
     _match(positions, times, keys, items, told, np.empty(keys.shape[1], np.int64), np.empty(len(items), np.int64))
 
 
-@native(lambda positions, *_: len(positions))
+@native(
+    lambda positions, *_: len(positions),
+    kinds=(INTS, INTS, TABLE.strided, TABLE, record(Matched, INTS8, TABLE, INTS, TABLE, INTS), INTS, INTS),
+)
 def _match(
     positions: Ints, times: Ints, keys: Ints, items: Ints, told: Matched, of_keys: Ints, of_items: Ints
 ) -> None:  # fmt: skip
@@ -190,7 +182,7 @@ def _match(
         unsure, must = False, 0
         while k < keys.shape[1] and keys[RECORD, k] == r:
             unsure = unsure or keys[KIND, k] == UNSURE
-            must += np.int64(keys[KIND, k] == MUST)
+            must += int(keys[KIND, k] == MUST)
             k += 1
         many = (i - first) * (k - begin) > 1024
         if many:
@@ -214,7 +206,7 @@ def _match(
         i += 1
 
 
-@njit(inline="always")
+@function(inline=True)
 def _of_record(
     position: int, keys: Ints, found: Found, begin: int, end: int, must: int, none: bool, runs: Ints, partly: Ints,
     counts: Ints,
@@ -223,7 +215,7 @@ def _of_record(
     there = 0
     for x in range(begin, end):
         if keys[KIND, x] == MUST:
-            there += np.int64(found[x])
+            there += int(found[x])
     counts[C_KEYS] += must
     counts[C_FOUND] += there
     counts[C_FIRST] = position if counts[C_FIRST] < 0 else counts[C_FIRST]
@@ -244,7 +236,7 @@ def _of_record(
     return bool(there == 0)
 
 
-@njit(inline="always")
+@function(inline=True)
 def _put_odd(items: Ints, i: int, bits: int, odd: Ints, counts: Ints) -> None:
     """Tell of one item that is not owned, or not timely."""
     n = counts[C_ODDS]
@@ -254,16 +246,16 @@ def _put_odd(items: Ints, i: int, bits: int, odd: Ints, counts: Ints) -> None:
     counts[C_ODDS] = n + 1
 
 
-@njit(inline="always")
+@function(inline=True)
 def is_timely(time: int, seconds: int, item: int, since: int) -> bool:
     """Whether an item has the time of its record. That of a file's first item counts since the file before it ended."""
     if item == 1:
         return bool(seconds >= 0)
-    passed = (time - since) // 1000 if since > 0 and time > since else np.int64(0)
-    return bool(seconds == min(passed, np.int64(LONGEST)))
+    passed = (time - since) // 1000 if since > 0 and time > since else 0
+    return bool(seconds == min(passed, LONGEST))
 
 
-@njit
+@function
 def _sort_both(
     keys: Ints, items: Ints, found: Found, begin: int, k: int, first: int, i: int, of_keys: Ints, of_items: Ints
 ) -> None:
@@ -279,11 +271,11 @@ def _sort_both(
             found[x] = 1
 
 
-@njit
+@function
 def _sort(values: Ints, count: int) -> None:
     """Put the first `count` values into order: a heap, for nothing here may make an array."""
     for number in range(2 * count - 1, 0, -1):
-        top, end = (number - count, count) if number >= count else (np.int64(0), number)
+        top, end = (number - count, count) if number >= count else (0, number)
         if number < count:
             values[0], values[number] = values[number], values[0]
         while 2 * top + 1 < end:
@@ -296,8 +288,12 @@ def _sort(values: Ints, count: int) -> None:
             top = below
 
 
-@njit
+@function
 def _is_among(values: Ints, count: int, value: int) -> bool:
     """Whether a value is one of the first `count`, which rise."""
     at = first_from(values, count, value)
     return bool(at < count and values[at] == value)
+
+
+ENTRIES = (gather, write_items, match_in_order, _match)
+"""All that is compiled of it."""

@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from gapless.native import BYTES, FLAGS, I64, INTS, INTS8, TABLE, by_python, function, native, record
 from gapless.spec.catalog import SPECS
 from gapless.spec.queue import BLANK_SLOT
 from gapless.traces.judging import building
-from gapless.traces.native import native, njit
 from gapless.traces.replay.exact import Event
 from gapless.traces.sources.rocketmq.segments.extensions import EXTENDED, Units, units_of
 from gapless.traces.sources.rocketmq.segments.splits import Columns
@@ -44,7 +44,7 @@ class QueueCodes(NamedTuple):
     """Codes of the actions of `queue` that messages and entries are."""
 
     append: int
-    index: int
+    index: int  # type: ignore[assignment]  # it has the name of its action
     index_batch: int
 
 
@@ -52,7 +52,7 @@ class QueueArguments(NamedTuple):
     """Rows of their arguments."""
 
     number: int
-    count: int
+    count: int  # type: ignore[assignment]  # it has the name of its argument
     position: int
     size: int
     tag: int
@@ -72,6 +72,10 @@ class QueueCut(NamedTuple):
     origins: Ints
     widths: Ints
     batches: Ints
+
+
+QUEUE_CUT = record(QueueCut, INTS, INTS, INTS, INTS, INTS, INTS)
+"""The kind of a cut."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,7 +179,7 @@ def _resolved(
     return units
 
 
-@njit(inline="always")
+@function(inline=True)
 def _is_delay(delay: Any) -> Any:
     """Whether a delay level may stand for so many ms: a number, or a column of them.
 
@@ -186,18 +190,8 @@ def _is_delay(delay: Any) -> Any:
 
 def are_delays(delays: Ints) -> npt.NDArray[np.bool_]:
     """For which of so many ms a delay level may stand."""
-    found: npt.NDArray[np.bool_] = _is_delay.py_func(delays)
+    found: npt.NDArray[np.bool_] = by_python(_is_delay)(delays)
     return found
-
-
-def load_kernels() -> None:
-    """Compile the kernels below, or load them, by running them on nothing."""
-    spec, events = SPECS["queue"], building.Events.room(SPECS["queue"], 0)
-    nothing = Columns(1).room.rows
-    names = building.codes(spec, QueueCodes), building.rows(spec, QueueArguments)
-    pieces = cut(nothing, 0, 0)
-    batched, slots = np.zeros(0, np.bool_), np.zeros(1, np.uint8)
-    pair(nothing, pieces, batched, slots, pieces.widths, events.action, events.args, *names, np.empty(1, np.int64))
 
 
 def _only(pieces: QueueCut, chosen: npt.NDArray[np.bool_]) -> QueueCut:
@@ -218,13 +212,13 @@ def cut(rows: Ints, count: int, subjects: int) -> QueueCut:
     return QueueCut(order, starts, owners[:pieces].copy(), origins[:pieces], widths[:pieces], batches[:pieces])
 
 
-@native(lambda _rows, count, *_: count)
+@native(lambda _rows, count, *_: count, kinds=(TABLE, I64, INTS, QUEUE_CUT))
 def _cut(rows: Ints, count: int, bounds: Ints, into: QueueCut) -> int:
     """Fill the room `into`; returns how many pieces there are. `bounds` [subjects + 1]: zeros, to work with."""
     order, starts, owners, origins, widths, batches = into
     _by_subject(rows, count, bounds, order)
     pieces = 0
-    begin = np.int64(0)
+    begin = 0
     for s in range(len(bounds) - 1):
         for i in range(begin, bounds[s]):
             r = order[i]
@@ -235,12 +229,12 @@ def _cut(rows: Ints, count: int, bounds: Ints, into: QueueCut) -> int:
                 widths[pieces] = batches[pieces] = 0
                 pieces += 1
             widths[pieces - 1] += min(max(rows[COUNT, r], 1), 65536)
-            batches[pieces - 1] += np.int64(rows[ENTRY, r] == 0)
+            batches[pieces - 1] += int(rows[ENTRY, r] == 0)
         begin = bounds[s]
-    return np.int64(pieces)
+    return pieces
 
 
-@njit
+@function
 def _by_subject(rows: Ints, count: int, bounds: Ints, order: Ints) -> None:
     """The order of rows by subject, in log order within each. `bounds`: zeros, and then where each subject's end."""
     for i in range(count):
@@ -253,7 +247,10 @@ def _by_subject(rows: Ints, count: int, bounds: Ints, order: Ints) -> None:
         bounds[s] += 1
 
 
-@native(lambda _rows, pieces, *_: len(pieces.order))
+@native(
+    lambda _rows, pieces, *_: len(pieces.order),
+    kinds=(TABLE, QUEUE_CUT, FLAGS, BYTES, INTS, INTS8, TABLE, record(QueueCodes), record(QueueArguments), INTS),
+)
 def pair(
     rows: Ints, pieces: QueueCut, batched: npt.NDArray[np.bool_], entries: Bytes, bounds: Ints,
     action: npt.NDArray[np.int8], args: Ints, codes: QueueCodes, into: QueueArguments, begin: Ints,
@@ -299,7 +296,7 @@ def pair(
         begin[piece + 1] = n
 
 
-@njit(inline="always")
+@function(inline=True)
 def _is_excused(rows: Ints, r: int, size: int, tag: int) -> bool:
     """Whether an entry's tag code cannot be judged, and is taken for the message's own.
 
@@ -308,3 +305,7 @@ def _is_excused(rows: Ints, r: int, size: int, tag: int) -> bool:
     """
     loose = rows[LOOSE, r]
     return size != BLANK_SLOT and (loose == UNSURE or (loose == SCHEDULED and _is_delay(tag - rows[MOMENT, r])))
+
+
+ENTRIES = (_cut, pair)
+"""All that is compiled of it."""

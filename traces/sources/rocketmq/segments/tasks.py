@@ -12,11 +12,12 @@ from collections.abc import Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from gapless.native import Native
 from gapless.spec.catalog import SPECS
 from gapless.traces.judging.building import Events
 from gapless.traces.options import Options
@@ -24,19 +25,19 @@ from gapless.traces.replay.exact import Event, named
 from gapless.traces.replay.kernels import EXACT, Kernel, Replayed, kernel
 from gapless.traces.sources.rocketmq.clients.deliveries import Delivered, look_for_deliveries
 from gapless.traces.sources.rocketmq.clients.evidence import Evidence, Promised, SegmentMessages, judge_messages
+from gapless.traces.sources.rocketmq.segments import matching, queue_events
 from gapless.traces.sources.rocketmq.segments.entry_units import EntryUnits, units_found, wants_entries
 from gapless.traces.sources.rocketmq.segments.extensions import BadUnit, Units
 from gapless.traces.sources.rocketmq.segments.index_keys import Indexed, indexed
-from gapless.traces.sources.rocketmq.segments.matching import load_kernels as load_index_kernels
-from gapless.traces.sources.rocketmq.segments.queue_events import QueueEvents, queue_events
-from gapless.traces.sources.rocketmq.segments.queue_events import load_kernels as load_queue_kernels
+from gapless.traces.sources.rocketmq.segments.queue_events import QueueEvents
 from gapless.traces.sources.rocketmq.segments.splits import MOST_DAMAGE, Columns, Scanned, Split, SplitReader
 from gapless.traces.sources.rocketmq.store import records, scan, timer_records
-from gapless.traces.sources.rocketmq.store.bytes import CRC_TABLES, Ints
+from gapless.traces.sources.rocketmq.store.bytes import Ints
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.file_access import Space
 from gapless.traces.sources.rocketmq.store.names import HALVES, TABLE_HALVES
 from gapless.traces.sources.rocketmq.store.narrow import Narrow, narrowed
+from gapless.traces.sources.rocketmq.store.record_keys import find_index_keys
 from gapless.traces.sources.rocketmq.store.wanted import (
     COMMIT_LOG,
     name_of_queue,
@@ -45,7 +46,9 @@ from gapless.traces.sources.rocketmq.store.wanted import (
     wants_timer_messages,
     wants_transactions,
 )
-from gapless.traces.sources.rocketmq.transactions.settling import judge_steps, load_transaction_kernels
+from gapless.traces.sources.rocketmq.transactions import lineage, ops
+from gapless.traces.sources.rocketmq.transactions.rows import find_rows
+from gapless.traces.sources.rocketmq.transactions.settling import judge_steps
 from gapless.traces.sources.rocketmq.transactions.terms import Judgement
 
 Subject = tuple[str, int]
@@ -188,36 +191,34 @@ class SplitResult:
     bytes: int
 
 
-def load_kernels(options: Options) -> None:
-    """Compile all that a worker runs, or load it from numba's cache, by running it on nothing.
+def prepare(options: Options) -> None:
+    """Have native code of all that a worker runs, if the work that is expected is worth it.
 
-    Before the first split, and before workers are forked: so it is done once, and is not part of what is measured.
+    Before the first split, and before workers are forked: so it is compiled once, and is not part of what is measured.
     """
     for name in ("log", "queue"):
-        of = kernel(name, options.ignored)
-        nothing = Events.room(of.spec, 0)
-        state = np.zeros((len(of.spec.scalars), 0), np.int64)
-        of.replay(np.zeros(1, np.int64), nothing.action, nothing.args, state, profile=options.profile)
-    columns, no = Columns(1), False
-    view = scan.View(np.zeros(records.BLANK, np.uint8), 0, 0, 0, 0, 0, 0)
-    habits = scan.Habits(np.zeros(1, np.int64), CRC_TABLES, no, no, no, no)
-    scan.scan(view, scan.NOT_FORCED, columns.room, habits)
-    scan.find_start(view)
-    records.length_of(view.data, 0, 0, no)
-    load_queue_kernels()
+        kernel(name, options.ignored).prepare()
+    _prepare(scan.scan, scan.find_start, records.length_of, *queue_events.ENTRIES)
 
 
-def load_more_kernels(store: StoreDirectory, options: Options) -> None:
-    """The same for transactions: they have many kernels, and most stores have no transaction."""
+def prepare_more(store: StoreDirectory, options: Options) -> None:
+    """The same for what few stores have: these have many kernels."""
     if wants_index(store, options):
-        load_index_kernels()
+        _prepare(find_index_keys, *matching.ENTRIES)
         kernel("hash_index", options.ignored)
     if wants_timer_messages(store, options):
-        timer_records.load_kernels()
+        _prepare(*timer_records.ENTRIES)
     if wants_entries(store, options):
-        kernel("dledger_index", options.ignored)
+        kernel("dledger_index", options.ignored).prepare()
     if wants_transactions(options) and (HALVES in store.queues or TABLE_HALVES in store.queues or store.no_queues):
-        load_transaction_kernels(options)
+        for name in ("transaction", "op_batch", "checkpoint"):
+            kernel(name, options.ignored).prepare()
+        _prepare(find_rows, *lineage.ENTRIES, *ops.ENTRIES)
+
+
+def _prepare(*entries: Native[Any, Any]) -> None:
+    for entry in entries:
+        entry.prepare()
 
 
 _space: ContextVar[Space | None] = ContextVar("space", default=None)
@@ -380,7 +381,7 @@ def _queue_pieces(
     """Replay a segment's queue events, every piece from the number that its first message claims."""
     of = kernel("queue", options.ignored)
     all_queues = options.topic is None and options.trace is None
-    events = queue_events(store, columns, None if all_queues else partial(wants, options))
+    events = queue_events.queue_events(store, columns, None if all_queues else partial(wants, options))
     origins, starts = events.pieces.origins, events.starts
     claims = np.repeat(origins[None], len(of.spec.scalars), axis=0)  # nothing before the first message is missing
     claims[of.spec.scalars.index("start")] = store.start

@@ -15,17 +15,16 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from gapless.traces.native import by_library, native, njit
+from gapless.native import BYTES, I64, INTS, TABLE, by_library, function, native
+from gapless.native.swar import eight
 from gapless.traces.sources.rocketmq.segments.splits import SPLIT, Columns, Split, SplitReader
 from gapless.traces.sources.rocketmq.store import scan
 from gapless.traces.sources.rocketmq.store.bytes import Bytes, Ints, i32, i64, is_name, u32
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.file_access import Space
 from gapless.traces.sources.rocketmq.store.files import LogFile, Maps, Queue
-from gapless.traces.sources.rocketmq.store.names import as_bytes
 from gapless.traces.sources.rocketmq.store.records import MAGIC_V1, MAGIC_V2, SMALLEST, measure, parts
 from gapless.traces.sources.rocketmq.store.whole_keys import key_of_record
-from gapless.traces.words import eight
 
 PLACE_OF_RECORD, END_OF_PLACE = 28, 36  # bytes of a record that name its own place, which the uploader writes anew
 
@@ -101,13 +100,13 @@ def _messages(columns: Columns, queue: Queue) -> Ints:
     return made
 
 
-@njit
+@function
 def _difference(a: Bytes, p: int, b: Bytes, q: int, size: int) -> int:
     before = int(_first_other(a, p, b, q, 0, min(PLACE_OF_RECORD, size)))
     return before if before >= 0 else int(_first_other(a, p, b, q, END_OF_PLACE, size))
 
 
-@njit(inline="always")
+@function(inline=True)
 def _differ(a: Bytes, p: int, b: Bytes, q: int) -> int:
     """The bits in which 32 bytes differ, one above the other."""
     first, second = eight(a, p) ^ eight(b, q), eight(a, p + 8) ^ eight(b, q + 8)
@@ -115,10 +114,10 @@ def _differ(a: Bytes, p: int, b: Bytes, q: int) -> int:
     return int(first | second | third | fourth)
 
 
-@njit(inline="always")
+@function(inline=True)
 def _first_other(a: Bytes, p: int, b: Bytes, q: int, low: int, high: int) -> int:
     """The first offset from `low` on at which two records have different bytes: many at a time, while none differs."""
-    i = np.int64(low)
+    i = low
     while i + 32 <= high and _differ(a, p + i, b, q + i) == 0:
         i += 32
     while i + 8 <= high and eight(a, p + i) == eight(b, q + i):
@@ -138,15 +137,7 @@ def _difference_by_library(a: Bytes, p: int, b: Bytes, q: int, size: int) -> int
     return at if at < PLACE_OF_RECORD else at + END_OF_PLACE - PLACE_OF_RECORD
 
 
-def load_kernels() -> None:
-    """Compile what compares records, or load it, by running it on nothing."""
-    nothing, none = np.zeros(1, np.uint8), np.zeros(0, np.int64)
-    nothing.flags.writeable = False  # as log files are
-    _differences(nothing, none, nothing, none, none, none)
-    _repeated(nothing, none, nothing, none, np.zeros((FIELDS, 0), np.int64), as_bytes("T"), 0, 0)
-
-
-@native(lambda a, places, *_: len(places))  # noqa: ARG005 - as it is called
+@native(lambda a, places, *_: len(places), kinds=(BYTES, INTS, BYTES, INTS, INTS, INTS))  # noqa: ARG005 - as it is called
 def _differences(a: Bytes, places: Ints, b: Bytes, theirs: Ints, sizes: Ints, found: Ints) -> None:
     """The first byte in which each record at `places` of `a` differs from that at `theirs` of `b`, into `found`."""
     for i in range(len(places)):
@@ -170,18 +161,18 @@ def differences(
     return found
 
 
-@njit(inline="always")
+@function(inline=True)
 def _come_near(b: Bytes, places: Ints, sizes: Ints, begin: int, end: int) -> int:
     """Look at one byte in 64 of the records that are compared next, and say their sum, or nobody would look.
 
     Records of one queue are scattered over the log. The processor fetches many of these bytes at once, and would wait
     for the records one by one: that took as long again as to compare them.
     """
-    found = np.int64(0)
+    found = 0
     for k in range(begin, end):
         at, stop = places[k], min(places[k] + sizes[k], len(b))
         while 0 <= at < stop:
-            found += np.int64(b[at])
+            found += int(b[at])
             at += 64
     return int(found)
 
@@ -191,7 +182,7 @@ def _come_near_by_library(_b: Bytes, _places: Ints, _sizes: Ints, _begin: int, _
     return 0
 
 
-@native(lambda a, places, *_: len(places))  # noqa: ARG005 - as it is called
+@native(lambda a, places, *_: len(places), kinds=(BYTES, INTS, BYTES, INTS, TABLE, BYTES, I64, I64))  # noqa: ARG005 - as it is called
 def _repeated(
     a: Bytes, places: Ints, b: Bytes, theirs: Ints, fields: Ints, topic: Bytes, queue: int, base: int
 ) -> bool:  # fmt: skip
@@ -200,7 +191,7 @@ def _repeated(
     And whether it is of the size and number that `fields` has of it, of this queue, and names its own place. When it
     was stored is written there, and the digest of its keys if there is a row for it.
     """
-    near = np.int64(0)
+    near = 0
     for i in range(len(places)):
         if i % AHEAD == 0:
             near += _come_near(b, theirs, fields[SIZE], i, min(i + AHEAD, len(places)))

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gapless.traces.native import by_library, handed, native, njit, uint32, uint64
-from gapless.traces.words import ONES, TOPS, eight, few, first, word_of, zeros
+from gapless.native import BYTES, INTS, by_library, function, handed, int32, int64, native, uint32, uint64
+from gapless.native.swar import ONES, TOPS, eight, few, first, word_of, zeros
 
 Ints = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]
@@ -45,7 +45,7 @@ def _crc_tables() -> Crcs:
 CRC_TABLES = _crc_tables()
 
 
-@njit(inline="always")
+@function(inline=True)
 def readable(b: Bytes) -> Bytes:
     """The same bytes, not to be written: Python reads those of a `bytes` object in half the time."""
     return b
@@ -56,7 +56,7 @@ def _readable(b: Bytes) -> Any:
     return bytes(b)
 
 
-@njit(inline="always")
+@function(inline=True)
 def u32(b: Bytes, p: int) -> int:
     """Four bytes, big-endian, unsigned."""
     q = uint64(p)  # as `_le32` says
@@ -68,23 +68,23 @@ def u32(b: Bytes, p: int) -> int:
     )
 
 
-@njit(inline="always")
+@function(inline=True)
 def i32(b: Bytes, p: int) -> int:
     """Four bytes, big-endian, signed."""
-    return np.int64(np.int32(u32(b, p)))
+    return int32(u32(b, p))
 
 
-@njit(inline="always")
+@function(inline=True)
 def i64(b: Bytes, p: int) -> int:
     """Eight bytes, big-endian, signed."""
-    return (np.int64(u32(b, p)) << np.int64(32)) | np.int64(u32(b, p + 4))
+    return (i32(b, p) << 32) | u32(b, p + 4)
 
 
-@njit(inline="always")
+@function(inline=True)
 def u16(b: Bytes, p: int) -> int:
     """Two bytes, big-endian, unsigned."""
     q = uint64(p)
-    return (np.int64(b[q]) << 8) | np.int64(b[q + _1])
+    return (int(b[q]) << 8) | int(b[q + _1])
 
 
 @by_library(u32)
@@ -103,11 +103,11 @@ def _u16(b: Bytes, p: int) -> int:
 
 
 @by_library(i64)  # what is counted on from it may not fit into 64 bits, and then begins anew at the other end
-def _i64(b: Bytes, p: int) -> int:
+def _i64(b: Bytes, p: int) -> Any:
     return np.int64(int.from_bytes(b[p : p + 8], "big", signed=True))
 
 
-@njit(inline="always")
+@function(inline=True)
 def _le32(b: Bytes, p: int) -> int:
     """Four bytes, least significant first. Places without a sign count from no end: this is one read, not four."""
     q = uint64(p)
@@ -119,14 +119,14 @@ def _le32(b: Bytes, p: int) -> int:
     )
 
 
-@njit(inline="always")
+@function(inline=True)
 def _past(t: Crcs, word: int, zeros: int) -> int:
     """The CRC's change by a word of four bytes, behind which so many zeros follow.
 
     Tables lie one behind the other: a processor adds what is constant to an address by itself.
     """
     w, m, at = uint64(word), uint64(255), uint64(256 * zeros)
-    return (
+    return int(
         t[at + uint64(768) + (w & m)]
         ^ t[at + uint64(512) + ((w >> uint64(8)) & m)]
         ^ t[at + uint64(256) + ((w >> uint64(16)) & m)]
@@ -134,7 +134,7 @@ def _past(t: Crcs, word: int, zeros: int) -> int:
     )
 
 
-@njit
+@function
 def crc31(b: Bytes, p: int, n: int, t: Crcs) -> int:
     """The zlib CRC of `n` bytes at `p`, its top bit dropped, as the broker stores it."""
     c = uint32(0xFFFFFFFF)
@@ -147,17 +147,17 @@ def crc31(b: Bytes, p: int, n: int, t: Crcs) -> int:
         c = _past(t, c ^ _le32(b, p), 0)
         p += 4
     while p < e:
-        c = t[uint64((c ^ uint32(b[uint64(p)])) & uint32(255))] ^ (c >> uint32(8))
+        c = int(t[(c ^ int(b[p])) & uint32(255)]) ^ (c >> uint32(8))
         p += 1
-    return np.int64((c ^ uint32(0xFFFFFFFF)) & uint32(0x7FFFFFFF))
+    return (c ^ uint32(0xFFFFFFFF)) & uint32(0x7FFFFFFF)
 
 
 @by_library(crc31)
-def _crc31(b: Bytes, p: int, n: int, _tables: Crcs) -> int:
+def _crc31(b: Any, p: int, n: int, _tables: Crcs) -> Any:
     return np.int64(zlib.crc32(b[p : p + max(n, 0)]) & 0x7FFFFFFF)
 
 
-@njit(inline="always")
+@function(inline=True)
 def _of_letters(word: Any) -> Any:
     """Java's hash of eight letters of one byte, the first least significant. Zeros before others add nothing to it.
 
@@ -168,51 +168,51 @@ def _of_letters(word: Any) -> Any:
     return uint32((fours & np.uint64(0xFFFFFFFF)) * _31_4 + (fours >> _32))
 
 
-@njit
+@function
 def hash_on(b: Bytes, p: int, e: int, before: int) -> tuple[int, bool]:
     """`java_hash` of a text that goes on with the UTF-8 bytes `p:e`; `before`: its code up to here."""
-    h = np.int32(before)
+    h = int32(before)
     while p < e:
         n = min(8, e - p)
         word = word_of(b, p, n) if p >= 0 else TOPS
         if word & TOPS == 0:  # up to eight letters: no pair waits for another
-            h = np.int32(uint32(uint32(h) * _31_TO[n]) + _of_letters(word << uint64(8 * (8 - n))))
+            h = int32(uint32(uint32(h) * _31_TO[n]) + _of_letters(word << uint64(8 * (8 - n))))
             p += n
             continue
-        c = np.int32(b[p])
+        c = int(b[p])
         if c < 0x80:
-            h = np.int32(h * np.int32(31) + c)
+            h = int32(h * 31 + c)
             p += 1
             continue
         more = 1 if 0xC2 <= c < 0xE0 else 2 if 0xE0 <= c < 0xF0 else 3 if 0xF0 <= c < 0xF5 else 0
         if more == 0 or p + more >= e:
-            return np.int64(0), False
-        point = c & np.int32(0x3F >> more)
+            return 0, False
+        point = c & int32(0x3F >> more)
         for k in range(1, more + 1):
             if (b[p + k] & 0xC0) != 0x80:
-                return np.int64(0), False
-            point = np.int32((point << 6) | (np.int32(b[p + k]) & 0x3F))
+                return 0, False
+            point = int32((point << 6) | (int(b[p + k]) & 0x3F))
         if (more == 2 and (point < 0x800 or 0xD800 <= point < 0xE000)) or (
             more == 3 and not 0x10000 <= point < 0x110000
         ):
-            return np.int64(0), False
+            return 0, False
         if more == 3:  # two UTF-16 units
-            point = np.int32(point - 0x10000)
-            h = np.int32(h * np.int32(31) + np.int32(0xD800 + (point >> 10)))
-            h = np.int32(h * np.int32(31) + np.int32(0xDC00 + (point & 0x3FF)))
+            point = int32(point - 0x10000)
+            h = int32(h * 31 + int32(0xD800 + (point >> 10)))
+            h = int32(h * 31 + int32(0xDC00 + (point & 0x3FF)))
         else:
-            h = np.int32(h * np.int32(31) + point)
+            h = int32(h * 31 + point)
         p += more + 1
-    return np.int64(h), True
+    return h, True
 
 
 @by_library(hash_on)
-def _hash_on(b: Bytes, p: int, e: int, before: int) -> tuple[int, bool]:
+def _hash_on(b: Bytes, p: int, e: int, before: int) -> Any:
     return _hash_of(bytes(b[p:e]), int(before))
 
 
 @lru_cache(maxsize=REMEMBERED)
-def _hash_of(text: bytes, before: int) -> tuple[int, bool]:
+def _hash_of(text: bytes, before: int) -> Any:
     try:
         units = text.decode().encode("utf-16-le")
     except UnicodeDecodeError:
@@ -223,7 +223,7 @@ def _hash_of(text: bytes, before: int) -> tuple[int, bool]:
     return np.int64(h - (1 << 32) if h >> 31 else h), True
 
 
-@njit
+@function
 def java_hash(b: Bytes, p: int, e: int) -> tuple[int, bool]:
     """Java's String.hashCode of the UTF-8 bytes `p:e`, and whether they were UTF-8 (else the code is unknown)."""
     return hash_on(b, p, e, 0)
@@ -235,7 +235,7 @@ _THIRD, _FOURTH, _FIVE = np.uint64(0xFF51AFD7ED558CCD), np.uint64(0xC4CEB9FE1A85
 _27, _31, _33, _37 = np.uint64(27), np.uint64(31), np.uint64(33), np.uint64(37)
 
 
-@njit
+@function
 def digest(b: Bytes, p: int, e: int) -> int:
     """64 bits that stand for the bytes `p:e`, the same everywhere and for ever; 0 for no bytes, and only for them.
 
@@ -249,10 +249,10 @@ def digest(b: Bytes, p: int, e: int) -> int:
     differ in one word never have the same digest. It has no secret: who chooses keys can choose two with one digest.
     """
     if p >= e:
-        return np.int64(0)
-    h = uint64(e - p)
+        return 0
+    h: Any = uint64(e - p)
     while p < e:
-        n = min(np.int64(8), np.int64(e - p))
+        n = min(8, e - p)
         w = (word_of(b, p, n) if 0 <= p else few(b, p, n)) * _FIRST
         h ^= ((w << _31) | (w >> _33)) * _SECOND
         h = ((h << _27) | (h >> _37)) * _FIVE + _STEP
@@ -260,17 +260,17 @@ def digest(b: Bytes, p: int, e: int) -> int:
     h = (h ^ (h >> _33)) * _THIRD
     h = (h ^ (h >> _33)) * _FOURTH
     h ^= h >> _33
-    return np.int64(h) if h != 0 else np.int64(1)
+    return int64(h) if h != 0 else 1
 
 
 @by_library(digest)
-def _digest(b: Bytes, p: int, e: int) -> int:
+def _digest(b: Bytes, p: int, e: int) -> Any:
     text = bytes(b[p:e])
     return _digest_of(text) if len(text) <= SHORT else _digest_of.__wrapped__(text)
 
 
 @lru_cache(maxsize=REMEMBERED)  # names of properties, and many values, are in every record
-def _digest_of(text: bytes) -> int:
+def _digest_of(text: bytes) -> Any:
     h = len(text)
     for w in struct.unpack(f"<{-(-h // 8)}Q", text + bytes(-h % 8)):
         x = w * int(_FIRST) & LOW
@@ -290,7 +290,7 @@ def digests_between(data: Bytes, begins: Ints, ends: Ints) -> Ints:
     return found
 
 
-@native(lambda _data, begins, *_: len(begins))
+@native(lambda _data, begins, *_: len(begins), kinds=(BYTES, INTS, INTS, INTS))
 def fill_digests(data: Bytes, begins: Ints, ends: Ints, found: Ints) -> None:
     """The same, into `found`."""
     for i in range(len(found)):
@@ -308,23 +308,23 @@ def key_of(name: str) -> int:
     return int(digests(data, np.array([0, len(data)], np.int64))[0])
 
 
-@njit
+@function
 def place_of(b: Bytes, p: int, e: int, byte: int) -> int:
     """Where in `p:e` the first byte of this value is; `e` where there is none, and `p` where nothing lies there.
 
     Eight bytes are looked at together, also such as lie behind `e`.
     """
     if p >= e:
-        return np.int64(p)
+        return p
     sought = uint64(byte) * ONES
     while 0 <= p < e and p + 8 <= len(b):
         marks = zeros(eight(b, p) ^ sought)
         if marks != 0:
-            return min(np.int64(p) + first(marks), np.int64(e))
+            return min(p + int(first(marks)), e)
         p += 8
     while p < e and b[p] != byte:
         p += 1
-    return min(np.int64(p), np.int64(e))
+    return min(p, e)
 
 
 @by_library(place_of)
@@ -333,18 +333,18 @@ def _place_of(b: Any, p: int, e: int, byte: int) -> int:
     return e if place < p else place
 
 
-@njit(inline="always")
+@function(inline=True)
 def is_name(b: Bytes, p: int, e: int, name: Bytes) -> bool:
     """Whether the bytes `p:e` are `name`."""
     if e - p != len(name):
         return False
-    i = np.int64(0)
+    i = 0
     if len(name) >= 8:  # eight at a time, the last ones perhaps once more
         while i + 8 <= len(name):
             if eight(b, p + i) != eight(name, i):
                 return False
             i += 8
-        return eight(b, e - 8) == eight(name, len(name) - 8)
+        return bool(eight(b, e - 8) == eight(name, len(name) - 8))
     while i < len(name):
         if b[p + i] != name[i]:
             return False
@@ -357,12 +357,12 @@ def _is_name(b: Bytes, p: int, e: int, name: Bytes) -> bool:
     return e - p == len(name) and bytes(b[p:e]) == name.tobytes()
 
 
-@njit(inline="always")
+@function(inline=True)
 def copied(b: Bytes, p: int, e: int, into: Bytes, n: int) -> int:
     """Copy the bytes `p:e` to place `n` of `into`, and say where they end there."""
     for i in range(e - p):
-        into[uint64(n + i)] = b[uint64(p + i)]  # as `_le32` says: many at once, so
-    return np.int64(n + e - p)
+        into[n + i] = b[p + i]  # as `_le32` says: many at once, so
+    return n + e - p
 
 
 @by_library(copied)
@@ -371,14 +371,14 @@ def _copied(b: Bytes, p: int, e: int, into: Bytes, n: int) -> int:
     return n + e - p
 
 
-@njit
+@function
 def number_in(b: Bytes, p: int, e: int) -> int:
     """The decimal number `p:e`, without a sign; -1 where it is none, or has more than 18 digits."""
     if p >= e or e - p > 18:
-        return np.int64(-1)
-    value = np.int64(0)
+        return -1
+    value = 0
     for i in range(p, e):
         if not 48 <= b[i] <= 57:
-            return np.int64(-1)
-        value = value * 10 + np.int64(b[i] - 48)
+            return -1
+        value = value * 10 + (b[i] - 48)
     return value

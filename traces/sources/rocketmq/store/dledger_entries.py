@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from typing import NamedTuple
 
-from gapless.traces.native import njit
+from gapless.native import function
 from gapless.traces.sources.rocketmq.store.bytes import Bytes, i32, i64, u32
 
 ENTRY_HEADER = 48  # bytes before the record: magic, size, index, term, position, channel, two checksums, body's size
@@ -33,7 +33,7 @@ def entry_header(data: bytes) -> EntryHeader:
     return EntryHeader(*HEADER.unpack(data[:ENTRY_HEADER].ljust(ENTRY_HEADER, b"\0")))
 
 
-@njit(inline="always")
+@function(inline=True)
 def is_wrapping(b: Bytes, at: int, place: int, size: int) -> bool:
     """Whether the header at `at` is that of an entry which lies at log position `place`, with a record of `size` bytes.
 

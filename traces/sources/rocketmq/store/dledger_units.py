@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from gapless.traces.native import native
+from gapless.native import BYTES, INTS, TABLE, native
 from gapless.traces.sources.rocketmq.store.bytes import Bytes, Ints, i32, i64, u32
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.dledger import Dledger
@@ -29,7 +29,7 @@ class EntryColumns(NamedTuple):
     term: Ints
 
 
-@native(lambda b, bounds, *_: min(len(b), int(bounds[1] - bounds[0])) >> 8)
+@native(lambda b, bounds, *_: min(len(b), int(bounds[1] - bounds[0])) >> 8, kinds=(BYTES, INTS, TABLE))
 def _find(b: Bytes, bounds: Ints, room: Ints) -> None:
     """Fill `room` with the entries within `bounds` of `b`, which itself lies at the third of them.
 
@@ -45,13 +45,6 @@ def _find(b: Bytes, bounds: Ints, room: Ints) -> None:
         count += 1
         p += size
     bounds[0], bounds[3] = p, count
-
-
-def load_kernels() -> None:
-    """Compile what finds entries, or load it, by running it on nothing."""
-    nothing = np.zeros(1, np.uint8)
-    nothing.flags.writeable = False  # as log files are
-    _find(nothing, np.zeros(4, np.int64), np.zeros((4, 0), np.int64))
 
 
 def entries_between(store: StoreDirectory, begin: int, end: int) -> Iterator[EntryColumns]:

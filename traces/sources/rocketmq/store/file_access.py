@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator
 from contextlib import nullcontext, suppress
 from dataclasses import replace
 from itertools import islice
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -150,11 +149,6 @@ def names_of_records(store: StoreDirectory, positions: Ints) -> Iterator[str]:
             records.find_names(data, inside, spans)
             for place, (low, high) in zip(inside.tolist(), spans.T.tolist(), strict=True):
                 yield os.fsdecode(data[low:high].tobytes()) if low < high else f"@{file.base + place}"
-
-
-def load_kernels(file: Path) -> None:
-    """Compile or load what looks for names, on no record of a file of a log."""
-    records.find_names(np.memmap(file, np.uint8, "r"), np.zeros(0, np.int64), np.zeros((2, 0), np.int64))
 
 
 # -- consume queues ------------------------------------------------------------------------------------------------

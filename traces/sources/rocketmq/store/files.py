@@ -6,8 +6,7 @@ import errno
 import os
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
@@ -183,16 +182,6 @@ def _same(one: Path, other: Path) -> bool:
 
 def _holds_log_files(folder: Path) -> bool:
     return folder.is_dir() and any(TWENTY_DIGITS.fullmatch(path.name) for path in folder.iterdir())
-
-
-def work_in(paths: Iterable[Path]) -> int:
-    """About how many records there are in files. Zeros that nobody wrote take no room on disk, and do not count."""
-    found = 0
-    for path in paths:
-        with suppress(OSError):
-            status = path.stat()
-            found += min(status.st_size, 512 * status.st_blocks)
-    return found >> 8
 
 
 def log_files(

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gapless.traces.native import native
+from gapless.native import BYTES, INTS, TABLE, native
 from gapless.traces.sources.rocketmq.store.bytes import (
     Bytes,
     Ints,
@@ -23,7 +23,7 @@ from gapless.traces.sources.rocketmq.store.bytes import (
 )
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.names import REAL_TOPIC, TABLE_HALF_TOPIC, TABLE_OP_TOPIC, as_bytes
-from gapless.traces.sources.rocketmq.store.record_pass import LONGEST, found_up_to, load, work
+from gapless.traces.sources.rocketmq.store.record_pass import LONGEST, found_up_to, work
 from gapless.traces.sources.rocketmq.store.records import (
     MAGIC_BLANK,
     MAGIC_V1,
@@ -60,12 +60,7 @@ class HalfRecords(NamedTuple):
 COLUMNS = len(HalfRecords._fields)
 
 
-def load_kernels() -> None:
-    """Compile what finds halves, or load it, by running it on nothing."""
-    load(_find, COLUMNS)
-
-
-@native(work)
+@native(work, kinds=(BYTES, INTS, TABLE, BYTES))
 def _find(b: Bytes, bounds: Ints, room: Ints, scratch: Bytes) -> None:  # noqa: C901, PLR0912, PLR0915 - of each, all
     """Fill `room` with what lies within `bounds` of `b`, which itself lies at the third of them.
 
@@ -73,25 +68,25 @@ def _find(b: Bytes, bounds: Ints, room: Ints, scratch: Bytes) -> None:  # noqa: 
     """
     p, stop, base, count = bounds
     while p + 8 <= stop and count < room.shape[1]:
-        size, magic = np.int64(u32(b, p)), np.int64(u32(b, p + 4))
+        size, magic = u32(b, p), u32(b, p + 4)
         if magic == MAGIC_BLANK:
-            p = np.int64(len(b))
+            p = len(b)
             break
         v2 = magic == MAGIC_V2
         if not (v2 or magic == MAGIC_V1) or size < SMALLEST or p + size > stop or measure(b, p, p + size, v2) != size:
             break
         r = parts(b, p, v2)
-        kind = np.int64(-1)
+        kind = -1
         if is_name(b, r.topic, r.topic_end, _HALF):
-            kind = np.int64(IS_HALF)
+            kind = IS_HALF
         elif is_name(b, r.topic, r.topic_end, _OP):
-            kind = np.int64(IS_OP)
+            kind = IS_OP
         elif (r.flags & SYS_TRANSACTION) == SYS_COMMITTED:
-            kind = np.int64(IS_FINAL)
+            kind = IS_FINAL
         if kind >= 0:
-            real = real_end = key = key_end = np.int64(0)
-            named, immune = np.int64(-1), np.int64(-1)
-            k = np.int64(r.low)
+            real = real_end = key = key_end = 0
+            named, immune = -1, -1
+            k = r.low
             while k < r.high:
                 w = place_of(b, k, r.high, 2)
                 m = place_of(b, k, w, 1)
@@ -104,9 +99,9 @@ def _find(b: Bytes, bounds: Ints, room: Ints, scratch: Bytes) -> None:  # noqa: 
                 elif is_name(b, k, m, _IMMUNITY):
                     immune = number_in(b, m + 1, w)
                 k = w + 1
-            owner, born = np.int64(0), i64(b, p + 40)
+            owner, born = 0, i64(b, p + 40)
             if real < real_end and key < key_end and real_end - real + key_end - key < LONGEST - 2:
-                length = np.int64(0)
+                length = 0
                 scratch[length] = 64  # @
                 length += 1
                 for i in range(real, real_end):
@@ -117,7 +112,7 @@ def _find(b: Bytes, bounds: Ints, room: Ints, scratch: Bytes) -> None:  # noqa: 
                 for i in range(key, key_end):
                     scratch[length] = b[i]
                     length += 1
-                owner = digest(scratch, np.int64(0), length)
+                owner = digest(scratch, 0, length)
             room[0, count], room[3, count], room[4, count] = kind, base + p, owner
             room[1, count], room[2, count] = base + p, size
             if kind != IS_HALF:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from gapless.traces.native import native, njit
+from gapless.native import BYTES, INTS, TABLE, function, native
 from gapless.traces.sources.rocketmq.store.bytes import (
     Bytes,
     Ints,
@@ -32,7 +32,7 @@ from gapless.traces.sources.rocketmq.store.bytes import (
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.files import FARTHEST, mapped
 from gapless.traces.sources.rocketmq.store.names import UNIQ_KEY, as_bytes
-from gapless.traces.sources.rocketmq.store.record_pass import AT_ONCE, LONGEST, load, work
+from gapless.traces.sources.rocketmq.store.record_pass import AT_ONCE, LONGEST, work
 from gapless.traces.sources.rocketmq.store.records import (
     MAGIC_BLANK,
     MAGIC_V1,
@@ -70,12 +70,7 @@ COLUMNS = len(WantedRows._fields)
 Truths = npt.NDArray[np.bool_]
 
 
-def load_kernels() -> None:
-    """Compile what finds rows, or load it, by running it on nothing."""
-    load(_find, COLUMNS)
-
-
-@njit(inline="always")
+@function(inline=True)
 def _put(b: Bytes, bounds: Ints, room: Ints, scratch: Bytes, kind: int, p: int, e: int) -> bool:
     """Append one row of the record whose topic and unique key `bounds` names. Whether its text is what a broker writes.
 
@@ -92,7 +87,7 @@ def _put(b: Bytes, bounds: Ints, room: Ints, scratch: Bytes, kind: int, p: int, 
     size = topic_end - topic + unique_end - unique + e - p + 14
     if size > LONGEST or place_of(b, p, e, 1) != e or not hash_on(b, p, e, 0)[1]:
         return False
-    n = np.int64(0)
+    n = 0
     scratch[n] = _AT
     n += 1
     n = copied(b, topic, topic_end, scratch, n)
@@ -110,12 +105,12 @@ def _put(b: Bytes, bounds: Ints, room: Ints, scratch: Bytes, kind: int, p: int, 
         n += 1
     count = bounds[3]
     room[0, count], room[1, count] = position, time
-    room[2, count], room[3, count] = digest(scratch, np.int64(0), n), ROW
+    room[2, count], room[3, count] = digest(scratch, 0, n), ROW
     bounds[3] = count + 1
     return True
 
 
-@native(work)
+@native(work, kinds=(BYTES, INTS, TABLE, BYTES))
 def _find(b: Bytes, bounds: Ints, room: Ints, scratch: Bytes) -> None:  # noqa: C901, PLR0912 - of each, all
     """Fill `room` with what lies within `bounds` of `b`, which itself lies at the third of them.
 
@@ -124,18 +119,18 @@ def _find(b: Bytes, bounds: Ints, room: Ints, scratch: Bytes) -> None:  # noqa: 
     """
     p, stop, base = bounds[0], bounds[1], bounds[2]
     while p + 8 <= stop:
-        size, magic = np.int64(u32(b, p)), np.int64(u32(b, p + 4))
+        size, magic = u32(b, p), u32(b, p + 4)
         if magic == MAGIC_BLANK:
-            p = np.int64(len(b))
+            p = len(b)
             break
         v2 = magic == MAGIC_V2
         if not (v2 or magic == MAGIC_V1) or size < SMALLEST or p + size > stop or measure(b, p, p + size, v2) != size:
             break
         r = parts(b, p, v2)
         unique, unique_end, words, words_end, tags, tags_end = (
-            np.int64(0), np.int64(0), np.int64(0), np.int64(0), np.int64(0), np.int64(0),
+            0, 0, 0, 0, 0, 0,
         )  # fmt: skip
-        k = np.int64(r.low)
+        k = r.low
         while k < r.high:
             w = place_of(b, k, r.high, 2)
             m = place_of(b, k, w, 1)
@@ -156,7 +151,7 @@ def _find(b: Bytes, bounds: Ints, room: Ints, scratch: Bytes) -> None:  # noqa: 
             bounds[8], bounds[9] = i64(b, r.time), base + p
             sure = hash_on(b, r.topic, r.topic_end, 0)[1] and hash_on(b, unique, unique_end, 0)[1]
             sure = sure and place_of(b, unique, unique_end, 1) == unique_end
-            sure = sure and _put(b, bounds, room, scratch, _U, np.int64(0), np.int64(0))
+            sure = sure and _put(b, bounds, room, scratch, _U, 0, 0)
             if tags < tags_end:
                 sure = sure and _put(b, bounds, room, scratch, _T, tags, tags_end)
             k = words

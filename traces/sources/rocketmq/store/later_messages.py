@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gapless.traces.native import native, uint64
+from gapless.native import I64, INTS, TABLE, U64, int64, native, uint64
 from gapless.traces.sources.rocketmq.store.bytes import Ints
 from gapless.traces.sources.rocketmq.store.lookup import secret
 
@@ -41,13 +41,7 @@ def _room(rows: int) -> Ints:
     return np.full((rows, 2), NONE, np.int64)
 
 
-def load_kernels() -> None:
-    """Compile what looks for keys, or load it, by running it on nothing."""
-    none = np.zeros(0, np.int64)
-    _follow(_room(2), 0, np.uint64(1), none, none, none, 0)
-
-
-@native(lambda table, filled, secret, keys, *_: len(keys))  # noqa: ARG005 - as it is called
+@native(lambda table, filled, secret, keys, *_: len(keys), kinds=(TABLE, I64, U64, INTS.strided, INTS, INTS, I64))  # noqa: ARG005 - as it is called
 def _follow(
     table: Ints, filled: int, secret: np.uint64, keys: Ints, numbers: Ints, following: Ints, end: int
 ) -> tuple[int, int]:
@@ -56,15 +50,15 @@ def _follow(
     The last is 0 unless half of the rows are filled: then there is to be more room. `secret`: an odd number; whoever
     chooses keys does not know it, or could have all of them looked for in one place.
     """
-    low = np.int64(len(table) - 1)
-    i, count = np.int64(end), np.int64(filled)
+    low = len(table) - 1
+    i, count = end, filled
     while i > 0 and 2 * count < len(table):
         key = keys[i - 1]
-        at = np.int64((uint64(key) * secret) >> uint64(32)) & low
+        at = int64((uint64(key) * secret) >> uint64(32)) & low
         while table[at, NUMBER] != NONE and table[at, KEY] != key:
             at = (at + 1) & low
         following[i - 1] = table[at, NUMBER]
-        count += np.int64(table[at, NUMBER] == NONE)
+        count += int(table[at, NUMBER] == NONE)
         table[at, KEY], table[at, NUMBER] = key, numbers[i - 1]
         i -= 1
     return int(i), int(count)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import secrets
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from gapless.traces.native import handed, native, njit, uint64
+from gapless.native import INTS, INTS32, TABLE, U64, TupleKind, function, handed, int64, native, uint64
 from gapless.traces.sources.rocketmq.store.bytes import Ints
 
 
@@ -85,10 +86,13 @@ def secret() -> np.uint64:
     return np.uint64(secrets.randbits(64) | 1)
 
 
-@native(lambda columns, *_: len(columns[0]))
+@native(
+    lambda columns, *_: len(columns[0]),
+    kinds=[(TupleKind((INTS, INTS, INTS)), INTS32, U64, INTS), (TupleKind((INTS,)), INTS32, U64, INTS)],
+)
 def _number(columns: tuple[Ints, ...], table: Ints, secret: np.uint64, found: Ints) -> None:
     """Write the number of each row to `found`. `table`: more rows than there are, all of them -1."""
-    count = np.int64(0)
+    count = 0
     for i in range(len(found)):
         at = _place_of(columns, i, columns, table, secret)
         if table[at] >= 0:
@@ -98,7 +102,9 @@ def _number(columns: tuple[Ints, ...], table: Ints, secret: np.uint64, found: In
         count += 1
 
 
-@native(lambda sought, *_: len(sought[0]))
+@native(
+    lambda sought, *_: len(sought[0]), kinds=(TupleKind((INTS,)), TupleKind((INTS,)), INTS32, U64, INTS, INTS, TABLE)
+)
 def _find(
     sought: tuple[Ints, ...], columns: tuple[Ints, ...], table: Ints, secret: np.uint64, numbers: Ints, ends: Ints,
     found: Ints,
@@ -106,24 +112,24 @@ def _find(
     """Write the begin and the end of the group of each row that is sought: those of `columns` have these numbers."""
     for i in range(len(sought[0])):
         row = table[_place_of(sought, i, columns, table, secret)]
-        found[0, i] = ends[numbers[row] - 1] if row >= 0 and numbers[row] > 0 else np.int64(0)
-        found[1, i] = ends[numbers[row]] if row >= 0 else np.int64(0)
+        found[0, i] = ends[numbers[row] - 1] if row >= 0 and numbers[row] > 0 else 0
+        found[1, i] = ends[numbers[row]] if row >= 0 else 0
 
 
-@njit(inline="always")
+@function(inline=True)
 def _place_of(sought: tuple[Ints, ...], i: int, columns: tuple[Ints, ...], table: Ints, secret: np.uint64) -> int:
     """Where in the table row `i` of `sought` is, by the rows of `columns` that it has, or the place free for it."""
-    mixed = uint64(0)
+    mixed: Any = uint64(0)
     for column in sought:
         mixed = (mixed ^ uint64(column[i])) * secret
         mixed ^= mixed >> uint64(32)
-    at = np.int64(mixed >> uint64(1)) & (len(table) - 1)
-    while table[at] >= 0 and not _are_alike(sought, i, columns, np.int64(table[at])):
+    at = int64(mixed >> uint64(1)) & (len(table) - 1)
+    while table[at] >= 0 and not _are_alike(sought, i, columns, int(table[at])):
         at = (at + 1) & (len(table) - 1)
     return int(at)
 
 
-@njit(inline="always")
+@function(inline=True)
 def _are_alike(sought: tuple[Ints, ...], one: int, columns: tuple[Ints, ...], other: int) -> bool:
     """Whether two rows are alike."""
     alike = True
@@ -132,17 +138,10 @@ def _are_alike(sought: tuple[Ints, ...], one: int, columns: tuple[Ints, ...], ot
     return bool(alike)
 
 
-def load_kernels() -> None:
-    """Compile what numbers rows, or load it, by running it on nothing."""
-    none = np.zeros(0, np.int64)
-    numbered((none, none, none))
-    KeyGroups(none).of(none)
-
-
-@njit
+@function
 def first_from(values: Ints, count: int, value: int) -> int:
     """Where the first that is no less than this value is, among the first `count`, which rise; `count` if none is."""
-    low, high = np.int64(0), np.int64(count)
+    low, high = 0, count
     while low < high:
         middle = (low + high) // 2
         if values[middle] < value:

@@ -1,10 +1,11 @@
 """The keys of records, as the hash index has them: hashes of `topic#key` (docs/rocketmq.md#index)."""
 
+# ruff: noqa: C901, FBT001
+# A kernel is one pass over the bytes; kernels are called by position.
+
 from __future__ import annotations
 
-import numpy as np
-
-from gapless.traces.native import native, njit
+from gapless.native import BYTES, I64, INTS, TABLE, function, int32, native
 from gapless.traces.sources.rocketmq.store.bytes import Bytes, Ints, hash_on, is_name, place_of, u32
 from gapless.traces.sources.rocketmq.store.names import UNIQ_KEY, as_bytes
 from gapless.traces.sources.rocketmq.store.records import MAGIC_V2, SYS_TRANSACTION, RecordParts, parts
@@ -19,7 +20,7 @@ _SPACE, _MARK, _T = 32, 35, 84  # bytes: what parts keys, `#`, and the `T` that 
 _MOST = 2**31
 
 
-@native(lambda _b, places, *_: len(places))
+@native(lambda _b, places, *_: len(places), kinds=(BYTES, INTS, I64, TABLE, I64))
 def find_index_keys(b: Bytes, places: Ints, first: int, keys: Ints, filled: int) -> int:
     """Append the keys of the records at `places` of `b`, and say how many keys there are then.
 
@@ -33,15 +34,15 @@ def find_index_keys(b: Bytes, places: Ints, first: int, keys: Ints, filled: int)
             continue  # rolled back: brokers do not index it
         n = _of_record(b, r, first + i, keys, n)
         if n < 0:
-            return np.int64(-1)
-    return np.int64(n)
+            return -1
+    return n
 
 
-@njit(inline="always")
+@function(inline=True)
 def _of_record(b: Bytes, r: RecordParts, record: int, keys: Ints, n: int) -> int:
     """Append the keys of one record."""
     unique, unique_end, words, words_end, tags, tags_end = (
-        np.int64(0), np.int64(0), np.int64(0), np.int64(0), np.int64(0), np.int64(0),
+        0, 0, 0, 0, 0, 0,
     )  # fmt: skip
     k = r.low
     while k < r.high:
@@ -67,26 +68,26 @@ def _of_record(b: Bytes, r: RecordParts, record: int, keys: Ints, n: int) -> int
         k = w + 1
     if tags < tags_end and n >= 0:
         n = _put(b, tags, tags_end, _hash_with(_hash_with(topic, _T), _MARK), exact, MAY, record, keys, n)
-    return np.int64(n)
+    return n
 
 
-@njit(inline="always")
+@function(inline=True)
 def _hash_with(h: int, unit: int) -> int:
     """Java's hash of a text with one more unit behind it."""
-    return np.int64(np.int32(np.int32(h) * np.int32(31) + np.int32(unit)))
+    return int32(int32(h) * 31 + int32(unit))
 
 
-@njit(inline="always")
+@function(inline=True)
 def _put(
     b: Bytes, p: int, e: int, before: int, exact: bool, kind: int, record: int, keys: Ints, n: int
 ) -> int:  # fmt: skip
     """Append one key; -1 where there is no room."""
     if n >= keys.shape[1]:
-        return np.int64(-1)
+        return -1
     h, known = hash_on(b, p, e, before)
     whole = place_of(b, p, e, 1) == e  # otherwise it runs into the next property
     h = -h if h < 0 else h
     keys[RECORD, n] = record
-    keys[HASH, n] = np.int64(0) if h >= _MOST else h  # the least number has no positive one: Java takes 0
+    keys[HASH, n] = 0 if h >= _MOST else h  # the least number has no positive one: Java takes 0
     keys[KIND, n] = kind if exact and known and whole else UNSURE
-    return np.int64(n + 1)
+    return n + 1

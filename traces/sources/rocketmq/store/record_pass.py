@@ -26,13 +26,6 @@ def work(b: Bytes, bounds: Ints, room: Ints, scratch: Bytes) -> int:  # noqa: AR
     return min(len(b), int(bounds[1] - bounds[0])) >> 8
 
 
-def load(find: Finds, columns: int) -> None:
-    """Compile a kernel, or load it, by running it on nothing."""
-    nothing = np.zeros(1, np.uint8)
-    nothing.flags.writeable = False  # as log files are
-    find(nothing, np.zeros(4, np.int64), np.zeros((columns, 0), np.int64), np.zeros(LONGEST, np.uint8))
-
-
 def found_up_to(
     store: StoreDirectory, end: int, find: Finds, columns: int, begin: int | None = None
 ) -> tuple[Ints, int]:

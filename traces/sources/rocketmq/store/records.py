@@ -1,13 +1,14 @@
 """One record of the commit log: its fields, and where in its bytes they lie (docs/rocketmq.md#record)."""
 
+# ruff: noqa: FBT001
+# Kernels are called by position.
+
 from __future__ import annotations
 
 import struct
 from typing import NamedTuple
 
-import numpy as np
-
-from gapless.traces.native import native, njit
+from gapless.native import BOOL, BYTES, I64, INTS, TABLE, function, native
 from gapless.traces.sources.rocketmq.store.bytes import (
     Bytes,
     Crcs,
@@ -120,19 +121,19 @@ class RecordParts(NamedTuple):
     high: int
 
 
-@njit(inline="always")
+@function(inline=True)
 def parts(b: Bytes, p: int, v2: bool) -> RecordParts:
     """The parts of the record at `p`; `v2`: its topic's length takes two bytes. Nothing is asked of their sizes."""
     flags = i32(b, p + 36)
     time = p + 48 + (20 if flags & SYS_BORN_V6 else 8)
     body = time + 8 + (20 if flags & SYS_STORE_V6 else 8) + 16
     topic = body + i32(b, body - 4) + (2 if v2 else 1)
-    topic_end = topic + np.int64(u16(b, topic - 2) if v2 else b[topic - 1])
+    topic_end = topic + (u16(b, topic - 2) if v2 else b[topic - 1])
     low = topic_end + 2
     return RecordParts(flags, time, body, topic, topic_end, low, low + u16(b, topic_end))
 
 
-@njit(inline="always")
+@function(inline=True)
 def is_held(b: Bytes, r: RecordParts) -> bool:
     """Whether a message is in the queue of its topic alone, whatever queues it names: it waits, or is tried again.
 
@@ -144,27 +145,27 @@ def is_held(b: Bytes, r: RecordParts) -> bool:
     return again or by_broker or is_name(b, low, high, SCHEDULE)
 
 
-@njit
+@function
 def measure(b: Bytes, p: int, e: int, v2: bool) -> int:
     """The length of the record at `p` by its parts, or 0 where they reach beyond `e`."""
     if p + SMALLEST > e:
-        return np.int64(0)
+        return 0
     flags = i32(b, p + 36)
     at = p + 60 + (20 if flags & SYS_BORN_V6 else 8) + 8 + (20 if flags & SYS_STORE_V6 else 8)
     if at + 4 > e:
-        return np.int64(0)
+        return 0
     body = i32(b, at)
     at += 4 + body
     if body < 0 or at + 2 > e:
-        return np.int64(0)
-    at += 2 + u16(b, at) if v2 else 1 + np.int64(b[at])
+        return 0
+    at += 2 + u16(b, at) if v2 else 1 + int(b[at])
     if at + 2 > e:
-        return np.int64(0)
+        return 0
     at += 2 + u16(b, at)
-    return np.int64(at - p) if at <= e else np.int64(0)
+    return (at - p) if at <= e else 0
 
 
-@native(lambda *_: 0)
+@native(lambda *_: 0, kinds=(BYTES, I64, I64, BOOL))
 def length_of(b: Bytes, p: int, e: int, v2: bool) -> int:
     """`measure`, for one record."""
     return measure(b, p, e, v2)
@@ -174,7 +175,7 @@ _SEAL_NAME = as_bytes(PROPERTY_CRC)
 SEAL = 20  # bytes: the property CRC with its name and both separators
 
 
-@njit(inline="always")
+@function(inline=True)
 def ends_well(b: Bytes, r: RecordParts, several: bool) -> bool:
     """Whether the properties end as a list does, which is in no zero.
 
@@ -185,7 +186,7 @@ def ends_well(b: Bytes, r: RecordParts, several: bool) -> bool:
     return r.low == r.high or b[r.high - 1] != 0 or room
 
 
-@njit
+@function
 def seal_holds(b: Bytes, p: int, size: int, tables: Crcs) -> int:
     """1 where the record ends in its CRC, 0 where in another number, -1 where in none.
 
@@ -198,22 +199,22 @@ def seal_holds(b: Bytes, p: int, size: int, tables: Crcs) -> int:
     for i in range(8):
         flips += _flips(b[at + i], _SEAL_NAME[i])
     if flips > 1:
-        return np.int64(-1)
-    value = np.int64(0)
+        return -1
+    value = 0
     for i in range(9, -1, -1):  # least significant digit first
         if not 48 <= b[at + 9 + i] <= 57:
-            return np.int64(-flips)
-        value = value * 10 + np.int64(b[at + 9 + i] - 48)
+            return -flips
+        value = value * 10 + (b[at + 9 + i] - 48)
     holds = value == crc31(b, p, size - SEAL, tables)
     if flips:
-        return np.int64(0 if holds else -1)
-    return np.int64(holds and b[at + 19] == 2)
+        return 0 if holds else -1
+    return int(holds and b[at + 19] == 2)
 
 
-@njit
+@function
 def _flips(found: int, expected: int) -> int:
     """In how many bits two bytes differ."""
-    x, count = np.int64(found) ^ np.int64(expected), np.int64(0)
+    x, count = found ^ expected, 0
     while x:
         x &= x - 1
         count += 1
@@ -227,7 +228,7 @@ KEY_ROWS = 4  # of what `find_keys` finds
 _RUNS_INTO = as_bytes("CLUSTER")
 
 
-@njit(inline="always")
+@function(inline=True)
 def value_end(b: Bytes, low: int, high: int) -> int:
     """Where the value in `low:high` ends: before the name of a property that runs into it, for want of a separator.
 
@@ -235,29 +236,29 @@ def value_end(b: Bytes, low: int, high: int) -> int:
     """
     k = place_of(b, low, high, 1)
     begin = k - len(_RUNS_INTO)
-    return np.int64(begin if k < high and begin > low and is_name(b, begin, k, _RUNS_INTO) else high)
+    return begin if k < high and begin > low and is_name(b, begin, k, _RUNS_INTO) else high
 
 
-@njit(inline="always")
+@function(inline=True)
 def _unique_key(b: Bytes, p: int) -> tuple[int, int, int, int, int, int]:
     """Of the record at `p`: where its UNIQ_KEY begins and ends, CRC and length of its body, and where its first one is.
 
     The last of two counts, as in the broker. No key is empty.
     """
     r = parts(b, p, u32(b, p + 4) == MAGIC_V2)
-    begin, end, first, first_end = np.int64(0), np.int64(0), np.int64(0), np.int64(0)
+    begin, end, first, first_end = 0, 0, 0, 0
     k = r.low
     while k < r.high:
         w = place_of(b, k, r.high, 2)
         if w - k > 9 and b[k] == 85 and is_name(b, k, k + 8, _KEY_NAME) and b[k + 8] == 1:  # U
-            begin, end = np.int64(k + 9), value_end(b, k + 9, w)
+            begin, end = k + 9, value_end(b, k + 9, w)
             if first_end == 0:
                 first, first_end = begin, end
         k = w + 1
-    return begin, end, np.int64(u32(b, p + 8)), np.int64(i32(b, r.body - 4)), first, first_end
+    return begin, end, u32(b, p + 8), i32(b, r.body - 4), first, first_end
 
 
-@native(lambda _b, places, *_: len(places))
+@native(lambda _b, places, *_: len(places), kinds=(BYTES, INTS, TABLE, I64))
 def find_keys(b: Bytes, places: Ints, keys: Ints, first_record: int) -> None:
     """Of each record at `places` of `b`: digest of UNIQ_KEY, CRC and length of the body.
 
@@ -273,7 +274,7 @@ def find_keys(b: Bytes, places: Ints, keys: Ints, first_record: int) -> None:
         keys[3, k] = keys[0, k] if first == low else digest(b, first, first_end)
 
 
-@native(lambda _b, places, _spans: len(places))
+@native(lambda _b, places, _spans: len(places), kinds=(BYTES, INTS, TABLE))
 def find_names(b: Bytes, places: Ints, spans: Ints) -> None:
     """Where the UNIQ_KEY of each record at `places` of `b` lies, as begin and end, into `spans` [2, records].
 

@@ -5,15 +5,19 @@ under which number and tag code (queue rows). Byte layout: docs/rocketmq.md#reco
 whether a checksum must hold is for `spec/log.py` to say.
 """
 
+# ruff: noqa: C901, FBT001, PLR0911, PLR0915
+# A kernel is one pass over the bytes; kernels are called by position.
+
 from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from gapless.traces.native import by_library, native, njit, uint64
+from gapless.native import BOOL, BYTES, I64, INTS, TABLE, WORDS32, by_library, function, int64, native, record, uint64
+from gapless.native.swar import are_same, word_of
 from gapless.traces.sources.rocketmq.store.bytes import (
     LOW,
     REMEMBERED,
@@ -49,7 +53,6 @@ from gapless.traces.sources.rocketmq.store.records import (
     parts,
     seal_holds,
 )
-from gapless.traces.words import are_same, word_of
 
 # Why a scan ends. TAKEN is for its own use: it goes on.
 STOPPED, ROLLED, SHORT, INVALID, FULL, TAKEN = range(6)
@@ -66,8 +69,7 @@ C_V2, C_SEALED, C_OUTSIDE, C_SCHEDULED, C_MULTI, C_INNER, C_UNSURE, C_NO_FINAL, 
 S_HASH, S_AT, S_LENGTH, S_QUEUE, SUBJECT_ROWS = range(5)
 
 
-# Arguments of kernels. Numba writes the names of these classes into its cache, `__pycache__/*.nbi`, and cannot read it
-# once one of them is renamed: delete those files then.
+# Arguments of kernels.
 
 
 class View(NamedTuple):
@@ -80,6 +82,10 @@ class View(NamedTuple):
     limit: int  # the file's end
     have: int  # bytes that are read
     wrapped: int  # bytes of the header before each record; a place is that of the header
+
+
+VIEW = record(View, BYTES, I64, I64, I64, I64, I64, I64)
+"""The kind of a view."""
 
 
 class Forced(NamedTuple):
@@ -163,7 +169,10 @@ def _written(view: View) -> int:
     return max(end - view.begin, 0) >> 8
 
 
-@native(lambda view, *_: _written(view))
+@native(lambda view, *_: _written(view), kinds=(
+    VIEW, record(Forced, I64, I64, I64, I64, BOOL), record(Room, TABLE, TABLE, INTS, record(Topics, TABLE, INTS,
+    BYTES, INTS), INTS), record(Habits, INTS, WORDS32, BOOL, BOOL, BOOL, BOOL)
+))  # fmt: skip
 def scan(view: View, forced: Forced, room: Room, habits: Habits) -> tuple[int, int, int]:
     """Read records as long as they begin before `view.stop`. Returns why it ended, where, and bytes needed.
 
@@ -176,7 +185,7 @@ def scan(view: View, forced: Forced, room: Room, habits: Habits) -> tuple[int, i
     delays, tables = habits.delays, habits.crc_tables
     n, q, at = filled[0], filled[1], view.begin
     following, last, newest = filled[2], filled[3], filled[4]
-    why, size = STOPPED, np.int64(0)
+    why, size = STOPPED, 0
     while at < view.stop:
         why, size, v2, known, fits = claim(b, base, limit, have, wrapped, forced, at)
         if why != TAKEN:
@@ -187,49 +196,49 @@ def scan(view: View, forced: Forced, room: Room, habits: Habits) -> tuple[int, i
         tag = _tag_of(b, r, named, delays)
         after = q
         if not r.flags & SYS_OUTSIDE:
-            after = np.int64(-1)
+            after = -1
             if n < log.shape[1] and q < rows.shape[1]:
                 subject = _subject_of(b, r.topic, r.topic_end, i32(b, p + 12), subjects, table, names, used)
                 if subject >= 0:
                     message = MessageRow(view.base + p, size, tag, i64(b, r.time))
                     inner = (r.flags & SYS_INNER_BATCH) != 0
-                    count = named.inner_count if inner else np.int64(1)
+                    count = named.inner_count if inner else 1
                     _put_row(rows, q, subject, i64(b, p + 20), count, message, not inner)
                     after = q + 1
                     if habits.multi and named.multi < named.multi_end and (habits.everywhere or not is_held(b, r)):
                         topics = subjects, table, names, used
                         after = _more_rows(b, p, message, named, rows, after, topics, habits.light)
         if n >= log.shape[1] or after < 0:
-            why, size = FULL, np.int64(0)
+            why, size = FULL, 0
             break
-        sealed = np.int64(-1)
+        sealed = -1
         if habits.seals and r.high - r.low >= SEAL:
             sealed = seal_holds(b, p, size, tables)
         _count(counters, r.flags, v2, tag.loose, sealed, after - q)
         log[POSITION, n] = view.base + p
         log[SIZE, n] = size
         log[CLAIMED, n] = i64(b, p + 28)
-        log[KNOWN, n] = np.int64(known)
+        log[KNOWN, n] = int(known)
         if wrapped:
             index, term = i64(b, at + 8), i64(b, at + 16)
             follows = following < 0 or ((index in (following, last + 1)) and newest <= term)
             following = index + 1 if follows or index == last + 1 else following + 1
             last, newest, fits = index, term, fits and follows
             log[INDEX, n], log[TERM, n] = index, term
-        log[FITS, n] = np.int64(fits and ends_well(b, r, named.multi < named.multi_end))
-        log[INTACT, n] = np.int64(crc31(b, r.body, i32(b, r.body - 4), tables) == np.int64(u32(b, p + 8)))
-        log[SEALED, n] = np.int64(sealed != 0)
+        log[FITS, n] = int(fits and ends_well(b, r, named.multi < named.multi_end))
+        log[INTACT, n] = int(crc31(b, r.body, i32(b, r.body - 4), tables) == u32(b, p + 8))
+        log[SEALED, n] = int(sealed != 0)
         log[TIME, n] = i64(b, r.time)
         n += 1
         q = after
         at = p + size
-        why, size = STOPPED, np.int64(0)
+        why, size = STOPPED, 0
     filled[0], filled[1] = n, q
     filled[2], filled[3], filled[4] = following, last, newest
     return why, at, size
 
 
-@njit(inline="always")
+@function(inline=True)
 def claim(
     b: Bytes, base: int, limit: int, have: int, wrapped: int, forced: Forced, at: int
 ) -> tuple[int, int, bool, bool, bool]:  # fmt: skip
@@ -260,16 +269,16 @@ def claim(
     return (TAKEN if measure(b, p, p + size, v2) == size else INVALID), size, v2, True, True
 
 
-@njit(inline="always")
+@function(inline=True)
 def _count(counters: Ints, flags: int, v2: bool, loose: int, sealed: int, rows: int) -> None:
     """Count what is special about a record."""
-    counters[C_V2] += np.int64(v2)
-    counters[C_SEALED] += np.int64(sealed >= 0)
-    counters[C_OUTSIDE] += np.int64((flags & SYS_OUTSIDE) != 0)
-    counters[C_SCHEDULED] += np.int64(loose == SCHEDULED)
+    counters[C_V2] += int(v2)
+    counters[C_SEALED] += int(sealed >= 0)
+    counters[C_OUTSIDE] += int((flags & SYS_OUTSIDE) != 0)
+    counters[C_SCHEDULED] += int(loose == SCHEDULED)
     counters[C_MULTI] += max(rows - 1, 0)
-    counters[C_INNER] += np.int64(rows > 0 and (flags & SYS_INNER_BATCH) != 0)
-    counters[C_UNSURE] += np.int64(loose == UNSURE)
+    counters[C_INNER] += int(rows > 0 and (flags & SYS_INNER_BATCH) != 0)
+    counters[C_UNSURE] += int(loose == UNSURE)
 
 
 TAGS = as_bytes("TAGS")
@@ -280,17 +289,17 @@ MULTI_NUMBERS = as_bytes(MULTI_OFFSET)
 LIGHT_PREFIX = as_bytes(LIGHT)
 
 
-@njit(inline="always")
+@function(inline=True)
 def _properties(b: Bytes, r: RecordParts) -> _Routing:
     """The properties that say where the record belongs; the last of two with one name counts, as in the broker."""
-    tags, tags_end, delay, count = np.int64(0), np.int64(0), np.int64(0), np.int64(1)
-    multi, multi_end, offset, offset_end = np.int64(0), np.int64(0), np.int64(0), np.int64(0)
+    tags, tags_end, delay, count = 0, 0, 0, 1
+    multi, multi_end, offset, offset_end = 0, 0, 0, 0
     k, e = r.low, r.high
     while k < e:
         w = place_of(b, k, e, 2)
         if w - k >= 3 and (b[k] == 73 or b[k] == 84 or b[k] == 68):  # I, T or D: no other name is looked for
             v = place_of(b, k, w, 1)
-            length = v - k if v < w - 1 else np.int64(0)
+            length = v - k if v < w - 1 else 0
             if length == 4:
                 if is_name(b, k, v, TAGS):
                     tags, tags_end = v + 1, w
@@ -309,19 +318,19 @@ def _properties(b: Bytes, r: RecordParts) -> _Routing:
     return _Routing(tags, tags_end, delay, count, multi, multi_end, offset, offset_end)
 
 
-@njit(inline="always")
+@function(inline=True)
 def _tag_of(b: Bytes, r: RecordParts, named: _Routing, delays: Ints) -> _Tag:
     """The tag code that the record's entry is to have: of a delayed message, when it is to be delivered."""
     code, exact = java_hash(b, named.tags, named.tags_end)
     # Where two properties run together, what a broker makes of it depends on its version.
     exact = exact and place_of(b, named.tags, named.tags_end, 1) == named.tags_end
     if named.delay <= 0 or not is_name(b, r.topic, r.topic_end, SCHEDULE):
-        return _Tag(code, np.int64(SURE if exact else UNSURE))
+        return _Tag(code, SURE if exact else UNSURE)
     level = named.delay if named.delay < len(delays) else len(delays)  # noqa: FURB136 - mypy cannot read `min` of these
-    return _Tag(i64(b, r.time) + (delays[level - 1] if level > 0 else np.int64(0)), np.int64(SCHEDULED))
+    return _Tag(i64(b, r.time) + (delays[level - 1] if level > 0 else 0), SCHEDULED)
 
 
-@njit(inline="always")
+@function(inline=True)
 def _put_row(rows: Ints, q: int, subject: int, number: int, count: int, message: MessageRow, entry: bool) -> None:
     rows[SUBJECT, q] = subject
     rows[NUMBER, q] = number
@@ -331,10 +340,10 @@ def _put_row(rows: Ints, q: int, subject: int, number: int, count: int, message:
     rows[TAG, q] = message.tag.code
     rows[LOOSE, q] = message.tag.loose
     rows[MOMENT, q] = message.time
-    rows[ENTRY, q] = np.int64(entry)
+    rows[ENTRY, q] = int(entry)
 
 
-@njit(inline="always")
+@function(inline=True)
 def _more_rows(
     b: Bytes,
     p: int,
@@ -353,18 +362,18 @@ def _more_rows(
         number = number_in(b, y, ye)
         if xe > x and number >= 0 and not slash:
             if q >= rows.shape[1]:
-                return np.int64(-1)
+                return -1
             is_light = light and xe - x >= 5 and is_name(b, x, x + 5, LIGHT_PREFIX)
             subject = _subject_of(b, x, xe, 0 if is_light else i32(b, p + 12), *topics)
             if subject < 0:
-                return np.int64(-1)
-            _put_row(rows, q, subject, number, np.int64(1), message, True)  # noqa: FBT003 - by position, in kernels
+                return -1
+            _put_row(rows, q, subject, number, 1, message, True)  # noqa: FBT003 - by position, in kernels
             q += 1
         x, y = xe + 1, ye + 1
     return q
 
 
-@njit(inline="always")
+@function(inline=True)
 def _item(b: Bytes, p: int, e: int) -> tuple[int, bool]:
     """Where the item at `p` of a list with commas ends, and whether there is a slash in it."""
     slash = False
@@ -377,23 +386,23 @@ def _item(b: Bytes, p: int, e: int) -> tuple[int, bool]:
 _BASIS, _PRIME, _29 = np.uint64(14695981039346656037), np.uint64(1099511628211), np.uint64(29)
 
 
-@njit(inline="always")
+@function(inline=True)
 def _subject_hash(b: Bytes, p: int, e: int, queue: int) -> int:
     h = _BASIS ^ uint64(queue)
     while p < e:
         h = (h ^ word_of(b, p, min(e - p, 8))) * _PRIME
         h ^= h >> _29
         p += 8
-    return np.int64(h)
+    return int64(h)
 
 
 @by_library(_subject_hash)
-def _subject_hash_by_library(b: Bytes, p: int, e: int, queue: int) -> int:
+def _subject_hash_by_library(b: Bytes, p: int, e: int, queue: int) -> Any:
     return _hash_of_subject(bytes(b[p:e]), int(queue))
 
 
 @lru_cache(maxsize=REMEMBERED)
-def _hash_of_subject(topic: bytes, queue: int) -> int:
+def _hash_of_subject(topic: bytes, queue: int) -> Any:
     h = int(_BASIS) ^ (queue & LOW)
     for at in range(0, len(topic), 8):
         h = (h ^ int.from_bytes(topic[at : at + 8], "little")) * int(_PRIME) & LOW
@@ -401,23 +410,23 @@ def _hash_of_subject(topic: bytes, queue: int) -> int:
     return np.int64(h - (1 << 64) if h >> 63 else h)
 
 
-@njit
+@function
 def _subject_of(
     b: Bytes, p: int, e: int, queue: int, subjects: Ints, table: Ints, names: Bytes, used: Ints
 ) -> int:  # fmt: skip
     """The row of (topic `b[p:e]`, `queue`) in `subjects`, made where it is new; -1 where there is no room."""
     key = _subject_hash(b, p, e, queue)
     mask = len(table) - 1
-    slot = key & np.int64(mask)
+    slot = key & mask
     while table[slot] >= 0:
-        s = table[slot]
+        s = int(table[slot])
         same = subjects[S_HASH, s] == key and subjects[S_QUEUE, s] == queue and subjects[S_LENGTH, s] == e - p
         if same and are_same(b, p, names, subjects[S_AT, s], e - p):
-            return np.int64(s)
+            return s
         slot = (slot + 1) & mask
     if used[0] * 2 >= len(table) or used[0] >= subjects.shape[1] or used[1] + e - p > len(names):
-        return np.int64(-1)
-    s = used[0]
+        return -1
+    s = int(used[0])
     table[slot] = s
     subjects[S_HASH, s] = key
     subjects[S_AT, s] = used[1]
@@ -427,15 +436,15 @@ def _subject_of(
         names[used[1] + i - p] = b[i]
     used[0] += 1
     used[1] += e - p
-    return np.int64(s)
+    return s
 
 
-@njit(inline="always")
+@function(inline=True)
 def _next_magic(b: Bytes, at: int, stop: int) -> int:
     """The first place in `at:stop` behind whose first four bytes a magic number may begin, or else `stop`."""
     while at < stop and b[at + 4] != 0xDA and b[at + 4] != 0xCB:
         at += 1
-    return np.int64(at)
+    return at
 
 
 @by_library(_next_magic)
@@ -452,7 +461,7 @@ _FIRST_OF_MAGIC = re.compile(rb"[\xda\xcb]")
 SOME = 4096  # bytes that are looked through at once
 
 
-@native(lambda view: 8 * _written(view))
+@native(lambda view: 8 * _written(view), kinds=(VIEW,))
 def find_start(view: View) -> int:
     """The first place in `begin:stop` where a record or the file's blank begins, or -1.
 
@@ -469,7 +478,7 @@ def find_start(view: View) -> int:
         p = at + wrapped
         if p + BLANK > have:
             if u32(b, at) == DLEDGER_BLANK and i32(b, at + 4) == limit - at:
-                return np.int64(at)
+                return at
         elif b[p + 4] == 0xDA and b[p + 5] == 0xA3 and b[p + 6] == 0x20 and p + SMALLEST <= have:
             size = i32(b, p)
             magic = u32(b, p + 4)
@@ -477,11 +486,11 @@ def find_start(view: View) -> int:
             whole = ours and SMALLEST <= size <= limit - p
             whole = whole and (wrapped == 0 or is_wrapping(b, at, base + at, size))
             if whole and (p + size > have or measure(b, p, p + size, magic == MAGIC_V2) == size):
-                return np.int64(at)
+                return at
         elif wrapped:
             if u32(b, at) == DLEDGER_BLANK and i32(b, at + 4) == limit - at:
-                return np.int64(at)
+                return at
         elif b[p + 4] == 0xCB and u32(b, p + 4) == MAGIC_BLANK and i32(b, p) == limit - p:
-            return np.int64(p)
+            return p
         at += 1
-    return np.int64(-1)
+    return -1

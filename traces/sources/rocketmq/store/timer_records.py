@@ -8,9 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-import numpy as np
-
-from gapless.traces.native import native, njit
+from gapless.native import BYTES, I64, INTS, TABLE, function, native
 from gapless.traces.sources.rocketmq.store.bytes import (
     Bytes,
     Ints,
@@ -25,7 +23,7 @@ from gapless.traces.sources.rocketmq.store.bytes import (
 )
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.names import REAL_TOPIC, TIMER_TOPIC, UNIQ_KEY, as_bytes
-from gapless.traces.sources.rocketmq.store.record_pass import LONGEST, load, take_up_to, work
+from gapless.traces.sources.rocketmq.store.record_pass import LONGEST, take_up_to, work
 from gapless.traces.sources.rocketmq.store.records import MAGIC_BLANK, MAGIC_V1, MAGIC_V2, SMALLEST, measure, parts
 
 DUE, CANCELLED = "TIMER_OUT_MS", "TIMER_DEL_UNIQKEY"
@@ -56,21 +54,14 @@ class TimerRows(NamedTuple):
 COLUMNS = len(TimerRows._fields)
 
 
-def load_kernels() -> None:
-    """Compile what finds messages, or load it, by running it on nothing."""
-    load(_find, COLUMNS)
-    none, nothing = np.zeros(0, np.int64), np.zeros(1, np.uint8)
-    find_timers(nothing, 0, none, none, np.zeros((COLUMNS, 0), np.int64), 0, np.zeros(LONGEST, np.uint8))
-
-
-@njit(inline="always")
+@function(inline=True)
 def _put(b: Bytes, p: int, size: int, base: int, room: Ints, count: int, scratch: Bytes) -> int:
     """Append the record at `p`, if it has a time or waits for one, and say how many there are then."""
     r = parts(b, p, u32(b, p + 4) == MAGIC_V2)
     waits = is_name(b, r.topic, r.topic_end, _TOPIC)
-    due, key, key_end, real, real_end = np.int64(-1), np.int64(0), np.int64(0), r.topic, r.topic_end
-    cancels, undone, has = np.int64(0), np.int64(0), False
-    k = np.int64(r.low)
+    due, key, key_end, real, real_end = -1, 0, 0, r.topic, r.topic_end
+    cancels, undone, has = 0, 0, False
+    k = r.low
     while k < r.high:
         w = place_of(b, k, r.high, 2)
         if b[k] == 82 or b[k] == 84 or b[k] == 85:  # R, T or U: no other name is looked for
@@ -87,23 +78,23 @@ def _put(b: Bytes, p: int, size: int, base: int, room: Ints, count: int, scratch
                 undone = digest(b, plus, w) if plus <= w else cancels
         k = w + 1
     if waits or has:
-        length = np.int64(0)
+        length = 0
         if real_end - real + key_end - key < LONGEST - 1:
             length = copied(b, real, real_end, scratch, length)
             scratch[length] = 43  # +
             length = copied(b, key, key_end, scratch, length + 1)
-        room[0, count], room[1, count], room[2, count] = base + p, size, np.int64(waits)
+        room[0, count], room[1, count], room[2, count] = base + p, size, int(waits)
         room[3, count], room[4, count] = i64(b, p + 20), due
-        room[5, count], room[6, count] = digest(b, real, real_end), np.int64(0)
+        room[5, count], room[6, count] = digest(b, real, real_end), 0
         if hash_on(b, key, key_end, 0)[1]:
             room[6, count] = digest(b, key, key_end)
-        room[7, count], room[8, count] = digest(scratch, np.int64(0), length), cancels
+        room[7, count], room[8, count] = digest(scratch, 0, length), cancels
         room[9, count], room[10, count] = undone, i64(b, r.time)
         count += 1
     return int(count)
 
 
-@native(work)
+@native(work, kinds=(BYTES, INTS, TABLE, BYTES))
 def _find(b: Bytes, bounds: Ints, room: Ints, scratch: Bytes) -> None:
     """Fill `room` with what lies within `bounds` of `b`, which itself lies at the third of them.
 
@@ -111,9 +102,9 @@ def _find(b: Bytes, bounds: Ints, room: Ints, scratch: Bytes) -> None:
     """
     p, stop, base, count = bounds
     while p + 8 <= stop and count < room.shape[1]:
-        size, magic = np.int64(u32(b, p)), np.int64(u32(b, p + 4))
+        size, magic = u32(b, p), u32(b, p + 4)
         if magic == MAGIC_BLANK:
-            p = np.int64(len(b))
+            p = len(b)
             break
         v2 = magic == MAGIC_V2
         if not (v2 or magic == MAGIC_V1) or size < SMALLEST or p + size > stop or measure(b, p, p + size, v2) != size:
@@ -123,7 +114,7 @@ def _find(b: Bytes, bounds: Ints, room: Ints, scratch: Bytes) -> None:
     bounds[0], bounds[3] = p, count
 
 
-@native(lambda b, base, places, *_: len(places))  # noqa: ARG005 - as it is called
+@native(lambda b, base, places, *_: len(places), kinds=(BYTES, I64, INTS, INTS, TABLE, I64, BYTES))  # noqa: ARG005 - as it is called
 def find_timers(
     b: Bytes, base: int, places: Ints, sizes: Ints, timers: Ints, filled: int, scratch: Bytes
 ) -> int:  # fmt: skip
@@ -131,7 +122,7 @@ def find_timers(
 
     `base`: the log position of `b`. There is room in `timers` for each record.
     """
-    count = np.int64(filled)
+    count = filled
     for i in range(len(places)):
         count = _put(b, places[i], sizes[i], base, timers, count, scratch)
     return int(count)
@@ -140,3 +131,7 @@ def find_timers(
 def take_timer_rows(store: StoreDirectory, end: int, take: Callable[[Ints], object]) -> int:
     """Take the messages with a time up to log position `end`, as `take_up_to` does."""
     return take_up_to(store, end, _find, COLUMNS, take)
+
+
+ENTRIES = (_find, find_timers)
+"""All that is compiled of it."""

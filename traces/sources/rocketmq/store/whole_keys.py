@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from gapless.traces.native import native, njit
+from gapless.native import BYTES, INTS, TABLE, function, native
 from gapless.traces.sources.rocketmq.store.bytes import Bytes, Ints, digest, i32, is_name, place_of, u32
 from gapless.traces.sources.rocketmq.store.files import LogFile, Maps
 from gapless.traces.sources.rocketmq.store.names import as_bytes
@@ -17,11 +17,11 @@ KEY, BODY, ROWS = range(3)  # rows of what is found: the digest of the keys, 0 w
 _KEYS = as_bytes("KEYS")
 
 
-@njit
+@function
 def _is_blank(b: Bytes, p: int, e: int) -> bool:
     """Whether the UTF-8 bytes `p:e` are white space, as Java has it."""
     while p < e:
-        c = np.int64(b[p])
+        c = int(b[p])
         if c < 0x80:
             if not (9 <= c <= 13 or 28 <= c <= 32):
                 return False
@@ -29,7 +29,7 @@ def _is_blank(b: Bytes, p: int, e: int) -> bool:
             continue
         if p + 3 > e:
             return False
-        three = (c << 16) | (np.int64(b[p + 1]) << 8) | np.int64(b[p + 2])
+        three = (c << 16) | (int(b[p + 1]) << 8) | int(b[p + 2])
         spaces = 0xE28080 <= three <= 0xE2808A and three != 0xE28087
         if not (spaces or three in (0xE19A80, 0xE280A8, 0xE280A9, 0xE2819F, 0xE38080)):
             return False
@@ -37,11 +37,11 @@ def _is_blank(b: Bytes, p: int, e: int) -> bool:
     return True
 
 
-@njit(inline="always")
+@function(inline=True)
 def key_of_record(b: Bytes, r: RecordParts) -> int:
     """The digest of a record's keys, 0 where they are blank."""
-    low, high = np.int64(0), np.int64(0)
-    k = np.int64(r.low)
+    low, high = 0, 0
+    k = r.low
     while k < r.high:
         w = place_of(b, k, r.high, 2)
         if w - k > 4 and b[k + 4] == 1 and is_name(b, k, k + 4, _KEYS):
@@ -54,7 +54,7 @@ def _work(b: Bytes, places: Ints, sizes: Ints, found: Ints) -> int:  # noqa: ARG
     return len(places)
 
 
-@native(_work)
+@native(_work, kinds=(BYTES, INTS, INTS, TABLE))
 def _find(b: Bytes, places: Ints, sizes: Ints, found: Ints) -> None:
     """Of each record at `places` of `b` its keys and its body, into `found`; what is not whole is left out."""
     for i in range(len(places)):
@@ -66,14 +66,6 @@ def _find(b: Bytes, places: Ints, sizes: Ints, found: Ints) -> None:
         r = parts(b, places[i], v2)
         found[KEY, i] = key_of_record(b, r)
         found[BODY, i] = i32(b, r.body - 4)
-
-
-def load_kernels() -> None:
-    """Compile what finds keys, or load it, by running it on nothing."""
-    nothing = np.zeros(1, np.uint8)
-    nothing.flags.writeable = False  # as log files are
-    none = np.zeros(0, np.int64)
-    _find(nothing, none, none, np.zeros((ROWS, 0), np.int64))
 
 
 def whole_keys(files: Sequence[LogFile], positions: Ints, sizes: Ints, maps: Maps) -> Ints:

@@ -8,6 +8,9 @@ The kernels know a version by its place among the versions of its transaction, 0
 far apart; nothing in the spec looks at their order. `transactions.events_of_one` translates.
 """
 
+# ruff: noqa: C901, FBT001, PLR0912
+# A kernel is one pass over the bytes; kernels are called by position.
+
 from __future__ import annotations
 
 from typing import NamedTuple
@@ -15,8 +18,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from gapless.native import BOOL, I64, INTS, INTS8, TABLE, function, native, record
 from gapless.spec.checkpoint import How
-from gapless.traces.native import native, njit
 from gapless.traces.sources.rocketmq.clients.said import (
     CLIENT_NUMBER,
     CLIENT_POSITION,
@@ -58,7 +61,7 @@ SLOTS = 1 << 16  # for counters and births of one transaction; those that meet i
 VERSIONS, WHOLE, PUT_BACK, DONE, TOOK, LOOKED_AT, TWICE, FACTS = range(8)
 
 
-@njit(inline="always")
+@function(inline=True)
 def _version(rows: Ints, halves: Ints, count: int, column: int, value: int) -> int:
     """The version whose `column`, which rises from version to version, is `value`; or -1."""
     low, high = 0, count
@@ -69,8 +72,8 @@ def _version(rows: Ints, halves: Ints, count: int, column: int, value: int) -> i
         else:
             high = middle
     if low < count and rows[column, halves[low]] == value:
-        return np.int64(low)
-    return np.int64(-1)
+        return low
+    return -1
 
 
 def key_marks(rows: Ints) -> None:
@@ -79,7 +82,7 @@ def key_marks(rows: Ints) -> None:
     _key_marks(rows, halves[np.argsort(rows[NUMBER, halves], kind="stable")])
 
 
-@native(lambda rows, _halves: rows.shape[1])
+@native(lambda rows, _halves: rows.shape[1], kinds=(TABLE, INTS))
 def _key_marks(rows: Ints, halves: Ints) -> None:
     """`halves`: rows by rising number."""
     for i in range(rows.shape[1]):
@@ -90,29 +93,29 @@ def _key_marks(rows: Ints, halves: Ints) -> None:
             rows[KEY, i] = rows[KEY, halves[half]]
 
 
-@njit(inline="always")
+@function(inline=True)
 def _slot(rows: Ints, row: int, more: int) -> int:
     """The slot of a version's counter, raised by `more`, and birth: a half that was sent again was born again."""
-    return (max(rows[TIMES, row], 0) + more + 257 * (rows[BORN, row] & 0xFFFF)) & (SLOTS - 1)
+    return (max(int(rows[TIMES, row]), 0) + more + 257 * int(rows[BORN, row] & 0xFFFF)) & (SLOTS - 1)
 
 
-@njit(inline="always")
+@function(inline=True)
 def _fits(rows: Ints, row: int, parent: int) -> bool:
     """Whether one version can have been put back as another: all is the same, the first immune one included."""
     first = rows[FIRST, parent]
     if first < 0 <= rows[FIRST, row]:
         first = rows[NUMBER, parent]
-    return (
+    return bool(
         rows[CONTENT, row] == rows[CONTENT, parent]
         and rows[TARGET, row] == rows[TARGET, parent]
         and rows[FIRST, row] == first
     )
 
 
-@njit(inline="always")
+@function(inline=True)
 def _copies(rows: Ints, row: int, half: int) -> bool:
     """Whether a final, or what was set aside, is its half again: content, extra properties and target."""
-    return (
+    return bool(
         rows[CONTENT, row] == rows[CONTENT, half]
         and rows[EXTRA, row] == rows[EXTRA, half]
         and rows[TARGET, row] == rows[TARGET, half]
@@ -187,7 +190,10 @@ class LineageWork(NamedTuple):
     into: TransactionArguments
 
 
-@native(lambda work: len(work.order))
+@native(lambda work: len(work.order), kinds=(
+    record(LineageWork, TABLE, INTS, INTS, TABLE, TABLE, I64, I64, BOOL, INTS, INTS8, TABLE, INTS, TABLE, TABLE,
+    INTS, INTS, INTS, INTS, INTS, INTS, record(TransactionCodes), record(TransactionArguments)),
+))  # fmt: skip
 def events_of(w: LineageWork) -> None:
     """The events of many transactions."""
     n = 0
@@ -221,14 +227,14 @@ def events_of(w: LineageWork) -> None:
                 n = _park(w, t, r, seen, n)
         n = _answers(w, low, high, said, end, count, n)
         facts[VERSIONS, t] = count
-        facts[WHOLE, t] = np.int64(count > 0 and rows[TIMES, halves[0]] <= 0)
-        facts[DONE, t] = np.int64(_resolve(w, low, high, count, w.later, w.shelved, w.named))
+        facts[WHOLE, t] = int(count > 0 and rows[TIMES, halves[0]] <= 0)
+        facts[DONE, t] = int(_resolve(w, low, high, count, w.later, w.shelved, w.named))
         if not facts[WHOLE, t]:
             facts[TOOK, t] = -1
     starts[len(bounds) - 1] = n
 
 
-@njit(inline="always")
+@function(inline=True)
 def _requests(w: LineageWork, said: int, end: int, count: int, n: int) -> int:
     """What producers asked for."""
     for c in range(said, end):
@@ -242,7 +248,7 @@ def _requests(w: LineageWork, said: int, end: int, count: int, n: int) -> int:
     return n
 
 
-@njit(inline="always")
+@function(inline=True)
 def _parent(w: LineageWork, r: int, seen: int) -> tuple[int, int, bool]:
     """Of what a version was made: the version, the newest one of the same birth, and whether all of them are here.
 
@@ -250,7 +256,7 @@ def _parent(w: LineageWork, r: int, seen: int) -> tuple[int, int, bool]:
     """
     rows, halves = w.rows, w.halves
     times = rows[TIMES, r]
-    parent, latest, fits = np.int64(-1), np.int64(-1), False
+    parent, latest, fits = -1, -1, False
     root = w.start == 0  # whether all that this version can come from is in the log
     for v in range(seen - 1 if times > 0 else -1, -1, -1):
         if rows[BORN, halves[v]] == rows[BORN, r]:  # a half that was sent again was born again
@@ -259,15 +265,15 @@ def _parent(w: LineageWork, r: int, seen: int) -> tuple[int, int, bool]:
             if not fits and max(rows[TIMES, halves[v]], 0) == times - 1:
                 fits = _fits(rows, r, halves[v])
                 if fits or parent < 0:
-                    parent = np.int64(v)
+                    parent = v
         if fits:
             break
     if parent >= 0 and not fits and not root:
-        parent = np.int64(-1)  # of another branch: its own parent has expired
+        parent = -1  # of another branch: its own parent has expired
     return parent, latest, root
 
 
-@njit(inline="always")
+@function(inline=True)
 def _half(w: LineageWork, t: int, r: int, seen: int, n: int) -> None:
     """A half was sent, or put back."""
     rows, args = w.rows, w.args
@@ -284,7 +290,7 @@ def _half(w: LineageWork, t: int, r: int, seen: int, n: int) -> None:
     if times > 0 and parent < 0 and not root:
         w.action[n] = w.codes.outlive
         return
-    parent = parent if parent >= 0 else latest if latest >= 0 else np.int64(seen - 1)
+    parent = parent if parent >= 0 else latest if latest >= 0 else (seen - 1)
     w.action[n] = w.codes.check
     args[w.into.parent, n] = parent
     args[w.into.asked, n] = 1
@@ -293,19 +299,19 @@ def _half(w: LineageWork, t: int, r: int, seen: int, n: int) -> None:
     if parent >= 0:
         p = w.halves[parent]
         w.facts[LOOKED_AT, t] = max(w.facts[LOOKED_AT, t], rows[NUMBER, p])
-        args[w.into.same, n] = np.int64(_fits(rows, r, p))
+        args[w.into.same, n] = int(_fits(rows, r, p))
         immune = rows[FIRST, r] >= 0 and rows[TIME, r] - rows[BORN, r] <= rows[IMMUNE, r]
-        args[w.into.asked, n] = np.int64(not immune)
+        args[w.into.asked, n] = int(not immune)
 
 
-@njit(inline="always")
+@function(inline=True)
 def _took(w: LineageWork, t: int, r: int) -> None:
     """A first decision in row `r`."""
     if w.facts[TOOK, t] < 0:
         w.facts[TOOK, t] = max(w.rows[TIME, r] - w.rows[TIME, w.halves[0]], 0)
 
 
-@njit(inline="always")
+@function(inline=True)
 def _final(w: LineageWork, t: int, low: int, i: int, count: int, n: int) -> int:
     """A final: the half that it names became a message."""
     rows, args, r = w.rows, w.args, w.order[i]
@@ -326,10 +332,10 @@ def _final(w: LineageWork, t: int, low: int, i: int, count: int, n: int) -> int:
     args[w.into.half, n] = half
     args[w.into.position, n] = rows[PLACE, r]
     args[w.into.same, n] = 1
-    args[w.into.twice, n] = np.int64(twice)
+    args[w.into.twice, n] = int(twice)
     w.facts[TWICE, t] += twice
     if version >= 0:
-        args[w.into.same, n] = np.int64(_copies(rows, r, w.halves[version]))
+        args[w.into.same, n] = int(_copies(rows, r, w.halves[version]))
         w.decided[version] += 1
     w.source[n] = r
     if count > 0:
@@ -337,7 +343,7 @@ def _final(w: LineageWork, t: int, low: int, i: int, count: int, n: int) -> int:
     return n + 1
 
 
-@njit(inline="always")
+@function(inline=True)
 def _mark(w: LineageWork, t: int, r: int, seen: int, count: int, n: int) -> int:
     """An op names a half. Where no final explains that, the half was rolled back."""
     version = _version(w.rows, w.halves, count, NUMBER, w.rows[NAMES, r])
@@ -356,53 +362,53 @@ def _mark(w: LineageWork, t: int, r: int, seen: int, count: int, n: int) -> int:
     return n + 1
 
 
-@njit(inline="always")
+@function(inline=True)
 def _park(w: LineageWork, t: int, r: int, seen: int, n: int) -> int:
     """A half was set aside: the newest version with the right counter, before all others one with its content."""
     rows, halves, args = w.rows, w.halves, w.args
     times = rows[TIMES, r]
     aged = rows[TIME, r] - rows[BORN, r] > w.aged_ms
-    version, latest, root = np.int64(-1), np.int64(-1), w.start == 0
+    version, latest, root = -1, -1, w.start == 0
     for v in range(seen - 1, -1, -1):
         if rows[BORN, halves[v]] == rows[BORN, r]:
             latest = max(latest, v)
             root = root or rows[TIMES, halves[v]] < 0
             if _counts_as(rows, halves[v], times, aged):
-                version = np.int64(v) if version < 0 else version
+                version = v if version < 0 else version
                 if rows[CONTENT, halves[v]] == rows[CONTENT, r]:
-                    version = np.int64(v)
+                    version = v
                     break
     if w.aged_perhaps and not aged and (version < 0 or rows[CONTENT, halves[version]] != rows[CONTENT, r]):
         for v in range(seen - 1, -1, -1):
             if rows[CONTENT, halves[v]] == rows[CONTENT, r] and _counts_as(rows, halves[v], times, aged=True):
-                version, aged = np.int64(v), True  # given up for its age, then: its counter was raised before
+                version, aged = v, True  # given up for its age, then: its counter was raised before
                 break
     if version < 0 and not root:
         return n  # what was set aside has expired
     if version < 0:
-        version = np.int64(latest if latest >= 0 else seen - 1)
+        version = latest if latest >= 0 else seen - 1
     w.action[n] = w.codes.park
     args[w.into.number, n] = version
     args[w.into.position, n] = rows[PLACE, r]
     args[w.into.times, n] = times
     args[w.into.same, n] = 1
-    args[w.into.aged, n] = np.int64(aged)
+    args[w.into.aged, n] = int(aged)
     if version >= 0:
         p = halves[version]
         w.facts[LOOKED_AT, t] = max(w.facts[LOOKED_AT, t], rows[NUMBER, p])
-        args[w.into.same, n] = np.int64(_copies(rows, r, p) and _counts_as(rows, p, times, aged))
+        args[w.into.same, n] = int(_copies(rows, r, p) and _counts_as(rows, p, times, aged))
     w.source[n] = r
     return n + 1
 
 
-@njit(inline="always")
+@function(inline=True)
 def _counts_as(rows: Ints, half: int, times: int, aged: bool) -> bool:
     """Whether a half has the counter with which it was set aside; one that was set aside for its age, one less."""
     own = max(rows[TIMES, half], 0)
     return own == times or (aged and own == times - 1)
 
 
-@njit(inline="always")
+@function(inline=True)
 def _answers(
     w: LineageWork, low: int, high: int, said: int, end: int, count: int, n: int
 ) -> int:  # fmt: skip
@@ -435,7 +441,7 @@ def _answers(
     return n
 
 
-@njit(inline="always")
+@function(inline=True)
 def _resolve(w: LineageWork, low: int, high: int, count: int, later: Ints, shelved: Ints, named: Ints) -> bool:
     """Which halves need not be looked at any more: marked, set aside, or followed by a version with the next counter.
 
@@ -455,7 +461,7 @@ def _resolve(w: LineageWork, low: int, high: int, count: int, later: Ints, shelv
     done = True
     for v in range(count - 1, -1, -1):
         r = halves[v]
-        how, by = NOT_RESOLVED, np.int64(-1)
+        how, by = NOT_RESOLVED, -1
         if named[v] >= 0:
             how, by = BY_OP, named[v]
         elif later[_slot(rows, r, 1)] >= 0:
@@ -478,3 +484,7 @@ def _resolve(w: LineageWork, low: int, high: int, count: int, later: Ints, shelv
         later[_slot(rows, order[i], 0)] = -1
         shelved[_slot(rows, order[i], 0)] = -1
     return done
+
+
+ENTRIES = (_key_marks, events_of)
+"""All that is compiled of it."""

@@ -9,9 +9,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from gapless.native import INTS, INTS8, TABLE, handed, native, record
 from gapless.traces.judging import building
 from gapless.traces.judging.building import STEPS, Events
-from gapless.traces.native import handed, native
 from gapless.traces.replay.exact import Event
 from gapless.traces.replay.kernels import Kernel, Replayed, kernel
 from gapless.traces.sources.rocketmq.store.bytes import Ints
@@ -145,7 +145,10 @@ def _replay_cursors(
     )  # fmt: skip
 
 
-@native(lambda _rows, chosen, *_: len(chosen))
+@native(
+    lambda _rows, chosen, *_: len(chosen),
+    kinds=(TABLE, INTS, INTS, record(CursorCodes), record(CursorArguments), INTS, INTS8, TABLE),
+)
 def _half_events(
     rows: Ints, chosen: Ints, resolved: Ints, codes: CursorCodes, into: CursorArguments,
     starts: Ints, action: npt.NDArray[np.int8], args: Ints,
@@ -227,7 +230,7 @@ class OpArguments(NamedTuple):
     number: int
     length: int
     known: int
-    count: int
+    count: int  # type: ignore[assignment]  # it has the name of its argument
     size: int
     last: int
     legible: int
@@ -280,7 +283,10 @@ def _by_name(rows: Ints, ops: Ints, counts: Ints) -> Ints:
     return behind[np.lexsort((names, np.repeat(np.arange(len(ops)), counts)))]
 
 
-@native(lambda rows, *_: rows.shape[1])
+@native(
+    lambda rows, *_: rows.shape[1],
+    kinds=(TABLE, INTS, INTS, record(OpCodes), record(OpArguments), INTS, INTS8, TABLE, INTS),
+)
 def _op_events(
     rows: Ints, ops: Ints, by_name: Ints, codes: OpCodes, into: OpArguments,
     starts: Ints, action: npt.NDArray[np.int8], args: Ints, reach: Ints,
@@ -296,11 +302,11 @@ def _op_events(
         count = max(rows[COUNT, op], 0)
         reach[i] = 0
         last = 0
-        place = np.int64(0)
+        place = 0
         for k in range(count):
             m = op + 1 + by_name[first + k]
             if k > 0 and rows[NAMES, m] != rows[NAMES, op + 1 + by_name[first + k - 1]]:
-                place = np.int64(k)
+                place = k
             args[into.number, n + by_name[first + k]] = place
         first += count
         for m in range(op + 1, op + 1 + count):
@@ -314,7 +320,11 @@ def _op_events(
         args[into.count, n] = count
         args[into.size, n] = rows[SIZE, op]
         args[into.last, n] = last
-        args[into.legible, n] = np.int64(rows[COUNT, op] >= 0)
+        args[into.legible, n] = int(rows[COUNT, op] >= 0)
         args[into.listed, n] = rows[LIST, op]
         n += 1
     starts[len(ops)] = n
+
+
+ENTRIES = (_half_events, _op_events)
+"""All that is compiled of it."""

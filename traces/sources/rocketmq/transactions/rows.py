@@ -5,14 +5,17 @@ digests and numbers are all that is kept. Nothing is judged here. Byte layout: d
 fields: docs/rocketmq-transactions.md.
 """
 
+# ruff: noqa: C901, PLR0912
+# A kernel is one pass over the bytes.
+
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from gapless.traces.native import by_library, by_python, native, njit, uint64
+from gapless.native import BYTES, I64, INTS, TABLE, by_library, by_python, function, int64, native, uint64
 from gapless.traces.sources.rocketmq.store import names
 from gapless.traces.sources.rocketmq.store.bytes import (
     REMEMBERED,
@@ -84,41 +87,41 @@ _NAMED = as_bytes("TRANS_OFFSET")
 _GOLDEN, _HALF_A_WORD, _ONE = np.uint64(0x9E3779B97F4A7C15), np.uint64(32), np.uint64(1)
 
 
-@njit(inline="always")
-def _mixed(h: int, x: int) -> int:
+@function(inline=True)
+def _mixed(h: int, x: int) -> Any:
     """`h` with `x` mixed into it."""
-    h = (uint64(h) ^ uint64(x)) * _GOLDEN
-    return h ^ (h >> _HALF_A_WORD)
+    made: Any = (uint64(h) ^ uint64(x)) * _GOLDEN
+    return made ^ (made >> _HALF_A_WORD)
 
 
 @by_library(_mixed)
-def _mixed_by_library(h: int, x: int) -> int:
+def _mixed_by_library(h: int, x: int) -> Any:
     mixed = ((int(h) ^ int(x)) & 0xFFFF_FFFF_FFFF_FFFF) * int(_GOLDEN) & 0xFFFF_FFFF_FFFF_FFFF
     return np.uint64(mixed ^ (mixed >> 32))
 
 
-@njit(inline="always")
-def _property(b: Bytes, name: int, value: int, end: int) -> int:
+@function(inline=True)
+def _property(b: Bytes, name: int, value: int, end: int) -> Any:
     """What stands for a property: its name from `name` on, and its value behind the byte at `value`."""
     return _mixed(uint64(digest(b, name, value)), uint64(digest(b, value + 1, end)))
 
 
 @by_library(_property)
-def _property_by_library(b: Bytes, name: int, value: int, end: int) -> int:
+def _property_by_library(b: Bytes, name: int, value: int, end: int) -> Any:
     text = bytes(b[name:end])
     return (_property_of if len(text) <= SHORT else _property_of.__wrapped__)(text, int(value - name))
 
 
 @lru_cache(maxsize=REMEMBERED)
-def _property_of(text: bytes, value: int) -> int:
+def _property_of(text: bytes, value: int) -> Any:
     digest_of = by_python(digest)
     return _mixed_by_library(digest_of(text, 0, value), digest_of(text, value + 1, len(text)))
 
 
-@njit(inline="always")
+@function(inline=True)
 def _target(topic: int, queue: int) -> int:
     """What stands for a topic, given by its digest, and a queue of it."""
-    return np.int64(_mixed(uint64(topic), uint64(queue) + _ONE))
+    return int64(_mixed(uint64(topic), uint64(queue) + _ONE))
 
 
 class _Given(NamedTuple):
@@ -138,7 +141,7 @@ class _Given(NamedTuple):
     total: int  # digest of those that a half keeps for life
 
 
-@native(lambda _b, _base, places, *_: len(places))
+@native(lambda _b, _base, places, *_: len(places), kinds=(BYTES, I64, INTS, TABLE, I64))
 def find_rows(b: Bytes, base: int, places: Ints, rows: Ints, filled: int) -> tuple[int, int]:
     """Append the rows of the records at `places` of `b`, and say how many rows there are then.
 
@@ -152,12 +155,12 @@ def find_rows(b: Bytes, base: int, places: Ints, rows: Ints, filled: int) -> tup
         if kind < 0:
             continue
         said = _properties(b, r)
-        names_half = i64(b, r.body - 12) if kind == FINAL else np.int64(-1)
+        names_half = i64(b, r.body - 12) if kind == FINAL else (-1)
         if kind == FINAL and not _is_final(b, r, said, names_half):
             others += 1
             continue
         if n >= rows.shape[1]:
-            return np.int64(-1), others
+            return -1, others
         _put(b, base, p, r, kind, said, names_half, rows, n)
         n += 1
         if kind == OP and _is_of_table(b, r):
@@ -165,34 +168,34 @@ def find_rows(b: Bytes, base: int, places: Ints, rows: Ints, filled: int) -> tup
         elif kind == OP:
             n = _marks(b, r, said, rows, n - 1)
             if n < 0:
-                return np.int64(-1), others
-    return np.int64(n), others
+                return -1, others
+    return n, others
 
 
-@njit(inline="always")
+@function(inline=True)
 def _kind(b: Bytes, r: RecordParts) -> int:
     """What a record is, by its flags and its topic; -1 for one that is of no transaction."""
-    kind = np.int64(-1)
+    kind = -1
     if (r.flags & SYS_TRANSACTION) == SYS_COMMITTED:
-        kind = np.int64(FINAL)
+        kind = FINAL
     elif r.topic < r.topic_end and b[r.topic] == 82:  # R
         table = _is_of_table(b, r)
         if is_name(b, r.topic, r.topic_end, _TABLE_HALF_TOPIC if table else _HALF_TOPIC):
-            kind = np.int64(HALF)
+            kind = HALF
         elif is_name(b, r.topic, r.topic_end, _TABLE_OP_TOPIC if table else _OP_TOPIC):
-            kind = np.int64(OP)
+            kind = OP
     elif is_name(b, r.topic, r.topic_end, _PARKED_TOPIC):
-        kind = np.int64(PARKED)
+        kind = PARKED
     return kind
 
 
-@njit(inline="always")
+@function(inline=True)
 def _is_of_table(b: Bytes, r: RecordParts) -> bool:
     """Whether a half or an op, by its topic, is one of those that a table tells of: RMQ_SYS_R."""
     return r.topic_end - r.topic > 8 and b[r.topic + 8] == 82
 
 
-@njit(inline="always")
+@function(inline=True)
 def _is_final(b: Bytes, r: RecordParts, said: _Given, names_half: int) -> bool:
     """Whether a record with the flags of a final is one: a client may set them itself, and a broker copy them."""
     if not said.marked and not (said.grouped and names_half > 0):
@@ -207,10 +210,10 @@ def _is_final(b: Bytes, r: RecordParts, said: _Given, names_half: int) -> bool:
     )
 
 
-@njit(inline="always")
+@function(inline=True)
 def _properties(b: Bytes, r: RecordParts) -> _Given:
-    key, times, first = np.int64(0), np.int64(-1), np.int64(-1)
-    real_topic, real_queue, immune, named = np.int64(0), np.int64(-1), np.int64(-1), np.int64(-1)
+    key, times, first = 0, -1, -1
+    real_topic, real_queue, immune, named = 0, -1, -1, -1
     marked, half, grouped, tagged, total = False, False, False, False, uint64(0)
     k, e = r.low, r.high
     while k < e:
@@ -254,17 +257,17 @@ def _properties(b: Bytes, r: RecordParts) -> _Given:
     return _Given(key, times, first, real_topic, real_queue, immune, marked, half, grouped, tagged, named, total)
 
 
-@njit(inline="always")
+@function(inline=True)
 def _put(
     b: Bytes, base: int, p: int, r: RecordParts, kind: int, said: _Given, names_half: int, rows: Ints, n: int
 ) -> None:  # fmt: skip
     """Write the row of one record."""
     body = i32(b, r.body - 4)
-    content = _mixed(said.total, uint64(u32(b, p + 8)))
-    content = _mixed(content, uint64(body))
-    content = _mixed(content, uint64(digest(b, p + 40, r.time)))  # when and where it was born
-    content = _mixed(content, uint64(digest(b, r.time + 8, r.body - 16)))  # the host that stored it
-    content = np.int64(_mixed(content, uint64(r.flags & ~SYS_TRANSACTION)))
+    mixed = _mixed(said.total, uint64(u32(b, p + 8)))
+    mixed = _mixed(mixed, uint64(body))
+    mixed = _mixed(mixed, uint64(digest(b, p + 40, r.time)))  # when and where it was born
+    mixed = _mixed(mixed, uint64(digest(b, r.time + 8, r.body - 16)))  # the host that stored it
+    content = int64(_mixed(mixed, uint64(r.flags & ~SYS_TRANSACTION)))
     rows[KIND, n] = kind
     # Where no client gave it a key, all its versions have the same content. The key of an op is its queue.
     rows[KEY, n] = i32(b, p + 12) if kind == OP else said.key if said.key != 0 else content | 1
@@ -273,7 +276,7 @@ def _put(
     rows[NAMES, n] = names_half
     rows[TIMES, n] = said.times
     rows[CONTENT, n] = content
-    rows[EXTRA, n] = np.int64(_mixed(uint64(i32(b, p + 16)), uint64(i32(b, r.body - 16))))
+    rows[EXTRA, n] = int64(_mixed(uint64(i32(b, p + 16)), uint64(i32(b, r.body - 16))))
     if kind == FINAL:
         rows[TARGET, n] = _target(digest(b, r.topic, r.topic_end), i32(b, p + 12))
     else:
@@ -284,30 +287,30 @@ def _put(
     rows[IMMUNE, n] = said.immune * 1000 if 0 <= said.immune < 2**31 else -1
     rows[SIZE, n] = body
     rows[COUNT, n] = 0
-    rows[LIST, n] = np.int64(kind != HALF or said.half)
+    rows[LIST, n] = int(kind != HALF or said.half)
     if kind == HALF and _is_of_table(b, r):
         rows[NUMBER, n] = BY_PLACE + base + p
 
 
-@njit(inline="always")
+@function(inline=True)
 def _mark_of_table(place: int, number: int, said: _Given, rows: Ints, n: int) -> int:
     """Let row `n` be the mark that the op of a table is; the broker passes over one that names nothing."""
     if said.named < 0:
-        return np.int64(n)
+        return n
     time = rows[TIME, n]
     for column in range(COLUMNS):
         rows[column, n] = 0
     rows[KIND, n], rows[PLACE, n], rows[NUMBER, n], rows[TIME, n] = MARK, place, number, time
     rows[NAMES, n] = BY_PLACE + said.named
-    return np.int64(n + 1)
+    return n + 1
 
 
-@njit(inline="always")
+@function(inline=True)
 def _marks(b: Bytes, r: RecordParts, said: _Given, rows: Ints, op: int) -> int:
     """Write a row for each entry of the op in row `op`. Returns how many rows there are then, or -1 without room."""
     q, stop = r.body, r.body + rows[SIZE, op]
     legible = said.tagged and q < stop
-    rows[LIST, op] = np.int64(q < stop and b[stop - 1] == 44)
+    rows[LIST, op] = int(q < stop and b[stop - 1] == 44)
     n = op + 1
     while q < stop and legible:
         w = q
@@ -318,7 +321,7 @@ def _marks(b: Bytes, r: RecordParts, said: _Given, rows: Ints, op: int) -> int:
             legible = False
             break
         if n >= rows.shape[1]:
-            return np.int64(-1)
+            return -1
         for column in range(COLUMNS):
             rows[column, n] = 0
         rows[KIND, n] = MARK

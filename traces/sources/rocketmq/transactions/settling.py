@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from gapless.native import handed
 from gapless.spec.transaction import Phase
 from gapless.traces.judging import building
 from gapless.traces.judging.building import STEPS, Events
-from gapless.traces.native import handed
 from gapless.traces.options import Options
 from gapless.traces.replay.exact import Event, named
 from gapless.traces.replay.kernels import Kernel, Replayed, kernel
@@ -27,7 +27,6 @@ from gapless.traces.sources.rocketmq.transactions import lineage
 from gapless.traces.sources.rocketmq.transactions.ops import by_power_of_two, counted, covered, judge_ops, pass_halves
 from gapless.traces.sources.rocketmq.transactions.rows import (
     BY_PLACE,
-    COLUMNS,
     FINAL,
     HALF,
     KEY,
@@ -39,10 +38,8 @@ from gapless.traces.sources.rocketmq.transactions.rows import (
     PARKED,
     PLACE,
     TIMES,
-    find_rows,
 )
 from gapless.traces.sources.rocketmq.transactions.terms import (
-    NO_ROWS,
     NO_SETTLED,
     Judgement,
     Terms,
@@ -70,16 +67,6 @@ def judge_steps(rows: Ints, store: StoreDirectory, options: Options, evidence: E
         wanted = (rows[KIND] == MARK) | ((rows[KIND] != OP) & (rows[KEY] == given.only))
         return [Judgement(Totals(), np.ascontiguousarray(rows[:, wanted]), NO_SETTLED)]
     return [judge_ops(rows, given), judge(np.ascontiguousarray(rows[:, rows[KIND] != OP]), given, last=False)]
-
-
-def load_transaction_kernels(options: Options) -> None:
-    """Compile all that judges transactions, or load it, by running it on nothing."""
-    nothing = Terms(0, 1, 1, 0, 0, -1, options.profile, options.ignored)
-    find_rows(np.zeros(8, np.uint8), 0, np.zeros(0, np.int64), NO_ROWS.copy(), 0)
-    judge(np.zeros((COLUMNS, 1), np.int64), nothing, last=True)
-    op = np.zeros((COLUMNS, 1), np.int64)
-    op[KIND] = OP
-    judge_ops(op, nothing)
 
 
 def judge(rows: Ints, given: Terms, *, last: bool) -> Judgement:

@@ -15,8 +15,8 @@ from itertools import starmap
 from pathlib import Path
 
 from gapless.traces.engines.local import Local
-from gapless.traces.native import expecting
 from gapless.traces.options import Options
+from gapless.traces.patience import not_broken_off
 from gapless.traces.problems import Gone, shown
 from gapless.traces.replay.exact import named
 from gapless.traces.report.parts import Parts
@@ -30,11 +30,10 @@ from gapless.traces.sources.rocketmq.joining.log import StoreJudge
 from gapless.traces.sources.rocketmq.joining.queue_ends import QueueEnds
 from gapless.traces.sources.rocketmq.joining.queues import MISSING
 from gapless.traces.sources.rocketmq.segments import tasks
-from gapless.traces.sources.rocketmq.segments.splits import Split
+from gapless.traces.sources.rocketmq.segments.splits import SPLIT, Split
 from gapless.traces.sources.rocketmq.segments.tasks import Piece, SplitResult, Subject, name_of
 from gapless.traces.sources.rocketmq.store import file_access
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory, is_locked, open_store
-from gapless.traces.sources.rocketmq.store.files import work_in
 from gapless.traces.sources.rocketmq.summary import summary
 from gapless.traces.sources.rocketmq.watching.deleted import forget_deleted, is_cleared
 from gapless.traces.sources.rocketmq.watching.entries import Block, SeenEntries, read
@@ -48,13 +47,14 @@ from gapless.traces.sources.rocketmq.watching.live_files import (
     with_log_files,
 )
 from gapless.traces.sources.rocketmq.watching.place import Numbers, OtherLayout, Place, Saying, Told
-from gapless.traces.sources.rocketmq.watching.tail import Anchor, Stretch, Tail, allocated, anchor
+from gapless.traces.sources.rocketmq.watching.tail import Anchor, Stretch, Tail, anchor, written_up_to
 from gapless.traces.sources.rocketmq.watching.traces import FollowedTraces
 from gapless.traces.sources.rocketmq.watching.waiting import (
     PATIENCE,
     Entries,
     EntriesInFiles,
     refusals,
+    refused_last,
     subjects_refused,
 )
 
@@ -101,10 +101,9 @@ class Follower:
         self.store = self._opened()
         self.entries: Entries = self._entries()
         self.judge = self._judge()
-        with expecting(work_in(Path(file.path) for file in self.store.files)):
-            tasks.load_more_kernels(self.store, options)
         if place is not None:
             self._go_on(place)
+        self.numbers.lag = written_up_to(self.store, self.reached) - self.reached
 
     # -- opening -----------------------------------------------------------------------------------------------------
 
@@ -182,7 +181,8 @@ class Follower:
         self.numbers.rounds += 1
         try:
             more = self._round()
-            return self._follow_what_lies_beside() or more
+            with not_broken_off():
+                return self._follow_what_lies_beside() or more
         except (Gone, FileNotFoundError):
             self.entries.forget()
             self._look_at_files()
@@ -192,13 +192,14 @@ class Follower:
         if self.clock() - self.files_at > FILES_AGAIN:
             self._look_at_files()
         self._see_that_it_is_the_same_log()
+        written = written_up_to(self.store, self.reached)
         stretch = self._new()
         if stretch is None:
-            self.numbers.lag, self.numbers.behind_since = 0, self.clock()
+            self.numbers.lag, self.numbers.behind_since, self.numbers.settled = 0, self.clock(), written
             self._look_at_entries()
             return False
         self.news_at = self.clock()
-        end = allocated(self.store, stretch.end) if stretch.more else stretch.end
+        end = max(written, stretch.end) if stretch.more else stretch.end
         self.numbers.lag = end - self.reached
         result = self._judged(stretch.split)
         if result is not None and not stretch.more and (last := refused_last(result)) >= 0:
@@ -206,6 +207,8 @@ class Follower:
         taken = result is not None
         if result is not None:
             self._take(result)
+            if stretch.more:
+                self.tail.most = min(2 * self.tail.most, SPLIT)
             self.numbers.lag = max(0, end - self.reached)
             if not self.numbers.lag and not stretch.more:
                 self.numbers.behind_since = self.clock()
@@ -320,6 +323,10 @@ class Follower:
         return self.entries.judged(self.store, replace(split, high=high)) if high > split.low else None
 
     def _take(self, result: SplitResult) -> None:
+        with not_broken_off():  # or what is known would be no place to go on from
+            self._join(result)
+
+    def _join(self, result: SplitResult) -> None:
         before = self._departures(result)
         if isinstance(self.store.queues, LiveQueues):
             for subject in forget_deleted(self.store, self.judge.judged.queues, result):
@@ -490,11 +497,3 @@ class Follower:
                 self.told.add(key)
                 known = judged or self.judge.judged
                 yield places.finding(known, found, source=str(self.path), how=how, count=1, traces=[found.trace])
-
-
-def refused_last(result: SplitResult) -> int:
-    """The position of the last record if it was refused, or -1."""
-    if not result.segments or not result.segments[-1].refused:
-        return -1
-    last = result.segments[-1].last - result.split.file.wrapped
-    return last if named("log", result.segments[-1].refused[-1].event)["position"] == last else -1

@@ -38,6 +38,7 @@ class Numbers:
     looked_again: int = 0
     lag: int = 0
     behind_since: float = 0.0  # when, by the follower's clock, it was last not behind the broker
+    settled: int = -1  # where the log ended then: what lies between is no record yet
 
 
 Told = set[tuple[str, str, int]]

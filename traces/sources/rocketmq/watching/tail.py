@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -10,13 +11,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gapless.traces.native import native
+from gapless.native import native
 from gapless.traces.problems import Unreadable
 from gapless.traces.sources.rocketmq.segments.splits import SPLIT, Split
-from gapless.traces.sources.rocketmq.store.bytes import i32
-from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
+from gapless.traces.sources.rocketmq.store.directory import StoreDirectory, store_folder
 from gapless.traces.sources.rocketmq.store.file_access import LARGEST, FileWindow, Space
-from gapless.traces.sources.rocketmq.store.files import LogFile, read_exactly
+from gapless.traces.sources.rocketmq.store.files import TWENTY_DIGITS, LogFile, read_exactly
 from gapless.traces.sources.rocketmq.store.records import BLANK
 from gapless.traces.sources.rocketmq.store.scan import (
     INVALID,
@@ -24,16 +24,24 @@ from gapless.traces.sources.rocketmq.store.scan import (
     ROLLED,
     SHORT,
     TAKEN,
+    VIEW,
     View,
     claim,
     find_start,
 )
+from gapless.traces.sources.rocketmq.store.written import written_end
 
+FIRST_SPLIT = 1 << 20  # bytes of the first stretch: Python judges it within a second, and there is a verdict
 CHUNK = 1 << 18  # bytes that are read at once to see how far the log reaches
 MARKED = 4096  # bytes of a record that tell it from another one
 
 
-@native(lambda view: (view.stop - view.begin) >> 10)
+def _work(view: View) -> int:
+    """Estimate the records of a view: zeros up to its end are none, and are looked at over and over."""
+    return len(view.data[view.begin : min(view.stop, view.have)].tobytes().rstrip(b"\0")) >> 10
+
+
+@native(_work, kinds=(VIEW,))
 def walk(view: View) -> tuple[int, int]:
     """Step over records from `view.begin` on. Returns why it ended, and where: as `scan`, which looks into them too."""
     b, base, at, _stop, limit, have, wrapped = view
@@ -42,11 +50,6 @@ def walk(view: View) -> tuple[int, int]:
         if why != TAKEN:
             return why, at
         at += wrapped + size
-
-
-def warm() -> None:
-    """Compile what walks."""
-    walk(View(np.zeros(BLANK, np.uint8), 0, 0, BLANK, BLANK, BLANK, 0))
 
 
 class Stretch(NamedTuple):
@@ -73,9 +76,10 @@ class Tail:
 
     def __init__(self) -> None:
         self.space = Space()
+        self.most = FIRST_SPLIT
 
     def stretch(self, store: StoreDirectory, at: int) -> Stretch | None:
-        """The records from position `at` on, in one log file and no more than a split; None where there is none."""
+        """The records from position `at` on, in one log file, about `most` bytes of it; None where there is none."""
         file = file_of(store, at)
         if file is None:
             return None
@@ -91,14 +95,14 @@ class Tail:
             window.read(at, at + wanted)
             why, place = walk(window.view(at, at + wanted))
             place += window.low
-            if why != SHORT or place - begin >= SPLIT:
+            if why != SHORT or place - begin >= self.most:
                 return why, place
             if place == at:  # a record that is longer than what was read
                 if wanted > LARGEST:
                     return INVALID, place
                 wanted *= 4
             else:
-                at, wanted = place, min(8 * CHUNK, SPLIT)
+                at, wanted = place, min(8 * CHUNK, self.most)
 
     def beyond(self, store: StoreDirectory, at: int) -> Stretch | None:
         """What goes on behind a place where no record can be read: from there on to where the next ones end."""
@@ -138,15 +142,49 @@ def file_of(store: StoreDirectory, position: int) -> LogFile | None:
     return next((f for f in reversed(store.files) if f.base <= position < f.base + f.length), None)
 
 
-def allocated(store: StoreDirectory, at_least: int) -> int:
-    """About where the log ends: the last file that has room on disk. A broker may take a whole file's in advance."""
-    for file in reversed(store.files):
-        if file.base <= at_least:
-            break
+def log_end(folders: Iterable[Path], known: int = 0) -> int | None:
+    """Measure where the log ends now, at `known` or behind it; None where there is no file of a log.
+
+    Files that were made in advance are no part of it, and neither are the zeros in the last one that is.
+    """
+    files = {
+        int(path.name): path for folder in folders for path in _listed(folder) if TWENTY_DIGITS.fullmatch(path.name)
+    }
+    for base in sorted(files, reverse=True):
         with suppress(OSError):
-            if blocks := Path(file.path).stat().st_blocks:
-                return file.base + min(512 * blocks, file.length)
-    return at_least
+            end = written_end(files[base], max(known - base, 0))
+            if end or base <= known:
+                return max(base + end, known)
+    return max(min(files), known) if files else None
+
+
+def _listed(folder: Path) -> list[Path]:
+    try:
+        return list(folder.iterdir())
+    except OSError:
+        return []
+
+
+def log_start(folders: Iterable[Path]) -> int:
+    """The position of a log's first file; 0 where there is none."""
+    bases = (int(path.name) for folder in folders for path in _listed(folder) if TWENTY_DIGITS.fullmatch(path.name))
+    return min(bases, default=0)
+
+
+def log_folders_in(path: Path) -> list[Path]:
+    """The folders with files of the log of a store that was not opened yet, where they lie in most."""
+    folder = store_folder(path)
+    return [folder / "commitlog", *folder.glob("dledger-*/data")] if folder else []
+
+
+def written_up_to(store: StoreDirectory, known: int) -> int:
+    """Measure where the log of a store ends now: at `known`, or behind it."""
+    return log_end(log_folders(store), known) or known
+
+
+def log_folders(store: StoreDirectory) -> list[Path]:
+    """The folders with files of the log."""
+    return list(dict.fromkeys(Path(file.path).parent for file in store.files))
 
 
 class Anchor(NamedTuple):
@@ -173,5 +211,5 @@ def anchor(store: StoreDirectory, position: int) -> Anchor | None:
         read_exactly(file, at, data.data)
     except Unreadable:
         return None
-    size = min(max(i32(data, 0), 0), len(data)) if len(data) >= BLANK else 0
+    size = min(max(int.from_bytes(data[:4].tobytes(), "big", signed=True), 0), len(data)) if len(data) >= BLANK else 0
     return Anchor(position, hashlib.blake2b(data[:size].tobytes(), digest_size=16).digest())

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from gapless.traces.options import Options
+from gapless.traces.replay.exact import named
 from gapless.traces.sources.rocketmq.segments import tasks
 from gapless.traces.sources.rocketmq.segments.splits import Split
 from gapless.traces.sources.rocketmq.segments.tasks import SplitResult, Subject, name_of
@@ -157,3 +158,11 @@ def subjects_refused(result: SplitResult) -> Iterator[Subject]:
     """The queues that were refused."""
     for segment in result.segments:
         yield from (segment.pieces.subjects[at] for at in segment.pieces.refusals)
+
+
+def refused_last(result: SplitResult) -> int:
+    """The position of the last record if it was refused, or -1."""
+    if not result.segments or not result.segments[-1].refused:
+        return -1
+    last = result.segments[-1].last - result.split.file.wrapped
+    return last if named("log", result.segments[-1].refused[-1].event)["position"] == last else -1

@@ -1,0 +1,78 @@
+"""One small compiler: functions of a restricted Python, read by Python, or compiled through LLVM for their arguments.
+
+`README.md` is the language on one page. Nothing here knows of brokers or specs.
+"""
+
+from gapless.native.kinds import (
+    BOOL,
+    BYTE_TABLE,
+    BYTES,
+    FLAGS,
+    I64,
+    INTS,
+    INTS8,
+    INTS32,
+    TABLE,
+    U64,
+    WORD32_TABLE,
+    WORDS,
+    WORDS32,
+    TupleKind,
+    record,
+)
+from gapless.native.language import (
+    Function,
+    LanguageError,
+    SyntaxFunction,
+    by_library,
+    by_python,
+    digest_of,
+    function,
+    int32,
+    int64,
+    specialised,
+    uint8,
+    uint32,
+    uint64,
+    word,
+)
+from gapless.native.object_code import compiling_seconds
+from gapless.native.policy import Native, expected, expecting, handed, native
+
+__all__ = [
+    "BOOL",
+    "BYTES",
+    "BYTE_TABLE",
+    "FLAGS",
+    "I64",
+    "INTS",
+    "INTS8",
+    "INTS32",
+    "TABLE",
+    "U64",
+    "WORD32_TABLE",
+    "WORDS",
+    "WORDS32",
+    "Function",
+    "LanguageError",
+    "Native",
+    "SyntaxFunction",
+    "TupleKind",
+    "by_library",
+    "by_python",
+    "compiling_seconds",
+    "digest_of",
+    "expected",
+    "expecting",
+    "function",
+    "handed",
+    "int32",
+    "int64",
+    "native",
+    "record",
+    "specialised",
+    "uint8",
+    "uint32",
+    "uint64",
+    "word",
+]  # fmt: skip

@@ -1,0 +1,1 @@
+"""A spec's search as functions of the language of native code."""

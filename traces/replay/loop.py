@@ -1,0 +1,168 @@
+"""The replay loop: traces one after the other, each event by the step of its action, up to the first refusal.
+
+Functions of the native language (`native/README.md`), the same for every spec. What differs is given by `specialised`:
+`STEP`, the steps of a spec (`step_functions.py` makes them of its decision trees), and the numbers below.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gapless.native import function
+from gapless.spec.reading.ranges import LIMIT
+
+EXACT = -1  # the reason of a trace that only exact replay can judge
+UNKNOWN_ACTION = -2  # an action code that the spec does not have
+
+SCALARS = 0  # fields of the state that are numbers
+MAPS = 0  # fields that are Maps, each a column of the windows
+COLUMNS = 1  # of the windows: one for each Map, and one where there is none
+DEFAULTS = np.zeros(1, np.int64)  # of the Maps
+
+
+@function
+def STEP(  # noqa: N802 - a constant, of which this is the kind.
+    act: Any, e: Any, t: Any, now: Any, args: Any, windows: Any, origin: Any, width: Any, escape: Any, allowed: Any,
+    deviated: Any, deviated_at: Any, deviant: Any, rows: Any,
+) -> Any:  # fmt: skip
+    """Why an event is refused, by its reason; 0 where it is taken."""
+    del act, e, t, now, args, windows, origin, width, escape, allowed, deviated, deviated_at, deviant, rows
+    return UNKNOWN_ACTION
+
+
+# -- Maps ----------------------------------------------------------------------------------------------------------
+#
+# The windows are rows of a column for each Map, which holds the keys from `origin` on, in `width` rows. The last row of
+# all says whether keys below were looked at.
+
+
+@function
+def look_below(windows: Any) -> None:
+    """Note that a key below the window was looked at."""
+    windows[len(windows) - COLUMNS] = 1
+
+
+@function(inline=True)
+def at(windows: Any, place: Any, width: Any, column: Any, default: Any) -> Any:
+    """The value at a place of a Map."""
+    if place < 0:
+        look_below(windows)
+    return windows[place * COLUMNS + column] if 0 <= place < width else default
+
+
+@function(inline=True)
+def put(windows: Any, place: Any, width: Any, column: Any, default: Any, value: Any, escape: Any) -> None:
+    """A value at a place of a Map; beyond the window, only its default may be put."""
+    if 0 <= place < width:
+        windows[place * COLUMNS + column] = value
+    elif value != default:
+        escape[0] = 1
+
+
+@function
+def forget(windows: Any, place: Any, width: Any, column: Any, default: Any) -> None:
+    """The default of a Map from a place on."""
+    if place < 0:
+        look_below(windows)
+    for later in range(max(place, 0), width):
+        windows[later * COLUMNS + column] = default
+
+
+@function
+def clear(windows: Any, width: Any, column: Any, default: Any) -> None:
+    """The default of a Map everywhere."""
+    for place in range(width):
+        windows[place * COLUMNS + column] = default
+
+
+@function
+def load(windows: Any, place: Any, cells: Any, low: Any, high: Any) -> None:
+    """Put into the windows what the Maps of a trace held."""
+    for column in range(len(cells)):
+        for cell in range(low, high):
+            windows[(place + cell - low) * COLUMNS + column] = cells[column, cell]
+
+
+@function
+def leave(windows: Any, cells: Any, low: Any, high: Any) -> None:
+    """Take out of the windows what the Maps of a trace hold."""
+    for column in range(len(cells)):
+        for cell in range(low, high):
+            cells[column, cell] = windows[(cell - low) * COLUMNS + column]
+
+
+# -- events --------------------------------------------------------------------------------------------------------
+
+
+@function
+def stood_in(
+    number: Any, why: Any, instead: Any, e: Any, t: Any, escape: Any, deviated: Any, deviated_at: Any, deviant: Any,
+    rows: Any,
+) -> Any:  # fmt: skip
+    """Why an event is refused that a deviation may stand in for, which said `instead`. What it takes is counted."""
+    if instead == 0 and escape[0] == 0:
+        if deviated[number] == 0 or (len(rows) > 0 and rows[e] < rows[deviated_at[number]]):
+            deviated_at[number] = e
+        deviated[number] += 1
+        deviant[t] |= 1 << number
+    return instead if instead <= 0 else why
+
+
+@function
+def large(now: Any) -> Any:
+    """True if a number of the state is none that a step may begin with."""
+    for row in range(SCALARS):  # noqa: SIM110 - generators are not in the language
+        if not -LIMIT < now[row] < LIMIT:
+            return True
+    return False
+
+
+@function
+def replay(  # noqa: C901, PLR0912 - the loop
+    starts: Any, action: Any, args: Any, state: Any, now: Any, origins: Any, widths: Any, windows: Any, allowed: Any,
+    bad_at: Any, bad_why: Any, covered: Any, deviated: Any, deviated_at: Any, deviant: Any, escape: Any, there: Any,
+    loaded: Any, cells: Any, cut: Any, left: Any, left_cells: Any, rows: Any,
+) -> Any:  # fmt: skip
+    """Replay traces: `Kernel.replay` says what the columns are."""
+    for t in range(len(starts) - 1):
+        bad_at[t] = -1
+        bad_why[t] = 0
+        deviant[t] = 0
+        origin = origins[t]
+        width = widths[t]
+        for row in range(SCALARS):
+            now[row] = state[row, t]
+        if large(now):
+            bad_at[t] = starts[t]
+            bad_why[t] = EXACT
+            continue
+        if len(loaded) > 0:  # otherwise the windows are held from one call to the next
+            for place in range(width):
+                for column in range(MAPS):
+                    windows[place * COLUMNS + column] = DEFAULTS[column]
+            if len(loaded) > 1:
+                windows[len(windows) - COLUMNS] = 0
+                load(windows, there[t] - origin, cells, loaded[t], loaded[t + 1])
+        for e in range(starts[t], starts[t + 1]):
+            act = action[e]
+            why = STEP(
+                act, e, t, now, args, windows, origin, width, escape, allowed, deviated, deviated_at, deviant, rows
+            )
+            if escape[0] != 0:
+                escape[0] = 0
+                why = EXACT
+            if why != 0:
+                bad_at[t] = e
+                bad_why[t] = why
+                break
+            covered[act] += 1
+        for row in range(SCALARS):
+            state[row, t] = now[row]
+        if MAPS > 0 and len(left) > 1:
+            if len(loaded) > 1 and cut[t] and windows[len(windows) - COLUMNS] != 0:
+                bad_at[t] = starts[t]
+                bad_why[t] = EXACT
+            leave(windows, left_cells, left[t], left[t + 1])
+    return 0

@@ -1,0 +1,468 @@
+"""Makes the steps of a spec as functions of the native language: its decision trees, as syntax trees.
+
+Each action is a function of its own. Its tree becomes nested `if`s, its effects assignments, its refusals numbered
+reasons. What stands in several places of the trees is a function, and called: trees of steps that are made of steps
+repeat themselves, and compilers take longer the longer a function is.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import count
+from typing import Any
+
+from gapless.spec.catalog import Spec
+from gapless.spec.language import Refused
+from gapless.spec.reading.difference_bounds import follows
+from gapless.spec.reading.map_effects import Put
+from gapless.spec.reading.ranges import LIMIT, guarded
+from gapless.spec.reading.ranges import computed as stored_terms
+from gapless.spec.reading.terms import (
+    Argument,
+    At,
+    Constant,
+    Every,
+    Field,
+    LeafTerm,
+    MapTerm,
+    Negative,
+    Operation,
+    Reads,
+    Term,
+    Variable,
+    is_truth,
+    term_of,
+)
+from gapless.spec.reading.trees import (
+    LEFT_ALONE,
+    Branch,
+    End,
+    Tree,
+    nodes,
+    obstacle,
+    outcomes,
+    reading,
+    state_of_terms,
+    tree_of,
+)
+from gapless.traces.replay import syntax
+from gapless.traces.replay.loop import EXACT, UNKNOWN_ACTION
+
+CALLED = ("e", "now", "args", "windows", "origin", "width", "escape")
+DISPATCHED = (
+    "act", "e", "t", "now", "args", "windows", "origin", "width", "escape", "allowed",
+    "deviated", "deviated_at", "deviant", "rows",
+)  # fmt: skip
+SHARED, LONG = 60, 1_000  # nodes from which a subtree is a function of its own: where it is met twice; anywhere
+ASKED, WRITTEN = 8, 12  # nodes of a question, and of what is written to a field, or so
+
+
+@dataclass(frozen=True)
+class Reason:
+    """Why a step is refused: the need that is not met, and what follows from that."""
+
+    action: str
+    step: str  # the action's name, or that of the deviation that was tried in its place
+    rule: str  # its id, SPEC/RULE
+    because: str
+    otherwise: str
+
+
+@dataclass(frozen=True)
+class StepFunctions:
+    """The steps of a spec: functions, each before those that call it, the last of which tells actions apart.
+
+    `quantifiers`: by the name of a function, the same for one number and without guards, for proofs.
+    """
+
+    reasons: tuple[Reason, ...]
+    functions: tuple[ast.FunctionDef, ...]
+    quantifiers: dict[str, ast.FunctionDef]
+
+
+@dataclass(frozen=True)
+class StepTrees:
+    """The decision trees of a spec: of each action, and of the deviations that may stand in for it by their number.
+
+    `unmet`: all reasons that some way gives, also one of which the answers on it contradict one another.
+    """
+
+    spec: Spec
+    actions: dict[str, Tree]
+    deviations: dict[int, Tree]
+    unmet: tuple[Reason, ...] = ()
+
+    @property
+    def obstacle(self) -> str:
+        """Why steps cannot be compiled exactly; empty where they can."""
+        for name in self.spec.maps:
+            if not -LIMIT < int(getattr(self.spec.initial, name).default) < LIMIT:
+                return f"the default of the Map `{name}` is too large"
+        before = state_of_terms(self.spec.initial)
+        every = (*self.actions.items(), *((self._called(n), tree) for n, tree in self.deviations.items()))
+        found = ((name, obstacle(before, outcome)) for name, tree in every for outcome in outcomes(tree))
+        return next((f"{why}, in the step `{name}`" for name, why in found if why), "")
+
+    def _called(self, number: int) -> str:
+        return self.spec.deviations[number].step.__name__
+
+
+def trees_of(spec: Spec) -> StepTrees:
+    """The decision trees of a spec, without guards against numbers that are too large."""
+    before = state_of_terms(spec.initial)
+
+    unmet: dict[Reason, None] = {}
+
+    def tree(step: Callable[..., Any], action: str) -> Tree:
+        args = [Argument(name) for name in spec.parameters[action]]
+        for outcome in outcomes(tree_of(step, before, *args)):
+            if isinstance(outcome, Refused):
+                unmet[reason_of(spec, action, step.__name__, outcome)] = None
+        return tree_of(step, before, *args, known=follows)
+
+    with reading():
+        actions = {name: tree(step, name) for name, step in spec.actions.items()}
+        deviations = {n: tree(d.step, d.instead_of.__name__) for n, d in enumerate(spec.deviations)}
+    return StepTrees(spec, actions, deviations, tuple(unmet))
+
+
+def reason_of(spec: Spec, action: str, step: str, refused: Refused) -> Reason:
+    """A refusal as the reason that a kernel numbers."""
+    return Reason(action, step, f"{spec.name}/{refused.rule}", refused.because, refused.otherwise)
+
+
+def steps_of(trees: StepTrees) -> StepFunctions:
+    """The steps of a spec as functions."""
+    return _Writer(trees).steps()
+
+
+class _Writer:
+    """Makes the functions of one spec."""
+
+    def __init__(self, trees: StepTrees) -> None:
+        self.trees, self.spec = trees, trees.spec
+        self.reasons: dict[Reason, int] = {}  # each with its number, from 1
+        self.functions: list[ast.FunctionDef] = []
+        self.quantifiers = _Quantifiers(self)
+        self.parts = count()
+        self.part_of: dict[tuple[Tree, tuple[int, ...]], str] = {}  # by tree, and the numbers of its refusals
+        self.columns = {name: column for column, name in enumerate(self.spec.maps)}
+        self.defaults = {name: int(getattr(self.spec.initial, name).default) for name in self.spec.maps}
+        self.rows = {name: row for row, name in enumerate(self.spec.scalars)}
+        self.arguments = {name: row for row, name in enumerate(self.spec.arguments)}
+
+    def steps(self) -> StepFunctions:
+        """All of it."""
+        spec = self.spec
+        for code, (name, tree) in enumerate(self.trees.actions.items()):
+            self._step(f"step_{code}", guarded(tree), name, name, bounded=True)
+            for number, deviation in enumerate(spec.deviations):
+                if deviation.instead_of is spec.actions[name]:
+                    instead = guarded(self.trees.deviations[number])
+                    self._step(f"instead_{number}", instead, name, deviation.step.__name__)
+        self.functions.append(self._dispatched())
+        for reason in self.trees.unmet:
+            self.reasons.setdefault(reason, len(self.reasons) + 1)
+        return StepFunctions(tuple(self.reasons), tuple(self.functions), self.quantifiers.bodies)
+
+    def _dispatched(self) -> ast.FunctionDef:
+        """The function that tells actions apart."""
+        body: list[ast.stmt] = []
+        for code, name in reversed(list(enumerate(self.spec.actions))):
+            own: list[ast.stmt] = [syntax.assign("why", syntax.call(f"step_{code}", *syntax.names(CALLED)))]
+            for number, deviation in enumerate(self.spec.deviations):
+                if deviation.instead_of is self.spec.actions[name]:
+                    own.append(_instead(number))
+            own.append(syntax.give(syntax.name("why")))
+            test = syntax.compared(syntax.name("act"), "==", syntax.constant(code))
+            body = [syntax.choose(test, own), *body]
+        body.append(syntax.give(syntax.constant(UNKNOWN_ACTION)))
+        return syntax.function("step", DISPATCHED, body)
+
+    # -- one step
+
+    def _step(self, called: str, tree: Tree, action: str, step: str, *, bounded: bool = False) -> None:
+        """A step as a function, behind a look at its arguments where they are to be `bounded`."""
+        body = _Body(self, tree, action, step)
+        first = [f"a_{name}" for name in self.spec.parameters[action]] if bounded else []
+        lines = body.lines(tree)
+        if first:
+            body.looked_at.update(Argument(name) for name in self.spec.parameters[action])
+            lines = [syntax.choose(_large(first), [syntax.give(syntax.constant(EXACT))]), *lines]
+        self.functions.append(syntax.function(called, CALLED, [*self.loads(body.looked_at), *lines]))
+
+    def loads(self, looked_at: set[LeafTerm]) -> list[ast.stmt]:
+        """What a function reads of the state and of the event, by name."""
+        fields = [
+            syntax.assign(f"s_{name}", syntax.item("now", syntax.constant(row)))
+            for name, row in self.rows.items()
+            if Field(name) in looked_at
+        ]
+        return fields + [
+            syntax.assign(f"a_{name}", syntax.item("args", syntax.constant(row), syntax.name("e")))
+            for name, row in self.arguments.items()
+            if Argument(name) in looked_at
+        ]
+
+    def reason(self, action: str, step: str, refused: Refused) -> int:
+        """The number of why a step is refused."""
+        reason = reason_of(self.spec, action, step, refused)
+        return self.reasons.setdefault(reason, len(self.reasons) + 1)
+
+    # -- terms
+
+    def number(self, term: Term) -> ast.expr:
+        """A term as an expression that is a number."""
+        made = self.expression(term)
+        return ast.IfExp(made, syntax.constant(1), syntax.constant(0)) if is_truth(term) else made
+
+    def expression(self, term: Term) -> ast.expr:  # noqa: PLR0911 - a kind of term a line
+        """A term as an expression; what is true or false by its form is so here."""
+        match term:
+            case Constant(value):
+                return syntax.constant(value)
+            case Operation(sign, left, right) if term.compares:
+                return syntax.compared(self.number(left), sign, self.number(right))
+            case Operation(sign, left, right):
+                return syntax.binary(self.number(left), sign, self.number(right))
+            case Negative(operand):
+                return ast.UnaryOp(ast.USub(), self.number(operand))
+            case At(name, key):
+                of = syntax.constant(self.columns[name]), syntax.constant(self.defaults[name])
+                return syntax.call("at", syntax.name("windows"), self.place(key), syntax.name("width"), *of)
+            case Every():
+                return self.quantifiers.call(term)
+            case LeafTerm():
+                return syntax.name(name_of(term))
+        raise TypeError(f"{term} is no word of a step")
+
+    def truth(self, term: Term) -> ast.expr:
+        """A term as an expression that is true or false."""
+        made = self.expression(term)
+        return made if is_truth(term) else syntax.compared(made, "!=", syntax.constant(0))
+
+    def place(self, key: Any) -> ast.expr:
+        """Where a key lies in its window."""
+        return syntax.binary(self.number(term_of(key)), "-", syntax.name("origin"))
+
+
+def name_of(leaf: Term) -> str:
+    """The name of a field, an argument or a variable in a function."""
+    assert isinstance(leaf, LeafTerm)  # noqa: S101 - for the type checker
+    return {Field: "s_", Argument: "a_"}.get(type(leaf), "") + leaf.name
+
+
+def plain_reads(reads: Reads) -> list[LeafTerm]:
+    """The fields, arguments and variables among what is read, in the order of their names."""
+    found = [one for one in reads if isinstance(one, Field | Argument | Variable)]
+    return sorted(found, key=name_of)
+
+
+def _large(some: list[str]) -> ast.expr:
+    """That one of several numbers is none that a step may take in or leave behind."""
+    return syntax.any_of([syntax.not_between(-LIMIT, one, LIMIT) for one in some])
+
+
+def _instead(number: int) -> ast.stmt:
+    """The lines that try a deviation where its action is refused."""
+    tried = syntax.call(f"instead_{number}", *syntax.names(CALLED))
+    given = syntax.names(("e", "t", "escape", "deviated", "deviated_at", "deviant", "rows"))
+    why = syntax.call("stood_in", syntax.constant(number), syntax.name("why"), tried, *given)
+    refused = syntax.compared(syntax.name("why"), ">", syntax.constant(0))
+    test = ast.BoolOp(ast.And(), [refused, syntax.item("allowed", syntax.constant(number))])
+    return syntax.choose(test, [syntax.assign("why", why)])
+
+
+class _Body:
+    """The lines of one function. `looked_at`: the fields and arguments that they speak of."""
+
+    def __init__(self, writer: _Writer, root: Tree, action: str, step: str) -> None:
+        self.writer, self.action, self.step = writer, action, step
+        self.looked_at: set[LeafTerm] = set()
+        self.shared = Counter[Tree](
+            child for tree in nodes(root) if isinstance(tree, Branch) for child in (tree.yes, tree.no)
+        )
+        self.sizes: dict[Tree, int] = {}
+        self.parts: dict[Tree, str] = {}
+
+    def lines(self, tree: Tree) -> list[ast.stmt]:
+        """The lines of a tree, each way of which ends with a `return`."""
+        if isinstance(tree, End):
+            return self._ended(tree)
+        yes, no = self._child(tree.yes), self._child(tree.no)
+        return [syntax.choose(self.writer.truth(self._noted(tree.question)), yes), *no]
+
+    def _child(self, tree: Tree) -> list[ast.stmt]:
+        """The lines of what follows from an answer, or a call of the function that has them."""
+        if tree not in self.parts:
+            size = self._size(tree)
+            if (size > LONG and isinstance(tree, Branch)) or (self.shared[tree] > 1 and size > SHARED):
+                self.parts[tree] = self._part(tree)
+        if tree in self.parts:
+            return [syntax.give(syntax.call(self.parts[tree], *syntax.names(CALLED)))]
+        return self.lines(tree)
+
+    def _part(self, tree: Tree) -> str:
+        """The name of the function that has the lines of a tree."""
+        refusals = (one for one in outcomes(tree) if isinstance(one, Refused))
+        key = tree, tuple(self.writer.reason(self.action, self.step, one) for one in refusals)
+        if key not in self.writer.part_of:
+            outside, self.looked_at = self.looked_at, set()
+            lines = self.lines(tree)
+            loads = self.writer.loads(self.looked_at)
+            self.looked_at = outside
+            self.writer.part_of[key] = called = f"part_{next(self.writer.parts)}"
+            self.writer.functions.append(syntax.function(called, CALLED, [*loads, *lines]))
+        return self.writer.part_of[key]
+
+    def _size(self, tree: Tree) -> int:
+        """How many terms the lines of a tree have, but for those that are functions of their own."""
+        if tree in self.parts:
+            return 1
+        if tree not in self.sizes:
+            self.sizes[tree] = (
+                self._size_of_end(tree.outcome)
+                if isinstance(tree, End)
+                else ASKED + sum(map(self._size_within, (tree.yes, tree.no)))
+            )
+        return self.sizes[tree]
+
+    def _size_of_end(self, outcome: Any) -> int:
+        if outcome is LEFT_ALONE or isinstance(outcome, Refused):
+            return 1
+        written = sum(getattr(outcome, name) is not Field(name) for name in self.writer.rows)
+        written += sum(len(getattr(outcome, name).effects) for name in self.writer.columns)
+        return WRITTEN * written
+
+    def _size_within(self, tree: Tree) -> int:
+        size = self._size(tree)
+        return 1 if size > LONG or (self.shared[tree] > 1 and size > SHARED) else size
+
+    def _noted(self, term: Term) -> Term:
+        self.looked_at.update(plain_reads(term.reads))
+        return term
+
+    def _ended(self, tree: End) -> list[ast.stmt]:
+        if tree.outcome is LEFT_ALONE:
+            return [syntax.give(syntax.constant(EXACT))]
+        if isinstance(tree.outcome, Refused):
+            return [syntax.give(syntax.constant(self.writer.reason(self.action, self.step, tree.outcome)))]
+        return self._effect(tree.outcome)
+
+    def _effect(self, made: Any) -> list[ast.stmt]:
+        """Every new value is computed before any is stored, for each may read what another replaces.
+
+        What is computed must lie within the bound, as all that goes in does. A constant that does not is not stored.
+        """
+        if any(isinstance(term, Constant) and not -LIMIT < term.value < LIMIT for term, _ in stored_terms(made)):
+            return [syntax.give(syntax.constant(EXACT))]
+        computed: list[ast.stmt] = []
+        bounded: list[str] = []
+        kept: dict[Term, str] = {}
+
+        def keep(value: Any) -> ast.expr:
+            term = self._noted(term_of(value))
+            if isinstance(term, Constant | Field | Argument):  # names of what was loaded before anything is stored
+                return self.writer.expression(term)
+            if term in kept:
+                return syntax.name(kept[term])
+            kept[term] = called = f"t{len(computed)}"
+            computed.append(syntax.assign(called, self.writer.number(term)))
+            if isinstance(term, Operation | Negative) and not is_truth(term):
+                bounded.append(called)
+            return syntax.name(called)
+
+        stored = [
+            syntax.store("now", syntax.constant(row), keep(value))
+            for name, row in self.writer.rows.items()
+            if (value := getattr(made, name)) is not Field(name)
+        ]
+        for name, column in self.writer.columns.items():
+            value = getattr(made, name)
+            if isinstance(value, MapTerm):
+                stored += self._written(value, column, keep)
+        large = [syntax.choose(_large(bounded), [syntax.give(syntax.constant(EXACT))])] if bounded else []
+        return [*computed, *large, *stored, syntax.give(syntax.constant(0))]
+
+    def _written(self, window: MapTerm, column: int, keep: Callable[[Any], ast.expr]) -> Iterator[ast.stmt]:
+        """The lines that write to a Map, in order."""
+        of = (syntax.constant(column), syntax.constant(window.default))
+        windows, width, origin = (syntax.name(one) for one in ("windows", "width", "origin"))
+        if window.empty:
+            yield ast.Expr(syntax.call("clear", windows, width, *of))
+        for effect in window.effects:
+            key = effect.key if isinstance(effect, Put) else effect.low
+            place = syntax.binary(keep(key), "-", origin)
+            if isinstance(effect, Put):
+                yield ast.Expr(
+                    syntax.call("put", windows, place, width, *of, keep(effect.value), syntax.name("escape"))
+                )
+            else:
+                yield ast.Expr(syntax.call("forget", windows, place, width, *of))
+
+
+# -- quantifiers ---------------------------------------------------------------------------------------------------
+
+
+class _Quantifiers:
+    """Quantifiers as loops in functions of their own, bounded by the window."""
+
+    WINDOW = ("windows", "origin", "width", "escape")
+
+    def __init__(self, writer: _Writer) -> None:
+        self.writer = writer
+        self.called: dict[tuple[Term, Tree], tuple[str, list[LeafTerm]]] = {}
+        self.bodies: dict[str, ast.FunctionDef] = {}
+
+    def call(self, every: Every) -> ast.expr:
+        """The call that asks whether it holds."""
+        key = every.variable, every.body
+        if key not in self.called:
+            given = [one for one in plain_reads(every.body.reads) if one is not every.variable]
+            lines, plain = self._truth(every.body), self._truth(every.body, guards=False)
+            self.called[key] = called, _ = f"holds_{len(self.called)}", given  # behind those within
+            self._written(called, every.variable.name, [name_of(one) for one in given], lines, plain)
+        called, given = self.called[key]
+        ends = self.writer.number(every.low), self.writer.number(every.high)
+        return syntax.call(called, *ends, *syntax.names(map(name_of, given)), *syntax.names(self.WINDOW))
+
+    def _written(
+        self, called: str, variable: str, given: list[str], lines: list[ast.stmt], plain: list[ast.stmt]
+    ) -> None:
+        low, high, origin, width = (syntax.name(one) for one in ("low", "high", "origin", "width"))
+        beyond = ast.BoolOp(ast.Or(), [
+            syntax.compared(low, "<", origin),
+            syntax.compared(high, ">", syntax.binary(origin, "+", width)),
+        ])  # fmt: skip
+        outside = ast.BoolOp(ast.And(), [syntax.compared(low, "<", high), beyond])
+        every: ast.stmt = ast.For(ast.Name(variable, ast.Store()), syntax.call("range", low, high), lines, [])
+        body = [syntax.choose(outside, [*GIVEN_UP]), every, syntax.give(ast.Constant(value=True))]
+        self.writer.functions.append(syntax.function(called, ("low", "high", *given, *self.WINDOW), body))
+        one = [*plain, syntax.give(ast.Constant(value=True))]
+        self.bodies[called] = syntax.function(f"one_of_{called}", (variable, *given, *self.WINDOW), one)
+
+    def _truth(self, tree: Tree, *, guards: bool = True) -> list[ast.stmt]:
+        """The lines that return False where a tree's outcome is false.
+
+        Without `guards`, no number is too large: where a function gives up, it has no answer that could be wrong.
+        """
+        if not guards and isinstance(tree, Branch):
+            for child, other in ((tree.yes, tree.no), (tree.no, tree.yes)):
+                if isinstance(child, End) and child.outcome is LEFT_ALONE:
+                    return self._truth(other, guards=False)
+        if isinstance(tree, End):
+            if tree.outcome is LEFT_ALONE:
+                return [*GIVEN_UP]
+            if not isinstance(tree.outcome, Term):
+                return [ast.Pass() if tree.outcome else FALSE]
+            return [syntax.choose(ast.UnaryOp(ast.Not(), self.writer.truth(tree.outcome)), [FALSE])]
+        yes, no = self._truth(tree.yes, guards=guards), self._truth(tree.no, guards=guards)
+        return [syntax.choose(self.writer.truth(tree.question), yes, no)]
+
+
+FALSE = syntax.give(ast.Constant(value=False))
+GIVEN_UP = (syntax.store("escape", syntax.constant(0), syntax.constant(1)), FALSE)
+"""The lines that leave a trace to exact replay."""
