@@ -81,6 +81,11 @@ def compiling_seconds() -> float:
 
 
 _COMPILING = RLock()
+"""Held by a thread that compiles or loads. A fork waits for it: a child would have LLVM's lock without its holder."""
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_COMPILING.acquire, after_in_parent=_COMPILING.release, after_in_child=_COMPILING.release
+    )
 
 
 def unmatched(*_: Any) -> Any:
