@@ -17,6 +17,7 @@ from typing import Any, ClassVar, ParamSpec, TypeVar, cast, overload
 import numpy as np
 
 from gapless.native.kinds import Signature
+from gapless.native.outlines import outline_of
 from gapless.native.texts import functions_in, module_text, names_in
 
 P = ParamSpec("P")
@@ -296,6 +297,7 @@ class SyntaxFunction(Function):
         super().__init__(None, **how)
         self.__name__ = self.__qualname__ = name
         self.__module__ = "generated"
+        self._outline = outline_of(node)
         self._node, self._names, self._digest, self._how = node, names, digest, how
 
     @property
@@ -327,8 +329,7 @@ class SyntaxFunction(Function):
     def global_names(self) -> tuple[str, ...]:
         """The global names that it may speak of."""
         own = set(self.parameters)
-        names = [n.id for n in ast.walk(self._node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)]
-        return tuple(name for name in dict.fromkeys(names) if name not in own)
+        return tuple(name for name in self._outline.names if name not in own)
 
     def _copy(self, constants: Mapping[str, Any]) -> Function:
         made = SyntaxFunction(self.__name__, self._node, self._names, digest=self._digest, **self._how)
@@ -346,7 +347,7 @@ class SyntaxFunction(Function):
     @property
     def digest_parts(self) -> Iterator[tuple[str, str]]:
         """The digest that it was given, or its tree."""
-        yield self.__name__, self._digest or ast.dump(self._node)
+        yield self.__name__, self._digest or self._outline.text
 
 
 class _Overlaid(Mapping[str, Any]):

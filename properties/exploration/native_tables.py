@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from gapless.native import Function, digest_of
 from gapless.native.cache import cache_folder, write_whole
+from gapless.native.outlines import outline_of
 from gapless.properties.exploration.packing import LINE, PackedField, Packing
 from gapless.spec.catalog import Spec
 
@@ -151,7 +152,7 @@ class PackingCache:
             for name in spec.maps
             for one in [getattr(spec.initial, name)]
         ]
-        return cls(spec.name, digest_of(repr((begun, maps)), *(ast.dump(one) for one in functions)))
+        return cls(spec.name, digest_of(repr((begun, maps)), *(outline_of(one).text for one in functions)))
 
     @property
     def _path(self) -> Path:

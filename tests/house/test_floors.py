@@ -9,7 +9,19 @@ from tests.house.samples import module
 
 FLOORS = {
     "native": (
-        *("kinds", "values", "texts", "language", "words", "blocks", "arithmetic", "variables", "arrays", "calls"),
+        *(
+            "kinds",
+            "values",
+            "texts",
+            "outlines",
+            "language",
+            "words",
+            "blocks",
+            "arithmetic",
+            "variables",
+            "arrays",
+            "calls",
+        ),
         *("conditions", "statements", "lowering", "convention", "cache"),
         *("object_code", "policy", "swar", "declared", "checked", "generated", "fuzzed", "__init__"),
     ),
