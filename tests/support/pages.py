@@ -19,6 +19,7 @@ LEFT_OUT = "…"
 NOT_RUN = re.compile(r"<!-- not run: (.+?) -->", re.DOTALL)
 COMMAND = re.compile(r"^\$ (.*)\n", re.MULTILINE)
 VARIES = (
+    (r", with [\d,.]+ s of processor time for compiling native code, once", ""),  # on a machine that has not
     (r"[\d,.]+ ?(ms|s)\b", r"N \1"),  # how long it took
     (r"\b[0-9a-f]{16}\b", "DIGEST"),
     (r"Z3 [\d.]+", "Z3"),
