@@ -22,7 +22,7 @@ export PYTHONPYCACHEPREFIX := $(CURDIR)/.venv/bytecode
 # The rooms with files that differ from HEAD, in themselves or in their tests.
 CHANGED = $(shell { git diff --name-only HEAD; git ls-files --others --exclude-standard; } 2>/dev/null | \
 	sed 's,^tests/,,; s,/.*,,')
-ROOM = $(or $(sort $(filter spec impl properties traces gapless manual house,$(CHANGED))),spec)
+ROOM = $(or $(sort $(filter native spec impl properties traces gapless manual house,$(CHANGED))),spec)
 
 help:
 	@echo 'make demo    check a real broker store, whole and damaged; writes an HTML report'
