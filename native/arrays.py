@@ -157,7 +157,7 @@ class Arrays(Variables):
         return made
 
     def _ends(self, node: ast.Slice, length: str, at: ast.AST) -> tuple[Value, Value, Value]:
-        """Where a slice begins, and both its ends within the array, as Python has them.
+        """The beginning of a slice, and both its ends within the array, as Python has them.
 
         One that begins beyond the array's end has no element: where it lies does not matter.
         """

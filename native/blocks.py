@@ -14,7 +14,7 @@ from gapless.native.language import Function, Intrinsic, LanguageError
 from gapless.native.values import KnownObject, Lowered, Operand, Value
 
 OUT_OF_BOUNDS, BY_ZERO = 1, 2
-"""Why native code ends before it has an answer."""
+"""Reasons for which native code ends before it has an answer."""
 
 
 @dataclass(frozen=True)

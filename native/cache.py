@@ -87,7 +87,7 @@ def files() -> frozenset[str]:
 
 
 def read(path: Path) -> tuple[Head, bytes] | None:
-    """What was kept, if it is whole and this user's own: it is going to be run."""
+    """The content that was kept, if it is whole and this user's own: it is going to be run."""
     try:
         with open(path, "rb", opener=_own) as file:
             if not _is_ours(os.fstat(file.fileno())):

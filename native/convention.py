@@ -77,11 +77,11 @@ class Entry:
         self.capsules: list[str] = []
         self.count = 0
 
-    def text(self, declared: frozenset[str]) -> str:
-        """The text, with what it declares but for what is `declared` already."""
+    def text(self) -> str:
+        """The text, with all that it declares."""
         self._read_arguments()
         self._call()
-        heads = [f"declare {line}" for name, line in FUNCTIONS.items() if name not in declared]
+        heads = [f"declare {line}" for line in FUNCTIONS.values()]
         heads += [f"@{name} = external global ptr" for name in OBJECTS]
         for name, message in MESSAGES.items():
             heads.append(f'@{name} = internal constant [{len(message) + 1} x i8] c"{message}\\00"')

@@ -33,7 +33,7 @@ REFUSED = ("has more than 64 bits", "it divides by 0", "an index counts from the
 
 
 class ProgramOutcome(NamedTuple):
-    """What a reading has come to: its answer or its error, and what the arrays hold then."""
+    """The outcome of a reading: its answer or its error, and the content of the arrays then."""
 
     answer: Any
     arrays: Any

@@ -6,7 +6,6 @@ the kinds of its arguments, this compiler, the processor and the version of LLVM
 
 from __future__ import annotations
 
-import importlib.metadata
 import logging
 import mmap
 import os
@@ -180,11 +179,14 @@ def llvm_text(
     entry = Entry(
         lowered.name, kinds, lowered.answer, writes=lowered.writes, may_fail=lowered.may_fail, keeps_lock=of.keeps_lock
     )
-    declared = {match[1] for line in program.texts if (match := EXTERNAL.match(line))}
-    shared = declared & convention.FUNCTIONS.keys()
-    body = [line for line in program.texts if not ((match := EXTERNAL.match(line)) and match[1] in shared)]
-    text = "\n".join([*body, entry.text(frozenset())])
-    return text, sorted({*declared, *convention.FUNCTIONS, *convention.OBJECTS})
+    imports, body = {*convention.FUNCTIONS, *convention.OBJECTS}, []
+    for line in program.texts:
+        external = EXTERNAL.match(line)
+        if external is None or external[1] not in convention.FUNCTIONS:  # the entry declares its own
+            body.append(line)
+        if external is not None:
+            imports.add(external[1])
+    return "\n".join([*body, entry.text()]), sorted(imports)
 
 
 def _as_python(value: Any) -> Any:
@@ -211,7 +213,9 @@ def _bounds() -> str:
 @cache
 def of_this_machine() -> tuple[str, str, str]:
     """The differences between object code of one text: the version of LLVM, the processor, and its features."""
-    return importlib.metadata.version("llvmlite"), *processor()
+    import llvmlite  # noqa: PLC0415 - not where Python does all
+
+    return llvmlite.__version__, *processor()
 
 
 @cache

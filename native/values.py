@@ -37,12 +37,12 @@ class Value:
 
     @property
     def shape(self) -> tuple[str, ...]:
-        """Of an array: how many elements it has in each direction."""
+        """The number of an array's elements in each direction."""
         return self.parts[1 : 1 + len(self.parts) // 2]
 
     @property
     def strides(self) -> tuple[str, ...]:
-        """Of an array: how many bytes lie between neighbours in each direction."""
+        """The bytes between neighbours of an array in each direction."""
         return self.parts[1 + len(self.parts) // 2 :]
 
 

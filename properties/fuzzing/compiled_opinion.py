@@ -1,4 +1,4 @@
-"""What compiled readings say of a spec, held against what the plain functions say: on traces, and on states.
+"""Compares compiled readings of a spec with the plain functions: on traces, and on states.
 
 A spec is replayed by the plain functions, by its kernel as Python runs it, and, of some specs, by native code; of some,
 every state within a bound is searched plainly and by native code. Where a compiled reading decides, it must decide as
@@ -13,7 +13,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import fields
 from functools import cache
-from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from random import Random
 from types import ModuleType
@@ -24,6 +23,7 @@ import numpy as np
 from gapless.properties.exploration.search import explore
 from gapless.properties.fuzzing import wild_specs
 from gapless.properties.fuzzing.second_opinion import Disagreement, FuzzTally
+from gapless.properties.fuzzing.second_opinion import loaded as loaded_from_file
 from gapless.spec.catalog import Spec, State, spec_from
 from gapless.spec.language import Bound, Map, Refused
 from gapless.spec.reading.checking import checked
@@ -70,7 +70,7 @@ def _begun(head: str) -> dict[str, Any]:
 
 
 def judge(number: int) -> Counter[str]:
-    """What became of the spec of a number. Raises Disagreement."""
+    """Judge the spec of a number, and count its outcomes. Raises Disagreement."""
     text = wild_specs.spec(number)
     spec, random, seen = loaded(text), Random(~number), Counter[str]()  # noqa: S311 - nothing is kept secret by it
     if number % TEXT == 0:
@@ -207,15 +207,9 @@ def _is_small(s: Any) -> bool:
 def _held_to_the_vocabulary(text: str) -> None:
     """Raise ForeignWords where a spec says what the language has not: then the rest would be no evidence."""
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "fuzzed.py"
-        path.write_text(text, encoding="utf-8")
-        found = spec_from_file_location("fuzzed", path)
-        assert found is not None  # noqa: S101 - for the type checker: a path that ends in .py has a loader
-        assert found.loader is not None  # noqa: S101
-        module = module_from_spec(found)
-        found.loader.exec_module(module)
+        spec = loaded_from_file(text, Path(folder))
         try:
-            checked.__wrapped__(spec_from(module))
+            checked.__wrapped__(spec)
         except ForeignWords as foreign:  # what constants alone come to is drawn as it comes
             if not all(complaint.word.endswith("more than 64 bits") for complaint in foreign.complaints):
                 raise
@@ -241,5 +235,5 @@ def _numbers(first: int, count: int) -> Iterator[int]:
 
 
 def unseen(tally: FuzzTally) -> list[str]:
-    """What should have been seen among many specs and was not: a fuzzer that never sees it is blind for it."""
+    """List the outcomes that many specs should show and did not: a fuzzer that never sees one is blind for it."""
     return [name for name in WANTED if not tally.seen[name]]

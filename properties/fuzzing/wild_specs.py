@@ -55,7 +55,7 @@ INVARIANTS = (fine,)
 
 @dataclass
 class Drawn:
-    """What is drawn of one spec, and what its expressions may speak of."""
+    """One spec that is being drawn, and the names that its expressions may use."""
 
     random: Random
     scalars: Sequence[str] = ("a", "b")

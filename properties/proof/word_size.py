@@ -109,7 +109,7 @@ class Beyond:
 
 
 def _offences(spec: Spec, tree: Tree, question: Question) -> Iterator[Beyond]:
-    """What the analysis of intervals cannot exclude, each with every way there. Raises TooManyWays."""
+    """The operations that intervals cannot exclude, each with every way there. Raises TooManyWays."""
     terms = _Terms(spec, question)
     pending: list[tuple[Tree, tuple[Any, ...]]] = [(tree, ())]
     for _ in range(WAYS):
@@ -134,7 +134,7 @@ WAYS = 4_000
 
 
 def _in_bodies(term: Term) -> Iterator[Offence]:
-    """What may be too large within quantifiers."""
+    """List the operations within quantifiers that may be too large."""
     for every in quantifiers(term):
         pending: list[Tree] = [every.body]
         while pending:
@@ -225,7 +225,7 @@ def text_of(term: Term) -> str:  # noqa: PLR0911 - a kind of term a case
 
 CLOSER = {"+": 1, "-": 1, "*": 2, "//": 2, "%": 2}
 CLOSEST = 3
-"""How close a sign binds: what binds less stands in parentheses."""
+"""Precedence of signs: an operand of a lower one stands in parentheses."""
 
 
 def _within(term: Term, close: int) -> str:

@@ -186,7 +186,7 @@ class SpecFile:
 
 
 WORD = 2**63
-"""Where numbers of 64 bits end."""
+"""The first number beyond 64 bits."""
 
 
 def _computed(op: ast.operator, one: int, other: int) -> int | None:  # noqa: PLR0911 - an operation a case

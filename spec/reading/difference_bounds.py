@@ -1,4 +1,4 @@
-"""What follows from the answers so far: a question that has but one answer left is not asked by compiled code.
+"""Consequences of the answers so far: a question that has but one answer left is not asked by compiled code.
 
 Most questions of a step compare two numbers, and so do most properties. From `flushed <= to` and `to <= committed`
 follows `flushed <= committed`, by nothing but the order of whole numbers: a sum of differences. A step property that
@@ -27,7 +27,7 @@ KEPT = 1 << 16  # terms of which the differences are kept
 
 
 class Answers:
-    """What has been answered before a function is read: `known` says what follows from it, and from the path so far."""
+    """Answers that were given before a function is read: `known` says what follows from them and the path so far."""
 
     def __init__(self, turns: Sequence[tuple[Term, bool]] = ()) -> None:
         self.met = dict(turns)
@@ -85,7 +85,7 @@ def _by_y(differences: Iterable[Difference]) -> _ByY:
 
 
 def _distances(y: Term | None, *facts: _ByY) -> dict[Term | None, int]:
-    """How much each x is greater than y at most.
+    """The most by which each x is greater than y.
 
     A shortest way passes nothing twice, unless facts contradict one another: then this is never reached, and any answer
     is right.
@@ -114,13 +114,13 @@ def _told(question: Term, answer: bool) -> tuple[Difference, ...]:
 
 @lru_cache(maxsize=KEPT)
 def _ways(question: Term) -> tuple[tuple[Difference, ...], ...]:
-    """What its being true says: one of these; nothing where it is no comparison of such sums."""
+    """Meanings of its being true, one of which holds; none where it is no comparison of such sums."""
     return _of_sign(question.sign, question) if isinstance(question, Operation) and question.compares else ()
 
 
 @lru_cache(maxsize=KEPT)
 def _contrary(question: Term) -> tuple[tuple[Difference, ...], ...]:
-    """What its being false says: one of these."""
+    """Meanings of its being false, one of which holds."""
     compares = isinstance(question, Operation) and question.compares
     return _of_sign(CONTRARY[question.sign], question) if compares else ()  # type: ignore[attr-defined]
 
@@ -169,7 +169,7 @@ def _at_most_0(what: Sum) -> Difference | None:
 
 
 def _as_differences(sign: str, what: Sum) -> tuple[Difference, ...] | None:
-    """What a comparison with 0 says, as differences that all hold; None where it says something else."""
+    """The meaning of a comparison with 0, as differences that all hold; None where it means something else."""
     up, down = what, _times(what, -1)
     wanted = {
         "<=": [up], ">=": [down], "==": [up, down],

@@ -1,4 +1,4 @@
-"""How large the numbers are that a compiled step computes with: every one of them must lie within 64 bits.
+"""Ranges of the numbers that a compiled step computes with: every one of them must lie within 64 bits.
 
 Whatever goes into a step (arguments, fields, values in Maps) lies within `LIMIT` of 0: a compiled reading looks at that
 before a step, and at what it stores. The rest is an analysis of intervals over terms, which knows what the answers so
@@ -116,7 +116,7 @@ def _is_beyond(term: Term, known: Known, bound: int) -> bool:
 
 
 def learned(question: Term, known: Known, *, answer: bool) -> dict[Term, Range]:
-    """What is known behind the answer to a question: a comparison bounds what it compares."""
+    """The ranges behind the answer to a question: a comparison bounds both of its sides."""
     found = dict(known)
     if isinstance(question, Operation) and question.compares:
         sign = question.sign if answer else CONTRARY[question.sign]
@@ -138,7 +138,7 @@ def _learn(known: dict[Term, Range], one: Term, sign: str, other: Term) -> None:
 
 
 def within(every: Every, known: Known) -> dict[Term, Range]:
-    """What is known in the body of a quantifier."""
+    """The ranges in the body of a quantifier."""
     low, high = range_of(every.low, known)[0], range_of(every.high, known)[1] - 1
     low, high = max(low, COUNTED[0]), min(high, COUNTED[1])
     return {**known, every.variable: (low, max(low, high))}
@@ -179,7 +179,7 @@ def terms_of(tree: Tree) -> list[Term]:
 
 
 def offences(tree: Tree, known: Known) -> list[Offence]:
-    """What a branch or an end may compute beyond 64 bits, but for the bodies of quantifiers."""
+    """List the operations of a branch or an end that may leave 64 bits, but for the bodies of quantifiers."""
     return [
         one for term, bound in _asked(tree) for one in (*too_large(term, known), *_beyond(term, known, bound))
     ]  # fmt: skip

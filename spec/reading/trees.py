@@ -190,7 +190,7 @@ class TermReader(Reader):
         self.known = known
 
     def all_between(self, low: Any, high: Any, holds: Callable[[Any], Any]) -> Any:
-        """Whether it holds of all numbers between."""
+        """True if it holds of all numbers between."""
         depth = _depth.get()
         token = _depth.set(depth + 1)
         try:
@@ -248,7 +248,7 @@ def constant_map(*functions: Callable[..., Any]) -> str:
 
 
 def obstacle(before: Any, outcome: Any) -> str:
-    """Why an outcome of a step on the state `before` cannot be compiled exactly; empty where it can.
+    """The reason for which an outcome of a step on the state `before` cannot be compiled exactly; empty where it can.
 
     A compiled reading writes effects into the column of a field's own Map: one that began as another field's, has
     another default, or is a constant, is left to the plain functions.

@@ -38,7 +38,7 @@ LAYOUTS = [
         lambda name: name.split("_")[0],
     )
 ]
-"""Of each layout the last."""
+"""The last of each layout."""
 TRACED = "traced/clean_5.5.0"
 
 

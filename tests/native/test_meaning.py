@@ -22,7 +22,7 @@ PROGRAMS = 5_000 if NIGHT else 250
 
 
 class Pair(NamedTuple):
-    """What is handed over together."""
+    """Values that are handed over together."""
 
     one: Any
     other: int

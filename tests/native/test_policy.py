@@ -30,7 +30,7 @@ def never(count: int) -> Any:
 
 @pytest.fixture
 def nothing_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As on a machine where no command ever ran."""
+    """Act as on a machine where no command ever ran."""
     monkeypatch.setattr(Native, "_is_kept", lambda _self: False)
     monkeypatch.setattr(Native, "few", 100)
 

@@ -113,7 +113,7 @@ from gapless.spec.language import replace, require
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What was taken."""
+    """The state of what was taken."""
 
     n: int = 0
 

@@ -1,4 +1,4 @@
-"""Where a compiled reading cannot follow a spec, the plain functions judge, and the report says so."""
+"""The plain functions judge where a compiled reading cannot follow a spec, and the report says so."""
 
 from __future__ import annotations
 

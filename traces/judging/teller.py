@@ -109,7 +109,7 @@ class Teller:
             )
 
     def _otherwise_judged(self, tallies: dict[str, Tally]) -> Iterator[str]:
-        """Which verdicts are not those of a kernel."""
+        """Verdicts that are not those of a kernel."""
         for spec, tally in tallies.items():
             if obstacle := kernel(self.specs[spec], self.options.ignored).obstacle:
                 yield f"{spec} is judged by the plain functions, not by a kernel: {obstacle}"

@@ -265,7 +265,7 @@ def _digest(spec: Spec, ignored: frozenset[str]) -> str:
 
 
 def _needed(spec: Spec) -> Iterator[Reason]:
-    """Why the actions of a spec are refused, by their text: what no kernel of it can tell."""
+    """The reasons for which the actions of a spec are refused, by their text: no kernel of it can tell them."""
     for name, action in spec.actions.items():
         for need in needs(action):
             yield Reason(name, name, f"{spec.name}/{need.rule}", need.because, need.otherwise)

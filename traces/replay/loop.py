@@ -27,7 +27,7 @@ def STEP(  # noqa: N802 - a constant, of which this is the kind.
     act: Any, e: Any, t: Any, now: Any, args: Any, windows: Any, origin: Any, width: Any, escape: Any, allowed: Any,
     deviated: Any, deviated_at: Any, deviant: Any, rows: Any,
 ) -> Any:  # fmt: skip
-    """Why an event is refused, by its reason; 0 where it is taken."""
+    """The number of the reason for which an event is refused; 0 where it is taken."""
     del act, e, t, now, args, windows, origin, width, escape, allowed, deviated, deviated_at, deviant, rows
     return UNKNOWN_ACTION
 
@@ -101,7 +101,7 @@ def stood_in(
     number: Any, why: Any, instead: Any, e: Any, t: Any, escape: Any, deviated: Any, deviated_at: Any, deviant: Any,
     rows: Any,
 ) -> Any:  # fmt: skip
-    """Why an event is refused that a deviation may stand in for, which said `instead`. What it takes is counted."""
+    """The reason left for an event that a deviation may stand in for, which said `instead`; one it takes is counted."""
     if instead == 0 and escape[0] == 0:
         if deviated[number] == 0 or (len(rows) > 0 and rows[e] < rows[deviated_at[number]]):
             deviated_at[number] = e

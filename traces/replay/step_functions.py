@@ -62,7 +62,7 @@ ASKED, WRITTEN = 8, 12  # nodes of a question, and of what is written to a field
 
 @dataclass(frozen=True)
 class Reason:
-    """Why a step is refused: the need that is not met, and what follows from that."""
+    """The reason for which a step is refused: the need that is not met, and what follows from that."""
 
     action: str
     step: str  # the action's name, or that of the deviation that was tried in its place
@@ -97,7 +97,7 @@ class StepTrees:
 
     @property
     def obstacle(self) -> str:
-        """Why steps cannot be compiled exactly; empty where they can."""
+        """The reason for which steps cannot be compiled exactly; empty where they can."""
         for name in self.spec.maps:
             if not -LIMIT < int(getattr(self.spec.initial, name).default) < LIMIT:
                 return f"the default of the Map `{name}` is too large"
@@ -195,7 +195,7 @@ class _Writer:
         self.functions.append(syntax.function(called, CALLED, [*self.loads(body.looked_at), *lines]))
 
     def loads(self, looked_at: set[LeafTerm]) -> list[ast.stmt]:
-        """What a function reads of the state and of the event, by name."""
+        """The parts of the state and of the event that a function reads, by name."""
         fields = [
             syntax.assign(f"s_{name}", syntax.item("now", syntax.constant(row)))
             for name, row in self.rows.items()
@@ -245,7 +245,7 @@ class _Writer:
         return made if is_truth(term) else syntax.compared(made, "!=", syntax.constant(0))
 
     def place(self, key: Any) -> ast.expr:
-        """Where a key lies in its window."""
+        """The place of a key in its window."""
         return syntax.binary(self.number(term_of(key)), "-", syntax.name("origin"))
 
 
@@ -319,7 +319,7 @@ class _Body:
         return self.writer.part_of[key]
 
     def _size(self, tree: Tree) -> int:
-        """How many terms the lines of a tree have, but for those that are functions of their own."""
+        """The number of terms in the lines of a tree, but for those that are functions of their own."""
         if tree in self.parts:
             return 1
         if tree not in self.sizes:
