@@ -23,6 +23,7 @@ from gapless.impl.records.errors import Damaged, Refused, StoreError
 from gapless.impl.records.record import LONGEST_PROPERTIES, Messages
 from gapless.impl.store.core import Settings
 from gapless.impl.store.store import Store
+from tests.support.visible_messages import visible
 
 SMALL = Settings(file_size=8192, queue_file_size=400, pre_allocate=False)
 FLIPS = max(1, int(os.environ.get("GAPLESS_FUZZ", "150")) // 10)  # bits; `make night` flips a thousand
@@ -41,7 +42,7 @@ def stepped_back(folder: Path, *, clean: bool) -> list[int]:
     ends = [store.append("orders", 0, b"after %d" % number).position for number in range(10)]
     assert {store.at(end).store_time for end in ends} == {10**12}
     store.flush()
-    assert store.wait_for("orders", 0, 19)
+    visible(store)
     store.core.flush_queues()
     store.core.write_checkpoint(now)
     store.close() if clean else store.abandon()

@@ -20,6 +20,7 @@ from gapless import Settings, Store
 from gapless.impl.records.errors import Damaged, InUse, NotAStore, Refused, Stopped, StoreError
 from gapless.impl.records.record import Messages
 from gapless.traces.check import check
+from tests.support.visible_messages import visible
 
 SMALL = Settings(file_size=8192, queue_file_size=400, synchronous=True, pre_allocate=False)
 
@@ -152,7 +153,7 @@ def left(folder: Path, *, clean: bool) -> list[bytes]:
     sent = [b"%d." % number * 40 for number in range(100)]
     for number, body in enumerate(sent):
         store.append("orders" if number >= 20 else "early", 0, body)
-    store.wait_for("orders", 0, 79)
+    visible(store)
     store.core.flush_queues()
     store.core.write_checkpoint(0)
     if clean:

@@ -20,6 +20,7 @@ from gapless.impl.store.store import Store
 from gapless.properties.simulation.simulated_disk import SimulatedDisk
 from tests.support.rocketmq import stores
 from tests.support.rocketmq.recordings import COUNTS, LAB, recording
+from tests.support.visible_messages import visible
 
 SMALL = Settings(file_size=8192, queue_file_size=400, pre_allocate=False)
 DELETED = {"temp", "gone", "ghost"}  # topics of the lab, with messages left in the log
@@ -67,12 +68,6 @@ def conforms(folder: Path, profile: str = "strict") -> int:
 def new(tmp_path: Path) -> Iterator[Store]:
     with Store.open(tmp_path, SMALL) as store:
         yield store
-
-
-def visible(store: Store) -> None:
-    """Wait until every message is in its queue."""
-    for queue in store.core.queues.all:
-        assert queue.next == 0 or store.wait_for(queue.topic, queue.id, queue.next - 1)
 
 
 def test_what_is_appended_is_read_and_the_strict_check_passes(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from gapless.impl.store.core import Settings
 from gapless.impl.store.store import Store
+from tests.support.visible_messages import visible
 
 SMALL = Settings(file_size=4096, queue_file_size=2000, flush_interval=1)
 
@@ -15,7 +16,7 @@ def killed(folder: Path, messages: int = 30) -> Store:
     store = Store.open(folder, SMALL, clock=lambda: next(clock))
     for _ in range(messages):
         store.append("orders", 0, bytes(300))
-    store.wait_for("orders", 0, messages - 1)
+    visible(store)
     store.flush()
     store.core.flush_queues()
     store.core.write_checkpoint(next(clock))
