@@ -39,7 +39,7 @@ Ints = npt.NDArray[np.int64]
 Tails = tuple[Bytes, Ints, Ints, Ints]  # padded bytes, their lengths, tag codes, where digits of keys go
 World = tuple[tuple[int, ...], Bytes, Bytes, Tails, Ints]  # settings, head, words, tails, CRC tables
 Out = tuple[Ints, Ints, Bytes, Ints]  # next number of each queue; per record its queue and entry; what clients are told
-Going = tuple[Ints, Ints, Ints, Ints]  # what is due when, numbers that wait for an op, reach of each op, counts
+Backlog = tuple[Ints, Ints, Ints, Ints]  # what is due when, numbers that wait for an op, reach of each op, counts
 Entries = npt.NDArray[np.void]
 Int = int | np.int64
 
@@ -134,7 +134,7 @@ def _need_empty(folder: Path) -> None:
 
 def _write_log_and_queues(store: Path, shape: Shape, clients: bigclient.Writer | None) -> tuple[int, int]:
     """Returns where the half cursor and the op cursor stand at the end."""
-    world, going = _world(shape), _nothing_going(shape)
+    world, backlog = _world(shape), _empty_backlog(shape)
     paths = shape.paths
     numbers = np.zeros(len(paths), np.int64)
     queue_of, entries = np.empty(BATCH, np.int64), np.empty((BATCH, 20), np.uint8)
@@ -145,10 +145,10 @@ def _write_log_and_queues(store: Path, shape: Shape, clients: bigclient.Writer |
         end, full = 0, False
         while done < shape.records and not full:
             wanted, before = min(BATCH, shape.records - done), numbers.copy()
-            count, end = _append(log, base, end, done, wanted, world, (numbers, queue_of, entries, told), going)
+            count, end = _append(log, base, end, done, wanted, world, (numbers, queue_of, entries, told), backlog)
             if clients:
-                clients.write(told[: going[-1][TOLD]])
-            going[-1][TOLD] = 0
+                clients.write(told[: backlog[-1][TOLD]])
+            backlog[-1][TOLD] = 0
             order = np.argsort(queue_of[:count], kind="stable")
             bounds = np.searchsorted(queue_of[order], np.arange(len(paths) + 1))
             for queue, path in enumerate(paths):
@@ -163,17 +163,17 @@ def _write_log_and_queues(store: Path, shape: Shape, clients: bigclient.Writer |
         if full:
             log[end : end + 8] = list(struct.pack(">II", shape.file_size - end, 0xCBD43194))
         base += shape.file_size
-    return _cursors(numbers, going)
+    return _cursors(numbers, backlog)
 
 
-def _nothing_going(shape: Shape) -> Going:
+def _empty_backlog(shape: Shape) -> Backlog:
     due = np.zeros((2 * shape.patience + 64, DUE_COLUMNS), np.int64)
     return due, np.zeros(OP_SIZE, np.int64), np.zeros(shape.transactions // 100 + 16, np.int64), np.zeros(COUNTS, int)
 
 
-def _cursors(numbers: Ints, going: Going) -> tuple[int, int]:
+def _cursors(numbers: Ints, backlog: Backlog) -> tuple[int, int]:
     """The half cursor stops at the first half that is open, and the op cursor at the first op that names one."""
-    due, _waiting, reach, _counts = going
+    due, _waiting, reach, _counts = backlog
     halves, ops = numbers[-3:-1].tolist()
     half = int(due[due[:, DUE] != MESSAGE, NUMBER].min(initial=halves))
     return half, int((np.maximum.accumulate(reach[:ops]) <= half).sum())
@@ -323,19 +323,19 @@ def _stored_at(number: int) -> int:
 
 @function
 def _append(
-    log: Bytes, base: int, end: int, done: int, wanted: int, world: World, out: Out, going: Going
+    log: Bytes, base: int, end: int, done: int, wanted: int, world: World, out: Out, backlog: Backlog
 ) -> tuple[int, int]:
     """Append `wanted` records at `end`, or as many as fit: how many, and where the last one ends."""
     (seed, queues, mean, records, transactions, patience), _head, pool, tails, _tables = world
     next_numbers, queue_of, entries, told = out
-    due, _waiting, _reach, counts = going
+    due, _waiting, _reach, counts = backlog
     users = len(next_numbers) - len(SYSTEM)
     for count in range(wanted):
         record = done + count
         slot = record % len(due)
         what, birth, times = MESSAGE, record, 0
         if transactions > 0:
-            what = _next(record, records, transactions, out, going)
+            what = _next(record, records, transactions, out, backlog)
             if what in (PUT_BACK, FINAL, PARKED):
                 birth, times = due[slot, BIRTH], due[slot, TIMES] + (what == PUT_BACK)
 
@@ -351,7 +351,7 @@ def _append(
         number, position = next_numbers[place], base + end
         half = (due[slot, NUMBER], due[slot, POSITION]) if what == FINAL else (number, position)
         where = (number, place % queues if place < users else 0, position, half[1])
-        crc = _write(log, end, (what, record, birth), (tail, body, cut), where, world, going)
+        crc = _write(log, end, (what, record, birth), (tail, body, cut), where, world, backlog)
         _put(entries[count], 0, 8, position)
         _put(entries[count], 8, 4, size)
         _put(entries[count], 12, 8, tails[2][tail])
@@ -360,7 +360,7 @@ def _append(
         if what not in (OP, PARKED):
             _tell(told, counts, (what, birth, queue, body, crc, half[0], half[1], times))
         if transactions > 0:
-            _go_on(what, record, birth, (number, position, times), seed, patience, going)
+            _go_on(what, record, birth, (number, position, times), seed, patience, backlog)
         end += size
     return wanted, end
 
@@ -383,11 +383,11 @@ def _form(what: int, queue: int, bits: int, times: int, queues: int, users: int)
 @function
 def _write(
     log: Bytes, end: int, record: tuple[int, ...], parts: tuple[int, ...], where: tuple[int, ...],
-    world: World, going: Going,
+    world: World, backlog: Backlog,
 ) -> np.int64:  # fmt: skip
     """Write one record at `end`, and return the CRC of its body."""
     _settings, head, pool, (tails, tail_lengths, _codes, holes), tables = world
-    _due, waiting, reach, counts = going
+    _due, waiting, reach, counts = backlog
     (what, order, birth), (tail, body, cut), (number, queue, position, half) = record, parts, where
     after, stored = end + 88 + body, STARTED + order // RECORDS_PER_MS
     log[end : end + 88] = head
@@ -415,9 +415,9 @@ def _write(
 
 
 @function
-def _next(record: int, records: int, transactions: int, out: Out, going: Going) -> int:
+def _next(record: int, records: int, transactions: int, out: Out, backlog: Backlog) -> int:
     """What the next record is: an op that is full, what is due, a half while too few have begun, or a message."""
-    due, waiting, _reach, counts = going
+    due, waiting, _reach, counts = backlog
     slot = record % len(due)
     if counts[BYTES] < OP_SIZE and due[slot, DUE] == ROLLBACK:
         line = (ROLLBACK, due[slot, BIRTH], 0, 0, 0, due[slot, NUMBER], due[slot, POSITION], due[slot, TIMES])
@@ -438,10 +438,10 @@ def _next(record: int, records: int, transactions: int, out: Out, going: Going) 
 
 @function
 def _go_on(
-    what: int, record: int, birth: int, version: tuple[int, ...], seed: int, patience: int, going: Going
+    what: int, record: int, birth: int, version: tuple[int, ...], seed: int, patience: int, backlog: Backlog
 ) -> None:
     """Of a transaction whose record was written, lay down what comes next."""
-    due, waiting, _reach, counts = going
+    due, waiting, _reach, counts = backlog
     slot = record % len(due)
     if what in (PUT_BACK, FINAL, PARKED):
         due[slot, DUE] = MESSAGE

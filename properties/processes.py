@@ -7,14 +7,14 @@ from multiprocessing import active_children, get_context
 from types import TracebackType
 from typing import Any
 
-from gapless.traces.orphans import begin_work, signals_waiting
+from gapless.traces.parent_watch import begin_work, signals_blocked
 
 
 class _Pool(ProcessPoolExecutor):
     """Where something goes wrong, what waits is not begun, and an interrupt does not wait for what is being done."""
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **named: Any) -> Future[Any]:
-        with signals_waiting(spawns=True):  # the first one starts the processes
+        with signals_blocked(spawns=True):  # the first one starts the processes
             return super().submit(fn, *args, **named)
 
     def __exit__(

@@ -28,7 +28,7 @@ from gapless.traces.report.values import Counts, Report, SourceRow, VerdictName,
 from gapless.traces.report.wording import plural, some
 from gapless.traces.rules import judged, rules
 from gapless.traces.sources.registry import expected, recognised, sources
-from gapless.traces.sources.source import Beside, Recording, Source
+from gapless.traces.sources.source import Recording, SideInputs, Source
 from gapless.traces.specs import loaded
 
 if TYPE_CHECKING:  # few checks write a table, and pyarrow loads slowly
@@ -79,7 +79,7 @@ def check(
     if isinstance(paths, str | os.PathLike):
         paths = [paths]
     _refuse(profile, jobs, split)
-    beside = Beside(Path(config) if config else None, Path(client) if client else None, copied)
+    side = SideInputs(Path(config) if config else None, Path(client) if client else None, copied)
     own = own_specs(specs)
     options = Options(
         topic=topic,
@@ -92,7 +92,7 @@ def check(
         only_broker=only_broker,
     )
     inputs = [one for path in paths for one in named(path_of(path))]
-    if client is not None and sum(one.source is None or "client" in one.source.beside for one in inputs) > 1:
+    if client is not None and sum(one.source is None or "client" in one.source.side for one in inputs) > 1:
         raise UsageError(
             "client: one client log is of one store; check stores one by one, or leave each log beside its own"
         )
@@ -109,7 +109,7 @@ def check(
             if number and tasks[number - 1].interrupted:  # one interrupt ends the whole check
                 each.skip()
             else:
-                each.run(beside, runs, table.rows(f"{number:03d}") if table else None)
+                each.run(side, runs, table.rows(f"{number:03d}") if table else None)
         if table and tasks and tasks[-1].interrupted:
             table.discard()
         taken = time.perf_counter() - began - (COMPILATIONS.own_seconds - compiled_before)
@@ -273,7 +273,7 @@ class InputCheck:
         """Nobody waits for it any more."""
         self._nothing(interrupted="interrupted before it was read")
 
-    def run(self, beside: Beside, engine: Engine, table: TableRows | None) -> None:
+    def run(self, side: SideInputs, engine: Engine, table: TableRows | None) -> None:
         """Judge the input; whatever goes wrong with it becomes its verdict. Raises UsageError."""
         given = self.given
         try:
@@ -281,7 +281,7 @@ class InputCheck:
                 verdict, reason = ("unreadable", given.problem) if given.problem else _unknown(given.path)
                 self._nothing(**{verdict: reason})
                 return
-            self._read(given.source, beside, engine, table)
+            self._read(given.source, side, engine, table)
             if table is not None:
                 self._write(table)
         except NothingThere as nothing:
@@ -300,11 +300,11 @@ class InputCheck:
         self.interrupted = interrupted
         self.parts = Parts(unreadable=unreadable, reasons=[inconclusive] if inconclusive else [])
 
-    def _read(self, source: Source, beside: Beside, engine: Engine, table: TableRows | None) -> None:
+    def _read(self, source: Source, side: SideInputs, engine: Engine, table: TableRows | None) -> None:
         """Open and judge the input, and once more where files of it go away: a running broker deletes its oldest."""
         for left in range(AGAIN, -1, -1):
             try:
-                self._judge(source.open(self.given.path, self.given.found, self.options, beside, table), engine)
+                self._judge(source.open(self.given.path, self.given.found, self.options, side, table), engine)
             except (Gone, FileNotFoundError):
                 if not left:
                     raise

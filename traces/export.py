@@ -15,7 +15,7 @@ from gapless.traces.events.writing import coming_from
 from gapless.traces.problems import Unreadable, UsageError, shown
 from gapless.traces.remote import path_of
 from gapless.traces.sources.registry import expected, recognised
-from gapless.traces.sources.source import Beside
+from gapless.traces.sources.source import SideInputs
 
 
 def export(
@@ -39,9 +39,9 @@ def export(
     if known is None:
         raise Unreadable(f"{shown(path)}: {expected(path)}")
     source, found = known
-    beside = Beside(config, specs=own_specs(specs))
+    side = SideInputs(config, specs=own_specs(specs))
     with coming_from(Origin(source.kind, source.profile)):
         try:
-            return source.export(path, found, out, beside, progress)
+            return source.export(path, found, out, side, progress)
         except Unreadable as problem:
             raise Unreadable(as_given(str(problem), path, found)) from problem

@@ -21,8 +21,8 @@ from glob import has_magic
 from pathlib import Path, PosixPath
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from gapless.traces.patience import answered
 from gapless.traces.problems import UsageError, shown
+from gapless.traces.timeouts import answer_within
 
 if TYPE_CHECKING:
     from pyarrow.fs import FileInfo, FileSystem
@@ -156,7 +156,7 @@ class RemotePath(PosixPath):
             return ask(files, "/".join([base, *self.parts[2:]]))
 
         try:
-            return answered(wait, WAITS)
+            return answer_within(wait, WAITS)
         except TimeoutError:
             raise OSError(errno.ETIMEDOUT, f"nobody answers there within {WAITS:.0f} seconds") from None
         except FileNotFoundError:

@@ -17,7 +17,6 @@ from gapless.native.object_code import compiling_seconds
 from gapless.spec.catalog import PROFILES
 from gapless.traces.check import Input, InputCheck, ignored_rules, reported
 from gapless.traces.options import Options
-from gapless.traces.patience import BrokenOff
 from gapless.traces.problems import NothingThere, Unreadable, UsageError, shown
 from gapless.traces.report.parts import Parts
 from gapless.traces.report.values import Finding, Report
@@ -31,6 +30,7 @@ from gapless.traces.sources.rocketmq.watching.follower import Follower
 from gapless.traces.sources.rocketmq.watching.place import OtherLayout, Place
 from gapless.traces.sources.rocketmq.watching.state import KeptPlace, read_state, write_state
 from gapless.traces.sources.rocketmq.watching.tail import log_end, log_folders, log_folders_in, log_start
+from gapless.traces.timeouts import OutOfTime
 
 EVERY = 0.5  # seconds between two looks
 SAVED = 30.0  # seconds after which the place is kept again
@@ -73,12 +73,12 @@ class WatchStatus:
 
 
 @dataclass
-class Hears:
-    """Who is told. `tells`: a sentence · `finds`: a departure, with its story · `reports`: the whole, now and then."""
+class Listeners:
+    """Callbacks of a watch: each sentence, each departure with its story, and each report of the whole."""
 
-    tells: Callable[[str], None]
-    finds: Callable[[Finding], None]
-    reports: Callable[[Report], None] = lambda _report: None
+    on_message: Callable[[str], None]
+    on_finding: Callable[[Finding], None]
+    on_report: Callable[[Report], None] = lambda _report: None
 
 
 class StoreWatch:
@@ -87,7 +87,7 @@ class StoreWatch:
     def __init__(
         self,
         path: str | os.PathLike[str],
-        hears: Hears,
+        listeners: Listeners,
         *,
         profile: str | None = None,
         config: str | os.PathLike[str] | None = None,
@@ -107,7 +107,7 @@ class StoreWatch:
             raise UsageError(f"no such profile: {shown(profile)} ({', '.join(PROFILES)})")
         if Path(path).exists() and not Path(path).is_dir():
             raise UsageError(f"{shown(path)}: expected a store directory, or where one will be")
-        self.path, self.hears, self.every, self.clock = Path(path), hears, every, clock
+        self.path, self.listeners, self.every, self.clock = Path(path), listeners, every, clock
         self.config = Path(config) if config else None
         self.options = Options(profile=profile or PROFILE, ignored=ignored_rules(only, ignore))
         self.state = Path(state) if state else None
@@ -153,18 +153,18 @@ class StoreWatch:
                         return self.end()
                 if waits(0.0 if more else self.every):
                     break
-        except BrokenOff:
+        except OutOfTime:
             self.keep()
             return self._stands("ended while it was reading")
         self.keep()
         try:
             return self.end()
-        except BrokenOff:
+        except OutOfTime:
             return self._stands("ended before its last report was made")
 
     def _stands(self, why: str) -> Report:
         """The report before the one for which there was no time."""
-        self.hears.tells(f"{why}: the report before stands" if self.last else why)
+        self.listeners.on_message(f"{why}: the report before stands" if self.last else why)
         self.trouble = self.trouble or "it ended before its first report was made"
         return self.last or self._reported(None)
 
@@ -179,7 +179,7 @@ class StoreWatch:
             with expecting(_records_ahead(follower) if self.last else 0):  # the first report waits for no compiler
                 more = follower.round()
         except OtherLayout as other:
-            self.hears.tells(str(other))
+            self.listeners.on_message(str(other))
             self._close()
             return True
         except (NothingThere, Unreadable, OSError) as problem:
@@ -230,12 +230,12 @@ class StoreWatch:
         follower.told = self.told
         self.follower = follower
         at = f"{follower.store.path}: watched from {follower.reached:,} on"
-        self.hears.tells(at if self.place is None else f"{at}, where it was left")
+        self.listeners.on_message(at if self.place is None else f"{at}, where it was left")
         self.log = log_folders(follower.front.store)
         self.status.up, self.status.running, self.status.left = True, follower.is_running(), follower.left
         self._count(follower)
         for what in follower.left:
-            self.hears.tells(f"not judged as it is written, but at the end: {what}")
+            self.listeners.on_message(f"not judged as it is written, but at the end: {what}")
         return follower
 
     def _close(self) -> None:
@@ -253,7 +253,7 @@ class StoreWatch:
             self.trouble_since = now
         if str(problem) != self.trouble:
             self.trouble = str(problem)
-            self.hears.tells(f"{problem}; tried again")
+            self.listeners.on_message(f"{problem}; tried again")
         if now - self.trouble_since > TROUBLED:
             self._close()
 
@@ -264,7 +264,7 @@ class StoreWatch:
 
     def _say(self, follower: Follower) -> None:
         while follower.says:
-            self.hears.tells(follower.says.popleft().text)
+            self.listeners.on_message(follower.says.popleft().text)
 
     def _count(self, follower: Follower) -> None:
         front, status = follower.front, self.status
@@ -301,14 +301,14 @@ class StoreWatch:
         self.status.reports += 1
         self.last = report
         self.reported_up_to_date |= self.caught_up
-        self.hears.reports(report)
+        self.listeners.on_report(report)
         self.dirty = False
         return report
 
     def _find(self, findings: Iterable[Finding]) -> None:
         for finding in findings:
             self.status.findings[finding.rule] += 1
-            self.hears.finds(finding)
+            self.listeners.on_finding(finding)
 
     def _reported(self, judged: JudgedStore | None) -> Report:
         check = InputCheck(Input(self.path, self.path, SOURCE), self.options, None)
@@ -341,7 +341,7 @@ class StoreWatch:
         except OSError as error:
             trouble = f"{state}: cannot be written ({error.strerror}); tried again"
             if trouble != self.unkept:
-                self.hears.tells(trouble)
+                self.listeners.on_message(trouble)
             self.unkept = trouble
         else:
             self.unkept = ""

@@ -17,7 +17,7 @@ from threading import Event, Thread, get_ident
 from types import FrameType
 from typing import NoReturn
 
-from gapless.traces.patience import BROKEN_OFF, BrokenOff
+from gapless.traces.timeouts import OUT_OF_TIME, OutOfTime
 
 HURRY, LAST = 0.45, 0.85  # shares of the time, after which what is being done is broken off, and the process ended
 ENDED = 0  # no signal has this number: the block was left
@@ -27,7 +27,7 @@ ENDED = 0  # no signal has this number: the block was left
 def until_a_signal(came: list[int], grace: float) -> Iterator[Callable[[float], bool]]:
     """Give a function that waits for some seconds, and is true once SIGINT or SIGTERM came; `came` has its number.
 
-    `grace`: seconds that the block has from then on. It raises BrokenOff in the block when half of them are over, and
+    `grace`: seconds that the block has from then on. It raises OutOfTime in the block when half of them are over, and
     the process ends before all are. A second signal ends it at once.
     """
     reader, writer = os.pipe()
@@ -35,7 +35,7 @@ def until_a_signal(came: list[int], grace: float) -> Iterator[Callable[[float], 
     listener = _Listener(reader, came, grace, get_ident())
     woken = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
     before = {number: signal.signal(number, _pass) for number in (signal.SIGINT, signal.SIGTERM)}
-    before[BROKEN_OFF] = signal.signal(BROKEN_OFF, _break_off)
+    before[OUT_OF_TIME] = signal.signal(OUT_OF_TIME, _break_off)
     thread = Thread(target=listener.listen, daemon=True)
     thread.start()
     try:
@@ -55,7 +55,7 @@ def _pass(_number: int, _frame: FrameType | None) -> None:
 
 
 def _break_off(_number: int, _frame: FrameType | None) -> NoReturn:
-    raise BrokenOff
+    raise OutOfTime
 
 
 class _Listener:
@@ -75,7 +75,7 @@ class _Listener:
         end = time.monotonic() + self.grace
         second = self._next(end - (1 - HURRY) * self.grace)
         if second is None:
-            signal.pthread_kill(self.main, BROKEN_OFF)
+            signal.pthread_kill(self.main, OUT_OF_TIME)
             second = self._next(end - (1 - LAST) * self.grace)
         if second is None:
             os.write(2, b"gapless: ended before its last report was made\n")

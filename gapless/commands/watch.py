@@ -81,20 +81,20 @@ def watch(
     there; what is to be judged at the end of the log only waits for the report. The verdict is that of gapless check.
     """
     from gapless import __version__
-    from gapless.traces.patience import BrokenOff
     from gapless.traces.problems import UsageError
     from gapless.traces.report.values import EXIT_CODES
-    from gapless.traces.watch import Hears, StoreWatch
+    from gapless.traces.timeouts import OutOfTime
+    from gapless.traces.watch import Listeners, StoreWatch
 
     came: list[int] = []
     try:
         with telling(), until_a_signal(came, grace) as waits:
             _make_room(report, state and state.parent)
             pages = Pages(report)
-            hears = Hears(_tell, _found, pages.write)
+            listeners = Listeners(_tell, _found, pages.write)
             watched = StoreWatch(
                 store,
-                hears,
+                listeners,
                 profile=profile and profile.value,
                 config=config,
                 only=only or (),
@@ -108,7 +108,7 @@ def watch(
             told = watched.run(waits, once=once)
     except UsageError as error:
         raise failed(str(error)) from None
-    except BrokenOff:  # outside of what the watch itself breaks off, as while the store is opened
+    except OutOfTime:  # outside of what the watch itself breaks off, as while the store is opened
         raise typer.Exit(128 + came[0] if came else 130) from None
     if came:
         code = 128 + came[0]

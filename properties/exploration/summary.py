@@ -14,7 +14,7 @@ from gapless.properties.exploration.search import BrokenProperty, Explored, Sear
 from gapless.spec.catalog import Spec, State
 from gapless.traces.problems import pasted
 from gapless.traces.replay.notation import call_of, changes, column, told, values_told
-from gapless.traces.replay.watched import broken_for
+from gapless.traces.replay.provenance import broken_for
 
 EXIT_CODES: dict[SearchResult, int] = {"holds": 0, "breaks": 1, "unfinished": 3, "vacuous": 3}
 TRAPS = 3  # deadlocks, or terminal sets, that are described

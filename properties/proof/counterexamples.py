@@ -26,7 +26,7 @@ from gapless.properties.proof.terms import all_of, any_of, negated
 from gapless.spec.catalog import Spec
 from gapless.spec.language import Map, Refused, waived
 from gapless.traces.replay.notation import by_name, call_of, called, changes, column, of_field, told, values_told
-from gapless.traces.replay.watched import broken_for
+from gapless.traces.replay.provenance import broken_for
 
 WINDOWS = (range(-1, 3), range(-1, 5), range(-1, 10), range(-2, 20))  # keys that an example may be about
 VALUES = (1, 2, 4, 9, 20, 64, 2**32)  # how large its other numbers may be

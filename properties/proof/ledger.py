@@ -46,7 +46,7 @@ from gapless.spec.catalog import SPECS, AnySpec, Spec, text_of, the
 from gapless.spec.reading import difference_bounds, map_effects, ranges, trees
 from gapless.spec.reading import terms as spec_terms
 from gapless.spec.reading.checking import checked
-from gapless.traces.orphans import begin_work, signals_waiting
+from gapless.traces.parent_watch import begin_work, signals_blocked
 from gapless.traces.replay import kernels, loop, step_functions, syntax
 
 Outcome = Literal["proved", "refuted", "unknown", "budget"]
@@ -302,7 +302,7 @@ def _in_processes(
                 worker = _context().Process(
                     target=_worker, args=(subject, tuple(found[name]), asked, there, os.getpid()), daemon=True
                 )
-                with signals_waiting(spawns=True):
+                with signals_blocked(spawns=True):
                     worker.start()
                 there.close()
                 running[here] = name, worker

@@ -11,7 +11,7 @@ from contextlib import suppress
 import pytest
 
 from gapless.commands.stopping import until_a_signal
-from gapless.traces.patience import BrokenOff, not_broken_off
+from gapless.traces.timeouts import OutOfTime, deadline_deferred
 
 GRACE = 1.0
 BUSY = 1.0  # seconds that a machine may be late
@@ -31,7 +31,7 @@ def is_reading(_waits: Waits) -> None:
 
 
 def is_at_what_ends_as_a_whole(_waits: Waits) -> None:
-    with not_broken_off():
+    with deadline_deferred():
         began = time.monotonic()
         while time.monotonic() - began < 0.7:
             time.sleep(0.01)
@@ -45,7 +45,7 @@ def is_in_a_compiler(_waits: Waits) -> None:
 
 def does_not_hear(_waits: Waits) -> None:
     while True:
-        with suppress(BrokenOff):
+        with suppress(OutOfTime):
             time.sleep(60)
 
 
@@ -59,7 +59,7 @@ def run(block: Callable[[Waits], None], begun: "multiprocessing.synchronize.Even
         with until_a_signal(came, GRACE) as waits:
             begun.set()
             block(waits)
-    except BrokenOff:
+    except OutOfTime:
         os._exit(BROKEN + len(raised))
     os._exit(ENDED if came == [signal.SIGTERM] else 1)
 

@@ -63,7 +63,7 @@ STARTS_NO_THREAD = {"threading.RLock"}
 """What others may take, too: a simulated disk is used by stores that have threads."""
 
 
-WAITS_IN_A_THREAD = {"gapless.traces.patience", "gapless.traces.engines.spark_connect", "gapless.commands.stopping"}
+WAITS_IN_A_THREAD = {"gapless.traces.timeouts", "gapless.traces.engines.spark_connect", "gapless.commands.stopping"}
 """The client of Spark Connect has no other way of having two operations under way, or of not waiting for ever; and a
 signal is heard in time by nothing else where the main thread is in a compiler. No task runs in such a thread."""
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from gapless.spec.catalog import SPECS
 from gapless.traces.events import schema
-from gapless.traces.events.coded import Coded
+from gapless.traces.events.encoded_batch import EncodedBatch
 from gapless.traces.events.event import OUTCOMES, NoEvent
 from gapless.traces.events.schema import Event
 from gapless.traces.problems import Unreadable
@@ -56,7 +56,7 @@ def told(read: Callable[[], Any]) -> Any:
 
 def in_rows(coded: Any) -> Any:
     """Events in codes as rows that can be compared; what reading says of them, where they are none."""
-    if not isinstance(coded, Coded):
+    if not isinstance(coded, EncodedBatch):
         return coded
     saw = [None] * len(coded) if coded.saw is None else coded.saw.to_pylist()
     rows = zip(

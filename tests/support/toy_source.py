@@ -27,7 +27,7 @@ from gapless.traces.options import Options
 from gapless.traces.problems import NothingThere, UsageError
 from gapless.traces.report.parts import Parts
 from gapless.traces.report.sections import Presentation
-from gapless.traces.sources.source import Beside
+from gapless.traces.sources.source import SideInputs
 
 SPEC = SPECS["queue"]
 
@@ -37,7 +37,7 @@ class Csv:
 
     kind = "toy-csv"
     profile = "strict"
-    beside: frozenset[str] = frozenset()
+    side: frozenset[str] = frozenset()
     expected_folder = ""
     expected_file = "a CSV of queue steps: its name does not end in .csv"
     presentation = Presentation("CSV of queue steps", unit="event")
@@ -49,11 +49,11 @@ class Csv:
     def prepare(self, found: Path, options: Options) -> None:
         """As `Source` says."""
 
-    def open(self, path: Path, found: Path, options: Options, beside: Beside, table: object) -> CsvFile:  # noqa: ARG002 - as `Source` says
+    def open(self, path: Path, found: Path, options: Options, side: SideInputs, table: object) -> CsvFile:  # noqa: ARG002 - as `Source` says
         """As `Source` says."""
         return CsvFile(path, found, options)
 
-    def export(self, path: Path, found: Path, out: Path, beside: Beside, progress: Progress | None) -> int:  # noqa: ARG002 - as `Source` says
+    def export(self, path: Path, found: Path, out: Path, side: SideInputs, progress: Progress | None) -> int:  # noqa: ARG002 - as `Source` says
         """As `Source` says."""
         raise UsageError(f"{path}: a toy writes nothing")
 

@@ -116,7 +116,7 @@ def walk(lines: Lines, profile: str) -> Walked:
             continue
         try:
             states[key] = _after(event, states.get(key, [SPECS[event.spec].initial]), profile)
-        except _Unpromised:
+        except _BrokenPromise:
             found.undecided = True
             left.add(key)
             continue
@@ -126,7 +126,7 @@ def walk(lines: Lines, profile: str) -> Walked:
     return found
 
 
-class _Unpromised(Exception):  # noqa: N818 - it names an outcome
+class _BrokenPromise(Exception):  # noqa: N818 - it names an outcome
     """The environment did what the spec assumes that it does not."""
 
 
@@ -140,7 +140,7 @@ def _after(event: Event, before: list[Any], profile: str) -> list[Any]:
             stepped, _ = spec.step(state, event.action, event.args, profile)
         except Refused as refusal:
             if refusal.rule == ASSUMED:
-                raise _Unpromised from None
+                raise _BrokenPromise from None
             continue
         if event.outcome == "refused":
             try:

@@ -8,7 +8,7 @@ from gapless.spec.catalog import SPECS
 from gapless.spec.reading.ranges import LIMIT
 from gapless.traces.judging import building
 from gapless.traces.judging.building import STEPS, Events
-from gapless.traces.judging.together import accepted
+from gapless.traces.judging.bulk_accept import accepted
 from gapless.traces.options import Options
 from gapless.traces.replay.exact import replay
 

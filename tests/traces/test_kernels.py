@@ -31,7 +31,7 @@ from gapless.spec.catalog import SPECS, Spec
 from gapless.spec.language import Map, Number, Refused, all_between, require
 from gapless.traces.replay import kernels
 from gapless.traces.replay.exact import Event, named
-from gapless.traces.replay.kernels import EXACT, UNKNOWN_ACTION, Kernel, Loop, Replayed, kernel
+from gapless.traces.replay.kernels import EXACT, UNKNOWN_ACTION, Kernel, Loop, ReplayResult, kernel
 from gapless.traces.replay.step_functions import LONG, Reason, StepFunctions
 from tests.support.needs import NEVER_UNMET
 from tests.support.walks import (
@@ -63,7 +63,7 @@ def compiled_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def compiled(
     of: Kernel, offers: Sequence[Offer], profile: str, *, origin: int = WINDOW[0], width: int = len(WINDOW)
-) -> Replayed:
+) -> ReplayResult:
     """Every offer as a trace of its own, all in one call; the keys of Maps lie in `origin:origin + width`."""
     spec = of.spec
     traces = [[*offer.path, offer.event] for offer in offers]
@@ -84,7 +84,7 @@ def compiled(
     )
 
 
-def disagreements(of: Kernel, offers: Sequence[Offer], found: Replayed) -> Iterator[str]:
+def disagreements(of: Kernel, offers: Sequence[Offer], found: ReplayResult) -> Iterator[str]:
     """Where the kernel says otherwise than the plain functions, and does not leave it to them."""
     begin = 0
     for at, offer in enumerate(offers):
@@ -106,7 +106,7 @@ def disagreements(of: Kernel, offers: Sequence[Offer], found: Replayed) -> Itera
 
 def assert_agreement(
     of: Kernel, offers: Sequence[Offer], profile: str, *, origin: int = WINDOW[0], width: int = len(WINDOW)
-) -> Replayed:
+) -> ReplayResult:
     """Hold the kernel against the plain functions."""
     found = compiled(of, offers, profile, origin=origin, width=width)
     for disagreement in disagreements(of, offers, found):
@@ -266,7 +266,7 @@ def test_effects_on_a_map_take_place_in_order(
     assert found.state[:, 0].tolist() == [state.found, state.there, state.full]
 
 
-def replay_one(of: Kernel, trace: Sequence[Event], *, origin: int, width: int) -> Replayed:
+def replay_one(of: Kernel, trace: Sequence[Event], *, origin: int, width: int) -> ReplayResult:
     """One trace from the spec's initial state."""
     spec = of.spec
     args = np.full((len(spec.arguments), len(trace)), 77, np.int64)

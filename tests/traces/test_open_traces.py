@@ -19,13 +19,13 @@ from hypothesis import strategies as st
 from gapless import Report, check
 from gapless.spec.catalog import SPECS, Spec
 from gapless.traces.events import reading, schema
-from gapless.traces.judging import explaining, in_order, kept_cells, open_traces
+from gapless.traces.judging import explaining, in_order, open_traces, packed_map_cells
 from gapless.traces.judging.batches import Begun
-from gapless.traces.judging.kept_cells import KeptCells
 from gapless.traces.judging.open_traces import OpenTraces
-from gapless.traces.patience import in_one_go
-from gapless.traces.replay.kernels import NO_CELLS, Cells, Ints, Numbers, Replayed, kernel
+from gapless.traces.judging.packed_map_cells import PackedMapCells
+from gapless.traces.replay.kernels import NO_CELLS, Cells, Ints, Numbers, ReplayResult, kernel
 from gapless.traces.sources.event_files import file, stretches
+from gapless.traces.timeouts import uninterrupted
 from tests.support.event_files import LOG, ODD, Told, in_log, table_in, told_of
 from tests.support.night import NIGHT
 from tests.support.walks import SOME_READINGS, Offer, drawing, walk
@@ -83,7 +83,7 @@ def replayed(
     *,
     end: bool = False,
     held: Numbers | None = None,
-) -> Replayed:
+) -> ReplayResult:
     """The events from each cut on, or before it; what Maps hold is asked for wherever there is a cut, or `held`."""
     traces = [[*offer.path, offer.event] for offer in offers]
     some = [trace[:cut] if end else trace[cut:] for trace, cut in zip(traces, cuts, strict=True)]
@@ -109,7 +109,7 @@ def replayed(
 
 def test_a_kernel_that_looks_below_what_it_was_given_says_so() -> None:
     spec = SPECS["dispatch"]
-    cells = KeptCells(len(spec.maps))
+    cells = PackedMapCells(len(spec.maps))
     cells.grow(1)
     steps = [("take", 3), ("take", 1), ("write", 1), ("crash", 1)]
     found = []
@@ -147,21 +147,22 @@ def little(monkeypatch: pytest.MonkeyPatch) -> Counted:
     counted = Counted()
     for module, name, value in (
         (in_order, "WAITING", 1), (in_order, "RETOLD", 50), (file, "MANY", 2),
-        (kept_cells, "LONG", 8), (kept_cells, "AT_HAND", 2), (kept_cells, "LEFT", 10), (open_traces, "SLICE", 1),
+        (packed_map_cells, "LONG", 8), (packed_map_cells, "AT_HAND", 2), (packed_map_cells, "LEFT", 10),
+        (open_traces, "SLICE", 1),
     ):  # fmt: skip
         monkeypatch.setattr(module, name, value)
-    takes, whole = OpenTraces.take, KeptCells.whole
+    takes, whole = OpenTraces.take, PackedMapCells.whole
 
     def take(self: OpenTraces, traces: Any) -> Ints:
         counted.in_order += 1
         return takes(self, traces)
 
-    def asked(self: KeptCells, places: Ints) -> Any:
-        counted.below += bool(self.aside.keys() & set(places.tolist()))
+    def asked(self: PackedMapCells, places: Ints) -> Any:
+        counted.below += bool(self.cold.keys() & set(places.tolist()))
         return whole(self, places)
 
     monkeypatch.setattr(OpenTraces, "take", take)
-    monkeypatch.setattr(KeptCells, "whole", asked)
+    monkeypatch.setattr(PackedMapCells, "whole", asked)
     return counted
 
 
@@ -341,7 +342,7 @@ def test_an_interrupt_between_pieces_tells_what_was_judged(
 
     def impatient(self: OpenTraces, traces: Any) -> Ints:
         if little.in_order > 5:
-            with in_one_go():
+            with uninterrupted():
                 raise KeyboardInterrupt
         return goes_on(self, traces)
 
@@ -353,10 +354,10 @@ def test_an_interrupt_between_pieces_tells_what_was_judged(
 
 
 def test_what_lies_below_is_put_aside_and_found_again() -> None:
-    cells = KeptCells(2)
+    cells = PackedMapCells(2)
     cells.grow(3)
     places = np.array([2, 0], np.int64)
-    wide = kept_cells.LONG + 10
+    wide = packed_map_cells.LONG + 10
     values = np.arange(2 * (wide + 4), dtype=np.int64).reshape(2, -1)
     values[1] = 7
     starts = np.array([0, wide, wide + 4], np.int64)
@@ -364,15 +365,15 @@ def test_what_lies_below_is_put_aside_and_found_again() -> None:
     cells.tidy()
     at_hand = cells.of(places)
     assert at_hand.cut.tolist() == [True, False]
-    assert at_hand.widths.tolist() == [kept_cells.AT_HAND, 4]
-    assert at_hand.origins.tolist() == [5 + wide - kept_cells.AT_HAND, 7]
-    numbers, alike = cells.aside[2][0].values
+    assert at_hand.widths.tolist() == [packed_map_cells.AT_HAND, 4]
+    assert at_hand.origins.tolist() == [5 + wide - packed_map_cells.AT_HAND, 7]
+    numbers, alike = cells.cold[2][0].values
     assert (numbers.strides, alike.strides) == ((2,), (0,)), "what is alike is held once"
     again = cells.whole(places)
     assert again.values.tolist() == values.tolist()
     assert (again.origins.tolist(), again.starts.tolist()) == ([5, 7], starts.tolist())
     cells.put(places[:1], again.of(np.array([True, False])), whole=True)
-    assert not cells.aside
+    assert not cells.cold
     cells.forget(places)
     assert not cells.of(places).values.size
     assert all(low <= high for low, high in pairwise(cells.of(np.arange(3)).starts.tolist()))

@@ -20,7 +20,7 @@ from gapless import check
 from gapless.spec.catalog import SPECS, Spec
 from gapless.spec.language import Map, Refused, all_between, reader
 from gapless.traces.events import schema
-from gapless.traces.replay import watched
+from gapless.traces.replay import provenance
 from gapless.traces.replay.exact import Departure, Event, named, replay, story
 from gapless.traces.replay.notation import (
     BROKER_REFUSED,
@@ -112,8 +112,8 @@ def test_only_what_the_failed_need_looked_at_is_named(fence: Spec) -> None:
 
 
 def test_quantifiers_within_quantifiers_name_both() -> None:
-    watch = watched.Watch()
-    bits = watched.WatchedMap(Map(0), "bits", watch, "")
+    watch = provenance.ProvenanceReader()
+    bits = provenance.ProvenanceMap(Map(0), "bits", watch, "")
 
     def holds(a: int) -> bool:
         return all_between(a, 4, lambda b: bits[10 * a + b] == (0 if a < 2 else 1))
@@ -141,14 +141,16 @@ def test_watched_values_are_read_as_plain_ones_are(spec: Spec) -> None:
     assert not list(disagreements(spec, offers))
     for offer in (offer for offer in offers if offer.rule):
         args = named(spec.name, offer.event)
-        reads = watched.refused_for(spec.actions[offer.event[0]], offer.after, args)
+        reads = provenance.refused_for(spec.actions[offer.event[0]], offer.after, args)
         assert {read.name for read in reads} <= {*args, *spec.scalars, *spec.maps, "n"}
 
 
 @pytest.mark.slow
 def test_a_reading_that_overlooks_the_first_counterexample_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    spec, whole = SPECS["dispatch"], watched.Watch.all_between
-    monkeypatch.setattr(watched.Watch, "all_between", lambda self, low, *more: whole(self, low + 1, *more))
+    spec, whole = SPECS["dispatch"], provenance.ProvenanceReader.all_between
+    monkeypatch.setattr(
+        provenance.ProvenanceReader, "all_between", lambda self, low, *more: whole(self, low + 1, *more)
+    )
     assert any(disagreements(spec, walks(spec, "strict")))
 
 
@@ -159,7 +161,7 @@ def disagreements(spec: Spec, offers: Iterable[Offer]) -> Iterator[Offer]:
         state = offer.after if offer.rule else before(spec, offer)
         if state is None:
             continue
-        watch = watched.Watch()
+        watch = provenance.ProvenanceReader()
         args = watch.arguments(named(spec.name, offer.event))
         if outcome(spec, watch, action, watch.state(state), args) != outcome(spec, None, action, state, values):
             yield offer
@@ -176,7 +178,7 @@ def before(spec: Spec, offer: Offer) -> Any:
     return state
 
 
-def outcome(spec: Spec, watch: watched.Watch | None, action: str, state: Any, args: Sequence[Any]) -> Any:
+def outcome(spec: Spec, watch: provenance.ProvenanceReader | None, action: str, state: Any, args: Sequence[Any]) -> Any:
     """The rule that refuses, or the contents of the state after the step."""
     token = reader.set(watch)
     try:
@@ -187,7 +189,7 @@ def outcome(spec: Spec, watch: watched.Watch | None, action: str, state: Any, ar
         reader.reset(token)
     keys = range(-3, 12)
     return [
-        [int(value[key]) for key in keys] if f.name in spec.maps else int(watched.plain(value))
+        [int(value[key]) for key in keys] if f.name in spec.maps else int(provenance.plain(value))
         for f in fields(spec.initial)
         for value in [getattr(after, f.name)]
     ]

@@ -29,7 +29,7 @@ class Part(Protocol):
 P = TypeVar("P", bound=Part)
 
 
-class Here(partial[Answer]):
+class InProcess(partial[Answer]):
     """A task whose answers do not travel: an engine that is `near` runs it in this process."""
 
 

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from gapless.traces import remote
-from gapless.traces.engines.engine import Answer, Here, Item, P, Progress
-from gapless.traces.orphans import begin_work, signals_waiting
+from gapless.traces.engines.engine import Answer, InProcess, Item, P, Progress
+from gapless.traces.parent_watch import begin_work, signals_blocked
 from gapless.traces.problems import Unreadable, UsageError, shown
 
 ONE_PROCESS = 48 << 20  # bytes: below this, starting a pool takes longer than it saves
@@ -61,7 +61,7 @@ class Local:
     def each(self, task: Callable[[Item], Answer], items: Sequence[Item], sizes: Sequence[int]) -> Iterator[Answer]:
         """As `Engine` says."""
         done, total = 0, sum(sizes)
-        here = isinstance(task, Here) or self.is_alone(sizes)
+        here = isinstance(task, InProcess) or self.is_alone(sizes)
         answers = map(task, items) if here else _by_pool(task, items, self._processes(len(items)))
         for answer, size in zip(answers, sizes, strict=True):
             done += size
@@ -95,7 +95,7 @@ def _by_pool(task: Callable[[Item], Answer], items: Sequence[Item], processes: i
     waiting: deque[Future[Answer]] = deque()
     try:
         for item in items:
-            with signals_waiting(spawns=context.get_start_method() == "spawn"):  # the first one starts them
+            with signals_blocked(spawns=context.get_start_method() == "spawn"):  # the first one starts them
                 waiting.append(pool.submit(_Worker.run, item))
             if len(waiting) >= AHEAD * processes:
                 yield waiting.popleft().result()

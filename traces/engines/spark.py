@@ -108,7 +108,7 @@ class _Job(Generic[Answer]):
         return sum(stage.numCompletedTasks for stage in stages if stage) / tasks if tasks else 0.0
 
     def answers(self) -> list[Answer]:
-        """What the tasks answered, in their order. Raises Unreadable."""
+        """What the tasks answer_within, in their order. Raises Unreadable."""
         from py4j.protocol import Py4JJavaError  # noqa: PLC0415 - comes with pyspark
         from pyspark.util import _load_from_socket  # noqa: PLC0415 - few need Spark
 

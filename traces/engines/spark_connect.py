@@ -26,8 +26,8 @@ from uuid import uuid4
 from gapless.traces.engines.engine import Answer, Item, P, Progress
 from gapless.traces.engines.spark_archive import archive
 from gapless.traces.engines.spark_tasks import InGroups, Job, handed_on, joined, run, told_by
-from gapless.traces.patience import answered
 from gapless.traces.problems import Unreadable, UsageError, shown
+from gapless.traces.timeouts import answer_within
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch, Table
@@ -84,7 +84,7 @@ def _connected(master: str) -> SparkSession:
             grpc.channel_ready_future(channel).result(ANSWERS)
         session = SparkSession.builder.remote(master).create()
         session.client.set_retry_policies([DefaultPolicy(max_retries=5, max_backoff=4000)])  # seconds, not ten minutes
-        answered(partial(getattr, session, "version"), until - time.monotonic())
+        answer_within(partial(getattr, session, "version"), until - time.monotonic())
     except (grpc.FutureTimeoutError, TimeoutError):
         _leave(session)
         raise UsageError(f"what answers at {shown(master)} is not Spark Connect, or takes no session on") from None
@@ -101,7 +101,7 @@ def _leave(session: SparkSession | None) -> None:
     """Stop a session of our own; a server that answers no more is not waited for."""
     if session is not None:
         with suppress(TimeoutError):
-            answered(session.stop, ENDS)
+            answer_within(session.stop, ENDS)
 
 
 @contextmanager
@@ -214,7 +214,7 @@ class _Operation(Generic[Answer]):
     def cancel(self) -> None:
         """As `Job` says; a server that answers no more is not waited for."""
         with suppress(Exception):  # what went wrong already is what is told
-            answered(partial(self.session.interruptTag, self.tag), ENDS)
+            answer_within(partial(self.session.interruptTag, self.tag), ENDS)
         self.waits.join(ENDS)
 
 

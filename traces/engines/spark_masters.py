@@ -17,8 +17,8 @@ from typing import Any
 
 from gapless.traces.engines import spark, spark_connect
 from gapless.traces.engines.engine import Engine, Progress
-from gapless.traces.patience import answered
 from gapless.traces.problems import UsageError, shown
+from gapless.traces.timeouts import answer_within
 
 WAITS = 5.0  # seconds for a machine to answer, its name looked up, before nobody is there
 PORTS = {"spark": 7077, "sc": 15002}  # where none is named
@@ -51,7 +51,7 @@ def reach(master: str) -> None:
         return
     places = [_place(place, PORTS[match[1]]) for place in match[2].split(",")]
     try:
-        why = answered(partial(_silence, places), WAITS)  # to look a name up may take long, too
+        why = answer_within(partial(_silence, places), WAITS)  # to look a name up may take long, too
     except TimeoutError:
         why = "timed out"
     if why:

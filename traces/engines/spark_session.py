@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Protocol
 
 from gapless.traces.engines.spark_tasks import told_by
-from gapless.traces.patience import at_the_latest
 from gapless.traces.problems import UsageError, shown
+from gapless.traces.timeouts import within_deadline
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -73,7 +73,7 @@ def _started(master: str, held: Held) -> SparkContext:
         with held():
             _launch()
         conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
-        with held(_end), _environment(PYSPARK_PYTHON=_python(master)), at_the_latest(patience, _end):
+        with held(_end), _environment(PYSPARK_PYTHON=_python(master)), within_deadline(patience, _end):
             return SparkContext(conf=conf)
     except TimeoutError:
         raise UsageError(f"what answers at {shown(master)} is not Spark, or takes no session on") from None

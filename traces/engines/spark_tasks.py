@@ -41,7 +41,7 @@ class Job(Protocol[Given_co]):
         """How many of the tasks have ended, as a share."""
 
     def answers(self) -> Sequence[Given_co]:
-        """What the tasks answered, in their order. Raises Unreadable."""
+        """What the tasks answer_within, in their order. Raises Unreadable."""
 
     def cancel(self) -> None:
         """Nobody waits for it any more."""

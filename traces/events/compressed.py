@@ -15,7 +15,7 @@ from gapless.traces.events.files import Codec
 AT_ONCE = 1 << 20  # bytes
 
 
-class _Decompressed(io.RawIOBase):
+class _DecompressionStream(io.RawIOBase):
     """What a compressed file holds."""
 
     def __init__(self, path: Path, codec: Codec) -> None:
@@ -56,7 +56,7 @@ class _Decompressed(io.RawIOBase):
 
 def decompressed(path: Path, codec: Codec) -> BinaryIO:
     """What the file holds. Reading it raises OSError where the file is damaged, or cut off."""
-    return cast("BinaryIO", io.BufferedReader(_Decompressed(path, codec), AT_ONCE))
+    return cast("BinaryIO", io.BufferedReader(_DecompressionStream(path, codec), AT_ONCE))
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from typing import Any, BinaryIO, TypeVar
 import pyarrow as pa
 from pyarrow import parquet
 
-from gapless.traces.events.coded import is_text
+from gapless.traces.events.encoded_batch import is_text
 from gapless.traces.events.event import NAME, ROWS, VERSION, NoEvent, Origin, Vocabulary
 from gapless.traces.problems import Unreadable, shown
 from gapless.traces.remote import RemotePath, told

@@ -36,7 +36,7 @@ from gapless.traces.events.plain_bytes import (
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from gapless.traces.events.coded import Given
+    from gapless.traces.events.encoded_batch import IntegerColumn
 
 Ints = npt.NDArray[np.int64]
 
@@ -99,12 +99,12 @@ class PlainBlock:
         row = self.rows[key]
         return self.values[row] if row >= 0 else np.zeros(self.count, np.int64)
 
-    def given(self, key: int) -> Given:
+    def given(self, key: int) -> IntegerColumn:
         """The values of a key, and where it has any."""
-        from gapless.traces.events.coded import Given  # noqa: PLC0415 - pyarrow loads slowly, and client logs do without
+        from gapless.traces.events.encoded_batch import IntegerColumn  # noqa: PLC0415 - pyarrow loads slowly, and client logs do without
 
         there = self.has(key)
-        return Given(self.integers(key), None if there.all() else there)
+        return IntegerColumn(self.integers(key), None if there.all() else there)
 
     def distinct(self, key: int) -> tuple[list[str], Ints]:
         """The texts of a key, each once, in the order of lines; and the index of every line's, -1 where it has none."""

@@ -13,8 +13,8 @@ from typing import Any, BinaryIO, TypeVar
 import pyarrow as pa
 
 from gapless.traces.events import ndjson, parquet
-from gapless.traces.events.coded import Coded
 from gapless.traces.events.compressed import decompressed
+from gapless.traces.events.encoded_batch import EncodedBatch
 from gapless.traces.events.event import NoEvent, Origin
 from gapless.traces.events.files import codec_of, is_parquet
 from gapless.traces.events.plain_lines import PlainLines
@@ -103,7 +103,7 @@ def spans(path: Path, stretch: EventStretch, asked: frozenset[str]) -> dict[str,
 
 def coded(
     path: Path, stretch: EventStretch | None = None, of: EventSchema = OURS, *, ahead: bool = False
-) -> Iterator[Coded]:
+) -> Iterator[EncodedBatch]:
     """As `read`, the events in the form in which they are judged. Raises Unreadable.
 
     `ahead`: a processor is idle: what it can read ahead is read.

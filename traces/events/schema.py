@@ -29,7 +29,7 @@ from pydantic import (
 
 from gapless.spec.catalog import SPECS, Spec
 from gapless.traces.events import event, writing
-from gapless.traces.events.coded import Coded, is_text
+from gapless.traces.events.encoded_batch import EncodedBatch, is_text
 from gapless.traces.events.event import (
     OUTCOMES,
     ROWS,
@@ -187,7 +187,7 @@ class EventSchema(StepTables):
 
     # -- columns, each looked at once ------------------------------------------------------------------------------
 
-    def coded(self, batch: pa.RecordBatch) -> Coded:
+    def coded(self, batch: pa.RecordBatch) -> EncodedBatch:
         """The events of a batch. Raises ValueError and NoEvent as `sound` does, which looks again to say why."""
         found = self.in_columns(batch)
         if found is None:
@@ -195,7 +195,7 @@ class EventSchema(StepTables):
         assert found is not None  # noqa: S101 - or `sound` and `in_columns` disagree
         return found
 
-    def coded_lines(self, block: bytes, lines: int) -> Coded:
+    def coded_lines(self, block: bytes, lines: int) -> EncodedBatch:
         """The events of so many whole lines of NDJSON. Raises NoEvent for the first line that is none.
 
         Nearly all are plain and good: those are read as columns. Of all others a library has the last word.
@@ -204,7 +204,7 @@ class EventSchema(StepTables):
         found = None if plain is None else self.of_plain(plain)
         return self.coded_one_by_one(block, lines) if found is None else found
 
-    def coded_one_by_one(self, block: bytes, _lines: int = 0) -> Coded:
+    def coded_one_by_one(self, block: bytes, _lines: int = 0) -> EncodedBatch:
         """The same by that library alone."""
         return self.coded(self.from_block(block))
 

@@ -14,7 +14,16 @@ import pyarrow as pa
 from pydantic import BeforeValidator, Field, TypeAdapter
 
 from gapless.spec.catalog import Spec
-from gapless.traces.events.coded import Coded, Given, Names, fields, integers, is_text, named, text_codes
+from gapless.traces.events.encoded_batch import (
+    EncodedBatch,
+    IntegerColumn,
+    Names,
+    fields,
+    integers,
+    is_text,
+    named,
+    text_codes,
+)
 from gapless.traces.events.event import OUTCOMES, Ints, Vocabulary, seen, sorted_text
 from gapless.traces.events.plain_lines import PlainBlock, PlainLines, ValueKind
 
@@ -76,7 +85,7 @@ class StepTables:
         for number, (spec, action) in enumerate(self.steps):
             self.step_of[places[spec], self.actions.index(action)] = number
 
-    def in_columns(self, batch: pa.RecordBatch) -> Coded | None:
+    def in_columns(self, batch: pa.RecordBatch) -> EncodedBatch | None:
         """The events of a batch; None where anything may be wrong."""
         columns = dict(zip(batch.schema.names, batch.columns, strict=True))
         texts = [columns.get(name) for name in ("source", "spec", "trace", "action")]
@@ -95,7 +104,7 @@ class StepTables:
             return None
         return self._fitting(step, named(columns["trace"]), position.values, outcome, args, columns.get("saw"))
 
-    def of_plain(self, lines: PlainBlock) -> Coded | None:
+    def of_plain(self, lines: PlainBlock) -> EncodedBatch | None:
         """The events of lines that are plain; None where anything may be wrong."""
         number = self.plain.number
         if not lines.utf8() or not all(lines.has(number[name]).all() for name in REQUIRED):
@@ -114,7 +123,7 @@ class StepTables:
             return None
         return self._fitting(step, named(trace), position, outcomes, args, saw)
 
-    def _given(self, column: pa.Array[Any] | None) -> dict[str, Given] | None:
+    def _given(self, column: pa.Array[Any] | None) -> dict[str, IntegerColumn] | None:
         """The arguments that some events have; None where one is no integer, or none of ours."""
         if column is None or pa.types.is_null(column.type):
             return {}
@@ -143,18 +152,18 @@ class StepTables:
         trace: Names,
         position: Ints,
         outcome: npt.NDArray[np.int8],
-        args: Mapping[str, Given],
+        args: Mapping[str, IntegerColumn],
         saw: pa.Array[Any] | None,
-    ) -> Coded | None:
+    ) -> EncodedBatch | None:
         """Events, if all of them are steps with the arguments of these, and saw fields of their specs; or None."""
         if step.min(initial=0) < 0 or trace.dictionary.null_count:
             return None
         if not self._have_their_arguments(step, args) or not self._may_see(step, saw):
             return None
         saw = None if saw is None or saw.null_count == len(saw) else saw
-        return Coded(step, trace, position, outcome, {name: given.values for name, given in args.items()}, saw)
+        return EncodedBatch(step, trace, position, outcome, {name: given.values for name, given in args.items()}, saw)
 
-    def _have_their_arguments(self, step: Ints, args: Mapping[str, Given]) -> bool:
+    def _have_their_arguments(self, step: Ints, args: Mapping[str, IntegerColumn]) -> bool:
         """Whether every event has the arguments of its step and no other, and what is a flag is 1 or 0."""
         occurring = np.flatnonzero(np.bincount(step))
         takes, flags = self.takes[occurring], self.flags[occurring]

@@ -20,7 +20,7 @@ from gapless.traces.judging.columns import Traces
 from gapless.traces.judging.tallies import Tally
 from gapless.traces.options import Options
 from gapless.traces.replay.event_rules import REFUSED, SEEN
-from gapless.traces.replay.kernels import Cells, Ints, Kernel, Replayed
+from gapless.traces.replay.kernels import Cells, Ints, Kernel, ReplayResult
 
 SLICE = 1 << 16  # events that are replayed at once, or one trace if it has more: memory of that size is used again
 
@@ -95,7 +95,7 @@ class Batch:
         for row, column in enumerate(traces.args):
             self.args[row] = column[here]
 
-    def replay(self, of: Kernel, profile: str, begun: Begun | None = None) -> Replayed:
+    def replay(self, of: Kernel, profile: str, begun: Begun | None = None) -> ReplayResult:
         """Replay all from the spec's initial state, or from where they were: then more events may come."""
         state = initial(self.spec, len(self.traces)) if begun is None else begun.state
         origins, widths = self.windows(begun)
@@ -140,7 +140,7 @@ class Batch:
         return np.where(usable, origins, 0), np.where(usable, widths, 0)
 
 
-def count(traces: Traces, tally: Tally, batch: Batch, found: Replayed, sign: int) -> None:
+def count(traces: Traces, tally: Tally, batch: Batch, found: ReplayResult, sign: int) -> None:
     """Add what a kernel accepted, or take it back."""
     tally.events += sign * int(found.covered.sum())
     tally.cover({name: sign * n for name, n in zip(traces.spec.actions, found.covered.tolist(), strict=True)})

@@ -17,12 +17,12 @@ import pyarrow as pa
 
 from gapless.native import BYTES, INTS32, WORDS, native, uint64
 from gapless.spec.catalog import Spec
-from gapless.traces.events.coded import Coded, Names, named
+from gapless.traces.events.encoded_batch import EncodedBatch, Names, named
 from gapless.traces.events.event import OUTCOMES, ROWS, seen, sorted_text
 from gapless.traces.events.schema import OURS, EventSchema
 from gapless.traces.judging.tallies import First
 from gapless.traces.replay.kernels import Ints
-from gapless.traces.replay.possible_states import Taken
+from gapless.traces.replay.possible_states import TraceEvent
 
 Hashes = npt.NDArray[np.uint64]
 """Of the names of traces: equal names have equal hashes, and others hardly ever."""
@@ -84,7 +84,7 @@ class Traces:
         """The last event of every trace."""
         return self.starts[1:] - 1 if self.order is None else self.order[self.starts[1:] - 1]
 
-    def taken(self, trace: int) -> Iterator[Taken]:
+    def taken(self, trace: int) -> Iterator[TraceEvent]:
         """The events of one trace, one by one."""
         names = list(self.spec.actions)
         places = {name: [self.spec.arguments.index(a) for a in self.spec.parameters[name]] for name in names}
@@ -93,7 +93,7 @@ class Traces:
                 name = names[self.action[at]]
                 event = name, tuple(int(self.args[place][at]) for place in places[name])
                 outcome = OUTCOMES[self.outcome[at]]
-                yield Taken(event, outcome, self.saw.get(at), int(self.position[at]), int(self.row[at]))
+                yield TraceEvent(event, outcome, self.saw.get(at), int(self.position[at]), int(self.row[at]))
 
     def falls(self) -> First | None:
         """The first event in the file whose position is lower than that of the one before it in its trace."""
@@ -111,32 +111,32 @@ class Traces:
 
 
 def gathered(
-    batches: Iterable[pa.RecordBatch | Coded], of: EventSchema = OURS, row: int = 0, *, looked_up: bool = True
+    batches: Iterable[pa.RecordBatch | EncodedBatch], of: EventSchema = OURS, row: int = 0, *, looked_up: bool = True
 ) -> list[Traces]:
     """The events of batches by spec, in the order in which the specs appear. `row`: that of the first event.
 
     Not `looked_up`: a name that stands twice in one dictionary may become two traces, which have the same hash.
     """
-    found: dict[int, _Gathering] = {}
+    found: dict[int, _ColumnBuilder] = {}
     for batch in batches:
-        events = batch if isinstance(batch, Coded) else of.coded(batch)
+        events = batch if isinstance(batch, EncodedBatch) else of.coded(batch)
         specs = np.unique(of.steps_spec[np.flatnonzero(np.bincount(events.step))]).tolist()
         for code in specs:
             if code not in found:
-                found[code] = _Gathering(of, code)
+                found[code] = _ColumnBuilder(of, code)
             mine = np.flatnonzero(of.steps_spec[events.step] == code) if len(specs) > 1 else None
             found[code].take(events, mine, row)
         row += len(events)
     return [gathering.done(looked_up=looked_up) for gathering in found.values()]
 
 
-def are_short(batches: Sequence[Coded]) -> bool:
+def are_short(batches: Sequence[EncodedBatch]) -> bool:
     """Whether there are several batches, and most of their traces have a few events each."""
     sizes = ((len(batch), len(batch.trace.dictionary)) for batch in batches)
     return len(batches) > 1 and all(traces <= events <= FEW * traces for events, traces in sizes)
 
 
-class _Gathering:
+class _ColumnBuilder:
     """The columns of one spec, while events come in."""
 
     def __init__(self, of: EventSchema, code: int) -> None:
@@ -147,7 +147,7 @@ class _Gathering:
         self.count = 0
         self.columns: list[list[npt.NDArray[Any]]] = [[] for _ in _kinds(self.spec)]
 
-    def take(self, events: Coded, mine: Ints | None, row: int) -> None:
+    def take(self, events: EncodedBatch, mine: Ints | None, row: int) -> None:
         """Add the events that are `mine`, or all, which are all of this spec; `row`: how many come before `events`."""
         count = len(events)
         nothing = np.broadcast_to(np.int64(0), count)
@@ -247,7 +247,7 @@ def _kinds(spec: Spec) -> list[tuple[str, type[np.signedinteger[Any]]]]:
 # -- as they travel ------------------------------------------------------------------------------------------------
 
 
-class Packed(NamedTuple):
+class EventPack(NamedTuple):
     """Events of one spec out of one stretch, as bytes. Where they come together is known by their `bucket`."""
 
     bucket: int
@@ -261,7 +261,9 @@ class Packed(NamedTuple):
         return len(self.events)
 
 
-def packed(traces: Traces, hashes: Hashes, chosen: npt.NDArray[np.bool_], stretch: int, buckets: int) -> list[Packed]:
+def packed(
+    traces: Traces, hashes: Hashes, chosen: npt.NDArray[np.bool_], stretch: int, buckets: int
+) -> list[EventPack]:
     """The events of the traces that are `chosen`; all of one trace are in one bucket, for names decide it.
 
     They are compressed, which takes longer than to send them to the next process: they travel far.
@@ -272,26 +274,26 @@ def packed(traces: Traces, hashes: Hashes, chosen: npt.NDArray[np.bool_], stretc
     order = np.argsort(of_event, kind="stable")
     bounds = np.searchsorted(of_event[order], np.arange(buckets + 1))
     return [
-        Packed(number, stretch, traces.spec.name, _bytes(_table(traces, order[low:high]), small=True))
+        EventPack(number, stretch, traces.spec.name, _bytes(_table(traces, order[low:high]), small=True))
         for number, (low, high) in enumerate(pairwise(bounds))
         if low < high
     ]
 
 
-def packed_whole(traces: Traces, chosen: npt.NDArray[np.bool_] | None, stretch: int) -> list[Packed]:
+def packed_whole(traces: Traces, chosen: npt.NDArray[np.bool_] | None, stretch: int) -> list[EventPack]:
     """The events of the traces that are `chosen`, or of all, in one piece."""
     events = None if chosen is None else np.flatnonzero(chosen[traces.of])
     if events is not None and not len(events):
         return []
-    return [Packed(0, stretch, traces.spec.name, _bytes(_table(traces, events), small=False))]
+    return [EventPack(0, stretch, traces.spec.name, _bytes(_table(traces, events), small=False))]
 
 
-def unpacked(parts: Sequence[Packed], first_rows: Ints, of: EventSchema = OURS) -> list[Traces]:
+def unpacked(parts: Sequence[EventPack], first_rows: Ints, of: EventSchema = OURS) -> list[Traces]:
     """The events of one bucket by spec, in the file's order; `first_rows`: where each stretch of it begins."""
-    found: dict[str, _Gathering] = {}
+    found: dict[str, _ColumnBuilder] = {}
     codes = {name: code for code, name in enumerate(of.specs)}
     for part in sorted(parts, key=lambda part: part.stretch):
-        gathering = found.setdefault(part.spec, _Gathering(of, codes[part.spec]))
+        gathering = found.setdefault(part.spec, _ColumnBuilder(of, codes[part.spec]))
         gathering.unpack(pa.ipc.open_stream(part.events).read_all(), int(first_rows[part.stretch]))
     return [gathering.done() for gathering in found.values()]
 

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from gapless.traces.events.schema import EventSchema
 from gapless.traces.judging.batches import Batch, count
-from gapless.traces.judging.columns import Packed, Traces, unpacked
+from gapless.traces.judging.columns import EventPack, Traces, unpacked
 from gapless.traces.judging.judge import Judge
 from gapless.traces.judging.open_traces import OpenTraces
 from gapless.traces.judging.tallies import Tally
@@ -27,7 +27,7 @@ RETOLD = 4_000_000  # events that are read again at once, or one trace if it has
 Wanted = dict[str, pa.Array]  # type: ignore[type-arg]
 """The names of traces, by spec."""
 
-Read = Callable[[Wanted], Iterable[Packed]]
+Read = Callable[[Wanted], Iterable[EventPack]]
 """Reads all events of some traces again, with their rows counted from where their stretch begins."""
 
 
@@ -42,9 +42,9 @@ class InOrder:
         self.verdicts: list[pa.RecordBatch] = []
         self.untold = 0  # traces whose stories nobody read again
         self._first_rows: Ints = np.zeros(1, np.int64)
-        self._waiting: list[Packed] = []
+        self._waiting: list[EventPack] = []
 
-    def take(self, parts: Sequence[Packed], first_rows: Ints) -> None:
+    def take(self, parts: Sequence[EventPack], first_rows: Ints) -> None:
         """Take some stretches more. `first_rows`: where each begins in the file, from the first stretch on."""
         self._first_rows = first_rows
         self._waiting += parts

@@ -22,7 +22,7 @@ from gapless.traces.judging.tallies import TRACES, Cluster, First, Suspect, Tall
 from gapless.traces.options import Options
 from gapless.traces.replay.exact import call
 from gapless.traces.replay.kernels import Ints, kernel
-from gapless.traces.replay.possible_states import Departs, Replay, TooMany, Unpromised
+from gapless.traces.replay.possible_states import BrokenPromise, Departs, Replay, TooMany
 from gapless.traces.report import verdict_table
 
 NAMED = 24  # steps that one story names
@@ -163,7 +163,7 @@ class Judge:
                 tally.given_up = added(tally.given_up, 1, at)
                 verdicts.give_up(trace)
                 break
-            except Unpromised:
+            except BrokenPromise:
                 tally.unpromised = added(tally.unpromised, 1, at)
                 verdicts.give_up(trace)
                 break

@@ -32,14 +32,14 @@ from gapless.traces.judging.batches import (
 )
 from gapless.traces.judging.columns import Traces
 from gapless.traces.judging.explaining import explained
-from gapless.traces.judging.kept_cells import KeptCells
+from gapless.traces.judging.packed_map_cells import PackedMapCells
 from gapless.traces.judging.tallies import TRACES, Cluster, First, Suspect, Tally, added
 from gapless.traces.options import Options
-from gapless.traces.patience import in_one_go
 from gapless.traces.replay.exact import replay
 from gapless.traces.replay.kernels import EXACT, Ints, Kernel, kernel
-from gapless.traces.replay.possible_states import Departs, Replay, TooMany, Unpromised, World
+from gapless.traces.replay.possible_states import BrokenPromise, Departs, Replay, TooMany, World
 from gapless.traces.report import verdict_table
+from gapless.traces.timeouts import uninterrupted
 
 Places = npt.NDArray[np.int64]
 """Where open traces stand in the columns."""
@@ -91,7 +91,7 @@ class OpenTraces:
         self.names: pa.Array[Any] = pa.array([], pa.string())
         self.known = _Known()
         self.state: Ints = np.zeros((len(spec.scalars), 0), np.int64)
-        self.cells = KeptCells(len(spec.maps))
+        self.cells = PackedMapCells(len(spec.maps))
         self.rules: list[str] = []
         self.exact: dict[int, ExactTrace] = {}
         self.departing: dict[int, ExactTrace] = {}  # by exact replay
@@ -104,14 +104,14 @@ class OpenTraces:
     def take(self, traces: Traces) -> Places:
         """Go on by events of some traces, and say where these stand."""
         self._prepare(len(traces.of))
-        with in_one_go():  # or columns would not fit together
+        with uninterrupted():  # or columns would not fit together
             places = self._placed(traces)
             self._look_at_order(traces, places)
             self._count(traces, places)
             exact = self._by_kernels(traces, places)
         for trace in np.flatnonzero(exact).tolist():
             self._exactly(traces, trace, int(places[trace]))
-        with in_one_go():
+        with uninterrupted():
             self.known.events[places] += np.diff(traces.starts)
             self.cells.forget(places[self.known.over[places]])
             self.cells.tidy()
@@ -337,7 +337,7 @@ class OpenTraces:
                 return
             except TooMany:
                 self.tally.given_up = added(self.tally.given_up, 1, at)
-            except Unpromised:
+            except BrokenPromise:
                 self.tally.unpromised = added(self.tally.unpromised, 1, at)
             else:
                 continue

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from gapless.spec.catalog import AnySpec, Spec, State, the, waiving
 from gapless.spec.language import Refused
-from gapless.traces.replay import watched
+from gapless.traces.replay import provenance
 from gapless.traces.replay.event_rules import OF_EVENTS, REFUSED
 from gapless.traces.replay.notation import (
     ASKED,
@@ -154,7 +154,7 @@ def _departure(
     spec: Spec, history: Sequence[PastStep], taken: int, state: State, event: Event, refusal: Refused
 ) -> Departure:
     args, rule = named(spec, event), f"{spec.name}/{refusal.rule}"
-    reads = watched.refused_for(spec.actions[event[0]], state, args)
+    reads = provenance.refused_for(spec.actions[event[0]], state, args)
     steps = that_made(history, taken, state, elements(reads))
     return Departure(
         of=spec,
@@ -170,12 +170,12 @@ def _departure(
     )
 
 
-def elements(reads: watched.Reads) -> set[Element]:
+def elements(reads: provenance.Reads) -> set[Element]:
     """The fields and map elements among what was read."""
     return {(read.name, read.key) for read in reads if read.of == "field"}
 
 
-def here_of(spec: AnySpec, reads: watched.Reads, args: Mapping[str, int], state: State) -> dict[str, int]:
+def here_of(spec: AnySpec, reads: provenance.Reads, args: Mapping[str, int], state: State) -> dict[str, int]:
     """What was read, by name: first a counterexample, then arguments, then fields.
 
     An argument that shares its name with a field is told apart from it; where one is named, so is the other.

@@ -49,7 +49,7 @@ from gapless.traces.replay import loop, step_functions, syntax
 from gapless.traces.replay.loop import EXACT, UNKNOWN_ACTION
 from gapless.traces.replay.step_functions import Reason, StepFunctions, steps_of, trees_of
 
-__all__ = ["EXACT", "UNKNOWN_ACTION", "Cells", "Ints", "Kernel", "Loop", "Numbers", "Reason", "Replayed", "kernel"]
+__all__ = ["EXACT", "UNKNOWN_ACTION", "Cells", "Ints", "Kernel", "Loop", "Numbers", "Reason", "ReplayResult", "kernel"]
 
 Ints = npt.NDArray[np.int64]
 Numbers = npt.NDArray[np.int32] | npt.NDArray[np.int64]
@@ -86,7 +86,7 @@ class Cells:
 
 
 @dataclass(frozen=True)
-class Replayed:
+class ReplayResult:
     """What a kernel found, per trace: the state at its end or refusal, and where and why it was refused.
 
     `state`: int64 [scalars, traces] · `bad_at`: index of the refused event or -1, int64 [traces] · `bad_why`: reason
@@ -151,7 +151,7 @@ class Kernel:
         rows: Ints | None = None,
         held: Numbers | None = None,
         profile: str,
-    ) -> Replayed:
+    ) -> ReplayResult:
         """Replay many traces, each from its own state, up to its first refusal.
 
         `starts`: int64 [traces + 1], trace *t* is the events `starts[t]:starts[t + 1]` · `action`: int8 [events] ·
@@ -174,7 +174,7 @@ class Kernel:
             windows = held.view()
             windows.shape = (held.size,)  # which is no copy, or an error
         deviations = self.spec.deviations
-        found = Replayed(
+        found = ReplayResult(
             state=np.array(state, np.int64, order="C"),
             bad_at=np.empty(traces, np.int64),
             bad_why=np.empty(traces, np.int64),

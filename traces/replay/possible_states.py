@@ -30,12 +30,12 @@ from gapless.traces.replay.exact import (
     that_made,
 )
 from gapless.traces.replay.notation import SEEN_THERE
-from gapless.traces.replay.watched import allowed_for
+from gapless.traces.replay.provenance import allowed_for
 
 STATES = 64  # possible states that are kept for one trace
 
 
-class Taken(NamedTuple):
+class TraceEvent(NamedTuple):
     """One event of a trace, with its row in the file."""
 
     event: Event
@@ -53,7 +53,7 @@ class World(NamedTuple):
     deviated: Any = None  # ((deviation, event), those before it)
     undone: Any = None  # (number of an event with unknown outcome that did not happen, those before it)
 
-    def deviating(self, deviation: str, taken: Taken) -> World:
+    def deviating(self, deviation: str, taken: TraceEvent) -> World:
         """The same, with one deviation more."""
         return self._replace(anomalies=self.anomalies + 1, deviated=((deviation, taken), self.deviated))
 
@@ -75,14 +75,14 @@ class TooMany(Exception):  # noqa: N818 - an outcome, not an error.
     """More states are possible than are kept."""
 
 
-class Unpromised(Exception):  # noqa: N818 - an outcome, not an error.
+class BrokenPromise(Exception):  # noqa: N818 - an outcome, not an error.
     """The environment did not do what the spec assumes of it: from here on the broker promises nothing."""
 
 
 class Departs(Exception):  # noqa: N818 - an outcome, not an error.
     """No state that is still possible explains the event; told for the first of them."""
 
-    def __init__(self, rule: str | None, number: int, taken: Taken, world: World, also: tuple[str, ...]) -> None:
+    def __init__(self, rule: str | None, number: int, taken: TraceEvent, world: World, also: tuple[str, ...]) -> None:
         super().__init__(rule)
         self.rule = rule  # None: the event is refused, and the plain function knows why
         self.number = number
@@ -90,7 +90,7 @@ class Departs(Exception):  # noqa: N818 - an outcome, not an error.
         self.world = world
         self.also = also
 
-    def departure(self, replayed: Replay, events: Iterator[Taken]) -> Departure:
+    def departure(self, replayed: Replay, events: Iterator[TraceEvent]) -> Departure:
         """Why, as data: the path that leads to the world, and the rule that is broken there."""
         known = list(islice(events, self.number))
         path = list(replayed.path(known, self.world))
@@ -108,7 +108,7 @@ class Departs(Exception):  # noqa: N818 - an outcome, not an error.
             outcome=self.taken.outcome,
         )
 
-    def _of_the_need(self, replayed: Replay, path: Sequence[tuple[int, Taken]]) -> Departure:
+    def _of_the_need(self, replayed: Replay, path: Sequence[tuple[int, TraceEvent]]) -> Departure:
         """Of a step that was taken, and that a need of the spec does not allow."""
         spec, options = replayed.spec, replayed.options
         events = [*(taken.event for _, taken in path), self.taken.event]
@@ -118,7 +118,7 @@ class Departs(Exception):  # noqa: N818 - an outcome, not an error.
         assert outcome.departure is not None  # noqa: S101 - the same functions refused it a moment ago
         return outcome.departure
 
-    def _of_the_event(self, replayed: Replay, path: Sequence[tuple[int, Taken]]) -> Departure:
+    def _of_the_event(self, replayed: Replay, path: Sequence[tuple[int, TraceEvent]]) -> Departure:
         """Of a step that the broker refused though it is allowed, or after which it saw what cannot be."""
         assert self.rule is not None  # noqa: S101 - for the type checker: it is a rule of events
         spec, state, event = replayed.spec, self.world.state, self.taken.event
@@ -150,8 +150,8 @@ class Replay:
         self.covered: dict[str, int] = {}
         self.unpromised = False  # whether some state refuses the event only for what the environment did
 
-    def take(self, taken: Taken) -> None:
-        """Go on to the states that are possible after the event. Raises Departs, TooMany, Unpromised."""
+    def take(self, taken: TraceEvent) -> None:
+        """Go on to the states that are possible after the event. Raises Departs, TooMany, BrokenPromise."""
         before, self.unpromised = self.worlds, False
         match taken.outcome:
             case "ok" | "inferred":
@@ -164,7 +164,7 @@ class Replay:
                 after = [world for world in before if self._refuses(world, taken)]
                 rule = REFUSED
         if not after and self.unpromised:
-            raise Unpromised
+            raise BrokenPromise
         if not after:
             raise Departs(rule, self.number, taken, before[0], self._also())
         if taken.saw is not None and not self._ignores(SEEN):
@@ -179,7 +179,7 @@ class Replay:
         if len(self.worlds) > STATES:
             raise TooMany
 
-    def take_over(self, taken: Taken, rule: str) -> bool:
+    def take_over(self, taken: TraceEvent, rule: str) -> bool:
         """Go on behind an event that departs, with what the broker claims; False where nobody can say what that is."""
         spec, (action, _) = self.spec, taken.event
         args, name = named(spec, taken.event), rule.partition("/")[2]
@@ -191,7 +191,7 @@ class Replay:
         self.number += 1
         return True
 
-    def _accepting(self, taken: Taken) -> list[World]:
+    def _accepting(self, taken: TraceEvent) -> list[World]:
         """The worlds after the step, where it can be taken."""
         found = []
         action, args = taken.event[0], named(self.spec, taken.event)
@@ -206,7 +206,7 @@ class Replay:
                 found.append(after.deviating(deviation, taken) if deviation else after)
         return found
 
-    def _refuses(self, world: World, taken: Taken) -> bool:
+    def _refuses(self, world: World, taken: TraceEvent) -> bool:
         """Whether the design refuses the step too: with all its needs, and whatever real brokers allow themselves."""
         if self._ignores(REFUSED):
             return True
@@ -226,21 +226,21 @@ class Replay:
         told = f"{len(self.worlds)} states were possible, for outcomes before this are unknown, and none explains it."
         return told, "The story is told for one of them."
 
-    def deviations(self) -> Iterator[tuple[str, Taken]]:
+    def deviations(self) -> Iterator[tuple[str, TraceEvent]]:
         """The deviations that every explanation needs, newest first."""
         link = self.worlds[0].deviated
         while link is not None:
             yield link[0]
             link = link[1]
 
-    def path(self, known: Sequence[Taken], world: World) -> Iterator[tuple[int, Taken]]:
+    def path(self, known: Sequence[TraceEvent], world: World) -> Iterator[tuple[int, TraceEvent]]:
         """The events that were taken, as `world` has it, with their numbers from 1."""
         undone = world.not_done
         for number, taken in enumerate(known):
             if taken.outcome != "refused" and number not in undone:
                 yield number + 1, taken
 
-    def refused_before(self, known: Sequence[Taken], event: Event) -> list[StoryStep]:
+    def refused_before(self, known: Sequence[TraceEvent], event: Event) -> list[StoryStep]:
         """The last time that the broker refused the very step that departs, as the model did."""
         if self._ignores(REFUSED):
             return []  # then nobody asked the model

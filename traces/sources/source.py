@@ -22,7 +22,7 @@ if TYPE_CHECKING:  # few checks write a table, and pyarrow loads slowly
 
 
 @dataclass(frozen=True)
-class Beside:
+class SideInputs:
     """What a user names beside a recording: evidence, and specs that its events may belong to."""
 
     config: Path | None = None  # the broker's settings
@@ -60,8 +60,8 @@ class Source(Protocol):
     """How reports show it."""
     profile: str
     """Whose deviations count as anomalies, unless the user names a profile. Empty: each recording says itself."""
-    beside: frozenset[str]
-    """Which fields of `Beside` it uses."""
+    side: frozenset[str]
+    """Which fields of `SideInputs` it uses."""
     expected_folder: str
     """What a folder lacks that is none of it: *a RocketMQ store: there is no commitlog/ in it*. Empty: it is a file."""
     expected_file: str
@@ -73,12 +73,12 @@ class Source(Protocol):
     def prepare(self, found: Path, options: Options) -> None:
         """Load what a check of what `recognise` found needs, before the clock starts and workers are forked."""
 
-    def open(self, path: Path, found: Path, options: Options, beside: Beside, table: TableRows | None) -> Recording:
+    def open(self, path: Path, found: Path, options: Options, side: SideInputs, table: TableRows | None) -> Recording:
         """Open what `recognise` found; the report calls it `path`, and tasks write verdicts into `table`.
 
         `options.profile` is empty where each recording says itself by which it is judged: then `Parts.profile` tells.
         Raises Unreadable, NothingThere.
         """
 
-    def export(self, path: Path, found: Path, out: Path, beside: Beside, progress: Progress | None) -> int:
+    def export(self, path: Path, found: Path, out: Path, side: SideInputs, progress: Progress | None) -> int:
         """Write the very events that a check judges, and say how many. Raises UsageError, Unreadable, NothingThere."""

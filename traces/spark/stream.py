@@ -27,8 +27,8 @@ from gapless.traces.events import reading
 from gapless.traces.events.files import is_event_file
 from gapless.traces.events.reading import EventStretch
 from gapless.traces.events.schema import with_specs
-from gapless.traces.judging.columns import Packed, gathered, hashed, packed, unpacked
-from gapless.traces.judging.going_on import Going
+from gapless.traces.judging.columns import EventPack, gathered, hashed, packed, unpacked
+from gapless.traces.judging.resumable_traces import ResumableTraces
 from gapless.traces.options import Options
 from gapless.traces.problems import Unreadable, UsageError, shown
 from gapless.traces.remote import RemotePath, path_of
@@ -147,12 +147,12 @@ class KeptTraces:
     folder: Path
     source: str  # as the verdict table names it
 
-    def before(self, bucket: int, batch: int) -> Going:
+    def before(self, bucket: int, batch: int) -> ResumableTraces:
         """What was known before a batch."""
         earlier = [number for number in self._numbers(bucket) if number < batch]
-        return _load(self._file(bucket, max(earlier))) if earlier else Going(self.source)
+        return _load(self._file(bucket, max(earlier))) if earlier else ResumableTraces(self.source)
 
-    def write(self, bucket: int, batch: int, going: Going) -> None:
+    def write(self, bucket: int, batch: int, going: ResumableTraces) -> None:
         """Keep what is known after a batch, and what was known before it: it may be run again."""
         earlier = sorted(number for number in self._numbers(bucket) if number < batch)
         file = self._file(bucket, batch)
@@ -194,8 +194,8 @@ def _write(file: Path, content: bytes) -> None:
     unfinished.replace(file)
 
 
-def _load(file: Path) -> Going:
-    going: Going = pickle.loads(file.read_bytes())  # noqa: S301 - what we wrote, in a folder of the user's
+def _load(file: Path) -> ResumableTraces:
+    going: ResumableTraces = pickle.loads(file.read_bytes())  # noqa: S301 - what we wrote, in a folder of the user's
     return going
 
 
@@ -235,19 +235,19 @@ def judge_batch(engine: Engine, kept: KeptTraces, batch: int, paths: Sequence[Pa
     return pa.Table.from_batches([batch for answer in answers for batch in answer], SCHEMA)
 
 
-def _packed(work: BatchTask, new: NewStretch) -> tuple[list[pa.RecordBatch], Sequence[Packed]]:
+def _packed(work: BatchTask, new: NewStretch) -> tuple[list[pa.RecordBatch], Sequence[EventPack]]:
     """The events of a stretch, for those who know their traces. Raises Unreadable."""
     of = with_specs(work.options.specs)
     return [], list(_each_packed(gathered(reading.coded(new.path, new.stretch, of), of), new.number))
 
 
-def _each_packed(every: Sequence[Any], number: int) -> Iterator[Packed]:
+def _each_packed(every: Sequence[Any], number: int) -> Iterator[EventPack]:
     for traces in every:
         chosen = np.ones(len(traces.names), np.bool_)
         yield from packed(traces, hashed(traces), chosen, number, BUCKETS)
 
 
-def _judged(work: BatchTask, parts: Sequence[Packed]) -> list[pa.RecordBatch]:
+def _judged(work: BatchTask, parts: Sequence[EventPack]) -> list[pa.RecordBatch]:
     """The traces of one bucket go on, and what is known of them is kept. Raises Unreadable."""
     bucket = parts[0].bucket
     going = work.kept.before(bucket, work.batch)

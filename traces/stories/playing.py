@@ -9,16 +9,16 @@ from gapless.spec.catalog import State
 from gapless.spec.language import Map
 from gapless.traces.options import Options
 from gapless.traces.replay.exact import Departure, call, departed, reasons
-from gapless.traces.replay.lives import told_steps
 from gapless.traces.replay.notation import column, of_field
-from gapless.traces.replay.possible_states import Departs, Replay, Taken, TooMany, Unpromised
+from gapless.traces.replay.possible_states import BrokenPromise, Departs, Replay, TooMany, TraceEvent
+from gapless.traces.replay.trace_history import described_steps
 from gapless.traces.stories.story import FIRST_LINE, Story
 
 NOT_REACHED = "not reached: the step above departs"
 
 
 @dataclass(frozen=True)
-class Played:
+class Playback:
     """What became of a story. `before`: the state before the step that departs, or behind the last."""
 
     departure: Departure | None
@@ -27,7 +27,7 @@ class Played:
     before: State
 
 
-def played(story: Story) -> Played:
+def played(story: Story) -> Playback:
     """The story, played up to its end, or to the first step that departs."""
     spec, options = story.begun, Options(profile=story.profile)
     replayed, departure, closing = Replay(spec, options), None, list[str]()
@@ -38,17 +38,17 @@ def played(story: Story) -> Played:
             departure = departs.departure(replayed, iter(story.steps))
             closing = list(reasons(departure, departs.also))
             break
-        except Unpromised:
+        except BrokenPromise:
             closing = ["The environment breaks its promise here: what a broker does then is not judged."]
             break
         except TooMany:
             closing = ["So many outcomes are unknown that nobody can say what is possible here."]
             break
-    becomes = [what for _, _, what in told_steps(spec, story.steps, options)]
+    becomes = [what for _, _, what in described_steps(spec, story.steps, options)]
     if len(becomes) < len(story.steps):
         becomes.append(departed(departure) if departure else "not judged")
         becomes += [NOT_REACHED] * (len(story.steps) - len(becomes))
-    return Played(departure, tuple(becomes), tuple(closing), replayed.worlds[0].state)
+    return Playback(departure, tuple(becomes), tuple(closing), replayed.worlds[0].state)
 
 
 def differences(story: Story) -> Iterator[str]:
@@ -93,7 +93,7 @@ def _apart(lines: Sequence[str]) -> Iterable[str]:
     return ["", *lines] if lines else []
 
 
-def _call(story: Story, taken: Taken) -> str:
+def _call(story: Story, taken: TraceEvent) -> str:
     """A step with what the broker said of it, and what it saw."""
     saw = ", ".join(f"{name}={of_field(story.spec.initial, name, value)}" for name, value in (taken.saw or {}).items())
     outcome = "" if taken.outcome == "ok" else f" {taken.outcome}"

@@ -17,7 +17,7 @@ from gapless.traces.export import export
 from gapless.traces.judging.columns import gathered
 from gapless.traces.options import Options
 from gapless.traces.problems import shown
-from gapless.traces.replay.possible_states import Taken
+from gapless.traces.replay.possible_states import TraceEvent
 from gapless.traces.report.values import Finding
 from gapless.traces.specs import GivenSpec
 from gapless.traces.stories.playing import text_of
@@ -55,7 +55,7 @@ def _beside(given: str, folder: Path | None) -> str:
     return os.path.relpath(Path(given).resolve(), (folder or Path.cwd()).resolve())
 
 
-def _events(path: Path, trace: str, spec: str, options: Options) -> list[Taken]:
+def _events(path: Path, trace: str, spec: str, options: Options) -> list[TraceEvent]:
     """The events of one trace, in their order."""
     schema = with_specs(options.specs)
     chosen = (pc.field("trace") == trace) & (pc.field("spec") == spec)

@@ -15,7 +15,7 @@ from gapless.spec.catalog import Spec, State, waiving
 from gapless.spec.language import Map, Refused, replace
 from gapless.traces.options import Options
 from gapless.traces.replay.exact import Departure, named
-from gapless.traces.replay.possible_states import Departs, Replay, Taken, TooMany, Unpromised
+from gapless.traces.replay.possible_states import BrokenPromise, Departs, Replay, TooMany, TraceEvent
 from gapless.traces.stories.playing import elements_of
 from gapless.traces.stories.story import Story
 
@@ -27,7 +27,7 @@ class NotATale(Exception):  # noqa: N818 - it names a finding.
     """The events of the trace alone do not depart, or need more of the state than a story can tell."""
 
 
-def shortest(spec: Spec, events: Sequence[Taken], options: Options) -> Story:
+def shortest(spec: Spec, events: Sequence[TraceEvent], options: Options) -> Story:
     """A story of the first event that departs. Raises NotATale."""
     replayed, end = Replay(spec, options), -1
     for end, taken in enumerate(events):  # noqa: B007 - the last is the one that departs
@@ -36,14 +36,14 @@ def shortest(spec: Spec, events: Sequence[Taken], options: Options) -> Story:
         except Departs as found:
             departure = found.departure(replayed, iter(events))
             break
-        except (TooMany, Unpromised):
+        except (TooMany, BrokenPromise):
             raise NotATale("its events are not judged to their end") from None
     else:
         raise NotATale("its events conform: what departs is seen from other evidence, such as files beside them")
     before, last = list(events[:end]), events[end]
     told = [*before[:1], *(before[step.number - 1] for step in departure.steps if step.number > 1)]
 
-    def departs(steps: Sequence[Taken]) -> bool:
+    def departs(steps: Sequence[TraceEvent]) -> bool:
         return _departs(Story(spec, options.profile, (*steps, last), {}), departure)
 
     if departs(told):
@@ -60,19 +60,19 @@ def _departs(story: Story, as_told: Departure) -> bool:
     try:
         for taken in before:
             replayed.take(taken)
-    except (Departs, TooMany, Unpromised):
+    except (Departs, TooMany, BrokenPromise):
         return False
     try:
         replayed.take(last)
     except Departs as departs:
         found = departs.departure(replayed, iter(story.steps))
         return (found.rule, found.here) == (as_told.rule, as_told.here)
-    except (TooMany, Unpromised):
+    except (TooMany, BrokenPromise):
         return False
     return False
 
 
-def _without(events: Sequence[Taken], departs: Callable[[Sequence[Taken]], bool]) -> list[Taken]:
+def _without(events: Sequence[TraceEvent], departs: Callable[[Sequence[TraceEvent]], bool]) -> list[TraceEvent]:
     """The events without those that can be left out: halves first, then smaller and smaller parts."""
     kept, size = list(events), max(1, len(events) // 2)
     while size:
@@ -87,7 +87,7 @@ def _without(events: Sequence[Taken], departs: Callable[[Sequence[Taken]], bool]
     return kept
 
 
-class _Noting(Map[int, int]):
+class _KeyRecorder(Map[int, int]):
     """A Map that notes at which keys it is read."""
 
     __slots__ = ("noted",)
@@ -102,13 +102,13 @@ class _Noting(Map[int, int]):
         return _noting(super().set(key, value), self.noted)
 
 
-def _noting(kept: Map[int, int], noted: set[int]) -> _Noting:
-    found = _Noting(kept.default, kept.entries)
+def _noting(kept: Map[int, int], noted: set[int]) -> _KeyRecorder:
+    found = _KeyRecorder(kept.default, kept.entries)
     object.__setattr__(found, "noted", noted)  # a Map is frozen
     return found
 
 
-def _in_a_state(spec: Spec, state: State, last: Taken, departure: Departure, options: Options) -> Story:
+def _in_a_state(spec: Spec, state: State, last: TraceEvent, departure: Departure, options: Options) -> Story:
     """The step that departs alone, in as much of the state as it looks at. Raises NotATale."""
     noted: dict[str, set[int]] = {name: set() for name in spec.maps}
     watched = replace(state, **{name: _noting(getattr(state, name), noted[name]) for name in spec.maps})

@@ -32,7 +32,7 @@ from gapless.spec.catalog import PROFILES, SPECS, STRICT, Spec, State
 from gapless.spec.language import Map, replace
 from gapless.traces.events.event import OUTCOMES
 from gapless.traces.problems import shown
-from gapless.traces.replay.possible_states import Taken
+from gapless.traces.replay.possible_states import TraceEvent
 from gapless.traces.specs import load
 
 FIRST_LINE = "gapless story 1"
@@ -81,7 +81,7 @@ class Story:
 
     spec: Spec
     profile: str
-    steps: tuple[Taken, ...]
+    steps: tuple[TraceEvent, ...]
     given: Mapping[str, int]
     said: tuple[StoryLine, ...] = ()
     closing: tuple[StoryLine, ...] = ()
@@ -153,7 +153,7 @@ class _Parser:
         given = self._given(spec, *head.pop("given", (0, "")))
         for name, (line, _) in head.items():
             raise self.wrong(line, f"there is a {name!r}, expected spec, profile or given")
-        steps, said, closing = list[Taken](), list[StoryLine](), list[StoryLine]()
+        steps, said, closing = list[TraceEvent](), list[StoryLine](), list[StoryLine]()
         for number, text in body:
             if found := STEP.fullmatch(text):
                 if closing:
@@ -201,7 +201,7 @@ class _Parser:
             found[name] = self._number(line, name, value, kind)
         return found
 
-    def _step(self, spec: Spec, line: int, found: re.Match[str], row: int) -> Taken:
+    def _step(self, spec: Spec, line: int, found: re.Match[str], row: int) -> TraceEvent:
         action = found["action"]
         if action not in spec.actions:
             raise self.wrong(line, f"no step {action!r}, expected one of {spec.name}: {', '.join(spec.actions)}")
@@ -217,7 +217,7 @@ class _Parser:
         saw = {name: self._number(line, f"saw {name}", value, int) for name, value in self._pairs(line, found["saw"])}
         if strange := [name for name in saw if name not in spec.scalars]:
             raise self.wrong(line, f"saw names {strange[0]}, expected one of {', '.join(spec.scalars)}")
-        return Taken((action, args), found["outcome"] or "ok", saw or None, row, row)
+        return TraceEvent((action, args), found["outcome"] or "ok", saw or None, row, row)
 
     def _pairs(self, line: int, text: str | None) -> Iterator[tuple[str, str]]:
         seen = set()

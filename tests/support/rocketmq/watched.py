@@ -9,7 +9,7 @@ from typing import Any
 
 from gapless import check
 from gapless.traces.report.values import Finding, Report
-from gapless.traces.watch import Hears, StoreWatch
+from gapless.traces.watch import Listeners, StoreWatch
 from tests.support.rocketmq.played_store import PlayedStore
 from tests.support.rocketmq.recordings import recording
 
@@ -33,14 +33,14 @@ class Heard:
     found: list[Finding] = field(default_factory=list)
     reports: list[Report] = field(default_factory=list)
 
-    def hears(self) -> Hears:
+    def listeners(self) -> Listeners:
         """As a watch takes it."""
-        return Hears(self.says.append, self.found.append, self.reports.append)
+        return Listeners(self.says.append, self.found.append, self.reports.append)
 
 
 def watch(path: Path, heard: Heard, clock: Clock | None = None, **options: Any) -> StoreWatch:
     """A watch that tells `heard`."""
-    return StoreWatch(path, heard.hears(), clock=clock or Clock(), **options)
+    return StoreWatch(path, heard.listeners(), clock=clock or Clock(), **options)
 
 
 def watch_all_of(

@@ -20,13 +20,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gapless.spec.catalog import PROFILES, STRICT
-from gapless.traces.engines.engine import Engine, Here
+from gapless.traces.engines.engine import Engine, InProcess
 from gapless.traces.events import reading
 from gapless.traces.events.event import Origin
 from gapless.traces.events.files import codec_of, is_parquet
 from gapless.traces.events.reading import EventStretch
 from gapless.traces.events.schema import with_specs
-from gapless.traces.judging.columns import Hashes, Packed, gathered, repeated
+from gapless.traces.judging.columns import EventPack, Hashes, gathered, repeated
 from gapless.traces.judging.in_order import InOrder, Wanted
 from gapless.traces.judging.tallies import Tally
 from gapless.traces.judging.teller import Recorded, Teller
@@ -34,7 +34,7 @@ from gapless.traces.options import Options
 from gapless.traces.problems import Unreadable, shown
 from gapless.traces.remote import RemotePath
 from gapless.traces.replay.kernels import Ints
-from gapless.traces.replay.lives import life
+from gapless.traces.replay.trace_history import trace_history
 from gapless.traces.report.parts import Parts
 from gapless.traces.report.wording import plural
 from gapless.traces.sources.event_files.stretches import (
@@ -82,7 +82,7 @@ class EventFile:
         here = near and (self._is_alone(engine) or self._is_read_fast())
         if (here or (near and len(self.splits) >= MANY)) and goes_on(work, self.splits):
             self.in_order = self._in_order()
-            return Here(read_on, replace(work, ahead=engine.processors > 1)) if here else partial(hand_on, work)
+            return InProcess(read_on, replace(work, ahead=engine.processors > 1)) if here else partial(hand_on, work)
         return partial(judge_stretch, work, None)
 
     def _is_alone(self, engine: Engine) -> bool:
@@ -125,7 +125,7 @@ class EventFile:
             self._tell(self.in_order, self.in_order.finish(partial(self._picked, engine)))
         parts = self._parts(interrupted=False)
         if self.options.trace is not None and parts.traces and not parts.violations:
-            parts.life = list(self._life(self.options.trace))
+            parts.life = list(self._history(self.options.trace))
         return parts
 
     def _put_together(self, engine: Engine) -> None:
@@ -138,7 +138,7 @@ class EventFile:
                 self.take(judged)
             return
         joined, sizes = self._in_order(), [stretch.bytes for stretch in again]
-        loose: dict[int, list[Packed]] = {}
+        loose: dict[int, list[EventPack]] = {}
         for part in known:
             loose.setdefault(part.stretch, []).append(part)
         rows = self._first_rows()
@@ -152,7 +152,7 @@ class EventFile:
             joined.take(loose.pop(number), rows)
         self.in_order = joined
 
-    def _picked(self, engine: Engine, wanted: Wanted) -> Iterator[Packed]:
+    def _picked(self, engine: Engine, wanted: Wanted) -> Iterator[EventPack]:
         """The events of some traces, read again."""
         pieces = engine.each(partial(pick, self._work(engine), wanted), self.splits, [s.bytes for s in self.splits])
         for judged in pieces:
@@ -167,7 +167,7 @@ class EventFile:
             judged.listed = self.table.write("in-order", in_order.verdicts)
         self.joined.append(judged)
 
-    def _life(self, trace: str) -> Iterator[str]:
+    def _history(self, trace: str) -> Iterator[str]:
         """What happened to the one trace that was asked for, by spec: others may have a subject of that name."""
         of = with_specs(self.options.specs)
         batches = reading.read(self.path, of=of)
@@ -175,7 +175,7 @@ class EventFile:
         for traces in found:
             if len(found) > 1:
                 yield f"As a trace of {traces.spec.name}:"
-            yield from life(traces.spec, list(traces.taken(0)), self.options)
+            yield from trace_history(traces.spec, list(traces.taken(0)), self.options)
 
     def so_far(self) -> Parts:
         """As `Recording` says."""
@@ -224,7 +224,7 @@ class EventFile:
             self.judged[stretch.number] = StretchResult(stretch.number, self.judged[stretch.number].records)
         return shared, again
 
-    def _loose(self) -> list[Packed]:
+    def _loose(self) -> list[EventPack]:
         """The events that were handed on by stretches that need not be read again."""
         loose = [part for judged in self.judged.values() for part in judged.packed]
         for judged in self.judged.values():
@@ -264,7 +264,7 @@ def profile_of(path: Path, said: Origin) -> str:
     return said.profile or STRICT
 
 
-def _judge_again(work: StretchTask, shared: Hashes, stretch: EventStretch) -> tuple[StretchResult, Sequence[Packed]]:
+def _judge_again(work: StretchTask, shared: Hashes, stretch: EventStretch) -> tuple[StretchResult, Sequence[EventPack]]:
     """A stretch judged without the traces that others share, and these to be handed on."""
     judged = judge_stretch(work, shared, stretch)
     parts, judged.packed = judged.packed, []

@@ -17,7 +17,7 @@ from gapless.traces.problems import laid_down
 from gapless.traces.report.sections import Presentation
 from gapless.traces.report.values import Report
 from gapless.traces.report.wording import plural
-from gapless.traces.sources.source import Beside, Recording
+from gapless.traces.sources.source import Recording, SideInputs
 
 if TYPE_CHECKING:
     from gapless.traces.report.verdict_table import TableRows
@@ -55,7 +55,7 @@ class EventFiles:
     kind = "event-trace"
     presentation = Presentation("event trace", "event", conforms=conforms)
     profile = ""  # each file says its own
-    beside: frozenset[str] = frozenset()
+    side: frozenset[str] = frozenset()
     expected_folder = ""
     expected_file = ""
 
@@ -68,17 +68,17 @@ class EventFiles:
     def prepare(self, found: Path, options: Options) -> None:
         """As `Source` says: the kernels depend on the specs in the file."""
 
-    def open(self, path: Path, found: Path, options: Options, beside: Beside, table: TableRows | None) -> Recording:  # noqa: ARG002 - as `Source` says
+    def open(self, path: Path, found: Path, options: Options, side: SideInputs, table: TableRows | None) -> Recording:  # noqa: ARG002 - as `Source` says
         """As `Source` says."""
         from gapless.traces.sources.event_files.file import EventFile  # noqa: PLC0415 - pyarrow loads slowly
 
         return EventFile(path, found, options, table)
 
-    def export(self, path: Path, found: Path, out: Path, beside: Beside, progress: Progress | None) -> int:  # noqa: ARG002 - as `Source` says
+    def export(self, path: Path, found: Path, out: Path, side: SideInputs, progress: Progress | None) -> int:  # noqa: ARG002 - as `Source` says
         """As `Source` says."""
         from gapless.traces.events import reading, schema  # noqa: PLC0415 - see above
 
-        known = schema.with_specs(beside.specs)
+        known = schema.with_specs(side.specs)
         return schema.write(out, reading.read(found, of=known), origin=reading.origin(found), of=known)
 
 

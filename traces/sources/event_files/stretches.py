@@ -14,13 +14,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gapless.traces.events import reading
-from gapless.traces.events.coded import Coded
+from gapless.traces.events.encoded_batch import EncodedBatch
 from gapless.traces.events.files import codec_of, is_parquet
 from gapless.traces.events.reading import EventStretch
 from gapless.traces.events.schema import EventSchema, with_specs
 from gapless.traces.judging.columns import (
+    EventPack,
     Hashes,
-    Packed,
     Traces,
     are_short,
     gathered,
@@ -62,7 +62,7 @@ class StretchResult:
     tallies: dict[str, Tally] = field(default_factory=dict)
     whole: Hashes = field(default_factory=lambda: NO_HASHES)
     loose: Hashes = field(default_factory=lambda: NO_HASHES)
-    packed: list[Packed] = field(default_factory=list)
+    packed: list[EventPack] = field(default_factory=list)
     too_many: bool = False
     problem: str = ""
     interrupted: bool = False
@@ -124,7 +124,7 @@ def judge_stretch(work: StretchTask, shared: Hashes | None, stretch: EventStretc
     return work.done(judged, judge, f"{stretch.number:06d}")
 
 
-def _begun(work: StretchTask, stretch: EventStretch) -> tuple[StretchResult, list[Coded]]:
+def _begun(work: StretchTask, stretch: EventStretch) -> tuple[StretchResult, list[EncodedBatch]]:
     """What is to be said of a stretch, so far how many events it has or why it cannot be read, and these."""
     try:
         batches = list(reading.coded(work.path, stretch, work.events, ahead=work.ahead))
@@ -135,7 +135,7 @@ def _begun(work: StretchTask, stretch: EventStretch) -> tuple[StretchResult, lis
 
 def _judge_batches(
     work: StretchTask,
-    batches: list[Coded],
+    batches: list[EncodedBatch],
     shared: Hashes | None,
     stretch: EventStretch,
     judged: StretchResult,
@@ -161,7 +161,7 @@ def _judge_batches(
     if shared is not None:
         elsewhere = np.sort(np.concatenate([elsewhere, shared]))
     whole: list[Hashes] = []
-    others: list[Packed] = []
+    others: list[EventPack] = []
     for number, (traces, of_each) in enumerate(zip(parts, hashes, strict=True)):
         apart = among(of_each, elsewhere) | _may_go_on(traces, stretch, judged.records)
         judge.take(traces, ~apart)
@@ -176,7 +176,7 @@ def _judge_compressed(work: StretchTask, stretch: EventStretch) -> StretchResult
     """Judge a file that nobody can cut, piece by piece as it is read."""
     judged, in_order = StretchResult(stretch.number), InOrder(shown(work.name), work.options, work.events)
 
-    def again(wanted: Wanted) -> Iterator[Packed]:
+    def again(wanted: Wanted) -> Iterator[EventPack]:
         for number, every in enumerate(_pieces(work, stretch)):
             for traces in every:
                 yield from packed_whole(traces, _named(traces, wanted), number)
@@ -197,7 +197,7 @@ def _judge_compressed(work: StretchTask, stretch: EventStretch) -> StretchResult
 
 def _pieces(work: StretchTask, stretch: EventStretch) -> Iterator[list[Traces]]:
     """The events of a stretch, not too many at a time. Raises Unreadable."""
-    some: list[Coded] = []
+    some: list[EncodedBatch] = []
     for events in reading.coded(work.path, stretch, work.events, ahead=work.ahead):
         some.append(events)
         if sum(map(len, some)) >= PIECE:
@@ -239,7 +239,7 @@ def _may_go_on(traces: Traces, stretch: EventStretch, records: int) -> npt.NDArr
     return found
 
 
-def judge_packed(work: StretchTask, first_rows: Ints, parts: Sequence[Packed]) -> StretchResult:
+def judge_packed(work: StretchTask, first_rows: Ints, parts: Sequence[EventPack]) -> StretchResult:
     """Judge the traces of one bucket, put together from what several stretches handed on."""
     judged = StretchResult(None)
     judge = work.judge()

@@ -93,7 +93,7 @@ class Lines:
 
 def read(path: Path, progress: Progress | None = None) -> Lines:
     """Every line of a recording's trace. Raises Unreadable."""
-    reading = _Reading(path)
+    reading = _LineReader(path)
     total = path.stat().st_size
     try:
         with path.open("rb") as file:
@@ -106,7 +106,7 @@ def read(path: Path, progress: Progress | None = None) -> Lines:
     return reading.done()
 
 
-class _Reading:
+class _LineReader:
     """What was read so far."""
 
     def __init__(self, path: Path) -> None:

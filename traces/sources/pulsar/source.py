@@ -9,7 +9,7 @@ from gapless.traces.engines.engine import Progress
 from gapless.traces.options import Options
 from gapless.traces.sources.pulsar import PROFILE, RECORDING
 from gapless.traces.sources.pulsar.report import PRESENTATION
-from gapless.traces.sources.source import Beside, Recording
+from gapless.traces.sources.source import Recording, SideInputs
 
 if TYPE_CHECKING:
     from gapless.traces.report.verdict_table import TableRows
@@ -21,7 +21,7 @@ class Pulsar:
     kind = "pulsar-recording"
     presentation = PRESENTATION
     profile = PROFILE
-    beside: frozenset[str] = frozenset()
+    side: frozenset[str] = frozenset()
     expected_folder = "a recording of a Pulsar coordinator: there is no trace.ndjson"
     expected_file = ""
 
@@ -35,13 +35,13 @@ class Pulsar:
     def prepare(self, found: Path, options: Options) -> None:
         """As `Source` says: a recording is short, and its kernels load when they are needed."""
 
-    def open(self, path: Path, found: Path, options: Options, beside: Beside, table: TableRows | None) -> Recording:  # noqa: ARG002 - as `Source` says
+    def open(self, path: Path, found: Path, options: Options, side: SideInputs, table: TableRows | None) -> Recording:  # noqa: ARG002 - as `Source` says
         """As `Source` says."""
         from gapless.traces.sources.pulsar.check import CoordinatorCheck  # noqa: PLC0415 - pyarrow loads slowly
 
         return CoordinatorCheck(path, found, options)
 
-    def export(self, path: Path, found: Path, out: Path, beside: Beside, progress: Progress | None) -> int:  # noqa: ARG002 - as `Source` says
+    def export(self, path: Path, found: Path, out: Path, side: SideInputs, progress: Progress | None) -> int:  # noqa: ARG002 - as `Source` says
         """As `Source` says."""
         from gapless.traces.events import schema  # noqa: PLC0415 - see above
         from gapless.traces.sources.pulsar.recording import recorded  # noqa: PLC0415 - see above

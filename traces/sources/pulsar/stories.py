@@ -13,7 +13,7 @@ from gapless.traces.judging.tallies import Suspect, Tally
 from gapless.traces.options import Options
 from gapless.traces.replay.exact import Departure, StoryStep, named
 from gapless.traces.replay.notation import changes
-from gapless.traces.replay.possible_states import Taken
+from gapless.traces.replay.possible_states import TraceEvent
 
 STEPS = 12  # of one transaction, that a story tells of
 TURNING = ("unload", "recover")  # steps of the coordinator that a story of one transaction tells of too
@@ -53,7 +53,7 @@ def _life(traces: Traces, suspect: Suspect, departure: Departure, options: Optio
     )
 
 
-def _path(traces: Traces, trace: int, row: int, options: Options) -> Iterator[tuple[Taken, State, State, bool]]:
+def _path(traces: Traces, trace: int, row: int, options: Options) -> Iterator[tuple[TraceEvent, State, State, bool]]:
     """The events before `row` that were taken, the states before and after each, and whether it was taken over."""
     spec, state = traces.spec, traces.spec.initial
     for taken in traces.taken(trace):

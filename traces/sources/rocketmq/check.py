@@ -31,13 +31,13 @@ from gapless.traces.sources.rocketmq.store.directory import (
 from gapless.traces.sources.rocketmq.store.wanted import SOME_QUEUE, queue_named
 from gapless.traces.sources.rocketmq.store.written import records_in
 from gapless.traces.sources.rocketmq.summary import summary
-from gapless.traces.sources.source import Beside
+from gapless.traces.sources.source import SideInputs
 
 
-def opened(path: Path, folder: Path, options: Options, beside: Beside, *, listed: bool = False) -> StoreCheck:
+def opened(path: Path, folder: Path, options: Options, side: SideInputs, *, listed: bool = False) -> StoreCheck:
     """The store in `folder`, with its settings and what its clients say. Raises Unreadable, NothingThere."""
-    store = open_store(folder, beside.config, copied=beside.copied)
-    said, notes = _evidence(folder, beside.client, path)
+    store = open_store(folder, side.config, copied=side.copied)
+    said, notes = _evidence(folder, side.client, path)
     with expecting(records_in(Path(file.path) for file in store.files)):
         said = with_testimony(store, options, said, shown(str(path)))
     return StoreCheck(path, replace(store, notes=(*store.notes, *notes)), options, said, listed=listed)

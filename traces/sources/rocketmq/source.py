@@ -9,7 +9,7 @@ from gapless.traces.engines.engine import Progress
 from gapless.traces.options import Options
 from gapless.traces.sources.rocketmq import PROFILE
 from gapless.traces.sources.rocketmq.report import PRESENTATION
-from gapless.traces.sources.source import Beside, Recording
+from gapless.traces.sources.source import Recording, SideInputs
 
 if TYPE_CHECKING:
     from gapless.traces.report.verdict_table import TableRows
@@ -21,7 +21,7 @@ class RocketMQ:
     kind = "rocketmq-store"
     presentation = PRESENTATION
     profile = PROFILE
-    beside = frozenset({"config", "client"})
+    side = frozenset({"config", "client"})
     expected_folder = "a RocketMQ store: there is no commitlog/ in it, nor in a store/ below it"
     expected_file = "a directory: a RocketMQ store is one, with commitlog/ and consumequeue/ in it"
 
@@ -43,18 +43,18 @@ class RocketMQ:
         with expecting(records_in(files)):
             tasks.prepare(options)
 
-    def open(self, path: Path, found: Path, options: Options, beside: Beside, table: TableRows | None) -> Recording:
+    def open(self, path: Path, found: Path, options: Options, side: SideInputs, table: TableRows | None) -> Recording:
         """As `Source` says: settings and client log are found beside the store too."""
         from gapless.traces.sources.rocketmq import check  # noqa: PLC0415 - see above
 
-        return check.opened(path, found, options, beside, listed=table is not None)
+        return check.opened(path, found, options, side, listed=table is not None)
 
-    def export(self, path: Path, found: Path, out: Path, beside: Beside, progress: Progress | None) -> int:
+    def export(self, path: Path, found: Path, out: Path, side: SideInputs, progress: Progress | None) -> int:
         """As `Source` says: one segment is held in memory at a time, and 128 bytes of every step of a transaction."""
         from gapless.traces.sources.rocketmq.export import export  # noqa: PLC0415 - see above
         from gapless.traces.sources.rocketmq.store.directory import open_store  # noqa: PLC0415 - see above
 
-        return export(path, open_store(found, beside.config, copied=beside.copied), out, progress)
+        return export(path, open_store(found, side.config, copied=side.copied), out, progress)
 
 
 SOURCE = RocketMQ()

@@ -22,7 +22,7 @@ from gapless.traces.judging.building import Events
 from gapless.traces.options import Options
 from gapless.traces.problems import shown
 from gapless.traces.replay.exact import Event
-from gapless.traces.replay.kernels import Kernel, Replayed, kernel
+from gapless.traces.replay.kernels import Kernel, ReplayResult, kernel
 from gapless.traces.sources.rocketmq.clients import request_lines
 from gapless.traces.sources.rocketmq.clients.matching_sends import (
     DELAYS,
@@ -300,7 +300,7 @@ class _Heard:
     events: Events
     starts: Ints
     of: Ints
-    replayed: Replayed
+    replayed: ReplayResult
 
     @cached_property
     def refused(self) -> list[int]:

@@ -11,7 +11,7 @@ import numpy as np
 from gapless.spec.catalog import State
 from gapless.spec.queue import BLANK_SLOT
 from gapless.traces.judging.building import STEPS
-from gapless.traces.judging.together import accepted
+from gapless.traces.judging.bulk_accept import accepted
 from gapless.traces.options import Options
 from gapless.traces.replay.exact import Departure, Event, named
 from gapless.traces.report.wording import plural

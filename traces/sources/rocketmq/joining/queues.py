@@ -13,7 +13,7 @@ from typing import Any
 from gapless.spec.catalog import SPECS, State, rule
 from gapless.spec.queue import BLANK_SLOT
 from gapless.traces.judging.building import STEPS
-from gapless.traces.judging.together import accepted
+from gapless.traces.judging.bulk_accept import accepted
 from gapless.traces.options import Options
 from gapless.traces.replay.exact import Departure, Event, Outcome, named, replay
 from gapless.traces.sources.rocketmq.joining.judged import JoinedQueue, JudgedStore, RefusedPiece

@@ -14,7 +14,7 @@ from gapless.traces.judging import building
 from gapless.traces.judging.building import Events
 from gapless.traces.options import Options
 from gapless.traces.replay.exact import Departure, replay
-from gapless.traces.replay.kernels import EXACT, Replayed, kernel
+from gapless.traces.replay.kernels import EXACT, ReplayResult, kernel
 from gapless.traces.sources.rocketmq.joining.judged import STORIES, JudgedStore
 from gapless.traces.sources.rocketmq.store.bytes import Ints
 from gapless.traces.sources.rocketmq.store.file_access import Space
@@ -171,7 +171,7 @@ def _departures(
     judged: JudgedStore,
     options: Options,
     of: str,
-    replayed: Replayed,
+    replayed: ReplayResult,
     starts: Ints,
     events: Events,
     rules: dict[int, str],

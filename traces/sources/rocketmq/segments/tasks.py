@@ -22,7 +22,7 @@ from gapless.spec.catalog import SPECS
 from gapless.traces.judging.building import Events
 from gapless.traces.options import Options
 from gapless.traces.replay.exact import Event, named
-from gapless.traces.replay.kernels import EXACT, Kernel, Replayed, kernel
+from gapless.traces.replay.kernels import EXACT, Kernel, ReplayResult, kernel
 from gapless.traces.sources.rocketmq.clients.deliveries import Delivered, look_for_deliveries
 from gapless.traces.sources.rocketmq.clients.evidence import Evidence, Promised, SegmentMessages, judge_messages
 from gapless.traces.sources.rocketmq.segments import matching, queue_events
@@ -355,7 +355,7 @@ def _replay_log(
     return refused, _counts(of, covered), anomalies
 
 
-def _deviations(of: Kernel, replayed: Replayed) -> list[tuple[str, int, int]]:
+def _deviations(of: Kernel, replayed: ReplayResult) -> list[tuple[str, int, int]]:
     """The deviations that occurred: name, how often, and in which event first."""
     return [
         (deviation.step.__name__, int(replayed.deviated[n]), int(replayed.deviated_at[n]))

@@ -13,7 +13,7 @@ from gapless.native import INTS, INTS8, TABLE, handed, native, record
 from gapless.traces.judging import building
 from gapless.traces.judging.building import STEPS, Events
 from gapless.traces.replay.exact import Event
-from gapless.traces.replay.kernels import Kernel, Replayed, kernel
+from gapless.traces.replay.kernels import Kernel, ReplayResult, kernel
 from gapless.traces.sources.rocketmq.store.bytes import Ints
 from gapless.traces.sources.rocketmq.store.names import HALF_TOPIC, OP_TOPIC
 from gapless.traces.sources.rocketmq.transactions.lineage import BY_OP, BY_OP_OF_EARLIER, BY_VERSION
@@ -72,7 +72,7 @@ def strays(rows: Ints) -> Iterator[tuple[int, int, int, int]]:
         yield row[PLACE], row[NUMBER], row[TIMES], row[NAMES]
 
 
-def covered(of: Kernel, replayed: Replayed) -> dict[str, int]:
+def covered(of: Kernel, replayed: ReplayResult) -> dict[str, int]:
     """How many events were accepted, by action."""
     return {name: int(count) for name, count in zip(of.spec.actions, replayed.covered, strict=True) if count}
 
@@ -134,7 +134,7 @@ def pass_halves_later(totals: Totals, halves: Ints, terms: Terms) -> Ints:
 
 def _replay_cursors(
     of: Kernel, events: Events, starts: Ints, halves: Ints | int, ops: Ints | int, numbers: Ints, terms: Terms
-) -> Replayed:
+) -> ReplayResult:
     """Replay pieces of `checkpoint`, each of which claims that all before its half and its op is done with."""
     state = building.states(
         of.spec, len(numbers), opened=1, expired=1, half_end=halves, half_cursor=halves, op_end=ops, op_cursor=ops

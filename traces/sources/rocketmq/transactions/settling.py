@@ -17,7 +17,7 @@ from gapless.traces.judging import building
 from gapless.traces.judging.building import STEPS, Events
 from gapless.traces.options import Options
 from gapless.traces.replay.exact import Event, named
-from gapless.traces.replay.kernels import Kernel, Replayed, kernel
+from gapless.traces.replay.kernels import Kernel, ReplayResult, kernel
 from gapless.traces.sources.rocketmq.clients.evidence import Evidence
 from gapless.traces.sources.rocketmq.clients.said import CLIENT_POSITION
 from gapless.traces.sources.rocketmq.store.bytes import Ints
@@ -98,7 +98,7 @@ def judge(rows: Ints, given: Terms, *, last: bool) -> Judgement:
     )
 
 
-def _without(all_of_them: Replayed, others: Replayed, chosen: Flags) -> Replayed:
+def _without(all_of_them: ReplayResult, others: ReplayResult, chosen: Flags) -> ReplayResult:
     """What the replay of the chosen transactions alone comes to, in numbers: the few others are counted off."""
     return replace(
         all_of_them,
@@ -135,7 +135,7 @@ def _settled(lives: Lineages, settled: Flags) -> Ints:
     return np.stack([lives.rows[KEY, halves], lives.rows[NUMBER, halves], spans[0][chosen], spans[1][chosen]])
 
 
-def _count_deviations(totals: Totals, lives: Lineages, replayed: Replayed, judged: Flags, given: Terms) -> None:
+def _count_deviations(totals: Totals, lives: Lineages, replayed: ReplayResult, judged: Flags, given: Terms) -> None:
     totals.covered["transaction"] = covered(lives.of, replayed)
     owners = np.flatnonzero(judged)
     for number, deviation in enumerate(lives.of.spec.deviations):
@@ -198,7 +198,7 @@ class Lineages:
     facts: Ints
     client: Ints
 
-    def replay(self, given: Terms, chosen: Flags | None = None) -> Replayed:
+    def replay(self, given: Terms, chosen: Flags | None = None) -> ReplayResult:
         """Replay all, or only the chosen ones, from the state that they begin in."""
         starts, action, args = self.starts, self.columns.action, self.columns.args
         widths = self.facts[lineage.VERSIONS]

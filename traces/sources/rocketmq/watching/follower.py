@@ -16,7 +16,6 @@ from pathlib import Path
 
 from gapless.traces.engines.local import Local
 from gapless.traces.options import Options
-from gapless.traces.patience import not_broken_off
 from gapless.traces.problems import Gone, shown
 from gapless.traces.replay.exact import named
 from gapless.traces.report.parts import Parts
@@ -57,6 +56,7 @@ from gapless.traces.sources.rocketmq.watching.waiting import (
     refused_last,
     subjects_refused,
 )
+from gapless.traces.timeouts import deadline_deferred
 
 LOOK_AGAIN = 0.2  # seconds after which what was refused is read again
 SHORTLY = 0.05  # seconds after which an entry that is another one is read again
@@ -181,7 +181,7 @@ class Follower:
         self.numbers.rounds += 1
         try:
             more = self._round()
-            with not_broken_off():
+            with deadline_deferred():
                 return self._follow_what_lies_beside() or more
         except (Gone, FileNotFoundError):
             self.entries.forget()
@@ -323,7 +323,7 @@ class Follower:
         return self.entries.judged(self.store, replace(split, high=high)) if high > split.low else None
 
     def _take(self, result: SplitResult) -> None:
-        with not_broken_off():  # or what is known would be no place to go on from
+        with deadline_deferred():  # or what is known would be no place to go on from
             self._join(result)
 
     def _join(self, result: SplitResult) -> None:

@@ -44,29 +44,29 @@ class Read(NamedTuple):
 Reads = tuple[Read, ...]
 
 
-class Watch(Reader):
+class ProvenanceReader(Reader):
     """What is asked while a spec's function runs on watched values, and how quantifiers are read there."""
 
     def __init__(self) -> None:
         self.last: Reads = ()  # what the last question looked at
         self.every: dict[Read, None] = {}  # what all questions looked at, in order
 
-    def ask(self, question: Watched) -> bool:
+    def ask(self, question: ProvenanceValue) -> bool:
         """The answer, which is at hand: only what it looks at is noted."""
         self.last = question.reads
         self.every |= dict.fromkeys(question.reads)
         return bool(question.value)
 
-    def all_between(self, low: Any, high: Any, holds: Callable[[Any], Any]) -> Watched:
+    def all_between(self, low: Any, high: Any, holds: Callable[[Any], Any]) -> ProvenanceValue:
         """Whether `holds(n)` for every `n` between; if not, what was read at the first for which it does not."""
         bounds, outside = reads_of(low, high), self.every
         for n in range(plain(low), plain(high)):
             self.last, self.every = (), {}
             if not holds(n):
                 self.every = outside
-                return Watched(0, united(_counterexample(holds, n, self.last), bounds), self)
+                return ProvenanceValue(0, united(_counterexample(holds, n, self.last), bounds), self)
         self.every = outside
-        return Watched(1, bounds, self)
+        return ProvenanceValue(1, bounds, self)
 
     def accepts(self, step: Callable[..., State], *args: Any) -> bool:
         """Whether the step may be taken; what its needs look at is read like anything else."""
@@ -82,14 +82,16 @@ class Watch(Reader):
         for f in fields(state):
             value = getattr(state, f.name)
             if isinstance(value, Map):
-                found[f.name] = WatchedMap(value, f.name, self, when)
+                found[f.name] = ProvenanceMap(value, f.name, self, when)
             else:
-                found[f.name] = Watched(value, (Read("field", f.name, None, int(value), when=when),), self)
+                found[f.name] = ProvenanceValue(value, (Read("field", f.name, None, int(value), when=when),), self)
         return type(state)(**found)
 
-    def arguments(self, args: Mapping[str, int]) -> list[Watched]:
+    def arguments(self, args: Mapping[str, int]) -> list[ProvenanceValue]:
         """Arguments, watched."""
-        return [Watched(value, (Read("argument", name, None, int(value)),), self) for name, value in args.items()]
+        return [
+            ProvenanceValue(value, (Read("argument", name, None, int(value)),), self) for name, value in args.items()
+        ]
 
 
 def _counterexample(holds: Callable[[Any], Any], n: int, reads: Reads) -> Iterator[Read]:
@@ -105,12 +107,12 @@ def united(*reads: Iterable[Read]) -> Reads:
     return tuple(read for read in every if read.counterexample or read._replace(counterexample=True) not in every)
 
 
-class Watched:
+class ProvenanceValue:
     """A value, and what it was read from."""
 
     __slots__ = ("reads", "value", "watch")
 
-    def __init__(self, value: int, reads: Reads, watch: Watch) -> None:
+    def __init__(self, value: int, reads: Reads, watch: ProvenanceReader) -> None:
         self.value = value
         self.reads = reads
         self.watch = watch
@@ -118,8 +120,8 @@ class Watched:
     def __bool__(self) -> bool:
         return self.watch.ask(self)
 
-    def __neg__(self) -> Watched:
-        return Watched(-self.value, self.reads, self.watch)
+    def __neg__(self) -> ProvenanceValue:
+        return ProvenanceValue(-self.value, self.reads, self.watch)
 
     def __index__(self) -> int:
         return int(self.value)
@@ -130,32 +132,32 @@ class Watched:
 
 def plain(value: Any) -> Any:
     """The value alone."""
-    return value.value if isinstance(value, Watched) else value
+    return value.value if isinstance(value, ProvenanceValue) else value
 
 
 def reads_of(*values: Any) -> Reads:
     """What the watched among the values were read from."""
-    return united(*(value.reads for value in values if isinstance(value, Watched)))
+    return united(*(value.reads for value in values if isinstance(value, ProvenanceValue)))
 
 
-def _overloaded(name: str) -> Iterator[Callable[[Watched, Any], Watched]]:
+def _overloaded(name: str) -> Iterator[Callable[[ProvenanceValue, Any], ProvenanceValue]]:
     apply = getattr(operator, name)
-    yield lambda a, b: Watched(apply(plain(a), plain(b)), reads_of(a, b), a.watch)
-    yield lambda a, b: Watched(apply(plain(b), plain(a)), reads_of(b, a), a.watch)
+    yield lambda a, b: ProvenanceValue(apply(plain(a), plain(b)), reads_of(a, b), a.watch)
+    yield lambda a, b: ProvenanceValue(apply(plain(b), plain(a)), reads_of(b, a), a.watch)
 
 
 for _name in SIGNS.values():
     _forward, _reflected = _overloaded(_name)
-    setattr(Watched, f"__{_name}__", _forward)
+    setattr(ProvenanceValue, f"__{_name}__", _forward)
     if hasattr(operator, f"i{_name}"):
-        setattr(Watched, f"__r{_name}__", _reflected)
+        setattr(ProvenanceValue, f"__r{_name}__", _reflected)
 
 
-class WatchedMap(Window):
+class ProvenanceMap(Window):
     """A Map whose elements are watched; what a step writes there carries what was written."""
 
     def __init__(
-        self, kept: Map[int, int], field: str, watch: Watch, when: str, *, empty: bool = False,
+        self, kept: Map[int, int], field: str, watch: ProvenanceReader, when: str, *, empty: bool = False,
         effects: tuple[Effect, ...] = (),
     ) -> None:  # fmt: skip
         super().__init__(field, kept.default, empty=empty, effects=effects)
@@ -163,18 +165,18 @@ class WatchedMap(Window):
         self.watch = watch
         self.when = when
 
-    def there(self, key: Any) -> Watched:
+    def there(self, key: Any) -> ProvenanceValue:
         """The element as the state has it."""
         value = self.kept[plain(key)]
         element = Read("field", self.field, int(plain(key)), int(value), when=self.when)
-        return Watched(value, united(reads_of(key), (element,)), self.watch)
+        return ProvenanceValue(value, united(reads_of(key), (element,)), self.watch)
 
-    def like(self, *, empty: bool, effects: tuple[Effect, ...]) -> WatchedMap:
+    def like(self, *, empty: bool, effects: tuple[Effect, ...]) -> ProvenanceMap:
         """The same Map with other effects."""
-        return WatchedMap(self.kept, self.field, self.watch, self.when, empty=empty, effects=effects)
+        return ProvenanceMap(self.kept, self.field, self.watch, self.when, empty=empty, effects=effects)
 
 
-def _watching(watch: Watch, function: Callable[..., Any], *args: Any) -> Any:
+def _watching(watch: ProvenanceReader, function: Callable[..., Any], *args: Any) -> Any:
     token = reader.set(watch)
     try:
         return function(*args)
@@ -184,7 +186,7 @@ def _watching(watch: Watch, function: Callable[..., Any], *args: Any) -> Any:
 
 def refused_for(step: Callable[..., State], state: State, args: Mapping[str, int]) -> Reads:
     """What the need of the step that is not met here looks at."""
-    watch = Watch()
+    watch = ProvenanceReader()
     try:
         _watching(watch, step, watch.state(state), *watch.arguments(args))
     except Refused:
@@ -194,14 +196,14 @@ def refused_for(step: Callable[..., State], state: State, args: Mapping[str, int
 
 def allowed_for(step: Callable[..., State], state: State, args: Mapping[str, int]) -> Reads:
     """What all needs of a step look at that may be taken here."""
-    watch = Watch()
+    watch = ProvenanceReader()
     _watching(watch, step, watch.state(state), *watch.arguments(args))
     return tuple(watch.every)
 
 
 def broken_for(holds: Callable[..., Any], states: Sequence[State], free: Mapping[str, int]) -> dict[str, int | str]:
     """By name, what a property looks at where it does not hold: in one state, or in those before and after a step."""
-    watch, when = Watch(), ("",) if len(states) == 1 else (" before", "")
+    watch, when = ProvenanceReader(), ("",) if len(states) == 1 else (" before", "")
     seen = [watch.state(state, name) for state, name in zip(states, when, strict=True)]
     if _watching(watch, holds, *seen, *free.values()):
         return {}

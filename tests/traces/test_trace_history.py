@@ -8,9 +8,9 @@ import pytest
 from gapless.spec.catalog import State
 from gapless.traces.events import schema
 from gapless.traces.events.event import Origin
-from gapless.traces.replay import lives
-from gapless.traces.replay.lives import TOLD
+from gapless.traces.replay import trace_history
 from gapless.traces.replay.notation import changes
+from gapless.traces.replay.trace_history import LONGEST_HISTORY
 from tests.support.command_line import gapless
 from tests.support.event_files import LOG, QUEUE, Told, append, cut, index, opened, step
 
@@ -75,11 +75,11 @@ def test_subjects_of_one_name_are_told_apart(tmp_path: Path) -> None:
 
 
 def test_a_long_life_leaves_out_its_middle(tmp_path: Path) -> None:
-    long = [opened(), *(append(number, 340 * number) for number in range(TOLD + 99))]
+    long = [opened(), *(append(number, 340 * number) for number in range(LONGEST_HISTORY + 99))]
     _, lines = explained(tmp_path, long, "TopicTest/3")
-    assert len(lines) == 2 + TOLD + 1
+    assert len(lines) == 2 + LONGEST_HISTORY + 1
     assert "     100 steps are left out here" in lines
-    assert lines[-1].startswith(f"{TOLD + 100}. append(number={TOLD + 98},")
+    assert lines[-1].startswith(f"{LONGEST_HISTORY + 100}. append(number={LONGEST_HISTORY + 98},")
 
 
 def test_only_what_is_told_of_a_long_life_is_looked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -90,10 +90,10 @@ def test_only_what_is_told_of_a_long_life_is_looked_for(tmp_path: Path, monkeypa
         looked.append(before)
         return changes(before, after)
 
-    monkeypatch.setattr(lives, "changes", counted)
-    long = [opened(), *(append(number, 340 * number) for number in range(TOLD + 99))]
+    monkeypatch.setattr(trace_history, "changes", counted)
+    long = [opened(), *(append(number, 340 * number) for number in range(LONGEST_HISTORY + 99))]
     code, _ = explained(tmp_path, long, "TopicTest/3")
-    assert (code, len(looked)) == (0, TOLD)
+    assert (code, len(looked)) == (0, LONGEST_HISTORY)
 
 
 def test_a_trace_that_is_not_there_is_said_not_to_be(tmp_path: Path) -> None:

@@ -8,27 +8,27 @@ from gapless.spec.catalog import Spec, waiving
 from gapless.traces.options import Options
 from gapless.traces.replay.exact import call, named
 from gapless.traces.replay.notation import changes, column, told
-from gapless.traces.replay.possible_states import Departs, Replay, Taken, TooMany, Unpromised
+from gapless.traces.replay.possible_states import BrokenPromise, Departs, Replay, TooMany, TraceEvent
 
-TOLD = 400  # steps that are told of one trace: the first and the last of more
+LONGEST_HISTORY = 400  # steps that are told of one trace: the first and the last of more
 
 
-def life(spec: Spec, events: Sequence[Taken], options: Options) -> list[str]:
+def trace_history(spec: Spec, events: Sequence[TraceEvent], options: Options) -> list[str]:
     """A line for each step of a trace, up to where it departs, if it does.
 
     Where several states are possible, for outcomes are unknown, it is told for one that needs the fewest deviations.
     """
-    lines = list(told_steps(spec, events, options, TOLD // 2))
+    lines = list(described_steps(spec, events, options, LONGEST_HISTORY // 2))
     width = column([(call, what) for _, call, what in lines])
     numbered = [f"{number:>3}. {call:<{width}}   {what}".rstrip() for number, call, what in lines]
     if not lines or lines[-1][0] == len(lines):
         return numbered
     left_out = f"     {lines[-1][0] - len(lines):,} steps are left out here"
-    return [*numbered[: TOLD // 2], left_out, *numbered[TOLD // 2 :]]
+    return [*numbered[: LONGEST_HISTORY // 2], left_out, *numbered[LONGEST_HISTORY // 2 :]]
 
 
-def told_steps(
-    spec: Spec, events: Sequence[Taken], options: Options, ends: int | None = None
+def described_steps(
+    spec: Spec, events: Sequence[TraceEvent], options: Options, ends: int | None = None
 ) -> Iterator[tuple[int, str, str]]:
     """Every step up to where the trace departs: its number from 1, the call, and what is told of it.
 
@@ -39,7 +39,7 @@ def told_steps(
     for taken in events:
         try:
             replayed.take(taken)
-        except (Departs, TooMany, Unpromised):
+        except (Departs, TooMany, BrokenPromise):
             break
     undone, state = replayed.worlds[0].not_done, spec.initial
     for number, taken in enumerate(events[: replayed.number]):
@@ -59,7 +59,7 @@ def told_steps(
             yield number + 1, call(spec, taken.event), what
 
 
-def _beside(taken: Taken, deviation: str | None) -> str:
+def _beside(taken: TraceEvent, deviation: str | None) -> str:
     """What is to be known of a step beside its changes."""
     notes = {
         "unknown": "nobody was told what came of it; here it happened",

@@ -16,7 +16,7 @@ ENDING = {signal.SIGINT, signal.SIGTERM}
 
 
 @contextmanager
-def signals_waiting(*, spawns: bool) -> Iterator[None]:
+def signals_blocked(*, spawns: bool) -> Iterator[None]:
     """Whatever ends a command waits meanwhile, and in workers that are started here until they `begin_work`.
 
     What is raised while a process forks, Python passes over. Where it `spawns`, it starts a process of its own for the

@@ -1,7 +1,7 @@
 """What the Maps of open traces hold, kept in as few bytes as do.
 
 A Map may hold something for every number that a trace ever had. Steps look at the last of them, as a rule: what lies
-far below is put aside, where it costs nothing, until a step looks there after all.
+far below is put cold, where it costs nothing, until a step looks there after all.
 """
 
 from __future__ import annotations
@@ -13,26 +13,26 @@ import numpy.typing as npt
 
 from gapless.traces.replay.kernels import Cells, Ints
 
-LONG = 1 << 14  # keys in a window from which some are put aside
+LONG = 1 << 14  # keys in a window from which some are put cold
 AT_HAND = 1 << 12  # keys of such a window that stay
 LEFT = 1 << 20  # cells that nobody needs any more, and that are let go together
 NARROW = (np.int8, np.int16, np.int32, np.int64)
 
 
-class Aside(NamedTuple):
+class ColdCells(NamedTuple):
     """Cells of one trace that lie below those at hand: for each Map, from key `origin` on."""
 
     origin: int
     values: list[npt.NDArray[Any]]
 
 
-class KeptCells:
+class PackedMapCells:
     """The cells of all open traces of a spec, by the place of each."""
 
     def __init__(self, maps: int) -> None:
         self.values: list[npt.NDArray[Any]] = [np.zeros(0, np.int8) for _ in range(maps)]
         self.origin, self.at, self.width = np.zeros((3, 0), np.int64)
-        self.aside: dict[int, list[Aside]] = {}
+        self.cold: dict[int, list[ColdCells]] = {}
 
     def grow(self, count: int) -> None:
         """Room for so many traces more, whose Maps are as they begin."""
@@ -45,17 +45,17 @@ class KeptCells:
         values = np.zeros((len(self.values), int(starts[-1])), np.int64)
         for row, column in enumerate(self.values):
             values[row] = column[where]
-        return Cells(self.origin[places], starts, values, np.isin(places, np.array(list(self.aside), np.int64)))
+        return Cells(self.origin[places], starts, values, np.isin(places, np.array(list(self.cold), np.int64)))
 
     def whole(self, places: Ints) -> Cells:
         """All that the Maps of some traces hold."""
         at_hand, origins, values = self.of(places), self.origin[places].copy(), []
         for number, place in enumerate(places.tolist()):
-            parts = [np.array(part.values, np.int64) for part in self.aside.get(place, ())]
+            parts = [np.array(part.values, np.int64) for part in self.cold.get(place, ())]
             parts.append(at_hand.values[:, at_hand.starts[number] : at_hand.starts[number + 1]])
             values.append(np.concatenate(parts, axis=1))
-            if place in self.aside:
-                origins[number] = self.aside[place][0].origin
+            if place in self.cold:
+                origins[number] = self.cold[place][0].origin
         starts = np.cumsum([0, *(part.shape[1] for part in values)], dtype=np.int64)
         return Cells(origins, starts, np.concatenate(values, axis=1), np.zeros(len(places), np.bool_))
 
@@ -66,20 +66,20 @@ class KeptCells:
             self.values[row] = np.concatenate([column, _narrow(cells.values[row])])
         self.origin[places], self.width[places], self.at[places] = cells.origins, cells.widths, end + cells.starts[:-1]
         for place in places.tolist() if whole else ():
-            self.aside.pop(place, None)
+            self.cold.pop(place, None)
 
     def forget(self, places: Ints) -> None:
         """Nobody asks what the Maps of these traces hold."""
         self.width[places] = 0
-        for place in self.aside.keys() & set(places.tolist()) if self.aside else ():
-            del self.aside[place]
+        for place in self.cold.keys() & set(places.tolist()) if self.cold else ():
+            del self.cold[place]
 
     def tidy(self) -> None:
-        """Put aside what lies far below, and let go of what was replaced, where that is worth it."""
+        """Put cold what lies far below, and let go of what was replaced, where that is worth it."""
         for place in np.flatnonzero(self.width > LONG).tolist():
             low, cut = int(self.at[place]), int(self.width[place]) - AT_HAND
-            below = Aside(int(self.origin[place]), [_once(column[low : low + cut]) for column in self.values])
-            self.aside.setdefault(place, []).append(below)
+            below = ColdCells(int(self.origin[place]), [_once(column[low : low + cut]) for column in self.values])
+            self.cold.setdefault(place, []).append(below)
             self.at[place] += cut
             self.origin[place] += cut
             self.width[place] = AT_HAND

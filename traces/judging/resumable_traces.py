@@ -17,7 +17,7 @@ from gapless.traces.problems import Unreadable, shown
 
 
 @dataclass
-class Going:
+class ResumableTraces:
     """All traces that are kept in one place, by spec. `source`: how the verdict table names where they come from."""
 
     source: str

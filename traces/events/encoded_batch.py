@@ -19,7 +19,7 @@ Names: TypeAlias = "pa.DictionaryArray[Any, Any]"
 
 
 @dataclass(frozen=True, eq=False)
-class Coded:
+class EncodedBatch:
     """Events that were held to the schema, a column each, in their order.
 
     `step`: int64, the index of each one's step in the schema's `steps` · `trace`: the name of its subject, never null ·
@@ -38,7 +38,7 @@ class Coded:
         return len(self.step)
 
 
-class Given(NamedTuple):
+class IntegerColumn(NamedTuple):
     """A column of integers as somebody recorded it: 0 where nothing is `there`; None: there is a value everywhere."""
 
     values: Ints
@@ -69,15 +69,17 @@ def named(column: pa.Array[Any]) -> Names:
     return pa.DictionaryArray.from_arrays(encoded.indices.cast(pa.int32()), encoded.dictionary.cast(pa.string()))
 
 
-def integers(column: pa.Array[Any]) -> Given:
+def integers(column: pa.Array[Any]) -> IntegerColumn:
     """A column of integers of any width. Raises ArrowInvalid for a value of more than 64 bits."""
     wide = column.cast(pa.int64())
     if not wide.null_count:
-        return Given(wide.to_numpy(), None)
+        return IntegerColumn(wide.to_numpy(), None)
     valid, held = (memoryview(buffer) for buffer in wide.buffers() if buffer is not None)  # there are nulls: both are
     low, high = wide.offset, wide.offset + len(wide)
     there = np.unpackbits(np.frombuffer(valid, np.uint8), count=high, bitorder="little")[low:].view(np.bool_)
-    return Given(np.frombuffer(held, np.int64)[low:high] * there, there)  # what stands where nothing is means nothing
+    return IntegerColumn(
+        np.frombuffer(held, np.int64)[low:high] * there, there
+    )  # what stands where nothing is means nothing
 
 
 def fields(column: Any) -> dict[str, pa.Array[Any]]:

@@ -12,24 +12,24 @@ from threading import Event, Thread, Timer
 from typing import TypeVar
 
 Answer = TypeVar("Answer")
-BROKEN_OFF = signal.SIGALRM
+OUT_OF_TIME = signal.SIGALRM
 
 
-class BrokenOff(KeyboardInterrupt):
-    """Time is up for what is being done; signal `BROKEN_OFF` raises it."""
+class OutOfTime(KeyboardInterrupt):
+    """Time is up for what is being done; signal `OUT_OF_TIME` raises it."""
 
 
 @contextmanager
-def not_broken_off() -> Iterator[None]:
-    """A block that ends as a whole; raises BrokenOff behind it where time was up meanwhile."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {BROKEN_OFF})
+def deadline_deferred() -> Iterator[None]:
+    """A block that ends as a whole; raises OutOfTime behind it where time was up meanwhile."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {OUT_OF_TIME})
     try:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def answered(ask: Callable[[], Answer], seconds: float) -> Answer:
+def answer_within(ask: Callable[[], Answer], seconds: float) -> Answer:
     """What it answers. Raises TimeoutError where it takes longer, and what `ask` raises."""
     answers: list[Answer] = []
     problems: list[Exception] = []
@@ -51,7 +51,7 @@ def answered(ask: Callable[[], Answer], seconds: float) -> Answer:
 
 
 @contextmanager
-def at_the_latest(seconds: float | None, end: Callable[[], None]) -> Iterator[None]:
+def within_deadline(seconds: float | None, end: Callable[[], None]) -> Iterator[None]:
     """A block that fails once `end` is called, which it is after so many seconds. Raises TimeoutError then."""
     late = Event()
 
@@ -74,7 +74,7 @@ def at_the_latest(seconds: float | None, end: Callable[[], None]) -> Iterator[No
 
 
 @contextmanager
-def in_one_go() -> Iterator[None]:
+def uninterrupted() -> Iterator[None]:
     """A block that Ctrl-C does not break off; raises KeyboardInterrupt at its end where somebody pressed it."""
     pressed: list[int] = []
     before = signal.getsignal(signal.SIGINT)
