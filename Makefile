@@ -42,7 +42,7 @@ help:
 setup: .venv/ready
 
 demo: .venv/ready
-	$(VENV) examples/demo.py
+	$(VENV) -m gapless demo build/demo
 
 quick: export HYPOTHESIS_PROFILE = quick
 quick: .venv/ready

@@ -12,6 +12,7 @@ from gapless.commands.audit import audit
 from gapless.commands.check import check
 from gapless.commands.compare import compare
 from gapless.commands.configured import defaults
+from gapless.commands.demo import demo
 from gapless.commands.examples import OVERVIEW, as_text, epilog
 from gapless.commands.explain import explain
 from gapless.commands.explore import explore
@@ -65,6 +66,7 @@ COMMANDS: dict[Callable[..., None], str] = {
     compare: "Hold the replicas of a store against one another.",
     explain: "Tell the shortest story of one trace.",
     trace: "Write the events of a store or a recording to a file.",
+    demo: "Check a real broker's store, whole and damaged: what a finding looks like.",
     record: "Run our own store on a workload, and leave it to be checked.",
     prove: "Prove every invariant of a spec, from any state.",
     rules: "List every rule, and what goes wrong without it.",

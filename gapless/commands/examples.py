@@ -53,6 +53,7 @@ MORE: dict[str, tuple[Example, ...]] = {
         ("gapless explain a.ndjson --trace q/1 --save wrong.story", "a story that pytest runs as a test"),
     ),
     "trace": (("gapless trace recording --out events.ndjson", "as lines of JSON"),),
+    "demo": (("gapless demo /tmp/demo", "into another folder than gapless-demo"),),
     "record": (("gapless record trial --transactions --messages 20000", "half of the messages in transactions"),),
     "rules": (("gapless rules --spec lease.py", "those of a spec of yours"),),
     "steps": (("gapless steps lease.py", "those of a spec of yours"),),
@@ -99,6 +100,7 @@ EXIT_CODES: dict[str, dict[int, str]] = {
         130: "interrupted",
         143: _BY_SIGTERM,
     },
+    "demo": {0: "done: nothing in the first store, one violation in the second", 2: "wrong usage, or no room"},
     "record": {
         0: "done",
         2: "wrong usage, or the disk or the store failed",

@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.xdist_group("wheel"), pytest.mark.slow]  # one worker,
 
 ROOT = Path(__file__).parents[2]
 ROOMS = ("gapless", "impl", "native", "properties", "spec", "traces")
-SHIPPED = (".py", ".j2", "py.typed")
+SHIPPED = (".py", ".j2", "py.typed", "orders.tar.xz")
 
 THEIR_PROJECT = {
     "spec/__init__.py": "WHOSE = 'theirs'\n",

@@ -48,7 +48,7 @@ ON_CI = ("CI", "BUILD_NUMBER", "GITHUB_ACTIONS")
 def a_store(folder: Path) -> None:
     """The store of the operator's page, and one with an entry that points 13 bytes too far."""
     for name in ("whole", "damaged"):
-        with tarfile.open(ROOT / "examples/orders.tar.xz") as archive:
+        with tarfile.open(ROOT / "gapless/demo/orders.tar.xz") as archive:
             archive.extraction_filter = getattr(tarfile, "data_filter", None)  # from Python 3.11.4 on
             archive.extractall(folder / "unpacked" / name)  # noqa: S202 - our own archive
     (folder / "unpacked/whole/orders/store").rename(folder / "store")
