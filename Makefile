@@ -77,12 +77,12 @@ night: .venv/ready
 	$(VENV) -m gapless.properties.machines.crashes --points 10000 --recorded 2 --jobs $(JOBS)
 	$(VENV) -m gapless.properties.machines.interleavings --schedules 100000 --jobs $(JOBS)
 	$(VENV) -m gapless.properties.machines.interrupts --jobs $(JOBS)
-	$(VENV) -m gapless.properties.ours.coordination --cases 10000 --jobs $(JOBS)
-	$(VENV) -m gapless.properties.ours.transactional --walks 25000 --jobs $(JOBS)
-	$(VENV) -m gapless.properties.ours.transactional --walks 10000 --jobs $(JOBS) --faults
-	$(VENV) -m gapless.properties.ours.orders --jobs $(JOBS)
+	$(VENV) -m gapless.properties.reference_store.coordination --cases 10000 --jobs $(JOBS)
+	$(VENV) -m gapless.properties.reference_store.transactional --walks 25000 --jobs $(JOBS)
+	$(VENV) -m gapless.properties.reference_store.transactional --walks 10000 --jobs $(JOBS) --faults
+	$(VENV) -m gapless.properties.reference_store.orders --jobs $(JOBS)
 	$(VENV) -m gapless.properties.machines.blackbox --kills 5000 --jobs $(JOBS)
-	$(VENV) -m gapless.native.fuzzed --programs 20000 --jobs $(JOBS)
+	$(VENV) -m gapless.native.fuzzer --programs 20000 --jobs $(JOBS)
 	$(VENV) -m gapless.properties.fuzzing --specs 100000 --jobs $(JOBS)
 	$(VENV) -m gapless.properties.fuzzing --specs 100000 --jobs $(JOBS) --prover
 	$(VENV) -m gapless.properties.faults.implementation --jobs $(JOBS)

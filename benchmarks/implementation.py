@@ -17,7 +17,7 @@ from benchmarks.rows import answer
 from gapless import check
 from gapless.impl.dispatch.dispatch import Dispatch
 from gapless.impl.dispatch.pool import rebuild
-from gapless.impl.environment.real import RealDisk
+from gapless.impl.environment.operating_system import RealDisk
 from gapless.impl.files import folder as store_folder
 from gapless.impl.files.log import CommitLog
 from gapless.impl.files.queues import ConsumeQueues

@@ -6,7 +6,7 @@ import multiprocessing
 import os
 from concurrent.futures import ProcessPoolExecutor
 
-from gapless.native.declared import entries_of, modules_of
+from gapless.native.signatures import entries_of, modules_of
 from gapless.spec.catalog import SPECS, text_of
 from gapless.traces.replay.kernels import Loop, kernel
 from gapless.traces.sources.registry import sources

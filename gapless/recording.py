@@ -16,7 +16,7 @@ from gapless.commands.terminal import now_and_then
 from gapless.impl.recorder.recorder import Recorder
 from gapless.impl.store.core import Settings
 from gapless.impl.workloads.producers import SETTINGS
-from gapless.impl.workloads.threaded import run_threaded
+from gapless.impl.workloads.threaded_run import run_threaded
 from gapless.impl.workloads.trial import DISK_FAULTS, FAULTS, Trial
 from gapless.impl.workloads.workload import ClientLogWriter, Workload
 from gapless.stepwise import Stepwise

@@ -18,7 +18,7 @@ from gapless.impl.workloads.workload import BEGIN, Result, Sending, messages_of
 if TYPE_CHECKING:
     import random
 
-    from gapless.impl.environment.real import Disk
+    from gapless.impl.environment.operating_system import Disk
     from gapless.impl.records.record import Ints
     from gapless.impl.store.core import Core
     from gapless.impl.workloads.trial import Trial

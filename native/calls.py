@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from gapless.native.arrays import Arrays
+from gapless.native.intrinsics import ADDRESS_OF, BYTES_AT
 from gapless.native.kinds import BOOL, I64, Array, Int, Kind, leaves
 from gapless.native.language import NUMPY_CASTS, Cast, Function, Intrinsic
 from gapless.native.values import (
@@ -24,7 +25,6 @@ from gapless.native.values import (
     rebuilt,
     returned_type,
 )
-from gapless.native.words import ADDRESS_OF, BYTES_AT
 
 
 class CallLowering(Arrays):

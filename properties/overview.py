@@ -13,7 +13,7 @@ from pathlib import Path
 
 from gapless.properties.exploration.bounds import bound_of
 from gapless.properties.faults import false_friends
-from gapless.properties.proof import cut_anywhere, symbolic
+from gapless.properties.proof import cut_equivalence, symbolic
 from gapless.properties.proof.claims import claims_of
 from gapless.properties.proof.induction import Theory, theory
 from gapless.properties.proof.refinement import refinements
@@ -96,7 +96,7 @@ def _refinements() -> Iterator[str]:
 
 def _cuts() -> Iterator[str]:
     yield "### Cut anywhere\n"
-    steps = "; ".join(f"{cut.spec} ({', '.join(cut.steps)})" for cut in cut_anywhere.CUTS)
+    steps = "; ".join(f"{cut.spec} ({', '.join(cut.steps)})" for cut in cut_equivalence.CUTS)
     yield f"Pieces are judged as the whole is: {steps}. Joining is associative, and part after part is the whole.\n"
 
 

@@ -53,9 +53,9 @@ def explore(
     The bounds lie in properties/exploration/bounds/; a spec of yours says its own as BOUND, or one is found for it.
     What takes long is compiled, and finds the same states in the same order.
     """
-    from gapless.properties.exploration import drawing, summary
+    from gapless.properties.exploration import state_diagram, summary
+    from gapless.properties.exploration.adaptive_bounds import explored
     from gapless.properties.exploration.bounds import NoBound, has_wide
-    from gapless.properties.exploration.growing import explored
 
     every = chosen(specs or [])
     if wide and not specs:
@@ -63,7 +63,7 @@ def explore(
     found = []
     try:
         if graph:
-            drawing.kind(graph, len(every))
+            state_diagram.kind(graph, len(every))
         for spec in every:
             with _exploring(spec.name) as progress, told_of(spec):
                 how: How = "plain" if plain else "auto"
@@ -72,14 +72,14 @@ def explore(
                         spec, profile=profile, wide=wide, limit=states, how=how, progress=progress, compiling=_compiling
                     )
                 )
-    except (NoBound, drawing.NoPicture) as error:
+    except (NoBound, state_diagram.NoPicture) as error:
         raise failed(str(error)) from None
     code = summary.exit_code(found)
     with printing(code):
         if json:
             write(json, summary.report(found).model_dump_json(by_alias=True, indent=1) + "\n")
         if graph:
-            write(graph, drawing.svg(found[0]) if graph.suffix == ".svg" else drawing.html(found))
+            write(graph, state_diagram.svg(found[0]) if graph.suffix == ".svg" else state_diagram.html(found))
         if str(json) != "-":
             _tabled(found)
             if graph:

@@ -36,12 +36,12 @@ def prove(
     ] = False,
 ) -> None:
     """Prove every invariant of the model, from any state and for every bound, and that every step can happen."""
-    from gapless.properties.proof import cut_anywhere, ledger
+    from gapless.properties.proof import cut_equivalence, ledger
     from gapless.properties.proof.induction import WORK
 
-    named = [name for name in specs or () if name != cut_anywhere.LAWS]
+    named = [name for name in specs or () if name != cut_equivalence.LAWS]
     subjects: list[ledger.Subject] = [*(chosen(named) if named else ())]
-    subjects += [cut_anywhere.LAWS] * (cut_anywhere.LAWS in (specs or ()))
+    subjects += [cut_equivalence.LAWS] * (cut_equivalence.LAWS in (specs or ()))
     asked = ledger.Asked(work=work or WORK, seed=seed, budget=budget, fresh=fresh, jobs=jobs)
     quiet = str(json) == "-"
     try:

@@ -33,7 +33,7 @@ from gapless.impl.coordinator.frames import (
 )
 from gapless.impl.coordinator.steps import Key, Status
 from gapless.impl.coordinator.wires import LocalWire, Peer, SocketWire, Wire
-from gapless.impl.environment.real import Clock, Disk, RealDisk, wall_clock
+from gapless.impl.environment.operating_system import Clock, Disk, RealDisk, wall_clock
 from gapless.impl.records.errors import Refused, Stopped
 
 TELL_AGAIN_AFTER = 1.0  # seconds: who takes part could not be told

@@ -31,7 +31,7 @@ from gapless.impl.coordinator.steps import (
     decoded,
     encoded,
 )
-from gapless.impl.environment.real import Disk
+from gapless.impl.environment.operating_system import Disk
 from gapless.impl.records.errors import Damaged, InUse, Refused, Stopped
 
 LONGEST_LIFE = 1000 * 60 * 60 * 24 * 366  # ms

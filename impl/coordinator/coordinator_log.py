@@ -17,8 +17,8 @@ from zlib import crc32
 
 import numpy as np
 
-from gapless.impl.environment.mapped import Bytes
-from gapless.impl.environment.real import Disk, File
+from gapless.impl.environment.mapped_file import Bytes
+from gapless.impl.environment.operating_system import Disk, File
 from gapless.impl.files.segments import zero_from
 from gapless.impl.records.errors import Damaged, DiskFull, NotAStore, StoreError
 

@@ -13,7 +13,7 @@ from gapless.impl.dispatch.scan_kernel import POSITION, SIZE
 from gapless.impl.records import kernels
 from gapless.impl.records.record import ENTRY_BYTES, FIXED, Bytes, Ints
 from gapless.native import BOOL, BYTES, I64, INTS, TABLE, WORD32_TABLE, function
-from gapless.native.words import address_of, i32_at, i64_at, put_i32, put_i64
+from gapless.native.intrinsics import address_of, i32_at, i64_at, put_i32, put_i64
 
 BUILT, NO_RECORD, CHECKSUM = range(3)  # how a build ends
 

@@ -15,7 +15,7 @@ import numpy as np
 from gapless.impl.records.kernels import BLANK_MARK, V1, V2, digits, parts_of, property_end, starts_with
 from gapless.impl.records.record import BLANK, ENTRY_BYTES, FIXED, INNER_BATCH, OUTSIDE, Bytes, Ints
 from gapless.native import BOOL, BYTES, I64, INTS, TABLE, function, int64, uint64
-from gapless.native.words import address_of, i32_at, i64_at, word_at
+from gapless.native.intrinsics import address_of, i32_at, i64_at, word_at
 
 # Columns of rows: an entry that is to be written. The tag is the worker's to find.
 QUEUE, NUMBER, POSITION, SIZE, ROW = range(5)

@@ -7,12 +7,12 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from gapless.impl.environment.mapped import Bytes
-from gapless.impl.environment.real import File
+from gapless.impl.environment.mapped_file import Bytes
+from gapless.impl.environment.operating_system import File
 
 
 class FileInMemory:
-    """As `real.File`."""
+    """As `operating_system.File`."""
 
     def __init__(self, length: int) -> None:
         self.data: Bytes = np.zeros(length, np.uint8)
@@ -49,7 +49,7 @@ class _ReadOnly(FileInMemory):
 
 
 class MemoryDisk:
-    """As `real.Disk`; whatever paths it is given, it finds again. `file`: makes one of so many bytes."""
+    """As `operating_system.Disk`; whatever paths it is given, it finds again. `file`: makes one of so many bytes."""
 
     def __init__(self, file: Callable[[int], FileInMemory] = FileInMemory) -> None:
         self._file = file

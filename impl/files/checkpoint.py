@@ -12,7 +12,7 @@ import struct
 import zlib
 from dataclasses import dataclass
 
-from gapless.impl.environment.real import Disk
+from gapless.impl.environment.operating_system import Disk
 from gapless.impl.files.segments import asked
 
 CHECKPOINT = "checkpoint"

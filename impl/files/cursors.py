@@ -10,7 +10,7 @@ import json
 import re
 from typing import Any
 
-from gapless.impl.environment.real import Disk
+from gapless.impl.environment.operating_system import Disk
 from gapless.impl.files.segments import asked
 from gapless.impl.records.errors import Damaged
 

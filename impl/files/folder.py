@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterable
 from typing import Any
 
-from gapless.impl.environment.real import Disk
+from gapless.impl.environment.operating_system import Disk
 from gapless.impl.files.checkpoint import CHECKPOINT
 from gapless.impl.files.queues import FOLDER, LIGHT, names_of_queues
 from gapless.impl.files.segments import asked

@@ -12,7 +12,7 @@ from threading import Lock
 import numpy as np
 import numpy.typing as npt
 
-from gapless.impl.environment.real import Disk, File
+from gapless.impl.environment.operating_system import Disk, File
 from gapless.impl.files.segments import MappedFiles, Segments, asked, zero_from
 from gapless.impl.records.errors import Damaged, NotAStore, Refused
 from gapless.impl.records.input_checks import queue_number

@@ -14,8 +14,8 @@ from collections.abc import Callable
 from threading import Lock
 from typing import TypeVar
 
-from gapless.impl.environment.mapped import Bytes
-from gapless.impl.environment.real import Disk, File
+from gapless.impl.environment.mapped_file import Bytes
+from gapless.impl.environment.operating_system import Disk, File
 from gapless.impl.records.errors import Damaged, DiskFull, NotAStore, StoreError, WrongFileSize
 
 T = TypeVar("T")

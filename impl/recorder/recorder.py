@@ -3,7 +3,7 @@
 The parts of a store write rows of eight integers to one tape, one for a step or one for a block of many, at the place
 where the step takes effect. Another thread takes them off the tape, reads the bytes that they speak of, and keeps the
 rows, in memory or in a file without a name, which is gone if the process is. At the end they become events
-(`as_events.py`).
+(`event_batches.py`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy as np
 from gapless.impl.files.log import CommitLog
 from gapless.impl.files.observer import APPEND
 from gapless.impl.files.queues import ENTRY, ConsumeQueue
-from gapless.impl.recorder import as_events
+from gapless.impl.recorder import event_batches
 from gapless.impl.recorder import rows as r
 from gapless.impl.recorder.rows import WIDTH
 from gapless.impl.recorder.sessions import Sessions
@@ -215,7 +215,7 @@ class Recorder:
         self.take()
         if self.error is not None:
             raise RecordingFailed(f"the recording broke off: {self.error}; the store is not affected") from self.error
-        yield from as_events.batches(self._kept.all(), self._entries.all(), self._sessions.subjects, self.source)
+        yield from event_batches.batches(self._kept.all(), self._entries.all(), self._sessions.subjects, self.source)
 
     def close(self) -> None:
         """Write the events, if there is a path, and forget them. Raises RecordingFailed: then there is no new file."""
@@ -224,7 +224,7 @@ class Recorder:
         self._over.set()
         self._thread.join()
         try:
-            self.count = writing.write(self.path, self.batches(), as_events.WORDS, origin=ORIGIN)
+            self.count = writing.write(self.path, self.batches(), event_batches.WORDS, origin=ORIGIN)
         except OSError as error:
             raise RecordingFailed(f"{self.path}: cannot be written ({error.strerror or error})") from error
         finally:

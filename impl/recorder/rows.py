@@ -1,6 +1,6 @@
 """The rows of a recording: one for every step that an implementation took, eight integers each.
 
-A row is (kind, subject, six numbers). Each kind says what the six are; `as_events.py` turns rows into events.
+A row is (kind, subject, six numbers). Each kind says what the six are; `event_batches.py` turns rows into events.
 Rows of an append are completed from the bytes of the log, and entries are read from the bytes of their queue, so that
 a recording has what lies there, not what the writer meant to write.
 """
@@ -17,7 +17,7 @@ from gapless.impl.files.observer import APPEND
 from gapless.impl.records import kernels
 from gapless.impl.records.record import BLANK, FIXED, MAGIC_BLANK, OUTSIDE, Bytes, Ints, tag_code
 from gapless.native import BYTES, I64, INTS, TABLE, WORD32_TABLE, function
-from gapless.native.words import address_of, i32_at, i64_at
+from gapless.native.intrinsics import address_of, i32_at, i64_at
 
 Entries = npt.NDArray[np.void]
 """Entries of a consume queue as they lie there: position, size, tag, in 20 bytes."""

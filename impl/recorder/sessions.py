@@ -10,7 +10,7 @@ import numpy as np
 from gapless.impl.files.log import CommitLog
 from gapless.impl.files.queues import LIGHT, ConsumeQueue
 from gapless.impl.recorder import rows as r
-from gapless.impl.recorder.as_events import Subjects
+from gapless.impl.recorder.event_batches import Subjects
 from gapless.impl.recorder.rows import WIDTH, Entries
 from gapless.impl.records.kernels import SCHEDULE_TOPIC
 from gapless.impl.records.record import Bytes, Ints

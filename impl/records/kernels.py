@@ -29,8 +29,8 @@ from gapless.impl.records.record import (
     Ints,
 )
 from gapless.native import function, int32, int64, uint32, uint64
+from gapless.native.intrinsics import address_of, copy_bytes, i32_at, i64_at, lowest_bit, put_i32, put_i64, word_at
 from gapless.native.kinds import BOOL, BYTE_TABLE, BYTES, I64, INTS, INTS32, TABLE, WORD32_TABLE
-from gapless.native.words import address_of, copy_bytes, i32_at, i64_at, lowest_bit, put_i32, put_i64, word_at
 
 Tables = npt.NDArray[np.uint32]
 

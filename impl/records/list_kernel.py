@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from gapless.native import BYTES, I64, INTS, INTS32, TABLE, function
-from gapless.native import words as o
-from gapless.native.words import address_of, bytes_at, copy_bytes
+from gapless.native import intrinsics as o
+from gapless.native.intrinsics import address_of, bytes_at, copy_bytes
 
 Bytes = npt.NDArray[np.uint8]
 Ints = npt.NDArray[np.int64]

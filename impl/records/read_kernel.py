@@ -14,8 +14,8 @@ import numpy as np
 from gapless.impl.records import kernels
 from gapless.impl.records.record import BORN_V6, ENTRY_BYTES, FIXED, LONGEST_PROPERTIES, STORE_V6, Bytes, Ints
 from gapless.native import BOOL, BYTE_TABLE, BYTES, I64, INTS, TABLE, WORD32_TABLE, function, int64
-from gapless.native import words as o
-from gapless.native.words import PAYLOAD, address_of, bytes_at, copy_bytes, fetch, i32_at, i64_at, word_at
+from gapless.native import intrinsics as o
+from gapless.native.intrinsics import PAYLOAD, address_of, bytes_at, copy_bytes, fetch, i32_at, i64_at, word_at
 
 # The rows that a pass fills. Those that say where texts end have one place more, and begin with a 0.
 BODY_END, REST_END, TAG_END, NUMBER, POSITION, TIME, TAG_CODE, ROWS = range(8)

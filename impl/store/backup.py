@@ -21,8 +21,8 @@ from secrets import token_hex
 
 import numpy as np
 
-from gapless.impl.environment.mapped import Bytes
-from gapless.impl.environment.real import Disk, File, RealDisk
+from gapless.impl.environment.mapped_file import Bytes
+from gapless.impl.environment.operating_system import Disk, File, RealDisk
 from gapless.impl.files import folder
 from gapless.impl.files.checkpoint import CHECKPOINT
 from gapless.impl.files.queues import FOLDER, ConsumeQueue, entries

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any
 from gapless.impl.dispatch.batches import DispatchBatch
 from gapless.impl.dispatch.dispatch import Dispatch
 from gapless.impl.dispatch.pool import rebuild
-from gapless.impl.environment.real import Disk
+from gapless.impl.environment.operating_system import Disk
 from gapless.impl.files import folder
 from gapless.impl.files.checkpoint import NOWHERE, CheckpointFile
-from gapless.impl.files.kept import NAMES, KeptSettings, agreed, read_kept, write_kept
 from gapless.impl.files.log import CommitLog
 from gapless.impl.files.queues import FOLDER, ConsumeQueue, ConsumeQueues
 from gapless.impl.files.segments import Segments, asked
+from gapless.impl.files.store_settings import NAMES, KeptSettings, agreed, read_kept, write_kept
 from gapless.impl.records.errors import Damaged, InUse, Refused, Stopped, StoreError
 from gapless.impl.records.input_checks import sound
 from gapless.impl.records.record import MAGIC_BLANK, MAGIC_V1, MAGIC_V2, Ints, Messages

@@ -10,13 +10,13 @@ from collections.abc import Iterable
 from contextlib import suppress
 from threading import Lock
 
-from gapless.impl.environment.real import Disk
+from gapless.impl.environment.operating_system import Disk
 from gapless.impl.files import cursors
 from gapless.impl.files.queues import ConsumeQueue
 from gapless.impl.records.columns import MessageColumns
 from gapless.impl.records.errors import Refused, Stopped, StoreError
 from gapless.impl.records.record import Record
-from gapless.impl.store.reading import QueueReading
+from gapless.impl.store.read_calls import QueueReading
 
 
 class GroupCursors:

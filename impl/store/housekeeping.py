@@ -12,7 +12,7 @@ from queue import Empty, SimpleQueue
 from threading import Lock
 from time import monotonic
 
-from gapless.impl.environment.real import Clock
+from gapless.impl.environment.operating_system import Clock
 from gapless.impl.records.errors import DiskFull
 from gapless.impl.store.core import Core
 from gapless.impl.store.groups import GroupCursors

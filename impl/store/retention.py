@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from gapless.impl.environment.real import Clock
-from gapless.impl.files.kept import KeptSettings
+from gapless.impl.environment.operating_system import Clock
+from gapless.impl.files.store_settings import KeptSettings
 from gapless.impl.store.core import NEVER
 
 HOUR = 3_600_000  # ms

@@ -21,19 +21,19 @@ from typing import TYPE_CHECKING, NoReturn, Self
 from weakref import WeakSet
 
 from gapless.impl.dispatch.pool import Pool
-from gapless.impl.environment.real import Clock, Disk, RealDisk, wall_clock
+from gapless.impl.environment.operating_system import Clock, Disk, RealDisk, wall_clock
 from gapless.impl.files.log import PAGE
 from gapless.impl.files.queues import ConsumeQueue
 from gapless.impl.records.errors import Refused, Stopped, StoreError
 from gapless.impl.records.record import Ints, Listed, Messages, properties_bytes
+from gapless.impl.store.append_result import Appended
 from gapless.impl.store.core import Core, Settings
 from gapless.impl.store.group_commit import THE_LAST, GroupCommit
 from gapless.impl.store.groups import Group, GroupCursors
 from gapless.impl.store.housekeeping import Housekeeper
-from gapless.impl.store.placed import Appended
 from gapless.impl.store.retention import Retention
 from gapless.impl.store.stats import Meter
-from gapless.impl.store.transacting import Transacting
+from gapless.impl.store.transaction_calls import Transacting
 from gapless.impl.store.view import StoreView
 
 if TYPE_CHECKING:

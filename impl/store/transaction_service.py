@@ -16,7 +16,7 @@ from typing import Protocol, TypeVar
 
 import numpy as np
 
-from gapless.impl.environment.real import Clock
+from gapless.impl.environment.operating_system import Clock
 from gapless.impl.records.errors import StoreError
 from gapless.impl.records.record import Ints, Record, read_properties
 from gapless.impl.store.core import Core

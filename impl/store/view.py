@@ -19,7 +19,7 @@ from typing import Self, TypeVar
 import numpy as np
 
 from gapless.impl.dispatch.queue_table import read_only
-from gapless.impl.environment.real import Disk, RealDisk
+from gapless.impl.environment.operating_system import Disk, RealDisk
 from gapless.impl.files import folder
 from gapless.impl.files.log import CommitLog
 from gapless.impl.files.queues import FOLDER, ConsumeQueue, ConsumeQueues
@@ -27,7 +27,7 @@ from gapless.impl.files.segments import Segments, asked
 from gapless.impl.records import read_kernel
 from gapless.impl.records.errors import Damaged, NotAStore, Refused, Stopped, StoreError, WrongFileSize
 from gapless.impl.records.record import ENTRY_BYTES, Bytes
-from gapless.impl.store.reading import QueueReading
+from gapless.impl.store.read_calls import QueueReading
 
 T = TypeVar("T")
 

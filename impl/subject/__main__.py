@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gapless.impl.subject.speaking import SpeakingStore
+from gapless.impl.subject.store_server import SpeakingStore
 
 if __name__ == "__main__":
     SpeakingStore(0, 1).serve()

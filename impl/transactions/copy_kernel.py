@@ -18,7 +18,7 @@ from gapless.impl.transactions.scan_kernel import (
     mixed,
 )
 from gapless.native import BYTE_TABLE, BYTES, I64, INTS, INTS32, TABLE, function, int64
-from gapless.native.words import address_of, copy_bytes, i32_at, put_i32, put_i64
+from gapless.native.intrinsics import address_of, copy_bytes, i32_at, put_i32, put_i64
 
 HEAD_SIZE = 88  # bytes of a head with IPv4 hosts
 MOST_MORE = 48  # bytes by which a copy's properties may be longer than the half's

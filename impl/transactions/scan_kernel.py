@@ -12,7 +12,7 @@ from gapless.impl.records.kernels import V1, V2, digits, parts_of, property_end,
 from gapless.impl.records.record import BLANK, BORN_V6, Bytes, Ints
 from gapless.impl.transactions import names
 from gapless.native import BYTES, I64, TABLE, function, int64, uint64
-from gapless.native.words import address_of, i32_at, i64_at
+from gapless.native.intrinsics import address_of, i32_at, i64_at
 
 HALF, FINAL, COPY, OP, MARK = range(5)
 

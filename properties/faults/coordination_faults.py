@@ -15,14 +15,14 @@ from gapless.impl.coordinator.coordinator_log import CoordinatorLog
 from gapless.impl.coordinator.permits import Permits
 from gapless.impl.coordinator.steps import ENDING, Add, Decide, Finish, Key, Next, Status, Step
 from gapless.impl.records.errors import Refused, StoreError
-from gapless.properties.faults.planting import Faults
+from gapless.properties.faults.fault_injection import Faults
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from gapless.impl.coordinator.frames import Content, IsDone
-    from gapless.impl.environment.mapped import Bytes
-    from gapless.impl.environment.real import File
+    from gapless.impl.environment.mapped_file import Bytes
+    from gapless.impl.environment.operating_system import File
 
 COORDINATOR, PERMITS = Faults(), Faults()
 """Those of the coordinator and its log, and those of a client."""

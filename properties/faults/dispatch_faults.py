@@ -29,7 +29,7 @@ from gapless.impl.dispatch.scanner import Scanner
 from gapless.impl.records.errors import StoreError
 from gapless.impl.records.record import ENTRY_BYTES
 from gapless.impl.store import core
-from gapless.properties.faults.planting import Faults
+from gapless.properties.faults.fault_injection import Faults
 
 if TYPE_CHECKING:
     from gapless.impl.files.queues import ConsumeQueue

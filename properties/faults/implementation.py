@@ -19,15 +19,15 @@ from typing import Any, NamedTuple
 from rich.console import Console
 
 from gapless.properties.faults import coordination_faults, dispatch_faults, service_faults, storage_faults
-from gapless.properties.faults.planting import Faults
+from gapless.properties.faults.fault_injection import Faults
 from gapless.properties.machines.crashes import crash_cases
 from gapless.properties.machines.interleavings import schedule_cases
 from gapless.properties.machines.stateful import dispatch_machine
-from gapless.properties.ours import whole_store
-from gapless.properties.ours.coordination import coordination_cases, coordinator_programs, permits_machine
-from gapless.properties.ours.our_store import OurStore
-from gapless.properties.ours.transactional import service_walk
 from gapless.properties.processes import workers
+from gapless.properties.reference_store import whole_store
+from gapless.properties.reference_store.coordination import coordination_cases, coordinator_programs, permits_machine
+from gapless.properties.reference_store.store_subject import OurStore
+from gapless.properties.reference_store.transactional import service_walk
 
 FirstFailure = Callable[[Any, int], tuple[int, str] | None]
 

@@ -16,7 +16,7 @@ from gapless.impl.records.record import Ints
 from gapless.impl.store.transaction_service import Check, TransactionService, UndecidedHalf
 from gapless.impl.transactions.half_table import UNDECIDED
 from gapless.impl.transactions.transactions import Transactions
-from gapless.properties.faults.planting import Faults, replacing
+from gapless.properties.faults.fault_injection import Faults, replacing
 
 FAULTS = Faults()
 fault = FAULTS.plant

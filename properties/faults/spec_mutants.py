@@ -3,7 +3,7 @@
 Properties speak of one spec; comparison needs the spec as it is, without the fault, and whoever writes a new spec has
 none. So what only comparison shows is told apart, and counts for nothing in the score: there the properties are thin.
 A fault that no property catches either makes no difference, which is proved (in every state the step accepts the same,
-and leads to the same), or is argued for (`argued.py`), or is a hole that calls for a property.
+and leads to the same), or is argued for (`equivalent_mutants.py`), or is a hole that calls for a property.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from typing import Literal
 from rich.console import Console
 from rich.table import Table
 
+from gapless.properties.exploration.adaptive_bounds import bound_for
 from gapless.properties.exploration.bounds import NoBound, arguments
-from gapless.properties.exploration.growing import bound_for
 from gapless.properties.exploration.search import explore
 from gapless.properties.faults import operators
-from gapless.properties.faults.argued import ARGUED
+from gapless.properties.faults.equivalent_mutants import ARGUED
 from gapless.properties.faults.operators import Fault
-from gapless.properties.proof import counterexamples, cut_anywhere, equivalence, induction, liveness, refinement
+from gapless.properties.proof import counterexamples, cut_equivalence, equivalence, induction, liveness, refinement
 from gapless.properties.proof.counterexamples import settled
 from gapless.properties.proof.induction import CAN_HAPPEN, Obligation, theory
 from gapless.spec.catalog import SPECS, Spec, State
@@ -159,7 +159,7 @@ def obligations(spec: Spec, names: frozenset[str]) -> Iterator[Obligation]:
         for obligation in induction.inductive(spec, weak=weak, only=steps):
             if not (weak and obligation.invariant == CAN_HAPPEN and obligation.steps[0] in spec.actions.values()):
                 yield obligation  # an action that can happen by the design can happen
-    for more in (induction.exclusive, liveness.obligations, refinement.obligations, cut_anywhere.obligations):
+    for more in (induction.exclusive, liveness.obligations, refinement.obligations, cut_equivalence.obligations):
         yield from (o for o in more(spec) if names & set(o.step.split()))
     yield from induction.enabled(spec)
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from gapless.impl.dispatch.dispatch import Dispatch
 from gapless.impl.dispatch.pool import Pool
-from gapless.impl.environment.real import Disk
+from gapless.impl.environment.operating_system import Disk
 from gapless.impl.files import folder
 from gapless.impl.files import log as log_module
 from gapless.impl.files import queues as queues_module
@@ -24,7 +24,7 @@ from gapless.impl.records.errors import Refused, StoreError
 from gapless.impl.records.record import FIXED, MAGIC_BLANK, MAGIC_V1, MAGIC_V2
 from gapless.impl.store.core import NEVER, Core
 from gapless.impl.store.groups import Group
-from gapless.properties.faults.planting import Faults, PlantedFault, replacing
+from gapless.properties.faults.fault_injection import Faults, PlantedFault, replacing
 from gapless.properties.simulation.simulated_files import Content
 
 FAULTS, WHOLE_STORE = Faults(), Faults()

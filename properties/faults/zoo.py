@@ -1,10 +1,11 @@
 """The documented defects of brokers, planted: which check caught each, how fast, and with how long a story.
 
-`python -m gapless.properties.faults.zoo` (`make mutants`) plants every defect of `documented.py` in its spec, every
-fault of `implementation.py` in our implementation, and those of `trace_defects.py` in traces. A defect of a spec is
-looked for by Z3, with three seeds; one of the implementation by its machine, whose cases are the same every time; one
-of a trace by `gapless check`, to which the same trace without it conforms. `--write` keeps the table in `zoo.md`,
-beside what does not apply, and why (`not_planted.py`). It exits with 1 where one is not caught, by one seed.
+`python -m gapless.properties.faults.zoo` (`make mutants`) plants every defect of `documented_defects.py` in its spec,
+every fault of `implementation.py` in our implementation, and those of `trace_defects.py` in traces. Z3 looks for a
+defect of a spec, with three seeds. A defect of the implementation is found by its machine, whose cases are the same
+every time; a defect of a trace by `gapless check`, to which the same trace without it conforms. `--write` puts the
+table into `zoo.md`, with the defects that do not apply, and why (`unmodelled_defects.py`). The exit code is 1 if a
+defect is not caught with some seed.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ from statistics import median
 from rich.console import Console
 
 from gapless.properties.faults import implementation, operators, spec_mutants, trace_defects
-from gapless.properties.faults.documented import DEFECTS
-from gapless.properties.faults.not_planted import DOES_NOT_APPLY
+from gapless.properties.faults.documented_defects import DEFECTS
+from gapless.properties.faults.unmodelled_defects import DOES_NOT_APPLY
 from gapless.properties.processes import workers
 from gapless.properties.proof.counterexamples import settled, story
 from gapless.spec.catalog import SPECS

@@ -12,8 +12,8 @@ import sys
 import time
 from collections.abc import Callable
 
-from gapless.properties.fuzzing import compiled_opinion, second_opinion
-from gapless.properties.fuzzing.second_opinion import FuzzTally
+from gapless.properties.fuzzing import compiled_differential, differential
+from gapless.properties.fuzzing.differential import FuzzTally
 from gapless.properties.processes import workers
 
 CHUNK = 250  # specs that one task judges
@@ -31,7 +31,7 @@ def main() -> int:
     size = min(CHUNK, asked.specs)
     chunks = range(asked.first, asked.first + -(-asked.specs // CHUNK))
     numbers = chunks if asked.prover else [number * CHUNK for number in chunks]
-    chunk: Callable[[int, int], FuzzTally] = second_opinion.chunk if asked.prover else compiled_opinion.chunk
+    chunk: Callable[[int, int], FuzzTally] = differential.chunk if asked.prover else compiled_differential.chunk
     began, seen = time.monotonic(), FuzzTally()
     with workers(asked.jobs, TASKS) as pool:
         for tally in pool.map(chunk, numbers, [size] * len(chunks)):
@@ -39,7 +39,7 @@ def main() -> int:
             if tally.failed:
                 print(f"\n{tally.failed}", flush=True)  # noqa: T201 - a command
     seconds = time.monotonic() - began
-    unseen = (second_opinion if asked.prover else compiled_opinion).unseen(seen)
+    unseen = (differential if asked.prover else compiled_differential).unseen(seen)
     wrong = seen.seen.pop("disagreements", int(bool(seen.failed)))
     print(f"{seen.specs:,} specs in {seconds:,.0f} s, disagreements {wrong:,}")  # noqa: T201
     for what, times in sorted(seen.seen.items()):

@@ -30,7 +30,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 from gapless.properties.proof import (
     claims,
     counterexamples,
-    cut_anywhere,
+    cut_equivalence,
     induction,
     liveness,
     refinement,
@@ -61,7 +61,7 @@ READERS = (
     liveness,
     claims,
     refinement,
-    cut_anywhere,
+    cut_equivalence,
     translation,
     word_size,
     spec_terms,
@@ -130,7 +130,7 @@ class Ledger(BaseModel):
 
 def subjects() -> tuple[str, ...]:
     """What can be proved: the specs by name, and the laws of joining."""
-    return (*SPECS, cut_anywhere.LAWS)
+    return (*SPECS, cut_equivalence.LAWS)
 
 
 Subject = AnySpec
@@ -144,14 +144,14 @@ def name_of(subject: Subject) -> str:
 
 def every(subject: Subject) -> Iterator[Obligation]:
     """All obligations of a spec, or the laws of joining. Raises ForeignWords."""
-    if subject == cut_anywhere.LAWS:
-        yield from cut_anywhere.laws()
+    if subject == cut_equivalence.LAWS:
+        yield from cut_equivalence.laws()
         return
     spec = checked(the(subject))
     yield from induction.obligations(spec)
     yield from liveness.obligations(spec)
     yield from refinement.obligations(spec)
-    yield from cut_anywhere.obligations(spec)
+    yield from cut_equivalence.obligations(spec)
     yield from translation.obligations(spec)
     yield from word_size.obligations(spec)
 
@@ -163,7 +163,7 @@ def every(subject: Subject) -> Iterator[Obligation]:
 def digest(subject: Subject) -> str:
     """What proofs of a subject are proofs of: change anything in it, and they are stale."""
     parts = [z3.get_full_version(), *(text_of(module) for module in READERS)]
-    parts += [text_of(module) for module in ([] if subject == cut_anywhere.LAWS else _about(the(subject)))]
+    parts += [text_of(module) for module in ([] if subject == cut_equivalence.LAWS else _about(the(subject)))]
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
 
 
@@ -273,12 +273,12 @@ def prove(chosen: Sequence[Subject] = (), asked: Asked = Asked(), told: Told = l
 
 
 def _assumptions(subject: Subject) -> tuple[str, ...]:
-    return () if subject == cut_anywhere.LAWS else the(subject).assumptions
+    return () if subject == cut_equivalence.LAWS else the(subject).assumptions
 
 
 def _claimed(subject: Subject) -> dict[str, tuple[str, ...]]:
     """What the claims about a subject build on."""
-    if subject == cut_anywhere.LAWS:
+    if subject == cut_equivalence.LAWS:
         return {}
     return {claim.sentence: claim.assumes for claim in claims.claims_of(the(subject))}
 

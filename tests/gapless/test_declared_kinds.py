@@ -19,9 +19,9 @@ from gapless import check
 from gapless.compiling import packages
 from gapless.impl.workloads.workload import Workload
 from gapless.native import BYTES, INTS, Native, function
-from gapless.native.declared import entries_of, modules_of
 from gapless.native.kinds import Signature
 from gapless.native.object_code import ObjectCode
+from gapless.native.signatures import entries_of, modules_of
 from gapless.recording import STORE, TRACES, RunOptions, run
 from gapless.traces.events import plain_lines
 from gapless.traces.replay.kernels import Loop

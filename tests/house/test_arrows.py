@@ -154,7 +154,7 @@ SUBJECTS_MACHINES = (
 
 
 def test_a_detour_to_the_implementation_is_caught() -> None:
-    detour = ["gapless.properties.ours.our_store", "gapless.impl.store.core"]
+    detour = ["gapless.properties.reference_store.store_subject", "gapless.impl.store.core"]
     assert " → ".join(detour) in ways(detour[:1], "impl")
 
 

@@ -15,7 +15,7 @@ FLOORS = {
             "texts",
             "outlines",
             "language",
-            "words",
+            "intrinsics",
             "blocks",
             "arithmetic",
             "variables",
@@ -23,7 +23,7 @@ FLOORS = {
             "calls",
         ),
         *("conditions", "statements", "lowering", "convention", "cache"),
-        *("object_code", "policy", "swar", "declared", "checked", "generated", "fuzzed", "__init__"),
+        *("object_code", "policy", "swar", "signatures", "bounds_checks", "program_generator", "fuzzer", "__init__"),
     ),
     "impl": (
         *("environment", "records", "files", "dispatch", "recorder", "coordinator"),
@@ -58,7 +58,7 @@ FLOORS = {
     ),
     "properties": (
         *("processes", "simulation", "proof", "exploration", "fuzzing"),
-        *("subject", "machines", "ours", "faults", "overview"),
+        *("subject", "machines", "reference_store", "faults", "overview"),
     ),
 }
 """The floors of a room, from the lowest up: each imports those before it. A module in no folder is its own floor."""

@@ -16,8 +16,8 @@ from typing import Any, Self
 import pytest
 
 from gapless import check
-from gapless.impl.environment import mapped
-from gapless.impl.environment.real import RealDisk
+from gapless.impl.environment import mapped_file
+from gapless.impl.environment.operating_system import RealDisk
 from gapless.impl.files.cursors import CURSORS
 from gapless.impl.files.queues import ConsumeQueue
 from gapless.impl.records.errors import DiskFull, NotAStore, Refused, Stopped, StoreError
@@ -263,9 +263,9 @@ def test_a_full_disk_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPa
             left[0] -= 1
             before(descriptor, low, high)
 
-        before = mapped._reserve
+        before = mapped_file._reserve
         with monkeypatch.context() as patched:
-            patched.setattr(mapped, "_reserve", reserve)
+            patched.setattr(mapped_file, "_reserve", reserve)
             if room < 60:
                 with pytest.raises(DiskFull, match=r"copy: there is no copy, .* no room on the disk"):
                     store.backup(tmp_path / "copy")

@@ -19,14 +19,14 @@ from gapless.impl.dispatch.batches import DispatchBatch
 from gapless.impl.dispatch.dispatch import Dispatch
 from gapless.impl.dispatch.pool import Pool, rebuild
 from gapless.impl.dispatch.scan_kernel import NUMBER, POSITION, QUEUE
-from gapless.impl.environment.real import RealDisk
+from gapless.impl.environment.operating_system import RealDisk
 from gapless.impl.files.log import CommitLog
 from gapless.impl.files.queues import BLANK_SLOT
 from gapless.impl.files.segments import Segments
 from gapless.impl.records.errors import Damaged, DiskFull, NotAStore, Refused, Stopped, StoreError
 from gapless.impl.store import core
 from gapless.properties.faults.dispatch_faults import STEP_FAULTS
-from gapless.properties.faults.planting import PlantedFault
+from gapless.properties.faults.fault_injection import PlantedFault
 from gapless.spec.language import Refused as SpecRefused
 from tests.support.dispatching import FILE, Judge, Run, entries_in, log_of, memory_queues, numbered
 from tests.support.rocketmq import stores

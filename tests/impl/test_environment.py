@@ -16,8 +16,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gapless.impl.environment import mapped, real
-from gapless.impl.environment.real import Disk, File, RealDisk, wall_clock
+from gapless.impl.environment import mapped_file, operating_system
+from gapless.impl.environment.operating_system import Disk, File, RealDisk, wall_clock
 from gapless.properties.simulation.simulated_disk import SimulatedDisk, SteppedClock
 
 # --- The real disk and the simulated one ---------------------------------------------------------------------
@@ -155,7 +155,7 @@ with open(sys.argv[1], "r+b") as file:
 """
 OURS = """
 import sys
-from gapless.impl.environment.real import RealDisk
+from gapless.impl.environment.operating_system import RealDisk
 disk = RealDisk(sys.argv[1])
 disk.lock()
 print("locked", flush=True)
@@ -249,7 +249,7 @@ def test_nothing_stays_open_or_half_made_where_a_step_fails(tmp_path: Path, monk
         with pytest.raises(OSError, match="as a broken disk does"):
             file.reserve(0, 10)
     with monkeypatch.context() as broken:
-        broken.setattr(mapped, "Mapping", refuse)
+        broken.setattr(mapped_file, "Mapping", refuse)
         uses: list[Callable[[], object]] = [lambda: disk.create("new", 10), lambda: disk.open("whole", write=True)]
         for use in uses:
             with pytest.raises(OSError, match="as a broken disk does"):
@@ -279,7 +279,7 @@ def test_a_descriptor_is_closed_once(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(os, "close", noted)
     with monkeypatch.context() as broken:
-        broken.setattr(mapped, "Mapping", None)
+        broken.setattr(mapped_file, "Mapping", None)
         with pytest.raises(TypeError):
             RealDisk(tmp_path).create("new", 10)
     gc.collect()
@@ -323,7 +323,7 @@ def test_the_zeros_at_a_files_end_are_known(tmp_path: Path) -> None:
 def test_many_files_are_synced_by_one_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """If the store is locked: then its disk has watched for errors since before anything was written."""
     disk = RealDisk(tmp_path)
-    many = [disk.create(f"folder/{number}", 100, durable=False) for number in range(real.FEW + 1)]
+    many = [disk.create(f"folder/{number}", 100, durable=False) for number in range(operating_system.FEW + 1)]
     one_by_one: list[int] = []
     fsync = os.fsync
 
@@ -335,7 +335,7 @@ def test_many_files_are_synced_by_one_call(tmp_path: Path, monkeypatch: pytest.M
     disk.lock()
     disk.sync(many)
     assert all(disk.is_named(file.path) for file in many)
-    assert bool(one_by_one) == (real.KERNEL < real.TELLS_ERRORS)
+    assert bool(one_by_one) == (operating_system.KERNEL < operating_system.TELLS_ERRORS)
     disk.delete("folder/3")
     with pytest.raises(OSError, match="somebody has deleted the file"):
         disk.sync(many)

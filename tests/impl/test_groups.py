@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gapless import check
-from gapless.impl.environment.real import RealDisk
+from gapless.impl.environment.operating_system import RealDisk
 from gapless.impl.files import cursors
 from gapless.impl.records.errors import Damaged, DiskFull, Refused, Stopped
 from gapless.impl.store.core import Settings

@@ -16,9 +16,9 @@ import numpy as np
 import pytest
 
 from gapless import check
-from gapless.impl.environment.real import RealDisk
+from gapless.impl.environment.operating_system import RealDisk
 from gapless.impl.files.checkpoint import NOWHERE, CheckpointFile
-from gapless.impl.files.kept import NAMES
+from gapless.impl.files.store_settings import NAMES
 from gapless.impl.records.errors import Damaged, Refused, StoreError
 from gapless.impl.records.record import LONGEST_PROPERTIES, Messages
 from gapless.impl.store.core import Settings

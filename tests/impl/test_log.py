@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gapless.impl.environment.real import Disk, RealDisk
+from gapless.impl.environment.operating_system import Disk, RealDisk
 from gapless.impl.files.log import CommitLog
 from gapless.impl.files.queues import BLANK_SLOT, ConsumeQueues
 from gapless.impl.files.segments import Segments

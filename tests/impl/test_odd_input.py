@@ -328,7 +328,7 @@ def test_looking_for_entries_touches_no_page_that_has_no_room(tmp_path: Path) ->
     """On a full tmpfs that is a signal, and so it is behind the end of a file. A page ends within an entry's tag."""
     program = """
 import os, sys
-from gapless.impl.environment.real import RealDisk
+from gapless.impl.environment.operating_system import RealDisk
 from gapless.impl.files.queues import ENTRY, ConsumeQueues
 queue = ConsumeQueues(RealDisk(sys.argv[1]), 20_000).named("orders", 0)
 slots, end = queue.reserve(0)

@@ -19,7 +19,7 @@ from gapless.impl.store.store import Store
 from gapless.impl.workloads.producers import SETTINGS
 from gapless.impl.workloads.trial import DISK_FAULTS, FAULTS
 from gapless.impl.workloads.workload import SHARES, Fate, Workload
-from gapless.properties.ours.transactional import planted
+from gapless.properties.reference_store.transactional import injected_faults
 from gapless.stepwise import Stepwise
 from tests.support.night import by_day
 from tests.support.rocketmq import stores, transactions
@@ -213,6 +213,6 @@ def test_a_half_that_its_op_does_not_name_any_more_departs(trial: Path) -> None:
     ],
 )
 def test_a_fault_of_the_implementation_departs(fault: str, tmp_path: Path) -> None:
-    with planted.FAULTS[fault]():
+    with injected_faults.FAULTS[fault]():
         record(tmp_path / "trial", "--messages", 600, "--faults", ",".join(sorted(DISK_FAULTS)))
     assert not (tmp_path / "trial/store").exists() or strictly(tmp_path / "trial").verdict == "departs"

@@ -26,7 +26,7 @@ from gapless.impl.dispatch.scan_kernel import COMMITTED, SCANNED
 from gapless.impl.files import log
 from gapless.impl.files.log import CommitLog
 from gapless.impl.files.queues import ConsumeQueue
-from gapless.impl.recorder import as_events, recorder, spool
+from gapless.impl.recorder import event_batches, recorder, spool
 from gapless.impl.recorder.recorder import Recorder, RecordingFailed
 from gapless.impl.records.record import Ints
 from gapless.impl.store.core import Core, Settings
@@ -90,7 +90,7 @@ def told(path: Path) -> Counter[tuple[str, str]]:
 
 
 def test_a_recording_has_the_steps_of_the_specs_and_their_arguments() -> None:
-    for spec, actions in as_events.WORDS.specs.items():
+    for spec, actions in event_batches.WORDS.specs.items():
         for action, arguments in actions.items():
             assert tuple(arguments) == SPECS[spec].parameters[action], f"{spec}.{action}"
 

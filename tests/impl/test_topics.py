@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gapless.impl.environment.real import RealDisk
+from gapless.impl.environment.operating_system import RealDisk
 from gapless.impl.files.folder import TOPICS, write_topics
 
 NOW = 1_700_000_000_000

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gapless.impl.environment.real import wall_clock
+from gapless.impl.environment.operating_system import wall_clock
 from gapless.impl.recorder.recorder import Recorder
 from gapless.impl.transactions import names
-from gapless.properties.machines.interrupts.interrupting import Interrupter
+from gapless.properties.machines.interrupts.interrupter import Interrupter
 from gapless.store import (
     DiskFull,
     ProducerGroup,

@@ -7,7 +7,7 @@ from time import monotonic
 
 import pytest
 
-from gapless.impl.environment.real import RealDisk
+from gapless.impl.environment.operating_system import RealDisk
 from gapless.impl.records.errors import NotAStore, Refused, Stopped
 from gapless.impl.store.core import Settings
 from gapless.impl.store.store import Store

@@ -8,9 +8,9 @@ import pytest
 
 from gapless.impl.records.errors import Refused, Stopped
 from gapless.impl.records.record import Messages
+from gapless.impl.store.async_calls import FutureTurn
 from gapless.impl.store.core import Settings
 from gapless.impl.store.store import Store
-from gapless.impl.store.waiting import FutureTurn
 from gapless.properties.simulation.simulated_disk import SimulatedDisk
 
 SMALL = Settings(file_size=8192, queue_file_size=400, pre_allocate=False, synchronous=True)

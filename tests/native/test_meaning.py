@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from gapless.native import fuzzed, native
-from gapless.native.checked import compiled
-from gapless.native.fuzzed import Bounded
-from gapless.native.generated import program
+from gapless.native import fuzzer, native
+from gapless.native.bounds_checks import compiled
+from gapless.native.fuzzer import Bounded
 from gapless.native.kinds import kind_of
 from gapless.native.language import Function, function
+from gapless.native.program_generator import program
 from tests.support.night import NIGHT
 
 STEP = 3
@@ -190,7 +190,7 @@ def step(box: Any) -> None:
 
 
 def test_programs_at_random_mean_the_same_in_each_reading() -> None:
-    tally = fuzzed.run(PROGRAMS, jobs=1, first=0)
+    tally = fuzzer.run(PROGRAMS, jobs=1, first=0)
     assert tally.found == []
     assert tally.compared > 0.9 * PROGRAMS
 
@@ -201,9 +201,9 @@ def test_programs_at_random_come_to_errors_now_and_then() -> None:
     with np.errstate(all="ignore"):
         for seed in range(60):
             made = program(Random(seed), is_risky=True)
-            found = fuzzed.outcome(fuzzed.by_bounded_python(made), made)
+            found = fuzzer.outcome(fuzzer.by_bounded_python(made), made)
             ends.add(found.answer if isinstance(found.answer, str) else "answer")
-            written += found.arrays != fuzzed.plain(made.arguments())
+            written += found.arrays != fuzzer.plain(made.arguments())
     assert ends == {"answer", "IndexError"}
     assert written > 10
 

@@ -11,10 +11,10 @@ import pytest
 
 from gapless.impl.records import kernels as records
 from gapless.native import Native
-from gapless.native.generated import program
 from gapless.native.kinds import kind_of
 from gapless.native.language import LanguageError
 from gapless.native.object_code import assembled, llvm_text
+from gapless.native.program_generator import program
 from gapless.traces.sources.rocketmq.store import bytes as of_bytes
 
 TARGETS = {

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from gapless.native import SyntaxFunction, by_python, function
-from gapless.properties.exploration.compiled import packed_state, search_program, syntax, words
+from gapless.properties.exploration.compiled import intrinsics, packed_state, search_program, syntax
 from gapless.properties.exploration.compiled.bit_parallel import MANY, BitParallel
 from gapless.properties.exploration.compiled.lowering import TermLowering
 from gapless.spec.catalog import Spec
@@ -129,20 +129,20 @@ def test_many_numbers_are_asked_one_by_one(spec: Spec) -> None:
 @function
 def rest(a: int, b: int) -> int:
     """A word, called."""
-    return words.rest_of(a, b)
+    return intrinsics.rest_of(a, b)
 
 
 @function
 def whole(a: int, b: int) -> int:
     """A word, called."""
-    return words.quotient(a, b)
+    return intrinsics.quotient(a, b)
 
 
 @function
 def alike(line: Any, at: int, word: int) -> int:
     """A word, called."""
-    words.fetch_at(line, at)
-    return words.equal_in(line, at, word)
+    intrinsics.fetch_at(line, at)
+    return intrinsics.equal_in(line, at, word)
 
 
 def test_words_mean_in_native_code_what_they_mean_in_python() -> None:

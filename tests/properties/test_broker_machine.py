@@ -7,10 +7,10 @@ import pytest
 from hypothesis import settings
 from hypothesis.stateful import RuleBasedStateMachine
 
-from gapless.properties.machines.stateful.failing import first_failure
-from gapless.properties.ours.transactional import broker_machine
-from gapless.properties.ours.transactional.broker_machine import BrokerMachine
-from gapless.properties.ours.transactional.planted import FAULTS
+from gapless.properties.machines.stateful.failure_count import first_failure
+from gapless.properties.reference_store.transactional import broker_machine
+from gapless.properties.reference_store.transactional.broker_machine import BrokerMachine
+from gapless.properties.reference_store.transactional.injected_faults import FAULTS
 from gapless.spec import broker
 from tests.support.night import NIGHT
 

@@ -9,17 +9,17 @@ from hypothesis.stateful import RuleBasedStateMachine
 
 from gapless.impl.coordinator.coordinator_recorder import CoordinatorRecorder, PermitRecorder
 from gapless.properties.faults.coordination_faults import COORDINATOR, PERMITS
+from gapless.properties.faults.fault_injection import replacing
 from gapless.properties.faults.implementation import search
-from gapless.properties.faults.planting import replacing
-from gapless.properties.ours.coordination import (
+from gapless.properties.reference_store.coordination import (
     coordination_cases,
     coordinator_machine,
     coordinator_programs,
     permits_machine,
 )
-from gapless.properties.ours.coordination.coordinator_machine import CoordinatorMachine
-from gapless.properties.ours.coordination.crowds import crowd_outside, crowd_within
-from gapless.properties.ours.coordination.permits_machine import PermitsMachine
+from gapless.properties.reference_store.coordination.coordinator_machine import CoordinatorMachine
+from gapless.properties.reference_store.coordination.crowds import crowd_outside, crowd_within
+from gapless.properties.reference_store.coordination.permits_machine import PermitsMachine
 from gapless.spec import coordinator, permits
 from tests.support.night import by_day
 

@@ -15,8 +15,8 @@ from gapless.properties.machines.crashes import crash_cases
 from gapless.properties.machines.crashes.crash_cases import answers, by_chance, shortest, story
 from gapless.properties.machines.crashes.crash_recovery import CrashRun
 from gapless.properties.machines.crashes.store_client import CrashTally
-from gapless.properties.ours.our_store import OurStore
-from gapless.properties.ours.recorded_conformance import CONFORMS, NotConforming, require_conformance
+from gapless.properties.reference_store.recorded_conformance import CONFORMS, NotConforming, require_conformance
+from gapless.properties.reference_store.store_subject import OurStore
 from gapless.properties.simulation.choices import Choices
 from gapless.properties.simulation.simulated_disk import PowerLost, SimulatedDisk
 from gapless.traces.check import check

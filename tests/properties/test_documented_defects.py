@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from gapless.properties.faults import implementation, operators, spec_mutants, trace_defects, zoo
-from gapless.properties.faults.documented import DEFECTS, NOBODY_NOTICED, Defect, planted
-from gapless.properties.faults.not_planted import DOES_NOT_APPLY
+from gapless.properties.faults.documented_defects import DEFECTS, NOBODY_NOTICED, Defect, planted
 from gapless.properties.faults.trace_defects import TraceDefect
+from gapless.properties.faults.unmodelled_defects import DOES_NOT_APPLY
 from gapless.properties.proof.counterexamples import settled
 from gapless.spec.catalog import SPECS, Spec
 

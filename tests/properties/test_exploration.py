@@ -18,7 +18,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gapless.properties.exploration import drawing, summary
+from gapless.properties.exploration import state_diagram, summary
 from gapless.properties.exploration.bounds import Bound, NoBound, arguments, bound_of
 from gapless.properties.exploration.graph import Call
 from gapless.properties.exploration.search import Explored, explore
@@ -385,7 +385,7 @@ def test_what_is_broken_is_found(name: str, rule: str, sentence: str, steps: int
 def test_what_is_broken_from_the_beginning_takes_no_step() -> None:
     found = explore(module("toy", TOY.replace("{more}", "").replace("State()", "State(at=90)")), TOY_BOUND)
     assert summary.story(found)[0] == "toy breaks it_stays_near after 0 steps."
-    assert drawing.svg(found)
+    assert state_diagram.svg(found)
 
 
 TOY = '''
@@ -542,7 +542,7 @@ def texts(svg: ET.Element) -> str:
 
 def test_a_small_graph_is_drawn_whole() -> None:
     found = explore(toy(), TOY_BOUND)
-    drawn = ET.fromstring(drawing.svg(found))  # noqa: S314 - our own
+    drawn = ET.fromstring(state_diagram.svg(found))  # noqa: S314 - our own
     states = [g for g in drawn.iter(f"{SVG}g") if (g.get("class") or "").split()[0] == "state"]
     assert [(g.get("class") or "").split()[1:] for g in states] == [["start"], [], ["trap"], [], ["trap"], ["trap"]]
     assert len([g for g in drawn.iter(f"{SVG}g") if g.find(f"{SVG}path") is not None]) == 6
@@ -552,9 +552,9 @@ def test_a_small_graph_is_drawn_whole() -> None:
 
 
 def test_a_large_graph_says_what_is_left_out(explored: dict[str, Explored]) -> None:
-    drawn = ET.fromstring(drawing.svg(explored["log"]))  # noqa: S314
+    drawn = ET.fromstring(state_diagram.svg(explored["log"]))  # noqa: S314
     boxes = [box for box in drawn.iter(f"{SVG}rect") if box.get("rx")]
-    assert 1 < len(boxes) <= drawing.DRAWN
+    assert 1 < len(boxes) <= state_diagram.DRAWN
     assert f"Too large to draw: of 187 states met, these {len(boxes)} are on the shortest ways to each" in texts(drawn)
     places = [tuple(float(box.get(side) or 0) for side in ("x", "y", "width", "height")) for box in boxes]
     for (x, y, width, height), (u, v, *_) in product(places, repeat=2):
@@ -568,16 +568,16 @@ def _is(name: str, call: Call) -> bool:
 def test_of_a_large_graph_the_shortest_way_to_each_step_is_drawn(explored: dict[str, Explored]) -> None:
     for found in explored.values():
         graph = found.graph
-        if len(graph.states) <= drawing.DRAWN or len(graph.states) > 10_000:
+        if len(graph.states) <= state_diagram.DRAWN or len(graph.states) > 10_000:
             continue
-        drawn = {box.number for box in drawing.picture(found).boxes}
+        drawn = {box.number for box in state_diagram.picture(found).boxes}
         depth = dict[str, int]()
         for source in range(graph.explored):
             for call, target in graph.leaving(source):
                 if source != target:
                     name = call.deviation or call.action
                     depth[name] = min(depth.get(name, 1 << 30), graph.depths[source])
-        told = drawing.picture(found).left_out
+        told = state_diagram.picture(found).left_out
         for name, nearest in depth.items():
             at = [n for n in drawn if any(_is(name, c) and t in drawn and t != n for c, t in graph.leaving(n))]
             assert name in told or min(graph.depths[n] for n in at) == nearest, (found.spec.name, name)
@@ -586,7 +586,7 @@ def test_of_a_large_graph_the_shortest_way_to_each_step_is_drawn(explored: dict[
 
 def test_the_way_to_what_is_broken_is_drawn() -> None:
     found = explore(without("log", "what was flushed survives"), bound_of(SPECS["log"]))
-    drawn = ET.fromstring(drawing.svg(found))  # noqa: S314
+    drawn = ET.fromstring(state_diagram.svg(found))  # noqa: S314
     kinds = Counter((g.get("class") or "") for g in drawn.iter(f"{SVG}g"))
     assert found.broken
     assert kinds["arrow broken"] == 2 * len(found.broken.path)  # an arrow and its call each

@@ -15,7 +15,7 @@ from gapless.impl.transactions import transactions
 from gapless.impl.transactions.half_table import COMMITTED, UNDECIDED
 from gapless.impl.transactions.transactions import Transactions
 from gapless.properties.machines.mismatch import Mismatch
-from gapless.properties.ours.transactional.faulty_walk import FaultyWalk
+from gapless.properties.reference_store.transactional.faulty_walk import FaultyWalk
 from tests.support import left_by_walks
 from tests.support.night import NIGHT
 

@@ -30,7 +30,7 @@ from gapless.properties.machines.interleavings.schedule_cases import (
 )
 from gapless.properties.machines.mismatch import Mismatch
 from gapless.properties.machines.stateful.dispatch_machine import OUTSIDE_THE_SPEC, DispatchMachine
-from gapless.properties.ours.our_store import OurStore
+from gapless.properties.reference_store.store_subject import OurStore
 from gapless.properties.simulation.schedules import by, chosen, uniform
 from gapless.spec import dispatch as spec
 from tests.support.night import NIGHT, by_day

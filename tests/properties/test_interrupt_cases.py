@@ -8,11 +8,11 @@ from time import monotonic
 import pytest
 
 from gapless.impl.dispatch.pool import Pool
-from gapless.impl.environment.real import RealDisk
+from gapless.impl.environment.operating_system import RealDisk
 from gapless.impl.files.log import CommitLog
 from gapless.properties.machines.interrupts import interrupt_cases
 from gapless.properties.machines.interrupts.interrupt_cases import VERBS, InterruptCase, every_point, some_points
-from gapless.properties.machines.interrupts.interrupting import Interrupter
+from gapless.properties.machines.interrupts.interrupter import Interrupter
 from tests.support.night import NIGHT, by_day
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("interrupts")]

@@ -8,12 +8,12 @@ from hypothesis import Phase, settings
 from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
 
 from gapless.impl.recorder.recorder import Recorder
-from gapless.properties.faults.planting import replacing
+from gapless.properties.faults.fault_injection import replacing
 from gapless.properties.machines.stateful.log_machine import LogMachine
 from gapless.properties.machines.stateful.queue_machine import NO_COUNTERPART, QueueMachine
 from gapless.properties.machines.stateful.subject_machine import SubjectMachine
-from gapless.properties.ours.our_store import OurStore
-from gapless.properties.ours.recorded_conformance import NotConforming
+from gapless.properties.reference_store.recorded_conformance import NotConforming
+from gapless.properties.reference_store.store_subject import OurStore
 from gapless.spec import log, queue
 
 TestLog = LogMachine.of(OurStore).TestCase

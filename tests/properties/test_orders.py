@@ -7,11 +7,11 @@ from typing import cast
 import pytest
 
 from gapless.impl.coordinator.permits import Permits
-from gapless.properties.faults.planting import replacing
-from gapless.properties.ours.orders import coordination_orders, transaction_orders
-from gapless.properties.ours.orders.cases import parts
-from gapless.properties.ours.orders.every_order import Crash, SmallCase, Step, explore, how_many, orders
-from gapless.properties.ours.transactional.planted import FAULTS
+from gapless.properties.faults.fault_injection import replacing
+from gapless.properties.reference_store.orders import coordination_orders, transaction_orders
+from gapless.properties.reference_store.orders.cases import parts
+from gapless.properties.reference_store.orders.every_order import Crash, SmallCase, Step, explore, how_many, orders
+from gapless.properties.reference_store.transactional.injected_faults import FAULTS
 from gapless.properties.simulation.simulated_disk import PowerLost
 from tests.support.night import NIGHT, by_day
 

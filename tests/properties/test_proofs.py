@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gapless.properties.faults.false_friends import FALSE_FRIENDS, FalseFriend
-from gapless.properties.proof import counterexamples, cut_anywhere, induction, ledger, liveness, refinement, symbolic
+from gapless.properties.proof import counterexamples, cut_equivalence, induction, ledger, liveness, refinement, symbolic
 from gapless.properties.proof.claims import broker, checkpoint, dispatch
 from gapless.properties.proof.counterexamples import settled, story
 from gapless.properties.proof.induction import Obligation, Question
@@ -292,11 +292,11 @@ def test_a_helpful_step_that_is_refused_is_noticed() -> None:
 
 def test_a_piece_that_forgets_is_noticed() -> None:
     """Without the time of its last record, a piece of a log takes a clock that stepped back for one that did not."""
-    (cut,) = (cut for cut in cut_anywhere.CUTS if cut.spec == "log")
+    (cut,) = (cut for cut in cut_equivalence.CUTS if cut.spec == "log")
     forgetful = replace(cut, claim=lambda empty, whole: replace(cut.claim(empty, whole), clock=0))
-    assert "its claim knows enough" in failing(cut_anywhere.of_cut(SPECS["log"], forgetful))
+    assert "its claim knows enough" in failing(cut_equivalence.of_cut(SPECS["log"], forgetful))
     blind = replace(cut, knows=lambda whole, piece, _n: whole.end == piece.end)
-    assert "append gets one answer" in failing(cut_anywhere.of_cut(SPECS["log"], blind))
+    assert "append gets one answer" in failing(cut_equivalence.of_cut(SPECS["log"], blind))
 
 
 # -- agreement: Z3's reading, and the plain one --------------------------------------------------------------------
@@ -393,7 +393,7 @@ def test_an_example_must_satisfy_the_invariants_for_every_number() -> None:
 
 
 def test_two_obligations_of_one_name_are_no_ledger(monkeypatch: pytest.MonkeyPatch) -> None:
-    twice = [*cut_anywhere.laws(), *cut_anywhere.laws()]
+    twice = [*cut_equivalence.laws(), *cut_equivalence.laws()]
     monkeypatch.setattr(ledger, "every", lambda _subject: iter(twice))
     with pytest.raises(ValueError, match="give each a name of its own"):
         ledger.prove(["joining"])

@@ -5,10 +5,10 @@ from random import Random
 import pytest
 
 from gapless.properties.faults import service_faults, storage_faults
-from gapless.properties.faults.planting import PlantedFault
-from gapless.properties.ours import whole_store
-from gapless.properties.ours.transactional import service_walk
-from gapless.properties.ours.transactional.service_walk import CHECKS, ServiceWalk
+from gapless.properties.faults.fault_injection import PlantedFault
+from gapless.properties.reference_store import whole_store
+from gapless.properties.reference_store.transactional import service_walk
+from gapless.properties.reference_store.transactional.service_walk import CHECKS, ServiceWalk
 from tests.support.night import NIGHT
 
 WALKS = 2000 if NIGHT else 40

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import z3
 
-from gapless.properties.faults.planting import replacing
-from gapless.properties.fuzzing.second_opinion import FuzzTally, chunk, unseen
+from gapless.properties.faults.fault_injection import replacing
+from gapless.properties.fuzzing.differential import FuzzTally, chunk, unseen
 from gapless.properties.proof import counterexamples, induction, liveness, symbolic, terms, translation
 from gapless.properties.proof.induction import COVERED
 from gapless.properties.proof.symbolic import Unknown, UnknownMap, number

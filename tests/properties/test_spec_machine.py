@@ -20,7 +20,7 @@ from gapless import machine_for
 from gapless.properties.machines.mismatch import Mismatch
 from gapless.properties.machines.stateful.log_machine import LogMachine
 from gapless.properties.machines.stateful.spec_machine import Unhealthy
-from gapless.properties.ours.our_store import OurStore
+from gapless.properties.reference_store.store_subject import OurStore
 from gapless.spec.catalog import SPECS
 from tests.support.command_line import ROOT
 from tests.support.night import by_day

@@ -14,7 +14,7 @@ from hypothesis.stateful import run_state_machine_as_test
 from examples import naive_store
 from examples.naive_store import NaiveStore, Part, Queue
 from examples.naive_subject import NaiveSubject
-from gapless.properties.faults.planting import Faults
+from gapless.properties.faults.fault_injection import Faults
 from gapless.properties.machines.crashes import __main__ as crashes
 from gapless.properties.machines.crashes import crash_cases
 from gapless.properties.machines.interleavings import schedule_cases
@@ -26,7 +26,7 @@ from gapless.properties.machines.stateful.log_machine import LogMachine
 from gapless.properties.machines.stateful.queue_machine import QueueMachine
 from gapless.properties.machines.stateful.subject_machine import SubjectMachine
 from gapless.properties.machines.subject_by_name import left_out, subject_by_name
-from gapless.properties.ours.our_store import OurStore
+from gapless.properties.reference_store.store_subject import OurStore
 from gapless.properties.simulation.simulated_disk import SimulatedDisk
 from gapless.properties.subject import ENDLESS, OPTIONAL, Subject, SubjectLayout, require_all_told
 from gapless.spec import log

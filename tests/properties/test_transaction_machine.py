@@ -7,10 +7,10 @@ import pytest
 from hypothesis import settings
 from hypothesis.stateful import RuleBasedStateMachine
 
-from gapless.properties.machines.stateful.failing import first_failure
-from gapless.properties.ours.transactional import transaction_machine
-from gapless.properties.ours.transactional.planted import FAULTS
-from gapless.properties.ours.transactional.transaction_machine import TransactionMachine
+from gapless.properties.machines.stateful.failure_count import first_failure
+from gapless.properties.reference_store.transactional import transaction_machine
+from gapless.properties.reference_store.transactional.injected_faults import FAULTS
+from gapless.properties.reference_store.transactional.transaction_machine import TransactionMachine
 from gapless.spec import transaction
 from tests.support.night import NIGHT, by_day
 

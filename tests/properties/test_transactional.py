@@ -12,8 +12,8 @@ import pytest
 
 from gapless.impl.records.errors import StoreError
 from gapless.properties.machines.mismatch import Mismatch
-from gapless.properties.ours.transactional.planted import FAULTS
-from gapless.properties.ours.transactional.walk import TransactionWalk
+from gapless.properties.reference_store.transactional.injected_faults import FAULTS
+from gapless.properties.reference_store.transactional.walk import TransactionWalk
 from gapless.traces.report.values import Report
 from tests.support import left_by_walks
 from tests.support.night import NIGHT

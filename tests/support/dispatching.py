@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from gapless.impl.dispatch.batches import DispatchBatch
 from gapless.impl.dispatch.dispatch import Dispatch
-from gapless.impl.environment.mapped import Bytes
+from gapless.impl.environment.mapped_file import Bytes
 from gapless.impl.environment.memory import FileInMemory, MemoryDisk
 from gapless.impl.files.log import CommitLog
 from gapless.impl.files.queues import ConsumeQueues

@@ -11,7 +11,7 @@ that come first; `asked` has a bit for each call that may be taken; `take` is th
 from __future__ import annotations
 
 from gapless.native import function
-from gapless.native.words import lowest_bit
+from gapless.native.intrinsics import lowest_bit
 from gapless.properties.exploration.compiled.arrays import Ints, States
 from gapless.properties.exploration.compiled.packed_state import below
 

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from gapless.native import Function, SyntaxFunction, int64, specialised
-from gapless.native.words import count_bits
+from gapless.native.intrinsics import count_bits
 from gapless.properties.exploration.compiled import calls, loop, packed_state, table
+from gapless.properties.exploration.compiled.intrinsics import quotient, rest_of
 from gapless.properties.exploration.compiled.steps import SearchSteps
-from gapless.properties.exploration.compiled.words import quotient, rest_of
 from gapless.properties.exploration.packing import LINE, WORD, Packing
 
 NARROW = 31  # keys of a Map that are told apart by the lower half of a word

@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 from gapless.native import function, int64, uint64
-from gapless.native.words import lowest_bit
+from gapless.native.intrinsics import lowest_bit
 from gapless.properties.exploration.compiled.arrays import Ints, Narrow, States
-from gapless.properties.exploration.compiled.words import equal_in, fetch_at
+from gapless.properties.exploration.compiled.intrinsics import equal_in, fetch_at
 
 WORDS = 1  # of a state
 EACH_WORD: tuple[int, ...] = (0,)  # the numbers of its words

@@ -27,7 +27,7 @@ from typing import Any
 from gapless.impl.records.record import Messages
 from gapless.impl.store.core import Settings
 from gapless.impl.store.store import Store
-from gapless.properties.machines.interrupts.interrupting import Interrupter
+from gapless.properties.machines.interrupts.interrupter import Interrupter
 from gapless.properties.machines.mismatch import Mismatch, expect
 from gapless.traces.check import check
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, rule
 
 from gapless.properties.machines.dispatch_refinement import LIFE_ENDS, DispatchRefinement
-from gapless.properties.machines.stateful import failing
+from gapless.properties.machines.stateful import failure_count
 from gapless.properties.machines.stateful.subject_machine import SubjectMachine
 from gapless.properties.subject import ENDLESS, Subject, SubjectBatch, SubjectLayout
 
@@ -164,8 +164,8 @@ class DispatchMachine(SubjectMachine):
 
 
 def first_failure(make: Callable[[], Subject], cases: int) -> tuple[int, str] | None:
-    """As `failing.first_failure`, for a subject."""
-    return failing.first_failure(DispatchMachine.of(make), cases)
+    """As `failure_count.first_failure`, for a subject."""
+    return failure_count.first_failure(DispatchMachine.of(make), cases)
 
 
 def write(pair: DispatchRefinement, batch: SubjectBatch) -> None:

@@ -27,7 +27,7 @@ from hypothesis import HealthCheck, Phase, event, note, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule
 
-from gapless.properties.machines.side_by_side import STORY, SideBySide, StepMismatch, shortest
+from gapless.properties.machines.lockstep import STORY, SideBySide, StepMismatch, shortest
 from gapless.properties.machines.stateful.dispatch_machine import DispatchMachine
 from gapless.properties.machines.stateful.likely_arguments import likely, values_near
 from gapless.properties.machines.stateful.log_machine import LogMachine

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gapless.impl.store.core import Settings
-from gapless.properties.ours.transactional.planted import FAULTS
+from gapless.properties.reference_store.transactional.injected_faults import FAULTS
 from tests.interop.broker import LOG_FILE, QUEUE_FILE
 from tests.interop.halves.ledger import COMMIT, ROLLBACK, Ledger
 from tests.interop.halves.writing import Writing

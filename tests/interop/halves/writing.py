@@ -8,7 +8,7 @@ from time import sleep
 
 from gapless.impl.store.core import Settings
 from gapless.impl.store.store import Store
-from gapless.impl.store.transacting import ProducerGroup
+from gapless.impl.store.transaction_calls import ProducerGroup
 from gapless.impl.store.transaction_service import UndecidedHalf
 from gapless.impl.transactions import names
 from gapless.impl.transactions.settings import TransactionSettings

@@ -1,0 +1,296 @@
+"""A coordinator and its clients as they run, with `asyncio`, in virtual time: seeded cases of all that may go wrong.
+
+Clients begin transactions, add, commit, abort, go away, are cancelled. Frames take their time, so that answers race
+timeouts; connections break; those who take part cannot be told; the disk is full, or fails; the coordinator's process
+dies or its power fails, in the midst of a flush too, and it is opened again with another limit. Meanwhile
+
+- no two requests are given one transaction, and nobody is told two outcomes of one;
+- no more are active than the limit, but for those that were when it was opened;
+- a request that met silence is answered by nobody in the coordinator's life, and its client waits for its timeout;
+- who is told of an outcome is told the one that the log has, and those who take part were told before.
+
+Then faults stop, and everything comes to rest: every slot is free, every permit is back, nobody waits. What was
+recorded conforms.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import random
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from typing import Any
+
+from gapless.impl.coordinator.coordinator import Coordinator
+from gapless.impl.coordinator.coordinator_client import CoordinatorClient
+from gapless.impl.coordinator.coordinator_errors import NotWritten, OtherwiseDecided, TimedOut, UnknownTransaction
+from gapless.impl.coordinator.coordinator_recorder import CoordinatorRecorder, StepTape
+from gapless.impl.coordinator.coordinator_values import CoordinatorSettings
+from gapless.impl.coordinator.frames import Content, IsDone, No
+from gapless.impl.coordinator.steps import Key, Status
+from gapless.impl.coordinator.wires import Peer, Wire
+from gapless.properties.machines.mismatch import expect
+from gapless.properties.processes import workers
+from gapless.properties.reference_store.coordination.simulated_network import Overhear, SlowWire
+from gapless.properties.reference_store.recorded_conformance import require_conformance
+from gapless.properties.simulation import virtual_time
+from gapless.properties.simulation.choices import Choices, Choose
+from gapless.properties.simulation.simulated_disk import SimulatedDisk
+
+TIMEOUT = 0.1  # seconds: of a client's requests
+LIVES = (0.05, 0.1, 0.3)  # seconds: of transactions
+PART = 50  # cases that a process does at a time
+
+
+class _Watched(CoordinatorRecorder):
+    """The recorder, which also knows who met silence in this life of the coordinator."""
+
+    silent: set[Key]
+
+    def recovered(self, *arguments: object) -> None:
+        self.silent = set()
+        super().recovered(*arguments)  # type: ignore[arg-type]
+
+    def ignored(self, key: Key) -> None:
+        self.silent.add(key)
+        super().ignored(key)
+
+
+class CoordinationCase:
+    """One case, which runs once. `sometimes`: how often what happened."""
+
+    def __init__(self, choose: Choose) -> None:
+        self.choose = choose
+        self.sometimes: Counter[str] = Counter()
+        self.tape = StepTape()
+        self.watch = _Watched(self.tape, self.tape._trace("coordinator", "coordinator"))  # noqa: SLF001 - ours, as a class
+        self.disk = SimulatedDisk(page=64, sector=16)
+        self.coordinator: Coordinator | None = None
+        self.wires: list[SlowWire] = []
+        self.given: dict[int, str] = {}  # of each transaction: the request that was given it
+        self.told: dict[int, Status] = {}  # of each transaction: the outcome that anybody was told
+        self.parts_told: dict[int, set[bool]] = {}
+        self.with_parts: set[int] = set()
+        self.faulty = True
+        self.wrong: list[BaseException] = []
+
+    def run(self) -> None:
+        """Run all of it. Raises Mismatch, NotConforming, and what the implementation should not have raised."""
+        virtual_time.run(self._run())
+        for error in self.wrong:
+            raise error
+        self.sometimes += require_conformance(self.tape)
+
+    def _went_wrong(self, _loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """Something was raised where nobody waits for it: it ends the case."""
+        self.wrong.append(context.get("exception") or RuntimeError(context["message"]))
+
+    async def _run(self) -> None:
+        choose = self.choose
+        asyncio.get_running_loop().set_exception_handler(self._went_wrong)
+        await self._open()
+        clients = [await self._client(number) for number in range(1 + choose(4))]
+        programs = [asyncio.create_task(self._program(client)) for client in clients for _ in range(1 + choose(4))]
+        for _ in range(choose(5)):
+            await asyncio.sleep(choose(200) / 1000)
+            await self._go_wrong()
+        await asyncio.gather(*programs)
+        self.faulty = False
+        self.disk.heal()
+        for client in clients:
+            await client.close()
+            expect(client.permits.free == client.permits.count, f"{client.permits.held} hold permits at rest")
+            expect(not client.permits.waiting, f"{client.permits.waiting} wait at rest")
+        await asyncio.sleep(10)  # more than any life, and than what is tried again takes
+        await self._rest()
+
+    async def _rest(self) -> None:
+        coordinator = self._running()
+        expect(not coordinator.core.table, f"{coordinator.core.table} take slots at rest")
+        for number, status in self.told.items():
+            expect(coordinator.core.status(number) == status, f"transaction {number}: a client was told {status!r}")
+        await coordinator.close()
+
+    # -- the coordinator ---------------------------------------------------------------------------------------------
+
+    async def _open(self) -> None:
+        limit = (1, 2, 3, 0)[self.choose(4)]
+        size = (256, 1 << 12)[self.choose(2)]
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, virtual_time.VirtualLoop)  # noqa: S101 - `run` sees to it
+        settings = CoordinatorSettings(limit, 1000, size)
+        self.coordinator = await Coordinator.open(
+            self.disk, settings, tell=self._tell, observer=self.watch, clock=loop.now
+        )
+
+    def _running(self) -> Coordinator:
+        expect(self.coordinator is not None, "no coordinator runs")
+        assert self.coordinator is not None  # noqa: S101 - as above
+        core = self.coordinator.core
+        within = core.limit == 0 or core.peak <= max(core.loaded, core.limit)
+        expect(within, f"{core.peak} were active, of {core.limit}; {core.loaded} at first")
+        return self.coordinator
+
+    async def _tell(self, number: int, commit: bool, names: Sequence[str]) -> None:  # noqa: FBT001 - as it is called
+        expect(bool(names), "nobody is told")
+        await asyncio.sleep(self.choose(30) / 1000)
+        if self.faulty and not self.choose(3):
+            self.sometimes["those who take part could not be told"] += 1
+            raise ConnectionError("not now")
+        self.parts_told.setdefault(number, set()).add(commit)
+        expect(len(self.parts_told[number]) == 1, f"transaction {number}: some are told to commit, and some to abort")
+
+    async def _go_wrong(self) -> None:
+        self._running()
+        what = ("a cut", "a crash", "a kill", "a close", "a full disk", "a disk that fails")[self.choose(6)]
+        self.sometimes[what] += 1
+        match what:
+            case "a cut":
+                wires = [wire for wire in self.wires if wire.peer is not None]
+                if wires:
+                    wires[self.choose(len(wires))].cut()
+            case "a full disk":
+                self.disk.fail(errno.ENOSPC, verb="create", times=1 + self.choose(3))
+            case "a disk that fails":
+                self.disk.fail(errno.EIO, verb="sync", forget=True)
+                await asyncio.sleep(0.3)
+                if self._running().failed.done():
+                    await self._again(self.disk.crash(self.choose))
+                self.disk.heal()
+            case "a close":
+                await self._running().close()
+                await self._again(self.disk)
+            case _:
+                await self._again((self.disk.crash if what == "a crash" else self.disk.kill)(self.choose))
+
+    async def _again(self, disk: SimulatedDisk) -> None:
+        coordinator, self.coordinator = self.coordinator, None
+        if coordinator is not None:
+            coordinator.abandon()
+        for wire in self.wires:
+            wire.cut()
+        self.wires.clear()
+        self.disk = disk
+        await asyncio.sleep(self.choose(100) / 1000)
+        await self._open()
+
+    # -- clients -----------------------------------------------------------------------------------------------------
+
+    async def _client(self, number: int) -> CoordinatorClient:
+        async def connect(peer: Peer) -> Wire:
+            if self.coordinator is None:
+                raise ConnectionRefusedError("nobody listens")
+            wire = SlowWire.pair(peer, self.coordinator.accept, self.choose, self._overheard(client_id))
+            self.wires.append(wire)
+            return wire
+
+        permits = 1 + self.choose(3)
+        client = CoordinatorClient(connect, permits=permits, timeout=TIMEOUT, observer=self.tape.client(f"c{number}"))
+        client_id = client._id  # noqa: SLF001 - to know whom an answer is for
+        await client.connect()
+        return client
+
+    def _overheard(self, client: bytes) -> Overhear:
+        def overhear(request: int, content: Content) -> None:
+            met_silence = isinstance(content, IsDone | No) and Key(client, request) in self.watch.silent
+            expect(not met_silence, f"request {request} met silence, and is answered: {content}")
+
+        return overhear
+
+    async def _program(self, client: CoordinatorClient) -> None:
+        for _ in range(1 + self.choose(4)):
+            with suppress(TimedOut, NotWritten, OtherwiseDecided, UnknownTransaction):
+                await self._transaction(client)
+            await asyncio.sleep(self.choose(50) / 1000)
+
+    async def _transaction(self, client: CoordinatorClient) -> None:
+        number = await self._begin(client)
+        if number is None:
+            return
+        if self.choose(2):
+            await client.add(number, f"topic-{self.choose(2)}")
+            self.with_parts.add(number)
+        await asyncio.sleep(self.choose(80) / 1000)
+        end = self.choose(4)
+        if end == 0:
+            return  # the client forgets it
+        commit = end != 1
+        for _ in range(1 + self.choose(3)):
+            await (client.commit if commit else client.abort)(number)
+            outcome = Status.COMMITTED if commit else Status.ABORTED
+            expect(self.told.setdefault(number, outcome) == outcome, f"transaction {number} has two outcomes")
+            if number in self.with_parts:
+                expect(
+                    self.parts_told.get(number) == {commit}, f"transaction {number}: those who take part know nothing"
+                )
+            self.sometimes[f"told that it is {outcome.name}"] += 1
+
+    async def _begin(self, client: CoordinatorClient) -> int | None:
+        loop = asyncio.get_running_loop()
+        life = LIVES[self.choose(len(LIVES))]
+        asked = loop.time()
+        task = asyncio.create_task(client.begin(life))
+        if not self.choose(8):
+            await asyncio.sleep(self.choose(100) / 1000)
+            task.cancel()
+            with suppress(asyncio.CancelledError, TimedOut, NotWritten):
+                await task
+            self.sometimes["cancelled"] += 1
+            return None
+        try:
+            number = await task
+        except TimedOut:
+            self.sometimes["timed out"] += 1
+            expect(loop.time() - asked > TIMEOUT - 0.0015, "given up before the timeout")
+            raise
+        request = f"{id(client)}: {asked}"
+        expect(number not in self.given, f"transaction {number} is given to two clients")
+        self.given[number] = request
+        return number
+
+
+# -- many cases ------------------------------------------------------------------------------------------------------
+
+
+def case_of(seed: int) -> CoordinationCase:
+    """The case of a seed."""
+    return CoordinationCase(Choices(random.Random(seed).randrange))  # noqa: S311 - the same for the same seed is all.
+
+
+def failure(seed: int) -> tuple[str | None, Counter[str]]:
+    """What is wrong with a case, if anything is, and what happened in it."""
+    case = case_of(seed)
+    try:
+        case.run()
+    except Exception as error:  # noqa: BLE001 - whatever a case raises is what was looked for
+        return f"{type(error).__name__}: {error}", case.sometimes
+    return None, case.sometimes
+
+
+def first_failure(cases: int) -> tuple[int, str] | None:
+    """How many cases it takes until one fails, and what is wrong with that."""
+    for seed in range(cases):
+        wrong, _ = failure(seed)
+        if wrong is not None:
+            return seed + 1, wrong
+    return None
+
+
+def many(first: int, cases: int, jobs: int) -> Iterator[tuple[dict[int, str], Counter[str]]]:
+    """Cases with consecutive seeds, in processes: those that fail, and what happened, part by part."""
+    parts = [range(low, min(low + PART, first + cases)) for low in range(first, first + cases, PART)]
+    with workers(jobs) as pool:
+        yield from pool.map(part, parts)
+
+
+def part(seeds: Sequence[int]) -> tuple[dict[int, str], Counter[str]]:
+    """What became of some cases."""
+    failed, seen = {}, Counter[str]()
+    for seed in seeds:
+        wrong, sometimes = failure(seed)
+        seen += sometimes
+        if wrong is not None:
+            failed[seed] = wrong
+    return failed, seen

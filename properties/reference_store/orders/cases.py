@@ -1,0 +1,23 @@
+"""All small cases, by their names."""
+
+from __future__ import annotations
+
+from gapless.properties.reference_store.orders import coordination_orders, transaction_orders
+from gapless.properties.reference_store.orders.every_order import OrderTally, explore, how_many
+
+CASES = {case.name: case for case in (*transaction_orders.CASES, *coordination_orders.CASES)}
+
+
+AT_ONCE = 250
+"""Orders that one process tries before it tells of them: a minute or two, for most cases."""
+
+
+def parts(name: str, stride: int) -> list[slice]:
+    """The orders of a case, so many at a time."""
+    number = how_many([len(steps) for steps in CASES[name].actors])
+    return [slice(low, low + AT_ONCE * stride) for low in range(0, number, AT_ONCE * stride)]
+
+
+def one(name: str, some: slice, stride: int) -> OrderTally:
+    """A part of a case, by its name."""
+    return explore(CASES[name], stride, some=some)

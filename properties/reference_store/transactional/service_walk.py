@@ -1,0 +1,227 @@
+"""The thread that sees to ops and checks, step by step: time is a number, and the thread's waiting lets it pass.
+
+Nobody starts a thread here. `TransactionService` runs in this one; what it waits for lets time go by, and meanwhile
+producers prepare and decide, whoever is asked does not know or raises, and the disk fills now and then. Then faults
+stop, and the store closes in order. What is held: a check that is counted was asked, no half is asked about before its
+time, each round moves the cursor, the thread wakes when there is something to do and no more often, and in the end
+every half is decided or set aside, and named by an op.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections import Counter
+from collections.abc import Callable
+from queue import Empty
+from random import Random
+from typing import Any, TypeVar
+
+import numpy as np
+
+from gapless.impl.environment.operating_system import Clock
+from gapless.impl.records.errors import DiskFull
+from gapless.impl.store.core import Core, Settings
+from gapless.impl.store.groups import GroupCursors
+from gapless.impl.store.transaction_service import TransactionService, UndecidedHalf
+from gapless.impl.transactions.half_table import COMMITTED, NAMED, ROLLED_BACK, UNDECIDED
+from gapless.impl.transactions.settings import TransactionSettings
+from gapless.impl.transactions.transactions import Transactions
+from gapless.properties.machines.mismatch import Mismatch, expect
+from gapless.properties.reference_store.transactional.models import key_of, times_of
+from gapless.properties.reference_store.transactional.pair import GROUP, START
+from gapless.properties.simulation.choices import Choose
+from gapless.properties.simulation.simulated_disk import SimulatedDisk
+
+T = TypeVar("T")
+AWAY = "nobody"  # a group that nobody answers for
+TIMEOUT, ROUND, INTERVAL = 2000, 5000, 3000  # ms
+CHECKS = 2
+BUSY = 60_000  # ms of a walk in which anything may happen; a quiet time follows in which all comes to rest
+QUIET = ROUND * (CHECKS + 3)
+PATIENCE = 50  # ms between two tries of what has failed
+
+
+class _ServiceSeen(TransactionService):
+    """After each round, whether or not it was broken off, its walk looks."""
+
+    def __init__(self, walk: ServiceWalk, tx: Transactions) -> None:
+        super().__init__(walk, tx)
+        self._walk = walk
+
+    def check_round(self) -> None:
+        try:
+            super().check_round()
+        finally:
+            self._walk.judge_round()
+
+
+class ServiceWalk:
+    """One store and its service, until both are closed. `choose` is asked all that may happen either way.
+
+    `asked`: by the key of a transaction, how often its producer was · `tally`: what was met · `early`: who was asked
+    before it was time · `wakes`: how often the thread woke in quiet time · `faulty`: the disk fills now and then ·
+    `hurried`: it has no quiet time, and closes in the midst of all.
+    """
+
+    def __init__(self, choose: Choose) -> None:
+        self.choose = choose
+        self.disk = SimulatedDisk(page=512)
+        self.core = Core.open(self.disk, Settings(file_size=4096, queue_file_size=400, workers=1))
+        self.now: float = START
+        self.asked: Counter[str] = Counter()
+        self.tally: Counter[str] = Counter()
+        self.story: list[str] = []
+        self.early: list[str] = []
+        self.wakes = 0
+        self.faulty, self.hurried = choose(2) == 0, choose(3) == 0
+        settings = TransactionSettings(
+            max_checks=CHECKS, transaction_timeout=TIMEOUT, check_interval=ROUND, op_batch_interval=INTERVAL,
+            op_batch_bytes=(7, 4096)[choose(2)], cache_capacity=3,
+        )  # fmt: skip
+        cursors = GroupCursors(self.disk, self.core.queues.all)
+        self.tx = Transactions.open(self.core.log, self.core.queues, cursors, settings)
+        self.clock: Clock = self._clock
+        self._closing = False
+        self.service = _ServiceSeen(self, self.tx)
+        self.service._news = self  # type: ignore[assignment]  # noqa: SLF001 - it waits for us
+        self.service.checks[GROUP] = self._ask
+
+    def run(self) -> ServiceWalk:
+        """Until the store is closed. Raises Mismatch with the story so far, and whatever ends the thread."""
+        try:
+            self.service._run()  # noqa: SLF001 - it is what the thread does
+            self.disk.heal()
+            end = self.core.log.end
+            self.service.end(self.core.flush)
+            self.story.append(f"closed: {self.core.log.end - end} bytes more")
+            self._judge_end()
+        except Mismatch as error:
+            raise Mismatch(f"{error}\n" + "\n".join(self.story)) from error
+        return self
+
+    # -- what the service takes for its store ------------------------------------------------------------------------
+
+    def _clock(self) -> int:
+        return int(self.now)
+
+    def _locked(self, what: Callable[[], T]) -> T:
+        return what()
+
+    def wait(self, position: int) -> None:
+        """All before `position` is on disk."""
+        if self.core.log.flushed < position:
+            self.core.flush()
+
+    # -- what its thread waits for -----------------------------------------------------------------------------------
+
+    def put(self, _news: None) -> None:
+        """There is news: it is seen at once."""
+
+    def get(self, timeout: float) -> None:
+        """Time goes by. Raises Empty."""
+        expect(not self._closing, "the thread goes on, though its store is closed")
+        if self._is_quiet():
+            self.disk.heal()
+            self.wakes += 1
+            most = 8 * (CHECKS + 3) + QUIET // PATIENCE * (self.service.trouble is not None)
+            expect(self.wakes <= most, f"the thread woke {self.wakes} times in {self.now - START - BUSY:.0f} ms")
+        else:
+            self._happens()
+        self.now += max(1.0, timeout * 1000)
+        self._closing = self.now >= START + BUSY + (0 if self.hurried else QUIET)
+        raise Empty
+
+    def _is_quiet(self) -> bool:
+        return self.now >= START + BUSY
+
+    # -- what happens meanwhile --------------------------------------------------------------------------------------
+
+    def _happens(self) -> None:
+        if self.faulty and self.choose(4) == 0:
+            self.disk.fail(errno.ENOSPC, verb=("create", "reserve", "write")[self.choose(3)], times=1 + self.choose(3))
+        for _ in range(self.choose(3)):
+            group = AWAY if self.choose(6) == 0 else GROUP
+            born = self.clock() - self.choose(2) * 1_000_000  # its producer's clock may be far behind
+            self._tries(lambda g=group, b=born: self.tx.prepare("orders", 0, b"x", {}, g, self.clock(), born=b))  # type: ignore[misc]
+        for _ in range(self.choose(2)):
+            some = self.tx.undecided(np.arange(self.tx.table.base, self.tx.table.end))
+            if len(some):
+                number, decide = int(some[self.choose(len(some))]), (self.tx.commit, self.tx.roll_back)[self.choose(2)]
+                self._tries(lambda n=number, d=decide: d(n, self.clock()))  # type: ignore[misc]
+        if self.choose(3) == 0:
+            self.disk.heal()
+        self._judge_counters()
+
+    def _tries(self, what: Callable[[], Any]) -> None:
+        try:
+            what()
+        except DiskFull:
+            self.tally["no room"] += 1
+
+    def _ask(self, half: UndecidedHalf) -> bool | None:
+        """A producer: it knows, or not yet, or raises. In quiet time it always knows."""
+        if half.checks == 1 and self._waited(half) <= TIMEOUT:  # raised from here, it would be the producer's error
+            self.early.append(f"half {half.number} was asked about too early")
+        self.asked[key_of(half.record)] += 1
+        self.story.append(f"{self.clock() - START} ms: asked about half {half.number}, check {half.checks}")
+        answer = 3 if self._is_quiet() else self.choose(4)
+        self.tally[("raises", "does not know", "rolls back", "commits")[answer]] += 1
+        if answer == 0:
+            raise ZeroDivisionError("its producer fails")
+        return None if answer == 1 else answer == 3
+
+    def _waited(self, half: UndecidedHalf) -> int:
+        """How long ago its transaction was prepared, in ms."""
+        key = key_of(half.record)
+        first = next(
+            record
+            for number in range(self.tx.halves_queue.first, self.tx.halves_queue.next)
+            if key_of(record := self.tx.log.at(int(self.tx.table.position[number - self.tx.table.base]))) == key
+        )
+        return self.clock() - first.store_time
+
+    # -- what is judged ----------------------------------------------------------------------------------------------
+
+    def _judge_counters(self) -> None:
+        """Each version's counter is the one in its record; unless the disk failed, so often was its producer asked."""
+        expect(not self.early, "".join(self.early[:1]))
+        table = self.tx.table
+        for number in self.tx.undecided(np.arange(table.base, table.end)).tolist():
+            record = self.tx.half(number)
+            counted = int(table.checks[number - table.base])
+            expect(counted == times_of(record), f"half {number}: {counted} checks are counted, not {times_of(record)}")
+            if not self.faulty:
+                asked = self.asked[key_of(record)]
+                expect(counted == asked, f"half {number}: {counted} checks are counted, its producer was asked {asked}")
+
+    def judge_round(self) -> None:
+        """A round has ended, perhaps in the midst."""
+        expect(
+            self.tx.half_cursor == self.tx.table.resolved_from(self.tx.half_cursor),
+            f"the round is over, and the half cursor is left at {self.tx.half_cursor}",
+        )
+
+    def _judge_end(self) -> None:
+        """All is decided, or set aside, and named; but for those halves that nobody could be asked about."""
+        expect(not self.early, "".join(self.early[:1]))
+        table = self.tx.table
+        for number in range(table.base, table.end):
+            status, op = int(table.status[number - table.base]), int(table.op[number - table.base])
+            away = self.tx.group_of(number) == AWAY
+            expect(
+                status != UNDECIDED or away or self.hurried,
+                f"half {number} is left undecided, and its producer would know",
+            )
+            decided = status in {COMMITTED, ROLLED_BACK}
+            expect(not decided or op == NAMED, f"half {number} was decided, and no op names it")
+        expect(not len(self.tx.batcher), f"the store is closed, and {len(self.tx.batcher)} halves wait for their op")
+
+
+def first_failure(cases: int) -> tuple[int, str] | None:
+    """The first walk that fails, counted from 1, and what is wrong; None where none does."""
+    for seed in range(cases):
+        try:
+            ServiceWalk(Random(seed).randrange).run()  # noqa: S311 - a schedule, no secret
+        except Exception as error:  # noqa: BLE001 - whatever it is
+            return seed + 1, f"{type(error).__name__}: {error}"
+    return None
