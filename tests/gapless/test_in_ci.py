@@ -91,7 +91,7 @@ def test_what_is_no_baseline_is_told(text: str) -> None:
     Path("known.json").write_text(text)
     done = gapless("check", "bad.ndjson", "--baseline", "known.json")
     assert (done.exit_code, done.stdout) == (2, "")
-    assert done.stderr.startswith("gapless: known.json: is no baseline: ")
+    assert done.stderr.startswith("gapless: baseline known.json: unreadable: ")
     assert gapless("check", "bad.ndjson", "--update-baseline").exit_code == 2
 
 

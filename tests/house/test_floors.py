@@ -31,8 +31,10 @@ FLOORS = {
     ),
     "traces": (
         *(
+            "suggestions",
             "specs",
             "problems",
+            "validation",
             "options",
             "parent_watch",
             "timeouts",

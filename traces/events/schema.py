@@ -44,6 +44,8 @@ from gapless.traces.events.event import (
 )
 from gapless.traces.events.step_tables import Integer, Integers, StepTables, numbers, without_nulls
 from gapless.traces.problems import twice
+from gapless.traces.suggestions import did_you_mean, one_of
+from gapless.traces.validation import refused, value
 
 # -- one event -----------------------------------------------------------------------------------------------------
 
@@ -87,9 +89,15 @@ class Event(BaseModel):
         specs: Mapping[str, Spec] = SPECS if info.context is None else info.context
         spec = specs.get(self.spec)
         if spec is None:
-            raise ValueError(f"spec is {self.spec!r}, expected {_or(specs)}; --spec FILE names one of yours")
+            hint = did_you_mean(self.spec, specs)
+            raise ValueError(
+                f"spec is {value(self.spec)}, expected {one_of(specs)}{hint}; --spec FILE names one of yours"
+            )
         if self.action not in spec.actions:
-            raise ValueError(f"action is {self.action!r}, expected a step of {self.spec}: {_or(spec.actions)}")
+            hint = did_you_mean(self.action, spec.actions)
+            raise ValueError(
+                f"action is {value(self.action)}, expected a step of {self.spec}: {one_of(spec.actions)}{hint}"
+            )
         if self.args.keys() != set(spec.parameters[self.action]):
             raise ValueError(
                 f"args of {self.action} are {_and(self.args)}, expected {_and(spec.parameters[self.action])}"
@@ -99,7 +107,8 @@ class Event(BaseModel):
                 f"args.{neither[0]} of {self.action} is {self.args[neither[0]]}, expected 1 or 0: it is a flag"
             )
         if strange := [name for name in self.saw or () if name not in spec.scalars]:
-            raise ValueError(f"saw names {_and(strange)}, expected fields of {self.spec}: {_or(spec.scalars)}")
+            hint = did_you_mean(strange[0], spec.scalars)
+            raise ValueError(f"saw names {_and(strange)}, expected fields of {self.spec}: {one_of(spec.scalars)}{hint}")
         return self
 
 
@@ -107,19 +116,9 @@ def _and(names: Iterable[str]) -> str:
     return ", ".join(names) or "none"
 
 
-def _or(names: Iterable[str]) -> str:
-    *others, last = names
-    return f"{', '.join(others)} or {last}" if others else last
-
-
 def _sentence(error: ValidationError, action: Any) -> str:
     """The first thing that is wrong; `action`: the step that the event names."""
-    first = error.errors(include_url=False)[0]
-    if "error" in first.get("ctx", {}):
-        return str(first["ctx"]["error"])  # a sentence of our own
-    place = ".".join(str(part) for part in first["loc"]) or "the event"
-    of = f" of {action}" if len(first["loc"]) > 1 and isinstance(action, str) else ""
-    return f"{place}{of}: {first['msg']}"
+    return refused(error, Event.model_fields, of=action if isinstance(action, str) else "")
 
 
 # -- many events ---------------------------------------------------------------------------------------------------

@@ -20,6 +20,7 @@ from gapless.traces.problems import UsageError, shown
 from gapless.traces.remote import path_of
 from gapless.traces.report.values import EXIT_CODES, INTERRUPTED, Finding, Model, Report, Severity, VerdictName, worst
 from gapless.traces.report.wording import cleaned, plural
+from gapless.traces.validation import refused
 
 ALSO: tuple[Severity, ...] = ("hazard", "anomaly")
 """What fails a check if it is asked for; a violation always does."""
@@ -170,9 +171,12 @@ def read_baseline(path: Path) -> dict[str, int]:
     try:
         baseline = Baseline.model_validate_json(path.read_bytes())
     except OSError as error:
-        raise UsageError(f"{shown(path)}: cannot be read ({error.strerror}); --update-baseline writes it") from None
+        raise UsageError(
+            f"baseline {shown(path)}: unreadable: {error.strerror}; --update-baseline writes one"
+        ) from None
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        at = ".".join(map(str, first["loc"]))
-        raise UsageError(f"{shown(path)}: is no baseline: {f'{at}: ' if at else ''}{first['msg']}") from None
+        raise UsageError(
+            f"baseline {shown(path)}: unreadable: {refused(error, Baseline.model_fields)}; --update-baseline writes "
+            "one, into a new file"
+        ) from None
     return {one.fingerprint: one.count for one in baseline.findings}

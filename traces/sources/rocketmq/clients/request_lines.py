@@ -1,4 +1,4 @@
-"""One line of a client log: what a request must say, and what a reader is told where it does not."""
+"""The line of a client log: the fields of each request, and the sentence for a line that lacks one."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ import re
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
+
+from gapless.traces.suggestions import did_you_mean, one_of
+from gapless.traces.validation import refused, value
 
 RESUME = 323  # the admin request that puts a half up for checks again
 
@@ -178,9 +181,6 @@ def what_is_wrong(error: ValidationError, given: Any) -> str:
     if not isinstance(given, dict):
         return "expected one request as an object"
     if "expected_tags" in context or "discriminator" in context:
-        op = repr(given["op"])[:40] if "op" in given else "missing"
-        return f"op is {op}, expected {', '.join(OPS[:-1])} or {OPS[-1]}"
-    _op, *place = first["loc"]
-    where = ".".join(str(part) for part in place)
-    what = str(context["error"]) if "error" in context else first["msg"]
-    return f"{where}: {what}" if where else what
+        op = value(given["op"]) if "op" in given else "missing"
+        return f"op is {op}, expected {one_of(OPS)}{did_you_mean(str(given.get('op', '')), OPS)}"
+    return refused(error, skip=1)
