@@ -12,7 +12,7 @@ from gapless.traces.check import check
 from gapless.traces.engines.engine import Progress
 from gapless.traces.problems import Gone, NothingThere, Unreadable, UsageError, shown
 from gapless.traces.report.values import Report, worst
-from gapless.traces.sources.rocketmq.replicas.pair import compare_pair
+from gapless.traces.sources.rocketmq.replicas.replica_pair import compare_pair
 from gapless.traces.sources.rocketmq.replicas.side import Side
 from gapless.traces.sources.rocketmq.replicas.values import Comparison, PairRow, ReplicaRow, Role
 from gapless.traces.sources.rocketmq.store.directory import open_store, store_folder

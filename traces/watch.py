@@ -22,14 +22,14 @@ from gapless.traces.report.parts import Parts
 from gapless.traces.report.values import Finding, Report
 from gapless.traces.sources.registry import sources
 from gapless.traces.sources.rocketmq import PROFILE
-from gapless.traces.sources.rocketmq.joining.judged import JudgedStore
+from gapless.traces.sources.rocketmq.joining.findings import StoreFindings
 from gapless.traces.sources.rocketmq.source import SOURCE
 from gapless.traces.sources.rocketmq.store.directory import store_folder
-from gapless.traces.sources.rocketmq.watching.choosing import follower_of
+from gapless.traces.sources.rocketmq.watching.factory import follower_of
 from gapless.traces.sources.rocketmq.watching.follower import Follower
-from gapless.traces.sources.rocketmq.watching.place import OtherLayout, Place
-from gapless.traces.sources.rocketmq.watching.state import KeptPlace, read_state, write_state
+from gapless.traces.sources.rocketmq.watching.state_file import SavedState, read_state, write_state
 from gapless.traces.sources.rocketmq.watching.tail import log_end, log_folders, log_folders_in, log_start
+from gapless.traces.sources.rocketmq.watching.watch_checkpoint import LayoutChange, Place
 from gapless.traces.timeouts import OutOfTime
 
 EVERY = 0.5  # seconds between two looks
@@ -128,7 +128,7 @@ class StoreWatch:
         self.log: list[Path] = []  # folders
         self.settled, self.behind_since = -1, self.began
 
-    def _kept(self, state: Path) -> KeptPlace | None:
+    def _kept(self, state: Path) -> SavedState | None:
         return read_state(state, self._named, self.options.profile, self.options.ignored, self.version)
 
     @property
@@ -178,7 +178,7 @@ class StoreWatch:
             before = follower.front.reached
             with expecting(_records_ahead(follower) if self.last else 0):  # the first report waits for no compiler
                 more = follower.round()
-        except OtherLayout as other:
+        except LayoutChange as other:
             self.listeners.on_message(str(other))
             self._close()
             return True
@@ -310,7 +310,7 @@ class StoreWatch:
             self.status.findings[finding.rule] += 1
             self.listeners.on_finding(finding)
 
-    def _reported(self, judged: JudgedStore | None) -> Report:
+    def _reported(self, judged: StoreFindings | None) -> Report:
         check = InputCheck(Input(self.path, self.path, SOURCE), self.options, None)
         if judged is None or self.follower is None:
             check.kind = "unknown"
@@ -335,7 +335,7 @@ class StoreWatch:
         try:
             write_state(
                 state,
-                KeptPlace(self._named, self.options.profile, self.options.ignored, place, frozenset(self.told)),
+                SavedState(self._named, self.options.profile, self.options.ignored, place, frozenset(self.told)),
                 self.version,
             )
         except OSError as error:

@@ -11,7 +11,7 @@ import pytest
 
 from gapless.traces.problems import laid_down
 from gapless.traces.sources.event_files.source import spooled
-from gapless.traces.sources.rocketmq.joining.remembered import SharedFile
+from gapless.traces.sources.rocketmq.joining.disk_blocks import SharedFile
 
 TOLD = f"in {tempfile.gettempdir()}, where .* is laid down: name another folder with TMPDIR"
 ROOM = 100  # bytes

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gapless.traces.sources.rocketmq.store import later_messages, lookup
-from gapless.traces.sources.rocketmq.store.later_messages import LaterMessages
+from gapless.traces.sources.rocketmq.store import lookup, next_with_key
 from gapless.traces.sources.rocketmq.store.lookup import KeyGroups, among, distinct, numbered
+from gapless.traces.sources.rocketmq.store.next_with_key import NextWithKey
 
 VALUES = st.lists(st.integers(-(2**63), 2**63 - 1) | st.integers(-3, 3)).map(lambda values: np.array(values, np.int64))
 
@@ -42,8 +42,8 @@ def test_rows_have_a_number_of_their_own_unless_they_are_alike(secret: int, rows
 def test_the_next_message_of_a_key_is_the_oldest_of_those_behind(keys: list[int], at_once: int) -> None:
     """Asked for from the newest on, some at a time; of few rows the table grows at every other key."""
     found: list[int] = []
-    with patch.object(later_messages, "FIRST_ROWS", 2):
-        later = LaterMessages()
+    with patch.object(next_with_key, "FIRST_ROWS", 2):
+        later = NextWithKey()
         for end in range(len(keys), 0, -at_once):
             low = max(0, end - at_once)
             found[:0] = later.of(np.array(keys[low:end], np.int64), np.arange(low, end)).tolist()

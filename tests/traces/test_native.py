@@ -19,7 +19,7 @@ from gapless.native.policy import readable
 from gapless.traces.replay.kernels import Loop
 from gapless.traces.sources.rocketmq.store import bytes as of_bytes
 from gapless.traces.sources.rocketmq.store import records, scan
-from gapless.traces.sources.rocketmq.transactions import rows
+from gapless.traces.sources.rocketmq.transactions import transaction_rows
 from tests.support.night import NIGHT, by_day
 from tests.support.rocketmq import damage
 from tests.support.rocketmq.any_damage import mutate
@@ -46,8 +46,8 @@ def test_each_word_means_the_same(text: bytes, begin: int, end: int) -> None:
 
 @given(st.integers(-(2**63), 2**63 - 1), st.integers(-(2**31), 2**31 - 1))
 def test_each_mixture_is_the_same(one: int, other: int) -> None:
-    assert same(rows._target, np.int64(one), np.int64(other))
-    assert same(rows._mixed, np.uint64(one & (2**64 - 1)), np.int64(other))
+    assert same(transaction_rows._target, np.int64(one), np.int64(other))
+    assert same(transaction_rows._mixed, np.uint64(one & (2**64 - 1)), np.int64(other))
 
 
 @given(TEXTS, st.integers(0, 40), st.integers(0, 40), st.integers(0, 40), st.integers(-(2**31), 2**31 - 1))
@@ -59,7 +59,7 @@ def test_so_do_those_that_remember(text: bytes, begin: int, middle: int, end: in
         (of_bytes.hash_on, (begin, end, number)),
         (scan._subject_hash, (begin, end, number)),
         (scan._next_magic, (begin, end)),
-        (rows._property, (begin, middle, end)),
+        (transaction_rows._property, (begin, middle, end)),
         (of_bytes.place_of, (begin, end, 1)),
     ):
         assert same(word, data, *args), word
@@ -177,7 +177,7 @@ def test_a_small_store_compiles_nothing(monkeypatch: pytest.MonkeyPatch, tmp_pat
     monkeypatch.setattr(Native, "_is_kept", lambda _self: False)
     monkeypatch.setattr(Native, "few", 25_000)
     monkeypatch.setattr(Loop, "few", 1 << 60)
-    for module in (scan, records, rows):
+    for module in (scan, records, transaction_rows):
         for one in vars(module).values():
             if isinstance(one, Native):
                 monkeypatch.setattr(one, "_is_ready", False)

@@ -25,7 +25,7 @@ from gapless.traces.sources.rocketmq.clients import client_log, line_columns, re
 from gapless.traces.sources.rocketmq.clients.client_log import ClientLog
 from gapless.traces.sources.rocketmq.clients.plain_requests import RequestReader
 from gapless.traces.sources.rocketmq.clients.request_lines import COMMIT, FAIL, NONE, OK, ROLL_BACK, UNDECIDED, UNKNOWN
-from gapless.traces.sources.rocketmq.clients.request_rows import Checks, Ends, Growing, Resumes, Rows, Sends
+from gapless.traces.sources.rocketmq.clients.request_rows import Checks, Ends, Resumes, RowBuffer, Rows, Sends
 from gapless.traces.sources.rocketmq.store import bytes as native
 from gapless.traces.sources.rocketmq.store.directory import client_log_beside
 from tests.support.night import NIGHT
@@ -120,7 +120,7 @@ def assert_same(one: tuple[Rows, ...], two: tuple[Rows, ...]) -> None:
 
 def at_once(text: bytes, before: int, topics: dict[str, int], *, plain: bool) -> tuple[Rows, ...] | None:
     """Lines as columns, by the first of those who read many lines at once that can: as `client_log.read` asks them."""
-    sends, ends, checks = Growing(Sends), Growing(Ends), Growing(Checks)
+    sends, ends, checks = RowBuffer(Sends), RowBuffer(Ends), RowBuffer(Checks)
     count = text.count(b"\n")
     if plain and RequestReader(topics, sends, ends, checks).read(text, before, count, 1):
         return sends.rows, ends.rows, checks.rows, Resumes.empty()

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from gapless.traces.sources.rocketmq.segments import matching
-from gapless.traces.sources.rocketmq.segments.matching import ITEM_COLUMNS, Matched, Wanted, room_for
+from gapless.traces.sources.rocketmq.segments.matching import ITEM_COLUMNS, ItemRange, MatchResult, room_for
 from gapless.traces.sources.rocketmq.store.bytes import Ints
 from gapless.traces.sources.rocketmq.store.index_files import ITEM, Items
 from gapless.traces.sources.rocketmq.store.record_keys import HASH, KEY_ROWS, KIND, MAY, MUST, RECORD, UNSURE
@@ -40,14 +40,14 @@ def items_of(records: Segment, *, tags: bool) -> Items:
     return items
 
 
-def at_once(records: Segment, items: Items) -> Matched | None:
+def at_once(records: Segment, items: Items) -> MatchResult | None:
     """What is told of them where all is right, or None."""
     told = room_for(0, 0, 0)
-    wanted = Wanted(START, END, FIRST, BEGAN)
+    wanted = ItemRange(START, END, FIRST, BEGAN)
     return told if matching.match_in_order(*records, items.view(np.uint8), wanted, told.counts) else None
 
 
-def one_by_one(records: Segment, items: Items) -> Matched:
+def one_by_one(records: Segment, items: Items) -> MatchResult:
     """What is told of them, item by item."""
     room, read = np.zeros((len(items), ITEM_COLUMNS), np.int64), items.view(np.uint8)
     count = matching.gather(read, FIRST, 0, (START, END, BEGAN), room, 0)

@@ -19,10 +19,10 @@ from gapless.native.object_code import CHECKED
 from gapless.traces.replay.kernels import Loop
 from gapless.traces.sources.rocketmq.segments.tiered_records import differences
 from gapless.traces.sources.rocketmq.store import records
+from gapless.traces.sources.rocketmq.store.compaction_keys import compaction_keys
 from gapless.traces.sources.rocketmq.store.directory import open_store
 from gapless.traces.sources.rocketmq.store.file_access import names_of_records
 from gapless.traces.sources.rocketmq.store.files import LogFile, Maps
-from gapless.traces.sources.rocketmq.store.whole_keys import whole_keys
 from tests.support.night import NIGHT, by_day
 from tests.support.rocketmq.any_damage import mutate
 from tests.support.rocketmq.bounded_bytes import bound
@@ -49,7 +49,7 @@ def test_places_that_anybody_claims_are_not_read_beyond_a_file(position: int, si
     (tmp_path / "0").write_bytes(bytes(4096))
     file, places, sizes = LogFile(str(tmp_path / "0"), 0, 4096), np.array([position]), np.array([size])
     maps = Maps()
-    assert whole_keys([file], places, sizes, maps).tolist() == [[-1], [-1]]
+    assert compaction_keys([file], places, sizes, maps).tolist() == [[-1], [-1]]
     assert differences([file], places, [file], np.array([0]), sizes, maps).tolist() == [-1]
     assert differences([file], np.array([0]), [file], places, sizes, maps).tolist() == [-1]
 

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 from gapless import Report, check
-from gapless.traces.sources.rocketmq.joining import spool, timer_messages, timer_parts, told
-from gapless.traces.sources.rocketmq.joining.spool import NarrowBlocks
+from gapless.traces.sources.rocketmq.joining import batch_replay, packed_blocks, timer_messages, timer_parts
+from gapless.traces.sources.rocketmq.joining.packed_blocks import PackedBlocks
 from gapless.traces.sources.rocketmq.joining.timer_messages import TimerMessages
 from gapless.traces.sources.rocketmq.joining.timer_parts import RowFacts
 from gapless.traces.sources.rocketmq.store import timer_files
 from gapless.traces.sources.rocketmq.store.bytes import Ints
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
-from gapless.traces.sources.rocketmq.store.narrow import narrowed
+from gapless.traces.sources.rocketmq.store.packed_columns import pack_columns
 from gapless.traces.sources.rocketmq.store.timer_files import SLOTS, TURN, UNIT
 from gapless.traces.sources.rocketmq.store.timer_records import COLUMNS, take_timer_rows
 from tests.support.rocketmq.recordings import RECORDINGS, copy_of, recording_as_left
@@ -53,10 +53,10 @@ def test_workers_find_the_messages_that_one_more_pass_finds(
         passes.append(end)
         return take_timer_rows(store, end, take)
 
-    def blocks(messages: TimerMessages) -> tuple[NarrowBlocks, int]:
+    def blocks(messages: TimerMessages) -> tuple[PackedBlocks, int]:
         found, reached = of_workers(messages)
-        expected = NarrowBlocks(COLUMNS)
-        end = take_timer_rows(messages.judged.store, messages.judged.end, lambda rows: expected.add(narrowed(rows)))
+        expected = PackedBlocks(COLUMNS)
+        end = take_timer_rows(messages.judged.store, messages.judged.end, lambda rows: expected.add(pack_columns(rows)))
         compared.append(reached == end and np.array_equal(found.all_of(), expected.all_of()))
         return found, reached
 
@@ -302,9 +302,9 @@ def test_a_wheel_is_judged_alike_however_many_times_of_it_at_once(
     """The same counts, anomalies and findings: of a store as it was left, and of one whose every unit is damaged."""
     for damaged, store in _left_and_damaged(name, tmp_path, _each_is_of_another_length):
         reports = []
-        for at_once in (told.AT_ONCE, 1):
+        for at_once in (batch_replay.AT_ONCE, 1):
             with monkeypatch.context() as patched:
-                patched.setattr(told, "AT_ONCE", at_once)
+                patched.setattr(batch_replay, "AT_ONCE", at_once)
                 reports.append(check([store]).model_dump(exclude={"seconds"}))
         assert reports[0] == reports[1]
         assert (reports[0]["verdict"] == "departs") is damaged
@@ -317,13 +317,13 @@ def test_a_wheel_is_judged_alike_in_one_part_and_in_many(
     """Also what departs: messages that lie elsewhere than units say, and units that are gone, in files of their own."""
     for _, store in _left_and_damaged(name, tmp_path, _some_are_of_others):
         reports = []
-        for at_once, held in ((timer_parts.IN_A_PART, spool.HELD), (20, 0)):
+        for at_once, held in ((timer_parts.IN_A_PART, packed_blocks.HELD), (20, 0)):
             with monkeypatch.context() as patched:
                 patched.setattr(timer_parts, "IN_A_PART", at_once)
                 patched.setattr(timer_parts, "SAMPLED", 1)
                 patched.setattr(timer_files, "AT_ONCE", at_once)
                 patched.setattr(timer_files, "SAMPLED", 1)
-                patched.setattr(spool, "HELD", held)
+                patched.setattr(packed_blocks, "HELD", held)
                 parts = _counting(patched)
                 reports.append(check([store], ignore=["timer/unit-is-whole"]).model_dump(exclude={"seconds"}))
                 assert (len(parts) > 1) is (held == 0)

@@ -10,9 +10,9 @@ from typing import Any, cast
 import pytest
 
 from gapless import Report, check
-from gapless.traces.sources.rocketmq.joining import other_ends
-from gapless.traces.sources.rocketmq.joining.judged import STORIES, JudgedStore
-from gapless.traces.sources.rocketmq.joining.other_ends import departs_anew
+from gapless.traces.sources.rocketmq.joining import alternative_ends
+from gapless.traces.sources.rocketmq.joining.alternative_ends import departs_anew
+from gapless.traces.sources.rocketmq.joining.findings import STORIES, StoreFindings
 from gapless.traces.sources.rocketmq.store import file_access
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory, open_store
 from tests.support.night import by_day
@@ -206,7 +206,7 @@ def test_what_is_left_of_a_file_is_not_held_at_once(tmp_path: Path, monkeypatch:
     log = sorted((store / "commitlog").iterdir())[1]
     log.write_bytes(log.read_bytes()[:600_000].ljust(700_000, b"\1").ljust(log.stat().st_size, b"\0"))
     opened, low = open_store(store), int(log.name) + 600_000
-    page = other_ends._torn_page(opened, low, int(log.name) + 1_048_576)
+    page = alternative_ends._torn_page(opened, low, int(log.name) + 1_048_576)
     assert page == int(log.name) + 700_000 // 4096 * 4096
     read = file_access.FileWindow.read
 
@@ -215,14 +215,14 @@ def test_what_is_left_of_a_file_is_not_held_at_once(tmp_path: Path, monkeypatch:
         read(window, begin, end)
 
     monkeypatch.setattr(file_access.FileWindow, "read", noted)
-    monkeypatch.setattr(other_ends, "AT_ONCE", 8192)
-    assert other_ends._torn_page(opened, low, int(log.name) + 1_048_576) == page
+    monkeypatch.setattr(alternative_ends, "AT_ONCE", 8192)
+    assert alternative_ends._torn_page(opened, low, int(log.name) + 1_048_576) == page
     assert (max(held), len(held)) == (8192, 13)
 
 
-def of_one_rule(positions: range, rule: str = "some/rule") -> JudgedStore:
+def of_one_rule(positions: range, rule: str = "some/rule") -> StoreFindings:
     """A judgement in which only so many departures are told as always."""
-    found = JudgedStore(cast("StoreDirectory", None), end=0)
+    found = StoreFindings(cast("StoreDirectory", None), end=0)
     departure: Callable[..., Any] = type("Refused", (), {"rule": rule, "spec": "some"})
     for position in positions:
         found.tell("trace", position, departure())

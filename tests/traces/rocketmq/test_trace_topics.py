@@ -17,7 +17,7 @@ from gapless import Report, check
 from gapless.traces.options import Options
 from gapless.traces.sources.rocketmq.clients import client_log, trace_bodies, trace_topics
 from gapless.traces.sources.rocketmq.clients.request_lines import OK
-from gapless.traces.sources.rocketmq.report import WitnessRow
+from gapless.traces.sources.rocketmq.report import TraceTopicRow
 from gapless.traces.sources.rocketmq.store.directory import open_store
 from tests.support.rocketmq.recordings import RECORDINGS, copy_of, recording_as_left
 from tests.support.rocketmq.stores import Record, encode, host, properties, read_log
@@ -53,9 +53,9 @@ def topic_of(name: str) -> str:
     return "audit_traces" if name.startswith("renamed") else TRACES
 
 
-def told(report: Report) -> WitnessRow:
+def told(report: Report) -> TraceTopicRow:
     (row,) = report.testimony
-    assert isinstance(row, WitnessRow)
+    assert isinstance(row, TraceTopicRow)
     return row
 
 
@@ -352,7 +352,7 @@ def test_what_is_said_in_any_script_is_read(named: str, tmp_path: Path, *, packe
     (finding,) = report.findings
     assert (finding.rule, finding.where.offset, finding.count) == (LOST, 3, 1)
     (row,) = report.testimony
-    assert isinstance(row, WitnessRow)
+    assert isinstance(row, TraceTopicRow)
     assert (row.promised, row.testified, row.strange) == (len(SAID) + 1, len(SAID), 2)
 
 

@@ -13,8 +13,8 @@ from gapless.traces.sources.rocketmq.store import file_access
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.file_access import read_entries
 from gapless.traces.sources.rocketmq.watching import entries
-from gapless.traces.sources.rocketmq.watching.index import FollowedIndex
-from gapless.traces.sources.rocketmq.watching.waiting import PATIENCE
+from gapless.traces.sources.rocketmq.watching.index import IndexFollower
+from gapless.traces.sources.rocketmq.watching.readiness import PATIENCE
 from gapless.traces.watch import REPORTED, StoreWatch
 from tests.support.rocketmq.played_store import SLOT, PlayedStore
 from tests.support.rocketmq.recordings import recording
@@ -187,12 +187,12 @@ def test_entries_that_expire_leave_those_behind_them_looked_at(tmp_path: Path) -
 def test_what_lies_beside_waits_for_as_long_as_it_took(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     heard, clock, began = Heard(), Clock(), list[float]()
 
-    def slow(_self: FollowedIndex, _store: object, _reached: int) -> bool:
+    def slow(_self: IndexFollower, _store: object, _reached: int) -> bool:
         began.append(clock.now)
         clock.now += 5
         return len(began) < 9
 
-    monkeypatch.setattr(FollowedIndex, "follow", slow)
+    monkeypatch.setattr(IndexFollower, "follow", slow)
     monkeypatch.setattr("gapless.traces.watch.FIRST", REPORTED)  # a report waits for nothing
     _played, watched = halfway(tmp_path, heard, clock)
     for _ in range(20):

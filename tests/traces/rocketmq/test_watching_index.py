@@ -14,7 +14,7 @@ from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.files import LogFile
 from gapless.traces.sources.rocketmq.store.index_files import IndexFile
 from gapless.traces.sources.rocketmq.watching import index
-from gapless.traces.sources.rocketmq.watching.index import FollowedIndex
+from gapless.traces.sources.rocketmq.watching.index import IndexFollower
 from gapless.traces.watch import StoreWatch
 from tests.support.night import by_day
 from tests.support.rocketmq.played_index import PlayedIndex
@@ -107,13 +107,13 @@ def test_a_place_tells_how_far_the_index_was_followed(tmp_path: Path, monkeypatc
     assert watched.follower is not None
     left = watched.follower.index.reached.at
     watched.keep()
-    hold, begun = FollowedIndex._hold, list[int]()
+    hold, begun = IndexFollower._hold, list[int]()
 
-    def counted(self: FollowedIndex, *given: Any) -> Any:
+    def counted(self: IndexFollower, *given: Any) -> Any:
         begun.append(given[3].at)
         return hold(self, *given)
 
-    monkeypatch.setattr(FollowedIndex, "_hold", counted)
+    monkeypatch.setattr(IndexFollower, "_hold", counted)
     watched = watch(tmp_path / "store", heard, clock, state=tmp_path / "state")
     on(played, 20)
     until_idle(watched)
@@ -136,13 +136,13 @@ def test_a_file_that_is_full_is_opened_once_however_many_wait(tmp_path: Path, mo
 
 
 def test_the_keys_of_many_files_are_held_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    follow, calls = FollowedIndex.follow, list[bool]()
+    follow, calls = IndexFollower.follow, list[bool]()
 
-    def counted(self: FollowedIndex, store: StoreDirectory, reached: int) -> bool:
+    def counted(self: IndexFollower, store: StoreDirectory, reached: int) -> bool:
         calls.append(follow(self, store, reached))
         return calls[-1]
 
-    monkeypatch.setattr(FollowedIndex, "follow", counted)
+    monkeypatch.setattr(IndexFollower, "follow", counted)
     played = PlayedIndex(recording(WHOLE), tmp_path / "store")
     played.append(played.end)
     played.dispatch(played.end)

@@ -8,13 +8,13 @@ import pytest
 
 from benchmarks import bigstore
 from gapless.traces.options import Options
-from gapless.traces.sources.rocketmq.joining.going_on import REMEMBERED, KnownSoFar, kept, resume
+from gapless.traces.sources.rocketmq.joining.checkpoint import REMEMBERED, Checkpoint, kept, resume
+from gapless.traces.sources.rocketmq.joining.disk_blocks import Blocks
 from gapless.traces.sources.rocketmq.joining.log import StoreJudge
-from gapless.traces.sources.rocketmq.joining.remembered import Blocks
 from gapless.traces.sources.rocketmq.store.bytes import Ints
 from gapless.traces.sources.rocketmq.store.directory import open_store
-from gapless.traces.sources.rocketmq.watching.place import Place
-from gapless.traces.sources.rocketmq.watching.state import KeptPlace, read_state, write_state
+from gapless.traces.sources.rocketmq.watching.state_file import SavedState, read_state, write_state
+from gapless.traces.sources.rocketmq.watching.watch_checkpoint import Place
 from tests.support.night import NIGHT
 from tests.support.rocketmq.recordings import recording
 from tests.support.rocketmq.watched import Clock, Heard, watch
@@ -30,7 +30,7 @@ def halves(count: int, first: int = 1) -> Ints:
     return np.arange(first, first + count) + np.zeros((4, 1), np.int64)
 
 
-def columns_of(known: KnownSoFar) -> list[int]:
+def columns_of(known: Checkpoint) -> list[int]:
     """How many halves are in files."""
     return [blocks.columns for blocks in known.remembered]
 
@@ -77,7 +77,7 @@ def test_a_file_of_a_state_holds_it_too(tmp_path: Path) -> None:
     judge.transactions.settled.add(halves(7, first=50))
     judge.transactions.unpassed_ops.add(halves(2))
     place = Place(kept(judge), None)
-    write_state(tmp_path / "state", KeptPlace("store", "strict", frozenset(), place, frozenset()), "1")
+    write_state(tmp_path / "state", SavedState("store", "strict", frozenset(), place, frozenset()), "1")
     found = read_state(tmp_path / "state", "store", "strict", frozenset(), "1")
     assert found is not None
     assert found.place.known.content == place.known.content

@@ -11,15 +11,15 @@ import numpy as np
 import pytest
 
 from gapless.traces.options import Options
-from gapless.traces.sources.rocketmq.clients.testimony import as_answers
 from gapless.traces.sources.rocketmq.clients.trace_bodies import KEY, PLACE, TOLD_ROWS, WITNESS
+from gapless.traces.sources.rocketmq.clients.trace_topic_evidence import as_answers
 from gapless.traces.sources.rocketmq.segments.splits import SplitReader, splits
 from gapless.traces.sources.rocketmq.store import scan
 from gapless.traces.sources.rocketmq.store.directory import open_store
 from gapless.traces.sources.rocketmq.watching import traces
 from gapless.traces.sources.rocketmq.watching.live_files import going_on, not_opened
 from gapless.traces.sources.rocketmq.watching.recent_keys import RecentKeys
-from gapless.traces.sources.rocketmq.watching.traces import FollowedTraces
+from gapless.traces.sources.rocketmq.watching.traces import TraceFollower
 from tests.support.night import by_day
 from tests.support.rocketmq.played_store import PlayedStore
 from tests.support.rocketmq.recordings import RECORDINGS, copy_of, recording
@@ -117,7 +117,7 @@ def test_a_log_without_traces_is_not_read_again(tmp_path: Path, monkeypatch: pyt
     def read(*_: object) -> None:
         raise AssertionError
 
-    monkeypatch.setattr(FollowedTraces, "_read", read)
+    monkeypatch.setattr(TraceFollower, "_read", read)
     played = PlayedStore(recording("normal"), tmp_path / "store")
     played.append(played.end)
     played.dispatch(played.end)
@@ -175,7 +175,7 @@ def test_a_message_that_was_handed_out_late_is_looked_for_at_the_end(
 def test_records_that_answers_name_are_read_again_where_they_lie(store: str) -> None:
     """In a DLedger log each has a header before it, where what is read again begins."""
     opened = going_on(open_store(recording(store), databases=False, opens_index=not_opened))
-    followed = FollowedTraces(Options(), opened.start)
+    followed = TraceFollower(Options(), opened.start)
     for split in splits(opened):
         for scanned in SplitReader(opened, split, keys=True).segments():
             assert scanned.columns.keys is not None

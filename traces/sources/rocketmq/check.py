@@ -13,14 +13,15 @@ from gapless.traces.problems import NothingThere, shown
 from gapless.traces.report.parts import Parts
 from gapless.traces.sources.rocketmq.clients import evidence
 from gapless.traces.sources.rocketmq.clients.evidence import Evidence
-from gapless.traces.sources.rocketmq.clients.testimony import with_testimony
-from gapless.traces.sources.rocketmq.joining.going_on import KnownSoFar, resume
-from gapless.traces.sources.rocketmq.joining.judged import JudgedStore
+from gapless.traces.sources.rocketmq.clients.trace_topic_evidence import with_trace_topics
+from gapless.traces.sources.rocketmq.joining.alternative_ends import AlternativeEnd, alternative_ends, departs_anew
+from gapless.traces.sources.rocketmq.joining.checkpoint import Checkpoint, resume
+from gapless.traces.sources.rocketmq.joining.findings import StoreFindings
 from gapless.traces.sources.rocketmq.joining.log import StoreJudge
-from gapless.traces.sources.rocketmq.joining.other_ends import OtherEnd, departs_anew, other_ends
 from gapless.traces.sources.rocketmq.segments import splits, tasks
 from gapless.traces.sources.rocketmq.segments.splits import Split
 from gapless.traces.sources.rocketmq.segments.tasks import SplitResult
+from gapless.traces.sources.rocketmq.store.append_evidence import records_in
 from gapless.traces.sources.rocketmq.store.directory import (
     StoreDirectory,
     client_log_beside,
@@ -28,8 +29,7 @@ from gapless.traces.sources.rocketmq.store.directory import (
     open_store,
     renewed,
 )
-from gapless.traces.sources.rocketmq.store.wanted import SOME_QUEUE, queue_named
-from gapless.traces.sources.rocketmq.store.written import records_in
+from gapless.traces.sources.rocketmq.store.selection import SOME_QUEUE, queue_named
 from gapless.traces.sources.rocketmq.summary import summary
 from gapless.traces.sources.source import SideInputs
 
@@ -39,7 +39,7 @@ def opened(path: Path, folder: Path, options: Options, side: SideInputs, *, list
     store = open_store(folder, side.config, copied=side.copied)
     said, notes = _evidence(folder, side.client, path)
     with expecting(records_in(Path(file.path) for file in store.files)):
-        said = with_testimony(store, options, said, shown(str(path)))
+        said = with_trace_topics(store, options, said, shown(str(path)))
     return StoreCheck(path, replace(store, notes=(*store.notes, *notes)), options, said, listed=listed)
 
 
@@ -80,7 +80,7 @@ class StoreCheck:
         *,
         listed: bool = False,
         exported: bool = False,
-        before: KnownSoFar | None = None,
+        before: Checkpoint | None = None,
     ) -> None:
         """`before`: what is known of the log's beginning, which is not read again."""
         self.path = path
@@ -114,7 +114,7 @@ class StoreCheck:
             parts.verdicts = verdict_rows(judged, str(self.path))
         return parts
 
-    def whole(self, engine: Engine) -> JudgedStore:
+    def whole(self, engine: Engine) -> StoreFindings:
         """Judge all of the store."""
         self._take_all(engine)
         return self._settled(engine)
@@ -123,7 +123,7 @@ class StoreCheck:
         for result in engine.each(self.task(engine), self.splits, [split.bytes for split in self.splits]):
             self.take(result)
 
-    def _settled(self, engine: Engine) -> JudgedStore:
+    def _settled(self, engine: Engine) -> StoreFindings:
         """What all results come to, at whichever end of the log.
 
         A running broker may have been in the middle of a write when the store was opened. So what departs of its store
@@ -133,7 +133,7 @@ class StoreCheck:
         if judged.store.moment and judged.breaches:
             judged = self._again(renewed(judged.store), judged, engine)
             _leave_out_what_changed(judged, judged.store.limit)
-        for end in other_ends(judged):
+        for end in alternative_ends(judged):
             if any(found.position >= end.limit for found in judged.breaches):
                 judged = self._up_to(end, judged, engine)
         return judged
@@ -142,14 +142,14 @@ class StoreCheck:
         """As `Recording` says."""
         return summary(self.path, self.judge.judged, self.options, interrupted=True)
 
-    def _again(self, store: StoreDirectory, judged: JudgedStore, engine: Engine) -> JudgedStore:
+    def _again(self, store: StoreDirectory, judged: StoreFindings, engine: Engine) -> StoreFindings:
         """The same store judged once more, as `store` has it now."""
         before = self.before if self.before and self.before.reached <= store.limit else None
         again = StoreCheck(self.path, store, self.options, judged.evidence, exported=judged.exported, before=before)
         again._take_all(engine)
         return again.judge.finish()
 
-    def _up_to(self, end: OtherEnd, judged: JudgedStore, engine: Engine) -> JudgedStore:
+    def _up_to(self, end: AlternativeEnd, judged: StoreFindings, engine: Engine) -> StoreFindings:
         """The same store judged as if its log ended elsewhere: kept if nothing departs then that does not anyhow."""
         store = judged.store
         shorter = self._again(replace(store, limit=end.limit), judged, engine)
@@ -163,7 +163,7 @@ class StoreCheck:
         return shorter
 
 
-def _leave_out_what_changed(judged: JudgedStore, limit: int) -> None:
+def _leave_out_what_changed(judged: StoreFindings, limit: int) -> None:
     """A queue that was deleted, or made anew, while it was read is judged by nobody; `limit` is where the log ended."""
     of_queues = [found for found in judged.breaches if found.spec == "queue" and not found.trace.endswith(SOME_QUEUE)]
     for found in of_queues:

@@ -20,7 +20,7 @@ from gapless.traces.judging.building import STEPS, Events
 from gapless.traces.options import Options
 from gapless.traces.replay.exact import Event, named
 from gapless.traces.sources.rocketmq.check import StoreCheck
-from gapless.traces.sources.rocketmq.joining.judged import JudgedStore
+from gapless.traces.sources.rocketmq.joining.findings import StoreFindings
 from gapless.traces.sources.rocketmq.segments import splits
 from gapless.traces.sources.rocketmq.segments.extensions import Units
 from gapless.traces.sources.rocketmq.segments.index_keys import found_keys
@@ -31,12 +31,21 @@ from gapless.traces.sources.rocketmq.store.bytes import Ints
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.file_access import name_of_record
 from gapless.traces.sources.rocketmq.store.index_files import FOLDER
-from gapless.traces.sources.rocketmq.store.wanted import COMMIT_LOG, wants_index
+from gapless.traces.sources.rocketmq.store.selection import COMMIT_LOG, wants_index
 from gapless.traces.sources.rocketmq.transactions import lineage
 from gapless.traces.sources.rocketmq.transactions.ops import CURSORS, events_of_op, op_trace, op_with_marks
-from gapless.traces.sources.rocketmq.transactions.rows import BY_PLACE, HALF, KEY, KIND, NAMES, NUMBER, OP, PLACE
-from gapless.traces.sources.rocketmq.transactions.settling import Flags, Lineages, lineages
-from gapless.traces.sources.rocketmq.transactions.terms import NO_ROWS, Terms, terms
+from gapless.traces.sources.rocketmq.transactions.parameters import NO_ROWS, Terms, terms
+from gapless.traces.sources.rocketmq.transactions.replay_rows import Flags, Lineages, lineages
+from gapless.traces.sources.rocketmq.transactions.transaction_rows import (
+    BY_PLACE,
+    HALF,
+    KEY,
+    KIND,
+    NAMES,
+    NUMBER,
+    OP,
+    PLACE,
+)
 
 Joint = tuple[int, str, str, Sequence[Event]]
 
@@ -51,15 +60,15 @@ def export(path: Path, store: StoreDirectory, out: Path, progress: Progress | No
         return schema.write(out, _batches(judged, source=str(path)))
 
 
-def _batches(judged: JudgedStore, source: str) -> Iterator[pa.RecordBatch]:
+def _batches(judged: StoreFindings, source: str) -> Iterator[pa.RecordBatch]:
     """Joints that come first, every segment with the joints before it, and the joints that come last."""
     waiting = sorted(judged.joints, key=lambda joint: joint[0])
     steps, keys = [NO_ROWS], [np.zeros(0, np.int64)]
     store = judged.store
-    of_index = wants_index(store, Options())
+    index_wanted = wants_index(store, Options())
     limited = replace(store, limit=min(judged.end, store.limit))
     for split in splits.splits(limited):
-        for scanned in SplitReader(limited, split, index_keys=of_index, steps=True).segments():
+        for scanned in SplitReader(limited, split, index_keys=index_wanted, steps=True).segments():
             if scanned.start >= judged.end:
                 continue
             ready = [joint for joint in waiting if joint[0] <= scanned.start]
@@ -72,7 +81,7 @@ def _batches(judged: JudgedStore, source: str) -> Iterator[pa.RecordBatch]:
             )  # fmt: skip
             yield from _queues(judged, scanned.columns, source)
             steps.append(scanned.columns.steps.copy())
-            if store.index and of_index and scanned.columns.count:
+            if store.index and index_wanted and scanned.columns.count:
                 keys.append(found_keys(store.index, scanned.columns, scanned.start, scanned.end))
     yield from _joints(waiting, source)
     yield from _later(judged, np.concatenate(keys), source)
@@ -106,7 +115,7 @@ def _event(source: str, spec: str, trace: str, position: int, event: Event) -> s
     )
 
 
-def _transactions(judged: JudgedStore, lives: Lineages, given: Terms) -> Iterator[Told]:
+def _transactions(judged: StoreFindings, lives: Lineages, given: Terms) -> Iterator[Told]:
     """Every transaction that is judged, one after the other."""
     for transaction in range(len(lives.bounds) - 1):
         events, places = lives.events(transaction, given)
@@ -118,7 +127,7 @@ def _transactions(judged: JudgedStore, lives: Lineages, given: Terms) -> Iterato
             yield "transaction", name, position, event
 
 
-def _ops(judged: JudgedStore, rows: Ints, given: Terms) -> Iterator[Told]:
+def _ops(judged: StoreFindings, rows: Ints, given: Terms) -> Iterator[Told]:
     """Every op, one after the other, as a trace of its own."""
     steps = STEPS["op_batch"]
     strays = {(b.position, b.arguments["number"]) for b in judged.breaches if b.action == "enqueue"}
@@ -130,7 +139,7 @@ def _ops(judged: JudgedStore, rows: Ints, given: Terms) -> Iterator[Told]:
             yield "op_batch", trace, place, steps.enqueue(**values | {"known": 0}) if is_stray else event
 
 
-def _cursors(judged: JudgedStore, lives: Lineages, given: Terms) -> Iterator[Told]:
+def _cursors(judged: StoreFindings, lives: Lineages, given: Terms) -> Iterator[Told]:
     """The halves and ops in the order of the log, what became of each, and at the end how far the cursors came."""
     steps, rows, end = STEPS["checkpoint"], lives.rows, judged.end
     is_half = (rows[KIND] == HALF) & (rows[NUMBER] < BY_PLACE)  # no cursor passes those that a table tells of
@@ -164,7 +173,7 @@ def _joints(joints: list[Joint], source: str) -> Iterator[pa.RecordBatch]:
         )
 
 
-def _later(judged: JudgedStore, keys: Ints, source: str) -> Iterator[pa.RecordBatch]:
+def _later(judged: StoreFindings, keys: Ints, source: str) -> Iterator[pa.RecordBatch]:
     """What is made again for this, and the keys that are found in the hash index, by the records that have them."""
     for _, trace, made in judged.later:
         for events in made():
@@ -178,14 +187,14 @@ def _later(judged: JudgedStore, keys: Ints, source: str) -> Iterator[pa.RecordBa
         yield _batch(judged, found, f"{FOLDER}/", source)
 
 
-def _batch(judged: JudgedStore, events: Events, trace: str, source: str) -> pa.RecordBatch:
+def _batch(judged: StoreFindings, events: Events, trace: str, source: str) -> pa.RecordBatch:
     position = np.full(len(events.action), judged.end)
     return schema.from_columns(
         events.spec.name, source=source, traces=[trace], position=position, action=events.action, args=events.args
     )
 
 
-def _units(judged: JudgedStore, units: Units, source: str) -> Iterator[pa.RecordBatch]:
+def _units(judged: StoreFindings, units: Units, source: str) -> Iterator[pa.RecordBatch]:
     """The units that entries name, as far as they are judged."""
     traces = np.repeat(np.arange(len(units.queues)), np.diff(units.starts))
     low = np.array([judged.queues[q].anew_at if q in judged.queues else 0 for q in units.queues], np.int64)
@@ -198,7 +207,7 @@ def _units(judged: JudgedStore, units: Units, source: str) -> Iterator[pa.Record
     )  # fmt: skip
 
 
-def _queues(judged: JudgedStore, columns: Columns, source: str) -> Iterator[pa.RecordBatch]:
+def _queues(judged: StoreFindings, columns: Columns, source: str) -> Iterator[pa.RecordBatch]:
     """Every message's append and its entry's index, by log position; entries stand where their message does."""
     events = queue_events(judged.store, columns)
     count = int(events.starts[-1])
@@ -226,7 +235,7 @@ def _queues(judged: JudgedStore, columns: Columns, source: str) -> Iterator[pa.R
         yield from _units(judged, events.units, source)
 
 
-def _counts(judged: JudgedStore, subjects: list[tuple[str, int]], trace: Ints, position: Ints, entry: Flags) -> Flags:
+def _counts(judged: StoreFindings, subjects: list[tuple[str, int]], trace: Ints, position: Ints, entry: Flags) -> Flags:
     """Which events count: of a queue that was made anew, no entry is older than that."""
     anew = np.array([judged.queues[s].anew_at if s in judged.queues else 0 for s in subjects], np.int64)
     return ~entry | (position >= anew[trace])

@@ -75,7 +75,7 @@ class ClientRow(ReportRow):
     back_checks: int = Field(description="back-checks that clients received")
 
 
-class WitnessRow(ReportRow):
+class TraceTopicRow(ReportRow):
     """What the trace topics of a store tell: how much was understood, and of how many messages it tells.
 
     Clients discard traces when they have too many: what is not there says nothing.
@@ -190,7 +190,7 @@ def _client(row: ClientRow) -> SectionRow:
     return SectionRow(row.source, row.path, f"{sent}, {row.unknown:,} never answered; {asked}", numbers)
 
 
-def _testimony(row: WitnessRow) -> SectionRow:
+def _testimony(row: TraceTopicRow) -> SectionRow:
     expired = f" ({row.expired:,} expired since)" if row.expired else ""
     share = f"{row.share:.1%}"
     said = f"{plural(row.promised, 'message')} promised{expired}, {row.testified:,} found as told"
@@ -204,7 +204,7 @@ def _testimony(row: WitnessRow) -> SectionRow:
     return SectionRow(row.source, row.topics, line, numbers, lines=tuple(_unused(row)))
 
 
-def _unused(row: WitnessRow) -> Iterator[str]:
+def _unused(row: TraceTopicRow) -> Iterator[str]:
     """What traces tell that was not used, and why."""
     if row.damaged or row.strange:
         yield (

@@ -37,7 +37,7 @@ class RocketMQ:
         """As `Source` says: it is compiled if the log is long."""
         from gapless.native import expecting  # noqa: PLC0415 - see above
         from gapless.traces.sources.rocketmq.segments import tasks  # noqa: PLC0415 - see above
-        from gapless.traces.sources.rocketmq.store.written import records_in  # noqa: PLC0415 - see above
+        from gapless.traces.sources.rocketmq.store.append_evidence import records_in  # noqa: PLC0415 - see above
 
         files = (path for log in ("commitlog", "dledger-*/data") for path in found.glob(f"{log}/*"))
         with expecting(records_in(files)):

@@ -13,8 +13,8 @@ from gapless.traces.problems import pasted, shown
 from gapless.traces.report.parts import Parts
 from gapless.traces.report.values import Finding, Mark, Where
 from gapless.traces.report.wording import plural
-from gapless.traces.sources.rocketmq import PROFILE, places
-from gapless.traces.sources.rocketmq.joining.judged import Breach, JudgedStore
+from gapless.traces.sources.rocketmq import PROFILE, explain
+from gapless.traces.sources.rocketmq.joining.findings import Breach, StoreFindings
 from gapless.traces.sources.rocketmq.joining.promises import OF_CLIENTS
 from gapless.traces.sources.rocketmq.report import QueueRow, TransactionsRow
 from gapless.traces.sources.rocketmq.segments import splits
@@ -22,13 +22,13 @@ from gapless.traces.sources.rocketmq.store import file_access, scan
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.files import ENTRY, FARTHEST
 from gapless.traces.sources.rocketmq.store.names import HALVES, OP_TOPIC, OPS
-from gapless.traces.sources.rocketmq.store.wanted import COMMIT_LOG, wanted_transaction, wants_transactions
+from gapless.traces.sources.rocketmq.store.selection import COMMIT_LOG, wanted_transaction, wants_transactions
 
 QUEUE_ROWS = 2000  # rows of the per-queue table; the widest first beyond that
 TRACES = 5  # traces named in a cluster of findings
 
 
-def summary(path: Path, judged: JudgedStore, options: Options, *, interrupted: bool = False) -> Parts:
+def summary(path: Path, judged: StoreFindings, options: Options, *, interrupted: bool = False) -> Parts:
     """What the store at `path` adds to the report."""
     store, source = judged.store, shown(path)
     findings = _findings(path, judged, options)
@@ -61,7 +61,7 @@ def summary(path: Path, judged: JudgedStore, options: Options, *, interrupted: b
     return parts
 
 
-def _findings(path: Path, judged: JudgedStore, options: Options) -> list[Finding]:
+def _findings(path: Path, judged: StoreFindings, options: Options) -> list[Finding]:
     """One finding for all departures from one rule, and one for every deviation that the profile allows."""
     clusters: dict[str, list[Breach]] = {}
     for found in sorted(judged.breaches, key=lambda f: (f.position, f.trace)):
@@ -70,7 +70,7 @@ def _findings(path: Path, judged: JudgedStore, options: Options) -> list[Finding
     how += " --only-broker" * options.only_broker
     how += "".join(f" --trace-topic {pasted(topic)}" for topic in options.trace_topics)
     findings = [
-        places.finding(
+        explain.finding(
             judged, group[0], source=str(path), how=how,
             count=len(group) + judged.untold.get(broken, 0),
             traces=list(dict.fromkeys(f.trace for f in group))[:TRACES],
@@ -80,12 +80,14 @@ def _findings(path: Path, judged: JudgedStore, options: Options) -> list[Finding
     if judged.hazards:
         named = [hazard.breach.trace for hazard in judged.hazards]
         findings.append(
-            places.hazard(judged, judged.hazards[0], source=str(path), how=how, count=len(named), traces=named[:TRACES])
+            explain.hazard(
+                judged, judged.hazards[0], source=str(path), how=how, count=len(named), traces=named[:TRACES]
+            )
         )
     by_rule: dict[str, list[Breach]] = {}
     for found in judged.feared:
         by_rule.setdefault(found.rule, []).append(found)
-    findings += [places.feared(judged, some, source=str(path), how=how) for some in by_rule.values()]
+    findings += [explain.feared(judged, some, source=str(path), how=how) for some in by_rule.values()]
     for name, (count, position, trace) in sorted(judged.anomalies.items()):
         spec = next(spec.name for spec in SPECS.values() for d in spec.deviations if d.step.__name__ == name)
         file, offset = judged.store.log_file_at(position)
@@ -94,7 +96,7 @@ def _findings(path: Path, judged: JudgedStore, options: Options) -> list[Finding
     return findings
 
 
-def _traces(judged: JudgedStore) -> int:
+def _traces(judged: StoreFindings) -> int:
     """The log, every queue, every transaction and op, and the cursors if there are any."""
     numbers = judged.transactions.numbers
     cursors = any(name.startswith("checkpoint.") for name in judged.covered)
@@ -104,7 +106,7 @@ def _traces(judged: JudgedStore) -> int:
     return 1 + index + len(judged.queues) + numbers.get("transactions", 0) + numbers.get("ops", 0) + cursors
 
 
-def _transactions(judged: JudgedStore, source: str) -> list[TransactionsRow]:
+def _transactions(judged: StoreFindings, source: str) -> list[TransactionsRow]:
     tally, cursors = judged.transactions, judged.store.cursors
     numbers = tally.numbers
     if not any(numbers.values()):
@@ -134,11 +136,11 @@ BECAME = ("committed", "rolled back", "parked", "undecided", "departing", "not j
 NUMBERS = ("transactions", "halves", "renewals", "finals", "ops", "marks", "parked")
 
 
-def _events(judged: JudgedStore, spec: str) -> int:
+def _events(judged: StoreFindings, spec: str) -> int:
     return sum(count for name, count in judged.covered.items() if name.startswith(f"{spec}."))
 
 
-def _vacuous(judged: JudgedStore, options: Options) -> Iterator[str]:
+def _vacuous(judged: StoreFindings, options: Options) -> Iterator[str]:
     """Why nothing, or not enough, was checked. Vacuity is not conformance."""
     if absent := _absent(judged, options):
         yield absent
@@ -154,7 +156,7 @@ def _vacuous(judged: JudgedStore, options: Options) -> Iterator[str]:
         yield f"no consume-queue entry was found for any message{why}: entries were not checked"
 
 
-def _absent(judged: JudgedStore, options: Options) -> str:
+def _absent(judged: StoreFindings, options: Options) -> str:
     """What is not in the log that was asked for, or nothing."""
     if not judged.records:
         return "no record in the log: nothing was checked"
@@ -176,7 +178,7 @@ def _absent(judged: JudgedStore, options: Options) -> str:
     return "" if _has_op(judged.store, str(options.trace)) else f"no op {options.trace} in the log"
 
 
-def _is_of_index(judged: JudgedStore, options: Options) -> bool:
+def _is_of_index(judged: StoreFindings, options: Options) -> bool:
     """Whether a file of the hash index was asked for, and is there."""
     plain = judged.store.index.files if judged.store.index else ()
     return options.trace in judged.tiered_index or any(file.name == options.trace for file in plain)
@@ -204,7 +206,7 @@ def _is_garbage(store: StoreDirectory) -> bool:
     return False
 
 
-def _not_exercised(judged: JudgedStore) -> list[str]:
+def _not_exercised(judged: StoreFindings) -> list[str]:
     """Rules without evidence, and what would exercise them."""
     store, found = judged.store, []
     if not judged.counters[scan.C_SEALED]:
@@ -263,7 +265,7 @@ NOT_JUDGED = (  # records that only the rules of the log are about
 )
 
 
-def _of_layouts_not_exercised(judged: JudgedStore) -> Iterator[str]:
+def _of_layouts_not_exercised(judged: StoreFindings) -> Iterator[str]:
     """What is not judged of queues that are no plain files."""
     store = judged.store
     if without := sum(run.batches for run in judged.queues.values()):
@@ -287,7 +289,7 @@ def _of_layouts_not_exercised(judged: JudgedStore) -> Iterator[str]:
         yield "dledger_index: there is no DLedger log, or its index was not asked for"
 
 
-def _promises_not_exercised(judged: JudgedStore) -> Iterator[str]:
+def _promises_not_exercised(judged: StoreFindings) -> Iterator[str]:
     """What is not known of promises to clients."""
     sent, said = rule("queue/client-sent-the-message").id, judged.evidence
     if judged.client is None:
@@ -303,7 +305,7 @@ ACKNOWLEDGED = (
 )
 
 
-def _transactions_not_exercised(judged: JudgedStore) -> Iterator[str]:
+def _transactions_not_exercised(judged: StoreFindings) -> Iterator[str]:
     """What is not known of transactions, and which evidence would tell."""
     store, numbers = judged.store, judged.transactions.numbers
     if not numbers.get("transactions"):
@@ -328,7 +330,7 @@ def _transactions_not_exercised(judged: JudgedStore) -> Iterator[str]:
         yield "transaction.roll_back: every one is inferred, from an op without a final; a client log tells (--client)"
 
 
-def _queue_rows(judged: JudgedStore, source: str) -> list[QueueRow]:
+def _queue_rows(judged: StoreFindings, source: str) -> list[QueueRow]:
     rows = sorted(judged.queues.items(), key=lambda item: (-item[1].messages, item[0]))[:QUEUE_ROWS]
     return [
         QueueRow(
@@ -339,7 +341,7 @@ def _queue_rows(judged: JudgedStore, source: str) -> list[QueueRow]:
     ]  # fmt: skip
 
 
-def _marks(judged: JudgedStore, source: str, findings: list[Finding]) -> list[Mark]:
+def _marks(judged: StoreFindings, source: str, findings: list[Finding]) -> list[Mark]:
     """The picture of the log: its files, how far records reach, damaged stretches, and every finding's place."""
     store = judged.store
     marks = [

@@ -11,16 +11,16 @@ import pyarrow as pa
 from gapless.traces.events.event import ROWS, utf8
 from gapless.traces.problems import shown
 from gapless.traces.report.verdict_table import SCHEMA
-from gapless.traces.sources.rocketmq.joining.judged import Breach, JoinedQueue, JudgedStore
+from gapless.traces.sources.rocketmq.joining.findings import Breach, QueueProgress, StoreFindings
 from gapless.traces.sources.rocketmq.segments.tasks import name_of
 from gapless.traces.sources.rocketmq.store.file_access import names_of_records
-from gapless.traces.sources.rocketmq.store.wanted import COMMIT_LOG
+from gapless.traces.sources.rocketmq.store.selection import COMMIT_LOG
 from gapless.traces.sources.rocketmq.transactions.ops import CURSORS, op_trace
 
 Row = dict[str, Any]
 
 
-def verdict_rows(judged: JudgedStore, source: str) -> Iterator[pa.RecordBatch]:
+def verdict_rows(judged: StoreFindings, source: str) -> Iterator[pa.RecordBatch]:
     """A row for every trace of the store, as batches of the table's schema."""
     rows = chain(_rows(judged), _transactions(judged))
     while some := list(islice(rows, ROWS)):
@@ -28,7 +28,7 @@ def verdict_rows(judged: JudgedStore, source: str) -> Iterator[pa.RecordBatch]:
         yield pa.RecordBatch.from_pylist(told, schema=SCHEMA)
 
 
-def _rows(judged: JudgedStore) -> Iterator[Row]:
+def _rows(judged: StoreFindings) -> Iterator[Row]:
     first: dict[tuple[str, str], Breach] = {}
     for found in sorted(judged.breaches, key=lambda found: found.position):
         first.setdefault((found.spec, found.trace), found)
@@ -50,7 +50,7 @@ def _rows(judged: JudgedStore) -> Iterator[Row]:
         yield _row(spec, trace, 0) | _told(found)
 
 
-def _transactions(judged: JudgedStore) -> Iterator[Row]:
+def _transactions(judged: StoreFindings) -> Iterator[Row]:
     """Every transaction, those that depart first."""
     for name, rule, position, events in judged.listed.refused:
         row = _row("transaction", name, events)
@@ -70,7 +70,7 @@ def _told(found: Breach | None) -> Row:
     return {} if found is None else _departing(found.rule, found.position)
 
 
-def _untold(run: JoinedQueue) -> Row:
+def _untold(run: QueueProgress) -> Row:
     """A queue that is only counted among those that depart: where exactly it does, nobody looked."""
     if run.waits:
         return {"verdict": "inconclusive"}

@@ -21,7 +21,7 @@ from gapless.traces.events.whole_lines import cut, next_block
 from gapless.traces.problems import NothingThere, Unreadable, shown, twice
 from gapless.traces.sources.rocketmq.clients.plain_requests import KINDS, RequestReader, plain_block
 from gapless.traces.sources.rocketmq.clients.request_lines import LINE, row_of, what_is_wrong
-from gapless.traces.sources.rocketmq.clients.request_rows import Checks, Ends, Found, Growing, Resumes, Sends
+from gapless.traces.sources.rocketmq.clients.request_rows import Checks, Ends, Found, Resumes, RowBuffer, Sends
 
 BLOCK = 1 << 20  # bytes that are read at once: what is found in them stays in a processor's cache
 LONGEST = 16 << 20  # bytes of a line, its newline one of them: a longer one is no request
@@ -43,8 +43,8 @@ class ClientLog:
 def read(path: Path) -> ClientLog:
     """A client log as columns. Raises Unreadable, and NothingThere for an empty file."""
     topics: dict[str, int] = {}
-    sends, ends, checks, resumes = Growing(Sends), Growing(Ends), Growing(Checks), Growing(Resumes)
-    every: tuple[Growing[Any], ...] = sends, ends, checks, resumes
+    sends, ends, checks, resumes = RowBuffer(Sends), RowBuffer(Ends), RowBuffer(Checks), RowBuffer(Resumes)
+    every: tuple[RowBuffer[Any], ...] = sends, ends, checks, resumes
     lines = done = 0
     try:
         with path.open("rb") as file:

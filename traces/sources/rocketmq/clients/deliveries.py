@@ -20,7 +20,7 @@ NOTHING = np.zeros(0, np.int64)
 
 
 @dataclass(frozen=True)
-class Delivered:
+class DeliveryResult:
     """What a segment has of messages that were handed out, by their index in `Evidence.handed`.
 
     `seen`: those of which there is a record that consumers can read · `halves`: those of which there is a half, and
@@ -32,11 +32,11 @@ class Delivered:
     places: Ints
 
 
-def look_for_deliveries(evidence: Evidence, messages: SegmentMessages) -> Delivered:
+def look_for_deliveries(evidence: Evidence, messages: SegmentMessages) -> DeliveryResult:
     """Look for all that was handed out among the messages of a segment."""
     known = evidence.handed[0]
     if not len(known) or not messages.log.shape[1]:
-        return Delivered(NOTHING, NOTHING, NOTHING)
+        return DeliveryResult(NOTHING, NOTHING, NOTHING)
     half = messages.of_subject(lambda topic, _: topic in HALF_TOPICS) == 1
     is_half = (messages.row >= 0) & half[messages.row] if len(half) else messages.row >= 0
     seen, halves, places = [], NOTHING, NOTHING
@@ -47,4 +47,4 @@ def look_for_deliveries(evidence: Evidence, messages: SegmentMessages) -> Delive
         if not len(halves):
             halves, first = np.unique(at[mine & is_half], return_index=True)
             places = messages.log[scan.POSITION, np.flatnonzero(mine & is_half)[first]]
-    return Delivered(distinct(np.concatenate(seen)), halves, places)
+    return DeliveryResult(distinct(np.concatenate(seen)), halves, places)

@@ -24,6 +24,7 @@ from gapless.traces.problems import shown
 from gapless.traces.replay.exact import Event
 from gapless.traces.replay.kernels import Kernel, ReplayResult, kernel
 from gapless.traces.sources.rocketmq.clients import request_lines
+from gapless.traces.sources.rocketmq.clients.decision_index import DecisionIndex
 from gapless.traces.sources.rocketmq.clients.matching_sends import (
     DELAYS,
     KNOWN,
@@ -33,22 +34,21 @@ from gapless.traces.sources.rocketmq.clients.matching_sends import (
     OF_TOPIC,
     SUBJECT_FACTS,
     Matches,
-    Sent,
-    Telling,
+    ReportEvents,
+    SendColumns,
     find_rows,
     match_sends,
     sent,
     tell,
 )
-from gapless.traces.sources.rocketmq.clients.request_rows import Answered, Sends
-from gapless.traces.sources.rocketmq.clients.said import Said
-from gapless.traces.sources.rocketmq.report import ClientRow, WitnessRow
+from gapless.traces.sources.rocketmq.clients.request_rows import AnsweredSends, Sends
+from gapless.traces.sources.rocketmq.report import ClientRow, TraceTopicRow
 from gapless.traces.sources.rocketmq.store import scan
 from gapless.traces.sources.rocketmq.store.bytes import Ints
 from gapless.traces.sources.rocketmq.store.file_access import Space
 from gapless.traces.sources.rocketmq.store.lookup import among, distinct
 from gapless.traces.sources.rocketmq.store.names import DELAYING, HALF_TOPICS
-from gapless.traces.sources.rocketmq.store.wanted import wants
+from gapless.traces.sources.rocketmq.store.selection import wants
 
 STORIES = 40  # doubtful messages of one segment and one kind that are told; more are counted with them
 
@@ -61,15 +61,15 @@ class Evidence:
     messages in the client log · `half_keys`: of the halves among them, rising, each once · `topics`: by their index.
     """
 
-    said: Said
-    sends: Answered
+    said: DecisionIndex
+    sends: AnsweredSends
     keys: Ints
     half_keys: Ints
     topics: tuple[str, ...]
     complete: bool  # there is a client log, and every message in it has its key
     summary: ClientRow | None  # of the client log; None where there is none
     sent_to: frozenset[str]  # the topics that the client log names
-    testimony: WitnessRow | None = None  # what trace topics tell; None where there are none
+    testimony: TraceTopicRow | None = None  # what trace topics tell; None where there are none
     # [2, messages]: keys of messages that consumers were handed, rising, and where a trace message lies that tells.
     handed: Ints = field(default_factory=lambda: np.zeros((2, 0), np.int64))
 
@@ -95,7 +95,7 @@ class Evidence:
         return distinct(self.keys)
 
     @cached_property
-    def handed_sends(self) -> Sent:
+    def handed_sends(self) -> SendColumns:
         """`sends` as native code is given it. What has travelled to a worker is copied, once, if it has to be."""
         return sent(self.sends)
 
@@ -120,7 +120,7 @@ def read(path: Path, source: str) -> Evidence:
     log = client_log.read(path)
     sends, placed = log.sends, _placed(log.sends)
     return Evidence(
-        said=Said.of_log(log.ends, log.checks),
+        said=DecisionIndex.of_log(log.ends, log.checks),
         sends=placed,
         keys=sends.key,
         half_keys=distinct(sends.key[sends.half == 1]),
@@ -140,14 +140,14 @@ def read(path: Path, source: str) -> Evidence:
     )
 
 
-def _placed(sends: Sends) -> Answered:
+def _placed(sends: Sends) -> AnsweredSends:
     """The sends that an answer gave a place, by position; as they lie, if that is how all of them do."""
     placed = (sends.position >= 0) & (sends.result == request_lines.OK)
     if not placed.all():
         sends = sends.some(placed)
     if (sends.position[1:] < sends.position[:-1]).any():
         sends = sends.some(np.argsort(sends.position, kind="stable"))
-    return Answered(**vars(sends), witness=np.broadcast_to(np.int64(-1), len(sends)))
+    return AnsweredSends(**vars(sends), witness=np.broadcast_to(np.int64(-1), len(sends)))
 
 
 # -- messages of one segment ---------------------------------------------------------------------------------------
@@ -165,7 +165,7 @@ class DoubtedMessage:
 
 
 @dataclass(frozen=True)
-class Promised:
+class PromiseResult:
     """What a segment showed of promises.
 
     `low`, `high`: which sends were looked up · `covered`: accepted steps of `queue` · `doubts`: messages
@@ -213,7 +213,7 @@ class SegmentMessages:
 
 def judge_messages(
     evidence: Evidence, messages: SegmentMessages, span: tuple[int, int], options: Options, *, later: bool
-) -> Promised:
+) -> PromiseResult:
     """Hold the messages that lie in `span` against what clients sent, and against what they were answered.
 
     Where messages may be `later` than the client log, nobody is asked who sent them.
@@ -253,7 +253,7 @@ def judge_messages(
         begin = int(heard.starts[at])
         doubts.append(DoubtedMessage(subject, heard.events.at(begin), heard.events.at(begin + 1), line, witness))
     covered = {action: int(heard.replayed.covered[of.spec.codes[action]]) for action in SAID}
-    return Promised(low, high, covered, doubts, more, matches.lost[:lost], kept, testified)
+    return PromiseResult(low, high, covered, doubts, more, matches.lost[:lost], kept, testified)
 
 
 def _matched(
@@ -294,7 +294,7 @@ SAID = {"account": ("number", "sent"), "acknowledge": ("number", "position", "sa
 
 
 @dataclass(frozen=True, eq=False)
-class _Heard:
+class _MessageTraces:
     """What is said of messages, as it was replayed: a trace for each message, or for each thing that is said."""
 
     events: Events
@@ -312,12 +312,12 @@ class _Heard:
 def _heard(
     of: Kernel, messages: SegmentMessages, rows: tuple[Ints, Ints], said: tuple[tuple[Ints, ...], tuple[Ints, ...]],
     profile: str, *, apart: bool = False,
-) -> _Heard:  # fmt: skip
+) -> _MessageTraces:  # fmt: skip
     """Replay that the messages of queue rows are in the log, and what is said of them. `apart`: as for `tell`."""
     spec, many = of.spec, sum(map(len, rows))
     into = [np.array([spec.arguments.index(name) for name in names]) for names in (MESSAGE, *SAID.values())]
     args = messages.space.array("what clients say", (len(spec.arguments), 2 * many), np.int64)
-    telling = Telling(
+    telling = ReportEvents(
         codes=np.array([spec.codes[action] for action in ("append", *SAID)]),
         told=np.array([*MESSAGE.values()]),
         into=(into[0], into[1], into[2]),
@@ -334,4 +334,4 @@ def _heard(
     replayed = of.replay(
         starts, action, args, state, origins=numbers, widths=np.ones_like(numbers), profile=profile
     )  # fmt: skip
-    return _Heard(Events(spec, action, args), starts, telling.of, replayed)
+    return _MessageTraces(Events(spec, action, args), starts, telling.of, replayed)

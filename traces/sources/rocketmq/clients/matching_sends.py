@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gapless.native import I64, INTS, INTS8, INTS32, TABLE, TupleKind, function, handed, native, record
-from gapless.traces.sources.rocketmq.clients.request_rows import Answered
+from gapless.traces.sources.rocketmq.clients.request_rows import AnsweredSends
 from gapless.traces.sources.rocketmq.store import scan
 from gapless.traces.sources.rocketmq.store.bytes import Ints
 
@@ -17,8 +17,8 @@ from gapless.traces.sources.rocketmq.store.bytes import Ints
 OF_TOPIC, OF_TAIL, OF_QUEUE, DELAYS, OF_HALVES, KNOWN, SUBJECT_FACTS = range(7)
 
 
-class Sent(NamedTuple):
-    """Columns of `request_rows.Answered`, as native code is given them. What nobody says is -1, and a key 0."""
+class SendColumns(NamedTuple):
+    """Columns of `request_rows.AnsweredSends`, as native code is given them. What nobody says is -1, and a key 0."""
 
     line: Ints
     position: Ints
@@ -30,9 +30,9 @@ class Sent(NamedTuple):
     half: Ints
 
 
-def sent(answers: Answered) -> Sent:
+def sent(answers: AnsweredSends) -> SendColumns:
     """What is asked of answers."""
-    return Sent(*(handed(getattr(answers, name)) for name in Sent._fields))
+    return SendColumns(*(handed(getattr(answers, name)) for name in SendColumns._fields))
 
 
 class Matches(NamedTuple):
@@ -63,12 +63,13 @@ def find_rows(places: Ints, rows: Ints, row: Ints) -> None:
 
 
 @native(lambda places, *_: len(places), kinds=(
-    INTS, INTS, INTS, TABLE.strided, TABLE, record(Sent, INTS, INTS, INTS, INTS32, INTS32, INTS32, INTS32, INTS8),
+    INTS, INTS, INTS, TABLE.strided, TABLE,
+    record(SendColumns, INTS, INTS, INTS, INTS32, INTS32, INTS32, INTS32, INTS8),
     I64, I64, INTS, record(Matches, INTS, INTS, INTS, INTS, INTS, INTS, INTS)
 ))  # fmt: skip
 def match_sends(
-    places: Ints, row: Ints, subjects: Ints, keys: Ints, facts: Ints, sends: Sent, low: int, high: int, tails: Ints,
-    found: Matches,
+    places: Ints, row: Ints, subjects: Ints, keys: Ints, facts: Ints, sends: SendColumns, low: int, high: int,
+    tails: Ints, found: Matches,
 ) -> None:  # fmt: skip
     """Go through records at `places`, and the answers that name places among theirs: `low:high` of `sends`.
 
@@ -106,14 +107,14 @@ def match_sends(
 
 
 @function(inline=True)
-def _is_as_sent(sends: Sent, s: int, keys: Ints, r: int) -> bool:
+def _is_as_sent(sends: SendColumns, s: int, keys: Ints, r: int) -> bool:
     """Whether a record has the body that was sent, as far as anybody says."""
     crc, length = sends.crc[s], sends.length[s]
     return bool((crc < 0 or keys[1, r] == crc) and (length < 0 or keys[2, r] == length))
 
 
 @function(inline=True)
-def _is_where_it_was_sent(sends: Sent, s: int, facts: Ints, subject: int, tails: Ints) -> bool:
+def _is_where_it_was_sent(sends: SendColumns, s: int, facts: Ints, subject: int, tails: Ints) -> bool:
     """Whether a message is in the queue that it was sent to; while it is delayed, it is in none of clients."""
     if facts[DELAYS, subject]:
         return True
@@ -124,7 +125,7 @@ def _is_where_it_was_sent(sends: Sent, s: int, facts: Ints, subject: int, tails:
     return bool(named and (queue < 0 or facts[OF_QUEUE, subject] == queue))
 
 
-class Telling(NamedTuple):
+class ReportEvents(NamedTuple):
     """Events of `queue`, one trace for each message or for each thing that is said of one, with room for all.
 
     `codes`: of the actions that tell of a message, that somebody must have sent it, and of an answer · `into`: which
@@ -142,12 +143,12 @@ class Telling(NamedTuple):
 
 
 @native(lambda _rows, whose, there, *_: len(whose) + len(there), kinds=(
-    TABLE.strided, INTS, TupleKind((INTS, INTS)), INTS, TupleKind((INTS, INTS, INTS)), I64, record(Telling, INTS,
+    TABLE.strided, INTS, TupleKind((INTS, INTS)), INTS, TupleKind((INTS, INTS, INTS)), I64, record(ReportEvents, INTS,
     INTS, TupleKind((INTS, INTS, INTS)), INTS8, TABLE, INTS, INTS)
 ))  # fmt: skip
 def tell(
     rows: Ints, whose: Ints, accounts: tuple[Ints, ...], there: Ints, answers: tuple[Ints, ...], apart: int,
-    w: Telling,
+    w: ReportEvents,
 ) -> int:  # fmt: skip
     """Write what is said of queue rows, and how many traces that makes.
 

@@ -31,7 +31,7 @@ from gapless.traces.sources.rocketmq.clients.request_lines import (
     SEND,
     UNDECIDED,
 )
-from gapless.traces.sources.rocketmq.clients.request_rows import Checks, Ends, Growing, Sends
+from gapless.traces.sources.rocketmq.clients.request_rows import Checks, Ends, RowBuffer, Sends
 from gapless.traces.sources.rocketmq.store.bytes import Bytes, Ints, digest, number_in
 
 KINDS = {
@@ -100,7 +100,7 @@ def plain_block(block: bytes, count: int) -> PlainBlock | None:
     return read if read is not None and read.utf8() else None
 
 
-class Known(NamedTuple):
+class TopicNumbers(NamedTuple):
     """Topics by their numbers, as a kernel adds to them.
 
     `letters`: of all, one behind the other · `bounds`: where each begins · `table`: numbers, -1 where it is empty.
@@ -115,13 +115,16 @@ class RequestReader:
     """Reads plain lines into columns that grow. The topics of what was sent are added to `topics`."""
 
     def __init__(
-        self, topics: dict[str, int], sends: Growing[Sends], ends: Growing[Ends], checks: Growing[Checks]
+        self, topics: dict[str, int], sends: RowBuffer[Sends], ends: RowBuffer[Ends], checks: RowBuffer[Checks]
     ) -> None:
         self._topics = topics
-        self._growing: tuple[Growing[Any], ...] = sends, ends, checks
+        self._growing: tuple[RowBuffer[Any], ...] = sends, ends, checks
         rows = np.arange(len(KINDS))
         self._lines = PLAIN.room(AT_ONCE, len(rows))._replace(rows=rows, used=np.array([len(rows)]))
-        self._known, self._in_table = Known(np.zeros(0, np.uint8), np.zeros(1, np.int64), np.zeros(0, np.int64)), 0
+        self._known, self._in_table = (
+            TopicNumbers(np.zeros(0, np.uint8), np.zeros(1, np.int64), np.zeros(0, np.int64)),
+            0,
+        )
 
     @staticmethod
     def pays(size: int) -> bool:
@@ -159,17 +162,17 @@ class RequestReader:
         bounds[1 : len(names) + 1] = np.cumsum([len(name) for name in names])
         room = np.empty(2 * (bounds[len(names)] + letters), np.uint8)
         room[: bounds[len(names)]] = np.frombuffer(b"".join(names), np.uint8)
-        self._known = Known(room, bounds, np.full(1 << (4 * count).bit_length(), -1, np.int64))
+        self._known = TopicNumbers(room, bounds, np.full(1 << (4 * count).bit_length(), -1, np.int64))
         return len(names)
 
 
 @function(kinds=(
-    BYTES, LINE_ROOM, record(Known, BYTES, INTS, INTS), I64, I64, I64, TupleKind((INTS, INTS, INTS, INTS32, INTS,
+    BYTES, LINE_ROOM, record(TopicNumbers, BYTES, INTS, INTS), I64, I64, I64, TupleKind((INTS, INTS, INTS, INTS32, INTS,
     INTS32, INTS32, INTS32, INTS32, INTS8, INTS8)), TupleKind((INTS, INTS, INTS, INTS, INTS8, INTS8, INTS8)),
     TupleKind((INTS, INTS, INTS, INTS, INTS)), INTS
 ))  # fmt: skip
 def _read_requests(
-    data: Bytes, lines: LineRoom, known: Known, fresh: int, before: int, count: int, sends: tuple[Ints, ...],
+    data: Bytes, lines: LineRoom, known: TopicNumbers, fresh: int, before: int, count: int, sends: tuple[Ints, ...],
     ends: tuple[Ints, ...], checks: tuple[Ints, ...], filled: Ints,
 ) -> int:  # fmt: skip
     """Read lines, and sort out what they tell of; -1 where one is not for here, else whether a byte is none of ASCII.
@@ -197,7 +200,7 @@ def _read_requests(
 
 @function(inline=True)
 def _sort_out(
-    b: Bytes, values: Ints, stops: Ints, there: Bytes, i: int, line: int, known: Known, sends: tuple[Ints, ...],
+    b: Bytes, values: Ints, stops: Ints, there: Bytes, i: int, line: int, known: TopicNumbers, sends: tuple[Ints, ...],
     ends: tuple[Ints, ...], checks: tuple[Ints, ...], filled: Ints,
 ) -> bool:  # fmt: skip
     """Sort out what a line tells of; False where it is not for here."""
@@ -215,7 +218,7 @@ def _sort_out(
 
 
 @function(inline=True)
-def _number_of(b: Bytes, low: int, high: int, known: Known, filled: Ints) -> int:
+def _number_of(b: Bytes, low: int, high: int, known: TopicNumbers, filled: Ints) -> int:
     """The number of a topic: if nobody knows it, it is a new one."""
     letters, bounds, table = known
     last = int(filled[4])
@@ -235,7 +238,7 @@ def _number_of(b: Bytes, low: int, high: int, known: Known, filled: Ints) -> int
 
 
 @function
-def _place_of(b: Bytes, low: int, high: int, known: Known) -> int:
+def _place_of(b: Bytes, low: int, high: int, known: TopicNumbers) -> int:
     """Where in the table a topic is, or else the place that is free for it."""
     table = known.table
     last = len(table) - 1
@@ -246,7 +249,7 @@ def _place_of(b: Bytes, low: int, high: int, known: Known) -> int:
 
 
 @function
-def _is_topic(b: Bytes, low: int, high: int, known: Known, number: int) -> bool:
+def _is_topic(b: Bytes, low: int, high: int, known: TopicNumbers, number: int) -> bool:
     """Whether a text is the topic of this number."""
     begin, length = known.bounds[number], high - low
     return bool(known.bounds[number + 1] - begin == length and are_same(b, low, known.letters, begin, length))
@@ -254,7 +257,7 @@ def _is_topic(b: Bytes, low: int, high: int, known: Known, number: int) -> bool:
 
 @function(inline=True)
 def _sent(
-    b: Bytes, values: Ints, stops: Ints, there: Bytes, i: int, op: int, known: Known, sends: tuple[Ints, ...],
+    b: Bytes, values: Ints, stops: Ints, there: Bytes, i: int, op: int, known: TopicNumbers, sends: tuple[Ints, ...],
     filled: Ints,
 ) -> bool:  # fmt: skip
     """Add a message, and say whether it is sound."""

@@ -74,7 +74,7 @@ class Sends(Rows):
 
 
 @dataclass(frozen=True, eq=False)
-class Answered(Sends):
+class AnsweredSends(Sends):
     """Messages that an answer gave a place, by it. `line` is 0 where no client log tells; the rest is as of `Sends`."""
 
     witness: Ints  # the position of the trace message that tells; -1 where none does
@@ -119,7 +119,7 @@ Found = tuple[Sends, Ends, Checks, Resumes]
 AnyRows = TypeVar("AnyRows", bound=Rows)
 
 
-class Growing(Generic[AnyRows]):
+class RowBuffer(Generic[AnyRows]):
     """Rows of one kind, as they come. There is room behind them: what nobody writes to takes no memory."""
 
     def __init__(self, kind: type[AnyRows]) -> None:

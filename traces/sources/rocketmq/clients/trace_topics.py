@@ -31,7 +31,7 @@ LARGEST = 16 << 20  # bytes of a body, unpacked: clients write 128,000
 
 
 @dataclass(frozen=True, eq=False)
-class Testimony:
+class TraceTopicAnswers:
     """What a store's trace topics tell, and how much of them was understood.
 
     `rows` int64 [TOLD_ROWS, …]: as `trace_bodies` has them; `TOPIC` is an index in `topics`.
@@ -56,7 +56,7 @@ def of_traces(topics: Iterable[str], store: StoreDirectory, options: Options) ->
     return tuple(sorted(topic for topic in topics if topic in wanted or topic.startswith(CLOUD_TRACES)))
 
 
-def read(store: StoreDirectory, options: Options) -> Testimony | None:
+def read(store: StoreDirectory, options: Options) -> TraceTopicAnswers | None:
     """What the trace topics of a store tell; None where it has none."""
     names = trace_topics(store, options)
     if not names:
@@ -156,14 +156,14 @@ class TraceReader:
                 low, high = told[bodies.TOPIC_LOW, at], told[bodies.TOPIC_HIGH, at]
                 self.topics[digest] = text[low:high].tobytes().decode(errors="backslashreplace")
 
-    def told(self, names: tuple[str, ...]) -> Testimony:
+    def told(self, names: tuple[str, ...]) -> TraceTopicAnswers:
         """All of it."""
         rows = np.concatenate([np.zeros((bodies.TOLD_ROWS, 0), np.int64), *self.found], axis=1)
         digests = np.array(sorted(self.topics), np.int64)
         answered = rows[bodies.WHAT] == bodies.ANSWERED
         rows[bodies.TOPIC] = np.where(answered, np.searchsorted(digests, rows[bodies.TOPIC]), -1)
         topics = tuple(self.topics[digest] for digest in digests.tolist())
-        return Testimony(names, rows, topics, self.messages, self.damaged, self.counts)
+        return TraceTopicAnswers(names, rows, topics, self.messages, self.damaged, self.counts)
 
 
 def unpacked(body: bytes, flags: int) -> bytes | None:

@@ -15,8 +15,8 @@ import numpy as np
 
 from gapless.traces.judging.building import STEPS
 from gapless.traces.replay.exact import Event
-from gapless.traces.sources.rocketmq.joining.judged import JoinedQueue, JudgedStore
-from gapless.traces.sources.rocketmq.joining.queues import JoinedQueues
+from gapless.traces.sources.rocketmq.joining.findings import QueueProgress, StoreFindings
+from gapless.traces.sources.rocketmq.joining.queues import QueueJudge
 from gapless.traces.sources.rocketmq.segments.tasks import Subject, name_of
 from gapless.traces.sources.rocketmq.store.batch_queues import Units, units_of
 
@@ -26,7 +26,7 @@ QUEUE = STEPS["queue"]
 class BatchOrder:
     """The order of the entries of all batch queues."""
 
-    def __init__(self, judged: JudgedStore, joined: JoinedQueues) -> None:
+    def __init__(self, judged: StoreFindings, joined: QueueJudge) -> None:
         self.judged = judged
         self.joined = joined
 
@@ -38,7 +38,7 @@ class BatchOrder:
                 units, _ = units_of(Path(self.judged.store.path), subject, files)
                 self._hold(subject, run, units)
 
-    def _hold(self, subject: Subject, run: JoinedQueue, units: Units) -> None:
+    def _hold(self, subject: Subject, run: QueueProgress, units: Units) -> None:
         numbers, counts = units["number"].astype(np.int64), units["count"].astype(np.int64)
         mine = (run.first <= numbers) & (numbers < run.indexed)
         last = int(np.flatnonzero(mine & (numbers == numbers[mine].max()))[0])  # what lies behind it is left over
@@ -51,7 +51,7 @@ class BatchOrder:
                 self._find(subject, run, units, at, end=int(numbers[at]))
                 return
 
-    def _find(self, subject: Subject, run: JoinedQueue, units: Units, at: int, end: int) -> None:
+    def _find(self, subject: Subject, run: QueueProgress, units: Units, at: int, end: int) -> None:
         """One entry stands out of order, or reaches too far: where the queue has come to `end` with its entries."""
         number, count = int(units["number"][at]), int(units["count"][at])
         position, size, tag = (int(units[name][at]) for name in ("position", "size", "tag"))

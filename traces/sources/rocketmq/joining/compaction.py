@@ -18,10 +18,10 @@ from gapless.traces.judging.building import STEPS, Events
 from gapless.traces.options import Options
 from gapless.traces.replay.exact import Departure, named
 from gapless.traces.report.wording import plural
-from gapless.traces.sources.rocketmq.joining.judged import JoinedQueue, JudgedStore
-from gapless.traces.sources.rocketmq.joining.next_start import start_next
-from gapless.traces.sources.rocketmq.joining.own_messages import OwnMessages, Rooms, header_in
-from gapless.traces.sources.rocketmq.joining.stepped import SteppedTrace
+from gapless.traces.sources.rocketmq.joining.findings import QueueProgress, StoreFindings
+from gapless.traces.sources.rocketmq.joining.incremental_replay import IncrementalReplay
+from gapless.traces.sources.rocketmq.joining.originals import Buffers, Originals, header_in
+from gapless.traces.sources.rocketmq.joining.startup_hazards import judge_startup
 from gapless.traces.sources.rocketmq.segments.extensions import EXTENDED
 from gapless.traces.sources.rocketmq.segments.tasks import name_of
 from gapless.traces.sources.rocketmq.segments.tiered_records import Truths, messages_at, messages_between
@@ -33,13 +33,13 @@ from gapless.traces.sources.rocketmq.store.compacted_files import (
     CompactedQueue,
     compacted_queues,
 )
+from gapless.traces.sources.rocketmq.store.compaction_keys import BODY, KEY, ROWS, compaction_keys
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
-from gapless.traces.sources.rocketmq.store.later_messages import LaterMessages
 from gapless.traces.sources.rocketmq.store.lookup import among
+from gapless.traces.sources.rocketmq.store.next_with_key import NextWithKey
 from gapless.traces.sources.rocketmq.store.records import BLANK
+from gapless.traces.sources.rocketmq.store.selection import wants
 from gapless.traces.sources.rocketmq.store.settings import is_on, is_slave
-from gapless.traces.sources.rocketmq.store.wanted import wants
-from gapless.traces.sources.rocketmq.store.whole_keys import BODY, KEY, ROWS, whole_keys
 
 COMPACTION = STEPS["compaction"]
 SPEC = SPECS["compaction"]
@@ -55,10 +55,10 @@ def compacts(store: StoreDirectory) -> bool:
     return is_on(store.settings, SWITCH, otherwise=True)
 
 
-class JoinedCompaction:
+class CompactionJudge:
     """The compacted queues of a store whose log and queues were judged."""
 
-    def __init__(self, judged: JudgedStore, options: Options) -> None:
+    def __init__(self, judged: StoreFindings, options: Options) -> None:
         self.judged = judged
         self.store = judged.store
         self.options = options
@@ -79,14 +79,14 @@ class JoinedCompaction:
             return
         self._doubt(notes)
         kept = missed = held = 0
-        rooms = Rooms()
+        rooms = Buffers()
         for queue in queues:
             if not wants(self.options, *queue.queue):
                 continue
             if queue.queue in self.store.batched:
                 self.judged.note("queues of inner batches are not judged where they are compacted")
                 continue
-            one = HeldCompaction(self.judged, self.options, queue, rooms)
+            one = CompactedQueueJudge(self.judged, self.options, queue, rooms)
             one.hold()
             kept, missed, held = kept + len(one.numbers), missed + one.missed, held + 1
         if queues:
@@ -101,22 +101,22 @@ class JoinedCompaction:
             self.judged.doubt(text)
 
 
-class HeldCompaction:
+class CompactedQueueJudge:
     """One compacted queue. `numbers`, `times`: of the messages that are kept · `missed`: messages that are not.
 
     `keys`: digests of the keys of those that are kept · `sure`: which of these messages are the log's own, byte for
     byte, so that it need not be asked for their keys.
     """
 
-    def __init__(self, judged: JudgedStore, options: Options, compacted: CompactedQueue, rooms: Rooms) -> None:
+    def __init__(self, judged: StoreFindings, options: Options, compacted: CompactedQueue, rooms: Buffers) -> None:
         self.judged = judged
         self.store = judged.store
         self.options = options
         self.compacted = compacted
         self.name = name_of(compacted.queue)
         # Numbers begin again where a topic is made anew, and what is kept of the topic before stays there.
-        self.own = OwnMessages(judged, options, compacted.queue, "the compacted log", rooms, once=False)
-        self.trace = SteppedTrace(judged, options, "compaction", self.name)
+        self.own = Originals(judged, options, compacted.queue, "the compacted log", rooms, once=False)
+        self.trace = IncrementalReplay(judged, options, "compaction", self.name)
         self.numbers = self.times = self.keys = np.zeros(0, np.int64)
         self.sure = np.zeros(0, np.bool_)
         self.missed = 0
@@ -124,7 +124,7 @@ class HeldCompaction:
     def hold(self) -> None:
         """Judge the queue up to the first step that departs."""
         if compacts(self.store):
-            start_next(self.trace, self.compacted.strange)
+            judge_startup(self.trace, self.compacted.strange)
         if self.compacted.broken_off:
             self.judged.doubt(
                 f"{self.name}: its compaction was broken off while it replaced files, and these are not judged "
@@ -146,7 +146,7 @@ class HeldCompaction:
         return run is not None and run.restarted
 
     @property
-    def run(self) -> JoinedQueue | None:
+    def run(self) -> QueueProgress | None:
         """The queue in the broker's own log, if it can tell what is to be kept: its numbers name one message each."""
         run = self.own.run
         return None if run is None or self._is_anew or run.batches else run
@@ -259,7 +259,7 @@ class HeldCompaction:
         keyed = keys != 0
         if same is None:
             keyed = np.ones(kept, np.bool_)
-            keyed[sound] = whole_keys(files, positions[sound], sizes[sound], self.own.rooms.maps)[KEY] != 0
+            keyed[sound] = compaction_keys(files, positions[sound], sizes[sound], self.own.rooms.maps)[KEY] != 0
         events = Events.room(SPEC, kept)
         events.action[:] = SPEC.codes["find_entry"]
         for name, values in (
@@ -296,7 +296,8 @@ class HeldCompaction:
                 return True
             places, sizes = self.own.places(np.array([position], np.int64))
             hollow = (
-                position < run.first or whole_keys(self.store.files, places, sizes, self.own.rooms.maps)[BODY, 0] == 0
+                position < run.first
+                or compaction_keys(self.store.files, places, sizes, self.own.rooms.maps)[BODY, 0] == 0
             )
         return self._take(Events.of(SPEC, [COMPACTION.find_position(number=position, given=given, hollow=hollow)]))
 
@@ -315,7 +316,7 @@ class HeldCompaction:
         low, high = max(run.first, run.blank), run.indexed
         if not self.store.clean:  # what came last may not have been dispatched yet
             high = min(high, int(self.numbers[-1]) + 1 if len(self.numbers) else low)
-        later = LaterMessages()
+        later = NextWithKey()
         while low < high:
             begin = max(low, high - AT_ONCE)
             events = self._others(begin, high, later)
@@ -325,7 +326,7 @@ class HeldCompaction:
                 return
             self.missed, high = self.missed + len(events.action), begin
 
-    def _others(self, low: int, high: int, later: LaterMessages) -> Events:
+    def _others(self, low: int, high: int, later: NextWithKey) -> Events:
         """Messages of the numbers `low:high` that are not kept and could be."""
         numbers = np.arange(low, high)
         places, sizes = self.own.places(numbers)
@@ -335,7 +336,7 @@ class HeldCompaction:
         is_kept[kept], unknown[kept[sure]] = True, False
         keys = np.zeros((ROWS, len(numbers)), np.int64)
         keys[KEY, kept[sure]] = self.keys[some][sure]
-        keys[:, unknown] = whole_keys(self.store.files, places[unknown], sizes[unknown], self.own.rooms.maps)
+        keys[:, unknown] = compaction_keys(self.store.files, places[unknown], sizes[unknown], self.own.rooms.maps)
         lengths = [file.records.length for file in self.compacted.files if file.records]
         fits = sizes + BLANK <= max(lengths, default=1 << 62)  # others are put into no file
         (keyed,) = np.nonzero((keys[KEY] != 0) & (keys[BODY] >= 0) & fits)

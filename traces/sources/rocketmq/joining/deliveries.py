@@ -13,7 +13,7 @@ from gapless.traces.replay.exact import Event, replay
 from gapless.traces.replay.kernels import kernel
 from gapless.traces.report.wording import plural
 from gapless.traces.sources.rocketmq.clients.trace_topics import key_handed
-from gapless.traces.sources.rocketmq.joining.judged import JudgedStore
+from gapless.traces.sources.rocketmq.joining.findings import StoreFindings
 from gapless.traces.sources.rocketmq.segments.tasks import Segment
 from gapless.traces.sources.rocketmq.store import file_access
 from gapless.traces.sources.rocketmq.store.bytes import Ints, key_of
@@ -24,7 +24,7 @@ DELIVERY = STEPS["delivery"]
 class Deliveries:
     """The deliveries that are told of, as far as the segments of a store have been joined."""
 
-    def __init__(self, judged: JudgedStore, options: Options) -> None:
+    def __init__(self, judged: StoreFindings, options: Options) -> None:
         self.judged = judged
         self.options = options
         self.handed = judged.evidence.handed if judged.evidence else np.zeros((2, 0), np.int64)

@@ -16,25 +16,25 @@ from gapless.spec.catalog import SPECS
 from gapless.traces.judging.building import STEPS, Events
 from gapless.traces.options import Options
 from gapless.traces.report.wording import plural
-from gapless.traces.sources.rocketmq.joining.judged import JudgedStore
-from gapless.traces.sources.rocketmq.joining.next_start import start_next
-from gapless.traces.sources.rocketmq.joining.stepped import SteppedTrace
+from gapless.traces.sources.rocketmq.joining.findings import StoreFindings
+from gapless.traces.sources.rocketmq.joining.incremental_replay import IncrementalReplay
+from gapless.traces.sources.rocketmq.joining.startup_hazards import judge_startup
 from gapless.traces.sources.rocketmq.segments.entry_units import unit_events
 from gapless.traces.sources.rocketmq.segments.tasks import Segment
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.dledger_units import INDEX_FILE, entries_between, index_files, units_of
-from gapless.traces.sources.rocketmq.store.next_start import strangers
-from gapless.traces.sources.rocketmq.store.wanted import wants_dledger_index
+from gapless.traces.sources.rocketmq.store.selection import wants_dledger_index
+from gapless.traces.sources.rocketmq.store.startup_files import unexpected_files
 
 INDEX = STEPS["dledger_index"]
 SPEC = SPECS["dledger_index"]
 WRITTEN_AGAIN = 3  # files of entries, the last ones, that a start holds against the index
 
 
-class JoinedDledgerIndex:
+class DledgerIndexJudge:
     """The index of the DLedger log of a store whose log was judged."""
 
-    def __init__(self, judged: JudgedStore, options: Options) -> None:
+    def __init__(self, judged: StoreFindings, options: Options) -> None:
         self.judged = judged
         self.options = options
         self.reached = self.store.start  # up to there workers found all units, one segment after the other
@@ -68,7 +68,7 @@ class JoinedDledgerIndex:
         if not files:
             self.judged.doubt(f"{dledger.index_name}/ has no file: whether entries have their units is not known")
             return
-        trace, waiting = SteppedTrace(self.judged, self.options, "dledger_index", dledger.index_name), None
+        trace, waiting = IncrementalReplay(self.judged, self.options, "dledger_index", dledger.index_name), None
         begin = self._begin(trace)
         for entries in entries_between(self.store, begin, self.judged.end):
             events = unit_events(entries, units_of(files, int(entries.number[0]), int(entries.number[-1]) + 1))
@@ -82,10 +82,10 @@ class JoinedDledgerIndex:
             waiting = _part(events, kept, len(events.action)) if kept < len(events.action) else None
         else:
             self._ends_with(trace, waiting, dledger.index_name)
-        there = strangers(Path(self.store.path), [dledger.index], length=INDEX_FILE, maps_everything=True)
-        start_next(trace, there[dledger.index])
+        there = unexpected_files(Path(self.store.path), [dledger.index], length=INDEX_FILE, maps_everything=True)
+        judge_startup(trace, there[dledger.index])
 
-    def _begin(self, trace: SteppedTrace) -> int:
+    def _begin(self, trace: IncrementalReplay) -> int:
         """Take what workers found, and say from which log position on entries are to be looked at."""
         if self.first < 0 or self.judged.exported:  # each event is wanted, then
             return self.store.start
@@ -93,7 +93,7 @@ class JoinedDledgerIndex:
         trace.go_on({"find_unit": self.end - self.first}, end=self.end)
         return self.reached
 
-    def _ends_with(self, trace: SteppedTrace, waiting: Events | None, name: str) -> None:
+    def _ends_with(self, trace: IncrementalReplay, waiting: Events | None, name: str) -> None:
         """The last entries, which have no units of theirs."""
         if waiting:
             first, position = int(waiting.column("number")[0]), int(waiting.column("position")[0])

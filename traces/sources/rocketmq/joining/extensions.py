@@ -8,12 +8,12 @@ from gapless.spec.catalog import SPECS
 from gapless.traces.judging.building import STEPS
 from gapless.traces.options import Options
 from gapless.traces.replay.exact import Event, replay
-from gapless.traces.sources.rocketmq.joining.judged import JudgedStore
-from gapless.traces.sources.rocketmq.segments.extensions import AT_ONCE, BadUnit, unit_file
+from gapless.traces.sources.rocketmq.joining.findings import StoreFindings
+from gapless.traces.sources.rocketmq.segments.extensions import AT_ONCE, RefusedUnit, unit_file
 from gapless.traces.sources.rocketmq.segments.tasks import Segment, name_of
 from gapless.traces.sources.rocketmq.store.files import Queue, queue_file_size, read_exactly
+from gapless.traces.sources.rocketmq.store.selection import wants
 from gapless.traces.sources.rocketmq.store.settings import number_set
-from gapless.traces.sources.rocketmq.store.wanted import wants
 
 EXTENSION = STEPS["extension"]
 
@@ -21,11 +21,11 @@ EXTENSION = STEPS["extension"]
 class Extensions:
     """The extensions of one store's queues."""
 
-    def __init__(self, judged: JudgedStore, options: Options) -> None:
+    def __init__(self, judged: StoreFindings, options: Options) -> None:
         self.judged = judged
         self.store = judged.store
         self.options = options
-        self.bad: dict[Queue, BadUnit] = {}
+        self.bad: dict[Queue, RefusedUnit] = {}
 
     def take(self, segment: Segment) -> None:
         """Remember the first unit of each queue that was refused."""

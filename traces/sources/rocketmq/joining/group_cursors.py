@@ -17,23 +17,23 @@ from gapless.traces.options import Options
 from gapless.traces.problems import shown
 from gapless.traces.replay.exact import replay
 from gapless.traces.report.wording import plural
-from gapless.traces.sources.rocketmq.joining.judged import Breach, JudgedStore
+from gapless.traces.sources.rocketmq.joining.findings import Breach, StoreFindings
 from gapless.traces.sources.rocketmq.segments.tasks import Subject, name_of
 from gapless.traces.sources.rocketmq.store.files import FARTHEST
 from gapless.traces.sources.rocketmq.store.group_cursors import GroupCursor, group_cursors, queues_of_topics
 from gapless.traces.sources.rocketmq.store.names import LIGHT, PARKED_TOPIC, SCHEDULE_TOPIC
+from gapless.traces.sources.rocketmq.store.selection import wants
 from gapless.traces.sources.rocketmq.store.settings import is_slave
-from gapless.traces.sources.rocketmq.store.wanted import wants
 
 CURSOR = STEPS["cursor"]
 NAMED = 5  # queues that one note names
 OWN = (LIGHT, "RMQ_SYS_", "rmq_sys_", SCHEDULE_TOPIC, PARKED_TOPIC)  # begin topics that a broker need not write down
 
 
-class JudgedCursors:
+class GroupCursorJudge:
     """The cursors of one store."""
 
-    def __init__(self, judged: JudgedStore, options: Options) -> None:
+    def __init__(self, judged: StoreFindings, options: Options) -> None:
         self.judged = judged
         self.store = judged.store
         self.options = options

@@ -20,9 +20,9 @@ from gapless.spec.catalog import STRICT
 from gapless.traces.options import Options
 from gapless.traces.problems import Unreadable
 from gapless.traces.report.wording import plural
-from gapless.traces.sources.rocketmq.joining.judged import JudgedStore
-from gapless.traces.sources.rocketmq.joining.remembered import HalvesToTell
-from gapless.traces.sources.rocketmq.joining.told import OfStep, judge_told
+from gapless.traces.sources.rocketmq.joining.batch_replay import StepEvents, replay_batch
+from gapless.traces.sources.rocketmq.joining.disk_blocks import TableHalves
+from gapless.traces.sources.rocketmq.joining.findings import StoreFindings
 from gapless.traces.sources.rocketmq.store.bytes import Ints
 from gapless.traces.sources.rocketmq.store.file_access import name_of_record
 from gapless.traces.sources.rocketmq.store.half_records import (
@@ -36,8 +36,8 @@ from gapless.traces.sources.rocketmq.store.half_records import (
 from gapless.traces.sources.rocketmq.store.message_database import FOLDER, HALVES
 from gapless.traces.sources.rocketmq.store.names import TABLE_HALVES
 from gapless.traces.sources.rocketmq.store.queue_database import why_unreadable
+from gapless.traces.sources.rocketmq.store.selection import HALF_TABLE, wanted_transaction, wants_half_table
 from gapless.traces.sources.rocketmq.store.settings import LARGEST_TIME, number_set
-from gapless.traces.sources.rocketmq.store.wanted import HALF_TABLE, wanted_transaction, wants_half_table
 
 TIMEOUT = 6_000  # ms: transactionTimeOut, unless settings say otherwise
 INTERVAL, CHECKS = 30_000, 15  # likewise transactionCheckInterval, in ms, and transactionCheckMax
@@ -46,21 +46,21 @@ Truths = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
-class KnownHalves:
+class HalfCheckpoint:
     """What is known of halves before: `records` up to log position `reached`.
 
     `rows`: the table of a running broker, as it was when the log ended before `reached`; None where there is none yet.
     """
 
-    records: HalvesToTell
+    records: TableHalves
     reached: int
     rows: TableOfHalves | None = None
 
 
-class JoinedHalfTable:
+class HalfTableJudge:
     """The table of halves of a store whose log was judged."""
 
-    def __init__(self, judged: JudgedStore, options: Options, known: KnownHalves | None = None) -> None:
+    def __init__(self, judged: StoreFindings, options: Options, known: HalfCheckpoint | None = None) -> None:
         self.judged = judged
         self.store = judged.store
         self.options = options
@@ -85,7 +85,7 @@ class JoinedHalfTable:
             return
         rows = self.known.rows if self.known and self.known.rows else self._rows()
         if rows is not None:
-            HeldTable(self.judged, self.options, records, rows).hold()
+            HalfTableReplay(self.judged, self.options, records, rows).hold()
 
     def _records(self) -> tuple[HalfRecords, int]:
         """What the table was told of, and how far the log could be followed."""
@@ -121,10 +121,10 @@ def table_of(store: Path) -> TableOfHalves | str:
     return "it holds a row that no broker writes" if rows is None else rows
 
 
-class HeldTable:
+class HalfTableReplay:
     """One table, with the records that it was told of."""
 
-    def __init__(self, judged: JudgedStore, options: Options, records: HalfRecords, rows: TableOfHalves) -> None:
+    def __init__(self, judged: StoreFindings, options: Options, records: HalfRecords, rows: TableOfHalves) -> None:
         self.judged = judged
         self.store = judged.store
         self.options = options
@@ -146,14 +146,14 @@ class HeldTable:
             traces = self._wanted(traces)
             told = [some.only(traces) for some in told]
         if len(traces):
-            judge_told(self.judged, self.options, "half_table", told, traces, self._name)
+            replay_batch(self.judged, self.options, "half_table", told, traces, self._name)
             for n, found in enumerate(self.judged.breaches):
                 if found.spec == "half_table" and found.arguments.get("within") == 0:
                     self.judged.breaches[n] = replace(found, detail=f"the table ends at {self.rows.last}")
         rows = plural(len(self.rows.position), "row")
         self.judged.note(f"the table of halves has {rows}, and ends at {self.rows.last:,}")
 
-    def _told(self) -> Iterator[OfStep]:
+    def _told(self) -> Iterator[StepEvents]:
         halves, rows = self.halves, self.rows
         yield _of("prepare", halves.position, 0, {"position": halves.position, "size": halves.size})
         row_of = _first(rows.position, halves.position)
@@ -167,7 +167,7 @@ class HeldTable:
         self._behind(~passed & (row_of < 0) & ~decided)
         yield from self._end()
 
-    def _found(self) -> Iterator[OfStep]:
+    def _found(self) -> Iterator[StepEvents]:
         """The rows. One that points nowhere may be of a part of the log that was lost with the power."""
         rows, half = self.rows, _first(self.halves.position, self.rows.position)
         nowhere = half < 0
@@ -200,7 +200,7 @@ class HeldTable:
         else:
             self.judged.note(f"{halves}: the next start tells it of them")
 
-    def _missing(self, missing: Truths, decided: Truths) -> Iterator[OfStep]:
+    def _missing(self, missing: Truths, decided: Truths) -> Iterator[StepEvents]:
         """Halves without a row, and whether all their checks may be over."""
         spent = ~self._cannot_be_spent()
         unsure = missing & ~decided & ~spent & (not self.surely)
@@ -266,7 +266,7 @@ class HeldTable:
         cannot[1:] = earliest[:-1] <= due[1:]
         return cannot
 
-    def _end(self) -> Iterator[OfStep]:
+    def _end(self) -> Iterator[StepEvents]:
         last = self.rows.last
         if not last or last < self.store.start:
             return
@@ -293,9 +293,9 @@ class HeldTable:
         return f"{HALF_TABLE}/{self.rows.last if trace == END else trace}"
 
 
-def _of(step: str, traces: Ints, rank: int, args: dict[str, npt.NDArray[np.int64] | Truths]) -> OfStep:
+def _of(step: str, traces: Ints, rank: int, args: dict[str, npt.NDArray[np.int64] | Truths]) -> StepEvents:
     about = traces
-    return OfStep(step, traces, np.full(len(traces), rank), about, args)
+    return StepEvents(step, traces, np.full(len(traces), rank), about, args)
 
 
 def _first(among: Ints, wanted: Ints) -> Ints:

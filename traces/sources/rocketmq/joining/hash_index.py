@@ -23,44 +23,44 @@ from gapless.spec.catalog import SPECS, State
 from gapless.traces.options import Options
 from gapless.traces.replay.exact import replay
 from gapless.traces.report.wording import plural
-from gapless.traces.sources.rocketmq.joining.found_keys import FoundKeys, by_item
+from gapless.traces.sources.rocketmq.joining.findings import SAY_SO, DeferredTrace, StoreFindings
+from gapless.traces.sources.rocketmq.joining.index_coverage import IndexCoverage, by_item
 from gapless.traces.sources.rocketmq.joining.index_replay import INDEX, FileReplay
-from gapless.traces.sources.rocketmq.joining.judged import SAY_SO, JudgedStore, Later
 from gapless.traces.sources.rocketmq.segments.matching import FIRST, KEYS, LAST, OWNED, RECORDS, TIMELY
 from gapless.traces.sources.rocketmq.segments.tasks import Segment
 from gapless.traces.sources.rocketmq.store.bytes import Ints
 from gapless.traces.sources.rocketmq.store.files import FARTHEST
 from gapless.traces.sources.rocketmq.store.index_files import AT_ONCE, FOLDER, Index, IndexFile
+from gapless.traces.sources.rocketmq.store.selection import wants_index
 from gapless.traces.sources.rocketmq.store.settings import is_on
-from gapless.traces.sources.rocketmq.store.wanted import wants_index
 
 SWITCHES = ("messageIndexEnable", "indexFileWriteEnable")  # settings without which no record is indexed
 
 
 @dataclass(frozen=True)
-class KnownIndex:
+class IndexCheckpoint:
     """What is known of an index before, up to some position of the log.
 
     `conform`: full files of which nothing departs, by their names, and what was accepted of each · `replays`: of other
     files, as far as their items are known.
     """
 
-    found: FoundKeys
+    found: IndexCoverage
     conform: Mapping[str, Mapping[str, int]]
     replays: Mapping[str, FileReplay]
 
 
-class HashIndex:
+class HashIndexJudge:
     """The hash index of one store."""
 
-    def __init__(self, judged: JudgedStore, options: Options) -> None:
+    def __init__(self, judged: StoreFindings, options: Options) -> None:
         self.judged = judged
         self.store = judged.store
         self.options = options
-        self.found = FoundKeys()
-        self.known = KnownIndex(self.found, {}, {})
+        self.found = IndexCoverage()
+        self.known = IndexCheckpoint(self.found, {}, {})
 
-    def resume(self, known: KnownIndex) -> None:
+    def resume(self, known: IndexCheckpoint) -> None:
         """Know what was known before, of which nothing is changed."""
         self.known, self.found = known, known.found.copy()
 
@@ -154,7 +154,7 @@ class HashIndex:
         if self.judged.exported:
             count = replayed.accepted + (departure is not None and not doubted)
             events = partial(replayed.told, file, odd, count, clean=self.store.clean)
-            self.judged.later.append(Later("hash_index", file.name, events))
+            self.judged.later.append(DeferredTrace("hash_index", file.name, events))
         if departure is None:
             return
         if doubted and self.store.copied and departure.event[0] in ("find_slot", "find_header"):

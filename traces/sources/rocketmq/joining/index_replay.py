@@ -24,7 +24,7 @@ REPLAYED = 1 << 15  # items that are replayed at once: their events stay near th
 _ROWS = rows(SPECS["hash_index"], PutArguments)
 
 
-class ReadsItems(Protocol):
+class ItemReader(Protocol):
     """A file of an index whose items are numbered from 1 on, as `IndexFile` is."""
 
     @property
@@ -89,7 +89,7 @@ class FileReplay:
         covered = zip(self.of.spec.actions, self.covered.tolist(), strict=True)
         return {name: count for name, count in covered if count}
 
-    def take(self, file: ReadsItems, odd: Ints, upto: int) -> None:
+    def take(self, file: ItemReader, odd: Ints, upto: int) -> None:
         """Replay the items of the file up to an exclusive end. `odd`: as `events` takes it. Raises Unreadable."""
         for _, high, events in self.events(file, odd, self.items, upto):
             if self.refused:
@@ -97,13 +97,13 @@ class FileReplay:
             self._replay(file, events)
             self.items = max(high, 1)
 
-    def finish(self, file: ReadsItems, *, clean: bool) -> None:
+    def finish(self, file: ItemReader, *, clean: bool) -> None:
         """Hold the slots and the header against all items, which were replayed. Raises Unreadable."""
         for events in self.ends(file, clean=clean):
             if not self.refused:
                 self._replay(file, events)
 
-    def _replay(self, file: ReadsItems, events: Events) -> None:
+    def _replay(self, file: ItemReader, events: Events) -> None:
         replayed = self.of.replay(
             np.array([0, len(events.action)], np.int64), events.action, events.args, self.state,
             widths=np.array([file.slots], np.int64), held=self.held, profile=self.options.profile,
@@ -116,7 +116,7 @@ class FileReplay:
         if self.refused:
             self.departure = self._told(file, events.at(bad))
 
-    def told(self, file: ReadsItems, odd: Ints, count: int, *, clean: bool) -> Iterator[Events]:
+    def told(self, file: ItemReader, odd: Ints, count: int, *, clean: bool) -> Iterator[Events]:
         """The first `count` events of a file again, to be written. Raises Unreadable."""
         items = (events for *_, events in self.events(file, odd, 0, file.items))
         for events in chain(items, self.ends(file, clean=clean)):
@@ -126,7 +126,7 @@ class FileReplay:
 
     # -- events --------------------------------------------------------------------------------------------------------
 
-    def events(self, file: ReadsItems, odd: Ints, begin: int, upto: int) -> Iterator[tuple[int, int, Events]]:
+    def events(self, file: ItemReader, odd: Ints, begin: int, upto: int) -> Iterator[tuple[int, int, Events]]:
         """The items from `begin` on, in stretches, from which to which: before them all the step that finds the file.
 
         `odd`: [2, items], items that are not owned, or not timely, rising, and their bits.
@@ -137,7 +137,7 @@ class FileReplay:
             high = min(low + REPLAYED, upto)
             yield low, high, self._items(file, odd, low, high, found=begin == 0 and low == 1)
 
-    def _items(self, file: ReadsItems, odd: Ints, low: int, high: int, *, found: bool) -> Events:
+    def _items(self, file: ItemReader, odd: Ints, low: int, high: int, *, found: bool) -> Events:
         """The items from number `low` to `high`."""
         begin = int(found)
         events = Events.room(SPECS["hash_index"], begin + high - low)
@@ -150,7 +150,7 @@ class FileReplay:
         events.column("timely")[mine[0] - low + begin] = mine[1] & TIMELY != 0
         return events
 
-    def ends(self, file: ReadsItems, *, clean: bool) -> Iterator[Events]:
+    def ends(self, file: ItemReader, *, clean: bool) -> Iterator[Events]:
         """The slots of a file and then its header, once its items are read. Raises Unreadable."""
         used, codes = 0, SPECS["hash_index"].codes
         for low, told in file.heads():
@@ -166,7 +166,7 @@ class FileReplay:
             yield events
         yield Events.of(SPECS["hash_index"], [self._header(file, used, clean=clean)])
 
-    def _header(self, file: ReadsItems, used: int, *, clean: bool) -> Event:
+    def _header(self, file: ItemReader, used: int, *, clean: bool) -> Event:
         """What the header says; of a broker that was killed, as it would be after its last step."""
         begin, end, first, last, said, items = file.header
         if file.items == 1:  # a file that was begun, and holds nothing yet: its header tells of the file before it
@@ -178,7 +178,7 @@ class FileReplay:
 
     # -- what is wrong -------------------------------------------------------------------------------------------------
 
-    def _told(self, file: ReadsItems, event: Event) -> Departure | None:
+    def _told(self, file: ItemReader, event: Event) -> Departure | None:
         """The departure, replayed by the plain functions from the state before it, with the item that it leads to."""
         spec = SPECS["hash_index"]
         reached = dict(zip(spec.scalars, self.state[:, 0].tolist(), strict=True))
@@ -190,7 +190,7 @@ class FileReplay:
         return outcome.departure
 
 
-def newest_item(file: ReadsItems, slot: int, below: int) -> int:
+def newest_item(file: ItemReader, slot: int, below: int) -> int:
     """The newest item of a slot among those below a number; 0 where there is none. Raises Unreadable."""
     for low, high in reversed(list(file.stretches())):
         if low < below:

@@ -16,9 +16,9 @@ import numpy.typing as npt
 
 from gapless.traces.options import Options
 from gapless.traces.problems import shown
-from gapless.traces.sources.rocketmq.joining.judged import STORIES, JudgedStore
+from gapless.traces.sources.rocketmq.joining.batch_replay import StepEvents, replay_batch
+from gapless.traces.sources.rocketmq.joining.findings import STORIES, StoreFindings
 from gapless.traces.sources.rocketmq.joining.message_tables import brief, read_table
-from gapless.traces.sources.rocketmq.joining.told import OfStep, judge_told
 from gapless.traces.sources.rocketmq.store.bytes import Ints
 from gapless.traces.sources.rocketmq.store.files import FARTHEST
 from gapless.traces.sources.rocketmq.store.index_rows import (
@@ -32,8 +32,8 @@ from gapless.traces.sources.rocketmq.store.index_rows import (
     wanted_rows,
 )
 from gapless.traces.sources.rocketmq.store.message_database import FOLDER, KEYS
+from gapless.traces.sources.rocketmq.store.selection import INDEX_TABLE, wants_index_table
 from gapless.traces.sources.rocketmq.store.settings import is_on
-from gapless.traces.sources.rocketmq.store.wanted import INDEX_TABLE, wants_index_table
 
 SWITCHES = {"messageIndexEnable": True, "indexRocksDBEnable": False}  # settings, and what they are by default
 WEEK = 168 * HOUR  # rows of so many hours go at once
@@ -44,17 +44,17 @@ STORE, FIND, PASS = range(3)  # where events stand in a trace
 Truths = npt.NDArray[np.bool_]
 
 
-class Counted(NamedTuple):
+class CountWithFirst(NamedTuple):
     """How much was counted of a kind, and the log position of the first."""
 
     many: int
     first: int
 
 
-class JoinedIndexTable:
+class IndexTableJudge:
     """The table of keys of a store whose log was judged."""
 
-    def __init__(self, judged: JudgedStore, options: Options) -> None:
+    def __init__(self, judged: StoreFindings, options: Options) -> None:
         self.judged = judged
         self.store = judged.store
         self.options = options
@@ -75,7 +75,7 @@ class JoinedIndexTable:
         elif self.judged.damage:
             self.judged.note("the table of keys is not judged: the log that it is of is damaged")
         else:
-            HeldIndexTable(self.judged, self.options, table, is_on=self._is_on).hold()
+            IndexTableReplay(self.judged, self.options, table, is_on=self._is_on).hold()
 
     @property
     def _is_on(self) -> bool:
@@ -84,10 +84,10 @@ class JoinedIndexTable:
         return bool(settings) and all(is_on(settings, name, otherwise) for name, otherwise in SWITCHES.items())
 
 
-class HeldIndexTable:
+class IndexTableReplay:
     """One table of keys, with the records that it was told of."""
 
-    def __init__(self, judged: JudgedStore, options: Options, table: IndexTable, *, is_on: bool) -> None:
+    def __init__(self, judged: StoreFindings, options: Options, table: IndexTable, *, is_on: bool) -> None:
         self.judged = judged
         self.store = judged.store
         self.options = options
@@ -99,11 +99,11 @@ class HeldIndexTable:
         self.times: dict[int, int] = {}  # ms: the store times of records whose rows have others, as many as are told
         self.newest = 0  # ms: the store time of the newest record up to there
         self.latest = np.zeros(0, np.int64)  # of each row, by position: the latest hour of those up to it
-        self.behind: list[Counted] = []
-        self.gone: list[Counted] = []
-        self.early: list[Counted] = []
-        self.unsure: list[Counted] = []
-        self.nowhere: list[Counted] = []
+        self.behind: list[CountWithFirst] = []
+        self.gone: list[CountWithFirst] = []
+        self.early: list[CountWithFirst] = []
+        self.unsure: list[CountWithFirst] = []
+        self.nowhere: list[CountWithFirst] = []
         self.first = int(table.position[0]) if len(table.position) else FARTHEST
         self.asked = int(str(options.trace).rpartition("/")[2]) if options.trace is not None else -1
 
@@ -136,7 +136,7 @@ class HeldIndexTable:
         lead = _places(records, position) >= 0  # to a record, whatever its keys are
         cut = kept & (of_row < 0) & self._may_be_cut(position)
         if count := int(cut.sum()):
-            self.nowhere.append(Counted(count, int(position[cut][0])))
+            self.nowhere.append(CountWithFirst(count, int(position[cut][0])))
         kept &= ~cut
         owned = of_row >= 0
         time = np.where(owned, wanted.time[of_row] if len(wanted.time) else 0, self.table.time[rows])
@@ -150,13 +150,13 @@ class HeldIndexTable:
             self.times[int(position[at])] = int(time[at])
         told = [
             self._stored(wanted, position[kept & lead]),
-            OfStep("find_row", position[kept], np.full(int(kept.sum()), FIND), position[kept],
+            StepEvents("find_row", position[kept], np.full(int(kept.sum()), FIND), position[kept],
                 {name: value[kept] for name, value in args.items()}),
             self._pass_by(wanted, has),
         ]  # fmt: skip
         self._judge(told)
 
-    def _stored(self, wanted: WantedRows, lead_to: Ints) -> OfStep:
+    def _stored(self, wanted: WantedRows, lead_to: Ints) -> StepEvents:
         """The records, those without keys too that a row leads to."""
         positions, first = _firsts(wanted.position)
         counts = np.diff(np.append(first, len(wanted.position)))
@@ -164,9 +164,9 @@ class HeldIndexTable:
         others = led[_places(positions, led) < 0]
         traces = np.concatenate([positions, others])
         keys = np.concatenate([counts, np.zeros(len(others), np.int64)])
-        return OfStep("store", traces, np.full(len(traces), STORE), traces, {"position": traces, "keys": keys})
+        return StepEvents("store", traces, np.full(len(traces), STORE), traces, {"position": traces, "keys": keys})
 
-    def _pass_by(self, wanted: WantedRows, has: Truths) -> OfStep:
+    def _pass_by(self, wanted: WantedRows, has: Truths) -> StepEvents:
         """The records that the table was written beyond, but for those whose rows may lawfully be missing."""
         positions, first = _firsts(wanted.position)
         rows = np.add.reduceat(has.astype(np.int64), first) if len(first) else np.zeros(0, np.int64)
@@ -180,9 +180,9 @@ class HeldIndexTable:
         unsure &= ~early
         for which, kept in ((behind, self.behind), (over, self.gone), (early, self.early), (unsure, self.unsure)):
             if count := int(which.sum()):
-                kept.append(Counted(count, int(positions[which][0])))
+                kept.append(CountWithFirst(count, int(positions[which][0])))
         traces = positions[passed & ~over & ~early & ~unsure]
-        return OfStep("pass_by", traces, np.full(len(traces), PASS), traces, {})
+        return StepEvents("pass_by", traces, np.full(len(traces), PASS), traces, {})
 
     @property
     def _promised(self) -> bool:
@@ -215,11 +215,11 @@ class HeldIndexTable:
             return
         if not (self.store.clean and self.store.first_life):
             if len(position):
-                self.nowhere.append(Counted(len(position), int(position[0])))
+                self.nowhere.append(CountWithFirst(len(position), int(position[0])))
             return
         none = np.zeros(len(position), np.bool_)
         args = {"owned": none, "timely": none, "in_hour": none}
-        self._judge([OfStep("find_row", position, np.full(len(position), FIND), position, args)])
+        self._judge([StepEvents("find_row", position, np.full(len(position), FIND), position, args)])
 
     def _look_for_the_end(self, wanted: WantedRows) -> None:
         """Whether the record at which the table ends is among these."""
@@ -248,16 +248,16 @@ class HeldIndexTable:
         at = np.array([LAST])
         timely = self.timely or not self.there
         args = {"position": np.array([self.last]), "there": np.array([self.there]), "timely": np.array([timely])}
-        judge_told(
-            self.judged, self.options, "index_table", [OfStep("find_last", at, np.zeros(1, np.int64), at, args)], at,
-            lambda _: f"{INDEX_TABLE}/{self.last}",
+        replay_batch(
+            self.judged, self.options, "index_table",
+            [StepEvents("find_last", at, np.zeros(1, np.int64), at, args)], at, lambda _: f"{INDEX_TABLE}/{self.last}",
         )  # fmt: skip
         found = self.judged.breaches[-1] if self.judged.breaches else None
         if found and found.action == "find_last" and not timely:
             both = f"the table says {self.table.last_time}, its record {self.times[self.last]}"
             self.judged.breaches[-1] = replace(found, detail=both)
 
-    def _judge(self, told: list[OfStep]) -> None:
+    def _judge(self, told: list[StepEvents]) -> None:
         """Judge some records, with the rows that lead to them."""
         traces = _once(np.sort(np.concatenate([some.traces for some in told]), kind="stable"))
         if self.asked >= 0:
@@ -265,7 +265,7 @@ class HeldIndexTable:
             told = [some.only(traces) for some in told]
         if not len(traces):
             return
-        judge_told(self.judged, self.options, "index_table", told, traces, lambda trace: f"{INDEX_TABLE}/{trace}")
+        replay_batch(self.judged, self.options, "index_table", told, traces, lambda trace: f"{INDEX_TABLE}/{trace}")
 
     def _name_rows(self) -> None:
         """Say of each departure what the rows say that lead to its record: they are looked up once more."""
@@ -315,7 +315,7 @@ class HeldIndexTable:
         end = f"ends at {self.last:,}" if self.last >= 0 else "says of no record that it was written for it"
         self.judged.note(f"the table of keys has {rows:,} row{'s' * (rows != 1)}, and {end}")
 
-    def _count(self, counted: list[Counted], what: str, are: str, note: str = "", doubt: str = "") -> None:
+    def _count(self, counted: list[CountWithFirst], what: str, are: str, note: str = "", doubt: str = "") -> None:
         """Say how many of something there are: a note where it is lawful, or a reason to doubt."""
         if not (count := sum(one.many for one in counted)):
             return

@@ -18,30 +18,30 @@ from gapless.traces.options import Options
 from gapless.traces.replay.exact import Event, named, replay
 from gapless.traces.report.wording import plural
 from gapless.traces.sources.rocketmq.clients.evidence import Evidence
-from gapless.traces.sources.rocketmq.joining.compaction import JoinedCompaction
-from gapless.traces.sources.rocketmq.joining.copies import moments_of
-from gapless.traces.sources.rocketmq.joining.dledger_index import JoinedDledgerIndex
+from gapless.traces.sources.rocketmq.joining.compaction import CompactionJudge
+from gapless.traces.sources.rocketmq.joining.copy_evidence import copy_evidence
+from gapless.traces.sources.rocketmq.joining.dledger_index import DledgerIndexJudge
 from gapless.traces.sources.rocketmq.joining.extensions import Extensions
-from gapless.traces.sources.rocketmq.joining.group_cursors import JudgedCursors
-from gapless.traces.sources.rocketmq.joining.half_table import JoinedHalfTable, KnownHalves
-from gapless.traces.sources.rocketmq.joining.hash_index import HashIndex
-from gapless.traces.sources.rocketmq.joining.index_table import JoinedIndexTable
-from gapless.traces.sources.rocketmq.joining.judged import SAY_SO, JudgedStore
+from gapless.traces.sources.rocketmq.joining.findings import SAY_SO, StoreFindings
+from gapless.traces.sources.rocketmq.joining.group_cursors import GroupCursorJudge
+from gapless.traces.sources.rocketmq.joining.half_table import HalfCheckpoint, HalfTableJudge
+from gapless.traces.sources.rocketmq.joining.hash_index import HashIndexJudge
+from gapless.traces.sources.rocketmq.joining.index_table import IndexTableJudge
 from gapless.traces.sources.rocketmq.joining.promises import Promises
 from gapless.traces.sources.rocketmq.joining.queue_ends import QueueEnds
-from gapless.traces.sources.rocketmq.joining.queues import JoinedQueues
-from gapless.traces.sources.rocketmq.joining.tiered import JoinedTiered
+from gapless.traces.sources.rocketmq.joining.queues import QueueJudge
+from gapless.traces.sources.rocketmq.joining.tiered import TieredJudge
 from gapless.traces.sources.rocketmq.joining.timer_messages import TimerMessages
-from gapless.traces.sources.rocketmq.joining.timer_table import JoinedTimerTable
-from gapless.traces.sources.rocketmq.joining.timers import JoinedTimers
-from gapless.traces.sources.rocketmq.joining.transactions import JoinedTransactions
+from gapless.traces.sources.rocketmq.joining.timer_table import TimerTableJudge
+from gapless.traces.sources.rocketmq.joining.timers import TimerJudge
+from gapless.traces.sources.rocketmq.joining.transactions import TransactionJudge
 from gapless.traces.sources.rocketmq.segments import tasks
 from gapless.traces.sources.rocketmq.segments.splits import Split
 from gapless.traces.sources.rocketmq.segments.tasks import Refusal, Segment, SplitResult
 from gapless.traces.sources.rocketmq.store import file_access, records, scan
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.links import COMPACTION, DEPENDS, TIMERS
-from gapless.traces.sources.rocketmq.store.wanted import COMMIT_LOG
+from gapless.traces.sources.rocketmq.store.selection import COMMIT_LOG
 
 LOG = STEPS["log"]
 Held = tuple[Split, Segment]
@@ -56,7 +56,7 @@ class StoreJudge:
         self.store = store
         self.options = options
         self.evidence = evidence
-        self.judged = JudgedStore(store, end=store.start, evidence=evidence, exported=exported)
+        self.judged = StoreFindings(store, end=store.start, evidence=evidence, exported=exported)
         if store.left_out:
             self.judged.doubt(store.left_out)
         self.broken = {link.part for link in store.broken}
@@ -65,14 +65,14 @@ class StoreJudge:
                 (self.judged.doubt if link.part in DEPENDS and (link.needed or link.database) else self.judged.note)(
                     link.told
                 )
-        self.queues = JoinedQueues(self.judged, options)
-        self.transactions = JoinedTransactions(self.judged, options)
+        self.queues = QueueJudge(self.judged, options)
+        self.transactions = TransactionJudge(self.judged, options)
         self.promises = Promises(self.judged, options)
         self.extensions = Extensions(self.judged, options)
-        self.index = HashIndex(self.judged, options)
+        self.index = HashIndexJudge(self.judged, options)
         self.timers = TimerMessages(self.judged, options)
-        self.entries = JoinedDledgerIndex(self.judged, options)
-        self.halves: KnownHalves | None = None  # of the table of halves, if it was followed
+        self.entries = DledgerIndexJudge(self.judged, options)
+        self.halves: HalfCheckpoint | None = None  # of the table of halves, if it was followed
         self.log: State = SPECS["log"].initial
         self.held: list[Held] = []  # behind a gap: old bytes or not?
         self.invalid_at = -1  # where a worker found no record, so that asking again would not help
@@ -222,7 +222,7 @@ class StoreJudge:
 
     # -- the end of the log ----------------------------------------------------------------------------------------
 
-    def finish(self) -> JudgedStore:
+    def finish(self) -> StoreFindings:
         """All results are in: find the log's end, and hold every queue against it."""
         judged = self.judged
         if self.held:
@@ -238,21 +238,21 @@ class StoreJudge:
             ends.finish()
             if not torn and not self.store.live:
                 self._beyond_the_end(sorted(ends.beyond))
-            judged.moments = moments_of(judged, later=len(ends.beyond), earlier=ends.earlier)
+            judged.moments = copy_evidence(judged, later=len(ends.beyond), earlier=ends.earlier)
             self.transactions.finish()
             self.promises.finish()
             self.extensions.finish()
             self.index.finish()
-            JudgedCursors(judged, self.options).finish()
+            GroupCursorJudge(judged, self.options).finish()
             if not self.broken.intersection(TIMERS):
-                JoinedTimers(judged, self.options, self.timers).hold()
-            JoinedHalfTable(judged, self.options, self.halves).hold()
+                TimerJudge(judged, self.options, self.timers).hold()
+            HalfTableJudge(judged, self.options, self.halves).hold()
             self.entries.hold()
-            JoinedIndexTable(judged, self.options).hold()
-            JoinedTimerTable(judged, self.options, self.timers).hold()
-        JoinedTiered(judged, self.options).hold()
+            IndexTableJudge(judged, self.options).hold()
+            TimerTableJudge(judged, self.options, self.timers).hold()
+        TieredJudge(judged, self.options).hold()
         if COMPACTION not in self.broken:
-            JoinedCompaction(judged, self.options).hold()
+            CompactionJudge(judged, self.options).hold()
         return judged
 
     def _old_bytes(self, count: int) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from gapless.traces.problems import Unreadable
-from gapless.traces.sources.rocketmq.joining.judged import JudgedStore
+from gapless.traces.sources.rocketmq.joining.findings import StoreFindings
 from gapless.traces.sources.rocketmq.store.message_database import FOLDER
 from gapless.traces.sources.rocketmq.store.queue_database import why_unreadable
 
@@ -19,7 +19,7 @@ BRIEF = 80  # letters of what no broker writes that a sentence shows
 
 
 def read_table(
-    judged: JudgedStore, family: str, what: str, reader: Callable[[Iterator[Pairs]], Table], *, is_on: bool
+    judged: StoreFindings, family: str, what: str, reader: Callable[[Iterator[Pairs]], Table], *, is_on: bool
 ) -> Table | None:
     """What `reader` makes of a column family; None where it is not there, or cannot be judged.
 

@@ -14,13 +14,13 @@ from gapless.traces.options import Options
 from gapless.traces.replay.exact import Event, named, replay
 from gapless.traces.report.wording import plural
 from gapless.traces.sources.rocketmq.clients.evidence import DoubtedMessage, Evidence
-from gapless.traces.sources.rocketmq.clients.request_rows import Answered
+from gapless.traces.sources.rocketmq.clients.request_rows import AnsweredSends
 from gapless.traces.sources.rocketmq.joining.deliveries import Deliveries
-from gapless.traces.sources.rocketmq.joining.judged import SAY_SO, JudgedStore
+from gapless.traces.sources.rocketmq.joining.findings import SAY_SO, StoreFindings
 from gapless.traces.sources.rocketmq.segments.tasks import Segment, Subject, name_of
 from gapless.traces.sources.rocketmq.store.bytes import Ints
 from gapless.traces.sources.rocketmq.store.names import HALVES, TABLE_HALVES, is_of_clients
-from gapless.traces.sources.rocketmq.store.wanted import wants
+from gapless.traces.sources.rocketmq.store.selection import wants
 
 ENOUGH = 10  # answers of which one at least lies where it said, if the client log is this store's
 OF_CLIENTS = (  # rules of transactions that only a client log exercises
@@ -44,11 +44,11 @@ UNASKED = (  # rules that accuse where nobody asked
 
 
 @dataclass(frozen=True)
-class KnownPromises:
+class PromiseCheckpoint:
     """What is known of promises in a part of the log, of which trace messages were read before.
 
-    `covered`, `doubts`, `more`, `testified`: as of `Promised` · `delivered`, `readable`: messages that consumers were
-    handed, but for those that the evidence still has · `seen`, `half`: of those, as `Deliveries` has it.
+    `covered`, `doubts`, `more`, `testified`: as in `PromiseResult` · `delivered`, `readable`: messages that consumers
+    received, without those still in the evidence · `seen`, `half`: of those in the evidence, as in `Deliveries`.
     """
 
     testified: int
@@ -64,7 +64,7 @@ class KnownPromises:
 class Promises:
     """The promises of a store as far as its segments have been joined."""
 
-    def __init__(self, judged: JudgedStore, options: Options) -> None:
+    def __init__(self, judged: StoreFindings, options: Options) -> None:
         self.judged = judged
         self.options = options
         self.said: Evidence | None = judged.evidence
@@ -76,7 +76,7 @@ class Promises:
         self.kept = 0  # promises of the client log that were kept
         self.testified = 0  # promises that trace messages tell of, and that were kept
 
-    def resume(self, known: KnownPromises) -> None:
+    def resume(self, known: PromiseCheckpoint) -> None:
         """Know what was known before."""
         self.testified += known.testified
         self.doubts += known.doubts
@@ -190,7 +190,7 @@ class Promises:
                 "a broker with transientStorePoolEnable is killed, for records lie in its memory first; a loss else"
             )
 
-    def _lost(self, sends: Answered, topics: tuple[str, ...]) -> None:
+    def _lost(self, sends: AnsweredSends, topics: tuple[str, ...]) -> None:
         """Messages were acknowledged, and no record lies where the answers said."""
         halves = HALVES if HALVES in self.judged.queues or TABLE_HALVES not in self.judged.queues else TABLE_HALVES
         columns = (sends.line, sends.witness, sends.position, sends.number, sends.topic, sends.queue, sends.half)

@@ -16,10 +16,10 @@ from gapless.traces.options import Options
 from gapless.traces.replay.exact import Departure, Event, named
 from gapless.traces.report.wording import plural
 from gapless.traces.sources.rocketmq.joining.batch_order import BatchOrder
-from gapless.traces.sources.rocketmq.joining.judged import SAY_SO, Breach, Hazard, JoinedQueue, JudgedStore
-from gapless.traces.sources.rocketmq.joining.queue_tables import TableOfEnds
+from gapless.traces.sources.rocketmq.joining.findings import SAY_SO, Breach, Hazard, QueueProgress, StoreFindings
+from gapless.traces.sources.rocketmq.joining.queue_tables import EndsTableJudge
 from gapless.traces.sources.rocketmq.joining.queue_twins import TwinQueues
-from gapless.traces.sources.rocketmq.joining.queues import MISSING, JoinedQueues
+from gapless.traces.sources.rocketmq.joining.queues import MISSING, QueueJudge
 from gapless.traces.sources.rocketmq.segments import splits
 from gapless.traces.sources.rocketmq.segments.queue_events import queue_events
 from gapless.traces.sources.rocketmq.segments.splits import SplitReader
@@ -28,8 +28,8 @@ from gapless.traces.sources.rocketmq.store import file_access
 from gapless.traces.sources.rocketmq.store.files import ENTRY, FARTHEST, SLOT, can_be_a_folder, read_exactly
 from gapless.traces.sources.rocketmq.store.links import is_behind
 from gapless.traces.sources.rocketmq.store.names import HALF_TOPICS, OP_TOPIC, SCHEDULE_TOPIC, TABLE_OP_TOPIC
+from gapless.traces.sources.rocketmq.store.selection import wants
 from gapless.traces.sources.rocketmq.store.served_queues import is_light
-from gapless.traces.sources.rocketmq.store.wanted import wants
 
 QUEUE = STEPS["queue"]
 NEVER_DELETED = frozenset({*HALF_TOPICS, OP_TOPIC, TABLE_OP_TOPIC, SCHEDULE_TOPIC})  # no operator can delete them
@@ -40,7 +40,7 @@ NAMED = 5  # queues that one note names
 class QueueEnds:
     """The ends of all queues; `beyond` are entries behind a queue's last message that point beyond the log."""
 
-    def __init__(self, judged: JudgedStore, options: Options, queues: JoinedQueues) -> None:
+    def __init__(self, judged: StoreFindings, options: Options, queues: QueueJudge) -> None:
         self.judged = judged
         self.store = judged.store
         self.options = options
@@ -68,7 +68,7 @@ class QueueEnds:
         if self.store.twin:
             TwinQueues(self.judged, self.joined, self.store.twin).hold()
         if written := self.store.database or self.store.twin:
-            table = TableOfEnds(self.judged, self.joined, written)
+            table = EndsTableJudge(self.judged, self.joined, written)
             table.hold()
             self.beyond += table.beyond
         if not self.store.live:
@@ -103,7 +103,7 @@ class QueueEnds:
                 f"anew ({_some(list(self.deleted))})"
             )
 
-    def _judge_whole(self, subject: Subject, run: JoinedQueue) -> None:
+    def _judge_whole(self, subject: Subject, run: QueueProgress) -> None:
         """A queue whose numbers start again at 0. Only what came after its last start has entries."""
         if run.breach in self.judged.breaches:
             self.judged.breaches.remove(run.breach)
@@ -132,14 +132,14 @@ class QueueEnds:
         if run.indexed < run.end and self._has_entries(subject, run):
             self._wait(subject, run, outcome.state, ())
 
-    def _opened(self, subject: Subject, run: JoinedQueue) -> int:
+    def _opened(self, subject: Subject, run: QueueProgress) -> int:
         """The number of the queue's first message in the log, whose first files may have expired meanwhile."""
         if run.began >= self.store.start:
             return run.opened
         first = next((e for e in self._since(subject, FARTHEST) if e[0] == "append"), None)
         return named("queue", first)["number"] if first else run.opened
 
-    def _is_of_a_life_before(self, subject: Subject, run: JoinedQueue, departure: Departure) -> bool:
+    def _is_of_a_life_before(self, subject: Subject, run: QueueProgress, departure: Departure) -> bool:
         """Whether it departs before its topic was made anew for the last time: where nobody reads it any more."""
         args = named("queue", departure.event)
         if departure.event[0] != "append" or args["position"] >= run.anew_at:
@@ -186,12 +186,12 @@ class QueueEnds:
 
     # -- messages without entries ------------------------------------------------------------------------------------
 
-    def _has_entries(self, subject: Subject, run: JoinedQueue) -> bool:
+    def _has_entries(self, subject: Subject, run: QueueProgress) -> bool:
         """Whether the queue's messages are to have entries that can be read."""
         unread = run.batches or self.store.live or self.store.no_queues or is_behind(self.store.broken, *subject)
         return not unread and not self._is_deleted(subject, run)
 
-    def _settled(self, queues: list[tuple[Subject, JoinedQueue]]) -> frozenset[Subject]:
+    def _settled(self, queues: list[tuple[Subject, QueueProgress]]) -> frozenset[Subject]:
         """The queues whose messages all have their entries, and which a kernel lets settle."""
         ends = [(subject, run) for subject, run in queues if run.indexed == run.end and not run.ended]
         names = ("first", "indexed", "end", "blank")
@@ -199,7 +199,7 @@ class QueueEnds:
         accepts = accepted("queue", [self.settle] * len(ends), self.options, start=self.store.start, **begin)
         return frozenset(subject for subject, _ in compress(ends, accepts))
 
-    def _settle(self, subject: Subject, run: JoinedQueue, *, settled: bool) -> None:
+    def _settle(self, subject: Subject, run: QueueProgress, *, settled: bool) -> None:
         """The end of a queue: no message waits for an entry that will not come, and no entry is left over.
 
         `settled`: a kernel has found so; of the entries that are left over, it was not asked.
@@ -228,7 +228,7 @@ class QueueEnds:
             if outcome.departure is None:
                 self._wait(subject, run, outcome.state, events)
 
-    def _wait(self, subject: Subject, run: JoinedQueue, state: State, events: Iterable[Event]) -> None:
+    def _wait(self, subject: Subject, run: QueueProgress, state: State, events: Iterable[Event]) -> None:
         """Messages without entries: legal where the broker's next start will write them."""
         settle = QUEUE.settle(upto=self._settled_up_to(subject))
         self.judged.joint(self.judged.end, "queue", name_of(subject), [settle])
@@ -262,7 +262,7 @@ class QueueEnds:
         else:
             self.judged.note(f"{count}; the broker writes what is missing at its next start")
 
-    def _shortened(self, departure: Departure, run: JoinedQueue, events: Iterable[Event]) -> Departure:
+    def _shortened(self, departure: Departure, run: QueueProgress, events: Iterable[Event]) -> Departure:
         """The same departure, told with the one step that matters: the append of the message without entry."""
         number = int(departure.state.indexed)
         waiting = self.joined.appended(events, number)
@@ -290,7 +290,7 @@ class QueueEnds:
         reached = max(reached, self.reached)
         return sum(position < reached for position in self.waits)
 
-    def _is_deleted(self, subject: Subject, run: JoinedQueue) -> bool:
+    def _is_deleted(self, subject: Subject, run: QueueProgress) -> bool:
         """The queue has no file: its topic was deleted, and if it was made anew, nothing was sent to this queue since.
 
         A deletion takes the files of all queues of a topic. So nothing was deleted after the last message of this one
@@ -331,7 +331,7 @@ class QueueEnds:
 
     # -- what lies behind the entries, and queues without messages ----------------------------------------------------
 
-    def _left_over(self, subject: Subject, run: JoinedQueue) -> None:
+    def _left_over(self, subject: Subject, run: QueueProgress) -> None:
         """The slot behind the last entry: unused; a repeated entry; one whose message is gone; or old bytes.
 
         What the next start will take for an entry is the step that is told of: a hazard. A start takes none out of a

@@ -17,8 +17,8 @@ from gapless.traces.judging import building
 from gapless.traces.judging.building import STEPS
 from gapless.traces.replay.exact import Event
 from gapless.traces.replay.kernels import kernel
-from gapless.traces.sources.rocketmq.joining.judged import JoinedQueue, JudgedStore
-from gapless.traces.sources.rocketmq.joining.queues import JoinedQueues, first_from
+from gapless.traces.sources.rocketmq.joining.findings import QueueProgress, StoreFindings
+from gapless.traces.sources.rocketmq.joining.queues import QueueJudge, first_from
 from gapless.traces.sources.rocketmq.segments.tasks import Subject, name_of
 from gapless.traces.sources.rocketmq.store.files import FARTHEST
 from gapless.traces.sources.rocketmq.store.links import is_behind
@@ -27,10 +27,10 @@ from gapless.traces.sources.rocketmq.store.queue_database import QueueDatabase
 QUEUE = STEPS["queue"]
 
 
-class TableOfEnds:
+class EndsTableJudge:
     """The table of the store's queue database; `beyond` are last entries that point beyond the log."""
 
-    def __init__(self, judged: JudgedStore, joined: JoinedQueues, database: QueueDatabase) -> None:
+    def __init__(self, judged: StoreFindings, joined: QueueJudge, database: QueueDatabase) -> None:
         self.judged = judged
         self.joined = joined
         self.database = database
@@ -62,7 +62,7 @@ class TableOfEnds:
                 run.breach = self.judged.find(name_of(subject), run.last, outcome.departure, database=self.database)
         self._beyond_the_end()
 
-    def _reached(self, subject: Subject, run: JoinedQueue) -> int:
+    def _reached(self, subject: Subject, run: QueueProgress) -> int:
         """Behind which entry the queue ends for the table.
 
         All messages that lie below where dispatch goes on have their entries. A start that dispatches the log again
@@ -73,7 +73,7 @@ class TableOfEnds:
             least = self._first_from(self.database.dispatched, subject, run)
         return last.number + 1 if last and least <= last.number + 1 <= run.indexed else least
 
-    def _first_from(self, position: int, subject: Subject, run: JoinedQueue) -> int:
+    def _first_from(self, position: int, subject: Subject, run: QueueProgress) -> int:
         """The number of the first message with an entry that lies at a position or behind it."""
 
         def place(number: int) -> int:
@@ -82,7 +82,7 @@ class TableOfEnds:
 
         return first_from(range(max(run.first, run.blank), run.indexed), position, place)
 
-    def _said(self, subject: Subject, run: JoinedQueue, end: int) -> Iterator[Event]:
+    def _said(self, subject: Subject, run: QueueProgress, end: int) -> Iterator[Event]:
         """What the table says of a queue that ends at number `end`, behind the steps that made its last entry."""
         last, first = self.database.last.get(subject), self.database.first.get(subject)
         if first is not None and first.position >= self.judged.store.start:
@@ -111,7 +111,7 @@ class TableOfEnds:
         return not self.judged.store.clean and self.database.dispatched <= self.judged.store.start
 
     def _refused(
-        self, runs: Sequence[JoinedQueue], begins: Sequence[int], traces: Sequence[Sequence[Event]]
+        self, runs: Sequence[QueueProgress], begins: Sequence[int], traces: Sequence[Sequence[Event]]
     ) -> list[bool]:
         """Which traces a kernel does not accept, each from the state of its queue before its last entry."""
         options = self.joined.options

@@ -16,8 +16,8 @@ import numpy.typing as npt
 
 from gapless.traces.judging.building import STEPS
 from gapless.traces.report.wording import plural
-from gapless.traces.sources.rocketmq.joining.judged import JoinedQueue, JudgedStore
-from gapless.traces.sources.rocketmq.joining.queues import JoinedQueues
+from gapless.traces.sources.rocketmq.joining.findings import QueueProgress, StoreFindings
+from gapless.traces.sources.rocketmq.joining.queues import QueueJudge
 from gapless.traces.sources.rocketmq.segments.extensions import EXTENDED, units_of
 from gapless.traces.sources.rocketmq.segments.queue_events import are_delays
 from gapless.traces.sources.rocketmq.segments.tasks import Subject, name_of
@@ -38,7 +38,7 @@ LAST_OF_FLAGS, TIME, LONGER = 39, 56, 12  # bytes of a record: its flags, when i
 class TwinQueues:
     """The queues of a database beside files of the same."""
 
-    def __init__(self, judged: JudgedStore, joined: JoinedQueues, database: QueueDatabase) -> None:
+    def __init__(self, judged: StoreFindings, joined: QueueJudge, database: QueueDatabase) -> None:
         self.judged = judged
         self.joined = joined
         self.database = database
@@ -63,7 +63,7 @@ class TwinQueues:
                 "broker was set to write files alone for a time, damage otherwise"
             )
 
-    def _hold(self, subject: Subject, run: JoinedQueue) -> None:
+    def _hold(self, subject: Subject, run: QueueProgress) -> None:
         """One queue: its entries that were judged, as far as the database has them."""
         first, behind = max(run.first, run.blank), -1
         for file in self.database.queues.get(subject, ()):
@@ -77,7 +77,7 @@ class TwinQueues:
                 if not self._same(subject, run, file, begin, min(begin + AT_ONCE, high)):
                     return
 
-    def _same(self, subject: Subject, run: JoinedQueue, file: QueueFile, low: int, high: int) -> bool:
+    def _same(self, subject: Subject, run: QueueProgress, file: QueueFile, low: int, high: int) -> bool:
         """Whether the entries from number `low` to `high` are the same in both; the first that is not departs."""
         ours, theirs = np.zeros((2, (high - low) * ENTRY), np.uint8)
         file_access.read_entries(self.judged.store, *subject, low, ours.data)

@@ -16,7 +16,7 @@ from gapless.traces.judging.building import STEPS
 from gapless.traces.judging.bulk_accept import accepted
 from gapless.traces.options import Options
 from gapless.traces.replay.exact import Departure, Event, Outcome, named, replay
-from gapless.traces.sources.rocketmq.joining.judged import JoinedQueue, JudgedStore, RefusedPiece
+from gapless.traces.sources.rocketmq.joining.findings import QueueProgress, RefusedPiece, StoreFindings
 from gapless.traces.sources.rocketmq.segments.queue_events import QueueEvents, queue_events
 from gapless.traces.sources.rocketmq.segments.splits import Split, SplitReader
 from gapless.traces.sources.rocketmq.segments.tasks import Piece, Segment, Slot, Subject, name_of
@@ -31,10 +31,10 @@ MISSING = rule("queue/no-entry-before-it-is-missing").id
 SLACK_MS = 3000  # how far before its checkpoint an unclean start begins to dispatch again
 
 
-class JoinedQueues:
+class QueueJudge:
     """The runs of all queues, joined."""
 
-    def __init__(self, judged: JudgedStore, options: Options) -> None:
+    def __init__(self, judged: StoreFindings, options: Options) -> None:
         self.judged = judged
         self.store = judged.store
         self.options = options
@@ -61,7 +61,7 @@ class JoinedQueues:
             if row[0] not in queues:
                 piece = Piece(*row)
                 claim = piece.number
-                queues[piece.subject] = JoinedQueue(claim, claim, claim, claim, piece.began, damage_seen=damages)
+                queues[piece.subject] = QueueProgress(claim, claim, claim, claim, piece.began, damage_seen=damages)
                 new.append(piece)
         self._open(new)
         here = split, segment.start
@@ -132,7 +132,7 @@ class JoinedQueues:
         """A file is found."""
         return QUEUE.find_file(base=file.base, length=file.length, full=full)
 
-    def _join(self, split: Split, start: int, run: JoinedQueue, piece: Piece) -> None:
+    def _join(self, split: Split, start: int, run: QueueProgress, piece: Piece) -> None:
         """Hold the piece's claim against the queue's state; where they differ, or it was refused, look closer."""
         claim, refusal, end = piece.number, piece.refusal, piece.end
         if refusal and refusal.rule and claim == run.end == run.indexed:
@@ -156,7 +156,7 @@ class JoinedQueues:
         if run.indexed < run.end and run.pending is None:
             run.pending = (split, start)
 
-    def find(self, subject: Subject, run: JoinedQueue, departure: Departure) -> None:
+    def find(self, subject: Subject, run: QueueProgress, departure: Departure) -> None:
         """The queue departs."""
         run.suspect = None
         position, number = self._position(departure, run), int(departure.state.indexed)
@@ -188,7 +188,7 @@ class JoinedQueues:
         files = self.store.queues.get(subject, ())
         return bool(files) and number < files[0].base // ENTRY
 
-    def _dead_letter(self, subject: Subject, run: JoinedQueue, departure: Departure) -> int | None:
+    def _dead_letter(self, subject: Subject, run: QueueProgress, departure: Departure) -> int | None:
         """Where the message lies that does not fit into a light queue, if it may be in none: versions differ in it.
 
         Its number is an old one, and 0 looks as if the queue were made anew. Source: docs/rocketmq.md#multi-dispatch.
@@ -204,7 +204,7 @@ class JoinedQueues:
         """The append of message `number`."""
         return next((e for e in events if e[0] == "append" and named("queue", e)["number"] == number), None)
 
-    def _position(self, departure: Departure, run: JoinedQueue) -> int:
+    def _position(self, departure: Departure, run: QueueProgress) -> int:
         """The log position that a departure is about: its message's, or else that of the queue's last one."""
         action, args = departure.event[0], named("queue", departure.event)
         if action == "append":
@@ -245,7 +245,7 @@ class JoinedQueues:
                 settled = file.base
         return min(settled, known.indexed)
 
-    def state(self, run: JoinedQueue, **values: Any) -> State:
+    def state(self, run: QueueProgress, **values: Any) -> State:
         """The state that the queue has reached, but for `values`."""
         known = {"start": self.store.start, "first": run.first, "indexed": run.indexed, "blank": run.blank}
         return replace(self.spec.initial, **(known | values))
@@ -265,7 +265,7 @@ class JoinedQueues:
         scanned = next(SplitReader(self.store, again).segments(), None)
         return queue_events(self.store, scanned.columns) if scanned else None
 
-    def behind(self, subject: Subject, run: JoinedQueue) -> Slot | None:
+    def behind(self, subject: Subject, run: QueueProgress) -> Slot | None:
         """What is written in the slot behind the queue's last entry."""
         return written(run.behind) if run.stop == run.end else self.slot(subject, run.end)
 
@@ -274,7 +274,7 @@ class JoinedQueues:
         return written(file_access.read_slot(self.store, *subject, number))
 
 
-def first_number(store: StoreDirectory, queue: Subject, run: JoinedQueue) -> int:
+def first_number(store: StoreDirectory, queue: Subject, run: QueueProgress) -> int:
     """The number of a queue's first message in the log, whose first files may have expired since it was joined.
 
     Where entries are missing, it may be a later one.

@@ -19,18 +19,18 @@ from gapless.spec.catalog import SPECS
 from gapless.traces.judging.building import STEPS, Events
 from gapless.traces.options import Options
 from gapless.traces.report.wording import plural
-from gapless.traces.sources.rocketmq.joining.judged import JudgedStore
-from gapless.traces.sources.rocketmq.joining.own_messages import OwnMessages, Rooms
-from gapless.traces.sources.rocketmq.joining.stepped import SteppedTrace
-from gapless.traces.sources.rocketmq.joining.tiered_index import JoinedTieredIndex
+from gapless.traces.sources.rocketmq.joining.findings import StoreFindings
+from gapless.traces.sources.rocketmq.joining.incremental_replay import IncrementalReplay
+from gapless.traces.sources.rocketmq.joining.originals import Buffers, Originals
+from gapless.traces.sources.rocketmq.joining.tiered_index import TieredIndexJudge
 from gapless.traces.sources.rocketmq.segments.extensions import EXTENDED
 from gapless.traces.sources.rocketmq.segments.tasks import name_of
 from gapless.traces.sources.rocketmq.segments.tiered_records import TieredMessages, messages_at, messages_between
 from gapless.traces.sources.rocketmq.store.bytes import Ints
 from gapless.traces.sources.rocketmq.store.files import ENTRY, SLOT, read_exactly
+from gapless.traces.sources.rocketmq.store.selection import wants
 from gapless.traces.sources.rocketmq.store.settings import number_set
 from gapless.traces.sources.rocketmq.store.tiered_files import TieredFile, TieredQueue, TieredStorage, tiered_storage
-from gapless.traces.sources.rocketmq.store.wanted import wants
 
 TIERED = STEPS["tiered"]
 SPEC = SPECS["tiered"]
@@ -38,10 +38,10 @@ AT_ONCE = 1 << 14  # entries that are followed at once
 RESERVED, RESERVED_HOURS = "tieredStoreFileReservedTime", 72  # a setting, and what it is where nobody says
 
 
-class JoinedTiered:
+class TieredJudge:
     """The tiered storage of a store whose log and queues were judged."""
 
-    def __init__(self, judged: JudgedStore, options: Options) -> None:
+    def __init__(self, judged: StoreFindings, options: Options) -> None:
         self.judged = judged
         self.store = judged.store
         self.options = options
@@ -74,14 +74,14 @@ class JoinedTiered:
                 f"first {found.untold[0]}: the metadata is incomplete, and consumers receive nothing of what lies there"
             )
         followed = compared = queues = 0
-        rooms = Rooms()
+        rooms = Buffers()
         for queue in found.queues:
             if not wants(self.options, *queue.queue):
                 continue
             if queue.queue in self.store.batched:
                 self.judged.note("queues of inner batches are not judged in tiered storage")
                 continue
-            held = HeldQueue(self.judged, self.options, queue, rooms)
+            held = TieredQueueJudge(self.judged, self.options, queue, rooms)
             held.hold()
             followed, compared, queues = followed + held.followed, compared + held.own.compared, queues + 1
         if queues:
@@ -89,13 +89,13 @@ class JoinedTiered:
                 f"{plural(followed, 'message')} found by entries in tiered storage, of {plural(queues, 'queue')}; "
                 f"{compared:,} of these the broker's own log has too"
             )
-        JoinedTieredIndex(self.judged, self.options, found).hold()
+        TieredIndexJudge(self.judged, self.options, found).hold()
 
 
-class HeldQueue:
+class TieredQueueJudge:
     """One queue in tiered storage. `followed`: how many messages were found."""
 
-    def __init__(self, judged: JudgedStore, options: Options, tiered: TieredQueue, rooms: Rooms) -> None:
+    def __init__(self, judged: StoreFindings, options: Options, tiered: TieredQueue, rooms: Buffers) -> None:
         self.judged = judged
         self.store = judged.store
         self.options = options
@@ -104,9 +104,9 @@ class HeldQueue:
         self.log = self._without_expired(tiered.log)
         self.entries = self._without_expired(tiered.entries)
         self.files = [file.opened for file in self.log]
-        self.trace = SteppedTrace(judged, options, "tiered", self.name)
+        self.trace = IncrementalReplay(judged, options, "tiered", self.name)
         self.followed = 0
-        self.own = OwnMessages(judged, options, tiered.queue, "tiered storage", rooms, once=self.store.first_life)
+        self.own = Originals(judged, options, tiered.queue, "tiered storage", rooms, once=self.store.first_life)
 
     def _without_expired(self, files: tuple[TieredFile, ...]) -> tuple[TieredFile, ...]:
         """The files but for the oldest that are gone, where a broker may have been killed while it deleted them.

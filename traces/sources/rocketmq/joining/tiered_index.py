@@ -21,30 +21,30 @@ import numpy as np
 from gapless.traces.options import Options
 from gapless.traces.replay.exact import Departure
 from gapless.traces.report.wording import plural
-from gapless.traces.sources.rocketmq.joining.found_keys import by_item
+from gapless.traces.sources.rocketmq.joining.findings import DeferredTrace, StoreFindings
+from gapless.traces.sources.rocketmq.joining.index_coverage import by_item
 from gapless.traces.sources.rocketmq.joining.index_replay import FileReplay
-from gapless.traces.sources.rocketmq.joining.judged import JudgedStore, Later
 from gapless.traces.sources.rocketmq.segments.indexed_messages import odd_items
 from gapless.traces.sources.rocketmq.segments.matching import OWNED, TIMELY
 from gapless.traces.sources.rocketmq.segments.tasks import name_of
 from gapless.traces.sources.rocketmq.store.bytes import Ints
 from gapless.traces.sources.rocketmq.store.files import Queue
 from gapless.traces.sources.rocketmq.store.index_files import Items
+from gapless.traces.sources.rocketmq.store.selection import wants_tiered_index
 from gapless.traces.sources.rocketmq.store.tiered_files import TieredQueue, TieredStorage
 from gapless.traces.sources.rocketmq.store.tiered_index_files import TieredIndexFile, tiered_index_files
-from gapless.traces.sources.rocketmq.store.wanted import wants_tiered_index
 
 AT_ONCE = 1 << 18  # items whose messages are looked for at once
 LEAST = -(2**31)  # a hash that has no positive one: the slot of its key lies before the first
 
 
-class JoinedTieredIndex:
+class TieredIndexJudge:
     """The index of the tiered storage of a store whose queues there were judged.
 
     `found`: items that lead to a message with their key · `passed`: others that nobody can be accused of.
     """
 
-    def __init__(self, judged: JudgedStore, options: Options, storage: TieredStorage) -> None:
+    def __init__(self, judged: StoreFindings, options: Options, storage: TieredStorage) -> None:
         self.judged = judged
         self.store = judged.store
         self.options = options
@@ -83,7 +83,7 @@ class JoinedTieredIndex:
         accused = departure is not None and self._is_sure(file, departure)
         if self.judged.exported:
             events = partial(replayed.told, file, odd, replayed.accepted + accused, clean=clean)
-            self.judged.later.append(Later("hash_index", file.name, events))
+            self.judged.later.append(DeferredTrace("hash_index", file.name, events))
         if departure is not None and accused:
             self.judged.find(file.name, self.store.start, departure, self._leads_to(file, departure))
         elif departure is not None:

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from gapless.traces.options import Options
-from gapless.traces.sources.rocketmq.joining.judged import JudgedStore
-from gapless.traces.sources.rocketmq.joining.spool import NarrowBlocks
+from gapless.traces.sources.rocketmq.joining.findings import StoreFindings
+from gapless.traces.sources.rocketmq.joining.packed_blocks import PackedBlocks
 from gapless.traces.sources.rocketmq.segments.tasks import Segment
 from gapless.traces.sources.rocketmq.store.bytes import Ints
-from gapless.traces.sources.rocketmq.store.narrow import narrowed
+from gapless.traces.sources.rocketmq.store.packed_columns import pack_columns
 from gapless.traces.sources.rocketmq.store.timer_records import COLUMNS, TimerRows, take_timer_rows
 
 
 class TimerMessages:
     """What segments of one log have of them, as far as one follows the other from its beginning on."""
 
-    def __init__(self, judged: JudgedStore, options: Options) -> None:
+    def __init__(self, judged: StoreFindings, options: Options) -> None:
         self.judged = judged
         self.options = options
-        self.found = NarrowBlocks(COLUMNS)
+        self.found = PackedBlocks(COLUMNS)
         self.reached = judged.store.start
 
     def take(self, segment: Segment) -> None:
@@ -26,7 +26,7 @@ class TimerMessages:
             self.found.add(segment.timers)
             self.reached = segment.end
 
-    def blocks(self) -> tuple[NarrowBlocks, int]:
+    def blocks(self) -> tuple[PackedBlocks, int]:
         """All of the log that was judged, block by block; and how far records could be followed.
 
         What workers found is that if they saw all of the log, and nothing of it departs or might: in damage they see
@@ -35,10 +35,10 @@ class TimerMessages:
         judged = self.judged
         departs = judged.damage or self.options.ignored or any(found.spec == "log" for found in judged.breaches)
         if departs or self.reached != judged.end:
-            found = NarrowBlocks(COLUMNS)
+            found = PackedBlocks(COLUMNS)
 
             def take(rows: Ints) -> None:
-                found.add(narrowed(rows))
+                found.add(pack_columns(rows))
 
             return found, take_timer_rows(judged.store, judged.end, take)
         return self.found, self.reached

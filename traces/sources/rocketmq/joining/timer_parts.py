@@ -15,8 +15,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from gapless.traces.sources.rocketmq.joining.judged import JudgedStore
-from gapless.traces.sources.rocketmq.joining.spool import NarrowBlocks
+from gapless.traces.sources.rocketmq.joining.findings import StoreFindings
+from gapless.traces.sources.rocketmq.joining.packed_blocks import PackedBlocks
 from gapless.traces.sources.rocketmq.store.bytes import Ints
 from gapless.traces.sources.rocketmq.store.lookup import distinct, numbered
 from gapless.traces.sources.rocketmq.store.timer_files import CANCELS, ROLLED, TimerLog, TimerUnits
@@ -99,9 +99,9 @@ class TimerParts:
 
     def __init__(
         self,
-        judged: JudgedStore,
+        judged: StoreFindings,
         log: TimerLog,
-        found: NarrowBlocks,
+        found: PackedBlocks,
         precision: int,
         settled: int,
         over: Callable[[UnitFacts], Truths],
@@ -112,8 +112,8 @@ class TimerParts:
         self.found = found
         self.precision = precision
         self.over = over
-        self.units, self.foreign = NarrowBlocks(len(UnitFacts._fields)), NarrowBlocks(len(UnitFacts._fields))
-        self.rows, self.copies = NarrowBlocks(len(RowFacts._fields)), NarrowBlocks(2)
+        self.units, self.foreign = PackedBlocks(len(UnitFacts._fields)), PackedBlocks(len(UnitFacts._fields))
+        self.rows, self.copies = PackedBlocks(len(RowFacts._fields)), PackedBlocks(2)
         self.repeats = False  # whether some message has two units
         self.last: tuple[int, ...] = (0, 0)  # `due` and `cancels` of the last message: those of a unit without one
         self.bounds = self._bounds()

@@ -20,16 +20,16 @@ import numpy.typing as npt
 from gapless.traces.options import Options
 from gapless.traces.problems import shown
 from gapless.traces.report.wording import plural
-from gapless.traces.sources.rocketmq.joining.judged import JudgedStore
+from gapless.traces.sources.rocketmq.joining.batch_replay import StepEvents, replay_batch
+from gapless.traces.sources.rocketmq.joining.findings import StoreFindings
 from gapless.traces.sources.rocketmq.joining.message_tables import Pairs, brief, read_table
 from gapless.traces.sources.rocketmq.joining.timer_messages import TimerMessages
-from gapless.traces.sources.rocketmq.joining.told import OfStep, judge_told
 from gapless.traces.sources.rocketmq.store.bytes import Ints, digests_between
 from gapless.traces.sources.rocketmq.store.message_database import FOLDER, TIMERS
+from gapless.traces.sources.rocketmq.store.selection import TIMER_TABLE, wants_timer_table
 from gapless.traces.sources.rocketmq.store.settings import is_slave
 from gapless.traces.sources.rocketmq.store.timer_files import TimerLog, timer_files
 from gapless.traces.sources.rocketmq.store.timer_records import TimerRows
-from gapless.traces.sources.rocketmq.store.wanted import TIMER_TABLE, wants_timer_table
 
 NOT_JUDGED = f"the timers in {FOLDER}/ are not judged: "
 NUMBER, TIME = b"sys_topic_scan_offset_checkpoint", b"timeline_checkpoint"  # keys that are no rows
@@ -57,10 +57,10 @@ class TimerTable(NamedTuple):
     odd: str
 
 
-class JoinedTimerTable:
+class TimerTableJudge:
     """The table of timers of a store whose log was judged."""
 
-    def __init__(self, judged: JudgedStore, options: Options, messages: TimerMessages) -> None:
+    def __init__(self, judged: StoreFindings, options: Options, messages: TimerMessages) -> None:
         self.judged = judged
         self.store = judged.store
         self.options = options
@@ -85,7 +85,7 @@ class JoinedTimerTable:
         if reached < self.judged.end or self.judged.damage:
             self.judged.note(f"{NOT_JUDGED}the log that they are of is damaged")
             return
-        HeldTimerTable(self.judged, self.options, table, rows, is_on=is_on).hold()
+        TimerTableReplay(self.judged, self.options, table, rows, is_on=is_on).hold()
 
 
 def _table(stretches: Iterator[Pairs]) -> TimerTable:
@@ -108,11 +108,11 @@ def _table(stretches: Iterator[Pairs]) -> TimerTable:
     return TimerTable(due, key, size, position, said[NUMBER], said[TIME], odd)
 
 
-class HeldTimerTable:
+class TimerTableReplay:
     """One table of timers, with the messages that it is about. A timer is known by one number of its time and key."""
 
     def __init__(
-        self, judged: JudgedStore, options: Options, table: TimerTable, rows: TimerRows, *, is_on: bool
+        self, judged: StoreFindings, options: Options, table: TimerTable, rows: TimerRows, *, is_on: bool
     ) -> None:
         self.judged = judged
         self.is_on = is_on
@@ -156,7 +156,7 @@ class HeldTimerTable:
             traces = self._asked(str(self.options.trace), traces)
             told = [some.only(traces) for some in told]
         if len(traces):
-            judge_told(self.judged, self.options, "timer_table", told, traces, self._name)
+            replay_batch(self.judged, self.options, "timer_table", told, traces, self._name)
             self._say_both()
         rows, told_of = plural(len(self.table.due), "row"), plural(self.table.number, "message")
         self.judged.note(f"the table of timers has {rows}, and was told of {told_of}")
@@ -176,16 +176,16 @@ class HeldTimerTable:
                 told = f"its message has {message}, and the table was delivered up to time {self.table.time}"
             self.judged.breaches[n] = replace(found, detail=told)
 
-    def _waits(self) -> OfStep:
+    def _waits(self) -> StepEvents:
         some = self.waiting
-        return OfStep("wait", self.of_waiting, some.number, some.position, {"position": some.position})
+        return StepEvents("wait", self.of_waiting, some.number, some.position, {"position": some.position})
 
-    def _cancels(self) -> OfStep:
+    def _cancels(self) -> StepEvents:
         mine = np.isin(self.of_cancelling, self._places_of[0])
         some = _rows(self.cancelling, mine)
-        return OfStep("cancel", self.of_cancelling[mine], some.number, some.position, {})
+        return StepEvents("cancel", self.of_cancelling[mine], some.number, some.position, {})
 
-    def _rows(self) -> OfStep:
+    def _rows(self) -> StepEvents:
         """The rows. One that names no message may be of a part of the log that was lost with the power."""
         table = self.table
         places, sizes = self.rows.position, self.rows.size
@@ -204,7 +204,7 @@ class HeldTimerTable:
         kept = ~unsure
         over = ~np.isin(self.of_row, self._cancelled_in_time())
         args = {"named": named[kept], "whole": (whole | ~named)[kept], "over": over[kept]}
-        return OfStep("find_row", self.of_row[kept], np.full(int(kept.sum()), FOUND), table.position[kept], args)
+        return StepEvents("find_row", self.of_row[kept], np.full(int(kept.sum()), FOUND), table.position[kept], args)
 
     def _cancelled_in_time(self) -> Ints:
         """Timers whose time is to come, and whose rows were surely deleted: cancelled last, and long before it."""
@@ -220,7 +220,7 @@ class HeldTimerTable:
         found: Ints = self.of_cancelling[surely]
         return found
 
-    def _sought(self) -> OfStep:
+    def _sought(self) -> StepEvents:
         """Timers whose time is to come, all of whose messages the table was told of."""
         mine = (self.newest < self.table.number) & (self.due > self.table.time)
         lacks = mine & ~self.is_cancelled & (self.copies == 0) & ~np.isin(self.timers, self.of_row)
@@ -235,7 +235,7 @@ class HeldTimerTable:
                 tell(f"{count:,} {waits} for a time to come, and no row of the table of timers names them: {why}")
         mine &= ~unsure
         args = {"handed_on": (self.copies > 0)[mine]}
-        return OfStep("seek", self.timers[mine], np.full(int(mine.sum()), LATER), self._places(mine), args)
+        return StepEvents("seek", self.timers[mine], np.full(int(mine.sum()), LATER), self._places(mine), args)
 
     def _in_the_wheel(self) -> Ints:
         """Where the messages lie that units of the timer log name."""
@@ -244,7 +244,7 @@ class HeldTimerTable:
             return np.zeros(0, np.int64)
         return TimerLog(files).naming(-(1 << 63), 1 << 63).message
 
-    def _delivered(self) -> OfStep:
+    def _delivered(self) -> StepEvents:
         """Timers whose time is over."""
         mine = (self.newest < self.table.number) & (self.due < self.table.time)
         settings = self.store.settings
@@ -254,11 +254,11 @@ class HeldTimerTable:
         if self.store.setting("enableSlaveActingMaster"):
             mine[:] = False
         copies = np.where(self.copies > 0, np.maximum(self.copies // self.messages, 1), 0)
-        return OfStep(
+        return StepEvents(
             "deliver", self.timers[mine], np.full(int(mine.sum()), LATER), self._places(mine), {"copies": copies[mine]}
         )
 
-    def _read_to(self) -> list[OfStep]:
+    def _read_to(self) -> list[StepEvents]:
         """How far messages were read, where it is known how many there are."""
         number = self.table.number
         if not self.end:
@@ -271,7 +271,7 @@ class HeldTimerTable:
             return []
         at = np.array([END])
         args = {"number": np.array([number]), "end": np.array([self.end])}
-        return [OfStep("read_to", at, np.zeros(1, np.int64), np.array([self.judged.end]), args)]
+        return [StepEvents("read_to", at, np.zeros(1, np.int64), np.array([self.judged.end]), args)]
 
     def _doubt_what_is_behind(self) -> None:
         """Say where the table is far behind a log that its broker ended in order: what is left to it is not judged."""

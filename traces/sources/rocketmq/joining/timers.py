@@ -16,8 +16,9 @@ import numpy as np
 
 from gapless.traces.options import Options
 from gapless.traces.report.wording import plural
-from gapless.traces.sources.rocketmq.joining.judged import JudgedStore
-from gapless.traces.sources.rocketmq.joining.spool import NarrowBlocks
+from gapless.traces.sources.rocketmq.joining.batch_replay import Column, StepEvents, replay_parts
+from gapless.traces.sources.rocketmq.joining.findings import StoreFindings
+from gapless.traces.sources.rocketmq.joining.packed_blocks import PackedBlocks
 from gapless.traces.sources.rocketmq.joining.timer_messages import TimerMessages
 from gapless.traces.sources.rocketmq.joining.timer_parts import (
     AGAIN,
@@ -37,10 +38,10 @@ from gapless.traces.sources.rocketmq.joining.timer_parts import (
     Truths,
     UnitFacts,
 )
-from gapless.traces.sources.rocketmq.joining.told import Column, OfStep, judge_parts
 from gapless.traces.sources.rocketmq.store.bytes import Ints
 from gapless.traces.sources.rocketmq.store.lookup import distinct
 from gapless.traces.sources.rocketmq.store.names import TIMER_TOPIC
+from gapless.traces.sources.rocketmq.store.selection import TIMERS, wants_timers
 from gapless.traces.sources.rocketmq.store.settings import is_slave, number_set
 from gapless.traces.sources.rocketmq.store.timer_files import (
     SLOTS,
@@ -52,7 +53,6 @@ from gapless.traces.sources.rocketmq.store.timer_files import (
     timer_files,
     wheel_of,
 )
-from gapless.traces.sources.rocketmq.store.wanted import TIMERS, wants_timers
 
 FIRST, LATER, LAST = -1, 1 << 60, 1 << 61  # where events stand among the units of their time
 DURING = 60_000  # ms: what was to be delivered just before a crash may not have been on disk
@@ -60,10 +60,10 @@ SETTLED = 5_000  # ms, and several rounds of flushing: after that, all is on dis
 ROUNDS = 3
 
 
-class JoinedTimers:
+class TimerJudge:
     """The timers of a store whose log and queues were judged."""
 
-    def __init__(self, judged: JudgedStore, options: Options, messages: TimerMessages) -> None:
+    def __init__(self, judged: StoreFindings, options: Options, messages: TimerMessages) -> None:
         self.judged = judged
         self.store = judged.store
         self.options = options
@@ -91,7 +91,7 @@ class JoinedTimers:
 class Wheel:
     """One wheel, with the messages that it is about."""
 
-    def __init__(self, judged: JudgedStore, options: Options, files: TimerFiles, found: NarrowBlocks) -> None:
+    def __init__(self, judged: StoreFindings, options: Options, files: TimerFiles, found: PackedBlocks) -> None:
         self.judged = judged
         self.store = judged.store
         self.options = options
@@ -109,7 +109,7 @@ class Wheel:
 
     def hold(self) -> None:
         """Judge every time of the wheel."""
-        judge_parts(self.judged, self.options, "timer", map(self._told, self.parts), self._name)
+        replay_parts(self.judged, self.options, "timer", map(self._told, self.parts), self._name)
         if lacking := self.lacking:
             self.judged.doubt(
                 f"{lacking:,} message{'s wait' if lacking > 1 else ' waits'} for {'their' if lacking > 1 else 'its'} "
@@ -119,7 +119,7 @@ class Wheel:
         units, times = plural(self.log.count, "unit"), plural(self.times, "time")
         self.judged.note(f"the timer log has {units}, of {times} in all")
 
-    def _told(self, part: TimerPart) -> tuple[list[OfStep], Ints]:
+    def _told(self, part: TimerPart) -> tuple[list[StepEvents], Ints]:
         """All that is told of some times, and which these are."""
         units, turn = part.units, self.parts.turn(part.units.at)
         groups = Groups(part.rows, units, part.others, self._over)
@@ -132,23 +132,23 @@ class Wheel:
             times = times[[self._name(time) == self.options.trace for time in times]]
             told = [some.only(times) for some in told]
         self.times += len(times)
-        opened = OfStep(
+        opened = StepEvents(
             "open", times, np.full(len(times), FIRST), np.full(len(times), self.judged.end),
             {"start": np.full(len(times), self.files.start)},
         )  # fmt: skip
         return [opened, *told], times
 
-    def _scheduled(self, units: UnitFacts, turn: Ints) -> OfStep:
+    def _scheduled(self, units: UnitFacts, turn: Ints) -> StepEvents:
         args = {
             "position": units.place, "before": units.before, "time": units.at, "due": units.due,
             "rolled": units.are(ROLLS), "cancels": units.are(CANCELLING), "whole": units.are(IS_WHOLE),
             "waits": units.are(WAITS), "marked": units.are(MARKED), "again": units.are(AGAIN),
         }  # fmt: skip
-        return OfStep("schedule", turn, 4 * np.arange(len(turn)), units.message, args)
+        return StepEvents("schedule", turn, 4 * np.arange(len(turn)), units.message, args)
 
     # -- the wheel -------------------------------------------------------------------------------------------------
 
-    def _turns(self, part: TimerPart, turn: Ints) -> list[OfStep]:
+    def _turns(self, part: TimerPart, turn: Ints) -> list[StepEvents]:
         """The slots of all times that are not over."""
         if self.slots is None or self.pending is None:
             return []
@@ -158,7 +158,7 @@ class Wheel:
         mine = self.pending[(part.low <= self.pending["time"]) & (self.pending["time"] < part.high)]
         return [own, self._without_units(mine[~np.isin(mine["time"].astype(np.int64), turn[waits])])]
 
-    def _own_turns(self, slots: Units, units: UnitFacts, turn: Ints, ranks: Ints) -> OfStep:
+    def _own_turns(self, slots: Units, units: UnitFacts, turn: Ints, ranks: Ints) -> StepEvents:
         """Slots of times with units. `ranks`: where the units stand among all of this part."""
         pending, newest = np.unique(turn[::-1], return_index=True)  # of each time, the last unit
         pending = pending[units.are(IS_WHOLE)[len(turn) - 1 - newest]]
@@ -190,7 +190,7 @@ class Wheel:
         times = np.asarray(slots["time"]).astype(np.int64)
         return np.asarray(slots[(times > 0) & (times * self.precision >= self.files.read)])
 
-    def _without_units(self, slots: Units) -> OfStep:
+    def _without_units(self, slots: Units) -> StepEvents:
         """Slots of times that have no unit in the log."""
         last = slots["last"].astype(np.int64)
         end = self.log.last + UNIT.itemsize if self.log.count else self.files.start
@@ -201,11 +201,11 @@ class Wheel:
         times = slots["time"].astype(np.int64)[mine]
         return self._told_turns(times, np.full(len(times), -1), args, mine)
 
-    def _told_turns(self, times: Ints, behind: Ints, args: Mapping[str, Column], told: Truths) -> OfStep:
+    def _told_turns(self, times: Ints, behind: Ints, args: Mapping[str, Column], told: Truths) -> StepEvents:
         """`behind`: after which unit each slot stands. Of `args`, those that are told."""
         about = np.full(len(times), self.judged.end)
         chosen = {name: np.asarray(values)[told] for name, values in args.items()}
-        return OfStep("turn", times, np.maximum(4 * behind + 1, 0), about, chosen)
+        return StepEvents("turn", times, np.maximum(4 * behind + 1, 0), about, chosen)
 
     # -- what became of messages ---------------------------------------------------------------------------------
 
@@ -223,7 +223,7 @@ class Wheel:
             over[:] = False
         return over
 
-    def _delivered(self, part: TimerPart, groups: Groups, turn: Ints) -> OfStep:
+    def _delivered(self, part: TimerPart, groups: Groups, turn: Ints) -> StepEvents:
         """Units whose time is over, and how many copies there are."""
         (at,) = np.nonzero(self._over(part.units))
         units = UnitFacts(*(column[at] for column in part.units))
@@ -233,7 +233,7 @@ class Wheel:
         if len(part.copies[0]):
             copies[~here] = part.copies[1][part.copies[0].searchsorted(units.nth[~here])]
         args = {"copies": copies, "cancelled": self._cancelled(part.units, turn, at)}
-        return OfStep("deliver", turn[at], LATER + at, units.message, args)
+        return StepEvents("deliver", turn[at], LATER + at, units.message, args)
 
     @property
     def _is_master(self) -> bool:
@@ -255,7 +255,7 @@ class Wheel:
             cancelled |= np.isin(same[len(by) :], same[: len(by)])
         return cancelled
 
-    def _sought(self, rows: RowFacts, groups: Groups) -> OfStep:
+    def _sought(self, rows: RowFacts, groups: Groups) -> StepEvents:
         """Messages that the broker is done with writing into the wheel: each has a unit, or was handed on at once."""
         there = rows.are(IS_NAMED)
         done = rows.are(WAITS) & (rows.number < self.files.committed) & rows.are(HAS_KEY) & (rows.due >= 0)
@@ -272,7 +272,7 @@ class Wheel:
             done &= there
         (at,) = np.nonzero(done)
         args = {"number": rows.number[at], "there": there[at]}
-        return OfStep("seek", self.parts.turn(rows.due[at]), LAST + at, rows.position[at], args)
+        return StepEvents("seek", self.parts.turn(rows.due[at]), LAST + at, rows.position[at], args)
 
     def _name(self, turn: int) -> str:
         return f"{TIMERS}/{int(turn) * self.precision}"

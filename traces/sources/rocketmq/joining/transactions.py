@@ -19,16 +19,16 @@ from gapless.traces.options import Options
 from gapless.traces.replay.exact import Departure, Event, Outcome, life, named, replay
 from gapless.traces.report.values import Picture
 from gapless.traces.report.wording import plural
-from gapless.traces.sources.rocketmq.joining.judged import JudgedStore
-from gapless.traces.sources.rocketmq.joining.queues import first_number
-from gapless.traces.sources.rocketmq.joining.remembered import Blocks, SettledHalves
-from gapless.traces.sources.rocketmq.joining.undecided import (
+from gapless.traces.sources.rocketmq.joining.disk_blocks import Blocks, SettledHalves
+from gapless.traces.sources.rocketmq.joining.findings import StoreFindings
+from gapless.traces.sources.rocketmq.joining.inconclusive_transactions import (
     UNASKED,
     UNDECIDED,
     DelayedHalves,
     may_lie_beyond,
     tell_undecided,
 )
+from gapless.traces.sources.rocketmq.joining.queues import first_number
 from gapless.traces.sources.rocketmq.segments import splits
 from gapless.traces.sources.rocketmq.segments.splits import SplitReader
 from gapless.traces.sources.rocketmq.segments.tasks import Segment
@@ -36,7 +36,7 @@ from gapless.traces.sources.rocketmq.store.bytes import Ints
 from gapless.traces.sources.rocketmq.store.file_access import name_of_record
 from gapless.traces.sources.rocketmq.store.lookup import among, distinct
 from gapless.traces.sources.rocketmq.store.names import HALVES, OP_TOPIC, OPS, TABLE_OP_TOPIC
-from gapless.traces.sources.rocketmq.store.wanted import wants_transactions
+from gapless.traces.sources.rocketmq.store.selection import wants_transactions
 from gapless.traces.sources.rocketmq.transactions import lineage
 from gapless.traces.sources.rocketmq.transactions.ops import (
     CURSORS,
@@ -46,7 +46,15 @@ from gapless.traces.sources.rocketmq.transactions.ops import (
     pass_ops_later,
     strays,
 )
-from gapless.traces.sources.rocketmq.transactions.rows import (
+from gapless.traces.sources.rocketmq.transactions.parameters import (
+    NO_ROWS,
+    Judgement,
+    Totals,
+    add_counts,
+    terms,
+)
+from gapless.traces.sources.rocketmq.transactions.replay_rows import OUTCOMES, judge, lineages
+from gapless.traces.sources.rocketmq.transactions.transaction_rows import (
     BY_PLACE,
     COUNT,
     HALF,
@@ -57,14 +65,6 @@ from gapless.traces.sources.rocketmq.transactions.rows import (
     NUMBER,
     PLACE,
 )
-from gapless.traces.sources.rocketmq.transactions.settling import OUTCOMES, judge, lineages
-from gapless.traces.sources.rocketmq.transactions.terms import (
-    NO_ROWS,
-    Judgement,
-    Totals,
-    add_counts,
-    terms,
-)
 
 HELD = 1 << 16  # rows that are held before what is settled among them is forgotten
 LINES = 200  # of a transaction's life that are told
@@ -73,10 +73,10 @@ CURSOR = STEPS["checkpoint"]
 ECHOES = ("transaction", "checkpoint", "op_batch")  # specs that damage of the log makes depart
 
 
-class JoinedTransactions:
+class TransactionJudge:
     """The transactions of a store as far as its segments have been joined."""
 
-    def __init__(self, judged: JudgedStore, options: Options) -> None:
+    def __init__(self, judged: StoreFindings, options: Options) -> None:
         self.judged = judged
         self.options = options
         self.terms = terms(judged.store, options, judged.evidence)

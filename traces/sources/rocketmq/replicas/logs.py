@@ -11,7 +11,7 @@ import numpy as np
 
 from gapless.traces.problems import shown
 from gapless.traces.sources.rocketmq.replicas.side import Side
-from gapless.traces.sources.rocketmq.replicas.values import Parting, RecordThere
+from gapless.traces.sources.rocketmq.replicas.values import LogFork, RecordCopy
 from gapless.traces.sources.rocketmq.segments.splits import SPLIT, Split, SplitReader
 from gapless.traces.sources.rocketmq.store import records, scan
 from gapless.traces.sources.rocketmq.store.bytes import Bytes
@@ -23,17 +23,17 @@ from gapless.traces.sources.rocketmq.store.names import UNIQ_KEY
 BLOCK = 4 << 20  # bytes of either log that are held at once
 
 
-class Compared(NamedTuple):
+class LogComparison(NamedTuple):
     """What comparing two logs came to."""
 
     low: int
     high: int
-    fork: Parting | None
+    fork: LogFork | None
     missing: int  # bytes in between of which one has no file
     blanks: int  # blanks that differ behind their first eight bytes, which nobody reads
 
 
-def compare_logs(one: Side, other: Side, block: int = BLOCK) -> Compared:
+def compare_logs(one: Side, other: Side, block: int = BLOCK) -> LogComparison:
     """Compare all that lies in both logs. Raises Unreadable where a file changes meanwhile."""
     low, high = max(one.start, other.start), min(one.end, other.end)
     stores = one.store, other.store
@@ -55,7 +55,7 @@ def compare_logs(one: Side, other: Side, block: int = BLOCK) -> Compared:
                 first, last = first if first >= 0 else at + int(places[0]), at + int(places[-1])
                 apart += len(places)
         at = stop
-    return Compared(
+    return LogComparison(
         low, max(low, high), _fork(one, other, first, last, apart, high) if first >= 0 else None, missing, blanks
     )
 
@@ -111,14 +111,14 @@ def _record_start(store: StoreDirectory, position: int) -> int:
     return found if found >= 0 else file.base
 
 
-def _fork(one: Side, other: Side, byte: int, last: int, apart: int, high: int) -> Parting:
+def _fork(one: Side, other: Side, byte: int, last: int, apart: int, high: int) -> LogFork:
     """The first record that differs, told."""
     at = max(_record_start(one.store, byte), _record_start(other.store, byte))
     ending = min(
         _record_start(side.store, high - 1) for side in (one, other)
     )  # logs that forked may end in the same byte
-    there = [_There.of(side, at) for side in (one, other)]
-    return Parting(
+    there = [_LogPlace.of(side, at) for side in (one, other)]
+    return LogFork(
         position=at,
         byte=byte,
         differs=_differing(there[0].data, there[1].data),
@@ -129,19 +129,19 @@ def _fork(one: Side, other: Side, byte: int, last: int, apart: int, high: int) -
     )
 
 
-class _There(NamedTuple):
+class _LogPlace(NamedTuple):
     """What one log has at a place: for a reader, and in bytes."""
 
-    told: RecordThere
+    told: RecordCopy
     data: bytes  # no more than one record
 
     @classmethod
-    def of(cls, side: Side, position: int) -> _There:
+    def of(cls, side: Side, position: int) -> _LogPlace:
         """Read it."""
         file = _file_at(side.store, position)
         name, offset = side.store.log_file_at(position)
         if file is None:
-            return cls(RecordThere(role=side.role, file=name, offset=offset, what="no file"), b"")
+            return cls(RecordCopy(role=side.role, file=name, offset=offset, what="no file"), b"")
         header = header_at(file, offset)
         whole = records.SMALLEST <= header.size - file.wrapped <= min(LARGEST, file.length - offset)
         window = FileWindow(file)
@@ -150,8 +150,8 @@ class _There(NamedTuple):
         record = records.plain(data) if header.known and whole else None
         if record is None:
             what = "a blank" if header.magic == records.MAGIC_BLANK else "no record"
-            return cls(RecordThere(role=side.role, file=name, offset=offset, what=what), data)
-        told = RecordThere(
+            return cls(RecordCopy(role=side.role, file=name, offset=offset, what=what), data)
+        told = RecordCopy(
             role=side.role,
             file=name,
             offset=offset,

@@ -10,9 +10,9 @@ import numpy.typing as npt
 
 from gapless.native import by_python
 from gapless.traces.problems import shown
-from gapless.traces.sources.rocketmq import places
+from gapless.traces.sources.rocketmq import explain
 from gapless.traces.sources.rocketmq.replicas.side import Side
-from gapless.traces.sources.rocketmq.replicas.values import EntryApart, EntryThere
+from gapless.traces.sources.rocketmq.replicas.values import EntryCopy, EntryDifference
 from gapless.traces.sources.rocketmq.segments.extensions import EXTENDED
 from gapless.traces.sources.rocketmq.store.bytes import java_hash
 from gapless.traces.sources.rocketmq.store.file_access import read_entries, record_at
@@ -25,23 +25,23 @@ NOTHING = 0x7FFFFFFF  # the size in a slot that was filled with a blank (docs/ro
 Slots = npt.NDArray[Any]
 
 
-class ComparedQueues(NamedTuple):
+class QueueComparison(NamedTuple):
     """What comparing all queues came to."""
 
     queues: int
     entries: int
-    apart: list[EntryApart]
+    apart: list[EntryDifference]
     only: tuple[list[str], list[str]]  # queues that one alone has
 
 
-def compare_queues(one: Side, other: Side, block: int = BLOCK) -> ComparedQueues:
+def compare_queues(one: Side, other: Side, block: int = BLOCK) -> QueueComparison:
     """Compare the entries that both have. Raises Unreadable where a file changes meanwhile."""
     queues = entries = 0
     apart = []
     mine, theirs = (_queues(side) for side in (one, other))
     for queue in sorted(mine & theirs):
         queues += 1
-        first: EntryApart | None = None
+        first: EntryDifference | None = None
         count = 0
         for number, a, b in _blocks(one, other, queue, block):
             compared, differing = _differing(one, other, queue, a, b)
@@ -57,7 +57,7 @@ def compare_queues(one: Side, other: Side, block: int = BLOCK) -> ComparedQueues
             apart.append(first.model_copy(update={"count": count}))
     only = [f"{topic}/{queue}" for topic, queue in sorted(mine - theirs)]
     others = [f"{topic}/{queue}" for topic, queue in sorted(theirs - mine)]
-    return ComparedQueues(queues, entries, apart, (only, others))
+    return QueueComparison(queues, entries, apart, (only, others))
 
 
 def _queues(side: Side) -> set[Queue]:
@@ -105,17 +105,17 @@ def _differing(one: Side, other: Side, queue: Queue, a: Slots, b: Slots) -> tupl
 # -- one entry that differs ----------------------------------------------------------------------------------------
 
 
-def _apart(one: Side, other: Side, queue: Queue, number: int, slots: tuple[Any, Any]) -> EntryApart | None:
+def _apart(one: Side, other: Side, queue: Queue, number: int, slots: tuple[Any, Any]) -> EntryDifference | None:
     """An entry that differs, told; None where it does so lawfully."""
     entries = [_entry(side, queue, number, slot) for side, slot in zip((one, other), slots, strict=True)]
     mine, theirs = entries
     if (mine.position, mine.size) == (theirs.position, theirs.size) and _is_unsure(one, mine.position):
         return None
     name = shown(f"{queue[0]}/{queue[1]}")
-    return EntryApart(queue=name, number=number, entries=entries, why=_why(mine, theirs, number), count=1)
+    return EntryDifference(queue=name, number=number, entries=entries, why=_why(mine, theirs, number), count=1)
 
 
-def _entry(side: Side, queue: Queue, number: int, slot: Any) -> EntryThere:
+def _entry(side: Side, queue: Queue, number: int, slot: Any) -> EntryCopy:
     position, size, tag = slot.item()
     record = record_at(side.store, position)
     right = record is not None and (record.topic, record.queue, record.number) == (*queue, number)
@@ -123,8 +123,8 @@ def _entry(side: Side, queue: Queue, number: int, slot: Any) -> EntryThere:
         text = np.frombuffer(record.properties.get("TAGS", "").encode(), np.uint8)
         code, sure = by_python(java_hash)(text, 0, len(text))
         right = tag == int(code) or not sure or tag <= EXTENDED
-    where = places.slot(side.store, f"{queue[0]}/{queue[1]}", number)
-    return EntryThere(
+    where = explain.slot(side.store, f"{queue[0]}/{queue[1]}", number)
+    return EntryCopy(
         role=side.role,
         file=shown(where.file),
         offset=where.offset,
@@ -144,7 +144,7 @@ def _is_unsure(side: Side, position: int) -> bool:
     return record is not None and "\x01" in record.properties.get("TAGS", "")
 
 
-def _why(mine: EntryThere, theirs: EntryThere, number: int) -> str:
+def _why(mine: EntryCopy, theirs: EntryCopy, number: int) -> str:
     """What the logs, which agree, make of two entries that do not."""
     if mine.right and theirs.right:
         new, old = (mine, theirs) if mine.position > theirs.position else (theirs, mine)

@@ -8,11 +8,11 @@ from gapless.traces.report.values import Finding
 from gapless.traces.report.wording import duration, plural, size
 from gapless.traces.sources.rocketmq.replicas.values import (
     Comparison,
-    EntryApart,
-    EntryThere,
+    EntryCopy,
+    EntryDifference,
+    LogFork,
     PairRow,
-    Parting,
-    RecordThere,
+    RecordCopy,
     ReplicaRow,
 )
 
@@ -77,7 +77,7 @@ def _pair(pair: PairRow, master: str) -> Iterator[str]:
     yield from (f"  note: {note}" for note in pair.notes)
 
 
-def _fork(fork: Parting, high: int) -> Iterator[str]:
+def _fork(fork: LogFork, high: int) -> Iterator[str]:
     yield f"  the logs part at {fork.position:,}: the first byte that differs is {fork.byte:,}"
     for there in fork.there:
         yield f"    {there.role:6} {there.file}+{there.offset}: {_record(there)}"
@@ -87,7 +87,7 @@ def _fork(fork: Parting, high: int) -> Iterator[str]:
     yield "    expected: the same bytes at the same position of both, as far as both logs reach"
 
 
-def _record(there: RecordThere) -> str:
+def _record(there: RecordCopy) -> str:
     if there.topic is None:
         return there.what
     key = f", key {there.key}" if there.key else ""
@@ -95,7 +95,7 @@ def _record(there: RecordThere) -> str:
     return f"{there.topic}/{there.queue} number {there.number}{key}{broken}"
 
 
-def _apart(apart: EntryApart) -> Iterator[str]:
+def _apart(apart: EntryDifference) -> Iterator[str]:
     more = f", and {apart.count - 1:,} behind it" if apart.count > 1 else ""
     yield f"  queue {apart.queue} differs in entry {apart.number}{more}"
     for entry in apart.entries:
@@ -103,6 +103,6 @@ def _apart(apart: EntryApart) -> Iterator[str]:
     yield f"    {apart.why}"
 
 
-def _entry(entry: EntryThere) -> str:
+def _entry(entry: EntryCopy) -> str:
     wrong = "" if entry.right else ", which is not its message"
     return f"position {entry.position:,}, size {entry.size}, tag code {entry.tag}{wrong}"

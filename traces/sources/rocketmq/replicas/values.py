@@ -14,7 +14,7 @@ from gapless.traces.report.values import EXIT_CODES, INTERRUPTED, Finding, Model
 Role = Literal["master", "slave"]
 
 
-class RecordThere(Model):
+class RecordCopy(Model):
     """What lies in one replica where its log parts from the other's."""
 
     role: Role
@@ -28,19 +28,19 @@ class RecordThere(Model):
     intact: bool | None = Field(default=None, description="whether the body has the checksum that its header names")
 
 
-class Parting(Model):
+class LogFork(Model):
     """The first place where two logs differ before both of their ends."""
 
     position: int = Field(description="log position of the record that differs")
     byte: int = Field(description="log position of the first byte that differs")
     differs: list[str] = Field(description="the fields that differ")
-    there: list[RecordThere] = Field(description="what the master has there, and what the slave has")
+    there: list[RecordCopy] = Field(description="what the master has there, and what the slave has")
     bytes_apart: int = Field(description="how many bytes differ from here to the end of what was compared")
     last: int = Field(description="log position of the last byte that differs")
     again: int | None = Field(description="from here on they are alike again: damage, and no fork for good")
 
 
-class EntryThere(Model):
+class EntryCopy(Model):
     """One entry of a consume queue, in one replica."""
 
     role: Role
@@ -52,12 +52,12 @@ class EntryThere(Model):
     right: bool = Field(description="whether it points at the message of its number")
 
 
-class EntryApart(Model):
+class EntryDifference(Model):
     """The first entry in which a queue differs between two replicas, and how many more do."""
 
     queue: str
     number: int
-    entries: list[EntryThere]
+    entries: list[EntryCopy]
     why: str
     count: int
 
@@ -83,10 +83,10 @@ class PairRow(Model):
     verdict: VerdictName
     low: int = Field(default=0, description="log position from which on bytes were compared")
     high: int = Field(default=0, description="exclusive end of what was compared")
-    fork: Parting | None = None
+    fork: LogFork | None = None
     queues: int = Field(default=0, description="queues that both have")
     entries: int = Field(default=0, description="entries that were compared")
-    apart: list[EntryApart] = Field(default=[], description="queues that differ")
+    apart: list[EntryDifference] = Field(default=[], description="queues that differ")
     epochs: str = Field(default="", description="what the epoch files of both say, if there are any")
     reasons: list[str] = Field(default=[], description="why something could not be decided")
     notes: list[str] = Field(default=[], description="what is lawful, and good to know")

@@ -20,7 +20,7 @@ from gapless.traces.sources.rocketmq.store import scan
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.dledger_entries import DLEDGER_MAGIC
 from gapless.traces.sources.rocketmq.store.dledger_units import EntryColumns, index_files, units_of
-from gapless.traces.sources.rocketmq.store.wanted import wants_dledger_index
+from gapless.traces.sources.rocketmq.store.selection import wants_dledger_index
 
 SPEC = SPECS["dledger_index"]
 

@@ -43,7 +43,7 @@ class Units:
 
 
 @dataclass(frozen=True)
-class BadUnit:
+class RefusedUnit:
     """A unit that a kernel refused: whose, the event, the log position of the message, and where the unit lies."""
 
     queue: Queue

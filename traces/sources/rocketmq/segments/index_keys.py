@@ -20,8 +20,8 @@ from gapless.traces.sources.rocketmq.segments.matching import (
     C_RUNS,
     ITEM_COLUMNS,
     POSITION,
-    Matched,
-    Wanted,
+    ItemRange,
+    MatchResult,
     gather,
     match,
     match_in_order,
@@ -36,7 +36,7 @@ from gapless.traces.sources.rocketmq.store.record_keys import KIND, MUST, RECORD
 TOLD = 1 << 16  # items and records of a segment that are remembered one by one
 
 
-class Indexed(NamedTuple):
+class IndexMatches(NamedTuple):
     """What the index has of the records of one segment.
 
     `keys`, `found`: how many keys are to be found, and are · `first`, `last`: positions of the first and the last
@@ -56,11 +56,11 @@ class Indexed(NamedTuple):
     odds: int
 
 
-def indexed(index: Index, columns: Columns, start: int, end: int) -> Indexed:
+def indexed(index: Index, columns: Columns, start: int, end: int) -> IndexMatches:
     """Hold the keys of a segment from log position `start` to `end` against the index. Raises Unreadable."""
     told = _in_order(index, columns, start, end) or _matched(index, columns, start, end, TOLD)
     counts = told.counts.tolist()
-    return Indexed(
+    return IndexMatches(
         keys=counts[C_KEYS],
         found=counts[C_FOUND],
         first=counts[C_FIRST],
@@ -73,7 +73,7 @@ def indexed(index: Index, columns: Columns, start: int, end: int) -> Indexed:
     )
 
 
-def _in_order(index: Index, columns: Columns, start: int, end: int) -> Matched | None:
+def _in_order(index: Index, columns: Columns, start: int, end: int) -> MatchResult | None:
     """The same of a segment in which nothing is wrong: its items lie side by side in one file, in its keys' order.
 
     None where it is not so.
@@ -85,7 +85,7 @@ def _in_order(index: Index, columns: Columns, start: int, end: int) -> Matched |
     file, told = index.files[at], room_for(0, 0, 0)
     high = min(last + AT_ONCE, file.items)
     room = columns.space.array("items as read", (file.item_at(high) - file.item_at(low),), np.uint8)
-    items, wanted = file.read_bytes(low, high, room), Wanted(start, end, low, file.began)
+    items, wanted = file.read_bytes(low, high, room), ItemRange(start, end, low, file.began)
     fit = match_in_order(
         columns.log[scan.POSITION], columns.log[scan.TIME], columns.index_keys, items, wanted, told.counts
     )
@@ -99,7 +99,7 @@ def found_keys(index: Index, columns: Columns, start: int, end: int) -> Ints:
     return positions
 
 
-def _matched(index: Index, columns: Columns, start: int, end: int, most: int) -> Matched:
+def _matched(index: Index, columns: Columns, start: int, end: int, most: int) -> MatchResult:
     """What records and the items that point to them say of each other: see `match`. `most`: what is told one by one."""
     told = room_for(columns.count, columns.index_keys.shape[1], most)
     items = _items(index, columns, start, end)

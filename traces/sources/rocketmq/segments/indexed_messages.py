@@ -14,6 +14,7 @@ import numpy.typing as npt
 from gapless.native import by_python
 from gapless.traces.sources.rocketmq.segments.matching import OWNED, TIMELY
 from gapless.traces.sources.rocketmq.store.bytes import Bytes, Ints, java_hash
+from gapless.traces.sources.rocketmq.store.compaction_keys import BODY, compaction_keys
 from gapless.traces.sources.rocketmq.store.files import LogFile, Maps, Queue
 from gapless.traces.sources.rocketmq.store.index_files import Items
 from gapless.traces.sources.rocketmq.store.record_keys import (
@@ -25,7 +26,6 @@ from gapless.traces.sources.rocketmq.store.record_keys import (
     find_index_keys,
 )
 from gapless.traces.sources.rocketmq.store.records import SMALLEST, SYS_BORN_V6
-from gapless.traces.sources.rocketmq.store.whole_keys import BODY, whole_keys
 
 # Where in a record numbers lie, and how many bytes each has.
 QUEUE_ID, CLAIMED, FLAGS, TIME = (12, 4), (28, 8), (36, 4), (56, 8)
@@ -44,7 +44,7 @@ def odd_items(queue: Queue, files: Sequence[LogFile], items: Items, began: int) 
         (some,) = np.nonzero(file.holds(positions, sizes) & (sizes >= SMALLEST))
         if not len(some):
             continue
-        whole = whole_keys([file], positions[some], sizes[some], maps)[BODY] >= 0
+        whole = compaction_keys([file], positions[some], sizes[some], maps)[BODY] >= 0
         some, data = some[whole], maps.of(file)
         places = positions[some] - file.base
         right = _number(data, places, *CLAIMED) == positions[some]

@@ -38,7 +38,7 @@ LONGEST = 2**31 - 1  # seconds, the most that an item holds
 C_KEYS, C_FOUND, C_FIRST, C_LAST, C_RUNS, C_PARTS, C_ODDS, COUNTS = range(8)
 
 
-class Matched(NamedTuple):
+class MatchResult(NamedTuple):
     """What is told of records and items that do not fit: room for it, and how much of each there is.
 
     `found`: of each key, whether an item has its hash · `runs`: stretches of records without any of their keys, [4,
@@ -54,11 +54,11 @@ class Matched(NamedTuple):
     counts: Ints
 
 
-def room_for(records: int, keys: int, told: int) -> Matched:
+def room_for(records: int, keys: int, told: int) -> MatchResult:
     """Room for what is told of so many records and keys; `told`: of how many of the other two."""
     counts = np.zeros(COUNTS, np.int64)
     counts[[C_FIRST, C_LAST]] = -1
-    return Matched(
+    return MatchResult(
         found=np.zeros(keys, np.int8),
         runs=np.empty((RUN_ROWS, records // 2 + 1), np.int64),
         partly=np.empty(told, np.int64),
@@ -113,7 +113,7 @@ def write_items(b: Bytes, slots: int, args: Ints, begin: int, into: PutArguments
         args[into.timely, n] = 1
 
 
-class Wanted(NamedTuple):
+class ItemRange(NamedTuple):
     """Items that point from log position `start` on, and below `end`.
 
     Those that are read begin with number `first` of a file, in which times count from `since` on.
@@ -125,8 +125,8 @@ class Wanted(NamedTuple):
     since: int
 
 
-@native(lambda positions, *_: len(positions), kinds=(INTS, INTS, TABLE.strided, BYTES, record(Wanted), INTS))
-def match_in_order(positions: Ints, times: Ints, keys: Ints, b: Bytes, wanted: Wanted, counts: Ints) -> bool:
+@native(lambda positions, *_: len(positions), kinds=(INTS, INTS, TABLE.strided, BYTES, record(ItemRange), INTS))
+def match_in_order(positions: Ints, times: Ints, keys: Ints, b: Bytes, wanted: ItemRange, counts: Ints) -> bool:
     """Whether the items in `b` that are wanted are those of the keys, in the same order: each of one, and timely.
 
     A key has one or, if it need not be found, none. So it is in an index that is whole, and then `match` would find
@@ -157,17 +157,17 @@ def match_in_order(positions: Ints, times: Ints, keys: Ints, b: Bytes, wanted: W
     return bool(i == count)
 
 
-def match(positions: Ints, times: Ints, keys: Ints, items: Ints, told: Matched) -> None:
+def match(positions: Ints, times: Ints, keys: Ints, items: Ints, told: MatchResult) -> None:
     """As `_match` says."""
     _match(positions, times, keys, items, told, np.empty(keys.shape[1], np.int64), np.empty(len(items), np.int64))
 
 
 @native(
     lambda positions, *_: len(positions),
-    kinds=(INTS, INTS, TABLE.strided, TABLE, record(Matched, INTS8, TABLE, INTS, TABLE, INTS), INTS, INTS),
+    kinds=(INTS, INTS, TABLE.strided, TABLE, record(MatchResult, INTS8, TABLE, INTS, TABLE, INTS), INTS, INTS),
 )
 def _match(
-    positions: Ints, times: Ints, keys: Ints, items: Ints, told: Matched, of_keys: Ints, of_items: Ints
+    positions: Ints, times: Ints, keys: Ints, items: Ints, told: MatchResult, of_keys: Ints, of_items: Ints
 ) -> None:  # fmt: skip
     """Go through records, their keys, and the items that point to them, all in the order of the log."""
     found, counts = told.found, told.counts

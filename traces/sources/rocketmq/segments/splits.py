@@ -18,7 +18,7 @@ from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.file_access import LARGEST, SLACK, FileWindow, Space, begins, header_at
 from gapless.traces.sources.rocketmq.store.files import LogFile, is_hole
 from gapless.traces.sources.rocketmq.store.record_pass import LONGEST as TEXTS
-from gapless.traces.sources.rocketmq.transactions import rows
+from gapless.traces.sources.rocketmq.transactions import transaction_rows
 
 SPLIT = 16 << 20  # bytes of a split: large enough to amortize its queues' files, small enough to bound memory
 MOST = 4 * SPLIT  # bytes of a split of a store with very many queues
@@ -59,9 +59,9 @@ def splits(store: StoreDirectory, size: int | None = None, begin: int = 0) -> It
 class Columns:
     """What a scan writes of one segment, and the steps of transactions in it. Grown and entered again where too small.
 
-    `steps`: see `transactions/rows.py` · `keys`: of the records, as `records.find_keys` gives them · `index_keys`: what
-    the hash index is to have of them, as `record_keys.find_index_keys` gives it · `timers`:
-    the messages with a time among them, as `timer_records.find_timers` does; each if it is wanted.
+    `steps`: see `transactions/transaction_rows.py` · `keys`: of the records, by `records.find_keys` · `index_keys`: the
+    keys that the hash index must have, by `record_keys.find_index_keys` · `timers`: the messages with a delivery time,
+    by `timer_records.find_timers`. Each only if it is asked for.
     """
 
     def __init__(
@@ -86,10 +86,10 @@ class Columns:
             ),
             counters=np.zeros(scan.COUNTERS, np.int64),
         )
-        self.all_steps: Ints = self.space.array("steps", (rows.COLUMNS, count // 2 + 64), np.int64)
+        self.all_steps: Ints = self.space.array("steps", (transaction_rows.COLUMNS, count // 2 + 64), np.int64)
         self.step_count = 0
         self.all_keys: Ints | None = self.space.array("keys", (records.KEY_ROWS, count), np.int64) if keys else None
-        self.of_index = index_keys
+        self.reads_index_keys = index_keys
         wanted = 3 * count if index_keys else 0
         self.all_index_keys: Ints = self.space.array("index keys", (record_keys.KEY_ROWS, wanted), np.int64)
         self.index_key_count = 0
@@ -149,7 +149,7 @@ class Columns:
         places = self.log[scan.POSITION, begin:] - base
         if self.all_keys is not None:
             records.find_keys(data, places, self.all_keys, begin)
-        if self.of_index:
+        if self.reads_index_keys:
             self._find_index_keys(data, places, begin)
         if self.of_timers:
             scratch = self.space.array("texts", (TEXTS,), np.uint8)
@@ -162,7 +162,7 @@ class Columns:
 
     def _find_steps(self, data: Bytes, base: int, places: Ints) -> None:
         while True:
-            count, others = rows.find_rows(data, base, places, self.all_steps, self.step_count)
+            count, others = transaction_rows.find_rows(data, base, places, self.all_steps, self.step_count)
             if count >= 0:
                 break
             self.all_steps = _doubled(self.all_steps)
@@ -206,7 +206,7 @@ def _doubled(column: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return np.concatenate([column, np.empty_like(column)], axis=-1)
 
 
-class Scanned(NamedTuple):
+class ScannedSegment(NamedTuple):
     """The columns of one segment, its first and last position in the log, and why it ends: see `scan`."""
 
     columns: Columns
@@ -248,7 +248,7 @@ class SplitReader:
             everywhere=store.before_5,
         )
 
-    def segments(self) -> Iterator[Scanned]:
+    def segments(self) -> Iterator[ScannedSegment]:
         """The split's segments, one after the other: each is overwritten by the next."""
         split, base = self.split, self.file.base
         self.window.read(split.low, split.high + SLACK)
@@ -264,11 +264,11 @@ class SplitReader:
                 damaged += 1
                 stop, at, size = self.advance(columns, at, guess)
             blank = STEPS["log"].roll(position=base + at, size=size, marked=1) if stop == scan.ROLLED else None
-            yield Scanned(columns, base + start, base + at, stop, blank)
+            yield ScannedSegment(columns, base + start, base + at, stop, blank)
             damaged += 1
             at = self.find(at + 1) if stop == scan.INVALID and damaged < MOST_DAMAGE else -1
 
-    def advance(self, columns: Columns, at: int, forced: scan.Forced = scan.NOT_FORCED) -> tuple[int, int, int]:
+    def advance(self, columns: Columns, at: int, forced: scan.DamagedHeader = scan.NOT_FORCED) -> tuple[int, int, int]:
         """Scan from file offset `at` on, whatever it takes in memory. Returns why it ended, where, and a size."""
         window, forced_at = self.window, at
         while True:
@@ -301,7 +301,7 @@ class SplitReader:
             at = window.low + window.have - records.BLANK - self.file.wrapped
             window.read(at, self.split.high + SLACK)
 
-    def diagnose(self, at: int) -> scan.Forced | None:
+    def diagnose(self, at: int) -> scan.DamagedHeader | None:
         """A record whose magic number or size alone is wrong. None where it cannot be told."""
         header = header_at(self.file, at)
         of_this_place = header.claimed == self.file.base + at
@@ -314,7 +314,7 @@ class SplitReader:
             fits = whole == header.size
             if size >= records.SMALLEST and (fits or begins(self.file, at + whole)):
                 fits = fits and not self.file.wrapped  # a record that is whole, behind a header that is not
-                return scan.Forced(at, size, int(header.known), int(fits), v2)
+                return scan.DamagedHeader(at, size, int(header.known), int(fits), v2)
         return None
 
 

@@ -23,22 +23,22 @@ from gapless.traces.judging.building import Events
 from gapless.traces.options import Options
 from gapless.traces.replay.exact import Event, named
 from gapless.traces.replay.kernels import EXACT, Kernel, ReplayResult, kernel
-from gapless.traces.sources.rocketmq.clients.deliveries import Delivered, look_for_deliveries
-from gapless.traces.sources.rocketmq.clients.evidence import Evidence, Promised, SegmentMessages, judge_messages
+from gapless.traces.sources.rocketmq.clients.deliveries import DeliveryResult, look_for_deliveries
+from gapless.traces.sources.rocketmq.clients.evidence import Evidence, PromiseResult, SegmentMessages, judge_messages
 from gapless.traces.sources.rocketmq.segments import matching, queue_events
 from gapless.traces.sources.rocketmq.segments.entry_units import EntryUnits, units_found, wants_entries
-from gapless.traces.sources.rocketmq.segments.extensions import BadUnit, Units
-from gapless.traces.sources.rocketmq.segments.index_keys import Indexed, indexed
+from gapless.traces.sources.rocketmq.segments.extensions import RefusedUnit, Units
+from gapless.traces.sources.rocketmq.segments.index_keys import IndexMatches, indexed
 from gapless.traces.sources.rocketmq.segments.queue_events import QueueEvents
-from gapless.traces.sources.rocketmq.segments.splits import MOST_DAMAGE, Columns, Scanned, Split, SplitReader
+from gapless.traces.sources.rocketmq.segments.splits import MOST_DAMAGE, Columns, ScannedSegment, Split, SplitReader
 from gapless.traces.sources.rocketmq.store import records, scan, timer_records
 from gapless.traces.sources.rocketmq.store.bytes import Ints
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.file_access import Space
 from gapless.traces.sources.rocketmq.store.names import HALVES, TABLE_HALVES
-from gapless.traces.sources.rocketmq.store.narrow import Narrow, narrowed
+from gapless.traces.sources.rocketmq.store.packed_columns import PackedColumns, pack_columns
 from gapless.traces.sources.rocketmq.store.record_keys import find_index_keys
-from gapless.traces.sources.rocketmq.store.wanted import (
+from gapless.traces.sources.rocketmq.store.selection import (
     COMMIT_LOG,
     name_of_queue,
     wants,
@@ -47,9 +47,9 @@ from gapless.traces.sources.rocketmq.store.wanted import (
     wants_transactions,
 )
 from gapless.traces.sources.rocketmq.transactions import lineage, ops
-from gapless.traces.sources.rocketmq.transactions.rows import find_rows
-from gapless.traces.sources.rocketmq.transactions.settling import judge_steps
-from gapless.traces.sources.rocketmq.transactions.terms import Judgement
+from gapless.traces.sources.rocketmq.transactions.parameters import Judgement
+from gapless.traces.sources.rocketmq.transactions.replay_rows import judge_steps
+from gapless.traces.sources.rocketmq.transactions.transaction_rows import find_rows
 
 Subject = tuple[str, int]
 """Topic and queue id."""
@@ -169,12 +169,12 @@ class Segment:
     refused: list[Refusal]
     pieces: Pieces
     transactions: list[Judgement]
-    promised: Promised | None  # what clients were promised of it; None where nobody says
-    delivered: Delivered | None  # what it has of messages that consumers were handed; likewise
-    units: list[BadUnit]  # units of extended entries that were refused
-    indexed: Indexed | None  # what the hash index has of it; None where there is none, or nobody asks
+    promised: PromiseResult | None  # what clients were promised of it; None where nobody says
+    delivered: DeliveryResult | None  # what it has of messages that consumers were handed; likewise
+    units: list[RefusedUnit]  # units of extended entries that were refused
+    indexed: IndexMatches | None  # what the hash index has of it; None where there is none, or nobody asks
     entries: EntryUnits | None  # those of a DLedger log that have their units; None where some have not, or nobody asks
-    timers: Narrow | None  # its messages with a time, as `TimerRows` has them; None where nobody asks
+    timers: PackedColumns | None  # its messages with a time, as `TimerRows` has them; None where nobody asks
     covered: dict[str, dict[str, int]]
     anomalies: dict[str, tuple[int, int, str]]  # deviation: count, position of the first, its trace
 
@@ -240,9 +240,11 @@ def judge(store: StoreDirectory, split: Split, options: Options, evidence: Evide
     segments: list[Segment] = []
     counters = np.zeros(scan.COUNTERS, np.int64)
     stop, at = scan.INVALID, split.file.base + split.low
-    of_index = wants_index(store, options)
+    index_wanted = wants_index(store, options)
     timers, of_entries = wants_timer_messages(store, options), wants_entries(store, options)
-    reader = SplitReader(store, split, space, keys=evidence is not None, index_keys=of_index, timers=timers, steps=True)
+    reader = SplitReader(
+        store, split, space, keys=evidence is not None, index_keys=index_wanted, timers=timers, steps=True
+    )
     for scanned in reader.segments():
         if scanned.columns.count or scanned.blank:
             segments.append(_segment(store, split, scanned, options, evidence, entries=of_entries))
@@ -252,7 +254,13 @@ def judge(store: StoreDirectory, split: Split, options: Options, evidence: Evide
 
 
 def _segment(
-    store: StoreDirectory, split: Split, scanned: Scanned, options: Options, evidence: Evidence | None, *, entries: bool
+    store: StoreDirectory,
+    split: Split,
+    scanned: ScannedSegment,
+    options: Options,
+    evidence: Evidence | None,
+    *,
+    entries: bool,
 ) -> Segment:
     columns, end = scanned.columns, scanned.end
     events = log_events(scanned, split.file.wrapped)
@@ -286,7 +294,7 @@ def _segment(
         if store.index and wants_index(store, options) and columns.count
         else None,
         entries=units_found(store, columns, split.file.wrapped, options) if entries else None,
-        timers=None if columns.timers is None else narrowed(columns.timers),
+        timers=None if columns.timers is None else pack_columns(columns.timers),
         transactions=judge_steps(columns.steps, store, options, evidence),
         covered={"log": log_covered, "queue": queue_covered, "extension": units_covered},
         anomalies=log_anomalies | queue_anomalies,
@@ -296,7 +304,7 @@ def _segment(
 # -- the log -------------------------------------------------------------------------------------------------------
 
 
-def log_events(scanned: Scanned, wrapped: int) -> Events:
+def log_events(scanned: ScannedSegment, wrapped: int) -> Events:
     """The `log` events of a segment: its records, and the blank behind them if it was reached.
 
     Where records have a header of `wrapped` bytes before them, each is one with its header, and the place that it names
@@ -409,7 +417,7 @@ def _queue_pieces(
     return pieces, _counts(of, replayed.covered), anomalies, events.units
 
 
-def _replay_units(units: Units | None, options: Options) -> tuple[list[BadUnit], dict[str, int]]:
+def _replay_units(units: Units | None, options: Options) -> tuple[list[RefusedUnit], dict[str, int]]:
     """Replay the units that entries name, queue by queue, up to the first in each that is refused."""
     if units is None:
         return [], {}
@@ -417,7 +425,7 @@ def _replay_units(units: Units | None, options: Options) -> tuple[list[BadUnit],
     state = np.zeros((len(of.spec.scalars), len(starts) - 1), np.int64)
     replayed = of.replay(starts, units.events.action, units.events.args, state, profile=options.profile)
     bad = [
-        BadUnit(units.queues[n], units.events.at(at), int(units.positions[at]), int(units.offsets[at]))
+        RefusedUnit(units.queues[n], units.events.at(at), int(units.positions[at]), int(units.offsets[at]))
         for n, at in enumerate(replayed.bad_at.tolist())
         if at >= 0
     ]

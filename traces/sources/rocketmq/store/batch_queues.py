@@ -29,7 +29,7 @@ from gapless.traces.sources.rocketmq.store.files import (
     queue_files,
     read_exactly,
 )
-from gapless.traces.sources.rocketmq.store.queue_database import FolderKept
+from gapless.traces.sources.rocketmq.store.queue_database import FolderGuard
 
 FOLDER = "batchconsumequeue"
 UNIT = np.dtype(
@@ -54,7 +54,7 @@ class BatchQueues:
     file_size: int
     copy: str
     queues: QueueFiles
-    kept: FolderKept | None = field(default=None, compare=False)
+    kept: FolderGuard | None = field(default=None, compare=False)
 
 
 def batch_queues(store: Path, size: int) -> BatchQueues | None:
@@ -63,7 +63,7 @@ def batch_queues(store: Path, size: int) -> BatchQueues | None:
     if not files:
         return None
     room = Path(tempfile.mkdtemp(prefix="gapless-queues-"))
-    kept = FolderKept(room)
+    kept = FolderGuard(room)
     found: dict[Queue, tuple[QueueFile, ...]] = {}
     written = 0
     try:

@@ -14,8 +14,8 @@ import numpy as np
 from gapless.traces.problems import Unreadable, shown
 from gapless.traces.sources.rocketmq.store.batch_queues import UNIT, Units
 from gapless.traces.sources.rocketmq.store.files import FARTHEST, LogFile, Queue, files_in, queue_files, read_exactly
-from gapless.traces.sources.rocketmq.store.next_start import Stranger, strangers
 from gapless.traces.sources.rocketmq.store.settings import read_json_or_older
+from gapless.traces.sources.rocketmq.store.startup_files import UnexpectedFile, unexpected_files
 from gapless.traces.sources.rocketmq.store.topics import topics_of
 
 FOLDER = "compaction"
@@ -90,7 +90,7 @@ class CompactedQueue(CompactedFiles):
     """
 
     broken_off: bool
-    strange: tuple[Stranger, ...]
+    strange: tuple[UnexpectedFile, ...]
     promised: bool
     position: int
 
@@ -169,14 +169,14 @@ def _has_removed(store: Path, queue: Queue) -> bool:
     return any(file.name.endswith(REMOVED) for folder in folders if folder.is_dir() for file in folder.iterdir())
 
 
-def _strange(store: Path, queues: Collection[Queue]) -> dict[Queue, tuple[Stranger, ...]]:
+def _strange(store: Path, queues: Collection[Queue]) -> dict[Queue, tuple[UnexpectedFile, ...]]:
     """What the broker's next start stumbles over in the folders of each queue: files of either kind have one length."""
     folders = [
         {store / kind / topic / str(queue): (topic, queue) for topic, queue in queues} for kind in (RECORDS, ENTRIES)
     ]
-    found: dict[Queue, tuple[Stranger, ...]] = {}
+    found: dict[Queue, tuple[UnexpectedFile, ...]] = {}
     for of_kind in folders:
-        for folder, some in strangers(store, of_kind).items():
+        for folder, some in unexpected_files(store, of_kind).items():
             found[of_kind[folder]] = (*found.get(of_kind[folder], ()), *some)
     return found
 

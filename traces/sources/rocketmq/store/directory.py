@@ -37,7 +37,6 @@ from gapless.traces.sources.rocketmq.store.files import (
 )
 from gapless.traces.sources.rocketmq.store.index_files import Index, OpensIndex, index_of
 from gapless.traces.sources.rocketmq.store.links import BrokenLink
-from gapless.traces.sources.rocketmq.store.moment import Moment, now
 from gapless.traces.sources.rocketmq.store.names import HALF_TOPIC, OP_TOPIC
 from gapless.traces.sources.rocketmq.store.queue_database import QueueDatabase
 from gapless.traces.sources.rocketmq.store.served_queues import (
@@ -57,6 +56,7 @@ from gapless.traces.sources.rocketmq.store.settings import (
     read_settings,
     rewritten,
 )
+from gapless.traces.sources.rocketmq.store.snapshot import Snapshot, now
 from gapless.traces.sources.rocketmq.store.topics import has_database
 
 CLIENT_LOG = "client.ndjson"
@@ -123,7 +123,7 @@ class StoreDirectory:
     dledger: Dledger | None = None  # the DLedger log that the log is, or goes on in
     left_out: str = ""  # why the first files of a copied log are not looked at, if so
     notes: tuple[str, ...] = field(default=())
-    moment: Moment | None = None  # of a live store: what was there when it was opened counts
+    moment: Snapshot | None = None  # of a live store: what was there when it was opened counts
     limit: int = FARTHEST  # log position from which on nothing is read
     watched: bool = False  # its judgement goes on: what files and cursors say waits for whoever ends it
     broken: tuple[BrokenLink, ...] = ()  # links in it that lead nowhere

@@ -119,7 +119,7 @@ def begins(file: LogFile, at: int) -> bool:
     return bool(find_start(window.view(at, at + 1)) == 0)
 
 
-def record_at(store: StoreDirectory, position: int) -> records.Plain | None:
+def record_at(store: StoreDirectory, position: int) -> records.PlainRecord | None:
     """The record at a log position, field by field; None where there is none."""
     for file in store.files:
         if file.base <= position < file.base + file.length:

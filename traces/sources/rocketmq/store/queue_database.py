@@ -36,10 +36,10 @@ class QueueDatabase:
     last: Mapping[Queue, QueueEnd]
     first: Mapping[Queue, QueueEnd]
     dispatched: int
-    kept: FolderKept | None = field(default=None, compare=False)
+    kept: FolderGuard | None = field(default=None, compare=False)
 
 
-class FolderKept:
+class FolderGuard:
     """Keeps a folder as long as anybody in this process holds it. Workers, who get a copy of all else, do not."""
 
     def __init__(self, folder: Path) -> None:

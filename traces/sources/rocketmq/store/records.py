@@ -73,7 +73,7 @@ def header(data: bytes) -> Header:
     return Header(size, magic, claimed, time, body)
 
 
-class Plain(NamedTuple):
+class PlainRecord(NamedTuple):
     """A record in plain Python: for a few, to tell what differs between two."""
 
     topic: str
@@ -88,7 +88,7 @@ class Plain(NamedTuple):
     properties: dict[str, str]
 
 
-def plain(data: bytes) -> Plain | None:
+def plain(data: bytes) -> PlainRecord | None:
     """The record that begins `data`; None where its parts reach beyond."""
     try:
         magic, _crc, queue, flag, number, _claimed, kind, born = struct.unpack_from(">IIiiqqiq", data, 4)
@@ -103,7 +103,7 @@ def plain(data: bytes) -> Plain | None:
         return None
     pairs = (pair.partition("\x01") for pair in text.split("\x02"))
     properties = {name: value for name, _, value in pairs if name and value}
-    return Plain(topic, queue, number, flag, kind, born, reconsumed, half, body, properties)
+    return PlainRecord(topic, queue, number, flag, kind, born, reconsumed, half, body, properties)
 
 
 # -- in native code ------------------------------------------------------------------------------------------------

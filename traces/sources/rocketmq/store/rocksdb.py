@@ -27,7 +27,7 @@ from rocksdict import AccessType, Options, Rdict, RdictIter, ReadOptions
 
 from gapless.traces.problems import Unreadable, shown
 from gapless.traces.sources.rocketmq.store.files import ENTRY, FARTHEST, Queue, QueueFile, QueueFiles
-from gapless.traces.sources.rocketmq.store.queue_database import FolderKept, QueueDatabase, QueueEnd
+from gapless.traces.sources.rocketmq.store.queue_database import FolderGuard, QueueDatabase, QueueEnd
 
 OFFSETS = "offset"  # the column family of the table
 VALUE = 28  # bytes of an entry: those of a plain one, and the store time of its message
@@ -46,7 +46,7 @@ T = TypeVar("T")
 def copied(folder: Path) -> QueueDatabase:
     """The queues in `folder`, copied out. Raises Unreadable."""
     room = Path(tempfile.mkdtemp(prefix="gapless-queues-"))
-    kept = FolderKept(room)
+    kept = FolderGuard(room)
     return _tried(folder, room, lambda linked: _copied(folder, linked, room / "entries", kept))
 
 
@@ -96,7 +96,7 @@ class LiveDatabase:
         if seen == self.seen and self.database is not None:
             return False
         room = Path(tempfile.mkdtemp(prefix="gapless-queues-"))
-        kept = FolderKept(room)
+        kept = FolderGuard(room)
         database = _tried(self.folder, room, _opened)
         table = database.get_column_family(OFFSETS) if OFFSETS in Rdict.list_cf(str(room / "database")) else None
         found = table.get(CHECKPOINT_KEY) if table is not None else None
@@ -239,11 +239,11 @@ def _opened(linked: Path) -> Rdict:
     return Rdict(str(linked), Options(raw_mode=True), options, AccessType.read_only(error_if_log_file_exist=False))
 
 
-def _copied(folder: Path, linked: Path, into: Path, kept: FolderKept) -> QueueDatabase:
+def _copied(folder: Path, linked: Path, into: Path, kept: FolderGuard) -> QueueDatabase:
     database = _opened(linked)
     try:
         with into.open("wb") as out:
-            queues = _Copying(database, out, folder).queues()
+            queues = _EntryCopier(database, out, folder).queues()
         with_table = OFFSETS in Rdict.list_cf(str(linked))
         ends = _ends(database.get_column_family(OFFSETS), folder) if with_table else {}
     finally:
@@ -324,7 +324,7 @@ class _EntriesByKey:
         return number
 
 
-class _Copying(_EntriesByKey):
+class _EntryCopier(_EntriesByKey):
     """Copies the entries of a database, queue by queue, numbers rising."""
 
     def __init__(self, database: Rdict, out: BufferedWriter, folder: Path) -> None:

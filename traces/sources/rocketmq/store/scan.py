@@ -88,7 +88,7 @@ VIEW = record(View, BYTES, I64, I64, I64, I64, I64, I64)
 """The kind of a view."""
 
 
-class Forced(NamedTuple):
+class DamagedHeader(NamedTuple):
     """What is taken for the header of one damaged record, whatever its bytes say; nothing where `at` is negative."""
 
     at: int
@@ -98,7 +98,7 @@ class Forced(NamedTuple):
     v2: bool
 
 
-NOT_FORCED = Forced(-1, 0, 0, 0, v2=False)
+NOT_FORCED = DamagedHeader(-1, 0, 0, 0, v2=False)
 
 
 class Topics(NamedTuple):
@@ -170,10 +170,10 @@ def _written(view: View) -> int:
 
 
 @native(lambda view, *_: _written(view), kinds=(
-    VIEW, record(Forced, I64, I64, I64, I64, BOOL), record(Room, TABLE, TABLE, INTS, record(Topics, TABLE, INTS,
+    VIEW, record(DamagedHeader, I64, I64, I64, I64, BOOL), record(Room, TABLE, TABLE, INTS, record(Topics, TABLE, INTS,
     BYTES, INTS), INTS), record(Habits, INTS, WORDS32, BOOL, BOOL, BOOL, BOOL)
 ))  # fmt: skip
-def scan(view: View, forced: Forced, room: Room, habits: Habits) -> tuple[int, int, int]:
+def scan(view: View, forced: DamagedHeader, room: Room, habits: Habits) -> tuple[int, int, int]:
     """Read records as long as they begin before `view.stop`. Returns why it ended, where, and bytes needed.
 
     What a record shows is written behind what `room` holds already; of a record that does not fit, nothing is. Arrays
@@ -240,7 +240,7 @@ def scan(view: View, forced: Forced, room: Room, habits: Habits) -> tuple[int, i
 
 @function(inline=True)
 def claim(
-    b: Bytes, base: int, limit: int, have: int, wrapped: int, forced: Forced, at: int
+    b: Bytes, base: int, limit: int, have: int, wrapped: int, forced: DamagedHeader, at: int
 ) -> tuple[int, int, bool, bool, bool]:  # fmt: skip
     """What the header at `at` claims: TAKEN for a record, its size, V2, a magic number that is known, parts that fit.
 

@@ -10,10 +10,10 @@ from gapless.traces.sources.rocketmq.store import links
 from gapless.traces.sources.rocketmq.store.batch_queues import BatchQueues
 from gapless.traces.sources.rocketmq.store.files import LogFile, Queue, QueueFile, QueueFiles, queue_files
 from gapless.traces.sources.rocketmq.store.links import BrokenLink, broken_links
-from gapless.traces.sources.rocketmq.store.moment import reached
 from gapless.traces.sources.rocketmq.store.names import LIGHT
 from gapless.traces.sources.rocketmq.store.queue_database import QueueDatabase, database_in, why_unreadable
 from gapless.traces.sources.rocketmq.store.settings import is_on
+from gapless.traces.sources.rocketmq.store.snapshot import reached
 
 
 class ServedQueues(NamedTuple):

@@ -92,7 +92,7 @@ def _place(files: tuple[TieredFile, ...], at: int) -> tuple[str, int]:
     return file.name, at - file.base
 
 
-class Elsewhere(Exception):  # noqa: N818 - it says what is so
+class StoredElsewhere(Exception):  # noqa: N818 - it says what is so
     """The files are kept by something that has no folder."""
 
 
@@ -123,7 +123,7 @@ def tiered_storage(store: Path, settings: Mapping[str, str], notes: list[str]) -
         root = _root(store, settings, queues)
     except Unreadable as broken:
         return TieredStorage((), why_not=str(broken), lost=True)
-    except Elsewhere as there:
+    except StoredElsewhere as there:
         return TieredStorage((), why_not=str(there))
     found = [
         TieredQueue(
@@ -219,7 +219,7 @@ def _root(store: Path, settings: Mapping[str, str], queues: Collection[str]) -> 
     """
     provider = settings.get("tieredBackendServiceProvider", "").strip()
     if provider and not provider.endswith(POSIX):
-        raise Elsewhere(f"its provider is {provider}, which keeps no files here")
+        raise StoredElsewhere(f"its provider is {provider}, which keeps no files here")
     named, cluster_set = (settings.get(name, "").strip() for name in ("tieredStoreFilePath", "brokerClusterName"))
     looked = [f"{FOLDER}/", *([named] if named and store / named != store / FOLDER else [])]
     for folder in (store / one for one in looked):

@@ -119,7 +119,7 @@ class TieredIndexFile:
         return np.where((size <= 0) & (counts == 0), 0, named)
 
 
-class Unread(NamedTuple):
+class UnreadFile(NamedTuple):
     """A file that cannot be read, and why; `lost`: whether it may be damaged."""
 
     why: str
@@ -128,7 +128,7 @@ class Unread(NamedTuple):
 
 def tiered_index_files(
     store: Path, settings: Mapping[str, str], segments: tuple[TieredFile, ...]
-) -> tuple[list[TieredIndexFile], list[Unread]]:
+) -> tuple[list[TieredIndexFile], list[UnreadFile]]:
     """The files that can be read, in the order of their making, and the others. Raises Unreadable."""
     folder = store / FOLDER
     written = [
@@ -137,19 +137,21 @@ def tiered_index_files(
         if path.is_file() and path.name.isdecimal() and len(path.name) < len(str(FARTHEST))
     ]
     both = [*(_sealed(segment, settings, oldest=not at) for at, segment in enumerate(segments)), *written]
-    return [one for one in both if isinstance(one, TieredIndexFile)], [one for one in both if isinstance(one, Unread)]
+    return [one for one in both if isinstance(one, TieredIndexFile)], [
+        one for one in both if isinstance(one, UnreadFile)
+    ]
 
 
-def _sealed(segment: TieredFile, settings: Mapping[str, str], *, oldest: bool) -> TieredIndexFile | Unread:
+def _sealed(segment: TieredFile, settings: Mapping[str, str], *, oldest: bool) -> TieredIndexFile | UnreadFile:
     if segment.length < 0:  # each file that expires goes before its metadata
-        return Unread(f"{segment.name} is not there", lost=not oldest)
+        return UnreadFile(f"{segment.name} is not there", lost=not oldest)
     if segment.length != segment.told or segment.length < HEADER.itemsize + SLOT.itemsize:
         why = f"{segment.name} is {segment.length:,} bytes long, and {segment.told:,} are committed"
-        return Unread(why, lost=segment.length < segment.told)
+        return UnreadFile(why, lost=segment.length < segment.told)
     begin, end, used, count, magic = _header(segment.opened)
     slots = _slots_of_sealed(segment.opened, settings, count)
     if magic not in MAGIC or not slots:
-        return Unread(f"what {segment.name} begins with is not what a broker writes", lost=True)
+        return UnreadFile(f"what {segment.name} begins with is not what a broker writes", lost=True)
     items = 1 + (segment.length - HEADER.itemsize - slots * SLOT.itemsize) // SEALED.itemsize
     began = segment.oldest if segment.oldest < FARTHEST else begin
     return TieredIndexFile(
@@ -172,7 +174,7 @@ def _slots_of_sealed(file: LogFile, settings: Mapping[str, str], count: int) -> 
     return 0
 
 
-def _written(path: Path, settings: Mapping[str, str]) -> TieredIndexFile | Unread:
+def _written(path: Path, settings: Mapping[str, str]) -> TieredIndexFile | UnreadFile:
     name, file = f"{FOLDER}/{path.name}", LogFile(str(path), 0, path.stat().st_size)
     slots, most = sizes_set(settings, SETTINGS)
     expected = HEADER.itemsize + slots * SLOT.itemsize + most * WRITTEN.itemsize
@@ -181,10 +183,10 @@ def _written(path: Path, settings: Mapping[str, str]) -> TieredIndexFile | Unrea
             f"{name} is {file.length:,} bytes long, where {SETTINGS[0]} and {SETTINGS[1]}, or their defaults, make "
             f"{expected:,} (--config)"
         )
-        return Unread(why, lost=False)
+        return UnreadFile(why, lost=False)
     begin, end, used, count, magic = _header(file)
     if magic not in MAGIC:
-        return Unread(f"what {name} begins with is not what a broker writes", lost=True)
+        return UnreadFile(f"what {name} begins with is not what a broker writes", lost=True)
     header = (begin, end, 0, 0, used, count + 1)
     begun = TieredIndexFile(name, name, path, sealed=False, slots=slots, items=1, header=header, began=int(path.name))
     newest = max(int(heads.max(initial=0)) for _, heads in begun.heads())

@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from gapless.native import BOOL, I64, INTS, INTS8, TABLE, function, native, record
 from gapless.spec.checkpoint import How
-from gapless.traces.sources.rocketmq.clients.said import (
+from gapless.traces.sources.rocketmq.clients.decision_index import (
     CLIENT_NUMBER,
     CLIENT_POSITION,
     CLIENT_WHAT,
@@ -29,7 +29,7 @@ from gapless.traces.sources.rocketmq.clients.said import (
     ROLL_BACK,
 )
 from gapless.traces.sources.rocketmq.store.bytes import Ints
-from gapless.traces.sources.rocketmq.transactions.rows import (
+from gapless.traces.sources.rocketmq.transactions.transaction_rows import (
     BORN,
     BY_PLACE,
     CONTENT,
@@ -156,8 +156,8 @@ class TransactionArguments(NamedTuple):
 class LineageWork(NamedTuple):
     """Transactions, and what is made of them.
 
-    `order`, `bounds`: rows by transaction · `client`: what clients said, `Said.rows` · `lines` [2, transactions]: those
-    about each, from which to which · `start`: where the log begins
+    `order`, `bounds`: rows by transaction · `client`: events of clients, `DecisionIndex.rows` · `lines` [2,
+    transactions]: the range of those about each transaction · `start`: where the log begins
     · `aged_ms`: how long messages are kept · `aged_perhaps`: it may have been shorter · `starts` [transactions +
     1], `action`, `args` [arguments, events]: events as a kernel takes them · `source` [events]: the row that an event
     comes from, or -1 - n for line n of `client` · `resolved` [2, rows]: how a half is resolved (`spec.checkpoint.How`),

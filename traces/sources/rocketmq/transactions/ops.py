@@ -17,7 +17,15 @@ from gapless.traces.replay.kernels import Kernel, ReplayResult, kernel
 from gapless.traces.sources.rocketmq.store.bytes import Ints
 from gapless.traces.sources.rocketmq.store.names import HALF_TOPIC, OP_TOPIC
 from gapless.traces.sources.rocketmq.transactions.lineage import BY_OP, BY_OP_OF_EARLIER, BY_VERSION
-from gapless.traces.sources.rocketmq.transactions.rows import (
+from gapless.traces.sources.rocketmq.transactions.parameters import (
+    NO_ROWS,
+    NO_SETTLED,
+    Judgement,
+    Terms,
+    Totals,
+    add_counts,
+)
+from gapless.traces.sources.rocketmq.transactions.transaction_rows import (
     COLUMNS,
     COUNT,
     HALF,
@@ -31,14 +39,6 @@ from gapless.traces.sources.rocketmq.transactions.rows import (
     PLACE,
     SIZE,
     TIMES,
-)
-from gapless.traces.sources.rocketmq.transactions.terms import (
-    NO_ROWS,
-    NO_SETTLED,
-    Judgement,
-    Terms,
-    Totals,
-    add_counts,
 )
 
 BAD_OPS = 64  # refused ops of one split that are told one by one

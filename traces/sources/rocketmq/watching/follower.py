@@ -20,11 +20,11 @@ from gapless.traces.problems import Gone, shown
 from gapless.traces.replay.exact import named
 from gapless.traces.report.parts import Parts
 from gapless.traces.report.values import Finding
-from gapless.traces.sources.rocketmq import PROFILE, places
+from gapless.traces.sources.rocketmq import PROFILE, explain
 from gapless.traces.sources.rocketmq.check import StoreCheck
-from gapless.traces.sources.rocketmq.clients.testimony import with_testimony
-from gapless.traces.sources.rocketmq.joining.going_on import KnownSoFar, kept, renew, resume
-from gapless.traces.sources.rocketmq.joining.judged import Breach, JudgedStore, RefusedPiece
+from gapless.traces.sources.rocketmq.clients.trace_topic_evidence import with_trace_topics
+from gapless.traces.sources.rocketmq.joining.checkpoint import Checkpoint, kept, renew, resume
+from gapless.traces.sources.rocketmq.joining.findings import Breach, RefusedPiece, StoreFindings
 from gapless.traces.sources.rocketmq.joining.log import StoreJudge
 from gapless.traces.sources.rocketmq.joining.queue_ends import QueueEnds
 from gapless.traces.sources.rocketmq.joining.queues import MISSING
@@ -34,10 +34,10 @@ from gapless.traces.sources.rocketmq.segments.tasks import Piece, SplitResult, S
 from gapless.traces.sources.rocketmq.store import file_access
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory, is_locked, open_store
 from gapless.traces.sources.rocketmq.summary import summary
-from gapless.traces.sources.rocketmq.watching.deleted import forget_deleted, is_cleared
+from gapless.traces.sources.rocketmq.watching.deletions import forget_deleted, is_cleared
 from gapless.traces.sources.rocketmq.watching.entries import Block, SeenEntries, read
-from gapless.traces.sources.rocketmq.watching.halves import FollowedHalves
-from gapless.traces.sources.rocketmq.watching.index import FollowedIndex
+from gapless.traces.sources.rocketmq.watching.halves import HalfFollower
+from gapless.traces.sources.rocketmq.watching.index import IndexFollower
 from gapless.traces.sources.rocketmq.watching.live_files import (
     LiveQueues,
     going_on,
@@ -45,10 +45,7 @@ from gapless.traces.sources.rocketmq.watching.live_files import (
     not_opened,
     with_log_files,
 )
-from gapless.traces.sources.rocketmq.watching.place import Numbers, OtherLayout, Place, Saying, Told
-from gapless.traces.sources.rocketmq.watching.tail import Anchor, Stretch, Tail, anchor, written_up_to
-from gapless.traces.sources.rocketmq.watching.traces import FollowedTraces
-from gapless.traces.sources.rocketmq.watching.waiting import (
+from gapless.traces.sources.rocketmq.watching.readiness import (
     PATIENCE,
     Entries,
     EntriesInFiles,
@@ -56,6 +53,9 @@ from gapless.traces.sources.rocketmq.watching.waiting import (
     refused_last,
     subjects_refused,
 )
+from gapless.traces.sources.rocketmq.watching.tail import Anchor, Stretch, Tail, anchor, written_up_to
+from gapless.traces.sources.rocketmq.watching.traces import TraceFollower
+from gapless.traces.sources.rocketmq.watching.watch_checkpoint import Announcement, LayoutChange, Numbers, Place, Told
 from gapless.traces.timeouts import deadline_deferred
 
 LOOK_AGAIN = 0.2  # seconds after which what was refused is read again
@@ -89,7 +89,7 @@ class Follower:
         self.path, self.folder, self.config, self.options = path, folder, config, options
         self.clock = clock
         self.numbers = Numbers(behind_since=clock())
-        self.says: deque[Saying] = deque(maxlen=LINES)
+        self.says: deque[Announcement] = deque(maxlen=LINES)
         self.told: Told = set()
         self.tail, self.seen = Tail(), SeenEntries(clock)
         self.gone: dict[tuple[Subject, int], float] = {}  # entries that are zeros now: since when
@@ -117,9 +117,9 @@ class Follower:
 
     def _judge(self) -> StoreJudge:
         self.anchor: Anchor | None = None
-        self.index = FollowedIndex(self.options, self.store.start)
-        self.traces = FollowedTraces(self.options, self.store.start)
-        self.halves = FollowedHalves(self.store.start)
+        self.index = IndexFollower(self.options, self.store.start)
+        self.traces = TraceFollower(self.options, self.store.start)
+        self.halves = HalfFollower(self.store.start)
         # When what lies beside was followed last, how far the log was, until when it rests; when entries were read.
         self.beside_at, self.beside_from, self.beside_rests, self.entries_at = -BESIDE, 0, 0.0, -BETWEEN
         return StoreJudge(self.store, self.options)
@@ -131,7 +131,7 @@ class Follower:
         below = place.known.reached < self.store.start
         if below or (place.anchor is not None and not place.anchor.holds(self.store)):
             self.says.append(
-                Saying(
+                Announcement(
                     "the log is not the one that was followed, or was cut off below where it had been followed to: it "
                     "is judged from its beginning"
                     if not below
@@ -144,9 +144,9 @@ class Follower:
         resume(self.judge, place.known)
         renew(self.judge, self.store)
         self.anchor = place.anchor
-        self.index = FollowedIndex(self.options, self.store.start, place.index)
-        self.traces = FollowedTraces(self.options, self.store.start, place.traces)
-        self.halves = FollowedHalves(self.store.start, place.halves)
+        self.index = IndexFollower(self.options, self.store.start, place.index)
+        self.traces = TraceFollower(self.options, self.store.start, place.traces)
+        self.halves = HalfFollower(self.store.start, place.halves)
         self.places = [place]
         return True
 
@@ -250,7 +250,7 @@ class Follower:
 
     def _see_that_it_is_the_same_log(self) -> None:
         if self.layout != layout_of(self.folder):
-            raise OtherLayout(f"{self.store.path}: its log or its queues lie elsewhere than before; it is opened anew")
+            raise LayoutChange(f"{self.store.path}: its log or its queues lie elsewhere than before; it is opened anew")
         if self._log_still_holds():
             return
         self._look_at_files()
@@ -263,7 +263,7 @@ class Follower:
                 before = self.reached
                 self._go_on(place)
                 self.says.append(
-                    Saying(
+                    Announcement(
                         f"the log was cut off below {before:,}, as a broker does when it starts after a crash: judged "
                         f"again from {place.known.reached:,} on"
                     )
@@ -278,7 +278,7 @@ class Follower:
         self.places = []
         self.seen.forget_all()
         self.judge = self._judge()
-        self.says.append(Saying(f"{why}: judged from {self.store.start:,} on, and all before is forgotten"))
+        self.says.append(Announcement(f"{why}: judged from {self.store.start:,} on, and all before is forgotten"))
 
     def _new(self) -> Stretch | None:
         """What is new in the log, as far as entries are known."""
@@ -413,7 +413,7 @@ class Follower:
         """Whether a broker holds the store's lock."""
         return is_locked(self.folder / "lock")
 
-    def whole(self, *, last: bool = False) -> JudgedStore:
+    def whole(self, *, last: bool = False) -> StoreFindings:
         """What a check of the whole store finds now: what is known, and the rest of the log. Raises Unreadable.
 
         While a broker writes, or may start again any moment, what is not judged yet is left out, unless this is the
@@ -427,7 +427,7 @@ class Follower:
                     raise
         raise AssertionError
 
-    def _whole(self, *, last: bool) -> JudgedStore:
+    def _whole(self, *, last: bool) -> StoreFindings:
         while self._follow_what_lies_beside(at_once=True):
             pass
         if last or self._is_at_rest():
@@ -438,14 +438,14 @@ class Follower:
             store = self._so_far(store)
         known, source = self._known_of(store), shown(str(self.path))
         if known is None:
-            said = with_testimony(store, self.options, None, source)
+            said = with_trace_topics(store, self.options, None, source)
         elif told := self.traces.known(store, source, last=not store.live):
             said, known = told[0], replace(known, promises=told[1])
         else:
             said = None
         return StoreCheck(self.path, store, self.options, said, before=known).whole(Local(jobs=1))
 
-    def _known_of(self, store: StoreDirectory) -> KnownSoFar | None:
+    def _known_of(self, store: StoreDirectory) -> Checkpoint | None:
         """What is known of the beginning of the log, as far as a check of `store` may take it for granted."""
         if not store.start <= self.reached <= store.limit:
             return None
@@ -460,7 +460,7 @@ class Follower:
         """Whether nobody runs, and nothing was new for some time."""
         return not self.is_running() and self.clock() - self.front.news_at > PATIENCE
 
-    def parts(self, judged: JudgedStore) -> Parts:
+    def parts(self, judged: StoreFindings) -> Parts:
         """The same, for a report."""
         return summary(self.path, judged, self.options)
 
@@ -484,16 +484,16 @@ class Follower:
         arguments = named("queue", suspect.refusal.event)
         return suspect.refusal.event[0].startswith("index") and arguments["position"] >= self.reached
 
-    def tell(self, judged: JudgedStore) -> Iterator[Finding]:
+    def tell(self, judged: StoreFindings) -> Iterator[Finding]:
         """What departs and was not told yet, one by one."""
         self.departed = False
         yield from self._tell(judged.breaches, judged)
 
-    def _tell(self, breaches: list[Breach], judged: JudgedStore | None = None) -> Iterator[Finding]:
+    def _tell(self, breaches: list[Breach], judged: StoreFindings | None = None) -> Iterator[Finding]:
         how = f" --profile {self.options.profile}" if self.options.profile != PROFILE else ""
         for found in sorted(breaches, key=lambda f: (f.position, f.trace)):
             key = found.rule, found.trace, found.position
             if key not in self.told:
                 self.told.add(key)
                 known = judged or self.judge.judged
-                yield places.finding(known, found, source=str(self.path), how=how, count=1, traces=[found.trace])
+                yield explain.finding(known, found, source=str(self.path), how=how, count=1, traces=[found.trace])

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import numpy as np
 
-from gapless.traces.sources.rocketmq.joining.half_table import KnownHalves, table_of
-from gapless.traces.sources.rocketmq.joining.remembered import HalvesToTell
+from gapless.traces.sources.rocketmq.joining.disk_blocks import TableHalves
+from gapless.traces.sources.rocketmq.joining.half_table import HalfCheckpoint, table_of
 from gapless.traces.sources.rocketmq.segments.tasks import Subject
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.half_records import TableOfHalves, half_records
@@ -24,33 +24,33 @@ from gapless.traces.sources.rocketmq.watching.tail import Tail
 
 
 @dataclass(frozen=True)
-class HalvesPlace:
+class HalvesProgress:
     """What a table of halves is told of up to log position `at`."""
 
     at: int
-    records: HalvesToTell = field(default_factory=HalvesToTell)
+    records: TableHalves = field(default_factory=TableHalves)
 
 
 @dataclass(frozen=True)
-class LookedAt:
+class TableLook:
     """A table as it was when the log ended at `end`."""
 
     rows: TableOfHalves
     end: int
 
 
-class FollowedHalves:
+class HalfFollower:
     """The halves of one store that a table tells of."""
 
-    def __init__(self, start: int, place: HalvesPlace | None = None) -> None:
+    def __init__(self, start: int, place: HalvesProgress | None = None) -> None:
         """`start`: where the log begins · `place`: where to go on."""
-        place = place or HalvesPlace(start)
+        place = place or HalvesProgress(start)
         self.at, self.records = place.at, place.records.copy()
-        self.table: LookedAt | None = None
+        self.table: TableLook | None = None
 
-    def place(self) -> HalvesPlace:
+    def place(self) -> HalvesProgress:
         """How far it is, to go on from there."""
-        return HalvesPlace(self.at, self.records.copy())
+        return HalvesProgress(self.at, self.records.copy())
 
     def follow(self, store: StoreDirectory, reached: int, queues: Collection[Subject]) -> None:
         """Take what is new in the log, which is judged up to `reached`. Raises Unreadable."""
@@ -61,17 +61,17 @@ class FollowedHalves:
             self.records.add(np.stack(records))
             self.at = reached
 
-    def known(self, store: StoreDirectory) -> KnownHalves | None:
+    def known(self, store: StoreDirectory) -> HalfCheckpoint | None:
         """What is known for a check of `store`; None where no table tells of halves. Raises Unreadable."""
         if not self.records.columns:
             return None
-        known = KnownHalves(self.records, self.at)
+        known = HalfCheckpoint(self.records, self.at)
         if not store.live:
             return known
         if self.table and self.table.end <= self.at:
             known, self.table = replace(known, rows=self.table.rows), None
         if self.table is None and not isinstance(rows := table_of(Path(store.path)), str):
-            self.table = LookedAt(rows, _end(store, self.at))
+            self.table = TableLook(rows, _end(store, self.at))
         return known
 
 

@@ -19,8 +19,8 @@ from typing import NamedTuple
 import numpy as np
 
 from gapless.traces.options import Options
-from gapless.traces.sources.rocketmq.joining.found_keys import FoundKeys, by_item
-from gapless.traces.sources.rocketmq.joining.hash_index import KnownIndex, before_lost, known_items
+from gapless.traces.sources.rocketmq.joining.hash_index import IndexCheckpoint, before_lost, known_items
+from gapless.traces.sources.rocketmq.joining.index_coverage import IndexCoverage, by_item
 from gapless.traces.sources.rocketmq.joining.index_replay import FileReplay
 from gapless.traces.sources.rocketmq.segments.index_keys import indexed
 from gapless.traces.sources.rocketmq.segments.splits import Split, SplitReader
@@ -35,7 +35,7 @@ from gapless.traces.sources.rocketmq.watching.tail import file_of
 AT_ONCE = 2 << 20  # bytes of the log that are read at once: what is made of them stays in memory
 
 
-class Reached(NamedTuple):
+class LogPoint(NamedTuple):
     """A log position, and whether a record is known to begin there."""
 
     at: int
@@ -43,58 +43,58 @@ class Reached(NamedTuple):
 
 
 @dataclass
-class IndexedPart:
+class IndexPart:
     """What the records of a part of the log up to `end` have in the index. Where a file ends, another part begins."""
 
     end: int
-    found: FoundKeys
+    found: IndexCoverage
 
 
 @dataclass(frozen=True)
-class IndexPlace:
+class IndexProgress:
     """How far an index was followed.
 
-    `conform`: as of `KnownIndex` · `files`: those that were seen, by their names.
+    `conform`: as of `IndexCheckpoint` · `files`: those that were seen, by their names.
     """
 
-    reached: Reached
-    sections: tuple[IndexedPart, ...] = ()
+    reached: LogPoint
+    sections: tuple[IndexPart, ...] = ()
     conform: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     files: Mapping[str, IndexFile] = field(default_factory=dict)
 
 
-class FollowedIndex:
+class IndexFollower:
     """The index of one store that is followed."""
 
-    def __init__(self, options: Options, start: int, place: IndexPlace | None = None) -> None:
+    def __init__(self, options: Options, start: int, place: IndexProgress | None = None) -> None:
         """`start`: where the log begins · `place`: where to go on."""
         self.options, self.space = options, Space()
-        place = place or IndexPlace(Reached(start, exact=True))
+        place = place or IndexProgress(LogPoint(start, exact=True))
         self.reached = place.reached
-        self.sections = [IndexedPart(section.end, section.found.copy()) for section in place.sections]
+        self.sections = [IndexPart(section.end, section.found.copy()) for section in place.sections]
         self.conform, self.files = dict(place.conform), dict(place.files)
         self.replays: dict[str, FileReplay] = {}
         self.full: set[str] = set()  # of `files`, those to which nothing comes any more, nor to their headers
         self.departed = False  # something departs, or is missing, that was not so before
 
-    def place(self) -> IndexPlace:
+    def place(self) -> IndexProgress:
         """How far it is, to go on from there."""
-        sections = tuple(IndexedPart(section.end, section.found.copy()) for section in self.sections)
-        return IndexPlace(self.reached, sections, dict(self.conform), dict(self.files))
+        sections = tuple(IndexPart(section.end, section.found.copy()) for section in self.sections)
+        return IndexProgress(self.reached, sections, dict(self.conform), dict(self.files))
 
-    def known(self, store: StoreDirectory, end: int) -> KnownIndex:
+    def known(self, store: StoreDirectory, end: int) -> IndexCheckpoint:
         """What is known of the index of `store`; up to log position `end`, if nobody goes on writing it.
 
         Raises Unreadable.
         """
-        found = FoundKeys()
+        found = IndexCoverage()
         for section in self.sections:
             found.join(section.found)
         if store.index and store.index.reach is None:
             reached = self.reached
             while reached.at < end and (file := file_of(store, reached.at)):
                 reached = self._hold(store, store.index, file, reached, end, found)
-        return KnownIndex(found, self.conform, self.replays)
+        return IndexCheckpoint(found, self.conform, self.replays)
 
     # -- files ---------------------------------------------------------------------------------------------------------
 
@@ -139,7 +139,7 @@ class FollowedIndex:
             self._forget(name)
         if gone:
             self.sections = [section for section in self.sections if section.end <= end]
-            self.reached = Reached(self.sections[-1].end if self.sections else start, exact=True)
+            self.reached = LogPoint(self.sections[-1].end if self.sections else start, exact=True)
         self.sections = [section for section in self.sections if section.end > start]
 
     def _forget(self, name: str) -> None:
@@ -158,7 +158,7 @@ class FollowedIndex:
         if index is None:
             return False
         if self.reached.at < store.start:
-            self.reached = Reached(store.start, exact=True)
+            self.reached = LogPoint(store.start, exact=True)
         before = store.files[-1].wrapped  # bytes of a header before each record, which may not be cut from it
         ends = sorted({int(file.highs.max()) - before for file in index.files[:-1] if len(file.highs)})
         whole, enough = min(reached, _last_position(index) - before), self.reached.at + AT_ONCE
@@ -174,7 +174,7 @@ class FollowedIndex:
     def _take(self, store: StoreDirectory, index: Index, file: LogFile, end: int, ends: Sequence[int]) -> None:
         """Hold the next records against the index, up to a log position."""
         if not self.sections or self.sections[-1].end in ends:
-            self.sections.append(IndexedPart(self.reached.at, FoundKeys()))
+            self.sections.append(IndexPart(self.reached.at, IndexCoverage()))
         section = self.sections[-1]
         before = _strange(section.found)
         self.reached = self._hold(store, index, file, self.reached, end, section.found)
@@ -182,8 +182,8 @@ class FollowedIndex:
         self.departed |= _strange(section.found) != before
 
     def _hold(
-        self, store: StoreDirectory, index: Index, file: LogFile, reached: Reached, end: int, found: FoundKeys
-    ) -> Reached:
+        self, store: StoreDirectory, index: Index, file: LogFile, reached: LogPoint, end: int, found: IndexCoverage
+    ) -> LogPoint:
         """Hold records of one log file against the index, no more than a split, and add what they have to `found`."""
         low = reached.at - file.base
         split = Split(file, low, min(end - file.base, file.length, low + AT_ONCE), reached.exact)
@@ -194,8 +194,8 @@ class FollowedIndex:
             at = file.base + file.length if scanned.blank else scanned.end
             stop = scanned.stop
         if stop == scan.INVALID:
-            return Reached(max(at, file.base + split.high), exact=False)
-        return Reached(at, exact=True)
+            return LogPoint(max(at, file.base + split.high), exact=False)
+        return LogPoint(at, exact=True)
 
     def _replay(self, index: Index) -> None:
         """Replay the items of records that are known now; of a file that is full, its slots and its header."""
@@ -234,6 +234,6 @@ def _last_position(index: Index) -> int:
     return int(last.read(last.items - 1, last.items)["position"][0]) if last else 0
 
 
-def _strange(found: FoundKeys) -> int:
+def _strange(found: IndexCoverage) -> int:
     """How many items and records are not as they should be."""
     return len(found.partly) + sum(int(odd.shape[1]) for odd in found.odd.values())

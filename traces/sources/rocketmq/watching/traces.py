@@ -24,15 +24,15 @@ from gapless.traces.sources.rocketmq.clients.deliveries import look_for_deliveri
 from gapless.traces.sources.rocketmq.clients.evidence import (
     DoubtedMessage,
     Evidence,
-    Promised,
+    PromiseResult,
     SegmentMessages,
     judge_messages,
 )
-from gapless.traces.sources.rocketmq.clients.request_rows import Answered
-from gapless.traces.sources.rocketmq.clients.testimony import handed_in, no_evidence, promised_in
-from gapless.traces.sources.rocketmq.clients.trace_topics import Testimony, TraceReader, of_traces, trace_topics
-from gapless.traces.sources.rocketmq.joining.promises import FORGOTTEN, KnownPromises
-from gapless.traces.sources.rocketmq.report import WitnessRow
+from gapless.traces.sources.rocketmq.clients.request_rows import AnsweredSends
+from gapless.traces.sources.rocketmq.clients.trace_topic_evidence import deliveries_of, no_evidence, promises_of
+from gapless.traces.sources.rocketmq.clients.trace_topics import TraceReader, TraceTopicAnswers, of_traces, trace_topics
+from gapless.traces.sources.rocketmq.joining.promises import FORGOTTEN, PromiseCheckpoint
+from gapless.traces.sources.rocketmq.report import TraceTopicRow
 from gapless.traces.sources.rocketmq.segments.splits import Split, SplitReader
 from gapless.traces.sources.rocketmq.segments.tasks import Subject
 from gapless.traces.sources.rocketmq.store import scan
@@ -57,11 +57,11 @@ COUNTED = ("messages", "damaged", "contexts", "strange", "elsewhere", "placeless
 
 
 @dataclass
-class TracedSoFar:
-    """What traces have told up to log position `at`.
+class TraceProgress:
+    """The trace messages that were read up to log position `at`.
 
-    `counts`: of a `WitnessRow`, and of `KnownPromises` · `topics`: that answers name · `lost`: answers that no record
-    keeps, by position · `unseen`: as of `Evidence.handed`.
+    `counts`: of a `TraceTopicRow`, and of `PromiseCheckpoint` · `topics`: named in answers · `lost`: answers without
+    a record, by position · `unseen`: as in `Evidence.handed`.
     """
 
     at: int
@@ -73,13 +73,13 @@ class TracedSoFar:
     more: Counter[str] = field(default_factory=Counter)
     topics: tuple[str, ...] = ()
     doubts: list[DoubtedMessage] = field(default_factory=list)
-    lost: Answered = field(default_factory=Answered.empty)
+    lost: AnsweredSends = field(default_factory=AnsweredSends.empty)
     unseen: Ints = field(default_factory=lambda: np.zeros((2, 0), np.int64))
     answered: RecentKeys = field(default_factory=lambda: RecentKeys(TOLD))
     decided: dict[int, RecentKeys] = field(default_factory=dict)  # by what was asked for
     handed: RecentKeys = field(default_factory=lambda: RecentKeys(TOLD))
 
-    def copy(self) -> TracedSoFar:
+    def copy(self) -> TraceProgress:
         """The same, for somebody who goes on alone."""
         return replace(
             self, counts=self.counts.copy(), covered=self.covered.copy(), more=self.more.copy(), doubts=self.doubts[:],
@@ -88,13 +88,13 @@ class TracedSoFar:
         )  # fmt: skip
 
 
-class FollowedTraces:
+class TraceFollower:
     """The trace topics of one store that is followed."""
 
-    def __init__(self, options: Options, start: int, told: TracedSoFar | None = None) -> None:
+    def __init__(self, options: Options, start: int, told: TraceProgress | None = None) -> None:
         """`start`: where the log begins · `told`: where to go on."""
         self.options, self.space, self.again = options, Space(), Space()
-        self.told = told.copy() if told else TracedSoFar(start)
+        self.told = told.copy() if told else TraceProgress(start)
         self.keys = RecentKeys(KEYS)
         self.departed = False  # an answer was not kept
 
@@ -156,10 +156,10 @@ class FollowedTraces:
                 self._promise([self._held(sends.some(here), messages, span)], sends.some(here))
             self._look_back(store, sends.some(~here))
 
-    def _hear(self, store: StoreDirectory, said: Testimony) -> Answered:
+    def _hear(self, store: StoreDirectory, said: TraceTopicAnswers) -> AnsweredSends:
         """What some trace messages tell; of answers those that are new, by position."""
         told, what = self.told, said.rows[bodies.WHAT]
-        promised, untimely = promised_in(store, said)
+        promised, untimely = promises_of(store, said)
         told.counts.update(
             messages=said.messages, damaged=said.damaged, handed=int((what == bodies.HANDED).sum()),
             contexts=int(said.counts[bodies.CONTEXTS]), strange=int(said.counts[bodies.STRANGE]),
@@ -171,7 +171,7 @@ class FollowedTraces:
             keys = distinct(said.rows[bodies.KEY, what == asked])
             told.counts[name] += int((~known.has(keys)).sum())
             known.add(keys)
-        self._deliver(handed_in(store, said))
+        self._deliver(deliveries_of(store, said))
         both = promised.key * np.int64(31) + promised.position  # a number for each pair
         sends = promised.some(~told.answered.has(both))
         told.answered.add(both)
@@ -201,7 +201,7 @@ class FollowedTraces:
 
     # -- answers -------------------------------------------------------------------------------------------------------
 
-    def _look_back(self, store: StoreDirectory, sends: Answered) -> None:
+    def _look_back(self, store: StoreDirectory, sends: AnsweredSends) -> None:
         """Messages whose places are behind: read the records there again, unless they have expired."""
         expired = sends.position < store.start
         self.told.counts["expired"] += int(expired.sum())
@@ -209,7 +209,7 @@ class FollowedTraces:
         for begin, end in _stretches(sends.position, store):
             some = sends.some(slice(begin, end))
             first, last = int(some.position[0]), int(some.position[-1])
-            promises: list[Promised] = []
+            promises: list[PromiseResult] = []
             if (file := file_of(store, first)) is not None:
                 low = first - file.wrapped - file.base
                 split = Split(file, low, min(last + 1 - file.base, file.length), exact=False)
@@ -222,12 +222,12 @@ class FollowedTraces:
                         promises.append(self._held(some, messages, (scanned.start, scanned.end)))
             self._promise(promises, some)
 
-    def _held(self, sends: Answered, messages: SegmentMessages, span: tuple[int, int]) -> Promised:
+    def _held(self, sends: AnsweredSends, messages: SegmentMessages, span: tuple[int, int]) -> PromiseResult:
         """The records of one stretch, held against the answers that name places in it."""
         evidence = replace(no_evidence(), sends=sends, topics=self.told.topics)
         return judge_messages(evidence, messages, span, self.options, later=False)
 
-    def _promise(self, promises: Sequence[Promised], sends: Answered) -> None:
+    def _promise(self, promises: Sequence[PromiseResult], sends: AnsweredSends) -> None:
         """What became of some answers: those that nobody looked up, or found nothing for, are lost."""
         told = self.told
         looked_up = np.zeros(len(sends), np.bool_)
@@ -242,7 +242,7 @@ class FollowedTraces:
         told.more[LOST] += max(0, len(told.lost) - DOUBTS)
         told.lost = told.lost.some(slice(DOUBTS))
 
-    def _keep(self, promised: Promised) -> None:
+    def _keep(self, promised: PromiseResult) -> None:
         told = self.told
         told.counts["testified"] += promised.testified
         told.covered.update(promised.covered)
@@ -253,17 +253,17 @@ class FollowedTraces:
 
     # -- what it comes to ----------------------------------------------------------------------------------------------
 
-    def place(self) -> TracedSoFar:
+    def place(self) -> TraceProgress:
         """How far it is, to go on from there."""
         return self.told.copy()
 
-    def known(self, store: StoreDirectory, source: str, *, last: bool) -> tuple[Evidence, KnownPromises] | None:
+    def known(self, store: StoreDirectory, source: str, *, last: bool) -> tuple[Evidence, PromiseCheckpoint] | None:
         """What is known, as evidence for a check of `store`; None where there are no traces. Raises Unreadable.
 
         `last`: nobody writes any more: what is behind is read, and what was not seen is looked for in all of the log.
         """
         if last and self.told.names:
-            rest = FollowedTraces(self.options, self.told.at, self.told)
+            rest = TraceFollower(self.options, self.told.at, self.told)
             rest.keys = self.keys.copy()
             rest._read_all(store)
             return rest._evidence(store, source, looked_for=True)
@@ -278,19 +278,19 @@ class FollowedTraces:
 
     def _evidence(
         self, store: StoreDirectory, source: str, *, looked_for: bool
-    ) -> tuple[Evidence, KnownPromises] | None:
+    ) -> tuple[Evidence, PromiseCheckpoint] | None:
         told = self.told
         if not told.counts["messages"]:
             return None
         names = trace_topics(store, self.options) or told.names
         counts = {name: told.counts[name] for name in (*COUNTED, "promised", "expired", "commits", "rollbacks")}
         unseen = told.unseen[:, np.argsort(told.unseen[0], kind="stable")]
-        row = WitnessRow(source=source, topics=", ".join(names), **counts)
+        row = TraceTopicRow(source=source, topics=", ".join(names), **counts)
         evidence = replace(no_evidence(), sends=told.lost, topics=told.topics, testimony=row, handed=unseen)
         seen, half = np.zeros(unseen.shape[1], np.bool_), np.full(unseen.shape[1], -1, np.int64)
         if looked_for and unseen.shape[1]:
             self._look_for(store, evidence, seen, half)
-        known = KnownPromises(
+        known = PromiseCheckpoint(
             told.counts["testified"], told.covered, tuple(told.doubts), told.more, told.counts["delivered"] - len(seen),
             told.counts["readable"], seen, half,
         )  # fmt: skip

@@ -1,0 +1,137 @@
+"""What trace topics tell, as evidence beside that of a client log, or instead of it."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from gapless.traces.options import Options
+from gapless.traces.sources.rocketmq.clients import trace_bodies as bodies
+from gapless.traces.sources.rocketmq.clients import trace_topics
+from gapless.traces.sources.rocketmq.clients.decision_index import no_decisions
+from gapless.traces.sources.rocketmq.clients.evidence import Evidence
+from gapless.traces.sources.rocketmq.clients.request_lines import OK
+from gapless.traces.sources.rocketmq.clients.request_rows import AnsweredSends
+from gapless.traces.sources.rocketmq.clients.trace_topics import TraceTopicAnswers
+from gapless.traces.sources.rocketmq.report import TraceTopicRow
+from gapless.traces.sources.rocketmq.store import file_access
+from gapless.traces.sources.rocketmq.store.bytes import Ints
+from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
+from gapless.traces.sources.rocketmq.store.lookup import distinct
+
+BEFORE = 2000  # ms that a client's clock may be behind the broker's, where messages of an earlier log are left out
+
+
+def with_trace_topics(store: StoreDirectory, options: Options, said: Evidence | None, source: str) -> Evidence | None:
+    """What clients say, and what the store's trace topics tell beside it; None where there is neither."""
+    told = trace_topics.read(store, options)
+    if told is None or not told.messages:
+        return said
+    promised, untimely = promises_of(store, told)
+    what = told.rows[bodies.WHAT]
+    row = TraceTopicRow(
+        source=source,
+        topics=", ".join(told.names),
+        messages=told.messages,
+        damaged=told.damaged,
+        contexts=int(told.counts[bodies.CONTEXTS]),
+        strange=int(told.counts[bodies.STRANGE]),
+        promised=len(promised),
+        expired=int((promised.position < store.start).sum()),
+        elsewhere=int(told.counts[bodies.ELSEWHERE]),
+        placeless=int(told.counts[bodies.NOWHERE]),
+        doubtful=int(told.counts[bodies.DOUBTFUL]),
+        untimely=int(told.counts[bodies.LATER]) + untimely,
+        commits=_keys(told, what == bodies.COMMIT_ASKED),
+        rollbacks=_keys(told, what == bodies.ROLL_BACK_ASKED),
+        handed=int((what == bodies.HANDED).sum()),
+    )
+    merged = _merged(said or no_evidence(), promised, told.topics, row)
+    return replace(merged, handed=deliveries_of(store, told))
+
+
+def deliveries_of(store: StoreDirectory, told: TraceTopicAnswers) -> Ints:
+    """The messages that consumers were handed, by their keys: as far as it was this log that was read."""
+    what = told.rows[bodies.WHAT]
+    rows = told.rows[:, (what == bodies.HANDED) | (what == bodies.DONE_WITH)]
+    rows = rows[:, (rows[bodies.TIME] == 0) | _timely(store, rows)]
+    order = np.lexsort([rows[bodies.WITNESS], rows[bodies.KEY]])
+    keys, first = np.unique(rows[bodies.KEY, order], return_index=True)
+    return np.stack([keys, rows[bodies.WITNESS, order][first]])
+
+
+def _timely(store: StoreDirectory, rows: Ints) -> npt.NDArray[np.bool_]:
+    """Which are not older than the log's first record."""
+    timely: npt.NDArray[np.bool_] = rows[bodies.TIME] + BEFORE >= file_access.header_of(store, store.start).time
+    return timely
+
+
+def _keys(told: TraceTopicAnswers, chosen: Ints) -> int:
+    """Of how many messages these tell."""
+    return len(distinct(told.rows[bodies.KEY, chosen]))
+
+
+def promises_of(store: StoreDirectory, told: TraceTopicAnswers) -> tuple[AnsweredSends, int]:
+    """The messages that were answered with a place in this log, each once; and how many are of an earlier log.
+
+    An answer that is older than the log's first record was given by a broker whose log is gone: a client still told of
+    it when there was another.
+    """
+    answered = told.rows[:, told.rows[bodies.WHAT] == bodies.ANSWERED]
+    timely = _timely(store, answered)
+    rows = answered[:, timely]
+    rows = rows[:, np.lexsort([rows[bodies.WITNESS], rows[bodies.KEY], rows[bodies.PLACE]])]
+    if rows.shape[1]:
+        again = (rows[bodies.PLACE, 1:] == rows[bodies.PLACE, :-1]) & (rows[bodies.KEY, 1:] == rows[bodies.KEY, :-1])
+        rows = rows[:, np.concatenate([[True], ~again])]
+    return as_answers(rows), int((~timely).sum())
+
+
+def as_answers(rows: Ints) -> AnsweredSends:
+    """Answers that trace messages tell of, as those of a client log: what traces do not tell is not known."""
+    told = {
+        "position": rows[bodies.PLACE], "key": rows[bodies.KEY], "topic": rows[bodies.TOPIC],
+        "half": rows[bodies.IS_HALF], "witness": rows[bodies.WITNESS], "line": 0, "count": 1, "result": OK,
+    }  # fmt: skip
+    columns = {}
+    for column in fields(AnsweredSends):
+        values = columns[column.name] = np.empty(rows.shape[1], AnsweredSends.width_of(column.name))
+        values[:] = told.get(column.name, -1)
+    return AnsweredSends(**columns)
+
+
+def no_evidence() -> Evidence:
+    """Evidence of nobody."""
+    return Evidence(
+        said=no_decisions(),
+        sends=AnsweredSends.empty(),
+        keys=np.zeros(0, np.int64),
+        half_keys=np.zeros(0, np.int64),
+        topics=(),
+        complete=False,
+        summary=None,
+        sent_to=frozenset(),
+    )
+
+
+def _merged(said: Evidence, promised: AnsweredSends, names: tuple[str, ...], row: TraceTopicRow) -> Evidence:
+    """Both, by position. Of what both tell, the line of the client log stays, for it says more."""
+    topics = tuple(dict.fromkeys((*said.topics, *names)))
+    index = np.array([topics.index(name) for name in names], np.int64)
+    if len(promised):
+        promised.topic[:] = index[promised.topic]
+    sends = said.sends.with_others(promised)
+    sends = sends.some(np.lexsort([-sends.line, sends.position]))
+    line, key = sends.line, sends.key
+    twice = np.flatnonzero(
+        (sends.position[1:] == sends.position[:-1])
+        & ((key[1:] == key[:-1]) | (key[1:] == 0) | (key[:-1] == 0))
+        & (line[1:] == 0)
+        & (line[:-1] > 0)
+    )
+    sends.witness[twice] = sends.witness[twice + 1]
+    rest = np.ones(len(sends), np.bool_)
+    rest[twice + 1] = False
+    return replace(said, sends=sends.some(rest), topics=topics, testimony=row)

@@ -1,0 +1,486 @@
+"""Turns what a judge found into findings: the damaged place, what lies there, and the story."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from gapless.spec.catalog import rule
+from gapless.traces.problems import pasted, shown
+from gapless.traces.replay.exact import named, story
+from gapless.traces.replay.notation import called
+from gapless.traces.report.values import Finding, Where
+from gapless.traces.sources.rocketmq import (
+    explain_compaction,
+    explain_cursor,
+    explain_dledger_index,
+    explain_extension,
+    explain_half_table,
+    explain_index,
+    explain_index_table,
+    explain_tiered,
+    explain_timer,
+    explain_timer_table,
+)
+from gapless.traces.sources.rocketmq.joining.findings import Breach, Hazard, StoreFindings
+from gapless.traces.sources.rocketmq.report import SUBJECTS
+from gapless.traces.sources.rocketmq.segments import splits
+from gapless.traces.sources.rocketmq.segments.splits import Split, SplitReader
+from gapless.traces.sources.rocketmq.store import file_access, names, scan
+from gapless.traces.sources.rocketmq.store.batch_queues import FOLDER, UNIT, units_of
+from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
+from gapless.traces.sources.rocketmq.store.files import ENTRY, Queue
+from gapless.traces.sources.rocketmq.store.selection import queue_named
+
+MISSING = (rule("queue/no-entry-before-it-is-missing").id, rule("queue/every-message-has-its-entry").id)
+OF_BATCHES = (
+    rule("queue/entry-comes-behind-those-before-it").id,
+    rule("queue/entry-ends-where-its-batch-ends").id,
+)
+ELSEWHERE = (rule("queue/entry-points-at-its-message").id, rule("queue/message-of-the-entry-is-in-the-log").id)
+FOLLOWS = (
+    rule("log/record-begins-where-the-last-one-ends").id,
+    rule("log/blank-begins-where-the-last-record-ends").id,
+)
+TAG = rule("queue/entry-has-the-tag-code-of-its-message").id
+NAMED = 5  # traces that one finding names
+UNDECIDED = rule("checkpoint/half-cursor-passes-no-undecided-half").id
+BEYOND = (
+    rule("checkpoint/half-cursor-stays-within-the-halves-of-the-log").id,
+    rule("checkpoint/op-cursor-stays-within-the-ops-of-the-log").id,
+)
+NAMED_TWICE = rule("op_batch/no-op-names-the-half-yet").id
+COPIES = (
+    rule("transaction/final-carries-what-its-half-carries").id,
+    rule("transaction/half-is-put-back-as-it-was").id,
+    rule("transaction/half-is-set-aside-as-it-was").id,
+)
+
+
+def finding(
+    judged: StoreFindings, found: Breach, *, source: str, count: int, traces: list[str], how: str = "", title: str = "",
+    also: str = "",
+) -> Finding:  # fmt: skip
+    """One departure as a finding, told in full; `how`: what else to type to see it again.
+
+    `title`: of its story, unless it departs already · `also`: what else the story says.
+    """
+    store, departure = judged.store, found.departure
+    where = place(store, found)
+    trace = shown(found.trace)
+    lies = what_lies_there(judged, found)
+    message = f"{trace}: {_message(found)}"
+    title = title or f"{_subject(found)} departs at {shown(where.file)}+{where.offset}."
+    told = [*(f"{line[0].upper()}{line[1:]}." for line in lies), *([also] if also else [])]
+    again = f"gapless explain {pasted(source)} --trace {pasted(found.trace)}{how}"
+    return Finding(
+        rule=found.rule,
+        severity="violation",
+        spec=found.spec,
+        trace=trace,
+        source=shown(source),
+        position=found.position,
+        where=Where(file=shown(where.file), offset=where.offset),
+        message=f"{message} ({lies[0]})" if lies else message,
+        needs=departure.because,
+        otherwise=departure.otherwise,
+        here=departure.here,
+        story=story(departure, title=title, also=told, again=again),
+        count=count,
+        traces=[shown(t) for t in traces],
+        picture=found.picture,
+    )
+
+
+def hazard(
+    judged: StoreFindings, found: Hazard, *, source: str, count: int, traces: list[str], how: str = ""
+) -> Finding:
+    """What the next start will break, as a finding: the story is that of its first wrong step."""
+    where, trace = place(judged.store, found.breach), shown(found.breach.trace)
+    first, end = int(found.breach.departure.state.end), judged.end
+    last = first + found.slots - 1
+    alone = found.slots == 1
+    which = f"slot {first}" if alone else f"slots {first} to {last}"
+    taken = "an entry, since it points" if alone else "entries, since they point"
+    told = finding(
+        judged, found.breach, source=source, count=count, traces=traces, how=how,
+        title=f"queue {trace} will depart at the broker's next start, at {shown(where.file)}+{where.offset}.",
+        also=f"The broker's next start takes {which} for {taken} before the log's end, {end:,}; the next message of "
+        f"the queue gets number {last + 1} (docs/rocketmq.md#old-slots).",
+    )  # fmt: skip
+    message = f"{trace}: the broker's next start takes old bytes behind the last entry for it, in {which}"
+    return told.model_copy(update={"severity": "hazard", "message": message})
+
+
+def feared(judged: StoreFindings, found: Sequence[Breach], *, source: str, how: str = "") -> Finding:
+    """Steps to come that will break one rule, as a finding: the story is that of the first."""
+    where = place(judged.store, found[0])
+    when = "with the next messages of its queue" if found[0].spec == "cursor" else "at the broker's next start"
+    told = finding(
+        judged, found[0], source=source, count=len(found), traces=[one.trace for one in found[:NAMED]], how=how,
+        title=f"{_subject(found[0])} will depart {when}, at {shown(where.file)}+{where.offset}.",
+    )  # fmt: skip
+    return told.model_copy(update={"severity": "hazard"})
+
+
+def _subject(found: Breach) -> str:
+    if found.spec == "timer":
+        return f"the time {shown(found.trace.rpartition('/')[2])} of the timer wheel"
+    named = {"log": "the commit log", "checkpoint": "the check service", "op_batch": "the op batcher"}
+    return named.get(found.spec) or f"{SUBJECTS.get(found.spec, 'queue')} {shown(found.trace)}"
+
+
+OF_FILES: Mapping[str, tuple[Callable[[StoreDirectory, Breach], Where | None], Callable[[Breach], str]]] = {
+    "hash_index": (explain_index.place, explain_index.message),
+    "extension": (explain_extension.place, explain_extension.message),
+    "cursor": (explain_cursor.place, explain_cursor.message),
+    "half_table": (explain_half_table.place, explain_half_table.message),
+    "index_table": (explain_index_table.place, explain_index_table.message),
+    "timer": (explain_timer.place, explain_timer.message),
+    "timer_table": (explain_timer_table.place, explain_timer_table.message),
+    "tiered": (explain_tiered.place, explain_tiered.message),
+    "compaction": (explain_compaction.place, explain_compaction.message),
+    "dledger_index": (explain_dledger_index.place, explain_dledger_index.message),
+}
+TOLD = {"tell_last": "max", "tell_first": "min"}  # what a key of the table is called
+
+
+def place(store: StoreDirectory, found: Breach) -> Where:  # noqa: PLR0911 - one for every kind of place
+    """Where the damage lies: in the log for records, in the consume queue for entries."""
+    departure = found.departure
+    args = named(found.spec, departure.event)
+    if found.spec == "log":
+        at_the_end = found.rule in FOLLOWS or departure.event[0] in ("checkpoint", "refer")
+        at = int(departure.state.end) if at_the_end else args["position"]
+        return in_log(store, at)
+    if there := _in_another_file(store, found):
+        return there
+    if found.rule in BEYOND and store.cursors:
+        return Where(file=store.cursors.file, offset=0)
+    if found.spec != "queue":
+        return in_log(store, found.position)
+    action = departure.event[0]
+    if action == "find_file":
+        folder = FOLDER if queue_named(found.trace) in store.batched else "consumequeue"
+        return Where(file=f"{folder}/{found.trace}/{args['base']:020d}", offset=args["length"])
+    if action in TOLD and found.database:
+        where = f"{found.database.folder}/RocksDB:offset/{found.trace}/{TOLD[action]}"
+        return Where(file=where, offset=args["number"])
+    if action == "index" and found.database:
+        return Where(file=f"{found.database.folder}/RocksDB:{found.trace}", offset=args["number"])
+    if action in ("open", "append", "account", "acknowledge"):
+        return in_log(store, found.position)
+    if found.rule in MISSING:
+        return slot(store, found.trace, int(departure.state.indexed))
+    number = args.get("number", int(departure.state.blank) - 1)  # dispatch that is done names no number, but a blank
+    return slot(store, found.trace, number)
+
+
+def _in_another_file(store: StoreDirectory, found: Breach) -> Where | None:
+    """The place in a file that is neither of the log nor of a queue's entries, if it lies in one."""
+    if found.spec in OF_FILES:
+        return OF_FILES[found.spec][0](store, found)
+    if found.rule == TAG and store.extended and not found.database:
+        return explain_extension.of_entry(store, found.trace, found.arguments["number"])
+    return None
+
+
+def in_log(store: StoreDirectory, position: int) -> Where:
+    """The log file of a position, and the offset in it."""
+    file, offset = store.log_file_at(position)
+    return Where(file=file, offset=offset)
+
+
+def slot(store: StoreDirectory, trace: str, number: int) -> Where:
+    """The file and offset of entry `number`, whether the file exists or not."""
+    queue = queue_named(trace)
+    if database := store.database_of(queue):
+        return Where(file=f"{database.folder}/RocksDB:{trace}", offset=number)
+    if queue in store.batched:
+        return _batch_unit(store, queue, number)
+    at = number * ENTRY
+    files = store.queues.get(queue, ())
+    full = store.queue_file_size or (files[0].length if files else 0)
+    base = at - at % full if full else 0
+    for file in files:
+        if file.base <= at < file.base + (full or file.length):
+            base = file.base
+    return Where(file=f"consumequeue/{trace}/{base:020d}", offset=at - base)
+
+
+def _batch_unit(store: StoreDirectory, queue: Queue, number: int) -> Where:
+    """The same in a batch queue: where the entry lies, or that before which it is missing."""
+    units, places = units_of(Path(store.path), queue, store.batched[queue])
+    (behind,) = np.nonzero(units["number"] >= number)
+    after = int(places[-1]) + UNIT.itemsize if len(places) else 0
+    at = int(places[behind[0]]) if len(behind) else after
+    base = max((file.base for file in store.batched[queue] if file.base <= at), default=0)
+    return Where(file=f"{FOLDER}/{queue[0]}/{queue[1]}/{base:020d}", offset=at - base)
+
+
+def _message(found: Breach) -> str:  # noqa: C901, PLR0911, PLR0912 - a sentence for every kind
+    """What is wrong, in one sentence without its end."""
+    args = named(found.spec, found.departure.event)
+    action = found.action
+    if found.spec in OF_FILES:
+        return OF_FILES[found.spec][1](found)
+    if found.spec in OF_TRANSACTIONS:
+        return OF_TRANSACTIONS[found.spec](found, action, args)
+    if found.spec == "log":
+        end = int(found.departure.state.end)
+        if action == "checkpoint":
+            return f"the log ends at {end}, with a record older than the last one that its checkpoint knows"
+        if action == "refer":
+            return f"the log ends at {end}, and {found.detail} names a record at {args['position']}"
+        if found.rule in FOLLOWS:
+            return f"nothing follows at {found.departure.state.end}; the log goes on at {args['position']}"
+        if action == "roll" and not args["marked"]:
+            return (
+                f"nothing can be read from {args['position']} to the end of its file, and the log goes on in the next"
+            )
+        what = "blank" if action == "roll" else "record"
+        return f"the {what} at {args['position']} breaks the rule: {found.departure.because}"
+    state = found.departure.state
+    if action == "acknowledge" and args["number"] < 0:
+        return f"the broker answered that a message lies at {args['position']} ({found.detail})"
+    if action == "acknowledge":
+        return f"the broker answered that its message {args['number']} lies at {args['position']} ({found.detail})"
+    if action == "account":
+        return f"no client sent the message at {found.position}, number {args['number']}"
+    if found.rule in MISSING:
+        return f"entry {state.indexed} is missing; its message lies at {found.position}"
+    if action == "append":
+        return f"the message at {found.position} has number {args['number']} where {state.end} comes next"
+    if action == "index_batch" and found.rule in OF_BATCHES:
+        return f"entry {args['number']} for {args['count']} numbers breaks the rule: {found.departure.because}"
+    if action in ("index", "index_batch") and args["number"] < state.end:
+        messages = {"position": state.positions, "size": state.sizes, "tag": state.tags}
+        what = next(name for name in messages if args[name] != messages[name][args["number"]])
+        return f"entry {args['number']} has {what} {args[what]}, its message {messages[what][args['number']]}"
+    if action in ("index", "index_batch"):
+        return f"entry {args['number']} has no message in the log"
+    if action == "settle":
+        return f"its slots up to number {state.blank} hold blanks, and no entry follows"
+    if action == "tell_first":
+        return f"the table has number {args['number']} for its first entry, and message {state.first} is in the log"
+    if action == "tell_last" and args["number"] < 0:
+        return f"the table knows nothing of it, and its last entry is {state.indexed - 1}"
+    if action == "tell_last" and args["number"] + 1 == state.indexed:
+        points = state.entry_positions[args["number"]]
+        return (
+            f"the table lets its last entry, {args['number']}, point at {args['position']}, and it points at {points}"
+        )
+    if action == "tell_last":
+        return f"the table has number {args['number']} for its last entry, which is {state.indexed - 1}"
+    if action == "find_file":
+        return f"a file of {args['length']} bytes, where all others have {args['full']}"
+    if action == "open":
+        return f"its first message in the log has number {args['number']}, and the log begins at {args['start']}"
+    return f"breaks the rule: {found.departure.because}"
+
+
+def _of_transaction(found: Breach, action: str, args: Mapping[str, int]) -> str:
+    what = {"check": "the half put back", "commit": "the final", "roll_back": "the op", "mark": "the op"}
+    told = SENTENCES.get(found.rule, "{what} at {at} breaks the rule: {because}")
+    state = found.departure.state
+    parent = args.get("parent", args.get("number", -1))
+    return told.format(
+        what=what.get(action, "what lies"), at=found.position, because=found.departure.because,
+        phase=called(state.phase), newest=state.newest, limit=state.max_checks, before=state.times[parent],
+        about=parent, **{"number": "?", "half": "?", "times": "?"} | {name: str(v) for name, v in args.items()},
+    )  # fmt: skip
+
+
+REPLACED = "{what} at {at} is about half {about}, and half {newest} has its place"
+OF_RULES = {  # what is wrong with a transaction, by the rule that is broken
+    "transaction-is-undecided": "{what} at {at} comes when the transaction is {phase}",
+    "final-names-a-version-of-its-half": "the final at {at} names a half at {half}, and no version lies there",
+    "final-carries-what-its-half-carries": "the final at {at} is not what its half at {half} is",
+    "producer-asked-to-commit-it": "there is a final at {at}, and its producer did not ask for it",
+    "producer-asked-to-roll-it-back": "half {number} at {at} has an op, no final, and nobody rolled it back",
+    "decision-names-the-newest-version": REPLACED,
+    "newest-version-is-put-back": REPLACED,
+    "newest-version-is-set-aside": REPLACED,
+    "counter-goes-up-by-one": "the half at {at} was put back with counter {times}, the one before it has {before}",
+    "half-that-is-put-back-is-in-the-log": "the half at {at} has counter {times}, and no version before it",
+    "producer-is-asked": "the half at {at} was put back, its counter raised to {times}, and nobody was asked",
+    "all-checks-are-spent": "the half was set aside at {at} after {times} checks, where {limit} are allowed",
+    "commit-that-was-acknowledged-has-its-final": "half {number} was acknowledged as committed, and is not",
+    "check-names-a-version-of-its-half": "its producer was asked about half {number} at {half}, where none lies",
+}
+SENTENCES = {rule(f"transaction/{name}").id: sentence for name, sentence in OF_RULES.items()}
+
+
+def _of_cursors(found: Breach, action: str, args: Mapping[str, int]) -> str:
+    state = found.departure.state
+    if found.rule == UNDECIDED:
+        return f"half {state.half_end - 1} at {found.position} has no op, newer version or parked copy; {found.detail}"
+    if found.rule in BEYOND:
+        what, end = ("op", state.op_end) if action == "advance_ops" else ("half", state.half_end)
+        return f"the {what} cursor is {args['to']}, and those of the log end at {end} ({found.detail})"
+    return f"op {state.op_end - 1} at {found.position} breaks the rule: {found.departure.because}"
+
+
+def _of_ops(found: Breach, action: str, args: Mapping[str, int]) -> str:
+    if found.rule == NAMED_TWICE:
+        return f"the op at {found.position} names half {args['number']} more than once"
+    if action == "enqueue":
+        return f"the op at {found.position} names half {args['number']}, which is not in the log before it"
+    return f"the op at {found.position} breaks the rule: {found.departure.because}"
+
+
+def _of_deliveries(found: Breach, _action: str, _args: Mapping[str, int]) -> str:
+    what = "the log has no record of it" if not found.departure.state.records else "the log has its half alone"
+    return f"a consumer was handed the message, and {what} ({found.detail})"
+
+
+OF_TRANSACTIONS: Mapping[str, Callable[[Breach, str, Mapping[str, int]], str]] = {
+    "delivery": _of_deliveries,
+    "transaction": _of_transaction,
+    "checkpoint": _of_cursors,
+    "op_batch": _of_ops,
+}
+
+
+def what_lies_there(judged: StoreFindings, found: Breach) -> list[str]:
+    """For an entry that points elsewhere, what it points at; for a copy, in what it differs; or nothing."""
+    if found.spec == "queue":
+        return _what_lies_in_a_queue(judged, found)
+    if found.spec == "transaction":
+        return _differences(judged.store, found)
+    if found.detail and (found.spec == "op_batch" or found.action in ("checkpoint", "roll") or found.rule in FOLLOWS):
+        return [found.detail]
+    if found.spec in ("tiered", "compaction"):
+        known = (
+            explain_tiered.what_is_lost(found)
+            if found.spec == "tiered"
+            else explain_compaction.why_missing(judged, found)
+        )
+        return [known] if known else []
+    if found.spec == "log" and found.arguments.get("fits") == 0:
+        return _entry(judged.store, found.position)
+    return []
+
+
+def _what_lies_in_a_queue(judged: StoreFindings, found: Breach) -> list[str]:
+    if found.action == "settle" and found.detail:
+        return [found.detail]
+    if found.action == "acknowledge":
+        return [f"at {found.position} is {_at(judged, found.position)}"]
+    return [*_what_an_entry_names(judged, found), *_made_anew(judged, found)]
+
+
+def _entry(store: StoreDirectory, position: int) -> list[str]:
+    """What the header of a DLedger entry says, if it is one: some of it is wrong (docs/rocketmq.md#dledger)."""
+    header = file_access.entry_at(store, position)
+    if header is None:
+        return []
+    told = f"index {header.number}, term {header.term}, position {header.position} and a record of {header.body} bytes"
+    return [f"the entry's header has magic {header.magic}, size {header.size}, {told}"]
+
+
+def _what_an_entry_names(judged: StoreFindings, found: Breach) -> list[str]:
+    """What an entry points at, and by which known defect, if it is one."""
+    if found.rule in MISSING and judged.store.database and found.position == judged.store.start:
+        anew = "a broker that makes its queues anew in RocksDB leaves it out (docs/rocketmq.md#rocksdb-switched)"
+        killed = (
+            "one that was killed reads ten files of the log again, and no more (docs/rocketmq.md#rocksdb-ten-files)"
+        )
+        return [f"it is the first message of the log: {anew}; {killed}"]
+    if found.action not in ("index", "index_batch"):
+        return []
+    args = named("queue", found.departure.event)
+    position, size = args["position"], args["size"]
+    if position == size == args["tag"] == 0:
+        return ["the entry is all zeros"]
+    if found.rule not in ELSEWHERE:
+        return []
+    lies = [f"the entry points at {position}, {_at(judged, position)}"]
+    topic, _, queue = found.trace.rpartition("/")
+    record, number = file_access.record_at(judged.store, position), args["number"]
+    if record and (record.topic, str(record.queue), record.number) == (topic, queue, number + 1):
+        lies.append(
+            f"message {number} has no entry, and those behind it stand a slot too early: as a clean start of RocketMQ "
+            "from 5.3.2 on leaves it, which skips the first record without an entry (docs/rocketmq.md#recovery-clean)"
+        )
+    return lies
+
+
+def _made_anew(judged: StoreFindings, found: Breach) -> list[str]:
+    """That the topic was made anew, if the queue's numbers tell so."""
+    run = judged.queues.get(queue_named(found.trace))
+    if run is None or not run.restarted:
+        return []
+    return [f"the topic was deleted and made anew: its numbers start again at 0 with the message at {run.anew_at}"]
+
+
+OF_HALVES = frozenset(  # properties that only a half has, and those that count its versions
+    {
+        names.WAIT, names.REAL_TOPIC, names.REAL_QUEUE, names.HALF_MARKER, names.PROPERTY_CRC, names.MULTI_OFFSET,
+        names.CHECK_TIMES, names.FIRST_PUT_BACK,
+    }
+)  # fmt: skip
+
+
+def _differences(store: StoreDirectory, found: Breach) -> list[str]:
+    """In what a renewal, a final or what was set aside differs from its half."""
+    if found.rule not in COPIES:
+        return []
+    args = named("transaction", found.departure.event)
+    half_at = found.departure.state.positions[args.get("parent", args["number"])]
+    half, copy = file_access.record_at(store, half_at), file_access.record_at(store, found.position)
+    if half is None or copy is None:
+        return []
+    what = ["body"] * (half.body != copy.body) + ["birth"] * (half.born != copy.born)
+    if found.action == "commit":
+        wanted = half.properties.get(names.REAL_TOPIC), half.properties.get(names.REAL_QUEUE)
+        what += ["topic"] * (copy.topic != wanted[0]) + ["queue"] * (str(copy.queue) != wanted[1])
+    if found.action != "check":
+        what += ["flag"] * (half.flag != copy.flag) + ["reconsume times"] * (half.reconsumed != copy.reconsumed)
+    compared = (half.properties.keys() | copy.properties.keys()) - OF_HALVES
+    what += sorted(name for name in compared if half.properties.get(name) != copy.properties.get(name))
+    return [f"the half at {half_at} and what lies at {found.position} differ in {', '.join(map(shown, what))}"] * bool(
+        what
+    )
+
+
+def _at(judged: StoreFindings, position: int) -> str:
+    store = judged.store
+    if position < store.start:
+        return f"below the log's start {store.start}"
+    if position >= judged.end:
+        return f"beyond the log's end {judged.end}"
+    for split in splits.splits(store):
+        if split.file.base + split.low <= position < split.file.base + split.high:
+            return _record_at(store, split, position)
+    return "where the log has no file"
+
+
+def _record_at(store: StoreDirectory, split: Split, position: int) -> str:
+    for columns, low, high, *_ in SplitReader(store, split).segments():
+        if not low <= position < high:
+            continue
+        starts = columns.log[scan.POSITION]
+        record = int(starts.searchsorted(position, side="right")) - 1
+        if record < 0:
+            continue
+        if position >= starts[record] + columns.log[scan.SIZE, record]:
+            return (
+                "the header of an entry, or the blank at a file's end"
+                if split.file.wrapped
+                else "the blank at a file's end"
+            )
+        rows = columns.rows
+        mine = [r for r in range(rows.shape[1]) if rows[scan.PLACE, r] == starts[record]]
+        whose = ", ".join(
+            f"{topic}/{queue} number {int(rows[scan.NUMBER, r])}"
+            for r in mine
+            for topic, queue in [columns.subject(int(rows[scan.SUBJECT, r]))]
+        )
+        whose = shown(whose) or "of no queue"
+        if starts[record] == position:
+            return f"the record of {whose}"
+        return f"in the middle of the record at {int(starts[record])} ({whose})"
+    return "in a record that begins before it"

@@ -1,0 +1,37 @@
+"""What departs in the index of a DLedger log, told: where it lies, and what is wrong, in one sentence."""
+
+from __future__ import annotations
+
+from gapless.spec.catalog import rule
+from gapless.traces.report.values import Where
+from gapless.traces.sources.rocketmq.joining.findings import Breach
+from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
+from gapless.traces.sources.rocketmq.store.dledger_units import index_files, place_of_unit
+from gapless.traces.sources.rocketmq.store.startup_files import UnexpectedFile
+
+SENTENCES = {
+    rule(f"dledger_index/dledger-{name}").id: told
+    for name, told in {
+        "entry-has-its-unit": "is missing",
+        "unit-has-the-index-of-its-entry": "has index {its_number}",
+        "unit-points-at-its-entry": "points at {its_position}, and the entry lies at {position}",
+        "unit-has-the-size-of-its-entry": "has size {its_size}, the entry {size}",
+        "unit-has-the-term-of-its-entry": "has term {its_term}, the entry {term}",
+    }.items()
+}
+
+
+def place(store: StoreDirectory, found: Breach) -> Where:
+    """The unit; or the file that a start stumbles over."""
+    if found.action == "start":
+        return UnexpectedFile.of(found.detail).place
+    base, offset = place_of_unit(index_files(store.dledger) if store.dledger else [], found.arguments.get("number", 0))
+    return Where(file=f"{found.trace}/{base:020d}", offset=offset)
+
+
+def message(found: Breach) -> str:
+    """What is wrong, in one sentence without its end."""
+    if found.action == "start":
+        return UnexpectedFile.of(found.detail).told
+    told = SENTENCES.get(found.rule, f"breaks the rule: {found.departure.because}")
+    return f"the unit of entry {found.arguments.get('number', 0)} {told.format(**found.arguments)}"

@@ -1,0 +1,33 @@
+"""What departs of the table of halves, told: where it lies, and what is wrong, in one sentence."""
+
+from __future__ import annotations
+
+from gapless.traces.report.values import Where
+from gapless.traces.sources.rocketmq.joining.findings import Breach
+from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
+
+TABLE = "rocksdbstore/RocksDB:trans"  # its column family, in which a row's key begins with its half's position
+
+
+def place(_store: StoreDirectory, found: Breach) -> Where | None:
+    """The row, by its position; of the table's end, what it says; None for a row that is missing."""
+    if found.action == "find_end":
+        return Where(file=f"{TABLE}/lastOffsetPy", offset=found.arguments["position"])
+    return Where(file=TABLE, offset=found.position) if found.action == "find_row" else None
+
+
+def message(found: Breach) -> str:
+    """What is wrong, in one sentence without its end."""
+    args, state = found.arguments, found.departure.state
+    if found.action == "miss_row":
+        return f"the half at {found.position} is undecided, and the table of halves has no row for it"
+    if found.action == "find_end":
+        return f"the table of halves ends at {args['position']}, and no half lies there"
+    row = f"the row for {found.position} in the table of halves"
+    if state.position < 0:
+        return f"{row} points at no half"
+    if args["size"] != state.size:
+        return f"{row} has {args['size']} bytes, its half {state.size}"
+    of = f" of {args['limit']}" if args["limit"] else ""
+    ends = f" ({found.detail})" if found.detail else ""
+    return f"{row}, with {args['checks']}{of} checks, breaks the rule: {found.departure.because}{ends}"

@@ -1,0 +1,32 @@
+"""What departs of the table of keys, told: where it lies, and what is wrong, in one sentence."""
+
+from __future__ import annotations
+
+from gapless.traces.report.values import Where
+from gapless.traces.sources.rocketmq.joining.findings import Breach
+from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
+
+TABLE = "rocksdbstore/RocksDB:default"  # its column family, in which a row's key ends with its record's position
+
+
+def place(_store: StoreDirectory, found: Breach) -> Where | None:
+    """The row, by its position; of the table's end, what it says; None for a row that is missing."""
+    if found.action == "find_last":
+        return Where(file=f"{TABLE}/lastOffsetPy", offset=found.arguments["position"])
+    return Where(file=TABLE, offset=found.position) if found.action == "find_row" else None
+
+
+def message(found: Breach) -> str:
+    """What is wrong, in one sentence without its end."""
+    args, state = found.arguments, found.departure.state
+    rows = f" (its rows: {found.detail})" if found.detail else ""
+    if found.action == "pass_by":
+        return f"the record at {found.position} has {state.keys} keys, and {state.rows} of them lead to it{rows}"
+    if found.action == "find_last":
+        if not args["there"]:
+            return f"the table of keys ends at {args['position']}, and no record with keys lies there"
+        ends = f"the table of keys ends at {args['position']}"
+        return f"{ends}, and has another time for that of the last record ({found.detail})"
+    lies = "no record" if state.position < 0 else "a record"
+    row = f"a row for {found.position} in the table of keys, which leads to {lies},"
+    return f"{row} breaks the rule: {found.departure.because}{rows}"

@@ -1,0 +1,136 @@
+"""Where else a log may end. Nobody can be accused of what departs behind that; what departs before it still does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from gapless.spec.catalog import rule
+from gapless.traces.sources.rocketmq.joining.findings import StoreFindings
+from gapless.traces.sources.rocketmq.store import file_access
+from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
+from gapless.traces.sources.rocketmq.store.files import LogFile
+
+TAG_CODE = rule("queue/entry-has-the-tag-code-of-its-message").id
+PAGE = 4096  # bytes that a disk takes whole, or not at all
+AT_ONCE = 1024 * PAGE  # bytes that are looked through at once: what is left of a file may be a gigabyte
+FEWEST = 64  # zeros at the end of a page that are no accident
+
+
+class AlternativeEnd(NamedTuple):
+    """A log position at which the log may end, and why; `doubt` says what cannot be decided then."""
+
+    limit: int
+    why: str
+    doubt: str = ""
+
+
+def alternative_ends(judged: StoreFindings) -> Iterator[AlternativeEnd]:
+    """The ends that remain to be tried.
+
+    Behind the last record of a clean log may lie the bytes of an old one, that no entry names. A last record may be
+    torn by a crash, which may show in its tag code too, for that is read from its end. A log whose end was truncated,
+    and written again up to just where an old record begins, steps back in time there and never catches up. And a power
+    loss takes whichever pages of the log's end were not on disk, in any order; a copy of a running broker lacks what
+    was written into a file after it was read.
+    """
+    of_the_last = [found for found in judged.breaches if found.position >= judged.last_record >= 0]
+    last_is_refused = any(found.spec == "log" and found.position == judged.last_record for found in of_the_last)
+    if judged.store.clean and last_is_refused:
+        yield AlternativeEnd(judged.last_record, "what lies behind is no record of it")
+    if not judged.store.clean and (last_is_refused or all(found.rule == TAG_CODE for found in of_the_last)):
+        yield AlternativeEnd(judged.last_record, "the last record is torn: the broker drops it at its next start")
+    if judged.stepped_back >= 0 and judged.ends_in_the_past:
+        yield AlternativeEnd(judged.stepped_back, "the records behind that are old bytes of an earlier truncation")
+    if not judged.store.live:
+        yield from _torn_by_a_power_loss(judged)
+
+
+def _torn_by_a_power_loss(judged: StoreFindings) -> Iterator[AlternativeEnd]:
+    """The first record that departs and that a power loss may have torn: the broker's next start ends the log there.
+
+    On a store that was started again since, all that lay behind is still there, and no longer part of the log.
+
+    Source: docs/rocketmq.md#power-loss.
+    """
+    store, known = judged.store, judged.store.checkpoint
+    if store.clean and store.first_life:
+        return
+    refused = [b for b in judged.breaches if b.spec == "log" and {"position", "size"} <= b.arguments.keys()]
+    spans = sorted((b.arguments["position"], b.arguments["size"]) for b in refused)
+    if store.clean and known is not None and known.recovered:
+        low = known.recovered + file_access.header_of(store, known.recovered).size
+        if any(position == low for position, _ in spans):
+            yield AlternativeEnd(
+                low,
+                "what lies behind was there when the broker started last",
+                f"the log ended at {low:,} when the broker started last, and no record follows there: either nothing "
+                "was written since, and what lies behind is old, or the first record that was is damaged",
+            )
+        return
+    for low, size in spans:
+        page = _torn_page(store, low, low + size)
+        after = file_access.header_of(store, low + size)
+        if page >= 0 and store.copied:
+            yield AlternativeEnd(
+                low,
+                "what lies behind was written after that was copied",
+                f"a page that ends in zeros lies at {page:,}, and the log goes on behind it: legal in a copy whose "
+                "files are of different moments; damage otherwise",
+            )
+            return
+        if page >= 0 and not (known is not None and after.known and after.time <= known.log):
+            yield AlternativeEnd(
+                low,
+                "a start drops what lies behind",
+                f"a page that ends in zeros lies at {page:,}, where the checkpoint does not know the log to be on "
+                "disk: legal after a power loss, for pages reach the disk in any order; damage otherwise",
+            )
+            return
+
+
+def _torn_page(store: StoreDirectory, low: int, high: int) -> int:
+    """The log position of a page that is zeros from somewhere in `low:high` on to its end, or -1."""
+    for file in store.files:
+        begin, end = max(low, file.base), min(high, file.base + file.length)
+        first = (begin - file.base) // PAGE * PAGE
+        size = min(-(-(end - file.base) // PAGE) * PAGE, file.length // PAGE * PAGE) - first
+        if begin >= end or size <= 0:
+            continue
+        for at in range(first, first + size, AT_ONCE):
+            page = _first_torn(file, at, min(AT_ONCE, first + size - at), high)
+            if page >= 0:
+                return page
+    return -1
+
+
+def _first_torn(file: LogFile, at: int, size: int, high: int) -> int:
+    """The first such page of `size` bytes of a file, as its log position, or -1."""
+    window = file_access.FileWindow(file)
+    window.read(at, at + size)
+    written = window.data[:size].reshape(-1, PAGE) != 0
+    zeros = np.where(written.any(axis=1), written[:, ::-1].argmax(axis=1), PAGE)  # at the end of every page
+    pages = file.base + at + np.arange(len(zeros)) * PAGE
+    torn = np.flatnonzero((zeros >= FEWEST) & (pages + PAGE - zeros < high))
+    return int(pages[torn[0]]) if len(torn) else -1
+
+
+def departs_anew(shorter: StoreFindings, judged: StoreFindings) -> bool:
+    """Whether something departs in the shorter judgement that does not in the other one, in which more may depart.
+
+    Of a rule that more departs from than is told, only how often counts. What may only have been an echo of the torn
+    end departed in the other one, too.
+    """
+    echoed = {found.rule for found in judged.echoes}
+    counted = (judged.untold.keys() | shorter.untold.keys()) - echoed
+    told = {(found.rule, found.trace, found.position) for found in (*judged.breaches, *judged.echoes)}
+    return any(_departures(shorter, broken) > _departures(judged, broken) for broken in counted) or any(
+        found.rule not in counted and (found.rule, found.trace, found.position) not in told
+        for found in shorter.breaches
+    )
+
+
+def _departures(judged: StoreFindings, broken: str) -> int:
+    return judged.untold.get(broken, 0) + sum(found.rule == broken for found in judged.breaches)

@@ -1,0 +1,84 @@
+"""A judgement that goes on: all that is known of a log up to some position, as bytes, and taken up again from them.
+
+What is only judged at the end of a log is judged on a copy, so the judgement itself never ends. What grows with the log
+is in files that copies share: memory does not grow with it.
+"""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import dataclass, fields
+
+from gapless.traces.sources.rocketmq.joining.disk_blocks import Blocks, SettledHalves
+from gapless.traces.sources.rocketmq.joining.findings import StoreFindings
+from gapless.traces.sources.rocketmq.joining.half_table import HalfCheckpoint
+from gapless.traces.sources.rocketmq.joining.hash_index import IndexCheckpoint
+from gapless.traces.sources.rocketmq.joining.log import StoreJudge
+from gapless.traces.sources.rocketmq.joining.promises import PromiseCheckpoint
+from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
+from gapless.traces.sources.rocketmq.transactions.parameters import terms
+
+BESIDE = frozenset({"store", "evidence", "exported"})  # what a judgement was begun with
+OF_THE_LOG = ("log", "held", "invalid_at")
+OF_TRANSACTIONS = (*("totals", "held", "rows", "limit", "refused", "passed", "bad_ops", "early_ops"),)
+REMEMBERED: dict[str, type[Blocks]] = {"settled": SettledHalves, "unpassed": Blocks, "unpassed_ops": Blocks}
+"""What is known of transactions and lies in files, by name."""
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """What is known of a log up to the position `reached`; `remembered`: what is in files, as `REMEMBERED` names it.
+
+    `index`: of the hash index, if it was followed · `promises`: of what clients traced, if they did ·
+    `halves`: of those that a table tells of.
+    """
+
+    reached: int
+    content: bytes
+    remembered: tuple[Blocks, ...]
+    index: IndexCheckpoint | None = None
+    promises: PromiseCheckpoint | None = None
+    halves: HalfCheckpoint | None = None
+
+
+def kept(judge: StoreJudge) -> Checkpoint:
+    """What a judge knows by now."""
+    judged = {one.name: getattr(judge.judged, one.name) for one in fields(StoreFindings) if one.name not in BESIDE}
+    log = {name: getattr(judge, name) for name in OF_THE_LOG}
+    transactions = {name: getattr(judge.transactions, name) for name in OF_TRANSACTIONS}
+    content = pickle.dumps((judged, log, judge.queues.waiting, transactions), pickle.HIGHEST_PROTOCOL)
+    remembered = tuple(getattr(judge.transactions, name).copy() for name in REMEMBERED)
+    return Checkpoint(judge.reached, content, remembered)
+
+
+def resume(judge: StoreJudge, before: Checkpoint) -> None:
+    """Let a judge who has taken nothing yet know what was known before."""
+    judged, log, waiting, transactions = pickle.loads(before.content)  # noqa: S301 - what `kept` wrote
+    for name, value in judged.items():
+        setattr(judge.judged, name, value)
+    for name, value in log.items():
+        setattr(judge, name, value)
+    for run in judge.judged.queues.values():
+        run.stop = -1  # what lies behind its entries may have been written since: it is read again where it matters
+    judge.queues.waiting = waiting
+    for name, value in transactions.items():
+        setattr(judge.transactions, name, value)
+    for name, blocks in zip(REMEMBERED, before.remembered, strict=True):
+        setattr(judge.transactions, name, blocks.copy())
+    if before.index:
+        judge.index.resume(before.index)
+    judge.halves = before.halves
+    if before.promises:
+        judge.promises.resume(before.promises)
+    if judge.store.start > 0:
+        judge.transactions.forget_what_expired(judge.store.start)
+
+
+def renew(judge: StoreJudge, store: StoreDirectory) -> None:
+    """The store as it is now, of which the judge has seen the beginning."""
+    if store.start > judge.store.start:
+        judge.transactions.forget_what_expired(store.start)
+    judge.store = judge.judged.store = judge.queues.store = store
+    judge.last_file = judge.last_file_with_a_record()
+    judge.queues.forget_what_was_read()
+    judge.transactions.terms = terms(store, judge.options, judge.evidence)

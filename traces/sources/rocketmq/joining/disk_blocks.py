@@ -1,0 +1,176 @@
+"""What is judged and forgotten, in files: it grows with the log, and memory does not.
+
+A copy shares what is written by then, and goes on in a file of its own. So a place to go back to, in a log that is
+followed, costs next to nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+import tempfile
+import weakref
+from array import array
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import IO, ClassVar, Self
+
+import numpy as np
+
+from gapless.traces.problems import laid_down
+from gapless.traces.sources.rocketmq.store.bytes import Ints
+from gapless.traces.sources.rocketmq.store.half_records import COLUMNS, HalfRecords
+from gapless.traces.sources.rocketmq.store.lookup import among, distinct
+
+CHUNK = 1 << 20  # remembered halves that are looked through at once
+AT_ONCE = 8 << 20  # bytes that are copied at once
+_COUNT = struct.Struct("<q")
+
+
+class SharedFile:
+    """A file without a name, which is only added to; it goes with the last who refers to it."""
+
+    def __init__(self) -> None:
+        # Without a buffer: what did not fit into the file would be written once more when it is closed.
+        self.file: IO[bytes] = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - closed with its owner
+        self.size = 0
+        weakref.finalize(self, self.file.close)
+
+    def add(self, data: bytes) -> None:
+        """Write more behind all that is there. Raises OSError, where there is no room for it."""
+        with laid_down("what waits to be judged"):
+            self.file.seek(self.size)
+            written = 0
+            while written < len(data):
+                written += self.file.write(memoryview(data)[written:])
+        self.size += len(data)
+
+    def read(self, at: int, size: int) -> bytes:
+        """Some of what was written."""
+        return os.pread(self.file.fileno(), size, at)
+
+
+@dataclass
+class BlockRun:
+    """Blocks that lie side by side in a file from an offset on, each with so many columns."""
+
+    spool: SharedFile
+    at: int
+    counts: array[int] = field(default_factory=lambda: array("q"))
+
+
+class Blocks:
+    """Blocks of columns of `ROWS` numbers."""
+
+    ROWS: ClassVar[int] = 4
+
+    def __init__(self) -> None:
+        self.stretches: list[BlockRun] = []
+        self.own: SharedFile | None = None  # that nobody else adds to
+
+    @property
+    def columns(self) -> int:
+        """How many there are."""
+        return sum(sum(stretch.counts) for stretch in self.stretches)
+
+    def copy(self) -> Self:
+        """The same, for somebody who goes on alone."""
+        other = type(self)()
+        other.stretches = [BlockRun(one.spool, one.at, one.counts[:]) for one in self.stretches]
+        return other
+
+    def add(self, block: Ints) -> None:
+        """Remember some more."""
+        if not block.shape[1]:
+            return
+        if self.own is None:
+            self.own = SharedFile()
+            self.stretches.append(BlockRun(self.own, 0))
+        self.own.add(np.ascontiguousarray(block).tobytes())
+        self.stretches[-1].counts.append(block.shape[1])
+
+    def blocks(self) -> Iterator[Ints]:
+        """The blocks, one by one."""
+        for stretch in self.stretches:
+            at = stretch.at
+            for count in stretch.counts:
+                yield np.frombuffer(stretch.spool.read(at, 8 * self.ROWS * count), np.int64).reshape(self.ROWS, count)
+                at += 8 * self.ROWS * count
+
+    def forget_before(self, start: int, column: int) -> None:
+        """Forget what has expired: whose position, in this column, lies before the log's start."""
+        left = type(self)()
+        for block in self.blocks():
+            left.add(block[:, block[column] >= start])
+        if left.columns < self.columns:
+            self.stretches, self.own = left.stretches, left.own
+
+    def write(self, out: IO[bytes]) -> None:
+        """Write all of it into a file of somebody's, for `read`."""
+        counts = array("q", (count for stretch in self.stretches for count in stretch.counts))
+        out.write(_COUNT.pack(len(counts)) + np.array(counts, "<i8").tobytes())
+        for block in self.blocks():
+            out.write(block.tobytes())
+
+    @classmethod
+    def read(cls, file: IO[bytes], left: int) -> Self:
+        """What `write` wrote, of which no more than `left` bytes can be there. Raises ValueError where it is not so."""
+        (blocks,) = _COUNT.unpack(_exactly(file, _COUNT.size, left))
+        counts = np.frombuffer(_exactly(file, 8 * blocks, left), "<i8")
+        size = 8 * cls.ROWS * int(counts.sum())
+        if size > left or counts.min(initial=1) < 1:
+            raise ValueError(f"blocks of {size} bytes")
+        found = cls()
+        if size:
+            found.own = SharedFile()
+            found.stretches.append(BlockRun(found.own, 0, array("q", counts.tolist())))
+            while (missing := size - found.own.size) > 0:
+                found.own.add(_exactly(file, min(missing, AT_ONCE), left))
+        return found
+
+
+def _exactly(file: IO[bytes], size: int, left: int) -> bytes:
+    """So many bytes. Raises ValueError."""
+    data = file.read(size) if 0 <= size <= left else b""
+    if len(data) != size:
+        raise ValueError(f"{size} bytes, of which {len(data)} are there")
+    return data
+
+
+class TableHalves(Blocks):
+    """What a table of halves is told of: columns of `HalfRecords`."""
+
+    ROWS = COLUMNS
+
+    def all_of_them(self, start: int) -> HalfRecords:
+        """The records that lie at a log position or behind it."""
+        found = np.concatenate([np.zeros((COLUMNS, 0), np.int64), *self.blocks()], axis=1)
+        records = HalfRecords(*found)
+        return HalfRecords(*found[:, records.at >= start])
+
+
+class SettledHalves(Blocks):
+    """The halves that are judged and forgotten: [4, halves] blocks, as `Judgement.settled`."""
+
+    def again(self, keys: Ints, numbers: Ints) -> Ints:
+        """All that is remembered of transactions that have one of the keys or numbers, or were settled twice."""
+        wanted = distinct(np.concatenate([keys[keys != 0], self._twice(), self._keys_of(numbers)]))
+        found = [block[:, among(block[0], wanted)] for block in self.blocks()]
+        return np.concatenate([np.zeros((4, 0), np.int64), *found], axis=1)
+
+    def _keys_of(self, numbers: Ints) -> Ints:
+        found = [block[0, among(block[1], numbers)] for block in self.blocks()] if len(numbers) else []
+        return np.concatenate([np.zeros(0, np.int64), *found])
+
+    def _twice(self) -> Ints:
+        """Keys that were settled more than once, which is in different blocks: with a repeated commit, say."""
+        parts = -(-self.columns // CHUNK)
+        found = [np.zeros(0, np.int64)]
+        for part in range(parts):  # a part of all keys at a time: bounds memory
+            some = [
+                distinct(block[0, block[0].view(np.uint64) % np.uint64(parts) == part] if parts > 1 else block[0])
+                for block in self.blocks()
+            ]
+            keys = np.sort(np.concatenate(some))
+            found.append(distinct(keys[1:][keys[1:] == keys[:-1]]))
+        return np.concatenate(found)

@@ -1,0 +1,242 @@
+"""What judging a store comes to, as data: departures, queues, the log's end, and what was seen on the way."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from gapless.spec.catalog import State
+from gapless.traces.judging.building import Events
+from gapless.traces.replay.exact import Departure, Event, named
+from gapless.traces.report.values import Moments, Picture
+from gapless.traces.sources.rocketmq.clients.evidence import Evidence
+from gapless.traces.sources.rocketmq.report import ClientRow, TraceTopicRow
+from gapless.traces.sources.rocketmq.segments.splits import Split
+from gapless.traces.sources.rocketmq.segments.tasks import Refusal, Slot, Subject
+from gapless.traces.sources.rocketmq.store import scan
+from gapless.traces.sources.rocketmq.store.bytes import Ints
+from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
+from gapless.traces.sources.rocketmq.store.lookup import among
+from gapless.traces.sources.rocketmq.store.queue_database import QueueDatabase
+from gapless.traces.sources.rocketmq.transactions.parameters import Totals
+
+STORIES = 40  # departures of one kind that are told; more are counted with them
+SAY_SO = "--copied says so"  # that a store was copied while its broker ran
+
+
+@dataclass(frozen=True)
+class Breach:
+    """A departure, and the log position that it is about."""
+
+    trace: str
+    position: int
+    departure: Departure
+    detail: str = ""  # what else a reader should know
+    picture: Picture | None = None
+    database: QueueDatabase | None = None  # that holds the entry, where files hold it too
+
+    @property
+    def spec(self) -> str:
+        """The spec whose step was refused."""
+        return self.departure.spec
+
+    @property
+    def rule(self) -> str:
+        """The id of the rule that is broken."""
+        return self.departure.rule
+
+    @property
+    def action(self) -> str:
+        """The step that was refused."""
+        return self.departure.event[0]
+
+    @property
+    def arguments(self) -> dict[str, int]:
+        """Its arguments."""
+        return named(self.spec, self.departure.event)
+
+
+@dataclass(frozen=True)
+class Hazard:
+    """What the broker's next start will break: the step that it takes then, and how many slots it takes for entries."""
+
+    breach: Breach
+    slots: int
+
+
+@dataclass(frozen=True)
+class RefusedPiece:
+    """A queue that a kernel refused: where, from which state, and why. Not told yet."""
+
+    split: Split
+    start: int
+    state: State
+    refusal: Refusal
+
+
+@dataclass(slots=True)
+class QueueProgress:
+    """A queue as far as its pieces have been joined. `first`, `indexed`, `end` and `blank` are its state's."""
+
+    first: int
+    indexed: int
+    end: int
+    opened: int  # the number of its first message
+    began: int  # log position of its first message
+    last: int = 0  # log position of its last message
+    behind: Slot = (0, 0, 0)  # slot `stop`, which lies behind the last piece
+    stop: int = 0
+    blank: int = 0
+    messages: int = 0
+    batches: int = 0  # of them inner batches, which have no entry in a simple consume queue
+    damage_seen: int = 0  # damaged stretches of the log that its pieces may have jumped over
+    restarted: bool = False  # a number 0 follows others: the topic may have been made anew
+    anew_at: int = 0  # log position of the message that it was made anew with: no entry is older
+    pending: tuple[Split, int] | None = None  # the segment in which its entries fall behind its messages
+    breach: Breach | None = None
+    suspect: RefusedPiece | None = None
+    waits: bool = False  # what follows was not judged: an entry that a start writes is missing, or nobody can say
+
+    @property
+    def departs(self) -> bool:
+        """Whether the queue was refused, told or not."""
+        return self.breach is not None or self.suspect is not None
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing more is judged of the queue."""
+        return self.breach is not None or self.suspect is not None or self.waits
+
+
+@dataclass
+class TraceListing:
+    """Every transaction and op by itself, where that is wanted; `accepted` and `ops` as in `Judgement`.
+
+    `refused`: name, rule (None where it cannot be decided), position, and events before it.
+    """
+
+    accepted: list[Ints] = field(default_factory=list)
+    ops: list[Ints] = field(default_factory=list)
+    refused: list[tuple[str, str | None, int | None, int]] = field(default_factory=list)
+
+    def take_back(self, keys: Ints) -> None:
+        """Transactions with these keys are judged anew."""
+        self.accepted = [some[:, ~among(some[0], keys)] for some in self.accepted]
+
+
+class DeferredTrace(NamedTuple):
+    """A trace whose events are too many to be remembered."""
+
+    spec: str
+    trace: str
+    events: Callable[[], Iterator[Events]]
+
+
+@dataclass
+class StoreFindings:
+    """Everything that was found out about one store."""
+
+    store: StoreDirectory
+    end: int  # the log's exclusive end
+    evidence: Evidence | None = None  # what the store's clients say
+    exported: bool = False  # its events are wanted, so that `joints` are remembered
+    records: int = 0
+    breaches: list[Breach] = field(default_factory=list)
+    echoes: list[Breach] = field(default_factory=list)  # not told, for what they lack may lie in damage of the log
+    hazards: list[Hazard] = field(default_factory=list)
+    feared: list[Breach] = field(default_factory=list)  # other steps to come that will depart: hazards
+    untold: dict[str, int] = field(default_factory=dict)  # only counted: by rule
+    stories: Counter[str] = field(default_factory=Counter)  # told and untold ones, by rule: see `tell`
+    inconclusive: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    queues: dict[Subject, QueueProgress] = field(default_factory=dict)
+    covered: dict[str, int] = field(default_factory=dict)  # accepted events by spec and action
+    anomalies: dict[str, tuple[int, int, str]] = field(default_factory=dict)  # count, first position, its trace
+    damage: list[tuple[int, int]] = field(default_factory=list)  # stretches of the log that are no record
+    last_record: int = -1  # log position of the last record, in a DLedger log of its entry
+    stepped_back: int = -1  # log position of the last record that is older than the one before it
+    ends_in_the_past: bool = False  # the last record is older than another one
+    joints: list[tuple[int, str, str, Sequence[Event]]] = field(default_factory=list)  # see `joint`
+    unjudged: set[int] = field(default_factory=set)  # log positions of records whose transactions are not judged
+    unread: dict[Subject, int] = field(default_factory=dict)  # from where in the log a queue's extension is not judged
+    later: list[DeferredTrace] = field(
+        default_factory=list
+    )  # likewise, of traces that are made again when they are written
+    tiered_index: list[str] = field(default_factory=list)  # traces of the files of the index of tiered storage
+    client: ClientRow | None = None
+    moments: Moments | None = None  # that its files look to be of
+    testimony: TraceTopicRow | None = None
+    life: list[str] = field(default_factory=list)  # of the one transaction that is wanted, a line for each step
+    listed: TraceListing = field(default_factory=TraceListing)
+    transactions: Totals = field(default_factory=Totals)
+    counters: list[int] = field(default_factory=lambda: [0] * scan.COUNTERS)
+
+    def tell(self, trace: str, position: int, departure: Departure, detail: str = "") -> None:
+        """Add a departure; only count it where enough like it are told."""
+        if not self.is_told_enough(departure.rule):
+            self.find(trace, position, departure, detail)
+
+    def is_told_enough(self, rule: str) -> bool:
+        """Count a departure from one rule: whether enough like it are told, so that it is only counted."""
+        self.stories[rule] += 1
+        enough = self.stories[rule] > STORIES
+        if enough:
+            self.leave_untold(rule)
+        return enough
+
+    def find(
+        self,
+        trace: str,
+        position: int,
+        departure: Departure,
+        detail: str = "",
+        picture: Picture | None = None,
+        *,
+        database: QueueDatabase | None = None,
+    ) -> Breach:
+        """Add a departure."""
+        breach = Breach(trace, position, departure, detail, picture, database)
+        self.breaches.append(breach)
+        return breach
+
+    def leave_untold(self, rule: str, count: int = 1) -> None:
+        """Only count departures: enough like them are told."""
+        self.untold[rule] = self.untold.get(rule, 0) + count
+
+    def cover(self, spec: str, accepted: Mapping[str, int]) -> None:
+        """Count accepted events, by action."""
+        for action, count in accepted.items():
+            self.covered[f"{spec}.{action}"] = self.covered.get(f"{spec}.{action}", 0) + count
+
+    def anomaly(self, name: str, count: int, position: int, trace: str) -> None:
+        """Count anomalies; the first of a kind in the log is its exemplar."""
+        before, first, its_trace = self.anomalies.get(name, (0, position, trace))
+        first, its_trace = min((first, its_trace), (position, trace))
+        self.anomalies[name] = (before + count, first, its_trace)
+
+    def joint(self, position: int, spec: str, trace: str, events: Sequence[Event]) -> None:
+        """Remember events of a trace that no worker saw: they belong between, before or behind the pieces."""
+        if self.exported:
+            self.joints.append((position, spec, trace, events))
+
+    def doubt(self, text: str) -> None:
+        """Give a reason why not everything can be decided, once."""
+        if text not in self.inconclusive:
+            self.inconclusive.append(text)
+
+    def lost_or_later(self, what: str) -> None:
+        """Clients tell of something that the end of the log may have had: it is lost, or younger than a copy."""
+        if self.store.copied:
+            self.note(f"{what}: the client log is younger than the copy")
+        else:
+            self.doubt(
+                f"{what}, and the broker did not stop in order: what they tell of is lost, or this is a copy of a "
+                f"running broker, older than its client log ({SAY_SO})"
+            )
+
+    def note(self, text: str) -> None:
+        """Say something once."""
+        if text not in self.notes:
+            self.notes.append(text)

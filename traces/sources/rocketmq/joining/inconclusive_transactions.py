@@ -1,0 +1,86 @@
+"""What is not decided of a transaction that departs from its spec: its evidence ends, or its half went elsewhere."""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import cached_property
+
+from gapless.spec.catalog import rule
+from gapless.traces.replay.exact import Departure, Event, named
+from gapless.traces.report.wording import plural
+from gapless.traces.sources.rocketmq.clients.decision_index import (
+    CLIENT_POSITION,
+    CLIENT_WHAT,
+    ROLL_BACK,
+    DecisionIndex,
+)
+from gapless.traces.sources.rocketmq.joining.findings import StoreFindings
+from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
+from gapless.traces.sources.rocketmq.store.file_access import record_at
+from gapless.traces.sources.rocketmq.store.lookup import distinct
+from gapless.traces.sources.rocketmq.store.names import DELAYING, HALF_TOPICS, REAL_TOPIC
+
+UNDECIDED = "not judged"  # what became of such a transaction, where its half went elsewhere
+NAMES_NO_HALF = rule("transaction/final-names-a-version-of-its-half").id
+UNASKED = rule("transaction/producer-asked-to-roll-it-back").id
+
+
+def may_lie_beyond(judged: StoreFindings, event: Event) -> bool:
+    """Whether a producer tells of what the log may have had beyond its end, had the broker stopped in order."""
+    if judged.store.clean:
+        return False
+    return event[0] == "acknowledge" or (event[0] == "ask_back" and named("transaction", event)["half"] >= judged.end)
+
+
+class DelayedHalves:
+    """Halves that wait where delayed messages do: their clients asked for a delay.
+
+    The broker diverts such a half, and puts it among the halves later, at another place and by another number. A final
+    names it where it waits, and an op by its number there, which some other half may have. What becomes of its
+    transaction, and of that other one, nobody promises. `client`: what was asked, as in `Terms`.
+    Source: docs/rocketmq-transactions.md#delayed-half, #n26.
+    """
+
+    def __init__(self, store: StoreDirectory, client: DecisionIndex) -> None:
+        self.store = store
+        self.client = client
+
+    def concern(self, departure: Departure) -> bool:
+        """Whether what departs may come of one of them."""
+        step = named("transaction", departure.event)
+        if departure.rule == NAMES_NO_HALF:
+            return self._number(step["half"]) is not None
+        return departure.rule == UNASKED and step["number"] in self._numbers  # it is inferred from an op alone
+
+    @cached_property
+    def _numbers(self) -> set[int | None]:
+        """Those by which ops name the ones that somebody decided about."""
+        rows = self.client.rows
+        asked = rows[CLIENT_POSITION, rows[CLIENT_WHAT] <= ROLL_BACK]
+        return {self._number(position) for position in distinct(asked).tolist()}
+
+    def _number(self, position: int) -> int | None:
+        """The number of the one at `position`, where it waits; None where none is."""
+        record = record_at(self.store, position)
+        if record is None or record.topic not in DELAYING or record.properties.get(REAL_TOPIC) not in HALF_TOPICS:
+            return None
+        return record.number
+
+
+def tell_undecided(judged: StoreFindings, unsure: Counter[str], delayed: int) -> None:
+    """Say what was not decided. `unsure`: events that tell of what may have been lost, by action."""
+    if told := unsure["acknowledge"]:
+        judged.lost_or_later(plural(told, "acknowledged commit has no final", "acknowledged commits have no final"))
+    if told := unsure["ask_back"]:
+        what = plural(told, "back-check names a half", "back-checks name halves")
+        judged.lost_or_later(f"{what} beyond the log's end at {judged.end:,}")
+    if delayed:
+        what = plural(
+            delayed,
+            "transaction with a half, or with the number of one,",
+            "transactions with halves, or with numbers of such,",
+        )
+        judged.doubt(
+            f"{what} sent with a delay cannot be judged: the broker kept what it was to decide "
+            "among delayed messages, where no promise holds (docs/rocketmq-transactions.md#delayed-half)"
+        )

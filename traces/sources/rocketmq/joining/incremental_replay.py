@@ -1,0 +1,66 @@
+"""One long trace of a spec, replayed piece by piece: what its steps are shows while it is followed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from gapless.spec.catalog import SPECS, State
+from gapless.traces.judging.building import Events, states
+from gapless.traces.options import Options
+from gapless.traces.replay.exact import Departure, Event, replay
+from gapless.traces.replay.kernels import kernel
+from gapless.traces.sources.rocketmq.joining.findings import StoreFindings
+
+
+class IncrementalReplay:
+    """One trace of a spec without Maps, and how far it was replayed."""
+
+    def __init__(self, judged: StoreFindings, options: Options, spec: str, name: str) -> None:
+        self.judged = judged
+        self.options = options
+        self.spec = SPECS[spec]
+        self.name = name
+        self.state = states(self.spec, 1)
+
+    @property
+    def reached(self) -> State:
+        """The state that the accepted events led to."""
+        return replace(self.spec.initial, **dict(zip(self.spec.scalars, self.state[:, 0].tolist(), strict=True)))
+
+    def take(self, events: Events) -> tuple[int, Departure] | None:
+        """Replay events from where the last ones led to: the first that is refused, and its departure; or None."""
+        spec, count = self.spec, len(events.action)
+        replayed = kernel(spec.name, self.options.ignored).replay(
+            np.array([0, count], np.int64), events.action, events.args, self.state, profile=self.options.profile
+        )
+        self.state = replayed.state
+        self.judged.cover(spec.name, dict(zip(spec.actions, replayed.covered.tolist(), strict=True)))
+        bad = int(replayed.bad_at[0])
+        if self.judged.exported:
+            self._export([events.at(n) for n in range(count if bad < 0 else bad)])
+        if bad < 0:
+            return None
+        event = events.at(bad)
+        outcome = replay(spec.name, self.reached, [event], profile=self.options.profile, ignored=self.options.ignored)
+        if outcome.departure:
+            return bad, outcome.departure
+        self._export([event])
+        self.state = states(spec, 1, **{name: int(getattr(outcome.state, name)) for name in spec.scalars})
+        after = self.take(Events(spec, events.action[bad + 1 :], np.ascontiguousarray(events.args[:, bad + 1 :])))
+        return (bad + 1 + after[0], after[1]) if after else None
+
+    def go_on(self, covered: dict[str, int], **reached: int) -> None:
+        """Go on from where somebody else has replayed events to: what was accepted, and what the state is then."""
+        self.judged.cover(self.spec.name, covered)
+        for name, value in reached.items():
+            self.state[self.spec.scalars.index(name), 0] = value
+
+    def tell(self, position: int, departure: Departure, detail: str = "") -> None:
+        """The event that was refused departs, and is no doubt: only then a trace of the store has it."""
+        self._export([departure.event])
+        self.judged.tell(self.name, position, departure, detail)
+
+    def _export(self, told: list[Event]) -> None:
+        self.judged.joint(self.judged.end, self.spec.name, self.name, told)

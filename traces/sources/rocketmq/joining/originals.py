@@ -1,0 +1,169 @@
+"""Messages of another log, held against the same messages of the broker's own log: found there by their numbers.
+
+Source: docs/rocketmq-tiered.md#upload, docs/rocketmq.md#compaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from gapless.traces.options import Options
+from gapless.traces.sources.rocketmq.joining.findings import QueueProgress, StoreFindings
+from gapless.traces.sources.rocketmq.segments.tasks import name_of, own_space
+from gapless.traces.sources.rocketmq.segments.tiered_records import TieredMessages, differences, repeated
+from gapless.traces.sources.rocketmq.store import file_access
+from gapless.traces.sources.rocketmq.store.bytes import Ints
+from gapless.traces.sources.rocketmq.store.files import ENTRY, SLOT, LogFile, Maps, Queue, read_exactly
+from gapless.traces.sources.rocketmq.store.records import HEADER
+
+BORN, STORED = slice(40, 48), slice(56, 64)  # of a record: when it was sent, and stored, if its sender has IPv4
+BLOCK = 1 << 18  # entries that are read at once
+
+
+class Buffers:
+    """What one queue after the other is held in: memory for its records, and files that are looked at."""
+
+    def __init__(self) -> None:
+        self.space, self.maps = own_space(), Maps()
+
+
+class Originals:
+    """The messages of one queue in the broker's own log. `compared`: how many of another log were the same.
+
+    `elsewhere`: what the other log is called · `once`: whether every number was given to one message alone
+    """
+
+    def __init__(
+        self, judged: StoreFindings, options: Options, queue: Queue, elsewhere: str, rooms: Buffers, *, once: bool
+    ) -> None:
+        self.judged = judged
+        self.options = options
+        self.once = once
+        self.store = judged.store
+        self.queue = queue
+        self.elsewhere = elsewhere
+        self.rooms = rooms
+        self.compared = 0
+        self.others = False  # messages of the other log were others, and that was told
+
+    @property
+    def run(self) -> QueueProgress | None:
+        """The queue as it was judged; None where the log, or the queue, departs, or where the log has none of it."""
+        run = self.judged.queues.get(self.queue)
+        departs = bool(self.judged.damage) or any(found.spec == "log" for found in self.judged.breaches)
+        return None if run is None or run.ended or departs else run
+
+    def differ(self, files: Sequence[LogFile], numbers: Ints, positions: Ints, sizes: Ints) -> Ints:
+        """In which byte each message at `positions` of other files differs from the broker's own; -1 where it does not.
+
+        So it is where the broker's own is not there. Where the log itself departs, nothing is compared: what is wrong
+        is told once.
+        """
+        differ = np.full(len(numbers), -1, np.int64)
+        if self.run is None or not len(numbers):
+            return differ
+        places, theirs = self.places(numbers)
+        (both,) = np.nonzero(theirs > 0)
+        fits = theirs[both] == sizes[both]
+        differ[both[~fits]] = 0
+        same_size = both[fits]
+        differ[same_size] = differences(
+            files, positions[same_size], self.store.files, places[same_size], sizes[same_size], self.rooms.maps
+        )
+        self.compared += int((differ[both] < 0).sum())
+        (others,) = np.nonzero(differ >= 0)
+        if len(others) and not self.once:
+            first = int(others[0])
+            if self._is_another(files, int(positions[first]), int(places[first])):
+                self._doubt_lost(int(numbers[first]))
+                differ[others] = -1
+        return differ
+
+    @property
+    def _is_sound(self) -> bool:
+        """Whether all that was judged of the queue and of its messages is as it must be, and no rule was left out."""
+        run = self.run
+        if run is None or run.restarted or run.batches:
+            return False
+        return not (self.options.ignored or self.judged.anomalies or self.store.extended)
+
+    def repeated(
+        self, files: Sequence[LogFile], numbers: Ints, positions: Ints, sizes: Ints, tags: Ints,
+        keys: Ints | None = None,
+    ) -> TieredMessages | None:  # fmt: skip
+        """The messages of these numbers, which rise, at `positions` of other files, if they are the broker's own.
+
+        They are to lie one behind the other, and each to be the same byte for byte. None where one is not: then
+        somebody is to look at them as at any others. `keys`: room for the digest of the keys of each, if it is wanted.
+        """
+        if not len(numbers) or not self._is_sound or (positions[1:] != positions[:-1] + sizes[:-1]).any():
+            return None
+        places, theirs, own_tags = self._entries(numbers)
+        if (theirs != sizes).any() or (own_tags != tags).any():
+            return None
+        yes, nobody = np.ones(len(numbers), np.int64), np.zeros(len(numbers), np.int64)
+        expected = TieredMessages(
+            position=positions, size=sizes, claimed=positions, whole=yes, intact=yes, owned=yes, number=numbers,
+            tag=tags, sure=yes, time=nobody,
+        )  # fmt: skip
+        found = repeated(files, expected, self.queue, self.store.files, places, self.rooms.maps, keys)
+        self.compared += len(numbers) if found else 0
+        return found
+
+    def places(self, numbers: Ints) -> tuple[Ints, Ints]:
+        """Where the broker's own log has the messages of these numbers, which rise, and their sizes; 0: it has none."""
+        places, sizes, _ = self._entries(numbers)
+        return places, sizes
+
+    def _entries(self, numbers: Ints) -> Ints:
+        """The same, and the tag codes that their entries have."""
+        entries = np.zeros((3, len(numbers)), np.int64)
+        run = self.run
+        if run is None:
+            return entries
+        for at, slots in self._slots(numbers):
+            for row, name in enumerate(("position", "size", "tag")):
+                entries[row, at : at + len(slots)] = slots[name]
+        places, sizes, _ = entries
+        there = (numbers >= max(run.first, run.blank)) & (numbers < run.indexed)
+        there &= (places >= self.store.start) & (places + sizes <= self.judged.end)
+        entries[1] = np.where(there, sizes, 0)
+        return entries
+
+    def _slots(self, numbers: Ints) -> Iterator[tuple[int, np.ndarray]]:
+        """The entries of these numbers, block by block; each with the index of its first."""
+        edges = np.flatnonzero(np.diff(numbers // BLOCK)) + 1
+        for at, some in zip([0, *edges.tolist()], np.split(numbers, edges), strict=True):
+            if not len(some):
+                continue
+            low, high = int(some[0]), int(some[-1]) + 1
+            data = np.zeros((high - low) * ENTRY, np.uint8)
+            file_access.read_entries(self.store, *self.queue, low, data.data)
+            slots = data.view(SLOT)
+            yield at, slots if len(some) == len(slots) else slots[some - low]
+
+    def _is_another(self, files: Sequence[LogFile], position: int, place: int) -> bool:
+        """Whether two messages of one number were sent at different times, so that none is the other, damaged."""
+        theirs, own = header_in(files, position), header_in(self.store.files, place)
+        return theirs[STORED] != own[STORED] and theirs[BORN] != own[BORN]
+
+    def _doubt_lost(self, number: int) -> None:
+        """Messages of the other log are others than those of the log that have their numbers: told once."""
+        if self.others:
+            return
+        self.others = True
+        self.judged.doubt(
+            f"messages of {name_of(self.queue)}, from number {number} on, are others in {self.elsewhere} than in the "
+            "log: legal if the log lost its end in a power loss after they were written there, or the topic was made "
+            "anew, and gave their numbers again; damage otherwise"
+        )
+
+
+def header_in(files: Sequence[LogFile], position: int) -> bytes:
+    """The bytes of a record up to its body, at a position of a log."""
+    file = next(file for file in files if file.base <= position < file.base + file.length)
+    data = np.zeros(min(HEADER, file.base + file.length - position), np.uint8)
+    read_exactly(file, position - file.base, data.data)
+    return data.tobytes()

@@ -1,0 +1,24 @@
+"""The broker's next start, as far as it takes files by their names and lengths: what it stumbles over is a hazard."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gapless.traces.judging.building import STEPS, Events
+from gapless.traces.replay.exact import replay
+from gapless.traces.sources.rocketmq.joining.findings import Breach
+from gapless.traces.sources.rocketmq.joining.incremental_replay import IncrementalReplay
+from gapless.traces.sources.rocketmq.store.startup_files import UnexpectedFile
+
+
+def judge_startup(trace: IncrementalReplay, strange: Sequence[UnexpectedFile]) -> None:
+    """Take the step if nothing is in its way; else tell of each file that is, without taking it."""
+    judged, spec, start = trace.judged, trace.spec, STEPS[trace.spec.name].start
+    if not strange:
+        trace.take(Events.of(spec, [start(numbered=True, sized=True)]))
+    for file in strange:
+        event = start(numbered=file.numbered, sized=file.length == file.expected)
+        options = trace.options
+        refused = replay(spec.name, trace.reached, [event], profile=options.profile, ignored=options.ignored).departure
+        if refused:
+            judged.feared.append(Breach(trace.name, judged.store.start, refused, file.as_text))

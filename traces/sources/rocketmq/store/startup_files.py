@@ -1,0 +1,76 @@
+"""Files of one kind, as a broker's start takes them: all of a folder, each called by a number, all of one length.
+
+Source: docs/rocketmq.md#compaction-start, docs/rocketmq.md#dledger-index-start.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from gapless.traces.report.values import Where
+from gapless.traces.sources.rocketmq.store.files import TWENTY_DIGITS
+
+
+class UnexpectedFile(NamedTuple):
+    """A file that a start stumbles over. `expected`: the length that others have, or its own where that is right."""
+
+    name: str  # from the store on
+    length: int
+    expected: int
+    numbered: bool
+
+    @property
+    def place(self) -> Where:
+        """It, or where it ends if that is what is wrong."""
+        return Where(file=self.name, offset=self.length if self.numbered else 0)
+
+    @property
+    def told(self) -> str:
+        """What is wrong with it."""
+        if not self.numbered:
+            return f"{self.name} is not called by a number"
+        return f"{self.name} is {self.length:,} bytes long, and others of its kind {self.expected:,}"
+
+    @property
+    def as_text(self) -> str:
+        """All of it, in a text that `of` reads."""
+        return json.dumps(self)
+
+    @classmethod
+    def of(cls, text: str) -> UnexpectedFile:
+        """The one that a text tells of."""
+        return cls(*json.loads(text))
+
+
+def unexpected_files(
+    store: Path, folders: Iterable[Path], *, length: int = 0, maps_everything: bool = False
+) -> Mapping[Path, list[UnexpectedFile]]:
+    """What a start stumbles over in each of these folders, all of whose files have one length: this, or what most have.
+
+    `maps_everything`: the broker takes folders and empty files as it takes any file. Otherwise it passes over folders,
+    and deletes an empty file that comes last.
+    """
+    there = {folder: sorted(folder.iterdir()) for folder in folders if folder.is_dir()}
+    found: dict[Path, list[tuple[Path, int]]] = {}
+    for folder, paths in there.items():
+        taken = [(path, path.stat().st_size) for path in paths if maps_everything or not path.is_dir()]
+        if taken and not maps_everything and taken[-1] == (paths[-1], 0):
+            taken.pop()
+        found[folder] = taken
+    lengths = Counter(
+        size for taken in found.values() for path, size in taken if TWENTY_DIGITS.fullmatch(path.name) and size
+    )
+    expected = length or max(lengths, key=lambda size: (lengths[size], size), default=0)
+    return {
+        folder: [
+            UnexpectedFile(str(path.relative_to(store)), size, expected or size, numbered)
+            for path, size in taken
+            for numbered in [TWENTY_DIGITS.fullmatch(path.name) is not None]
+            if not numbered or size != (expected or size)
+        ]
+        for folder, taken in found.items()
+    }

@@ -1,0 +1,133 @@
+"""What rows of transactions are judged under, and what that comes to: values that add up."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from gapless.traces.options import Options
+from gapless.traces.sources.rocketmq.clients.decision_index import DecisionIndex, no_decisions
+from gapless.traces.sources.rocketmq.clients.evidence import Evidence
+from gapless.traces.sources.rocketmq.store.bytes import Ints, key_of
+from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
+from gapless.traces.sources.rocketmq.store.selection import wanted_transaction
+from gapless.traces.sources.rocketmq.store.settings import LARGEST_INT, number_set
+from gapless.traces.sources.rocketmq.transactions.transaction_rows import COLUMNS
+
+NO_ROWS = np.zeros((COLUMNS, 0), np.int64)
+NO_SETTLED = np.zeros((4, 0), np.int64)
+KEPT_HOURS = 72  # fileReservedTime, unless settings say otherwise: it can only excuse
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What rows do not say: the store's and the broker's constants, and what was asked for."""
+
+    start: int
+    half_cursor: int  # -1 where there is none
+    op_cursor: int  # -1 where there is none, or it cannot be held against the half cursor
+    max_checks: int  # 0 where it is not known
+    max_size: int  # bytes of an op's body; 0 where it is not known
+    aged_ms: int  # what is older is given up; below 0, everything is
+    profile: str
+    ignored: frozenset[str]
+    client: DecisionIndex = field(default_factory=no_decisions, compare=False)
+    witnessed: bool = False
+    aged_perhaps: bool = False  # messages may have been kept for a shorter time, or nobody says for how long
+    restarted: bool = False  # the settings need not be those of all records
+    listed: bool = False  # every transaction and op is wanted by itself
+    only: int = 0  # the key of the one transaction that is wanted
+    watched: bool = False  # the cursors are not known yet: what they may pass is remembered
+
+
+def terms(store: StoreDirectory, options: Options, evidence: Evidence | None = None) -> Terms:
+    """What the store, its settings and its clients say beside its rows; what they do not say is not assumed."""
+    cursors = store.cursors
+    still = cursors is not None and not store.of_moments
+    hours = number_set(store.settings, "fileReservedTime", KEPT_HOURS, least=-LARGEST_INT)
+    max_checks, max_size = (number_set(store.settings, f"transaction{name}") for name in ("CheckMax", "OpMsgMaxSize"))
+    return Terms(
+        start=store.start,
+        half_cursor=cursors.half if still and cursors and cursors.half is not None else -1,
+        op_cursor=cursors.op if still and cursors and cursors.op is not None and store.clean else -1,
+        max_checks=max_checks,
+        max_size=max_size,
+        aged_ms=hours * 3_600_000,
+        aged_perhaps=not (store.settings and store.settings_held),
+        restarted=bool(max_checks or max_size) and not store.settings_held,
+        profile=options.profile,
+        ignored=options.ignored,
+        client=evidence.said if evidence else no_decisions(),
+        listed=options.listed,
+        watched=store.watched,
+        only=key_of(one) if (one := wanted_transaction(options)) else 0,
+        # What comes after the client log was read, nobody asked for; and traces do not tell of all.
+        witnessed=evidence is not None and evidence.summary is not None and not store.of_moments,
+    )
+
+
+@dataclass
+class Totals:
+    """What judged transactions and ops come to, in numbers: two can be added, and one taken back.
+
+    `anomalies`: by deviation, how many, and of the trace that began first: where it began, where the anomaly is, and
+    its name.
+    """
+
+    covered: dict[str, dict[str, int]] = field(default_factory=dict)
+    anomalies: dict[str, tuple[int, int, int, str]] = field(default_factory=dict)
+    numbers: dict[str, int] = field(default_factory=dict)  # of rows, by kind, and of traces
+    outcomes: dict[str, int] = field(default_factory=dict)
+    decided_within: dict[int, int] = field(default_factory=dict)
+    back_checks: dict[int, int] = field(default_factory=dict)
+    batches: dict[int, int] = field(default_factory=dict)
+    looked_at: int = -1  # the highest number of a half that the check service has surely looked at
+
+    def add(self, other: Totals, sign: int = 1) -> None:
+        """Count what the other counted; or, with a negative sign, take it back."""
+        for spec, actions in other.covered.items():
+            add_counts(self.covered.setdefault(spec, {}), actions, sign)
+        for name, new in other.anomalies.items():
+            old = self.anomalies.get(name, (0, *new[1:]))
+            self.anomalies[name] = (old[0] + sign * new[0], *min(old[1:], new[1:]))
+        add_counts(self.numbers, other.numbers, sign)
+        add_counts(self.outcomes, other.outcomes, sign)
+        add_counts(self.decided_within, other.decided_within, sign)
+        add_counts(self.back_checks, other.back_checks, sign)
+        add_counts(self.batches, other.batches, sign)
+        self.looked_at = max(self.looked_at, other.looked_at)
+
+
+def add_counts(to: dict[Any, int], more: dict[Any, int], sign: int = 1) -> None:
+    """Count what others counted, by name."""
+    for key, count in more.items():
+        to[key] = to.get(key, 0) + sign * count
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What rows came to.
+
+    `open`: rows of transactions that are not judged yet · `settled`: [4, halves], key, number, and positions of the
+    first and the last row, of every half that is judged and forgotten · `refused`: rows of each transaction that was
+    refused · `passed`: rows of the halves that the half cursor passed though they were not resolved · `bad_ops`: rows
+    of refused ops, with their marks · `early_ops`: position, number and reach of ops that the op cursor passed though
+    they were needed · `listed`, where that is wanted: key, first position and events of every transaction that was
+    accepted, `listed_ops`: number, events and queue of every such op · `unpassed`, `unpassed_ops`, of a store that is
+    watched: what a cursor may pass, as `ops.pass_halves_later` and `ops.pass_ops_later` take it.
+    """
+
+    totals: Totals
+    open: Ints
+    settled: Ints
+    refused: list[Ints] = field(default_factory=list)
+    passed: Ints = field(default_factory=lambda: NO_ROWS)
+    bad_ops: list[Ints] = field(default_factory=list)
+    more_bad_ops: dict[str, int] = field(default_factory=dict)  # those that are not told, by rule
+    early_ops: list[tuple[int, int, int]] = field(default_factory=list)
+    listed: Ints = field(default_factory=lambda: np.zeros((3, 0), np.int64))
+    listed_ops: Ints = field(default_factory=lambda: np.zeros((3, 0), np.int64))
+    unpassed: Ints = field(default_factory=lambda: NO_SETTLED)
+    unpassed_ops: Ints = field(default_factory=lambda: NO_SETTLED)

@@ -1,0 +1,50 @@
+"""Queues of topics that are deleted while they are followed: what was judged of them is gone, which accuses nobody.
+
+A queue that is made anew may count on where it was: a broker then fills its first file up to the first new entry with
+slots that are no entries (docs/rocketmq.md#deleted-topics).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from gapless.spec.queue import BLANK_SLOT
+from gapless.traces.sources.rocketmq.joining.findings import QueueProgress
+from gapless.traces.sources.rocketmq.segments.tasks import SplitResult, Subject
+from gapless.traces.sources.rocketmq.store import file_access
+from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
+from gapless.traces.sources.rocketmq.store.files import ENTRY
+
+
+def forget_deleted(
+    store: StoreDirectory, queues: Mapping[Subject, QueueProgress], result: SplitResult
+) -> Iterator[Subject]:
+    """Let queues begin anew at the first message of `result` where what was judged of their entries is gone; which."""
+    for segment in result.segments:
+        pieces = segment.pieces
+        known = [(at, run) for at, subject in enumerate(pieces.subjects) if (run := queues.get(subject)) is not None]
+        for at, run in known:
+            subject, number = pieces.subjects[at], int(pieces.numbers[at])
+            if run.ended or number != run.end or run.indexed <= max(run.first, run.blank):
+                continue
+            last = pieces.beside[at, 0].item() if run.indexed == number else None
+            if is_cleared(store, subject, run.indexed - 1, last):
+                run.first = run.indexed = run.end = number
+                run.blank, run.pending = 0, None
+                yield subject
+
+
+def is_cleared(store: StoreDirectory, subject: Subject, number: int, slot: tuple[int, int, int] | None = None) -> bool:
+    """Whether neither slot `number` is an entry any more, nor the first one of the queue's first file.
+
+    `slot`: what is known to stand in the former.
+    """
+    if _is_entry(slot or file_access.read_slot(store, *subject, number)):
+        return False
+    files = store.queues.get(subject, ())
+    return not files or not _is_entry(file_access.read_slot(store, *subject, files[0].base // ENTRY))
+
+
+def _is_entry(slot: tuple[int, int, int]) -> bool:
+    _position, size, _tag = slot
+    return size > 0 and size != BLANK_SLOT

@@ -1,0 +1,33 @@
+"""Which follower a store is followed by: that depends on where its queues lie."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from gapless.traces.options import Options
+from gapless.traces.sources.rocketmq.store.directory import open_store
+from gapless.traces.sources.rocketmq.watching.follower import Follower
+from gapless.traces.sources.rocketmq.watching.log_only import UnreadQueuesFollower, why_unread
+from gapless.traces.sources.rocketmq.watching.watch_checkpoint import Place
+
+
+def follower_of(
+    path: Path,
+    folder: Path,
+    options: Options,
+    config: Path | None = None,
+    place: Place | None = None,
+    clock: Callable[[], float] = time.monotonic,
+) -> Follower:
+    """Who follows the store in `folder`; the arguments are a `Follower`'s. Raises Unreadable, NothingThere."""
+    if why_unread(folder):
+        return UnreadQueuesFollower(path, folder, options, config, place, clock)
+    if open_store(folder, config, databases=False).database is None:
+        return Follower(path, folder, options, config, place, clock)
+    from gapless.traces.sources.rocketmq.watching.database_queues import (  # noqa: PLC0415 - it takes a library
+        DatabaseFollower,
+    )
+
+    return DatabaseFollower(path, folder, options, config, place, clock)
