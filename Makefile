@@ -122,7 +122,7 @@ endef
 
 # uv fetches and unpacks many packages at once, from where pip is told to look. Where there is no uv, or it finds no way, pip does
 # the same one by one.
-ALL := --constraint constraints.txt --no-build-isolation --editable '.[dev,spark]'
+ALL := --constraint constraints.txt --no-build-isolation --editable '.[dev,spark,spec]'
 define INSTALL_ALL
 @$(PIP) install --quiet --no-compile --only-binary uv --constraint constraints.txt uv || true
 index=$$($(PIP) config get global.index-url 2>/dev/null); UV_SYSTEM_CERTS=true \
@@ -144,7 +144,7 @@ lock:
 	$(NEED_PYTHON)
 	'$(PYTHON)' -m venv --clear .venv-lock
 	.venv-lock/bin/python -m pip --disable-pip-version-check install --quiet --dry-run --ignore-installed \
-		--report .venv-lock/report.json '.[dev,spark,look,docs]'
+		--report .venv-lock/report.json '.[dev,spark,spec,look,docs]'
 	.venv-lock/bin/python -c "$$LOCK" < .venv-lock/report.json > constraints.txt.new
 	mv constraints.txt.new constraints.txt
 	rm -rf .venv-lock build *.egg-info

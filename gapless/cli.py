@@ -22,10 +22,11 @@ from gapless.commands.rules import rules
 from gapless.commands.schema import schema
 from gapless.commands.serve import serve
 from gapless.commands.steps import steps
-from gapless.commands.terminal import printing
+from gapless.commands.terminal import failed, printing
 from gapless.commands.trace import trace
 from gapless.commands.warm import warm
 from gapless.commands.watch import watch
+from gapless.extras import remedy
 
 WHOLE = f"""Hold what log-based message brokers did against what they promise.
 
@@ -96,6 +97,10 @@ def main() -> None:
                 if isinstance(ended.__context__, BrokenPipeError):
                     raise ended.__context__ from None
                 raise
+            except ModuleNotFoundError as error:
+                if not (sentence := remedy(error)):
+                    raise
+                raise failed(sentence) from None
             finally:
                 sys.stdout.flush()  # a command ends by SystemExit
     except typer.Exit as ended:

@@ -158,7 +158,7 @@ except ModuleNotFoundError as error:
 
 def test_only_the_machines_for_hypothesis_need_it(theirs: Path) -> None:
     told = run("-c", WITHOUT_HYPOTHESIS, cwd=theirs.parent, path=(theirs / "site",))
-    assert told.strip() == "these machines need Hypothesis: pip install 'gapless[testing]'"
+    assert told.strip() == "these machines need Hypothesis: pip install 'gapless[spec]'"
 
 
 def test_a_project_with_a_spec_of_its_own_keeps_it(theirs: Path) -> None:

@@ -3,4 +3,4 @@
 try:
     import hypothesis  # noqa: F401 - asked for here, so that the error says what to do
 except ModuleNotFoundError as error:
-    raise ModuleNotFoundError("these machines need Hypothesis: pip install 'gapless[testing]'") from error
+    raise ModuleNotFoundError("these machines need Hypothesis: pip install 'gapless[spec]'") from error
