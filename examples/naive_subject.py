@@ -13,8 +13,8 @@ from examples.naive_store import Message, NaiveError, NaiveStore, Part, Queue, R
 from gapless.properties.simulation.simulated_disk import SimulatedDisk
 from gapless.properties.subject import (
     DispatchProgress,
+    MessagePlace,
     NewMessage,
-    Placed,
     QueueEntry,
     QueueName,
     QueueReach,
@@ -91,10 +91,10 @@ class NaiveSubject(Subject):
 
     # -- the log -----------------------------------------------------------------------------------------------------
 
-    def append(self, message: NewMessage, now: int, number: int | None = None) -> Placed:  # noqa: ARG002 - see `absent`.
+    def append(self, message: NewMessage, now: int, number: int | None = None) -> MessagePlace:  # noqa: ARG002 - see `absent`.
         properties = dict(message.properties)
         placed = self.store.append(*message.queue, message.body, message.tag, properties, now)
-        return Placed(placed.position, placed.size, placed.number)
+        return MessagePlace(placed.position, placed.size, placed.number)
 
     def roll(self) -> None:
         self.store.roll()

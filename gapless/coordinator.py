@@ -4,7 +4,7 @@ A coordinator has a folder, and a limit on the transactions that may be active a
 say which topics and subscriptions take part, and commit or abort:
 
 >>> import asyncio
->>> from gapless.coordinator import Coordinator, CoordinatorSettings, TimedOut, OtherwiseDecided, connect_client
+>>> from gapless.coordinator import Coordinator, CoordinatorSettings, TimedOut, OutcomeConflict, connect_client
 >>> async def tell(number, commit, names):
 ...     print(f"{number}: {', '.join(names)}: {'commit' if commit else 'abort'}")
 >>> async def example():
@@ -22,7 +22,7 @@ say which topics and subscriptions take part, and commit or abort:
 ...         await client.commit(first)
 ...         try:
 ...             await client.abort(first)
-...         except OtherwiseDecided as error:
+...         except OutcomeConflict as error:
 ...             print(error)
 ...         host, port = await coordinator.listen()
 ...         other = await connect_client(host, port)
@@ -54,14 +54,14 @@ The names, by what they are for:
 * `Coordinator`, `CoordinatorSettings`: a coordinator that runs, and how it works. `Tell`: tells those who take part.
 * `CoordinatorClient`: a client, in the same process by `Coordinator.client`, in another one by `connect_client`.
 * `StepTape`: where the steps of both are written down, for `gapless check`.
-* `StoreError`: whatever can go wrong. `TimedOut`: nobody answered; it may have been done. `OtherwiseDecided`: the
-  transaction ends otherwise. `UnknownTransaction`: there is none, or its outcome is not kept any more. `NotWritten`:
+* `StoreError`: whatever can go wrong. `TimedOut`: nobody answered; it may have been done. `OutcomeConflict`: the
+  transaction ends otherwise. `UnknownTransaction`: there is none, or its outcome is not kept any more. `LogFull`:
   the coordinator's disk is full. `Refused`, `Stopped`, `InUse`, `Damaged`, `DiskFull`, `NotAStore`: as of a store.
 """
 
 from gapless.impl.coordinator.coordinator import Coordinator, Tell
 from gapless.impl.coordinator.coordinator_client import CoordinatorClient, connect_client
-from gapless.impl.coordinator.coordinator_errors import NotWritten, OtherwiseDecided, TimedOut, UnknownTransaction
+from gapless.impl.coordinator.coordinator_errors import LogFull, OutcomeConflict, TimedOut, UnknownTransaction
 from gapless.impl.coordinator.coordinator_recorder import StepTape
 from gapless.impl.coordinator.coordinator_values import CoordinatorSettings
 from gapless.impl.records.errors import Damaged, DiskFull, InUse, NotAStore, Refused, Stopped, StoreError
@@ -73,9 +73,9 @@ __all__ = [
     "Damaged",
     "DiskFull",
     "InUse",
+    "LogFull",
     "NotAStore",
-    "NotWritten",
-    "OtherwiseDecided",
+    "OutcomeConflict",
     "Refused",
     "StepTape",
     "Stopped",

@@ -18,7 +18,7 @@ from gapless.impl.records.errors import DiskFull, StoreError
 from gapless.impl.records.record import properties_bytes
 from gapless.impl.store.core import Core
 from gapless.impl.workloads.trial import Trial
-from gapless.impl.workloads.workload import BEGIN, Fate, Result, Sending, messages_of
+from gapless.impl.workloads.workload import BEGIN, Fate, PlannedSend, Result, messages_of
 from gapless.properties.simulation.choices import plainest
 from gapless.properties.simulation.simulated_disk import PowerLost, SimulatedDisk
 from gapless.stepwise_transactions import Answer, StepwiseTransactions
@@ -36,7 +36,7 @@ class Stepwise:
         self.disk = SimulatedDisk()
         self._trial = trial
         self._chance = random.Random(trial.workload.seed)  # noqa: S311 - a seed is no secret
-        self._sends: Iterator[Sending] = trial.workload.sends()
+        self._sends: Iterator[PlannedSend] = trial.workload.sends()
         self._plan = self._planned(trial.workload.messages)
         self._going = True
         self._power = ""  # the fault by which the power will be lost
@@ -132,7 +132,7 @@ class Stepwise:
         if self._tx and halves:
             self._unless_full(lambda tx: tx.begin(halves, self._now))
 
-    def _append_all(self, core: Core, group: list[Sending]) -> None:
+    def _append_all(self, core: Core, group: list[PlannedSend]) -> None:
         if len(group) == 1:
             send = group[0]
             queue = core.queues.named(send.topic, send.queue)
@@ -222,6 +222,6 @@ class Stepwise:
         while self._waiting and self._waiting[0][0] <= flushed:
             self._waiting.popleft()[1]("ok")
 
-    def _sent(self, send: Sending, number: int, position: int, result: Result) -> None:
+    def _sent(self, send: PlannedSend, number: int, position: int, result: Result) -> None:
         place = (number, position) if result == "ok" else (None, None)
         self._trial.client.tell(send, result, *place)

@@ -13,7 +13,7 @@ from gapless.impl.records.input_checks import sound
 from gapless.impl.store.groups import GroupCursors
 from gapless.impl.transactions.transactions import AT_ONCE, Transactions
 from gapless.impl.workloads.producers import GROUP, ROUNDS, SETTINGS, BegunHalf, Producers, key_prefix
-from gapless.impl.workloads.workload import BEGIN, Result, Sending, messages_of
+from gapless.impl.workloads.workload import BEGIN, PlannedSend, Result, messages_of
 
 if TYPE_CHECKING:
     import random
@@ -56,7 +56,7 @@ class StepwiseTransactions:
         self._tx.key_prefix = key_prefix(self._trial.workload.seed, self._lives)
         self._lives += 1
 
-    def begin(self, sends: Sequence[Sending], now: int) -> None:
+    def begin(self, sends: Sequence[PlannedSend], now: int) -> None:
         """These are sent as halves. Raises DiskFull, Stopped."""
         tx = self._tx
         halves = self._producers.begin(sends, tx)

@@ -111,11 +111,11 @@ orders/0: number 100, expected one from 0 to 7; ask for `range`
 The names, by what they are for:
 
 * `Store`, `Settings`: a store that is open, and how it works. `StoreView`: one that is open for reading alone.
-* `Messages`: what is appended at once, as columns. `Appended`: where a message is.
+* `Messages`: what is appended at once, as columns. `AppendResult`: where a message is.
 * `Record`: a message that was read. `MessageColumns`: many of them. `Group`: a consumer group.
 * `Stats`: how a store is doing: sizes, rates, what consumers do not see yet, how long flushes take, what went wrong.
 * `ProducerGroup`: transactions of a group of producers; `TransactionSettings` says how they work. `OpenTransaction`:
-  one that is not decided yet, its half `Prepared`; `UndecidedHalf`: what a producer is asked about. `Committed`,
+  one that is not decided yet, its half `HalfPlace`; `UndecidedHalf`: what a producer is asked about. `CommitResult`,
   `RolledBack`: what became of it. `TransactionCounts`: how all of them are doing.
 * `StoreError`: whatever can go wrong. `Refused`: the call is not possible, and nothing has changed. `Stopped`: the
   store takes no more calls. `DiskFull`: there is no room for another file. `InUse`: another writer has the store.
@@ -135,7 +135,7 @@ from gapless.impl.records.errors import (
     WrongFileSize,
 )
 from gapless.impl.records.record import Messages, Record
-from gapless.impl.store.append_result import Appended
+from gapless.impl.store.append_result import AppendResult
 from gapless.impl.store.core import Settings
 from gapless.impl.store.groups import Group
 from gapless.impl.store.stats import Stats
@@ -144,25 +144,25 @@ from gapless.impl.store.transaction_calls import OpenTransaction, ProducerGroup
 from gapless.impl.store.transaction_service import UndecidedHalf
 from gapless.impl.store.view import StoreView
 from gapless.impl.transactions.settings import (
-    Committed,
-    Prepared,
+    CommitResult,
+    HalfPlace,
     RolledBack,
     TransactionCounts,
     TransactionSettings,
 )
 
 __all__ = [
-    "Appended",
-    "Committed",
+    "AppendResult",
+    "CommitResult",
     "Damaged",
     "DiskFull",
     "Group",
+    "HalfPlace",
     "InUse",
     "MessageColumns",
     "Messages",
     "NotAStore",
     "OpenTransaction",
-    "Prepared",
     "ProducerGroup",
     "Record",
     "Refused",

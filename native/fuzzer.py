@@ -47,7 +47,7 @@ class ProgramDisagreement(NamedTuple):
     text: str
 
 
-class Bounded:
+class BoundedArray:
     """An array for Python, as native code has it: numbers of 64 bits, and indices from 0 on, within bounds."""
 
     def __init__(self, array: Any) -> None:
@@ -61,7 +61,7 @@ class Bounded:
         """An element, or a part."""
         found = self.array[self._within(at)]
         if isinstance(found, np.ndarray):
-            return Bounded(found)
+            return BoundedArray(found)
         return found if isinstance(found, np.uint64) else found.item()
 
     def __setitem__(self, at: Any, value: Any) -> None:
@@ -106,7 +106,7 @@ def compiled_reading(made: DrawnProgram, *, level: int, is_checked: bool) -> Cal
 
 def by_bounded_python(made: DrawnProgram) -> Callable[..., Any]:
     """Python's reading, on arrays that are as native code has them."""
-    of = made.function.specialised({"TABLE": Bounded(TABLE)})
+    of = made.function.specialised({"TABLE": BoundedArray(TABLE)})
     return lambda *args: of.by_python(*map(bounded, args))
 
 
@@ -118,7 +118,7 @@ def by_readable_python(made: DrawnProgram) -> Callable[..., Any]:
 def bounded(value: Any) -> Any:
     """An argument whose arrays say where they end."""
     if isinstance(value, np.ndarray):
-        return Bounded(value)
+        return BoundedArray(value)
     if isinstance(value, tuple):
         members = tuple(map(bounded, value))
         return type(value)(*members) if isinstance(value, Triple) else members

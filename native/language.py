@@ -438,12 +438,12 @@ def text_of(of: Function) -> str:
 
     Every function has a number, in the order in which they are met: so no text takes the place of another one.
     """
-    gathered = _Gathered()
+    gathered = _TextCollection()
     gathered.number_of(of)
     return "\0".join([*gathered.parts, *(f"{name}\0{text}" for name, text in gathered.modules.items())])
 
 
-class _Gathered:
+class _TextCollection:
     """Texts of functions that call one another."""
 
     def __init__(self) -> None:

@@ -46,7 +46,7 @@ class NewMessage(NamedTuple):
     properties: Mapping[str, str] = {}
 
 
-class Placed(NamedTuple):
+class MessagePlace(NamedTuple):
     """Where a message went. `position`: of its record in the log · `size`: its bytes · `number`: in its queue."""
 
     position: int
@@ -150,7 +150,7 @@ class SubjectErrors(NamedTuple):
     damaged: type[Exception]
 
 
-class VerbMissing(Exception):  # noqa: N818 - it names a finding.
+class MissingVerb(Exception):  # noqa: N818 - it names a finding.
     """A subject has no such verb. A machine that asks for one nevertheless is wrong."""
 
 
@@ -200,7 +200,7 @@ class Subject(Protocol):
     # -- the log -----------------------------------------------------------------------------------------------------
 
     @abstractmethod
-    def append(self, message: NewMessage, now: int, number: int | None = None) -> Placed:
+    def append(self, message: NewMessage, now: int, number: int | None = None) -> MessagePlace:
         """The message is at the log's end, in the next file if it does not fit: then the file before it is flushed.
 
         It is stored at `now`, in ms, or at the newest time before, if that is later. With `number`, the record carries
@@ -288,32 +288,32 @@ class Subject(Protocol):
 
     # -- optional verbs ----------------------------------------------------------------------------------------------
 
-    def append_many(self, messages: Sequence[NewMessage], now: int) -> list[Placed]:
+    def append_many(self, messages: Sequence[NewMessage], now: int) -> list[MessagePlace]:
         """All of them, one after the other. Refused, and none is appended, if one fits into no file."""
-        raise VerbMissing("append_many")
+        raise MissingVerb("append_many")
 
     def roll(self) -> None:
         """A blank fills the file, the file is flushed, and the next one begins."""
-        raise VerbMissing("roll")
+        raise MissingVerb("roll")
 
     def make_ready(self) -> None:
         """The next log file is made before it is needed."""
-        raise VerbMissing("make_ready")
+        raise MissingVerb("make_ready")
 
     def acknowledge(self, to: int) -> None:
         """Producers are told that all before `to` is safe. Refused where it is not."""
-        raise VerbMissing("acknowledge")
+        raise MissingVerb("acknowledge")
 
     def checkpoint(self, now: int) -> int:
         """The checkpoint says what is on disk; returns up to which time, in ms. `now`: ms."""
-        raise VerbMissing("checkpoint")
+        raise MissingVerb("checkpoint")
 
     def expire(self, before: int) -> int:
         """Log files whose messages were all stored before that time, in ms, are gone; returns where the log begins.
 
         What is not on disk or not visible yet stays, and so does the last file.
         """
-        raise VerbMissing("expire")
+        raise MissingVerb("expire")
 
     def commit_all(self, batch: SubjectBatch) -> None:
         """`commit` of every queue of a batch, in one step."""
@@ -325,19 +325,19 @@ class Subject(Protocol):
 
         Refused if no worker has the batch.
         """
-        raise VerbMissing("failed")
+        raise MissingVerb("failed")
 
     def spoil(self, batch: SubjectBatch) -> None:
         """A worker that is about to fail leaves rubbish in place of its entries."""
-        raise VerbMissing("spoil")
+        raise MissingVerb("spoil")
 
     def restart(self, kept: Mapping[QueueName, int], position: int) -> None:
         """Dispatch begins again at a position of the log, with `kept` entries of each queue and rubbish behind them."""
-        raise VerbMissing("restart")
+        raise MissingVerb("restart")
 
     def take_back(self, due: int) -> None:
         """The last message, which `scan` refused, is removed without a trace; `due`: the next number of its queue."""
-        raise VerbMissing("claim")
+        raise MissingVerb("claim")
 
     def flawed(self, flaw: str, message: NewMessage, at: int, time: int) -> int:
         """Where a start finds the log's end if a record of this message lies at `at`. Nothing is changed by asking.
@@ -346,44 +346,44 @@ class Subject(Protocol):
         number (`known`), parts that do not add up (`fits`), or a wrong checksum of its body (`intact`) or of its
         properties (`sealed`).
         """
-        raise VerbMissing("flawed")
+        raise MissingVerb("flawed")
 
     def find(
         self, disk: SimulatedDisk, layout: SubjectLayout, message: NewMessage, number: int, start: int, time: int
-    ) -> Placed:
+    ) -> MessagePlace:
         """Another store is open in place of this one, on an empty disk: its log begins at `start`, with this record.
 
         Raises where the record cannot be the first of its queue: then all stays as it was.
         """
-        raise VerbMissing("find")
+        raise MissingVerb("find")
 
     def find_file(self, disk: SimulatedDisk, layout: SubjectLayout, length: int) -> None:
         """The store on this disk, stopped in order, is opened and let go, with a queue file of `length` bytes in it.
 
         That is not the store that is open. Raises where it does not open.
         """
-        raise VerbMissing("find_file")
+        raise MissingVerb("find_file")
 
     def outlived(self, queue: QueueName) -> list[tuple[int, int]]:
         """Number and position of the entries that are still there though their messages have expired."""
-        raise VerbMissing("outlived")
+        raise MissingVerb("outlived")
 
     def rebuild(self) -> None:
         """All queues are deleted, and built again from the log."""
-        raise VerbMissing("rebuild")
+        raise MissingVerb("rebuild")
 
     def on_disk(self, queue: QueueName, low: int, high: int) -> list[QueueEntry]:
         """The entries `low:high`, or fewer, as they would be found after a loss of power."""
-        raise VerbMissing("on_disk")
+        raise MissingVerb("on_disk")
 
     def record(self) -> None:
         """From the next `open` on, all it does is recorded."""
-        raise VerbMissing("record")
+        raise MissingVerb("record")
 
     def replay(self) -> Counter[str]:
         """The checker replays what was recorded, and nothing is recorded any more; how many events there were.
 
-        Raises NotConforming.
+        Raises Nonconformance.
         """
         return Counter()
 

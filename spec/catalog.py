@@ -167,11 +167,11 @@ class Spec:
             under = " and ".join(sorted(deviation.profiles))
             kind = f"deviation from {deviation.instead_of.__name__}, an anomaly under {under}"
             otherwise = {"": "it is counted; any other profile refuses it as the action does"}
-            state(id_of(deviation.step.__name__), kind, said(deviation.step), otherwise, deviation.seen)
+            state(id_of(deviation.step.__name__), kind, sentence_of(deviation.step), otherwise, deviation.seen)
         stated = (self.invariants(), self.step_properties(), (*self.enabled(), *self.enabled(weak=True)))
         for kind, group in zip(("invariant", "step property", "enabled"), stated, strict=True):
             for holds in group:
-                state(id_of(holds.__name__), kind, said(holds), {"": _otherwise(holds)}, self.source)
+                state(id_of(holds.__name__), kind, sentence_of(holds), {"": _otherwise(holds)}, self.source)
         return found
 
     @cached_property
@@ -302,7 +302,7 @@ AnySpec = str | Spec
 """A spec: itself, or one of ours by its name."""
 
 
-def the(spec: AnySpec) -> Spec:
+def resolve_spec(spec: AnySpec) -> Spec:
     """The spec itself. Raises KeyError where none of ours has the name."""
     return SPECS[spec] if isinstance(spec, str) else spec
 
@@ -353,16 +353,16 @@ def _at_rest(step: Step) -> tuple[Holds, ...]:
     return found
 
 
-def _claimed(holds: Holds) -> Need:
+def _claimed(holds: Holds) -> RequireSite:
     """What holds at rest, as a need."""
-    return Need(id_of(holds.__name__), said(holds), _otherwise(holds))
+    return RequireSite(id_of(holds.__name__), sentence_of(holds), _otherwise(holds))
 
 
 # -- rules, as they stand in the text ------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class Need:
+class RequireSite:
     """One `require` of a step, as it stands in the text; or what has no rule, but `ASSUMED` or `APPLIES`."""
 
     rule: str
@@ -370,7 +370,7 @@ class Need:
     otherwise: str = ""
 
 
-def said(function: Callable[..., Any]) -> str:
+def sentence_of(function: Callable[..., Any]) -> str:
     """The sentence that is a function's name."""
     return function.__name__.replace("_", " ")
 
@@ -392,19 +392,21 @@ def _otherwise(holds: Callable[..., Any]) -> str:
     return (getdoc(holds) or "").removeprefix("Otherwise ").rstrip(".")
 
 
-def needs(step: Step) -> Iterator[Need]:
+def needs(step: Step) -> Iterator[RequireSite]:
     """What a step needs, itself and by the functions that it calls, in the order of the text."""
     yield from map(_claimed, _at_rest(step))
     for function in made_of(step):
         for call in _calls(function):
-            said = {keyword.arg: ast.literal_eval(keyword.value) for keyword in call.keywords if keyword.arg in SAID}
+            texts = {
+                keyword.arg: ast.literal_eval(keyword.value) for keyword in call.keywords if keyword.arg in SENTENCES
+            }
             match call:
                 case ast.Call(func=ast.Name(id="require"), args=[_, name]):
-                    yield Need(ast.literal_eval(name), **said)
+                    yield RequireSite(ast.literal_eval(name), **texts)
                 case ast.Call(func=ast.Name(id="assume")):
-                    yield Need(ASSUMED, **said)
+                    yield RequireSite(ASSUMED, **texts)
                 case ast.Call(func=ast.Name(id="applies"), args=[condition]):
-                    yield Need(APPLIES, ast.unparse(condition))
+                    yield RequireSite(APPLIES, ast.unparse(condition))
 
 
 def assumed(step: Step) -> tuple[str, ...]:
@@ -412,7 +414,7 @@ def assumed(step: Step) -> tuple[str, ...]:
     return tuple(dict.fromkeys(need.because for need in needs(step) if need.rule == ASSUMED))
 
 
-SAID = ("because", "otherwise")
+SENTENCES = ("because", "otherwise")
 
 
 def made_of(step: Step) -> Iterator[Step]:

@@ -11,7 +11,7 @@ from enum import IntEnum
 from gapless.spec.language import Map, Number, accepts, assume, implies, replace, require
 
 
-class Told(IntEnum):
+class LookupAnswer(IntEnum):
     """What whoever decides about a half is told."""
 
     NONE = 0
@@ -29,7 +29,7 @@ class State:
     flushed: Number = Number(0)  # exclusive end of the halves that can be read from disk
     end: Number = Number(0)  # exclusive end of the halves that are written
     answers: int = 0  # decisions that were answered
-    answer: int = Told.NONE  # the last answer
+    answer: int = LookupAnswer.NONE  # the last answer
     messages: Map[Number, int] = Map(0)  # of half n: which message it is; 0 if it was there before
 
 
@@ -66,7 +66,7 @@ def find(s: State, number: Number, message: int) -> State:
     require(message == s.messages[number], "half-that-is-given-is-the-one-that-was-written",
         because="the half that is given is the one that was written",
         otherwise="consumers receive another message than the one that was committed")
-    return replace(s, answers=s.answers + 1, answer=Told.FOUND)
+    return replace(s, answers=s.answers + 1, answer=LookupAnswer.FOUND)
 
 
 def wait(s: State, number: Number) -> State:
@@ -79,7 +79,7 @@ def wait(s: State, number: Number) -> State:
     require(number < s.end, "what-is-not-readable-yet-is-written",
         because="what is not readable yet is written",
         otherwise="a producer asks for ever for a half that does not exist")
-    return replace(s, answers=s.answers + 1, answer=Told.NOT_YET)
+    return replace(s, answers=s.answers + 1, answer=LookupAnswer.NOT_YET)
 
 
 def deny(s: State, number: Number) -> State:
@@ -90,7 +90,7 @@ def deny(s: State, number: Number) -> State:
     require(number < s.start or s.end <= number, "only-a-half-that-is-not-in-the-log-is-unknown",
         because="only a half that is not in the log is unknown",
         otherwise="a commit is turned away for good though its half is in the log, and the message is lost")
-    return replace(s, answers=s.answers + 1, answer=Told.UNKNOWN)
+    return replace(s, answers=s.answers + 1, answer=LookupAnswer.UNKNOWN)
 
 
 def flush(s: State, to: Number) -> State:
@@ -122,7 +122,7 @@ def only_halves_of_the_log_are_messages(s: State, number: Number) -> bool:
 def who_asks_is_given_one_answer(before: State, after: State) -> bool:
     """Otherwise somebody waits for an answer, or is given another one later."""
     same = after.answers == before.answers and after.answer == before.answer
-    return same or (after.answers == before.answers + 1 and after.answer != Told.NONE)
+    return same or (after.answers == before.answers + 1 and after.answer != LookupAnswer.NONE)
 
 
 def a_half_that_is_kept_stays_what_it_is(before: State, after: State, number: Number) -> bool:

@@ -32,7 +32,7 @@ from rich.table import Table
 
 from gapless.entry import work_steadily
 from gapless.properties.exploration.bounds import Bound, bound_of, untouched
-from gapless.properties.exploration.search import Explored, explore
+from gapless.properties.exploration.search import Exploration, explore
 from gapless.spec.catalog import END, SPECS
 
 MODELS = Path(__file__).parent / "stateright"
@@ -49,7 +49,7 @@ class Compared:
     given: Sequence[str] = ()
     stateright: list[float] = field(default_factory=list)
     ours: list[float] = field(default_factory=list)
-    found: Explored | None = None
+    found: Exploration | None = None
 
     def run(self) -> None:
         """Both once, in turn; their seconds are kept."""

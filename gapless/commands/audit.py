@@ -16,7 +16,7 @@ from gapless.commands.terminal import failed, now_and_then, printing, write
 
 if TYPE_CHECKING:
     from gapless.properties.faults.audit import SpecAudit
-    from gapless.properties.faults.spec_mutants import Judged
+    from gapless.properties.faults.spec_mutants import MutantVerdict
 
 
 def audit(
@@ -32,13 +32,13 @@ def audit(
     effect forgets a field. Then some property must break. Where none does, the spec says too little; where only a
     comparison with the spec as it is shows the fault, its properties are thin. A spec must be proved before.
     """
-    from gapless.properties.faults.audit import NotProved, audits, report
+    from gapless.properties.faults.audit import UnprovedSpec, audits, report
 
     every = chosen(specs or [])
     try:
         with _progress() as told:
             found = audits(every, jobs, told)
-    except NotProved as error:
+    except UnprovedSpec as error:
         raise failed(str(error)) from None
     code = int(not all(one.sound for one in found))
     with printing(code):
@@ -69,13 +69,13 @@ def _counted(counts: Counter[Any]) -> str:
     return ", ".join(f"{what} {count}" for what, count in counts.most_common()) or "none"
 
 
-def _fate(one: Judged) -> str:
+def _fate(one: MutantVerdict) -> str:
     from gapless.properties.faults.audit import fate_of
 
     return fate_of(one)
 
 
-def _faults(some: list[Judged], title: str) -> Iterator[str]:
+def _faults(some: list[MutantVerdict], title: str) -> Iterator[str]:
     if some:
         yield f"  {title}:"
         yield from (f"    line {one.fault.line}, {one.fault.name}" for one in some)

@@ -16,7 +16,7 @@ from gapless.commands.specs import WHICH, chosen, told_of
 from gapless.commands.terminal import Terminal, failed, now_and_then, printing, write
 
 if TYPE_CHECKING:
-    from gapless.properties.exploration.search import Explored, How
+    from gapless.properties.exploration.search import Exploration, How
 
 
 def explore(
@@ -91,7 +91,7 @@ def _compiling(name: str) -> None:
     print(f"{name}: its search is compiled, once on this machine", file=sys.stderr)
 
 
-def _tabled(found: Sequence[Explored]) -> None:
+def _tabled(found: Sequence[Exploration]) -> None:
     from gapless.properties.exploration import summary
 
     console = Terminal(highlight=False, markup=False)

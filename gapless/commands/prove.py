@@ -42,7 +42,7 @@ def prove(
     named = [name for name in specs or () if name != cut_equivalence.LAWS]
     subjects: list[ledger.Subject] = [*(chosen(named) if named else ())]
     subjects += [cut_equivalence.LAWS] * (cut_equivalence.LAWS in (specs or ()))
-    asked = ledger.Asked(work=work or WORK, seed=seed, budget=budget, fresh=fresh, jobs=jobs)
+    asked = ledger.ProofOptions(work=work or WORK, seed=seed, budget=budget, fresh=fresh, jobs=jobs)
     quiet = str(json) == "-"
     try:
         with printing(0):

@@ -15,7 +15,7 @@ from typing import Self
 
 from gapless.impl.coordinator.coordinator_client import PERMITS, TIMEOUT, CoordinatorClient
 from gapless.impl.coordinator.coordinator_core import CoordinatorCore
-from gapless.impl.coordinator.coordinator_errors import OtherwiseDecided, UnknownTransaction
+from gapless.impl.coordinator.coordinator_errors import OutcomeConflict, UnknownTransaction
 from gapless.impl.coordinator.coordinator_observer import CoordinatorObserver, PermitObserver
 from gapless.impl.coordinator.coordinator_values import CoordinatorSettings, Reply
 from gapless.impl.coordinator.frames import (
@@ -27,7 +27,7 @@ from gapless.impl.coordinator.frames import (
     Hello,
     IsDone,
     No,
-    Open,
+    OpenRequest,
     Welcome,
     Why,
 )
@@ -267,7 +267,7 @@ class Coordinator:
         """A client asks for something. Raises Refused, Stopped."""
         answer = partial(session.answer, request)
         match content:
-            case Open(below, life):
+            case OpenRequest(below, life):
                 self.core.forget(session.client, min(below, request))
                 self.core.ask(Key(session.client, request), life, self._clock(), partial(session.give, request))
             case AddName(number, name):
@@ -309,7 +309,7 @@ class _Session:
                 self.client = client
                 self._coordinator.greet(self, client)
                 self._wire.send(request, Welcome(VERSION))
-            case Open() | AddName() | End() if self.client:
+            case OpenRequest() | AddName() | End() if self.client:
                 self._ask(request, content)
             case _:
                 expected = "a request" if self.client else "HELLO first"
@@ -320,7 +320,7 @@ class _Session:
             self._coordinator.ask(self, request, content)
         except UnknownTransaction as error:
             self._send(request, No(Why.UNKNOWN, str(error)))
-        except OtherwiseDecided as error:
+        except OutcomeConflict as error:
             self._send(request, No(Why.OTHERWISE, str(error)))
         except Refused as error:
             self._send(request, No(Why.REFUSED, str(error)))

@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from typing import NamedTuple
 
-from gapless.impl.coordinator.coordinator_errors import NotWritten, OtherwiseDecided, TimedOut, UnknownTransaction
+from gapless.impl.coordinator.coordinator_errors import LogFull, OutcomeConflict, TimedOut, UnknownTransaction
 from gapless.impl.coordinator.coordinator_observer import PermitObserver
 from gapless.impl.coordinator.frames import (
     OF_THE_CONNECTION,
@@ -24,7 +24,7 @@ from gapless.impl.coordinator.frames import (
     Hello,
     IsDone,
     No,
-    Open,
+    OpenRequest,
     Welcome,
     Why,
 )
@@ -42,9 +42,9 @@ Connect = Callable[[Peer], Awaitable[Wire]]
 
 _ERRORS: dict[Why, type[StoreError]] = {
     Why.UNKNOWN: UnknownTransaction,
-    Why.OTHERWISE: OtherwiseDecided,
+    Why.OTHERWISE: OutcomeConflict,
     Why.REFUSED: Refused,
-    Why.FAILED: NotWritten,
+    Why.FAILED: LogFull,
     Why.CONFUSED: StoreError,
 }
 
@@ -88,10 +88,10 @@ class CoordinatorClient:
     async def begin(self, life: float = LIFE) -> int:
         """A new transaction's number; it is aborted if it is still open after `life` seconds.
 
-        Raises TimedOut: at the coordinator's limit nobody answers; Refused, NotWritten, Stopped.
+        Raises TimedOut: at the coordinator's limit nobody answers; Refused, LogFull, Stopped.
         """
         self._check_open()
-        return (await self._ask(lambda: Open(next(iter(self._calls)), round(life * 1000)))).number
+        return (await self._ask(lambda: OpenRequest(next(iter(self._calls)), round(life * 1000)))).number
 
     async def add(self, number: int, name: str) -> None:
         """A topic or a subscription takes part in the transaction. Raises as `commit`; Refused: no such name."""
@@ -103,7 +103,7 @@ class CoordinatorClient:
     async def commit(self, number: int) -> None:
         """The transaction is committed, for ever, once it returns. To ask again does no harm.
 
-        Raises OtherwiseDecided, UnknownTransaction; TimedOut: it may be committed, ask again; NotWritten, Stopped.
+        Raises OutcomeConflict, UnknownTransaction; TimedOut: it may be committed, ask again; LogFull, Stopped.
         """
         await self._ask(lambda: End(number, commit=True))
 

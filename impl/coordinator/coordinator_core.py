@@ -12,7 +12,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterator, Sequence
 
-from gapless.impl.coordinator.coordinator_errors import OtherwiseDecided, UnknownTransaction
+from gapless.impl.coordinator.coordinator_errors import OutcomeConflict, UnknownTransaction
 from gapless.impl.coordinator.coordinator_log import CoordinatorLog
 from gapless.impl.coordinator.coordinator_observer import CoordinatorObserver, Found
 from gapless.impl.coordinator.coordinator_values import ActiveTransaction, CoordinatorSettings, Reply
@@ -138,26 +138,26 @@ class CoordinatorCore:
         self._tell("handed", number, found.key)
 
     def add(self, number: int, name: bytes, waiter: object = None) -> None:
-        """A topic or a subscription takes part. Raises Refused, UnknownTransaction, OtherwiseDecided."""
+        """A topic or a subscription takes part. Raises Refused, UnknownTransaction, OutcomeConflict."""
         self._check_running()
         check_name(name)
         found = self._known(number)
         if found.ahead != Status.OPEN:
-            raise OtherwiseDecided(f"transaction {number} is {found.ahead.name}, expected OPEN: it takes no more")
+            raise OutcomeConflict(f"transaction {number} is {found.ahead.name}, expected OPEN: it takes no more")
         found.names.setdefault(name, False)
         self._waiting.append((Add(number, name), waiter))
 
     def decide(self, number: int, *, commit: bool, waiter: object = None) -> None:
         """Its client ends it; told so once the outcome is on disk. Whoever asks again for the same is told the same.
 
-        Raises UnknownTransaction, OtherwiseDecided.
+        Raises UnknownTransaction, OutcomeConflict.
         """
         self._check_running()
         to = Status.COMMITTING if commit else Status.ABORTING
         outcome = self.outcomes.get(number)
         if outcome is not None:
             if outcome != ENDING[to]:
-                raise OtherwiseDecided(f"transaction {number} is {outcome.name}, and stays so")
+                raise OutcomeConflict(f"transaction {number} is {outcome.name}, and stays so")
             self._replies.append(Reply(waiter, number, outcome))
             return
         found = self._known(number)
@@ -166,7 +166,7 @@ class CoordinatorCore:
             self._deciding[number] = None
             self._waiting.append((Decide(number, to, None), None))
         elif found.ahead not in {to, ENDING[to]}:
-            raise OtherwiseDecided(f"transaction {number} is {found.ahead.name}: it ends otherwise")
+            raise OutcomeConflict(f"transaction {number} is {found.ahead.name}: it ends otherwise")
         found.waiters.append(waiter)
 
     def status(self, number: int) -> Status:
@@ -179,7 +179,7 @@ class CoordinatorCore:
         self._check_running()
         outcome = self.outcomes.get(number)
         if outcome is None:
-            raise OtherwiseDecided(f"transaction {number} is {self._known(number).status.name}: it has not ended")
+            raise OutcomeConflict(f"transaction {number} is {self._known(number).status.name}: it has not ended")
         self._tell("acknowledged", number, outcome)
         return outcome
 
@@ -216,7 +216,7 @@ class CoordinatorCore:
         self._check_running()
         found = self._known(number)
         if found.ahead != Status.OPEN:
-            raise OtherwiseDecided(f"transaction {number} is {found.ahead.name}: its end was asked for in time")
+            raise OutcomeConflict(f"transaction {number} is {found.ahead.name}: its end was asked for in time")
         if now < found.time + found.life:
             raise Refused(f"transaction {number} may stay open for {found.time + found.life - now} ms more")
         found.ahead = Status.ABORTING
@@ -451,7 +451,7 @@ class CoordinatorCore:
         if found is not None and found.status != Status.ABSENT:
             return found
         if number in self.outcomes:
-            raise OtherwiseDecided(f"transaction {number} is {self.outcomes[number].name}")
+            raise OutcomeConflict(f"transaction {number} is {self.outcomes[number].name}")
         why = "its outcome is not kept any more, or it never began" if 0 <= number < self.end else "it never began"
         raise UnknownTransaction(f"transaction {number} is not known: {why}")
 

@@ -9,11 +9,11 @@ class UnknownTransaction(Refused):
     """There is no such transaction, or none any more whose outcome is known."""
 
 
-class OtherwiseDecided(Refused):
+class OutcomeConflict(Refused):
     """The transaction ends otherwise, or is about to."""
 
 
-class NotWritten(StoreError):  # noqa: N818 - as above.
+class LogFull(StoreError):  # noqa: N818 - as above.
     """The coordinator's log has no room: nothing was changed, and the same may be tried again."""
 
 

@@ -55,7 +55,7 @@ class Hello(NamedTuple):
     client: bytes
 
 
-class Open(NamedTuple):
+class OpenRequest(NamedTuple):
     """A transaction is asked for. `below`: the client asks no more by requests with lower numbers."""
 
     below: int
@@ -96,7 +96,7 @@ class No(NamedTuple):
     sentence: str
 
 
-Content = Hello | Open | AddName | End | Welcome | IsDone | No
+Content = Hello | OpenRequest | AddName | End | Welcome | IsDone | No
 
 
 def frame(request: int, content: Content) -> bytes:
@@ -109,7 +109,7 @@ def _packed(content: Content) -> tuple[Kind, bytes]:  # noqa: PLR0911 - a case e
     match content:
         case Hello(version, client):
             return Kind.HELLO, struct.pack(">H16s", version, client)
-        case Open(below, life):
+        case OpenRequest(below, life):
             return Kind.OPEN, struct.pack(">QQ", below, life)
         case AddName(number, name):
             return Kind.ADD, struct.pack(">Q", number) + name
@@ -139,7 +139,7 @@ def _unpacked(kind: int, rest: bytes) -> Content:  # noqa: PLR0911 - as above
         case Kind.HELLO:
             return Hello(*struct.unpack(">H16s", rest))
         case Kind.OPEN:
-            return Open(*struct.unpack(">QQ", rest))
+            return OpenRequest(*struct.unpack(">QQ", rest))
         case Kind.ADD:
             return AddName(struct.unpack_from(">Q", rest)[0], rest[8:])
         case Kind.END:

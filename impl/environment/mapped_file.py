@@ -35,7 +35,7 @@ LIBC.madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
 MAP_FAILED = ctypes.c_void_p(-1).value
 
 
-class Mapping:
+class MappedBytes:
     """Bytes of a file in memory, for as long as an array of them lives.
 
     Python's own `mmap` holds a descriptor for every mapping, and a store has many thousands of files.
@@ -75,7 +75,7 @@ class MappedFile:
         self.descriptor = descriptor
         self.is_closed = False
         self._identity = (-1, -1)
-        self._mapping: Mapping | None = None
+        self._mapping: MappedBytes | None = None
 
     def map(self, length: int, *, write: bool) -> None:
         """Its bytes are in memory. Raises OSError."""
@@ -83,7 +83,7 @@ class MappedFile:
         self._identity = (status.st_dev, status.st_ino)
         data: Bytes = np.zeros(0, np.uint8)  # what a crash in the midst of `create` may leave, and none can map
         if length:
-            self._mapping = Mapping(self.descriptor, length, write=write)
+            self._mapping = MappedBytes(self.descriptor, length, write=write)
             data = np.asarray(self._mapping)
         if not write:
             data.flags.writeable = False

@@ -39,7 +39,7 @@ MOST = 1 << 20  # rows on the tape beyond which whoever writes to it must help
 ROW = 8 * WIDTH  # bytes
 
 
-class RecordingFailed(StoreError):  # noqa: N818 - it names a finding.
+class RecorderFailure(StoreError):  # noqa: N818 - it names a finding.
     """The recording is not complete, and nothing was written; the store is as it is."""
 
 
@@ -211,14 +211,14 @@ class Recorder:
     # -- the end -----------------------------------------------------------------------------------------------------
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """All that was recorded so far, as batches of events, trace by trace. Raises RecordingFailed."""
+        """All that was recorded so far, as batches of events, trace by trace. Raises RecorderFailure."""
         self.take()
         if self.error is not None:
-            raise RecordingFailed(f"the recording broke off: {self.error}; the store is not affected") from self.error
+            raise RecorderFailure(f"the recording broke off: {self.error}; the store is not affected") from self.error
         yield from event_batches.batches(self._kept.all(), self._entries.all(), self._sessions.subjects, self.source)
 
     def close(self) -> None:
-        """Write the events, if there is a path, and forget them. Raises RecordingFailed: then there is no new file."""
+        """Write the events, if there is a path, and forget them. Raises RecorderFailure: then there is no new file."""
         if self.path is None or self._over.is_set():
             return
         self._over.set()
@@ -226,7 +226,7 @@ class Recorder:
         try:
             self.count = writing.write(self.path, self.batches(), event_batches.WORDS, origin=ORIGIN)
         except OSError as error:
-            raise RecordingFailed(f"{self.path}: cannot be written ({error.strerror or error})") from error
+            raise RecorderFailure(f"{self.path}: cannot be written ({error.strerror or error})") from error
         finally:
             self._kept.forget()
             self._entries.forget()

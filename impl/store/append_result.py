@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 
-class Appended(NamedTuple):
+class AppendResult(NamedTuple):
     """Where a message is: its position in the log, its number in the queue, its record's bytes."""
 
     position: int

@@ -13,10 +13,10 @@ from typing import Any
 
 from gapless.impl.dispatch.pool import Pool
 from gapless.impl.records.record import Ints, Listed, Messages, Record
-from gapless.impl.store.append_result import Appended
+from gapless.impl.store.append_result import AppendResult
 from gapless.impl.store.core import Core
 from gapless.impl.store.group_commit import GroupCommit
-from gapless.impl.store.read_calls import QueueReading
+from gapless.impl.store.read_calls import ReadCalls
 
 
 class FutureTurn:
@@ -36,7 +36,7 @@ class FutureTurn:
             self.came.set_result(None)
 
 
-class Waiting(QueueReading):
+class AsyncCalls(ReadCalls):
     """The calls of a store that wait, as coroutines. Each raises what the call without `_async` does.
 
     One that is cancelled has no effect on the store: a message that was appended stays, and others go on waiting.
@@ -57,7 +57,7 @@ class Waiting(QueueReading):
         flag: int = 0,
         born: int | None = None,
         wait: bool = True,
-    ) -> Appended:
+    ) -> AppendResult:
         """As `Store.append`."""
         raise NotImplementedError
 
@@ -69,7 +69,7 @@ class Waiting(QueueReading):
         """As `Store.wait`."""
         raise NotImplementedError
 
-    async def append_async(self, topic: str, queue: int, body: bytes, **more: Any) -> Appended:
+    async def append_async(self, topic: str, queue: int, body: bytes, **more: Any) -> AppendResult:
         """A message at the end of its queue: `append`, with its arguments. Many may wait for one flush together."""
         placed = self.append(topic, queue, body, wait=False, **more)
         if self.core.settings.synchronous:

@@ -16,7 +16,7 @@ from gapless.impl.files.queues import ConsumeQueue
 from gapless.impl.records.columns import MessageColumns
 from gapless.impl.records.errors import Refused, Stopped, StoreError
 from gapless.impl.records.record import Record
-from gapless.impl.store.read_calls import QueueReading
+from gapless.impl.store.read_calls import ReadCalls
 
 
 class GroupCursors:
@@ -90,7 +90,7 @@ class Group:
     Any thread may call anything; for one queue, one thread at a time.
     """
 
-    def __init__(self, name: str, store: QueueReading, kept: GroupCursors) -> None:
+    def __init__(self, name: str, store: ReadCalls, kept: GroupCursors) -> None:
         if not name or "@" in name or not name.isprintable():
             raise Refused(f"group {name!r}: expected a name without `@`")
         kept.require_sound()

@@ -10,7 +10,7 @@ from typing import NoReturn
 
 from gapless.impl.environment.operating_system import Clock, Disk
 from gapless.impl.records.errors import Stopped
-from gapless.impl.store.async_calls import Waiting
+from gapless.impl.store.async_calls import AsyncCalls
 from gapless.impl.store.backup import StoreCopy, into_new_folder
 from gapless.impl.store.core import NEVER
 from gapless.impl.store.groups import GroupCursors
@@ -21,7 +21,7 @@ from gapless.impl.store.stats import Meter, Stats
 PATIENCE = 0.05  # seconds between two looks whether there is use in waiting for another backup
 
 
-class Keeping(Waiting):
+class Maintenance(AsyncCalls):
     """The calls of a store that are about all of it."""
 
     clock: Clock

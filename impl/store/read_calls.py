@@ -34,7 +34,7 @@ Files = tuple[int, int, tuple[object, ...]]
 """Log files at hand: where facts about them lie, of how many, and what is to live as long."""
 
 
-class QueueReading:
+class ReadCalls:
     """What a store offers to those who read it. Whoever inherits calls `_begin_reading` once there are files."""
 
     _closing: bool  # nothing is read any more

@@ -26,14 +26,14 @@ from gapless.impl.files.log import PAGE
 from gapless.impl.files.queues import ConsumeQueue
 from gapless.impl.records.errors import Refused, Stopped, StoreError
 from gapless.impl.records.record import Ints, Listed, Messages, properties_bytes
-from gapless.impl.store.append_result import Appended
+from gapless.impl.store.append_result import AppendResult
 from gapless.impl.store.core import Core, Settings
 from gapless.impl.store.group_commit import THE_LAST, GroupCommit
 from gapless.impl.store.groups import Group, GroupCursors
 from gapless.impl.store.housekeeping import Housekeeper
 from gapless.impl.store.retention import Retention
 from gapless.impl.store.stats import Meter
-from gapless.impl.store.transaction_calls import Transacting
+from gapless.impl.store.transaction_calls import TransactionCalls
 from gapless.impl.store.view import StoreView
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def _with_tag(tag: str) -> bytes:
     return properties_bytes({"TAGS": tag}) if tag else b""
 
 
-class Store(Transacting):
+class Store(TransactionCalls):
     """A store that is open. Any thread may call anything. Use it with `with`, or call `close`.
 
     Ctrl-C may come in the midst of every call. A message that was being appended is there whole or not at all; what was
@@ -144,7 +144,7 @@ class Store(Transacting):
         flag: int = 0,
         born: int | None = None,
         wait: bool = True,
-    ) -> Appended:
+    ) -> AppendResult:
         """A message at the end of its queue. In a synchronous store it is on disk when this returns.
 
         `tag`: what consumers choose by · `properties`: any others · `flag`: any 32 bits of the sender's · `born`: ms,
@@ -166,7 +166,7 @@ class Store(Transacting):
         elif now != self._nudged:  # once in a millisecond: dispatch takes all that is there by then
             self._nudged = now
             self._pool.nudge()
-        return Appended(position, number, size)
+        return AppendResult(position, number, size)
 
     def append_batch(self, messages: Messages | Listed) -> tuple[Ints, Ints]:
         """Many messages at once, in columns or as a list: positions and numbers, int64 [n] each. Raises as `append`.

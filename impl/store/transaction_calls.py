@@ -15,11 +15,11 @@ from typing import Any, Self, TypeVar
 from gapless.impl.records.errors import Refused, StoreError
 from gapless.impl.records.input_checks import sound
 from gapless.impl.records.record import Ints, Listed, Messages
-from gapless.impl.store.maintenance import Keeping
+from gapless.impl.store.maintenance import Maintenance
 from gapless.impl.store.transaction_service import Check, TransactionService
 from gapless.impl.transactions.settings import (
-    Committed,
-    Prepared,
+    CommitResult,
+    HalfPlace,
     RolledBack,
     TransactionCounts,
     TransactionSettings,
@@ -29,7 +29,7 @@ from gapless.impl.transactions.transactions import Transactions
 T = TypeVar("T")
 
 
-class Transacting(Keeping):
+class TransactionCalls(Maintenance):
     """The calls of a store that are about transactions."""
 
     _appending: Lock
@@ -80,7 +80,7 @@ class Transacting(Keeping):
 class ProducerGroup:
     """Producers that know of one another's transactions. Any thread may call anything."""
 
-    def __init__(self, store: Transacting, service: TransactionService, name: str, check: Check | None) -> None:
+    def __init__(self, store: TransactionCalls, service: TransactionService, name: str, check: Check | None) -> None:
         if name in service.checks:
             raise Refused(f"group {name!r} is open already, and its producers are asked; close it first")
         self.name = name
@@ -130,7 +130,7 @@ class ProducerGroup:
             self._wait(half.position + half.size)
         return OpenTransaction(self, half)
 
-    def commit(self, number: int) -> Committed:
+    def commit(self, number: int) -> CommitResult:
         """The half becomes a message that consumers see, once, however often this is called.
 
         In a synchronous store it is on disk when this returns. Raises Refused where it was decided otherwise or set
@@ -197,7 +197,7 @@ class ProducerGroup:
         await self._wait_async(begun.half.position + begun.half.size)
         return begun
 
-    async def commit_async(self, number: int) -> Committed:
+    async def commit_async(self, number: int) -> CommitResult:
         """As `commit`."""
         done = self._service.step(lambda tx, now: tx.commit(number, now))
         await self._wait_async(done.position + 1)
@@ -231,12 +231,12 @@ class ProducerGroup:
 class OpenTransaction:
     """A half that is not decided yet. Leaving its block commits it, raising rolls it back. `half`: where it is."""
 
-    def __init__(self, group: ProducerGroup, half: Prepared) -> None:
+    def __init__(self, group: ProducerGroup, half: HalfPlace) -> None:
         self._group = group
         self.half = half
         self._is_decided = False
 
-    def commit(self) -> Committed:
+    def commit(self) -> CommitResult:
         """As `ProducerGroup.commit`."""
         done = self._group.commit(self.half.number)
         self._is_decided = True

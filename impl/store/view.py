@@ -27,7 +27,7 @@ from gapless.impl.files.segments import Segments, asked
 from gapless.impl.records import read_kernel
 from gapless.impl.records.errors import Damaged, NotAStore, Refused, Stopped, StoreError, WrongFileSize
 from gapless.impl.records.record import ENTRY_BYTES, Bytes
-from gapless.impl.store.read_calls import QueueReading
+from gapless.impl.store.read_calls import ReadCalls
 
 T = TypeVar("T")
 
@@ -36,7 +36,7 @@ TRIES = 5  # to list files while another process makes and deletes some
 SOONEST, LATEST = 0.001, 0.05  # seconds between two looks, while one waits
 
 
-class StoreView(QueueReading):
+class StoreView(ReadCalls):
     """A store that is open for reading. Any thread may call anything; so may a forked child. Use it with `with`.
 
     It sees new messages, queues and files by itself. Files that have expired are held until `refresh` or `follow`

@@ -27,7 +27,7 @@ class TransactionSettings:
                 raise Refused(f"settings: {field.name}={given!r}, expected a whole number from {least} to {most}")
 
 
-class Prepared(NamedTuple):
+class HalfPlace(NamedTuple):
     """Where a half is: its number among halves, its position in the log, its record's bytes."""
 
     number: int
@@ -35,7 +35,7 @@ class Prepared(NamedTuple):
     size: int
 
 
-class Committed(NamedTuple):
+class CommitResult(NamedTuple):
     """Where the message of a committed half is: its number in the user's queue, and its position in the log.
 
     Asked again, it is the same; -1 for the number where the message has expired since.

@@ -39,7 +39,7 @@ from gapless.impl.transactions.half_table import (
 )
 from gapless.impl.transactions.new_halves import half_of, halves_of, require_room
 from gapless.impl.transactions.recovery import found_in, recover
-from gapless.impl.transactions.settings import Committed, Prepared, TransactionCounts, TransactionSettings
+from gapless.impl.transactions.settings import CommitResult, HalfPlace, TransactionCounts, TransactionSettings
 from gapless.impl.transactions.state import CursorKeeper, TransactionState
 
 AT_ONCE = 8192  # halves that are put back or set aside in one step, at most
@@ -77,7 +77,7 @@ class Transactions(TransactionState):
         *,
         flag: int = 0,
         born: int | None = None,
-    ) -> Prepared:
+    ) -> HalfPlace:
         """The half is in the log, where no consumer looks, and in the cache. `now`, `born`: ms.
 
         Raises Refused where no record can hold it, or no final of it, DiskFull, Stopped: then there is no half.
@@ -96,7 +96,7 @@ class Transactions(TransactionState):
         position, size = self.log.append(self.halves_queue, body, packed, now, flag=flag, born=born)
         self._prepared(number, position, size, of)
         self._under_way = None
-        return Prepared(number, position, size)
+        return HalfPlace(number, position, size)
 
     def next_key(self, ahead: int = 0) -> str:
         """The key of the half that is prepared next, or so many after that."""
@@ -106,7 +106,7 @@ class Transactions(TransactionState):
         self.table.add_one(number, position, size, self.log.newest, group)
         self.cache.put(number, self.log.last(position, size))
 
-    def commit(self, number: int, now: int) -> Committed:
+    def commit(self, number: int, now: int) -> CommitResult:
         """The message is in the user's queue, once; an op that names its half is due.
 
         `number`: of whichever version of the half. Raises Refused where the half was rolled back, set aside, has
@@ -133,22 +133,22 @@ class Transactions(TransactionState):
             queue, record.body, packed, now, flag=flag, kind=kind | names.COMMITTED, born=born, born_host=born_host,
             reconsumed=reconsumed, half=record.position,
         )  # fmt: skip
-        final = Committed(position, queue.next - 1)
+        final = CommitResult(position, queue.next - 1)
         self.table.by[at], self.table.status[at], self.table.op[at] = position, COMMITTED, WAITS
         self.batcher.enter((number,), now)
         self._under_way = None
         self._write_if_full(now)
         return final
 
-    def _commit_as_many(self, number: int, now: int) -> Committed:
+    def _commit_as_many(self, number: int, now: int) -> CommitResult:
         """A broker with another address took this half."""
         placed = self._append(np.array([number]), AS_FINAL, now)
         self._write_if_full(now)
-        return Committed(int(placed[0, 0]), int(placed[3, 0]))
+        return CommitResult(int(placed[0, 0]), int(placed[3, 0]))
 
-    def _committed_before(self, number: int) -> Committed:
+    def _committed_before(self, number: int) -> CommitResult:
         position = int(self.table.by[self.table.newest(number) - self.table.base])
-        return Committed(position, self.log.at(position).number if position >= self.log.start else -1)
+        return CommitResult(position, self.log.at(position).number if position >= self.log.start else -1)
 
     def roll_back(self, number: int, now: int) -> None:
         """The message will never be seen; an op that names its half is due, and says so after a crash.

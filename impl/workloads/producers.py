@@ -13,7 +13,7 @@ from gapless.impl.records.record import Record
 from gapless.impl.transactions import names
 from gapless.impl.transactions.settings import TransactionSettings
 from gapless.impl.transactions.transactions import Transactions
-from gapless.impl.workloads.workload import ClientLogWriter, Decision, Fate, Result, Sending
+from gapless.impl.workloads.workload import ClientLogWriter, Decision, Fate, PlannedSend, Result
 
 GROUP = "billing"
 SETTINGS = TransactionSettings(
@@ -36,7 +36,7 @@ class BegunHalf:
     `answered`: it was told that the half is there; otherwise nothing was done for it · `decided`: it has decided
     """
 
-    send: Sending
+    send: PlannedSend
     key: str
     number: int = -1
     position: int = -1
@@ -72,7 +72,7 @@ class Producers:
         self.begun: dict[str, BegunHalf] = {}
         self._client = client
 
-    def begin(self, sends: Sequence[Sending], tx: Transactions) -> list[BegunHalf]:
+    def begin(self, sends: Sequence[PlannedSend], tx: Transactions) -> list[BegunHalf]:
         """Halves are sent, and get the store's next keys."""
         halves = [BegunHalf(send, tx.next_key(ahead)) for ahead, send in enumerate(sends)]
         self.begun |= {half.key: half for half in halves}

@@ -16,7 +16,7 @@ from gapless.impl.store.store import Store
 from gapless.impl.workloads.producers import ROUNDS, SETTINGS
 from gapless.impl.workloads.threaded_transactions import ThreadedTransactions
 from gapless.impl.workloads.trial import Trial
-from gapless.impl.workloads.workload import BEGIN, Fate, Sending, messages_of
+from gapless.impl.workloads.workload import BEGIN, Fate, PlannedSend, messages_of
 
 NAP = 0.02  # seconds that a slow worker takes
 
@@ -43,7 +43,7 @@ def run_threaded(trial: Trial, folder: Path) -> None:
                 transactions.check()
 
 
-def _send(store: Store, group: list[Sending], trial: Trial) -> None:
+def _send(store: Store, group: list[PlannedSend], trial: Trial) -> None:
     """Append messages, and note what was answered. Raises StoreError, for what a producer can do nothing about."""
     if not group:
         return

@@ -15,7 +15,7 @@ from gapless.impl.store.store import Store
 from gapless.impl.store.transaction_service import TransactionService
 from gapless.impl.workloads.producers import GROUP, SETTINGS, BegunHalf, Producers, key_prefix
 from gapless.impl.workloads.trial import Trial
-from gapless.impl.workloads.workload import BEGIN, Result, Sending, messages_of
+from gapless.impl.workloads.workload import BEGIN, PlannedSend, Result, messages_of
 
 BY_HAND = replace(SETTINGS, check_interval=1 << 31, op_batch_interval=1 << 31)
 
@@ -31,7 +31,7 @@ class ThreadedTransactions:
         self._service.tx.key_prefix = key_prefix(trial.workload.seed, 0)
         self._checked = BEGIN
 
-    def send(self, sends: Sequence[Sending], now: int) -> None:
+    def send(self, sends: Sequence[PlannedSend], now: int) -> None:
         """These are sent as halves and decided, but for those that are left open. Then a round, if one is due.
 
         Raises StoreError, for what a producer can do nothing about.
@@ -44,7 +44,7 @@ class ThreadedTransactions:
             self._checked = now
             self.check()
 
-    def _begin(self, sends: Sequence[Sending]) -> list[BegunHalf]:
+    def _begin(self, sends: Sequence[PlannedSend]) -> list[BegunHalf]:
         """Those that are there."""
         tx = self._service.tx
         halves = self._producers.begin(sends, tx)

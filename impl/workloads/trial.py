@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from gapless.impl.recorder.recorder import Recorder
 from gapless.impl.store.core import Settings
-from gapless.impl.workloads.workload import ClientLogWriter, Result, Sending, Workload
+from gapless.impl.workloads.workload import ClientLogWriter, PlannedSend, Result, Workload
 
 FAULTS = {
     "crash": "the power is lost, and with it all that was not flushed",
@@ -47,11 +47,11 @@ class Trial:
         self.met[fault] += happens
         return happens
 
-    def tell(self, sends: Sequence[Sending], result: Result) -> None:
+    def tell(self, sends: Sequence[PlannedSend], result: Result) -> None:
         """The same outcome for several sends, whose place nobody knows."""
         for send in sends:
             self.client.tell(send, result)
 
-    def tell_no_room(self, sends: Sequence[Sending]) -> None:
+    def tell_no_room(self, sends: Sequence[PlannedSend]) -> None:
         """The disk was full: of many messages in one append, some may have found room."""
         self.tell(sends, "fail" if len(sends) == 1 else "unknown")

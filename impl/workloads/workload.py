@@ -51,7 +51,7 @@ SHARES = {
 """Of the messages of a workload with transactions."""
 
 
-class Sending(NamedTuple):
+class PlannedSend(NamedTuple):
     """A message that a producer sends, and when, in ms."""
 
     topic: str
@@ -88,7 +88,7 @@ class Workload:
     seed: int = 0
     transactions: bool = False
 
-    def sends(self) -> Iterator[Sending]:
+    def sends(self) -> Iterator[PlannedSend]:
         """The messages, in order: topic, queue, size, content and tag of each are drawn from the seed."""
         random = np.random.default_rng(self.seed)
         content = random.bytes(2 * self.longest + 1)
@@ -99,7 +99,7 @@ class Workload:
             sizes = random.integers(self.shortest, self.longest, count, endpoint=True)
             for at, (drawn, size) in enumerate(zip(columns.tolist(), sizes.tolist(), strict=True), low):
                 topic, queue, begin, tag = drawn
-                yield Sending(
+                yield PlannedSend(
                     topic_name(topic),
                     queue,
                     content[begin : begin + size],
@@ -117,7 +117,7 @@ class Workload:
         return (chance.choices([*SHARES], [*SHARES.values()])[0] for _ in count())
 
 
-def messages_of(sends: Sequence[Sending]) -> Messages:
+def messages_of(sends: Sequence[PlannedSend]) -> Messages:
     """The messages in columns, to be appended together."""
     return Messages.of_list([(send.topic, send.queue, send.body, send.properties) for send in sends])
 
@@ -159,7 +159,7 @@ class ClientLogWriter:
 
     def tell(
         self,
-        send: Sending,
+        send: PlannedSend,
         result: Result,
         number: int | None = None,
         position: int | None = None,

@@ -11,7 +11,7 @@ from math import prod
 from typing import Any
 
 from gapless.properties.exploration.bounds import FLAG, Bound, NoBound, bound_of
-from gapless.properties.exploration.search import STATES, Compiling, Explored, How, OnProgress, explore
+from gapless.properties.exploration.search import STATES, Exploration, How, OnCompile, OnProgress, explore
 from gapless.spec.catalog import Spec, State
 from gapless.spec.language import Map
 from gapless.spec.reading.map_effects import Window
@@ -40,8 +40,8 @@ def explored(
     limit: int = STATES,
     progress: OnProgress | None = None,
     how: How = "auto",
-    compiling: Compiling | None = None,
-) -> Explored:
+    compiling: OnCompile | None = None,
+) -> Exploration:
     """Explore a spec within `bound_for` it, or as far as native code gets. Raises NoBound, ForeignWords."""
     if wide and isinstance(spec, GivenSpec):
         raise NoBound(f"{spec.called} has no bound that is wide: say a greater one as BOUND, and leave --wide out")
@@ -52,9 +52,9 @@ def explored(
 
 
 @cache
-def _grown(spec: Spec, profile: str | None) -> Explored:
+def _grown(spec: Spec, profile: str | None) -> Exploration:
     """The widest exploration that is no longer than `ENOUGH` and `CALLS` allow, or the first that finds something."""
-    found: Explored | None = None
+    found: Exploration | None = None
     more = "with larger ones, too many states"
     for number in range(1, GREATEST + 1):
         bound = up_to(spec, number)

@@ -39,7 +39,7 @@ class FoundStates(Protocol):
         """A call that was accepted."""
 
 
-class _Decoded(Sequence[Any]):
+class _LazyColumn(Sequence[Any]):
     """A column that is decoded where it is looked at."""
 
     def __init__(self, length: int, decode: Callable[[int], Any]) -> None:
@@ -111,14 +111,14 @@ class NativeGraph(StateGraph):
                 source = int(tables.met_source[n])
                 return (source, whole.call(int(tables.met_call[n]))) if source >= 0 else None
 
-            self.states = _Decoded(met, whole.state)  # type: ignore[assignment]
-            self.met = _Decoded(met, origin)  # type: ignore[assignment]
+            self.states = _LazyColumn(met, whole.state)  # type: ignore[assignment]
+            self.met = _LazyColumn(met, origin)  # type: ignore[assignment]
             self.beyond = set(np.flatnonzero(tables.beyond[:met]).tolist())
         elif name in {"starts", "targets", "calls"}:
             steps, _ = self._found.again
             self.starts = array("q", steps.starts.tobytes())
             self.targets = array("q", steps.targets.astype(np.int64).tobytes())
-            self.calls = _Decoded(len(steps.calls), lambda at: self._found.call(int(steps.calls[at])))  # type: ignore[assignment]
+            self.calls = _LazyColumn(len(steps.calls), lambda at: self._found.call(int(steps.calls[at])))  # type: ignore[assignment]
         else:
             raise AttributeError(name)
         return self.__dict__[name]

@@ -29,7 +29,7 @@ from gapless.properties.exploration.compiled.steps import NotExact, SearchSteps
 from gapless.properties.exploration.graph import Call
 from gapless.properties.exploration.native_graph import NativeGraph
 from gapless.properties.exploration.native_tables import Ints, PackingCache, Steps, Tables
-from gapless.properties.exploration.packing import LIMIT, PackedField, Packing
+from gapless.properties.exploration.packing import LIMIT, PackedField, StateLayout
 from gapless.spec.catalog import END, Spec, State
 from gapless.spec.language import Map, Refused
 from gapless.spec.reading.trees import constant_map
@@ -49,7 +49,7 @@ OnProgress = Callable[[int, int], None]
 """Called now and then with the number of states that are explored, and of those that were met."""
 
 
-class CannotBeCompiled(Exception):  # noqa: N818 - its message says all.
+class NotCompilable(Exception):  # noqa: N818 - its message says all.
     """A spec, a property or a bound cannot be read without being called, or numbers need more than 64 bits."""
 
 
@@ -62,7 +62,7 @@ class SearchTask:
     pairs: Sequence[tuple[Callable[..., bool], Sequence[str], Sequence[tuple[int, ...]]]]
 
 
-class Ended(NamedTuple):
+class SearchEnd(NamedTuple):
     """The end of a search; where something is broken, in which state, or on the way there from which one."""
 
     status: int
@@ -71,14 +71,14 @@ class Ended(NamedTuple):
 
 
 class NativeSearch:
-    """The search of one spec within one bound, compiled. Raises CannotBeCompiled."""
+    """The search of one spec within one bound, compiled. Raises NotCompilable."""
 
     def __init__(self, spec: Spec, bound: Bound, allowed: Sequence[bool], asked: SearchTask) -> None:
         self.spec, self.bound, self.asked = spec, bound, asked
         self.allowed = tuple(allowed)
         asks = *spec.invariants(), *spec.step_properties(), *spec.at_rest, bound.within
         if constant := constant_map(*spec.steps, *asks):
-            raise CannotBeCompiled(f"it speaks of `{constant}`, a Map that is no field")
+            raise NotCompilable(f"it speaks of `{constant}`, a Map that is no field")
         try:
             self._steps = SearchSteps(
                 spec,
@@ -90,17 +90,15 @@ class NativeSearch:
                 {name: _last_of(every) for name, every in asked.calls.items()},
             )
         except NotExact as error:
-            raise CannotBeCompiled(str(error)) from error
+            raise NotCompilable(str(error)) from error
         except Exception as error:  # a user's functions may raise anything on values that are no numbers
-            raise CannotBeCompiled(
-                f"it cannot be read without being called ({type(error).__name__}: {error})"
-            ) from error
+            raise NotCompilable(f"it cannot be read without being called ({type(error).__name__}: {error})") from error
         self.reasons, self.kinds = tuple(self._steps.reasons), tuple(self._steps.kinds)
         self._spoken_of = self._steps.asked.spoken_of
-        self._functions: dict[Packing, Mapping[str, Function]] = {}
+        self._functions: dict[StateLayout, Mapping[str, Function]] = {}
         self._kept = PackingCache.of(spec, [node for node, _ in self._steps.functions.values()])
         if any(not -LIMIT < value < LIMIT for every in asked.calls.values() for args in every for value in args):
-            raise CannotBeCompiled("an argument is too large")
+            raise NotCompilable("an argument is too large")
 
     @cached_property
     def is_compiled(self) -> bool:
@@ -114,11 +112,11 @@ class NativeSearch:
         return [(name, args) for name, every in self.asked.calls.items() for args in every]
 
     def run(self, limit: int, progress: OnProgress | None) -> NativeFound:
-        """Explore all states, at most so many. Raises CannotBeCompiled."""
+        """Explore all states, at most so many. Raises NotCompilable."""
         least = self._least
         kept = self._kept.packing(least)
         seen = None if kept else self._seen(least)
-        packing: Packing | None = kept or (seen and seen.roomier())
+        packing: StateLayout | None = kept or (seen and seen.roomier())
         whole = packing is not kept or not self.bound.within(self.spec.initial)
         while packing is not None:
             tables = self._tables(packing, limit, whole=whole)
@@ -140,36 +138,36 @@ class NativeSearch:
                     inside = met - int(np.count_nonzero(tables.beyond[:met]))
                     self._kept.keep(self._next(packing, tables, status), met, inside)
                 return NativeFound(
-                    self, packing, tables, Ended(status, int(tables.counts[0]), int(tables.counts[3])), whole
+                    self, packing, tables, SearchEnd(status, int(tables.counts[0]), int(tables.counts[3])), whole
                 )
-        raise CannotBeCompiled("a number is too large, or a Map has keys that lie far from one another")
+        raise NotCompilable("a number is too large, or a Map has keys that lie far from one another")
 
-    def whole(self, packing: Packing) -> NativeFound:
+    def whole(self, packing: StateLayout) -> NativeFound:
         """All states, those beyond the bound among them, where they were counted before."""
         tables = self._tables(packing, ALL, whole=True)
         status = NativeRun(self, packing, tables, whole=True).run()
         return NativeFound(
-            self, packing, tables, Ended(status, int(tables.counts[0]), int(tables.counts[3])), is_whole=True
+            self, packing, tables, SearchEnd(status, int(tables.counts[0]), int(tables.counts[3])), is_whole=True
         )
 
-    def _tables(self, packing: Packing, limit: int, *, whole: bool) -> Tables:
+    def _tables(self, packing: StateLayout, limit: int, *, whole: bool) -> Tables:
         room = min(self._kept.states(whole=whole), limit) + BLOCK + len(self.flat_calls)
         return Tables.new(packing, len(self.kinds), len(self.reasons), room, whole=whole)
 
-    def _next(self, packing: Packing, tables: Tables, status: int) -> Packing:
+    def _next(self, packing: StateLayout, tables: Tables, status: int) -> StateLayout:
         """The packing for the next time: into fewer words, if that can be."""
         fitting = packing.fitting(tables.states[: tables.counts[1]]) if status == DONE else packing
         return fitting if fitting.words < packing.words else packing
 
-    def functions(self, packing: Packing) -> Mapping[str, Function]:
-        """The search for states that are packed in one way. Raises CannotBeCompiled."""
+    def functions(self, packing: StateLayout) -> Mapping[str, Function]:
+        """The search for states that are packed in one way. Raises NotCompilable."""
         if packing not in self._functions:
             self._require_64_bits(packing)
             self._functions[packing] = search_functions(self._steps, packing, self._constants)
         return self._functions[packing]
 
-    def _require_64_bits(self, packing: Packing) -> None:
-        """Raise CannotBeCompiled where a number that a spec computes may leave 64 bits."""
+    def _require_64_bits(self, packing: StateLayout) -> None:
+        """Raise NotCompilable where a number that a spec computes may leave 64 bits."""
         names = self.spec.scalars + self.spec.maps
         defaults = [int(getattr(self.spec.initial, name).default) for name in self.spec.maps]
         fields = {
@@ -182,7 +180,7 @@ class NativeSearch:
         known = {"fields": fields, "arguments": self._argument_ranges, "variables": self._variable_ranges}
         found = unsafe(self._steps.lowering.terms, known, packing.width)
         if found is not None:
-            raise CannotBeCompiled("a number that it computes may leave 64 bits")
+            raise NotCompilable("a number that it computes may leave 64 bits")
 
     @cached_property
     def _argument_ranges(self) -> dict[str, Range]:
@@ -214,7 +212,7 @@ class NativeSearch:
         return known
 
     @cached_property
-    def _least(self) -> Packing | None:
+    def _least(self) -> StateLayout | None:
         """The least that the initial state fits into, with the keys that calls tell of."""
         spec, initial = self.spec, self.spec.initial
         if any(not -LIMIT < number < LIMIT for number in _numbers_in(spec)):
@@ -230,7 +228,7 @@ class NativeSearch:
         begun = [key for name in spec.maps for key in getattr(initial, name).entries]
         origin = min(*keys, *begun, 0)
         width = max(min(max(keys) + 2 - origin, 64), *(key + 1 - origin for key in begun), 1)
-        packing = Packing(
+        packing = StateLayout(
             tuple(PackedField.holding(int(getattr(initial, name))) for name in spec.scalars),
             tuple(PackedField.holding(int(getattr(initial, name).default)) for name in spec.maps),
             origin,
@@ -239,7 +237,7 @@ class NativeSearch:
         )
         return self._with_room(packing, initial) if width <= WIDEST else None
 
-    def _with_room(self, packing: Packing, state: State) -> Packing:
+    def _with_room(self, packing: StateLayout, state: State) -> StateLayout:
         """One that a state fits into, too, as far as that is possible."""
         for row, name in enumerate(self.spec.scalars):
             packing = packing.widened(row, int(getattr(state, name))) or packing
@@ -248,7 +246,7 @@ class NativeSearch:
                 packing = packing.widened(row, int(value)) or packing
         return packing
 
-    def _seen(self, packing: Packing | None) -> Packing | None:
+    def _seen(self, packing: StateLayout | None) -> StateLayout | None:
         """One with room for what some walks at random come to: for each packing, there is something to compile."""
         chance, calls, state = random.Random(0), self.flat_calls, self.spec.initial  # noqa: S311 - nobody guesses it.
         for _ in range(SAMPLED if packing and calls else 0):
@@ -334,7 +332,7 @@ class NativeRun:
     `whole`: states beyond the bound are kept, too, and of each how it was met; otherwise they are judged and counted.
     """
 
-    def __init__(self, search: NativeSearch, packing: Packing, tables: Tables, *, whole: bool) -> None:
+    def __init__(self, search: NativeSearch, packing: StateLayout, tables: Tables, *, whole: bool) -> None:
         self.search, self.packing, self.tables, self.whole = search, packing, tables, whole
         self._escape = np.zeros(3, np.int64)
 
@@ -375,7 +373,7 @@ class NativeRun:
             try:
                 status = native["search"](*given)
             except LanguageError as error:
-                raise CannotBeCompiled(str(error)) from error
+                raise NotCompilable(str(error)) from error
             if progress:
                 progress(int(tables.counts[0]), int(tables.counts[1]))
         if not self.whole:
@@ -392,9 +390,9 @@ class NativeFound:
     """The result of a native search."""
 
     search: NativeSearch
-    packing: Packing
+    packing: StateLayout
     tables: Tables
-    ended: Ended
+    ended: SearchEnd
     is_whole: bool
 
     @cached_property

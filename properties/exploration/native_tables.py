@@ -18,7 +18,7 @@ import numpy.typing as npt
 from gapless.native import Function, digest_of
 from gapless.native.cache import cache_folder, write_whole
 from gapless.native.outlines import outline_of
-from gapless.properties.exploration.packing import LINE, PackedField, Packing
+from gapless.properties.exploration.packing import LINE, PackedField, StateLayout
 from gapless.spec.catalog import Spec
 
 Ints = npt.NDArray[np.int64]
@@ -48,7 +48,7 @@ class Tables:
     number of calls that lead to states within the bound."""
 
     @classmethod
-    def new(cls, packing: Packing, kinds: int, reasons: int, room: int = 0, *, whole: bool = True) -> Tables:
+    def new(cls, packing: StateLayout, kinds: int, reasons: int, room: int = 0, *, whole: bool = True) -> Tables:
         """Room for the first states, or for as many as are expected; `whole`: and for how each of them was met."""
         room = max(room, FIRST)
         told = room if whole else 1
@@ -170,7 +170,7 @@ class PackingCache:
         """The number of states that there were before, with those beyond the bound or without."""
         return int(self._held.get("met" if whole else "states", 0))
 
-    def packing(self, least: Packing | None) -> Packing | None:
+    def packing(self, least: StateLayout | None) -> StateLayout | None:
         """The packing of before."""
         held = self._held
         try:
@@ -186,7 +186,7 @@ class PackingCache:
         except (KeyError, TypeError):
             return None
 
-    def keep(self, packing: Packing, met: int, states: int) -> None:
+    def keep(self, packing: StateLayout, met: int, states: int) -> None:
         """Remember how states are packed, how many there are, and how many of them within the bound."""
         fields = [(one.least, one.bits) for one in (*packing.numbers, *packing.maps)]
         held = {"fields": fields, "origin": packing.origin, "width": packing.width, "met": met, "states": states}

@@ -51,7 +51,7 @@ def _around(raw: npt.NDArray[np.uint64], least: int) -> PackedField:
 
 
 @dataclass(frozen=True)
-class Packing:
+class StateLayout:
     """The place of each number and each Map of a state, the Maps with so many keys from `origin` on."""
 
     numbers: tuple[PackedField, ...]
@@ -88,7 +88,7 @@ class Packing:
             free[word] -= each.bits
         return rows, 2 if free == [0] else max(len(free), 1)
 
-    def widened(self, field: int, value: int) -> Packing | None:
+    def widened(self, field: int, value: int) -> StateLayout | None:
         """One with room for a value, in all fields of a kind; none where it is too large to be computed with."""
         if not -LIMIT < value < LIMIT:
             return None
@@ -101,13 +101,13 @@ class Packing:
         ]
         return replace(self, numbers=tuple(every[: len(self.numbers)]), maps=tuple(every[len(self.numbers) :]))
 
-    def roomier(self) -> Packing:
+    def roomier(self) -> StateLayout:
         """One with room for values that were not met yet."""
         numbers = tuple(PackedField(one.least, min(one.bits + 2, WIDEST)) for one in self.numbers)
         maps = tuple(PackedField(one.least, min(one.bits + 1, WIDEST)) for one in self.maps)
         return replace(self, numbers=numbers, maps=maps)
 
-    def fitting(self, states: npt.NDArray[np.uint64]) -> Packing:
+    def fitting(self, states: npt.NDArray[np.uint64]) -> StateLayout:
         """One that has room for these states, and for nothing more."""
         rows = self.rows.tolist()
         numbers = []
@@ -126,7 +126,7 @@ class Packing:
             self, numbers=tuple(numbers), maps=tuple(maps), origin=self.origin + first, width=last + 1 - first
         )
 
-    def with_keys(self, origin: int, width: int) -> Packing:
+    def with_keys(self, origin: int, width: int) -> StateLayout:
         """One with other keys."""
         return replace(self, origin=origin, width=width)
 

@@ -27,10 +27,10 @@ from gapless.properties.exploration.native_search import (
     BROKEN_STATE,
     BROKEN_STEP,
     DONE,
-    CannotBeCompiled,
-    Ended,
     NativeFound,
     NativeSearch,
+    NotCompilable,
+    SearchEnd,
     SearchTask,
 )
 from gapless.spec.catalog import Spec, State
@@ -47,7 +47,7 @@ Properties = Sequence[tuple[Callable[..., bool], Sequence[tuple[int, ...]]]]
 OnProgress = Callable[[int, int], None]
 """Called now and then with the number of states that are explored, and of those that were met."""
 
-Compiling = Callable[[str], None]
+OnCompile = Callable[[str], None]
 """Called with the name of a spec whose search is about to be compiled, which takes ten seconds or more."""
 
 PROGRESS_EVERY = 500  # states
@@ -70,7 +70,7 @@ class BrokenProperty:
 
 
 @dataclass(frozen=True)
-class Explored:
+class Exploration:
     """What exploration found out about a spec within a bound."""
 
     spec: Spec
@@ -123,8 +123,8 @@ def explore(
     limit: int = STATES,
     progress: OnProgress | None = None,
     how: How = "auto",
-    compiling: Compiling | None = None,
-) -> Explored:
+    compiling: OnCompile | None = None,
+) -> Exploration:
     """Explore every state within `bound`; with the deviations of `profile`, if one is named.
 
     With deviations, only the weak invariants and the weak step properties are checked: after a deviation, the design's
@@ -135,7 +135,7 @@ def explore(
     began = time.perf_counter()
     search = _Search(spec, bound, profile, limit)
     broken = _searched(search, how, progress, compiling)
-    return Explored(
+    return Exploration(
         spec=spec,
         bound=bound,
         profile=profile,
@@ -155,7 +155,7 @@ class _TakesLong(Exception):  # noqa: N818 - no error.
 
 
 def _searched(
-    search: _Search, how: How, progress: OnProgress | None, compiling: Compiling | None
+    search: _Search, how: How, progress: OnProgress | None, compiling: OnCompile | None
 ) -> BrokenProperty | None:
     """Search by plain functions, or by native code where that is wanted, or pays."""
     if how == "plain":
@@ -173,7 +173,7 @@ def _searched(
         if compiling and not native.is_compiled:
             compiling(search.spec.name)
         return search.run_natively(native, progress)
-    except CannotBeCompiled as reason:
+    except NotCompilable as reason:
         search.not_native = str(reason)
         return search.run(progress)
 
@@ -213,18 +213,18 @@ class _Search:
         return [(holds, universal(self.bound, self.spec, _universal(holds, states))) for holds in properties]
 
     def run_natively(self, native: NativeSearch, progress: OnProgress | None) -> BrokenProperty | None:
-        """As `run`, by native code; what that finds to be broken, the plain functions tell. Raises CannotBeCompiled."""
+        """As `run`, by native code; what that finds to be broken, the plain functions tell. Raises NotCompilable."""
         broken = self.judge(self.invariants, (self.spec.initial,), None, 0)
         if broken:
-            raise CannotBeCompiled("the search ends where it begins")
+            raise NotCompilable("the search ends where it begins")
         found = native.run(self.limit, progress)
         graph, end = found.graph(), found.ended
         broken = self._told(graph, end) if end.status in {BROKEN_STATE, BROKEN_STEP} else None
         self.found, self.graph, self.complete = found, graph, end.status == DONE
         return self.come_to_rest() if self.complete else broken
 
-    def _told(self, graph: StateGraph, end: Ended) -> BrokenProperty:
-        """What native code found to be broken, by the plain functions. Raises CannotBeCompiled where they say no."""
+    def _told(self, graph: StateGraph, end: SearchEnd) -> BrokenProperty:
+        """What native code found to be broken, by the plain functions. Raises NotCompilable where they say no."""
         self.graph, kept = graph, self.graph
         before, after, origin = graph.states[end.source], graph.states[end.target], graph.met[end.target]
         if end.status == BROKEN_STATE:
@@ -234,7 +234,7 @@ class _Search:
             broken = self.judge(self.step_properties, (before, after), origin, end.target)
         if broken is None:
             self.graph = kept
-            raise CannotBeCompiled("native code calls broken what the plain functions do not")
+            raise NotCompilable("native code calls broken what the plain functions do not")
         if origin:
             self.recount(before, origin[1])
         return broken
@@ -255,7 +255,7 @@ class _Search:
                     return
 
     def native(self) -> NativeSearch:
-        """The same as native code. Raises CannotBeCompiled."""
+        """The same as native code. Raises NotCompilable."""
         spec = self.spec
         allowed = [any(d in stand_ins for stand_ins in self.stand_ins.values()) for d in spec.deviations]
         asked = [

@@ -15,7 +15,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from gapless.properties.exploration.graph import Call
 from gapless.properties.exploration.placement import PlacedNode, around, curve, lay_out
-from gapless.properties.exploration.search import Explored
+from gapless.properties.exploration.search import Exploration
 from gapless.properties.exploration.summary import called, differing, outcome, story
 
 DRAWN = 60  # states; of more, only those on the shortest ways to each step are drawn
@@ -63,7 +63,7 @@ class Arrow:
 
 
 @dataclass(frozen=True)
-class Drawing:
+class StateDiagram:
     """One spec as shapes, for the template to draw."""
 
     spec: str
@@ -88,12 +88,12 @@ def kind(path: Path, specs: int) -> str:
     return path.suffix
 
 
-def svg(one: Explored) -> str:
+def svg(one: Exploration) -> str:
     """The picture of one spec."""
     return _templates().get_template("graph.svg.j2").render(picture=picture(one), alone=True) + "\n"
 
 
-def html(found: Sequence[Explored]) -> str:
+def html(found: Sequence[Exploration]) -> str:
     """A page with the picture of every spec."""
     return _templates().get_template("graph.html.j2").render(pictures=[*map(picture, found)], alone=False) + "\n"
 
@@ -109,7 +109,7 @@ def _templates() -> Environment:
     )
 
 
-def picture(one: Explored) -> Drawing:
+def picture(one: Exploration) -> StateDiagram:
     """The first states of an exploration, laid out."""
     shown, left_out = _shown(one)
     boxes = {number: _box(one, number) for number in shown}
@@ -117,7 +117,7 @@ def picture(one: Explored) -> Drawing:
     lay_out({number: box.node for number, box in boxes.items()}, between, LEFT, TOP)
     arrows = [_arrow(one, boxes, pair, calls) for pair, calls in between.items() if pair[0] != pair[1]]
     right = max(*(box.node.right for box in boxes.values()), *(arrow.x for arrow in arrows), 0.0)
-    return Drawing(
+    return StateDiagram(
         spec=one.spec.name,
         counts=_counts(one),
         bound=one.bound.says,
@@ -132,12 +132,12 @@ def picture(one: Explored) -> Drawing:
     )
 
 
-def _counts(one: Explored) -> str:
+def _counts(one: Exploration) -> str:
     deviations = f", with the deviations of {one.profile}" if one.profile else ""
     return f"{one.states:,} states, {one.transitions:,} transitions{deviations}"
 
 
-def _shown(one: Explored) -> tuple[list[int], str]:
+def _shown(one: Exploration) -> tuple[list[int], str]:
     """The states to draw; and, where they are not all, what is left out.
 
     Of a graph that is too large, these are on the shortest ways to each step that changes something, and to what is
@@ -168,7 +168,7 @@ def _shown(one: Explored) -> tuple[list[int], str]:
 # -- states --------------------------------------------------------------------------------------------------------
 
 
-def _box(one: Explored, number: int) -> DrawnState:
+def _box(one: Exploration, number: int) -> DrawnState:
     lines = _lines(one, number)
     stays = dict.fromkeys(call.deviation or call.action for call, to in one.graph.leaving(number) if to == number)
     held = differing(one.spec.initial, one.graph.states[number])
@@ -184,7 +184,7 @@ def _box(one: Explored, number: int) -> DrawnState:
     )
 
 
-def _kind(one: Explored, number: int) -> str:
+def _kind(one: Exploration, number: int) -> str:
     if one.broken and number == one.broken.way[-1]:
         return "broken"
     if one.graph.open_ended(number):
@@ -194,7 +194,7 @@ def _kind(one: Explored, number: int) -> str:
     return "start" if one.graph.met[number] is None else ""
 
 
-def _lines(one: Explored, number: int) -> list[tuple[str, bool]]:
+def _lines(one: Exploration, number: int) -> list[tuple[str, bool]]:
     """What a state holds; first what the first step here changed."""
     states, origin = one.graph.states, one.graph.met[number]
     held = differing(one.spec.initial, states[number])
@@ -219,7 +219,7 @@ def _wrapped(words: Iterable[str]) -> list[str]:
 # -- arrows --------------------------------------------------------------------------------------------------------
 
 
-def _between(one: Explored, shown: Iterable[int]) -> dict[Pair, list[Call]]:
+def _between(one: Exploration, shown: Iterable[int]) -> dict[Pair, list[Call]]:
     """The calls from one drawn state to another."""
     found: dict[Pair, list[Call]] = {}
     drawn = set(shown)
@@ -233,7 +233,7 @@ def _between(one: Explored, shown: Iterable[int]) -> dict[Pair, list[Call]]:
     return found
 
 
-def _arrow(one: Explored, boxes: Mapping[int, DrawnState], pair: Pair, calls: Sequence[Call]) -> Arrow:
+def _arrow(one: Exploration, boxes: Mapping[int, DrawnState], pair: Pair, calls: Sequence[Call]) -> Arrow:
     source, target = boxes[pair[0]].node, boxes[pair[1]].node
     origin = one.graph.met[pair[1]]
     first = origin is not None and origin[0] == pair[0]

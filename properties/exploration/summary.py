@@ -10,7 +10,7 @@ from rich import box
 from rich.table import Table
 
 from gapless.properties.exploration.graph import Call
-from gapless.properties.exploration.search import BrokenProperty, Explored, SearchResult
+from gapless.properties.exploration.search import BrokenProperty, Exploration, SearchResult
 from gapless.spec.catalog import Spec, State
 from gapless.traces.problems import pasted
 from gapless.traces.replay.notation import call_of, changes, column, told, values_told
@@ -62,18 +62,18 @@ class ExplorationReport(_Model):
     explored: list[SpecReport]
 
 
-def report(found: Iterable[Explored]) -> ExplorationReport:
+def report(found: Iterable[Exploration]) -> ExplorationReport:
     """What `--json` holds."""
     return ExplorationReport(schema=1, explored=[_spec_report(one) for one in found])
 
 
-def exit_code(found: Iterable[Explored]) -> int:
+def exit_code(found: Iterable[Exploration]) -> int:
     """1 if a property is broken; else 3 if a spec was not explored to the end, or a step was never taken."""
     codes = {EXIT_CODES[one.result] for one in found}
     return 1 if 1 in codes else max(codes, default=3)
 
 
-def _spec_report(one: Explored) -> SpecReport:
+def _spec_report(one: Exploration) -> SpecReport:
     graph = one.graph
     return SpecReport(
         spec=one.spec.name,
@@ -96,7 +96,7 @@ def _spec_report(one: Explored) -> SpecReport:
     )
 
 
-def _trap(one: Explored, states: Sequence[int]) -> Trap:
+def _trap(one: Exploration, states: Sequence[int]) -> Trap:
     calls = one.graph.path(one.graph.way(states[0]))
     state = differing(one.spec.initial, one.graph.states[states[0]])
     return Trap(size=len(states), state=state, path=[called(one.spec, call) for call in calls])
@@ -113,7 +113,7 @@ def differing(initial: State, state: State) -> dict[str, int | str]:
     return {name: after for name, _, after in changes(initial, state)}
 
 
-def story(one: Explored) -> list[str]:
+def story(one: Exploration) -> list[str]:
     """The shortest path to a broken property; empty where none is."""
     if not one.broken:
         return []
@@ -147,7 +147,7 @@ def _sentence(broken: BrokenProperty) -> str:
     return broken.sentence.replace("_", " ") + (f", for {numbers}" if numbers else "")
 
 
-def table(found: Sequence[Explored], *, ruled: bool) -> Table:
+def table(found: Sequence[Exploration], *, ruled: bool) -> Table:
     """One row for each spec."""
     made = Table(box=box.SIMPLE if ruled else None, pad_edge=False)
     for heading in ("spec", "bound", *NUMBERS, "seconds", "result", "accepted"):
@@ -167,14 +167,14 @@ def table(found: Sequence[Explored], *, ruled: bool) -> Table:
     return made
 
 
-def outcome(one: Explored) -> str:
+def outcome(one: Exploration) -> str:
     """The result in words."""
     if one.result == "vacuous":
         return f"never: {', '.join(one.never)}"
     return {"holds": "all hold", "breaks": "BROKEN", "unfinished": "unfinished"}[one.result]
 
 
-def remarks(one: Explored) -> list[str]:
+def remarks(one: Exploration) -> list[str]:
     """What the table does not show: how to get further, and where a spec comes to rest."""
     name, graph = one.spec.name, one.graph
     lines = []
@@ -197,7 +197,7 @@ def _states(count: int) -> str:
     return "a state that is" if count == 1 else f"{count:,} states that are"
 
 
-def _where(one: Explored, state: int) -> str:
+def _where(one: Exploration, state: int) -> str:
     held = values_told(differing(one.spec.initial, one.graph.states[state]))
     way = ", ".join(called(one.spec, call) for call in one.graph.path(one.graph.way(state)))
     return f"{held or 'all is as in the beginning'}, after {way or 'no step'}."

@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from gapless.properties.faults import guard_audit, operators, spec_mutants
 from gapless.properties.faults.guard_audit import Guard
-from gapless.properties.faults.spec_mutants import Judged
+from gapless.properties.faults.spec_mutants import MutantVerdict
 from gapless.properties.processes import workers
 from gapless.properties.proof import induction, ledger
 from gapless.spec.catalog import Spec
@@ -28,11 +28,11 @@ from gapless.spec.reading.checking import checked
 Fate = Literal["a property breaks", "only a comparison shows it", "nobody notices", "it makes no difference"]
 CHUNK = 8  # faults that a process judges at a time
 
-Told = Callable[[int, int], None]
+Progress = Callable[[int, int], None]
 """Told how many needs and faults are looked at, and how many there are."""
 
 
-class NotProved(ValueError):  # noqa: N818 - its message says all.
+class UnprovedSpec(ValueError):  # noqa: N818 - its message says all.
     """A spec does not keep its own properties: what breaks them besides says nothing."""
 
 
@@ -42,14 +42,14 @@ class SpecAudit:
 
     spec: Spec
     guards: tuple[Guard, ...]
-    faults: tuple[Judged, ...]
+    faults: tuple[MutantVerdict, ...]
 
     @property
     def unneeded(self) -> list[Guard]:
         """The needs that nothing holds up."""
         return [guard for guard in self.guards if guard.why == "unneeded"]
 
-    def of(self, fate: Fate) -> list[Judged]:
+    def of(self, fate: Fate) -> list[MutantVerdict]:
         """The faults of which this became."""
         return [one for one in self.faults if fate_of(one) == fate]
 
@@ -59,19 +59,19 @@ class SpecAudit:
         return not self.unneeded and not self.of("nobody notices")
 
 
-def fate_of(one: Judged) -> Fate:
+def fate_of(one: MutantVerdict) -> Fate:
     """What became of a fault."""
     if one.caught:
         return "a property breaks" if one.by_properties else "only a comparison shows it"
     return "nobody notices" if one.makes_a_difference else "it makes no difference"
 
 
-def audits(specs: Sequence[Spec], jobs: int = 2, told: Told = lambda _done, _all: None) -> list[SpecAudit]:
+def audits(specs: Sequence[Spec], jobs: int = 2, told: Progress = lambda _done, _all: None) -> list[SpecAudit]:
     """Audit specs, in so many processes. Raises ForeignWords, NotProved."""
-    of_proofs = ledger.prove(specs, ledger.Asked(jobs=jobs)).obligations
+    of_proofs = ledger.prove(specs, ledger.ProofOptions(jobs=jobs)).obligations
     for spec in specs:
         if any(entry.spec == spec.name and entry.result != "proved" for entry in of_proofs):
-            raise NotProved(
+            raise UnprovedSpec(
                 f"{spec.called} is not proved, and whatever is planted there breaks something: prove it first"
             )
     faults = {checked(spec).name: len(operators.faults(spec)) for spec in specs}
@@ -101,13 +101,15 @@ def _guards(spec: Spec) -> tuple[Guard, ...]:
     return tuple(guard_audit.audit(spec))
 
 
-def _judged(spec: Spec, low: int, high: int) -> list[Judged]:
+def _judged(spec: Spec, low: int, high: int) -> list[MutantVerdict]:
     found = []
     for fault in operators.faults(spec)[low:high]:
         try:
             found.append(spec_mutants.judge(spec, fault))
         except (Refused, ArithmeticError, LookupError, ValueError) as error:  # a property cannot even be asked then
-            found.append(Judged(spec.name, fault, unproved=f"it cannot be read: {type(error).__name__}: {error}"))
+            found.append(
+                MutantVerdict(spec.name, fault, unproved=f"it cannot be read: {type(error).__name__}: {error}")
+            )
         induction.theory.cache_clear()  # what is known of one mutant is of no use to the next
     return found
 

@@ -52,7 +52,7 @@ class _PassesOneGap(Dispatch):
 
 
 @fault("the commit position is the highest written", core, "Dispatch", "G02")
-class _TakesTheHighestWritten(Dispatch):
+class _TakesTheHighestSlot(Dispatch):
     """A hole is visible."""
 
     def _gapless_ends(self, queues: Ints) -> Ints:
@@ -86,7 +86,7 @@ class _SetsBitsTooEarly(Dispatch):
 
 
 @fault("a batch that failed counts as written", core, "Dispatch", "C33")
-class _SkipsWhatFailed(Dispatch):
+class _SkipsFailures(Dispatch):
     """A hole is visible."""
 
     def failed(self, batch: DispatchBatch, error: BaseException) -> bool:
@@ -99,7 +99,7 @@ class _SkipsWhatFailed(Dispatch):
 
 
 @fault("a batch that failed is never tried again", core, "Dispatch", "C33")
-class _ForgetsWhatFailed(Dispatch):
+class _ForgetsFailures(Dispatch):
     """The queue stands still."""
 
     def failed(self, batch: DispatchBatch, error: BaseException) -> bool:
@@ -190,7 +190,7 @@ class _ScansPastTheLimit(Dispatch):
 
 
 @fault("what is scanned counts as dispatched", core, "Dispatch", "C03")
-class _TellsScannedForDispatched(Dispatch):
+class _ReportsScanAsDispatch(Dispatch):
     """Files expire too early."""
 
     def scan(self, limit: int) -> DispatchBatch | None:
@@ -299,7 +299,7 @@ class _BelievesAnyNumber(Scanner):
 
 
 @fault("a restart is where appending is", dispatch_module, "QueueTable", "C03")
-class _BeginsAgainWhereItScanned(QueueTable):
+class _RestartsAtScanPosition(QueueTable):
     """A hole is visible."""
 
     def _adopt(self, queue: ConsumeQueue) -> None:

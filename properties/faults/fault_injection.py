@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class PlantedFault:
+class InjectedFault:
     """A fault that can be planted. `breaks`: what goes wrong · `like`: its code in docs/defects.md, where one fits."""
 
     name: str
@@ -21,7 +21,7 @@ class PlantedFault:
     planted: Callable[[], AbstractContextManager[None]]
 
 
-class Faults(list[PlantedFault]):
+class Faults(list[InjectedFault]):
     """The faults of one module, in the order in which they are written there."""
 
     def plant(self, name: str, owner: object, attribute: str, like: str | None = None) -> Callable[[T], T]:
@@ -30,7 +30,7 @@ class Faults(list[PlantedFault]):
         def add(value: T) -> T:
             is_property = isinstance(getattr(owner, attribute, None), property)
             put = property(value) if is_property else value  # type: ignore[arg-type]
-            self.append(PlantedFault(name, str(value.__doc__), like, partial(replacing, owner, attribute, put)))
+            self.append(InjectedFault(name, str(value.__doc__), like, partial(replacing, owner, attribute, put)))
             return value
 
         return add

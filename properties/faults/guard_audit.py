@@ -251,7 +251,7 @@ Made by `python -m gapless.properties.faults.guard_audit --write`, which looks a
 
 
 @dataclass(frozen=True)
-class Audited:
+class GuardAudit:
     """The guards of a spec, and the digest of the text that they are the guards of."""
 
     digest: str
@@ -264,7 +264,7 @@ def digest(spec: Spec) -> str:
     return hashlib.sha256(f"{operators.text_digest(spec)} {argued}".encode()).hexdigest()[:16]
 
 
-def page(found: Mapping[str, Audited]) -> str:
+def page(found: Mapping[str, GuardAudit]) -> str:
     """All guards, by spec."""
     parts = [INTRODUCTION]
     for name, audited in found.items():
@@ -273,9 +273,9 @@ def page(found: Mapping[str, Audited]) -> str:
     return "\n".join(parts)
 
 
-def read(text: str) -> dict[str, Audited]:
+def read(text: str) -> dict[str, GuardAudit]:
     """The guards of a page."""
-    found: dict[str, Audited] = {}
+    found: dict[str, GuardAudit] = {}
     for part in text.split("\n## ")[1:]:
         name, mark, *rows = [line for line in part.splitlines() if line]
         cells = [[cell.strip() for cell in row.strip("|").split("|")] for row in rows[2:]]
@@ -283,11 +283,11 @@ def read(text: str) -> dict[str, Audited]:
             Guard(name, step, need, cast("Why", why), tuple(filter(None, says.split("; "))))
             for step, need, why, says in cells
         )
-        found[name] = Audited(mark.split()[1], tuple(guards))
+        found[name] = GuardAudit(mark.split()[1], tuple(guards))
     return found
 
 
-def summary(found: Mapping[str, Audited]) -> str:
+def summary(found: Mapping[str, GuardAudit]) -> str:
     """How many guards of each spec are what, as a table."""
     lines = ["| spec | needs | " + " | ".join(COLUMNS.values()) + " |", "|---|" + "--:|" * (len(COLUMNS) + 1)]
     total: Counter[str] = Counter()
@@ -309,9 +309,9 @@ def between_marks(text: str, what: str) -> str:
     return f"{before}{BEGIN}\n{what}\n{END}{after}"
 
 
-def _audited(name: str) -> Audited:
+def _audited(name: str) -> GuardAudit:
     spec = SPECS[name]
-    return Audited(digest(spec), tuple(audit(spec)))
+    return GuardAudit(digest(spec), tuple(audit(spec)))
 
 
 def main() -> int:

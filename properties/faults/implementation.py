@@ -26,7 +26,7 @@ from gapless.properties.machines.stateful import dispatch_machine
 from gapless.properties.processes import workers
 from gapless.properties.reference_store import whole_store
 from gapless.properties.reference_store.coordination import coordination_cases, coordinator_programs, permits_machine
-from gapless.properties.reference_store.store_subject import OurStore
+from gapless.properties.reference_store.store_subject import ReferenceStore
 from gapless.properties.reference_store.transactional import service_walk
 
 FirstFailure = Callable[[Any, int], tuple[int, str] | None]
@@ -79,7 +79,7 @@ def search(machine: str, name: str, cases: int = CASES) -> Detection:
     after, wrong = 0, ""
     with fault.planted():
         for tried, first_failure in enumerate(machines):
-            found = first_failure(OurStore, cases)
+            found = first_failure(ReferenceStore, cases)
             if found is not None:
                 if MISFIT.search(found[1]):  # it breaks at once, and shows nothing
                     raise TypeError(f"{name}: {found[1]}: give it the arguments of what it stands in for")

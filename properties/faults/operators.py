@@ -16,7 +16,7 @@ from functools import cache, update_wrapper
 from types import FunctionType, ModuleType
 from typing import Literal
 
-from gapless.spec.catalog import Spec, made_of, text_of
+from gapless.spec.catalog import SENTENCES, Spec, made_of, text_of
 
 Kind = Literal["a missing guard", "a wrong comparison", "a forgotten field"]
 
@@ -55,8 +55,21 @@ def faults(spec: Spec) -> tuple[Fault, ...]:
 
 
 def text_digest(spec: Spec) -> str:
-    """Of the text of a spec and of those it is made of: what was found out of its faults is stale once that differs."""
-    return hashlib.sha256(b"\0".join(text_of(module).encode() for module in spec.files)).hexdigest()[:16]
+    """Digest of the code of a spec and of those it is made of: verdicts on its faults are stale once it differs.
+
+    Docstrings, comments and the sentences of rules do not count, for they change no verdict.
+    """
+    return hashlib.sha256(b"\0".join(_code(text_of(module)).encode() for module in spec.files)).hexdigest()[:16]
+
+
+def _code(text: str) -> str:
+    tree = ast.parse(text)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node) is not None:
+            node.body = node.body[1:] or [ast.Pass()]
+        elif isinstance(node, ast.Call):
+            node.keywords = [keyword for keyword in node.keywords if keyword.arg not in SENTENCES]
+    return ast.unparse(tree)
 
 
 def _stating(spec: Spec) -> list[ModuleType]:

@@ -67,7 +67,7 @@ HEADS = [
 
 
 @dataclass(frozen=True)
-class Judged:
+class MutantVerdict:
     """What became of one fault: what refutes it, or why it makes no difference."""
 
     spec: str
@@ -109,7 +109,7 @@ class Judged:
         return ARGUED.get((self.spec, self.fault.name), "")
 
 
-def judge(spec: Spec, fault: Fault, *, compared: bool = True) -> Judged:
+def judge(spec: Spec, fault: Fault, *, compared: bool = True) -> MutantVerdict:
     """What catches a fault: properties first, the quick ways first; then, apart, comparison with the spec as it is.
 
     Without `compared`, only what no property catches is compared.
@@ -119,26 +119,26 @@ def judge(spec: Spec, fault: Fault, *, compared: bool = True) -> Judged:
     try:
         found = _proved(spec, fault, mutant, names)
     except TypeError as error:  # a state is known in part and unknown in part: this is no spec that Z3 can read
-        found = Judged(spec.name, fault, unproved=f"Z3 cannot read it: {error}")
+        found = MutantVerdict(spec.name, fault, unproved=f"Z3 cannot read it: {error}")
     return replace(found, explored=otherwise(spec, mutant, names)) if compared or found.survives else found
 
 
-def _proved(spec: Spec, fault: Fault, mutant: Spec, names: frozenset[str]) -> Judged:
+def _proved(spec: Spec, fault: Fault, mutant: Spec, names: frozenset[str]) -> MutantVerdict:
     """What proofs say of a mutant. What nothing refutes at once has all its proofs tried again."""
     shown = list(obligations(mutant, names))
     refuted = quickly(shown)
     never = next((o.step for o in shown if o.wanted == "sat" and settled(o).verdict != "proved"), "")
     if refuted or never:
-        return Judged(spec.name, fault, refuted=refuted, never=never)
+        return MutantVerdict(spec.name, fault, refuted=refuted, never=never)
     if no_difference(spec, mutant, names):
-        return Judged(spec.name, fault, same=True)
+        return MutantVerdict(spec.name, fault, same=True)
     for obligation in shown:
         if obligation.wanted == "unsat":
             verdict = settled(obligation).verdict
             if verdict != "proved":
                 refuted, unproved = (told(obligation) if verdict == said else "" for said in ("refuted", "unknown"))
-                return Judged(spec.name, fault, refuted=refuted, unproved=unproved)
-    return Judged(spec.name, fault)
+                return MutantVerdict(spec.name, fault, refuted=refuted, unproved=unproved)
+    return MutantVerdict(spec.name, fault)
 
 
 def told(obligation: Obligation) -> str:
@@ -231,7 +231,7 @@ def outcome(spec: Spec, state: State, action: str, args: tuple[int, ...], profil
 # -- all of them ---------------------------------------------------------------------------------------------------
 
 
-def judged(chosen: Sequence[tuple[str, int]], jobs: int = 2, *, compared: bool = True) -> Iterator[Judged]:
+def judged(chosen: Sequence[tuple[str, int]], jobs: int = 2, *, compared: bool = True) -> Iterator[MutantVerdict]:
     """What catches each of the faults, named by spec and number, as it is found out.
 
     Without `compared`, what properties catch is not compared with the spec as it is, and found out sooner.
@@ -246,7 +246,7 @@ def judged(chosen: Sequence[tuple[str, int]], jobs: int = 2, *, compared: bool =
             yield from some
 
 
-def _judged_here(chosen: Sequence[tuple[str, int]], *, compared: bool) -> list[Judged]:
+def _judged_here(chosen: Sequence[tuple[str, int]], *, compared: bool) -> list[MutantVerdict]:
     found = []
     for name, number in chosen:
         found.append(judge(SPECS[name], operators.faults(SPECS[name])[number], compared=compared))
@@ -269,7 +269,7 @@ def sample(count: int) -> list[tuple[str, int]]:
     return sorted(sorted(every(), key=lot)[:count])
 
 
-def table(found: Sequence[Judged]) -> Table:
+def table(found: Sequence[MutantVerdict]) -> Table:
     """How many faults each kind of check catches, and how many it alone catches."""
     lines = Table(*HEADS)
     for row in _rows(found):
@@ -277,12 +277,12 @@ def table(found: Sequence[Judged]) -> Table:
     return lines
 
 
-def _rows(found: Sequence[Judged]) -> Iterator[list[str]]:
+def _rows(found: Sequence[MutantVerdict]) -> Iterator[list[str]]:
     for name in (*dict.fromkeys(one.spec for one in found), "all"):
         yield _row(name, _numbers([one for one in found if name in {one.spec, "all"}]))
 
 
-def _numbers(mine: Sequence[Judged]) -> tuple[int, ...]:
+def _numbers(mine: Sequence[MutantVerdict]) -> tuple[int, ...]:
     """What a row says but for the share, which follows from them."""
     real = [one for one in mine if one.makes_a_difference or one.caught]
     survive = [one for one in real if one.survives]
@@ -304,7 +304,7 @@ def _share(numbers: Sequence[int]) -> float:
     return noticed / (planted - same) if planted > same else 0.0
 
 
-def wrong_arguments(found: Sequence[Judged]) -> list[str]:
+def wrong_arguments(found: Sequence[MutantVerdict]) -> list[str]:
     """What is wrong with arguments, as far as these faults go: one that is missing, one too many, one of no fault."""
     told = [f"{one.spec}: {one.fault.name}: no property catches it, and no argument says why" for one in found
             if one.survives and not one.why]  # fmt: skip
@@ -338,7 +338,7 @@ class SpecOnPage:
     digest: str = ""  # of the text in which they were planted
 
 
-def page(found: Sequence[Judged], before: str = "") -> str:
+def page(found: Sequence[MutantVerdict], before: str = "") -> str:
     """How many are caught by what, those that no property catches, and those that make no difference.
 
     What the page said before of other specs stays: whoever changes one spec need not judge all of them again.
@@ -363,7 +363,7 @@ def page(found: Sequence[Judged], before: str = "") -> str:
     return INTRODUCTION + "\n" + "\n\n".join(parts) + "\n"
 
 
-def _told(mine: Sequence[Judged]) -> SpecOnPage:
+def _told(mine: Sequence[MutantVerdict]) -> SpecOnPage:
     survivors = tuple((one.fault.name, one.caught) for one in mine if one.survives)
     same = tuple(one.fault.name for one in mine if one.same and not one.caught)
     return SpecOnPage(_numbers(mine), survivors, same, operators.text_digest(SPECS[mine[0].spec]))
@@ -421,7 +421,7 @@ def _escaped(fault: str) -> str:
     return fault.replace("_", "\\_")
 
 
-def share_caught(found: Sequence[Judged]) -> float:
+def share_caught(found: Sequence[MutantVerdict]) -> float:
     """Of the faults that make a difference, the share that properties alone catch."""
     return _share(_numbers(found))
 

@@ -24,7 +24,7 @@ from gapless.impl.records.errors import Refused, StoreError
 from gapless.impl.records.record import FIXED, MAGIC_BLANK, MAGIC_V1, MAGIC_V2
 from gapless.impl.store.core import NEVER, Core
 from gapless.impl.store.groups import Group
-from gapless.properties.faults.fault_injection import Faults, PlantedFault, replacing
+from gapless.properties.faults.fault_injection import Faults, InjectedFault, replacing
 from gapless.properties.simulation.simulated_files import Content
 
 FAULTS, WHOLE_STORE = Faults(), Faults()
@@ -108,7 +108,7 @@ class _NoBlank:
 
 fault("no blank ends a file", log_module, "_BLANK")(_NoBlank())
 NO_ROOM = partial(replacing, log_module, "BLANK", 0)
-FAULTS.append(PlantedFault("no room for the blank", "A record reaches to the end of its file.", None, NO_ROOM))
+FAULTS.append(InjectedFault("no room for the blank", "A record reaches to the end of its file.", None, NO_ROOM))
 
 
 @fault("store times step back", CommitLog, "append")

@@ -110,11 +110,11 @@ def _trace(spec: Spec, random: Random) -> Trace:
     return trace
 
 
-Said = tuple[int, str, State]
+RunResult = tuple[int, str, State]
 """The event that is refused, or -1, the rule, and the state before it."""
 
 
-def _plain(spec: Spec, trace: Trace) -> Said:
+def _plain(spec: Spec, trace: Trace) -> RunResult:
     state = spec.initial
     for at, (name, args) in enumerate(trace):
         try:
@@ -146,7 +146,7 @@ def _replayed(of: Kernel, traces: Sequence[Trace]) -> ReplayResult:
     )
 
 
-def _compare(of: Kernel, traces: Sequence[Trace], plain: Sequence[Said], seen: Counter[str], how: str) -> None:
+def _compare(of: Kernel, traces: Sequence[Trace], plain: Sequence[RunResult], seen: Counter[str], how: str) -> None:
     found = _replayed(of, traces)
     assert found.cells is not None  # noqa: S101 - for the type checker: it was asked for
     for at, (trace, (where, rule, state)) in enumerate(zip(traces, plain, strict=True)):

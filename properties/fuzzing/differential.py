@@ -20,7 +20,7 @@ import z3
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
 from gapless.properties.exploration.bounds import FLAG, arguments
-from gapless.properties.exploration.search import BrokenProperty, Explored, explore
+from gapless.properties.exploration.search import BrokenProperty, Exploration, explore
 from gapless.properties.fuzzing.random_specs import specs
 from gapless.properties.proof import counterexamples, induction, symbolic
 from gapless.properties.proof.induction import COVERED, INITIAL, Obligation, ask, theory
@@ -151,7 +151,7 @@ def _replay(obligation: Obligation, example: counterexamples.Example) -> None:
         raise Disagreement(f"{obligation.step}: {obligation.invariant} is refuted, and holds of {example}")
 
 
-def _break(spec: Spec, found: Explored, broken: BrokenProperty, verdicts: Mapping[tuple[str, str], str]) -> None:
+def _break(spec: Spec, found: Exploration, broken: BrokenProperty, verdicts: Mapping[tuple[str, str], str]) -> None:
     """The very step that breaks a property must not be proved to keep it, if all held before it, for every number."""
     step = broken.path[-1].action if broken.path else INITIAL
     if verdicts[step, broken.sentence] != "proved":
@@ -166,7 +166,7 @@ def _break(spec: Spec, found: Explored, broken: BrokenProperty, verdicts: Mappin
 # -- steps ---------------------------------------------------------------------------------------------------------
 
 
-def _steps(spec: Spec, bound: Bound, found: Explored) -> Iterator[tuple[str, State, tuple[int, ...]]]:
+def _steps(spec: Spec, bound: Bound, found: Exploration) -> Iterator[tuple[str, State, tuple[int, ...]]]:
     """Some steps that were taken, where Maps hold most, and as many that may be refused."""
     states = found.graph.states
     fullest = sorted(range(found.graph.explored), key=lambda n: -_held(spec, states[n]))

@@ -29,7 +29,7 @@ class StepMismatch(Mismatch):
         self.offered = tuple(offered)
 
 
-class SideBySide:
+class Lockstep:
     """One life of both. `make`: the implementation's class; `spec_machine.py` says what it has."""
 
     def __init__(self, spec: Spec, make: Callable[[], Any], profile: str) -> None:
@@ -163,7 +163,7 @@ def shortest(spec: Spec, make: Callable[[], Any], profile: str, found: StepMisma
 
 def _first_mismatch(spec: Spec, make: Callable[[], Any], profile: str, offers: Sequence[Event]) -> StepMismatch | None:
     """Where both differ in these steps."""
-    both = SideBySide(spec, make, profile)
+    both = Lockstep(spec, make, profile)
     try:
         for step in offers:
             both.offer(step)

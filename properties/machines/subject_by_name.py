@@ -7,7 +7,7 @@ from importlib import import_module
 
 from gapless.properties.subject import Subject, require_all_told
 
-OURS = "gapless.properties.reference_store.store_subject:OurStore"
+OURS = "gapless.properties.reference_store.store_subject:ReferenceStore"
 
 
 def subject_by_name(text: str) -> Callable[[], Subject]:

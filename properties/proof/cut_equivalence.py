@@ -31,7 +31,7 @@ LAWS = "joining"
 
 
 @dataclass(frozen=True)
-class Cutting:
+class CutPlan:
     """How traces of a spec are cut: which steps are taken in pieces, and what a piece must know of the whole.
 
     `knows(whole, piece, number)` holds for every number · `where(whole)`: in which states the whole is cut ·
@@ -95,7 +95,7 @@ def _of_cursors(whole: State, piece: State, number: Any) -> Any:
 
 
 CUTS = (
-    Cutting(
+    CutPlan(
         "log",
         ("append", "roll"),
         _of_log,
@@ -104,14 +104,14 @@ CUTS = (
             empty, file_size=whole.file_size, base=whole.base, end=whole.end, clock=whole.clock, newest=whole.clock
         ),
     ),
-    Cutting(
+    CutPlan(
         "queue",
         ("append", "index", "find_file"),
         _of_queue,
         where=lambda whole: whole.indexed == whole.end,
         claim=lambda empty, whole: replace(empty, start=whole.start, first=whole.end, indexed=whole.end, end=whole.end),
     ),
-    Cutting(
+    CutPlan(
         "checkpoint",
         ("half", "resolve", "advance", "op", "consume_op", "advance_ops"),
         _of_cursors,
@@ -137,7 +137,7 @@ def obligations(spec: Spec) -> Iterator[Obligation]:
             yield from of_cut(spec, cut)
 
 
-def of_cut(spec: Spec, cut: Cutting) -> Iterator[Obligation]:
+def of_cut(spec: Spec, cut: CutPlan) -> Iterator[Obligation]:
     """All that must be shown of one way to cut."""
 
     def one(step: str, ask: Callable[[Theory], Question]) -> Obligation:
@@ -150,7 +150,7 @@ def of_cut(spec: Spec, cut: Cutting) -> Iterator[Obligation]:
         yield one(f"{name} keeps what is known", partial(_forgets, cut=cut, step=step))
 
 
-def _knows_too_little(theory: Theory, cut: Cutting) -> Question:
+def _knows_too_little(theory: Theory, cut: CutPlan) -> Question:
     """A whole that is cut, and a claim that does not know what the rest can tell."""
     whole, empty = theory.before, symbolic.symbolic(theory.spec.initial)
     number = Unknown(z3.Int("some number"))
@@ -163,7 +163,7 @@ def _knows_too_little(theory: Theory, cut: Cutting) -> Question:
 class _Both:
     """The whole and a piece of it, of which nothing is known but that the piece knows what the rest can tell."""
 
-    def __init__(self, theory: Theory, cut: Cutting) -> None:
+    def __init__(self, theory: Theory, cut: CutPlan) -> None:
         self.theory = theory
         self.cut = cut
         self.whole = theory.before
@@ -179,7 +179,7 @@ class _Both:
             return symbolic.ways(step, self.piece, args)
 
 
-def _other_answer(theory: Theory, cut: Cutting, step: Callable[..., State]) -> Question:
+def _other_answer(theory: Theory, cut: CutPlan, step: Callable[..., State]) -> Question:
     """A step that the whole accepts and the piece refuses, or the other way round."""
     both = _Both(theory, cut)
     args, of_whole = theory.ways(step)
@@ -187,7 +187,7 @@ def _other_answer(theory: Theory, cut: Cutting, step: Callable[..., State]) -> Q
     return Question((*both.known, differ), both.whole, args)
 
 
-def _forgets(theory: Theory, cut: Cutting, step: Callable[..., State]) -> Question:
+def _forgets(theory: Theory, cut: CutPlan, step: Callable[..., State]) -> Question:
     """A step that both accept, behind which the piece does not know enough."""
     both = _Both(theory, cut)
     args, of_whole = theory.ways(step)

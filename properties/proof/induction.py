@@ -21,7 +21,7 @@ from typing import Any, Literal
 import z3
 
 from gapless.properties.proof import symbolic
-from gapless.properties.proof.symbolic import Reading, State, Unknown, Way
+from gapless.properties.proof.symbolic import Quantification, State, Unknown, Way
 from gapless.properties.proof.terms import all_of, any_of, negated
 from gapless.spec.catalog import Spec, assumed
 from gapless.spec.language import waived
@@ -72,13 +72,13 @@ class Theory:
         spec: Spec,
         *,
         weak: bool = False,
-        reading: Reading | None = None,
+        reading: Quantification | None = None,
         dropped: tuple[Step, str] | None = None,
         beside: Theory | None = None,
     ) -> None:
         self.spec = spec
         self.weak = weak
-        self.reading = reading or Reading()
+        self.reading = reading or Quantification()
         self.dropped = dropped
         self.read: _Read = beside.read if beside else _Read(symbolic.unknown_state(spec.initial))
         self.before = self.read.before
@@ -175,7 +175,7 @@ class Theory:
 
 
 @cache
-def _known(initial: State, invariants: tuple[Predicate, ...], reading: Reading) -> tuple[Any, ...]:
+def _known(initial: State, invariants: tuple[Predicate, ...], reading: Quantification) -> tuple[Any, ...]:
     """That every invariant holds of a state of which nothing else is known; faults planted in steps change nothing."""
     before = symbolic.unknown_state(initial)
     with symbolic.read(reading):
@@ -191,7 +191,7 @@ def theory(
 ) -> Theory:
     """The theory of a spec, made once."""
     beside = theory(spec, False, window, dropped) if weak else None  # noqa: FBT003 - as above
-    return Theory(spec, weak=weak, reading=Reading(window), dropped=dropped, beside=beside)
+    return Theory(spec, weak=weak, reading=Quantification(window), dropped=dropped, beside=beside)
 
 
 @dataclass(frozen=True)

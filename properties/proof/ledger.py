@@ -42,7 +42,7 @@ from gapless.properties.proof import (
 )
 from gapless.properties.proof.induction import Obligation
 from gapless.spec import catalog, forking, language
-from gapless.spec.catalog import SPECS, AnySpec, Spec, text_of, the
+from gapless.spec.catalog import SPECS, AnySpec, Spec, resolve_spec, text_of
 from gapless.spec.reading import difference_bounds, map_effects, ranges, trees
 from gapless.spec.reading import terms as spec_terms
 from gapless.spec.reading.checking import checked
@@ -147,7 +147,7 @@ def every(subject: Subject) -> Iterator[Obligation]:
     if subject == cut_equivalence.LAWS:
         yield from cut_equivalence.laws()
         return
-    spec = checked(the(subject))
+    spec = checked(resolve_spec(subject))
     yield from induction.obligations(spec)
     yield from liveness.obligations(spec)
     yield from refinement.obligations(spec)
@@ -163,7 +163,7 @@ def every(subject: Subject) -> Iterator[Obligation]:
 def digest(subject: Subject) -> str:
     """What proofs of a subject are proofs of: change anything in it, and they are stale."""
     parts = [z3.get_full_version(), *(text_of(module) for module in READERS)]
-    parts += [text_of(module) for module in ([] if subject == cut_equivalence.LAWS else _about(the(subject)))]
+    parts += [text_of(module) for module in ([] if subject == cut_equivalence.LAWS else _about(resolve_spec(subject)))]
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
 
 
@@ -220,7 +220,7 @@ REMEMBERED = TypeAdapter(dict[str, LedgerEntry])
 
 
 @dataclass(frozen=True)
-class Asked:
+class ProofOptions:
     """What a proof may cost, and whether to believe what was proved before."""
 
     work: int = induction.WORK
@@ -230,10 +230,12 @@ class Asked:
     jobs: int = 2
 
 
-Told = Callable[[LedgerEntry], None]
+Progress = Callable[[LedgerEntry], None]
 
 
-def prove(chosen: Sequence[Subject] = (), asked: Asked = Asked(), told: Told = lambda _entry: None) -> Ledger:
+def prove(
+    chosen: Sequence[Subject] = (), asked: ProofOptions = ProofOptions(), told: Progress = lambda _entry: None
+) -> Ledger:
     """Prove all obligations of some subjects, by default of all of ours; `told` hears of each as it is settled.
 
     Raises ForeignWords where a spec says what not every reader understands.
@@ -273,22 +275,22 @@ def prove(chosen: Sequence[Subject] = (), asked: Asked = Asked(), told: Told = l
 
 
 def _assumptions(subject: Subject) -> tuple[str, ...]:
-    return () if subject == cut_equivalence.LAWS else the(subject).assumptions
+    return () if subject == cut_equivalence.LAWS else resolve_spec(subject).assumptions
 
 
 def _claimed(subject: Subject) -> dict[str, tuple[str, ...]]:
     """What the claims about a subject build on."""
     if subject == cut_equivalence.LAWS:
         return {}
-    return {claim.sentence: claim.assumes for claim in claims.claims_of(the(subject))}
+    return {claim.sentence: claim.assumes for claim in claims.claims_of(resolve_spec(subject))}
 
 
 def _in_processes(
     subjects: Sequence[Subject],
-    asked: Asked,
+    asked: ProofOptions,
     deadline: float | None,
     found: dict[str, dict[str, LedgerEntry]],
-    told: Told,
+    told: Progress,
 ) -> bool:
     """A process for each subject, `jobs` at a time, the largest first; whether all ended before the deadline."""
     waiting = sorted(subjects, key=lambda subject: sum(1 for _ in every(subject)))
@@ -324,7 +326,10 @@ def _context() -> Any:
 
 
 def _take(
-    one: Connection, running: dict[Connection, tuple[str, Any]], found: dict[str, dict[str, LedgerEntry]], told: Told
+    one: Connection,
+    running: dict[Connection, tuple[str, Any]],
+    found: dict[str, dict[str, LedgerEntry]],
+    told: Progress,
 ) -> None:
     name, worker = running[one]
     try:
@@ -338,7 +343,7 @@ def _take(
     told(entry)
 
 
-def _worker(subject: Subject, known: tuple[str, ...], asked: Asked, out: Connection, parent: int) -> None:
+def _worker(subject: Subject, known: tuple[str, ...], asked: ProofOptions, out: Connection, parent: int) -> None:
     """Settle what is not known yet, one by one.
 
     Nothing is collected meanwhile: Z3 orders terms by their numbers, and gives those of lost terms to others. Where the
@@ -353,7 +358,7 @@ def _worker(subject: Subject, known: tuple[str, ...], asked: Asked, out: Connect
     out.close()
 
 
-def _settled(obligation: Obligation, asked: Asked) -> LedgerEntry:
+def _settled(obligation: Obligation, asked: ProofOptions) -> LedgerEntry:
     """The same as `settle`; what cannot even be asked is unknown, and the others are asked all the same."""
     try:
         return settle(obligation, work=asked.work, seed=asked.seed)

@@ -96,7 +96,7 @@ def of(spec: Spec) -> Iterator[Refinement]:
 def obligations(spec: Spec) -> Iterator[Obligation]:
     """That every step is a step or a stutter of each spec that is refined, from any state, and so is the beginning."""
     for one in of(spec):
-        shown = _Seen(one)
+        shown = _RefinementQuestions(one)
         yield Obligation(
             spec, one.sentence, INITIAL, shown.not_initially, otherwise="the abstract spec begins elsewhere"
         )
@@ -106,7 +106,7 @@ def obligations(spec: Spec) -> Iterator[Obligation]:
 
 
 @dataclass(frozen=True)
-class _Seen:
+class _RefinementQuestions:
     """One refinement, as questions."""
 
     refinement: Refinement

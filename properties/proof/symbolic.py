@@ -194,7 +194,7 @@ def _bound() -> Iterator[Any]:
 
 
 @dataclass(frozen=True)
-class Reading(Reader):
+class Quantification(Reader):
     """How Z3 reads *for every number*: as it stands, or, with a `window`, for every number of that window.
 
     The window serves the search for examples, where numbers are small anyway: there is no quantifier left, so that
@@ -258,7 +258,7 @@ def _within(low: Any, n: Unknown, high: Any, holds: Callable[[Any], Any]) -> Any
 
 
 @contextmanager
-def read(by: Reading) -> Iterator[None]:
+def read(by: Quantification) -> Iterator[None]:
     """Within, the words of the spec language are read that way."""
     token = reader.set(by)
     try:

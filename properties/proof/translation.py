@@ -69,7 +69,7 @@ class _Columns:
         self.values[place] = value
 
 
-class _Compiled:
+class _KernelSteps:
     """The steps of a kernel, made to run on terms. Maps are columns of unbounded height, from key 0 on."""
 
     def __init__(self, of: Kernel) -> None:
@@ -107,7 +107,7 @@ class _Compiled:
     @staticmethod
     def _quantifier(holds: Callable[..., Any]) -> Callable[..., Unknown]:
         """The loop over numbers as a quantifier over the same body."""
-        return lambda low, high, *rest: symbolic.Reading().all_between(low, high, lambda n: holds(n, *rest))
+        return lambda low, high, *rest: symbolic.Quantification().all_between(low, high, lambda n: holds(n, *rest))
 
     def run(
         self, step: TranslatedStep, state: State, args: dict[str, Unknown]
@@ -133,8 +133,8 @@ class _Compiled:
 
 
 @cache
-def _compiled(of: Kernel) -> _Compiled:
-    return _Compiled(of)
+def _compiled(of: Kernel) -> _KernelSteps:
+    return _KernelSteps(of)
 
 
 def within(theory: Theory, args: dict[str, Unknown]) -> list[Any]:

@@ -32,7 +32,7 @@ def run_to(obligation: Obligation, depth: int = DEPTH) -> Run | None:
     question = obligation.question(WINDOW)
     if question.before is None or obligation.step == induction.INITIAL:
         return None
-    unrolled = _Unrolled(induction.theory(obligation.spec, obligation.weak, WINDOW), question)
+    unrolled = _UnrolledSteps(induction.theory(obligation.spec, obligation.weak, WINDOW), question)
     for count in range(depth + 1):
         chain = list(unrolled.chain(count))
         for low, high in VALUES:
@@ -48,7 +48,7 @@ def run_to(obligation: Obligation, depth: int = DEPTH) -> Run | None:
     return None
 
 
-class _Unrolled:
+class _UnrolledSteps:
     """The steps of a spec, one after the other, as terms."""
 
     def __init__(self, of: Theory, question: Question) -> None:

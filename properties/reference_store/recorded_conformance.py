@@ -30,14 +30,14 @@ class RecordsBatches(Protocol):
         """All that was recorded so far, as batches of events, trace by trace."""
 
 
-class NotConforming(Exception):  # noqa: N818 - it names a finding.
+class Nonconformance(Exception):  # noqa: N818 - it names a finding.
     """The specs do not allow what a store recorded."""
 
 
 def require_conformance(recorder: RecordsBatches) -> Counter[str]:
     """What a recording gives, and how many `events` it has.
 
-    Raises NotConforming, with the checker's story; RecordingFailed if the recorder could not read what it records.
+    Raises Nonconformance, with the checker's story; RecorderFailure if the recorder could not read what it records.
     """
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "recorded.parquet"
@@ -52,5 +52,5 @@ def require_conformance(recorder: RecordsBatches) -> Counter[str]:
             for finding in report.findings
             if finding.severity == "violation"
         ]
-        raise NotConforming("\n\n".join([f"the recording {report.verdict}", *reasons, *stories]))
+        raise Nonconformance("\n\n".join([f"the recording {report.verdict}", *reasons, *stories]))
     return Counter({CONFORMS: 1, "events": events})

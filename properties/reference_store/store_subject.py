@@ -29,8 +29,8 @@ from gapless.properties.reference_store.recorded_conformance import require_conf
 from gapless.properties.simulation.simulated_disk import SimulatedDisk
 from gapless.properties.subject import (
     DispatchProgress,
+    MessagePlace,
     NewMessage,
-    Placed,
     QueueEntry,
     QueueName,
     QueueReach,
@@ -48,7 +48,7 @@ CHECKSUM = 20  # bytes of its checksum, where it carries one (docs/rocketmq.md#p
 RUBBISH = 0xEE  # every byte of what a crash or a failure leaves behind
 
 
-class OurBatch:
+class ReferenceBatch:
     """A batch of dispatch, with its entries by the names of their queues."""
 
     def __init__(self, batch: DispatchBatch, names: Sequence[QueueName]) -> None:
@@ -60,7 +60,7 @@ class OurBatch:
         return repr(self.batch)
 
 
-class OurStore(Subject):
+class ReferenceStore(Subject):
     """A `Core`, and a recorder if one was given or `record` was called."""
 
     errors = SubjectErrors(any=StoreError, refused=Refused, stopped=Stopped, damaged=Damaged)
@@ -69,7 +69,7 @@ class OurStore(Subject):
     def __init__(self, recorder: Recorder | None = None) -> None:
         self.recorder = recorder
         self.found: Core | None = None
-        self._batches: dict[int, OurBatch] = {}  # by identity: those of this life
+        self._batches: dict[int, ReferenceBatch] = {}  # by identity: those of this life
         self._recording = False  # whether every store that is found is recorded
         self._last: tuple[ConsumeQueue, int, int]  # queue and position of the last message, the newest time before it
 
@@ -103,19 +103,19 @@ class OurStore(Subject):
 
     # -- the log -----------------------------------------------------------------------------------------------------
 
-    def append(self, message: NewMessage, now: int, number: int | None = None) -> Placed:
+    def append(self, message: NewMessage, now: int, number: int | None = None) -> MessagePlace:
         core, queue = self.core, self.core.queues.named(*message.queue)
         if number is not None:
             queue.next = number
         newest = core.log.newest
         placed = core.append(queue, message.body, properties_bytes(_properties(message)), now)
         self._last = queue, placed[0], newest
-        return Placed(*placed, queue.next - 1)
+        return MessagePlace(*placed, queue.next - 1)
 
-    def append_many(self, messages: Sequence[NewMessage], now: int) -> list[Placed]:
+    def append_many(self, messages: Sequence[NewMessage], now: int) -> list[MessagePlace]:
         columns = Messages.of_list([(*m.queue, m.body, _properties(m)) for m in messages])
         rows = self.core.append_many(columns, now).T.tolist()
-        return [Placed(position, size, number) for position, size, _, number in rows]
+        return [MessagePlace(position, size, number) for position, size, _, number in rows]
 
     def take_back(self, due: int) -> None:
         core, (queue, position, newest) = self.core, self._last
@@ -193,17 +193,17 @@ class OurStore(Subject):
 
     # -- dispatch ----------------------------------------------------------------------------------------------------
 
-    def scan(self) -> OurBatch | None:
+    def scan(self) -> ReferenceBatch | None:
         return self._known(self.core.scan())
 
-    def take(self, batch: SubjectBatch | None = None) -> OurBatch | None:
+    def take(self, batch: SubjectBatch | None = None) -> ReferenceBatch | None:
         return self._known(self.core.dispatch.take(None if batch is None else _ours(batch)))
 
-    def _known(self, batch: DispatchBatch | None) -> OurBatch | None:
+    def _known(self, batch: DispatchBatch | None) -> ReferenceBatch | None:
         if batch is None:
             return None
         if id(batch) not in self._batches:
-            self._batches[id(batch)] = OurBatch(batch, self.queues())
+            self._batches[id(batch)] = ReferenceBatch(batch, self.queues())
         return self._batches[id(batch)]
 
     def build(self, batch: SubjectBatch) -> None:
@@ -293,7 +293,7 @@ class OurStore(Subject):
 
     def find(
         self, disk: SimulatedDisk, layout: SubjectLayout, message: NewMessage, number: int, start: int, time: int
-    ) -> Placed:
+    ) -> MessagePlace:
         settings = _settings(layout)
         record = encode(*message.queue, number, start, message.body, store_time=time)
         file = disk.create(f"commitlog/{start:020d}", layout.file_size)
@@ -302,7 +302,7 @@ class OurStore(Subject):
         core = Core.open(disk, settings, recorder)
         self.replay()
         self.found, self.recorder, self._disk, self._batches = core, recorder, disk, {}
-        return Placed(start, len(record), number)
+        return MessagePlace(start, len(record), number)
 
     def find_file(self, disk: SimulatedDisk, layout: SubjectLayout, length: int) -> None:
         settings = _settings(layout)
@@ -347,7 +347,7 @@ def _settings(layout: SubjectLayout) -> Settings:
 
 
 def _ours(batch: SubjectBatch) -> DispatchBatch:
-    return cast("OurBatch", batch).batch
+    return cast("ReferenceBatch", batch).batch
 
 
 def _properties(message: NewMessage) -> dict[str, str]:

@@ -213,10 +213,10 @@ def is_within_64_bits(tree: Tree, known: Known | None = None) -> bool:
 
 def guarded(tree: Tree) -> Tree:
     """The tree itself where nothing can leave 64 bits; otherwise one that asks first how large operands are."""
-    return tree if is_within_64_bits(tree) else _Guarding(tree).tree(tree, {})
+    return tree if is_within_64_bits(tree) else _GuardInsertion(tree).tree(tree, {})
 
 
-class _Guarding:
+class _GuardInsertion:
     """Puts guards into a tree. `looked_at`: the terms that what can be too large is made of."""
 
     def __init__(self, tree: Tree) -> None:

@@ -18,7 +18,7 @@ A_WORD = re.compile(r"[\w.-]+")
 ANOTHER = "it with another id: reports know a rule by its id alone"
 
 
-class _Stated(NamedTuple):
+class _RuleSite(NamedTuple):
     """A rule, as a `require` states it."""
 
     rule: str
@@ -42,21 +42,21 @@ def rule_ids(file: SpecFile) -> Iterator[Complaint]:
     yield from _properties(file)
 
 
-def _another(one: _Stated, first: _Stated, sentence: str) -> list[Complaint]:
+def _another(one: _RuleSite, first: _RuleSite, sentence: str) -> list[Complaint]:
     """What the id stands for here, if that is not what it stood for first."""
     said, its = getattr(one, sentence), getattr(first, sentence)
     word = f"`{one.rule!r}` with {said!r}, and with {its!r} in line {first.line}"
     return [] if said == its else [Complaint(one.line, word, ANOTHER)]
 
 
-def _stated(file: SpecFile) -> Iterator[_Stated]:
+def _stated(file: SpecFile) -> Iterator[_RuleSite]:
     """The rules of steps, as far as they are laid out as they should be."""
     for function in file.functions.values():
         for node in ast.walk(function):
             match node:
                 case ast.Call(func=ast.Name(id="require"), args=[_, ast.Constant(value=str(rule))]):
                     said = {one.arg: one.value.value for one in node.keywords if isinstance(one.value, ast.Constant)}
-                    yield _Stated(rule, node.lineno, function.name, *(str(said.get(name)) for name in SAID))
+                    yield _RuleSite(rule, node.lineno, function.name, *(str(said.get(name)) for name in SAID))
 
 
 SAID = ("because", "otherwise")

@@ -21,10 +21,10 @@ def lookup_of(s: half_cache.State) -> lookup.State:
 
 def _answer(s: half_cache.State) -> int:
     if s.answer == Answer.FROM_CACHE or s.answer == Answer.FROM_DISK:
-        return lookup.Told.FOUND
+        return lookup.LookupAnswer.FOUND
     if s.answer == Answer.NOT_YET:
-        return lookup.Told.NOT_YET
-    return lookup.Told.UNKNOWN if s.answer == Answer.UNKNOWN else lookup.Told.NONE
+        return lookup.LookupAnswer.NOT_YET
+    return lookup.LookupAnswer.UNKNOWN if s.answer == Answer.UNKNOWN else lookup.LookupAnswer.NONE
 
 
 def open(  # noqa: A001 - the step's name in every trace.

@@ -10,7 +10,7 @@ import pytest
 from gapless.impl.coordinator.coordinator import Coordinator
 from gapless.impl.coordinator.coordinator_client import CoordinatorClient, connect_client
 from gapless.impl.coordinator.coordinator_core import CoordinatorCore
-from gapless.impl.coordinator.coordinator_errors import NotWritten, OtherwiseDecided, TimedOut, UnknownTransaction
+from gapless.impl.coordinator.coordinator_errors import LogFull, OutcomeConflict, TimedOut, UnknownTransaction
 from gapless.impl.coordinator.coordinator_log import START
 from gapless.impl.coordinator.coordinator_values import CoordinatorSettings
 from gapless.impl.coordinator.frames import (
@@ -21,7 +21,7 @@ from gapless.impl.coordinator.frames import (
     Hello,
     IsDone,
     No,
-    Open,
+    OpenRequest,
     Why,
     content_of,
     frame,
@@ -133,7 +133,7 @@ def test_at_the_limit_nobody_answers_until_the_timeout() -> None:
         loop = asyncio.get_running_loop()
         await client.begin()
         asked = loop.time()
-        with pytest.raises(TimedOut, match=r"Open\) was not answered within 3 s; connected"):
+        with pytest.raises(TimedOut, match=r"OpenRequest\) was not answered within 3 s; connected"):
             await client.begin()
         assert 3 <= loop.time() - asked < 3.01
         assert (client.late, client.permits.free, coordinator.core.ignored) == (0, 1000, 1)
@@ -168,7 +168,7 @@ def test_what_has_had_its_time_is_aborted_and_cannot_be_committed() -> None:
         await asyncio.sleep(4.9)
         assert coordinator.core.status(number) == Status.OPEN
         await asyncio.sleep(0.2)
-        with pytest.raises(OtherwiseDecided, match="transaction 0 is ABORTED, and stays so"):
+        with pytest.raises(OutcomeConflict, match="transaction 0 is ABORTED, and stays so"):
             await client.commit(number)
         await client.close()
 
@@ -246,7 +246,7 @@ def test_a_full_disk_is_told_and_passes() -> None:
         async with await Coordinator.open(disk, CoordinatorSettings(file_size=128)) as coordinator:
             client = await coordinator.client()
             disk.fail(errno.ENOSPC, verb="create", times=100)
-            with pytest.raises(NotWritten, match=r"No space left.*nothing was changed"):
+            with pytest.raises(LogFull, match=r"No space left.*nothing was changed"):
                 await asyncio.gather(*(client.begin() for _ in range(5)))
             disk.heal()
             await client.commit(await client.begin())
@@ -266,7 +266,7 @@ def test_a_client_of_another_process_and_a_frame_that_is_none(tmp_path: Path) ->
             await client.commit(await client.begin())
             for sent, why in (
                 (b"\xff" * 100, "expected at most"),
-                (frame(0, Open(0, 1)), "expected HELLO first"),
+                (frame(0, OpenRequest(0, 1)), "expected HELLO first"),
                 (frame(0, Hello(9, KEY.client)), "version 9, expected 1"),
                 (frame(0, IsDone(0, Status.OPEN)), "IsDone came"),
                 (b"\0\0\0\x09\x63" + bytes(8), "99 is not a valid Kind"),
@@ -293,7 +293,9 @@ def test_who_does_not_read_its_answers_is_not_read_from(tmp_path: Path) -> None:
             host, port = await coordinator.listen()
             _, writer = await asyncio.open_connection(host, port)
             writer.write(frame(0, Hello(1, KEY.client)))
-            flood = b"".join(frame(number, Open(0, 0)) for number in range(20_000))  # each is refused with a sentence
+            flood = b"".join(
+                frame(number, OpenRequest(0, 0)) for number in range(20_000)
+            )  # each is refused with a sentence
             stuck = False
             for _ in range(100):
                 writer.write(flood)
@@ -329,11 +331,11 @@ def test_nobody_listens_and_no_coordinator_does() -> None:
 
 
 def test_frames_are_cut_wherever_they_arrive() -> None:
-    sent = frame(3, Open(1, 2)) + frame(4, No(Why.OTHERWISE, "Ärger"))
+    sent = frame(3, OpenRequest(1, 2)) + frame(4, No(Why.OTHERWISE, "Ärger"))
     for cut in range(len(sent)):
         frames = Frames()
         found = [*frames.feed(sent[:cut]), *frames.feed(sent[cut:])]
-        assert found == [(3, Open(1, 2)), (4, No(Why.OTHERWISE, "Ärger"))]
+        assert found == [(3, OpenRequest(1, 2)), (4, No(Why.OTHERWISE, "Ärger"))]
     with pytest.raises(BadFrame, match=f"expected at most {LONGEST}"):
         list(Frames().feed((LONGEST + 1).to_bytes(4, "big")))
     with pytest.raises(BadFrame, match="expected at least 9"):

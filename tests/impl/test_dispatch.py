@@ -26,7 +26,7 @@ from gapless.impl.files.segments import Segments
 from gapless.impl.records.errors import Damaged, DiskFull, NotAStore, Refused, Stopped, StoreError
 from gapless.impl.store import core
 from gapless.properties.faults.dispatch_faults import STEP_FAULTS
-from gapless.properties.faults.fault_injection import PlantedFault
+from gapless.properties.faults.fault_injection import InjectedFault
 from gapless.spec.language import Refused as SpecRefused
 from tests.support.dispatching import FILE, Judge, Run, entries_in, log_of, memory_queues, numbered
 from tests.support.rocketmq import stores
@@ -88,7 +88,7 @@ def test_every_step_is_one_that_the_spec_allows(seed: int) -> None:
 
 
 @pytest.mark.parametrize("fault", STEP_FAULTS, ids=lambda fault: fault.name)
-def test_a_planted_fault_is_found(fault: PlantedFault) -> None:
+def test_a_planted_fault_is_found(fault: InjectedFault) -> None:
     with fault.planted(), pytest.raises((AssertionError, SpecRefused, StoreError)):
         take_schedules(core.Dispatch, 100)  # type: ignore[attr-defined]
 

@@ -27,7 +27,7 @@ from gapless.impl.files import log
 from gapless.impl.files.log import CommitLog
 from gapless.impl.files.queues import ConsumeQueue
 from gapless.impl.recorder import event_batches, recorder, spool
-from gapless.impl.recorder.recorder import Recorder, RecordingFailed
+from gapless.impl.recorder.recorder import Recorder, RecorderFailure
 from gapless.impl.records.record import Ints
 from gapless.impl.store.core import Core, Settings
 from gapless.impl.store.store import Store
@@ -483,7 +483,7 @@ def test_a_disk_without_room_breaks_the_recording_off_and_not_the_store(
     core = _append_some(taken, SimulatedDisk())
     core.close(0)
     assert core.dispatch.dispatched == core.log.end > 0
-    with pytest.raises(RecordingFailed, match="No space left"):
+    with pytest.raises(RecorderFailure, match="No space left"):
         taken.close()
     assert list(tmp_path.iterdir()) == []
 

@@ -11,7 +11,7 @@ import pytest
 
 from gapless.native import fuzzer, native
 from gapless.native.bounds_checks import compiled
-from gapless.native.fuzzer import Bounded
+from gapless.native.fuzzer import BoundedArray
 from gapless.native.kinds import kind_of
 from gapless.native.language import Function, function
 from gapless.native.program_generator import program
@@ -209,7 +209,7 @@ def test_programs_at_random_come_to_errors_now_and_then() -> None:
 
 
 def test_an_array_that_says_where_it_ends() -> None:
-    array = Bounded(np.arange(6).reshape(2, 3))
+    array = BoundedArray(np.arange(6).reshape(2, 3))
     assert (array[1, 2], array[1][0], len(array[0:9])) == (5, 3, 2)
     for at in (-1, 2, (0, 3), (0, -1), slice(-1, None)):
         with pytest.raises(IndexError):

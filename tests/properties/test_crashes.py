@@ -15,8 +15,8 @@ from gapless.properties.machines.crashes import crash_cases
 from gapless.properties.machines.crashes.crash_cases import answers, by_chance, shortest, story
 from gapless.properties.machines.crashes.crash_recovery import CrashRun
 from gapless.properties.machines.crashes.store_client import CrashTally
-from gapless.properties.reference_store.recorded_conformance import CONFORMS, NotConforming, require_conformance
-from gapless.properties.reference_store.store_subject import OurStore
+from gapless.properties.reference_store.recorded_conformance import CONFORMS, Nonconformance, require_conformance
+from gapless.properties.reference_store.store_subject import ReferenceStore
 from gapless.properties.simulation.choices import Choices
 from gapless.properties.simulation.simulated_disk import PowerLost, SimulatedDisk
 from gapless.traces.check import check
@@ -48,7 +48,7 @@ DEPARTS = {
 def tally() -> CrashTally:
     found = CrashTally()
     for seed in range(CASES):
-        one, failure = by_chance(OurStore, seed, recorded=seed % RECORDED == 0)
+        one, failure = by_chance(ReferenceStore, seed, recorded=seed % RECORDED == 0)
         assert failure is None, f'{failure}; python -m gapless.properties.machines.crashes --again "seed {seed}"'
         found.add(one)
     return found
@@ -72,15 +72,15 @@ def test_a_case_is_a_value() -> None:
     first: list[str] = []
     again: list[str] = []
     choices = answers("seed 3")
-    CrashRun(OurStore(), choices, first.append).run()
-    CrashRun(OurStore(), Choices.parse(str(choices)), again.append).run()
-    assert first == again == story(OurStore, "seed 3")[0]
+    CrashRun(ReferenceStore(), choices, first.append).run()
+    CrashRun(ReferenceStore(), Choices.parse(str(choices)), again.append).run()
+    assert first == again == story(ReferenceStore, "seed 3")[0]
 
 
 @pytest.mark.parametrize("seed", by_day(range(0, 40, 5), 1 / 2))
 def test_what_is_left_of_a_store_conforms(seed: int) -> None:
     """The checker reads the files by itself and shares no code with the implementation."""
-    run = CrashRun(OurStore(), answers(f"seed {seed}"))
+    run = CrashRun(ReferenceStore(), answers(f"seed {seed}"))
     run.run()
     with tempfile.TemporaryDirectory() as folder:
         run.disk.save(Path(folder))
@@ -96,13 +96,13 @@ def test_what_cases_record_conforms(tally: CrashTally) -> None:
 
 @pytest.mark.parametrize("seed", by_day(range(0, 40, 5), 1 / 2))
 def test_a_case_is_the_same_when_it_is_recorded(seed: int) -> None:
-    assert story(OurStore, f"seed {seed}", recorded=True) == story(OurStore, f"seed {seed}")
+    assert story(ReferenceStore, f"seed {seed}", recorded=True) == story(ReferenceStore, f"seed {seed}")
 
 
 @pytest.mark.parametrize(("name", "needs"), by_day([*DEPARTS.items()], 1 / 2))
 def test_a_planted_fault_shows_in_a_recording(name: str, needs: str) -> None:
     fault = next(fault for fault in (*FAULTS, *dispatch_faults.FAULTS) if fault.name == name)
-    with fault.planted(), pytest.raises(NotConforming, match=needs):
+    with fault.planted(), pytest.raises(Nonconformance, match=needs):
         _replay(range(40))
 
 
@@ -111,7 +111,7 @@ def _replay(seeds: range) -> None:
     for seed in seeds:
         recorder = Recorder()
         with suppress(Exception, PowerLost):
-            CrashRun(OurStore(recorder), answers(f"seed {seed}")).run()
+            CrashRun(ReferenceStore(recorder), answers(f"seed {seed}")).run()
         require_conformance(recorder)
 
 
@@ -124,13 +124,13 @@ def test_every_planted_fault_is_found(fault: str) -> None:
 def test_a_failing_case_is_told_as_shortly_as_can_be() -> None:
     fault = next(fault for fault in FAULTS if fault.name == "flushed before the disk has answered")
     with fault.planted():
-        found = crash_cases.first_failure(OurStore, implementation.CASES)
+        found = crash_cases.first_failure(ReferenceStore, implementation.CASES)
         assert found is not None
-        case = shortest(OurStore, f"seed {found[0] - 1}", patience=300 if NIGHT else 100)
-        lines, error = story(OurStore, case)
+        case = shortest(ReferenceStore, f"seed {found[0] - 1}", patience=300 if NIGHT else 100)
+        lines, error = story(ReferenceStore, case)
         assert error is not None
-        assert len(lines) < len(story(OurStore, f"seed {found[0] - 1}")[0])
-    assert story(OurStore, case)[1] is None
+        assert len(lines) < len(story(ReferenceStore, f"seed {found[0] - 1}")[0])
+    assert story(ReferenceStore, case)[1] is None
 
 
 def test_the_file_after_a_full_one_is_made_in_its_place() -> None:

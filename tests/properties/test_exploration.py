@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from gapless.properties.exploration import state_diagram, summary
 from gapless.properties.exploration.bounds import Bound, NoBound, arguments, bound_of
 from gapless.properties.exploration.graph import Call
-from gapless.properties.exploration.search import Explored, explore
+from gapless.properties.exploration.search import Exploration, explore
 from gapless.spec import language
 from gapless.spec.catalog import SPECS, Spec
 from gapless.spec.language import APPLIES, ASSUMED, Map, Refused
@@ -76,18 +76,18 @@ SOME = [name for name, counted in PINNED.items() if NIGHT or counted[-1] < 300_0
 DEVIATING = [name for name, counted in PINNED_WITH_DEVIATIONS.items() if NIGHT or counted[-1] < 1_000_000]
 
 
-def counts(found: Explored) -> tuple[int, int, int, int]:
+def counts(found: Exploration) -> tuple[int, int, int, int]:
     return found.states, found.transitions, len(found.graph.beyond), found.tried
 
 
 @pytest.fixture(scope="module")
-def explored() -> dict[str, Explored]:
+def explored() -> dict[str, Exploration]:
     """The specs, each explored once; by day those that take seconds."""
     return {name: explore(SPECS[name], bound_of(SPECS[name])) for name in SOME}
 
 
 @pytest.fixture(scope="module")
-def with_deviations() -> dict[str, Explored]:
+def with_deviations() -> dict[str, Exploration]:
     """The specs that a broker deviates from, with its deviations."""
     return {
         name: explore(SPECS[name], bound_of(SPECS[name], profile_of(name)), profile=profile_of(name))
@@ -105,7 +105,7 @@ def profile_of(name: str) -> str:
 
 
 @pytest.mark.parametrize("name", SOME)
-def test_all_hold_and_every_step_can_happen(name: str, explored: dict[str, Explored]) -> None:
+def test_all_hold_and_every_step_can_happen(name: str, explored: dict[str, Exploration]) -> None:
     found = explored[name]
     assert found.result == "holds", summary.story(found) or found.never
     assert set(found.accepted) == set(SPECS[name].actions)
@@ -116,7 +116,7 @@ def test_all_hold_and_every_step_can_happen(name: str, explored: dict[str, Explo
 
 
 @pytest.mark.parametrize("name", DEVIATING)
-def test_with_deviations_the_weak_invariants_are_left(name: str, with_deviations: dict[str, Explored]) -> None:
+def test_with_deviations_the_weak_invariants_are_left(name: str, with_deviations: dict[str, Exploration]) -> None:
     found = with_deviations[name]
     assert found.result == "holds", summary.story(found) or found.never
     assert {d.step.__name__ for d in SPECS[name].deviations} == set(found.accepted) - set(SPECS[name].actions)
@@ -132,7 +132,7 @@ MET_WITHIN_THE_BOUND = {
 
 
 @pytest.mark.parametrize("name", SOME)
-def test_every_need_is_refused_somewhere(name: str, explored: dict[str, Explored]) -> None:
+def test_every_need_is_refused_somewhere(name: str, explored: dict[str, Exploration]) -> None:
     needs = {
         (name, reason.step, reason.rule.partition("/")[2])
         for reason in kernel(name).reasons
@@ -163,7 +163,7 @@ MET = {
 
 
 @pytest.mark.parametrize("name", [name for name in MET if name in DEVIATING])
-def test_every_need_of_a_deviation_too(name: str, with_deviations: dict[str, Explored]) -> None:
+def test_every_need_of_a_deviation_too(name: str, with_deviations: dict[str, Exploration]) -> None:
     needs = {(reason.step, reason.rule.partition("/")[2]) for reason in kernel(name).reasons}
     assert needs - MET[name] == set(with_deviations[name].refused)
 
@@ -207,7 +207,7 @@ def counted_naively(spec: Spec, bound: Bound) -> tuple[tuple[int, int, int, int]
 
 
 @pytest.mark.parametrize("name", [name for name in SPECS if NIGHT or PINNED[name][-1] < 120_000])
-def test_no_state_is_lost(name: str, explored: dict[str, Explored]) -> None:
+def test_no_state_is_lost(name: str, explored: dict[str, Exploration]) -> None:
     found = explored[name]
     naive, accepted, graph = counted_naively(SPECS[name], bound_of(SPECS[name]))
     assert counts(found) == naive
@@ -236,7 +236,7 @@ def test_the_counts_of_every_spec_are_pinned() -> None:
 # --- The bounds reach what the specs are about --------------------------------------------------------------
 
 
-def reached(found: Explored, *calls: tuple[Any, ...]) -> Any:
+def reached(found: Exploration, *calls: tuple[Any, ...]) -> Any:
     """The state after some steps, each of which was explored."""
     state = 0
     for action, *args in calls:
@@ -247,7 +247,7 @@ def reached(found: Explored, *calls: tuple[Any, ...]) -> Any:
 
 
 @pytest.mark.parametrize("overlap", [0, 1])
-def test_the_example_of_the_proposal_is_explored(overlap: int, explored: dict[str, Explored]) -> None:
+def test_the_example_of_the_proposal_is_explored(overlap: int, explored: dict[str, Exploration]) -> None:
     """Messages 1, 2 and 5 are written: the commit position is 2, inclusive; then 3 and 4 are, and it is 5."""
     given = [("open", 1, overlap), *(("scan", number) for number in range(1, 6))]
     first, second = ([(step, n) for n in numbers for step in ("take", "write")] for numbers in ((1, 2, 5), (4, 3)))
@@ -255,7 +255,7 @@ def test_the_example_of_the_proposal_is_explored(overlap: int, explored: dict[st
     assert reached(explored["dispatch"], *given, *first, ("commit", 3), *second, ("commit", 6)).committed == 6
 
 
-def some(found: Explored, holds: Callable[[Any], bool]) -> bool:
+def some(found: Exploration, holds: Callable[[Any], bool]) -> bool:
     """Whether a state within the bound is like that."""
     return any(holds(state) for n, state in enumerate(found.graph.states) if n not in found.graph.beyond)
 
@@ -303,11 +303,11 @@ SOMETIMES: dict[str, list[Callable[[Any], bool]]] = {
 
 
 @pytest.mark.parametrize("name", [name for name in SOMETIMES if name in SOME])
-def test_what_a_spec_is_about_is_reached(name: str, explored: dict[str, Explored]) -> None:
+def test_what_a_spec_is_about_is_reached(name: str, explored: dict[str, Exploration]) -> None:
     assert [some(explored[name], holds) for holds in SOMETIMES[name]] == [True] * len(SOMETIMES[name])
 
 
-def test_deviations_are_reached_too(with_deviations: dict[str, Explored]) -> None:
+def test_deviations_are_reached_too(with_deviations: dict[str, Exploration]) -> None:
     assert some(with_deviations["coordinator"], lambda s: s.limit == 1 and s.active == 2 > s.loaded)  # a crowd of two
     assert some(with_deviations["coordinator"], lambda s: s.left[0] == 1)  # timed out at birth
     assert some(with_deviations["permits"], lambda s: s.stuck == 1 and s.held == 1)
@@ -477,7 +477,7 @@ def test_where_a_spec_comes_to_rest_it_is_as_it_says() -> None:
     ]  # fmt: skip
 
 
-def test_every_spec_comes_to_rest_somewhere_and_not_everywhere(explored: dict[str, Explored]) -> None:
+def test_every_spec_comes_to_rest_somewhere_and_not_everywhere(explored: dict[str, Exploration]) -> None:
     """That each property at rest is refused somewhere is among the needs above."""
     for name, found in explored.items():
         rests = found.accepted.get("end", 0)
@@ -551,7 +551,7 @@ def test_a_small_graph_is_drawn_whole() -> None:
     assert "Too large" not in texts(drawn)
 
 
-def test_a_large_graph_says_what_is_left_out(explored: dict[str, Explored]) -> None:
+def test_a_large_graph_says_what_is_left_out(explored: dict[str, Exploration]) -> None:
     drawn = ET.fromstring(state_diagram.svg(explored["log"]))  # noqa: S314
     boxes = [box for box in drawn.iter(f"{SVG}rect") if box.get("rx")]
     assert 1 < len(boxes) <= state_diagram.DRAWN
@@ -565,7 +565,7 @@ def _is(name: str, call: Call) -> bool:
     return (call.deviation or call.action) == name
 
 
-def test_of_a_large_graph_the_shortest_way_to_each_step_is_drawn(explored: dict[str, Explored]) -> None:
+def test_of_a_large_graph_the_shortest_way_to_each_step_is_drawn(explored: dict[str, Exploration]) -> None:
     for found in explored.values():
         graph = found.graph
         if len(graph.states) <= state_diagram.DRAWN or len(graph.states) > 10_000:
@@ -632,7 +632,7 @@ def test_the_command_prints_a_table() -> None:
     assert "\x1b" not in ran.stdout + ran.stderr
 
 
-def test_the_command_says_the_same_as_json(explored: dict[str, Explored]) -> None:
+def test_the_command_says_the_same_as_json(explored: dict[str, Exploration]) -> None:
     first, second = (json.loads(gapless("explore", "log", "--json", "-").stdout) for _ in range(2))
     for told in (first, second):
         del told["explored"][0]["seconds"]

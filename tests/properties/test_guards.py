@@ -13,7 +13,7 @@ from gapless.properties.faults.guard_audit import (
     END,
     PAGE,
     ROOT,
-    Audited,
+    GuardAudit,
     audit,
     digest,
     page,
@@ -29,29 +29,29 @@ AGAIN = "run `python -m gapless.properties.faults.guard_audit --write`"
 
 
 @pytest.fixture(scope="module")
-def found() -> dict[str, Audited]:
+def found() -> dict[str, GuardAudit]:
     """The page in the repository."""
     return read((ROOT / PAGE).read_text(encoding="utf-8"))
 
 
-def test_the_page_is_of_the_specs_as_they_are(found: dict[str, Audited]) -> None:
+def test_the_page_is_of_the_specs_as_they_are(found: dict[str, GuardAudit]) -> None:
     stale = [name for name, spec in SPECS.items() if name not in found or found[name].digest != digest(spec)]
     assert not stale, AGAIN
     assert page(found) == (ROOT / PAGE).read_text(encoding="utf-8"), AGAIN
 
 
-def test_the_readme_sums_it_up(found: dict[str, Audited]) -> None:
+def test_the_readme_sums_it_up(found: dict[str, GuardAudit]) -> None:
     readme = (ROOT / "properties/README.md").read_text(encoding="utf-8")
     assert summary(found) == readme.partition(BEGIN)[2].partition(END)[0].strip("\n") + "\n", AGAIN
 
 
 @pytest.mark.parametrize("spec", SPECS.values(), ids=SPECS)
-def test_every_need_is_on_the_page(spec: Spec, found: dict[str, Audited]) -> None:
+def test_every_need_is_on_the_page(spec: Spec, found: dict[str, GuardAudit]) -> None:
     needs = [(step.step.__name__, rule) for step in guard_audit.steps(spec) for rule in step.needs]
     assert needs == [(guard.step, guard.rule) for guard in found[spec.name].guards], AGAIN
 
 
-def test_a_sample_is_audited_again_and_comes_to_the_same(found: dict[str, Audited]) -> None:
+def test_a_sample_is_audited_again_and_comes_to_the_same(found: dict[str, GuardAudit]) -> None:
     every = [(spec, step) for spec in SPECS.values() for step in guard_audit.steps(spec)]
     every.sort(key=lambda one: hashlib.sha256(f"{one[0].name} {one[1].step.__name__}".encode()).digest())
     for spec, step in every[:3]:
@@ -65,7 +65,7 @@ def test_an_example_rests_on_no_key_beyond_the_window() -> None:
     assert finish.without("coordinator-runs").says == ("who does not run ends nothing",)
 
 
-def test_every_guard_bears_load_or_has_its_reason(found: dict[str, Audited]) -> None:
+def test_every_guard_bears_load_or_has_its_reason(found: dict[str, GuardAudit]) -> None:
     every = [guard for audited in found.values() for guard in audited.guards]
     assert not [guard for guard in every if guard.why == "unneeded"]
     assert all(guard.says for guard in every if guard.why in {"load-bearing", "argued"})
@@ -87,7 +87,7 @@ def test_the_command_fails_where_a_guard_protects_nothing(
 ) -> None:
     spec = toy(tmp_path)
     monkeypatch.setattr(guard_audit, "SPECS", {"toy": spec})
-    monkeypatch.setattr(guard_audit, "read", lambda _text: {"toy": Audited(digest(spec), tuple(audit(spec)))})
+    monkeypatch.setattr(guard_audit, "read", lambda _text: {"toy": GuardAudit(digest(spec), tuple(audit(spec)))})
     monkeypatch.setattr(sys, "argv", ["guards"])
     assert guard_audit.main() == 1
     assert "toy: add: nothing breaks without “there-is-not-too-much”" in capsys.readouterr().out

@@ -20,7 +20,7 @@ from gapless.properties.machines.dispatch_refinement import LIFE_ENDS
 from gapless.properties.machines.interleavings.actors import Plan
 from gapless.properties.machines.interleavings.schedule_cases import (
     SMALLEST,
-    Interleaving,
+    InterleavedRun,
     by_chance,
     in_every_way,
     plan_by_chance,
@@ -30,7 +30,7 @@ from gapless.properties.machines.interleavings.schedule_cases import (
 )
 from gapless.properties.machines.mismatch import Mismatch
 from gapless.properties.machines.stateful.dispatch_machine import OUTSIDE_THE_SPEC, DispatchMachine
-from gapless.properties.reference_store.store_subject import OurStore
+from gapless.properties.reference_store.store_subject import ReferenceStore
 from gapless.properties.simulation.schedules import by, chosen, uniform
 from gapless.spec import dispatch as spec
 from tests.support.night import NIGHT, by_day
@@ -62,7 +62,7 @@ PLANS = st.builds(
 # Both step, or both refuse
 
 
-class TestDispatch(DispatchMachine.of(OurStore).TestCase):  # type: ignore[misc]
+class TestDispatch(DispatchMachine.of(ReferenceStore).TestCase):  # type: ignore[misc]
     """Hypothesis chooses every step."""
 
     settings = settings(max_examples=settings().max_examples, suppress_health_check=[HealthCheck.too_slow])
@@ -83,12 +83,12 @@ def test_the_machine_has_the_verbs_of_the_spec_and_no_other() -> None:
 
 @given(plan=PLANS, data=st.data())
 def test_whoever_steps_next(plan: Plan, data: st.DataObject) -> None:
-    run_case(OurStore, plan, by(lambda ways: data.draw(st.integers(0, ways - 1))))
+    run_case(ReferenceStore, plan, by(lambda ways: data.draw(st.integers(0, ways - 1))))
 
 
 def test_a_share_of_the_night() -> None:
     """No gap is passed; and what runs are to come upon, they do."""
-    tally = some(OurStore, range(SHARE))
+    tally = some(ReferenceStore, range(SHARE))
     assert not tally.failures
     assert (tally.runs, len(tally.different)) == (SHARE, SHARE)
     assert min(tally.sometimes[what] for what in SOMETIMES) > SHARE / 20
@@ -107,7 +107,7 @@ SOMETIMES = (
     ("plan", "states"), by_day([*zip(SMALLEST, (379, 486, 480, 218, 205, 53, 197), strict=True)]), ids=str
 )
 def test_the_smallest_stores_in_every_order(plan: Plan, states: int) -> None:
-    assert in_every_way(OurStore, plan).states == states
+    assert in_every_way(ReferenceStore, plan).states == states
 
 
 # A case is a value
@@ -115,9 +115,9 @@ def test_the_smallest_stores_in_every_order(plan: Plan, states: int) -> None:
 
 def test_a_case_is_seen_again_from_its_text() -> None:
     for seed in range(40):
-        simulation, schedule = by_chance(OurStore, seed)
-        case = Interleaving.parse(str(Interleaving(simulation.plan, schedule)))
-        again, same = run_case(OurStore, case.plan, chosen(case.schedule))
+        simulation, schedule = by_chance(ReferenceStore, seed)
+        case = InterleavedRun.parse(str(InterleavedRun(simulation.plan, schedule)))
+        again, same = run_case(ReferenceStore, case.plan, chosen(case.schedule))
         assert (case.plan, same, again.state()) == (simulation.plan, schedule, simulation.state())
 
 
@@ -132,19 +132,19 @@ def test_a_case_is_seen_again_from_its_text() -> None:
 )
 def test_another_text_is_none(text: str, expected: str) -> None:
     with pytest.raises(ValueError, match=expected):
-        Interleaving.parse(text)
+        InterleavedRun.parse(text)
 
 
 def test_a_failure_is_told_as_a_story() -> None:
     fault = next(fault for fault in FAULTS if fault.name == "the commit position passes a gap of one")
     with fault.planted():
-        failed = some(OurStore, range(100)).failures
-        lines, right = story(OurStore, failed[0])
-        told, well = story(OurStore, "queues=0,0: append*2 scan*2 w1 w2 w2*2 commit.0")
+        failed = some(ReferenceStore, range(100)).failures
+        lines, right = story(ReferenceStore, failed[0])
+        told, well = story(ReferenceStore, "queues=0,0: append*2 scan*2 w1 w2 w2*2 commit.0")
     assert not right
     assert lines[-1].startswith("Mismatch: ")
     assert (told, well) == (STORY, False)
-    assert story(OurStore, "queues=0,0: append*2 scan*2 w1 w2 w2*2 commit.0")[1]
+    assert story(ReferenceStore, "queues=0,0: append*2 scan*2 w1 w2 w2*2 commit.0")[1]
 
 
 STORY = [
@@ -189,7 +189,7 @@ def _recorded(folder: Path, seed: int) -> Path:
     plan = plan_by_chance(Random(seed))
     path, ends = folder / f"{seed}.parquet", [end for end in plan.crashes if end not in {"restart", "again"}]
     with Recorder(path) as recorder, suppress(Mismatch):
-        run_case(lambda: OurStore(recorder), replace(plan, crashes=tuple(ends)), uniform(seed))
+        run_case(lambda: ReferenceStore(recorder), replace(plan, crashes=tuple(ends)), uniform(seed))
     return path
 
 

@@ -12,12 +12,12 @@ from gapless.properties.faults.fault_injection import replacing
 from gapless.properties.machines.stateful.log_machine import LogMachine
 from gapless.properties.machines.stateful.queue_machine import NO_COUNTERPART, QueueMachine
 from gapless.properties.machines.stateful.subject_machine import SubjectMachine
-from gapless.properties.reference_store.recorded_conformance import NotConforming
-from gapless.properties.reference_store.store_subject import OurStore
+from gapless.properties.reference_store.recorded_conformance import Nonconformance
+from gapless.properties.reference_store.store_subject import ReferenceStore
 from gapless.spec import log, queue
 
-TestLog = LogMachine.of(OurStore).TestCase
-TestQueue = QueueMachine.of(OurStore).TestCase
+TestLog = LogMachine.of(ReferenceStore).TestCase
+TestQueue = QueueMachine.of(ReferenceStore).TestCase
 
 
 @pytest.mark.parametrize(
@@ -42,5 +42,5 @@ def test_a_machine_has_the_verbs_of_its_spec(
 def test_what_a_run_records_is_replayed(machine: type[SubjectMachine], untold: str, needs: str) -> None:
     """A recording that leaves a step out is none of a lawful run."""
     quickly = settings(max_examples=50, phases=[Phase.generate], derandomize=True)
-    with replacing(Recorder, untold, lambda *_step: b""), pytest.raises(NotConforming, match=needs):
-        run_state_machine_as_test(machine.of(OurStore), settings=quickly)
+    with replacing(Recorder, untold, lambda *_step: b""), pytest.raises(Nonconformance, match=needs):
+        run_state_machine_as_test(machine.of(ReferenceStore), settings=quickly)

@@ -8,10 +8,10 @@ import pytest
 
 from gapless.properties.faults import operators, spec_mutants
 from gapless.properties.faults.operators import Fault
-from gapless.properties.faults.spec_mutants import BAR, Judged, judge, judged, sample, share_caught
+from gapless.properties.faults.spec_mutants import BAR, MutantVerdict, judge, judged, sample, share_caught
 from gapless.spec.catalog import SPECS, Spec
 from tests.support.night import NIGHT
-from tests.support.toy_spec import toy
+from tests.support.toy_spec import TOY, toy
 
 pytestmark = pytest.mark.slow
 
@@ -57,7 +57,7 @@ def test_of_a_sample_of_all_faults_nearly_all_are_noticed() -> None:
 SAMPLE = 8
 
 
-def by_name(spec: Spec, name: str) -> Judged:
+def by_name(spec: Spec, name: str) -> MutantVerdict:
     """What becomes of a fault."""
     fault = next(fault for fault in operators.faults(spec) if fault.name == name)
     return judge(spec, fault)
@@ -124,16 +124,16 @@ FAULT = Fault("a missing guard", "open", 1, "without “anything”", 0, (0, 0),
 @pytest.mark.parametrize(
     ("one", "argued", "code", "says"),
     [
-        (Judged("log", FAULT, refuted="open: something"), "", 0, "100.0% of the faults"),
-        (Judged("log", FAULT, explored="open(1, 2)"), "", 1, "no property catches it, and no argument says why"),
-        (Judged("log", FAULT), "", 1, "NO PROPERTY CATCHES IT"),
-        (Judged("log", FAULT), "it is so", 1, "0.0% of the faults"),
-        (Judged("log", FAULT, refuted="open: something"), "it is so", 1, "it is argued for, and need not be"),
-        (Judged("log", FAULT, same=True), "it is so", 1, "it is argued for, and need not be"),
+        (MutantVerdict("log", FAULT, refuted="open: something"), "", 0, "100.0% of the faults"),
+        (MutantVerdict("log", FAULT, explored="open(1, 2)"), "", 1, "no property catches it, and no argument says why"),
+        (MutantVerdict("log", FAULT), "", 1, "NO PROPERTY CATCHES IT"),
+        (MutantVerdict("log", FAULT), "it is so", 1, "0.0% of the faults"),
+        (MutantVerdict("log", FAULT, refuted="open: something"), "it is so", 1, "it is argued for, and need not be"),
+        (MutantVerdict("log", FAULT, same=True), "it is so", 1, "it is argued for, and need not be"),
     ],
 )
 def test_the_command_fails_where_properties_catch_too_few_or_an_argument_is_idle(
-    one: Judged,
+    one: MutantVerdict,
     argued: str,
     code: int,
     says: str,
@@ -149,7 +149,7 @@ def test_the_command_fails_where_properties_catch_too_few_or_an_argument_is_idle
 
 
 def test_an_argument_for_what_is_not_planted_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    one = Judged("log", FAULT, refuted="open: something")
+    one = MutantVerdict("log", FAULT, refuted="open: something")
     monkeypatch.setattr(spec_mutants, "ARGUED", {("log", "open: long gone"): "it was so", ("queue", "x"): "not asked"})
     assert spec_mutants.wrong_arguments([one]) == [
         "log: open: long gone: it is argued for, and no such fault is planted"
@@ -157,7 +157,10 @@ def test_an_argument_for_what_is_not_planted_is_an_error(monkeypatch: pytest.Mon
 
 
 def test_what_only_comparison_shows_counts_for_nothing_and_is_told_apart() -> None:
-    found = [Judged("log", FAULT, explored="open(1, 2)"), Judged("log", FAULT, refuted="x: y", explored="open(1, 2)")]
+    found = [
+        MutantVerdict("log", FAULT, explored="open(1, 2)"),
+        MutantVerdict("log", FAULT, refuted="x: y", explored="open(1, 2)"),
+    ]
     assert [one.by_properties for one in found] == [False, True]
     assert share_caught(found) == 0.5
     row = dict(zip(spec_mutants.HEADS, next(iter(spec_mutants._rows(found))), strict=True))
@@ -167,12 +170,15 @@ def test_what_only_comparison_shows_counts_for_nothing_and_is_told_apart() -> No
 
 def test_what_the_page_says_of_other_specs_stays() -> None:
     of_log = [
-        Judged("log", FAULT, refuted="x: y"),
-        Judged("log", replace(FAULT, says="a_b"), explored="open(1, 2)"),
-        Judged("log", replace(FAULT, says="a_c"), same=True),
+        MutantVerdict("log", FAULT, refuted="x: y"),
+        MutantVerdict("log", replace(FAULT, says="a_b"), explored="open(1, 2)"),
+        MutantVerdict("log", replace(FAULT, says="a_c"), same=True),
     ]
-    of_queue = [Judged("queue", replace(FAULT, says="d"), same=True), Judged("queue", replace(FAULT, says="e_f"))]
-    before = spec_mutants.page([*of_log, Judged("queue", FAULT, never="open")])
+    of_queue = [
+        MutantVerdict("queue", replace(FAULT, says="d"), same=True),
+        MutantVerdict("queue", replace(FAULT, says="e_f")),
+    ]
+    before = spec_mutants.page([*of_log, MutantVerdict("queue", FAULT, never="open")])
     assert spec_mutants.page(of_queue, before) == spec_mutants.page([*of_queue, *of_log])
     assert "| all | 5 | 2 | 1 | 33% | 1 | 1 | 0 | 1 | 0 | 0 | 1 |" in spec_mutants.page(of_queue, before)
 
@@ -187,7 +193,20 @@ def test_the_page_names_what_it_does_not_know() -> None:
 
 
 def test_the_page_sees_a_changed_spec_with_as_many_faults() -> None:
-    before = spec_mutants.page([Judged(name, FAULT, never="open") for name in SPECS])
+    before = spec_mutants.page([MutantVerdict(name, FAULT, never="open") for name in SPECS])
     assert spec_mutants.OLDER not in spec_mutants.page([], before)
     changed = before.replace(operators.text_digest(SPECS["log"]), "0" * 16)
     assert f"{spec_mutants.OLDER} log." in spec_mutants.page([], changed)
+
+
+def test_a_verdict_outlives_a_change_of_prose(tmp_path: Path) -> None:
+    """A docstring, a comment and a rule's sentence change nothing that a fault could break; a number does."""
+    digests = [
+        operators.text_digest(toy(tmp_path, text=text))
+        for text in (
+            TOY,
+            TOY.replace('because="', 'because="of course, ').replace("ACTIONS =", "# the end\nACTIONS ="),
+            TOY.replace("0 < more", "1 < more"),
+        )
+    ]
+    assert digests[0] == digests[1] != digests[2]

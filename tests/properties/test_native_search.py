@@ -13,7 +13,7 @@ from gapless.properties.exploration import native_search, search, summary
 from gapless.properties.exploration.bounds import Bound, bound_of, has_wide, held, most, untouched
 from gapless.properties.exploration.compiled.conditions import JUDGED, Conditions
 from gapless.properties.exploration.compiled.syntax import answer, function
-from gapless.properties.exploration.search import Explored, explore
+from gapless.properties.exploration.search import Exploration, explore
 from gapless.properties.faults import spec_mutants
 from gapless.properties.faults.operators import faults, planted
 from gapless.spec.catalog import SPECS, Spec
@@ -39,7 +39,7 @@ REACHED = {
 """Of each bound that is wide: its states, and the steps that are tried there."""
 
 
-def assert_alike(native: Explored, plain: Explored) -> None:
+def assert_alike(native: Exploration, plain: Exploration) -> None:
     """All that is found is the same."""
     assert (native.native, plain.native) == (True, False)
     one, other = native.graph, plain.graph
@@ -54,7 +54,7 @@ def assert_alike(native: Explored, plain: Explored) -> None:
     assert (one.deadlocks, one.terminal) == (other.deadlocks, other.terminal)
 
 
-def both(spec: Spec, bound: Bound, *, profile: str | None = None, limit: int = 1_000_000) -> Explored:
+def both(spec: Spec, bound: Bound, *, profile: str | None = None, limit: int = 1_000_000) -> Exploration:
     """What both searches say: the first native one keeps all states, the next only those within the bound."""
     plain = explore(spec, bound, profile=profile, limit=limit, how="plain")
     first, again = (explore(spec, bound, profile=profile, limit=limit, how="native") for _ in range(2))
@@ -344,12 +344,12 @@ from gapless.spec.catalog import SPECS
 
 def run(self, *_):
     print(self.spec.name, digest_of(text_of(self.functions(self._least)["search"])))
-    raise native_search.CannotBeCompiled("that was all")
+    raise native_search.NotCompilable("that was all")
 
 native_search.NativeSearch.run = run
 for name in sys.argv[1:]:
     spec = SPECS[name]
-    with suppress(native_search.CannotBeCompiled):
+    with suppress(native_search.NotCompilable):
         search.explore(spec, bounds.bound_of(spec), how="native", limit=10)
 """
 

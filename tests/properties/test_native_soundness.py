@@ -7,7 +7,7 @@ import pytest
 from gapless.properties.exploration import native_search
 from gapless.properties.exploration.bounds import Bound
 from gapless.properties.exploration.compiled.ranges import SAFE, unsafe
-from gapless.properties.exploration.search import Explored, explore
+from gapless.properties.exploration.search import Exploration, explore
 from gapless.properties.exploration.summary import remarks, story
 from gapless.spec.catalog import Spec
 from gapless.spec.reading.terms import Argument, Constant, Every, Field, MapTerm, Variable
@@ -70,7 +70,7 @@ def bound(**numbers: tuple[int, ...]) -> Bound:
     return Bound(says="small", within=lambda s: s.n <= 3, numbers=within)
 
 
-def both(spec: Spec, to: Bound) -> tuple[Explored, Explored]:
+def both(spec: Spec, to: Bound) -> tuple[Exploration, Exploration]:
     """The results of native and plain search, which are the same."""
     native, plain = (explore(spec, to, how=how, limit=5_000) for how in ("native", "plain"))
     assert (native.result, native.states, native.tried) == (plain.result, plain.states, plain.tried)

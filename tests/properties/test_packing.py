@@ -1,11 +1,11 @@
 """A packed state is read as it was written, and there is room for what did not fit."""
 
-from gapless.properties.exploration.packing import PackedField, Packing
+from gapless.properties.exploration.packing import PackedField, StateLayout
 
 
-def packing(width: int = 70) -> Packing:
+def packing(width: int = 70) -> StateLayout:
     """Two numbers and two Maps, which lie in more than one word."""
-    return Packing(
+    return StateLayout(
         (PackedField.holding(0), PackedField.holding(-1)),
         (PackedField.holding(0), PackedField.holding(5)),
         -3,
@@ -14,7 +14,7 @@ def packing(width: int = 70) -> Packing:
     )
 
 
-def read_again(how: Packing, numbers: list[int], maps: list[dict[int, int]]) -> bool:
+def read_again(how: StateLayout, numbers: list[int], maps: list[dict[int, int]]) -> bool:
     """Whether what is packed is what is unpacked."""
     words = how.packed(numbers, [lambda key, one=one: one.get(key, 5) for one in maps])  # type: ignore[misc]
     there, windows = how.unpacked(words)
@@ -23,7 +23,7 @@ def read_again(how: Packing, numbers: list[int], maps: list[dict[int, int]]) -> 
 
 
 def test_what_is_packed_is_read_again() -> None:
-    how: Packing | None = packing()
+    how: StateLayout | None = packing()
     for field, value in ((0, 2**40), (1, -9), (2, 5), (3, -200), (0, -1)):
         assert how
         how = how.widened(field, value)
@@ -43,7 +43,9 @@ def test_no_value_lies_in_two_words() -> None:
 
 
 def test_what_a_kind_needs_all_of_it_get() -> None:
-    how = Packing((PackedField.holding(0), PackedField.holding(0), PackedField.holding(0)), (), 0, 1, (str, str, int))
+    how = StateLayout(
+        (PackedField.holding(0), PackedField.holding(0), PackedField.holding(0)), (), 0, 1, (str, str, int)
+    )
     wider = how.widened(0, 9)
     assert wider
     assert [one.bits for one in wider.numbers] == [4, 4, 1]

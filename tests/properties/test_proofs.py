@@ -19,7 +19,7 @@ from gapless.properties.proof import counterexamples, cut_equivalence, induction
 from gapless.properties.proof.claims import broker, checkpoint, dispatch
 from gapless.properties.proof.counterexamples import settled, story
 from gapless.properties.proof.induction import Obligation, Question
-from gapless.properties.proof.symbolic import Reading, Unknown, UnknownMap, number
+from gapless.properties.proof.symbolic import Quantification, Unknown, UnknownMap, number
 from gapless.spec import language
 from gapless.spec.catalog import SPECS, Spec, text_of
 from gapless.spec.language import Map, Refused, all_between, greatest
@@ -314,7 +314,7 @@ def test_z3_reads_a_step_as_it_is_called(spec: Spec) -> None:
 
 def agree(step: Callable[..., Any], state: Any, args: tuple[int, ...]) -> None:
     terms = [Unknown(number(value)) for value in args]
-    with symbolic.read(Reading()):
+    with symbolic.read(Quantification()):
         found = symbolic.ways(step, symbolic.symbolic(state), terms)
     taken = [way for way in found if induction.ask(way.facts).said == "sat"]
     assert len(taken) == 1
@@ -429,7 +429,7 @@ def test_the_words_of_the_language_have_one_meaning(entries: dict[int, int], low
     for key, entry in entries.items():
         term = term.set(key, entry)
     every = all_between(low, high, lambda n: plain[n] <= value)
-    for reading in (Reading(), Reading(range(-5, 9))):
+    for reading in (Quantification(), Quantification(range(-5, 9))):
         with symbolic.read(reading):
             asked = all_between(low, high, lambda n: term[n] <= value)
         assert induction.ask((symbolic.truth(asked) != every,)).said == "unsat"
@@ -454,7 +454,7 @@ def test_steps_in_turn_lead_where_they_are_said_to(claimed: int) -> None:
             0, 3, lambda n: language.seen_as(spec.initial, scanned=n, start=claimed * n), spec.actions["scan"]
         )
 
-    with symbolic.read(Reading()):
+    with symbolic.read(Quantification()):
         taken = [way for way in symbolic.ways(scanned, symbolic.symbolic(spec.initial), ()) if way.accepted]
         accepted = [way for way in taken if induction.ask(way.facts).said == "sat"]
     outcome = called(scanned, spec.initial, ())
@@ -468,7 +468,7 @@ def test_steps_in_turn_lead_where_they_are_said_to(claimed: int) -> None:
 def test_the_language_has_at_most_five_words_that_readers_read_their_own_way() -> None:
     own = {"all_between", "forget_from", "accepts", "filled", "in_turn"}
     assert own <= {*language.__all__, *vars(Map)}
-    assert {name for name in vars(Reading) if name in language.__all__} == {
+    assert {name for name in vars(Quantification) if name in language.__all__} == {
         "all_between", "accepts", "filled", "in_turn",
     }  # fmt: skip
     assert {name for name in vars(UnknownMap) if name[0] != "_" and callable(getattr(UnknownMap, name))} == {
@@ -529,7 +529,7 @@ def test_a_changed_definition_has_another_digest(monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_budget_is_kept_and_what_is_left_is_said() -> None:
-    found = ledger.prove(["transaction"], ledger.Asked(budget=0.0, fresh=True))
+    found = ledger.prove(["transaction"], ledger.ProofOptions(budget=0.0, fresh=True))
     assert {entry.result for entry in found.obligations} == {"budget"}
     assert found.exit_code == 3
 
@@ -540,10 +540,10 @@ def test_what_cannot_be_read_is_unknown_and_said(monkeypatch: pytest.MonkeyPatch
     def raises(_theory: induction.Theory) -> Question:
         raise TypeError("no such thing")
 
-    entry = ledger._settled(Obligation(SPECS["log"], "odd", "append", raises), ledger.Asked())
+    entry = ledger._settled(Obligation(SPECS["log"], "odd", "append", raises), ledger.ProofOptions())
     assert (entry.result, entry.why) == ("unknown", "it cannot be read: TypeError: no such thing")
     monkeypatch.setattr(ledger, "_in_processes", lambda *_args: True)  # every process ended, and none said anything
-    found = ledger.prove(["joining"], ledger.Asked(fresh=True))
+    found = ledger.prove(["joining"], ledger.ProofOptions(fresh=True))
     assert {entry.result for entry in found.obligations} == {"unknown"}
     assert found.exit_code == 3
 

@@ -5,7 +5,7 @@ from random import Random
 import pytest
 
 from gapless.properties.faults import service_faults, storage_faults
-from gapless.properties.faults.fault_injection import PlantedFault
+from gapless.properties.faults.fault_injection import InjectedFault
 from gapless.properties.reference_store import whole_store
 from gapless.properties.reference_store.transactional import service_walk
 from gapless.properties.reference_store.transactional.service_walk import CHECKS, ServiceWalk
@@ -34,7 +34,7 @@ def test_walks_come_upon_what_they_are_to_come_upon() -> None:
 
 
 @pytest.mark.parametrize("fault", service_faults.FAULTS, ids=lambda fault: fault.name)
-def test_a_planted_fault_is_found(fault: PlantedFault) -> None:
+def test_a_planted_fault_is_found(fault: InjectedFault) -> None:
     with fault.planted():
         assert service_walk.first_failure(TRIES) is not None
 
@@ -44,6 +44,6 @@ def test_a_whole_store_keeps_what_it_says() -> None:
 
 
 @pytest.mark.parametrize("fault", storage_faults.WHOLE_STORE, ids=lambda fault: fault.name)
-def test_a_planted_fault_of_a_whole_store_is_found(fault: PlantedFault) -> None:
+def test_a_planted_fault_of_a_whole_store_is_found(fault: InjectedFault) -> None:
     with fault.planted():
         assert whole_store.first_failure(2) is not None

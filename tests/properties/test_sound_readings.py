@@ -220,7 +220,7 @@ def test_whoever_asks_again_asks_the_same() -> None:
     state = symbolic.unknown_state(SPECS["dispatch"].initial)
 
     def asked() -> Any:
-        with symbolic.read(symbolic.Reading()):
+        with symbolic.read(symbolic.Quantification()):
             of = SPECS["dispatch"].actions["crash"]
             return [fact for facts, _ in symbolic.walked(of, state, Unknown(z3.Int("kept"))) for fact in facts]
 

@@ -20,7 +20,7 @@ from gapless import machine_for
 from gapless.properties.machines.mismatch import Mismatch
 from gapless.properties.machines.stateful.log_machine import LogMachine
 from gapless.properties.machines.stateful.spec_machine import Unhealthy
-from gapless.properties.reference_store.store_subject import OurStore
+from gapless.properties.reference_store.store_subject import ReferenceStore
 from gapless.spec.catalog import SPECS
 from tests.support.command_line import ROOT
 from tests.support.night import by_day
@@ -133,9 +133,9 @@ def test_what_a_class_lacks_is_told() -> None:
 
 
 def test_a_whole_store_gets_the_machine_that_crashes_it() -> None:
-    assert issubclass(machine_for("log", OurStore), LogMachine)
+    assert issubclass(machine_for("log", ReferenceStore), LogMachine)
     with pytest.raises(ValueError, match="ring is none of these"):
-        machine_for("ring", OurStore)
+        machine_for("ring", ReferenceStore)
 
 
 @pytest.mark.parametrize("spec", by_day(["queue", "ring", "permits", "coordinator", "checkpoint"], 2 / 5))

@@ -26,7 +26,7 @@ from gapless.properties.machines.stateful.log_machine import LogMachine
 from gapless.properties.machines.stateful.queue_machine import QueueMachine
 from gapless.properties.machines.stateful.subject_machine import SubjectMachine
 from gapless.properties.machines.subject_by_name import left_out, subject_by_name
-from gapless.properties.reference_store.store_subject import OurStore
+from gapless.properties.reference_store.store_subject import ReferenceStore
 from gapless.properties.simulation.simulated_disk import SimulatedDisk
 from gapless.properties.subject import ENDLESS, OPTIONAL, Subject, SubjectLayout, require_all_told
 from gapless.spec import log
@@ -114,9 +114,9 @@ def test_what_a_subject_lacks_is_named_and_accounted_for() -> None:
         crash_cases.by_chance(Silent, 0)
     with pytest.raises(TypeError, match=r"Strange.absent names rolls"):
         schedule_cases.by_chance(Strange, 0)
-    require_all_told(OurStore)
-    assert not OurStore.absent
-    assert not list(left_out(OurStore))
+    require_all_told(ReferenceStore)
+    assert not ReferenceStore.absent
+    assert not list(left_out(ReferenceStore))
 
 
 def test_what_is_left_out_is_told(capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from gapless.spec.catalog import END, AnySpec, Spec, the
+from gapless.spec.catalog import END, AnySpec, Spec, resolve_spec
 from gapless.traces.judging.pictures import Axis, swimlane_of
 from gapless.traces.judging.tallies import Cluster, First, Tally
 from gapless.traces.options import Options
@@ -215,7 +215,7 @@ def anomaly(
     spec: AnySpec, name: str, count: int, *, source: Path | str, trace: str, position: int, where: Where
 ) -> Finding:
     """The finding for a deviation, by its `name`, that the profile allows."""
-    of = the(spec)
+    of = resolve_spec(spec)
     deviation = next(d for d in of.deviations if d.step.__name__ == name)
     sentence = name.replace("_", " ")
     return Finding(

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from inspect import signature
 from typing import NamedTuple
 
-from gapless.spec.catalog import AnySpec, Spec, State, the, waiving
+from gapless.spec.catalog import AnySpec, Spec, State, resolve_spec, waiving
 from gapless.spec.language import Refused
 from gapless.traces.replay import provenance
 from gapless.traces.replay.event_rules import OF_EVENTS, REFUSED
@@ -107,7 +107,7 @@ class PastStep(NamedTuple):
 def named(spec: AnySpec, event: Event) -> dict[str, int]:
     """An event's arguments by name."""
     action, args = event
-    return dict(zip(the(spec).parameters[action], args, strict=True))
+    return dict(zip(resolve_spec(spec).parameters[action], args, strict=True))
 
 
 def replay(
@@ -124,7 +124,7 @@ def replay(
 
     Then the departure is that of the last event, if that is refused. `before`: how many events led to `state`.
     """
-    of, outcome = the(spec), Outcome(state)
+    of, outcome = resolve_spec(spec), Outcome(state)
     history: deque[PastStep] = deque(maxlen=REMEMBERED)
     number = before
     with waiving(of.name, ignored):
@@ -184,7 +184,7 @@ def here_of(spec: AnySpec, reads: provenance.Reads, args: Mapping[str, int], sta
     fields = sorted((r for r in reads if r.of == "field" and not r.counterexample), key=lambda r: (r.name, r.key or 0))
     found = [read for read in reads if read.counterexample]
     asked = sorted((r for r in reads if r.of == "argument" and not r.counterexample), key=lambda r: order[r.name])
-    of, here = the(spec), dict[str, int]()
+    of, here = resolve_spec(spec), dict[str, int]()
     for read in (*found, *asked, *fields):
         if read.of != "bound" and read.key is None and read.name in args and read.name in of.scalars:
             here |= {read.name + ASKED: args[read.name], read.name: int(getattr(state, read.name))}
@@ -221,14 +221,14 @@ def that_made(history: Sequence[PastStep], taken: int, state: State, wanted: set
 
 def call(spec: AnySpec, event: Event) -> str:
     """An event in the notation of stories: `append(number=17, position=40112)`."""
-    kinds = signature(the(spec).actions[event[0]]).parameters
+    kinds = signature(resolve_spec(spec).actions[event[0]]).parameters
     values = {name: by_name(kinds[name].annotation, value) for name, value in named(spec, event).items()}
     return call_of(event[0], values)
 
 
 def life(spec: AnySpec, events: Iterable[Event], *, profile: str, ignored: frozenset[str] = frozenset()) -> list[str]:
     """Every step of a trace up to the first that is refused, a line each, with what it changed."""
-    of = the(spec)
+    of = resolve_spec(spec)
     state, lines = of.initial, []
     with waiving(of.name, ignored), suppress(Refused):  # whose story is told with the finding
         for event in events:

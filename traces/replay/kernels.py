@@ -40,7 +40,7 @@ from gapless.native import (
 from gapless.native.cache import cache_folder, keep, read
 from gapless.native.kinds import Signature
 from gapless.spec import catalog, forking, language
-from gapless.spec.catalog import SPECS, AnySpec, Spec, has_text, needs, text_of, the, waiving
+from gapless.spec.catalog import SPECS, AnySpec, Spec, has_text, needs, resolve_spec, text_of, waiving
 from gapless.spec.language import ASSUMED
 from gapless.spec.reading import difference_bounds, map_effects, ranges, terms, trees
 from gapless.spec.reading.checking import checked
@@ -212,8 +212,8 @@ def kernel(spec: AnySpec, ignored: frozenset[str] = frozenset()) -> Kernel:
 
     What is ignored of other specs makes no other kernel: there is less to compile.
     """
-    whole = _kernel(the(spec), frozenset())
-    return _kernel(the(spec), ignored & {reason.rule for reason in whole.reasons})
+    whole = _kernel(resolve_spec(spec), frozenset())
+    return _kernel(resolve_spec(spec), ignored & {reason.rule for reason in whole.reasons})
 
 
 @cache

@@ -12,7 +12,7 @@ from gapless.native.intrinsics import count_bits
 from gapless.properties.exploration.compiled import calls, loop, packed_state, table
 from gapless.properties.exploration.compiled.intrinsics import quotient, rest_of
 from gapless.properties.exploration.compiled.steps import SearchSteps
-from gapless.properties.exploration.packing import LINE, WORD, Packing
+from gapless.properties.exploration.packing import LINE, WORD, StateLayout
 
 NARROW = 31  # keys of a Map that are told apart by the lower half of a word
 COMMON: dict[str, Any] = {
@@ -30,7 +30,7 @@ def bound(of: Any, name: str, **names: Any) -> Function:
     )  # fmt: skip
 
 
-def search_functions(steps: SearchSteps, packing: Packing, known: Mapping[str, int]) -> dict[str, Function]:
+def search_functions(steps: SearchSteps, packing: StateLayout, known: Mapping[str, int]) -> dict[str, Function]:
     """The functions `search` and `fill_slots`. `known`: the constants that are known of the calls."""
     names: dict[str, Any] = {**COMMON, **known, **_fields(steps, packing)}
     names |= {"STRIDE": packing.words + 2, "ORIGIN": packing.origin}
@@ -60,7 +60,7 @@ def search_functions(steps: SearchSteps, packing: Packing, known: Mapping[str, i
 CALL_CONSTANTS = "RUNS_FIRST", "RUNS_END", "CALLS_FIRST", "CALLS_END", "CALLS_LOW"
 
 
-def _fields(steps: SearchSteps, packing: Packing) -> dict[str, Any]:
+def _fields(steps: SearchSteps, packing: StateLayout) -> dict[str, Any]:
     """The functions of a packed state's fields."""
     spec, rows, made = steps.spec, packing.rows.tolist(), dict[str, Any]()
     for number, _ in enumerate(spec.scalars):
@@ -95,7 +95,7 @@ def _placed(field: int, row: list[int]) -> dict[str, Any]:
     return {"FIELD": field, **dict(zip(("BIT", "SHIFT", "LEAST", "MASK"), row, strict=True))}
 
 
-def _words_of(row: list[int], packing: Packing, empty: list[int]) -> dict[str, Any]:
+def _words_of(row: list[int], packing: StateLayout, empty: list[int]) -> dict[str, Any]:
     """The words in which a Map's values lie, their bits there, and these words of a state whose Maps are empty."""
     bit, shift, _, _ = row
     end = bit + (packing.width << shift)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from gapless.properties.machines.mismatch import Mismatch
-from gapless.properties.subject import NewMessage, Placed, QueueEntry, QueueName, StoredMessage, Subject
+from gapless.properties.subject import MessagePlace, NewMessage, QueueEntry, QueueName, StoredMessage, Subject
 from gapless.spec import log as log_spec
 from gapless.spec import queue as queue_spec
 from gapless.spec.catalog import SPECS
@@ -78,7 +78,7 @@ class ClientOracle:
             self._begun.append(AppendStage(s, len(self._coming)))
         return True
 
-    def appended(self, told: Sequence[Placed]) -> None:
+    def appended(self, told: Sequence[MessagePlace]) -> None:
         """The store says that it has appended, and where."""
         expected = [(sent.position, sent.size, sent.number) for sent in self._coming]
         said = [(*placed,) for placed in told]

@@ -53,7 +53,7 @@ class CrashCase:
         self.tally = self._run.tally
 
     def run(self) -> None:
-        """Run all of it. Raises Mismatch, NotConforming, and whatever the subject should not have raised."""
+        """Run all of it. Raises Mismatch, Nonconformance, and whatever the subject should not have raised."""
         self._run.run()
         if self._recorded:
             self.tally.replayed += self._subject.replay()

@@ -16,8 +16,8 @@ from gapless.properties.machines.mismatch import Mismatch
 from gapless.properties.simulation.choices import Choose
 from gapless.properties.simulation.simulated_disk import SimulatedDisk
 from gapless.properties.subject import (
+    MessagePlace,
     NewMessage,
-    Placed,
     QueueName,
     Subject,
     SubjectBatch,
@@ -140,7 +140,7 @@ class StoreClient:
         messages = [self._message() for _ in range(2 + self.choose(12))]
         self._appending(messages, lambda: self.subject.append_many(messages, self.now))
 
-    def _appending(self, messages: list[NewMessage], ask: Callable[[], list[Placed]]) -> None:
+    def _appending(self, messages: list[NewMessage], ask: Callable[[], list[MessagePlace]]) -> None:
         if self.stopped:
             ask()
             raise Mismatch(f"a flush failed, and the store takes {messages}")

@@ -49,14 +49,14 @@ SMALL = (
 
 
 @dataclass(frozen=True, slots=True)
-class Interleaving:
+class InterleavedRun:
     """A run as a value; `str` of it is what `parse` reads."""
 
     plan: Plan
     schedule: schedules.Schedule
 
     @classmethod
-    def parse(cls, text: str) -> Interleaving:
+    def parse(cls, text: str) -> InterleavedRun:
         """The case of such a text. Raises ValueError."""
         plan, colon, schedule = text.partition(":")
         if not colon:
@@ -190,7 +190,7 @@ def story(make: Callable[[], Subject], text: str) -> tuple[list[str], bool]:
 
     Raises ValueError where the text is no case, DoesNotFit where its schedule does not fit its plan.
     """
-    case = Interleaving.parse(text)
+    case = InterleavedRun.parse(text)
     simulation, replayed, lines = Simulation(make, case.plan), schedules.chosen(case.schedule), [str(case.plan), ""]
     models = [*simulation.pair.models]
 

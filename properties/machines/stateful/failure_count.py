@@ -13,7 +13,7 @@ def first_failure(machine: type[RuleBasedStateMachine], cases: int) -> tuple[int
     """
     begun = 0
 
-    class Counted(machine):  # type: ignore[misc,valid-type]
+    class Counter(machine):  # type: ignore[misc,valid-type]
         def __init__(self) -> None:
             super().__init__()
             nonlocal begun
@@ -29,7 +29,7 @@ def first_failure(machine: type[RuleBasedStateMachine], cases: int) -> tuple[int
         suppress_health_check=list(HealthCheck),
     )
     try:
-        run_state_machine_as_test(Counted, settings=without_shrinking)
+        run_state_machine_as_test(Counter, settings=without_shrinking)
     except Exception as error:  # noqa: BLE001 - whatever a program raises is what was looked for
         return begun, f"{type(error).__name__}: {error}"
     return None

@@ -19,7 +19,7 @@ from hypothesis.stateful import initialize, rule
 from gapless.properties.machines.mismatch import Mismatch
 from gapless.properties.machines.stateful.subject_machine import NothingToDo, SubjectMachine
 from gapless.properties.simulation.simulated_disk import SimulatedDisk
-from gapless.properties.subject import ENDLESS, NewMessage, Placed, QueueEntry, SubjectLayout
+from gapless.properties.subject import ENDLESS, MessagePlace, NewMessage, QueueEntry, SubjectLayout
 from gapless.spec import queue
 from gapless.spec.catalog import SPECS
 from gapless.spec.deviations import queue as deviations
@@ -42,7 +42,7 @@ AWAY = st.sampled_from((0,) * 9 + (-1, 1))  # from the number that is due
 STARTS = st.sampled_from((0, 0, 1, 3))  # files that a log has lost at its beginning
 LENGTHS = st.sampled_from((QUEUE_FILE,) * 3 + (0, 20, 2 * QUEUE_FILE))
 WHICH = st.integers(0, 30)
-NOWHERE = Placed(1 << 40, 1, 0)
+NOWHERE = MessagePlace(1 << 40, 1, 0)
 """Where a message would be that the subject refused: the model refuses it for some other reason, or they differ."""
 
 T = TypeVar("T")
@@ -219,7 +219,7 @@ class QueueMachine(SubjectMachine):
             self.subject.open(self.disk, self.layout)
             self.is_open = True
 
-    def _find(self, number: int, start: int) -> Placed:
+    def _find(self, number: int, start: int) -> MessagePlace:
         if self.is_open and self.subject.as_log().end:
             self.subject.open(self.disk, self.layout)  # refused: it has a writer
         disk = SimulatedDisk()
@@ -227,7 +227,7 @@ class QueueMachine(SubjectMachine):
         self.disk, self.is_open = disk, True
         return placed
 
-    def _append(self, number: int | None, body: int, tag: str) -> Placed:
+    def _append(self, number: int | None, body: int, tag: str) -> MessagePlace:
         """A record that carries `number`, whatever the store would have given it."""
         self._open()
         self.now += 10

@@ -27,7 +27,7 @@ from hypothesis import HealthCheck, Phase, event, note, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule
 
-from gapless.properties.machines.lockstep import STORY, SideBySide, StepMismatch, shortest
+from gapless.properties.machines.lockstep import STORY, Lockstep, StepMismatch, shortest
 from gapless.properties.machines.stateful.dispatch_machine import DispatchMachine
 from gapless.properties.machines.stateful.likely_arguments import likely, values_near
 from gapless.properties.machines.stateful.log_machine import LogMachine
@@ -119,7 +119,7 @@ class SpecMachine(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.both = SideBySide(self.spec, type(self).make, self.profile)
+        self.both = Lockstep(self.spec, type(self).make, self.profile)
         self.reached: set[str] = set()
 
     @rule(data=st.data())

@@ -25,7 +25,7 @@ from typing import Any
 
 from gapless.impl.coordinator.coordinator import Coordinator
 from gapless.impl.coordinator.coordinator_client import CoordinatorClient
-from gapless.impl.coordinator.coordinator_errors import NotWritten, OtherwiseDecided, TimedOut, UnknownTransaction
+from gapless.impl.coordinator.coordinator_errors import LogFull, OutcomeConflict, TimedOut, UnknownTransaction
 from gapless.impl.coordinator.coordinator_recorder import CoordinatorRecorder, StepTape
 from gapless.impl.coordinator.coordinator_values import CoordinatorSettings
 from gapless.impl.coordinator.frames import Content, IsDone, No
@@ -44,7 +44,7 @@ LIVES = (0.05, 0.1, 0.3)  # seconds: of transactions
 PART = 50  # cases that a process does at a time
 
 
-class _Watched(CoordinatorRecorder):
+class _SilenceRecorder(CoordinatorRecorder):
     """The recorder, which also knows who met silence in this life of the coordinator."""
 
     silent: set[Key]
@@ -65,7 +65,7 @@ class CoordinationCase:
         self.choose = choose
         self.sometimes: Counter[str] = Counter()
         self.tape = StepTape()
-        self.watch = _Watched(self.tape, self.tape._trace("coordinator", "coordinator"))  # noqa: SLF001 - ours, as a class
+        self.watch = _SilenceRecorder(self.tape, self.tape._trace("coordinator", "coordinator"))  # noqa: SLF001 - ours, as a class
         self.disk = SimulatedDisk(page=64, sector=16)
         self.coordinator: Coordinator | None = None
         self.wires: list[SlowWire] = []
@@ -77,7 +77,7 @@ class CoordinationCase:
         self.wrong: list[BaseException] = []
 
     def run(self) -> None:
-        """Run all of it. Raises Mismatch, NotConforming, and what the implementation should not have raised."""
+        """Run all of it. Raises Mismatch, Nonconformance, and what the implementation should not have raised."""
         virtual_time.run(self._run())
         for error in self.wrong:
             raise error
@@ -201,7 +201,7 @@ class CoordinationCase:
 
     async def _program(self, client: CoordinatorClient) -> None:
         for _ in range(1 + self.choose(4)):
-            with suppress(TimedOut, NotWritten, OtherwiseDecided, UnknownTransaction):
+            with suppress(TimedOut, LogFull, OutcomeConflict, UnknownTransaction):
                 await self._transaction(client)
             await asyncio.sleep(self.choose(50) / 1000)
 
@@ -235,7 +235,7 @@ class CoordinationCase:
         if not self.choose(8):
             await asyncio.sleep(self.choose(100) / 1000)
             task.cancel()
-            with suppress(asyncio.CancelledError, TimedOut, NotWritten):
+            with suppress(asyncio.CancelledError, TimedOut, LogFull):
                 await task
             self.sometimes["cancelled"] += 1
             return None

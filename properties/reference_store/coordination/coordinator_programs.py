@@ -34,7 +34,7 @@ class CoordinatorProgram:
         self.asked = 0
 
     def run(self) -> None:
-        """Run it, and let all come to rest. Raises Mismatch, NotConforming, and what nothing should have raised."""
+        """Run it, and let all come to rest. Raises Mismatch, Nonconformance, and what nothing should have raised."""
         for _ in range(STEPS):
             self._step(STEP[self.choose(len(STEP))])
         self.pair.rest()

@@ -19,7 +19,7 @@ from gapless.impl.coordinator.coordinator_values import CoordinatorSettings
 from gapless.impl.coordinator.steps import Key
 from gapless.impl.records.errors import Refused
 from gapless.properties.machines.mismatch import Mismatch, expect
-from gapless.properties.reference_store.coordination.log_on_disk import Logged, logged
+from gapless.properties.reference_store.coordination.log_on_disk import LoggedTransaction, logged
 from gapless.properties.simulation.choices import Choose, plainest
 from gapless.properties.simulation.simulated_disk import PowerLost, SimulatedDisk
 from gapless.spec import coordinator as spec
@@ -321,7 +321,7 @@ class CoordinatorRefinement:
             pending=_map({self.requests[t.key]: 1 for t in core.table.values() if not t.status}),
         )
 
-    def _is_as(self, s: State, on_disk: dict[int, Logged]) -> bool:
+    def _is_as(self, s: State, on_disk: dict[int, LoggedTransaction]) -> bool:
         """Whether a log on disk is this state's."""
         seen = {n: (int(one.status), one.added) for n, one in on_disk.items() if one.begun}
         known = {n: (s.log[Number(n)], s.added[Number(n)]) for n in seen}

@@ -40,7 +40,7 @@ class Crowd:
 
 
 def crowd_within(clients: int, most: int, *, timeout: float = 1.0, rounds: int = 2) -> Crowd:
-    """Clients within the process, in virtual time, recorded. Raises Mismatch, NotConforming."""
+    """Clients within the process, in virtual time, recorded. Raises Mismatch, Nonconformance."""
     seen, tape = Crowd(clients), StepTape()
 
     async def run() -> None:

@@ -14,7 +14,7 @@ from gapless.spec.coordinator import Status
 
 
 @dataclass
-class Logged:
+class LoggedTransaction:
     """One transaction, by the log. `begun`: how often it began there; 0 where only its outcome is left."""
 
     status: Status
@@ -24,16 +24,16 @@ class Logged:
     life: int = 0
 
 
-def logged(files: Mapping[str, bytes]) -> dict[int, Logged]:
+def logged(files: Mapping[str, bytes]) -> dict[int, LoggedTransaction]:
     """Every transaction that the newest file tells of. What follows its last whole group does not count."""
     complete = (name for name in files if name.startswith("log/") and _is_complete(files[name], int(name[4:])))
     newest = max(complete, default=None)
-    found: dict[int, Logged] = {}
+    found: dict[int, LoggedTransaction] = {}
     for step, number, fields in _steps(files[newest], int(newest[4:])) if newest else ():
         match step:
             case b"B":
                 time, life = struct.unpack_from(">qQ", fields)
-                known = found.setdefault(number, Logged(Status.OPEN))
+                known = found.setdefault(number, LoggedTransaction(Status.OPEN))
                 known.begun, known.time, known.life = known.begun + 1, time, life
             case b"A":
                 found[number].added += 1
@@ -42,7 +42,7 @@ def logged(files: Mapping[str, bytes]) -> dict[int, Logged]:
             case b"F":
                 found[number].status = Status(found[number].status + 2)
             case b"K":
-                found[number] = Logged(Status(fields[0]))
+                found[number] = LoggedTransaction(Status(fields[0]))
     return found
 
 

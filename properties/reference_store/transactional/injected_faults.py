@@ -16,10 +16,10 @@ from gapless.impl.transactions.half_table import COMMITTED, NOT_NAMED, PARKED, R
 from gapless.impl.transactions.op_batcher import OpBatcher
 from gapless.impl.transactions.transactions import Transactions
 
-Planting = Callable[[], AbstractContextManager[Any]]
+Injection = Callable[[], AbstractContextManager[Any]]
 
 
-def _before(name: str, change: Callable[..., None]) -> Planting:
+def _before(name: str, change: Callable[..., None]) -> Injection:
     """Something is done before a step."""
     kept = getattr(Transactions, name)
 
@@ -30,7 +30,7 @@ def _before(name: str, change: Callable[..., None]) -> Planting:
     return lambda: patch.object(Transactions, name, planted)
 
 
-def _after(where: Any, name: str, change: Callable[[Any, Any], Any]) -> Planting:
+def _after(where: Any, name: str, change: Callable[[Any, Any], Any]) -> Injection:
     """The answer is another, or something is done after a step. `change`: from the object and the answer."""
     kept = getattr(where, name)
 
@@ -87,7 +87,7 @@ def _ops_ahead(self: Transactions, _answer: None) -> None:
         self.op_cursor += 1
 
 
-FAULTS: dict[str, Planting] = {
+FAULTS: dict[str, Injection] = {
     "a second commit writes a second final [#5574]": _before("commit", _forget_decision(COMMITTED)),
     "a commit after a rollback is taken [#8158]": _before("commit", _forget_decision(ROLLED_BACK)),
     "a commit after the half was set aside is taken [#8158]": _before("commit", _forget_decision(PARKED)),

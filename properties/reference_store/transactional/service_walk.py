@@ -41,7 +41,7 @@ QUIET = ROUND * (CHECKS + 3)
 PATIENCE = 50  # ms between two tries of what has failed
 
 
-class _ServiceSeen(TransactionService):
+class _ObservedService(TransactionService):
     """After each round, whether or not it was broken off, its walk looks."""
 
     def __init__(self, walk: ServiceWalk, tx: Transactions) -> None:
@@ -82,7 +82,7 @@ class ServiceWalk:
         self.tx = Transactions.open(self.core.log, self.core.queues, cursors, settings)
         self.clock: Clock = self._clock
         self._closing = False
-        self.service = _ServiceSeen(self, self.tx)
+        self.service = _ObservedService(self, self.tx)
         self.service._news = self  # type: ignore[assignment]  # noqa: SLF001 - it waits for us
         self.service.checks[GROUP] = self._ask
 
