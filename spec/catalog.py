@@ -388,8 +388,9 @@ def id_of(name: str) -> str:
 
 
 def _otherwise(holds: Callable[..., Any]) -> str:
-    """What goes wrong where a property does not hold: its docstring."""
-    return (getdoc(holds) or "").removeprefix("Otherwise ").rstrip(".")
+    """The consequence of a broken property: its docstring, if that begins with *Otherwise*."""
+    text = getdoc(holds) or ""
+    return text.removeprefix("Otherwise ").rstrip(".") if text.startswith("Otherwise ") else ""
 
 
 def needs(step: Step) -> Iterator[RequireSite]:

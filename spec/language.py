@@ -68,7 +68,7 @@ APPLIES = "step-applies-here"
 ASSUMED = "environment-keeps-its-promise"
 
 ELSEWHERE = Refused(
-    APPLIES, "each step leads to where the next one begins", "what is said of the states between them is not so"
+    APPLIES, "each step leads to where the next one begins", "a wrong state is shown between them"
 )
 
 waived: ContextVar[frozenset[str]] = ContextVar("waived", default=frozenset())
@@ -79,8 +79,8 @@ def require(condition: bool, rule: str, *, because: str, otherwise: str) -> None
     """Refuse the step unless `condition` holds: a rule, which is what the broker owes, and what a trace can break.
 
     `rule` is its id within the spec. It never changes, whatever becomes of the sentences, and may stand in several
-    steps. `because` states the need positively ("the number was given"); a report prints it as *write needs: the
-    number was given*. `otherwise` says what goes wrong without it. Raises `Refused`.
+    steps. `because` states the need positively ("the number was given"); a report prints it as *write breaks the
+    rule "the number was given"*. `otherwise` says what goes wrong without it. Raises `Refused`.
     """
     if condition is True:
         return  # what is met is met for every reader: neither a term nor a piece of source is `True` itself

@@ -13,7 +13,7 @@ from gapless.properties.exploration.graph import Call
 from gapless.properties.exploration.search import BrokenProperty, Exploration, SearchResult
 from gapless.spec.catalog import Spec, State
 from gapless.traces.problems import pasted
-from gapless.traces.replay.notation import call_of, changes, column, told, values_told
+from gapless.traces.replay.notation import call_of, changes, column, follows, told, values_told
 from gapless.traces.replay.provenance import broken_for
 
 EXIT_CODES: dict[SearchResult, int] = {"holds": 0, "breaks": 1, "unfinished": 3, "vacuous": 3}
@@ -130,9 +130,9 @@ def story(one: Exploration) -> list[str]:
         "",
         *(f"  {n}. {text:<{width}}   {what}" for n, (text, what) in enumerate(steps, 1)),
         *([""] if steps else []),
-        f"Not so: {_sentence(broken)}.",
+        f'The state breaks the property "{_sentence(broken)}".',
         f"Here: {here or 'all is as in the beginning'}.",
-        f"{broken.otherwise.splitlines()[0] if broken.otherwise else 'Nothing says what goes wrong then.'}",
+        follows(broken.otherwise).partition("\n")[0] or "Its docstring does not say what follows from that.",
         f"Again: {again}",
     ]
 

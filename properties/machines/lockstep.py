@@ -10,7 +10,7 @@ from gapless.properties.machines.mismatch import Mismatch
 from gapless.spec.catalog import Spec, State
 from gapless.spec.language import ASSUMED, Map, Refused
 from gapless.traces.replay.exact import Event, call, named
-from gapless.traces.replay.notation import changes, column, told
+from gapless.traces.replay.notation import breach, changes, column, consequence, told
 
 STORY = "gapless_story"
 """The attribute of an exception of the implementation that holds its story; it is among its notes, too."""
@@ -71,7 +71,7 @@ class Lockstep:
             raise
         else:
             if refusal is not None:
-                needs = [f"{name} needs: {refusal.because}.", f"Otherwise {refusal.otherwise}."]
+                needs = [f"{breach(name, refusal.because)}.", *consequence(refusal.otherwise)]
                 why = f"not allowed, and {self.called} takes it"
                 raise self._departs(step, why, ("takes", name, refusal.rule), *needs)
         self.story.append((call(self.spec, step), "both refuse" if refusal else told(changes(before, self.model))))

@@ -25,7 +25,17 @@ from gapless.properties.proof.symbolic import State, Unknown, UnknownMap
 from gapless.properties.proof.terms import all_of, any_of, negated
 from gapless.spec.catalog import Spec
 from gapless.spec.language import Map, Refused, waived
-from gapless.traces.replay.notation import by_name, call_of, called, changes, column, of_field, told, values_told
+from gapless.traces.replay.notation import (
+    by_name,
+    call_of,
+    called,
+    changes,
+    column,
+    follows,
+    of_field,
+    told,
+    values_told,
+)
 from gapless.traces.replay.provenance import broken_for
 
 WINDOWS = (range(-1, 3), range(-1, 5), range(-1, 10), range(-2, 20))  # keys that an example may be about
@@ -349,25 +359,21 @@ def story(result: Result, run: Run | None = None) -> list[str]:
 def _title(obligation: Obligation) -> str:
     name, sentence = obligation.spec.name, obligation.invariant.replace("_", " ")
     if obligation.step == induction.INITIAL:
-        return f"{name}: not so at the beginning: {sentence}."
+        return f'{name}: the initial state breaks the property "{sentence}".'
     if obligation.step == induction.ALWAYS:
-        return f"{name}: not always so: {sentence}."
-    return (
-        f"{name}: {obligation.step} does not keep: {sentence}."
-        if obligation.holds
-        else (f"{name}: {obligation.step}: not so: {sentence}.")
-    )
+        return f'{name}: some states break the property "{sentence}".'
+    return f'{name}: {obligation.step} breaks the property "{sentence}".'
 
 
 def _broken(obligation: Obligation, example: Example) -> Iterator[str]:
     """What does not hold, and what is there instead."""
     if obligation.holds is not None:
         at = values_told(example.free)
-        yield f"Now it is not so that {obligation.invariant.replace('_', ' ')}{f', for {at}' if at else ''}."
+        yield f"Broken: {obligation.invariant.replace('_', ' ')}{f', for {at}' if at else ''}."
         states = (example.before, example.after)[2 - obligation.states :]
         if here := values_told(broken_for(obligation.holds, states, example.free)):
             yield f"Here: {here}."
-        yield getdoc(obligation.holds) or ""
+        yield follows(getdoc(obligation.holds) or "")
     elif obligation.confirms:
         yield f"{obligation.confirms(example.before, example.args, example.after)}."
 

@@ -171,7 +171,7 @@ def test_a_report_in_a_pipe_is_plain_and_stable(damaged: Path) -> None:
     assert ANSI not in first.stdout + first.stderr
     told = [line for line in first.stdout.splitlines() if " checked in " not in line]
     assert told == [line for line in second.stdout.splitlines() if " checked in " not in line]
-    assert "index needs: the entry points at its message." in first.stdout
+    assert 'index breaks the rule "the entry points at its message".' in first.stdout
 
 
 def test_json_has_the_keys_that_were_promised(damaged: Path, tmp_path: Path) -> None:

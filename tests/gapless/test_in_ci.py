@@ -47,7 +47,7 @@ def test_only_what_is_new_fails() -> None:
     again = gapless("check", "bad.ndjson", "--baseline", "known.json")
     assert (again.exit_code, again.stderr) == (0, "")
     last = again.stdout.splitlines()[-1]
-    assert last.startswith("departs: 1 violation; "), "the text says what is there all the same"
+    assert last.startswith("departs: 1 violation found. "), "the text says what is there all the same"
     assert last.endswith("(strict profile); exit code 0: 1 finding known from the baseline, and not counted")
     piped = gapless("check", "bad.ndjson", "--baseline", "known.json", "--json", "-")
     assert (piped.exit_code, piped.stderr) == (0, "gapless: 1 finding known from the baseline, and not counted\n")
@@ -114,7 +114,9 @@ def test_github_is_told(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", "summary.md")
     done = gapless("check", "bad.ndjson", "--github", "--junit", "junit.xml", "--sarif", "found.sarif")
     assert done.exit_code == 1
-    assert done.stdout.startswith("::error title=queue/entry-points-at-its-message,file=bad.ndjson,line=4::a/0: ")
+    assert done.stdout.startswith(
+        "::error title=queue/entry-points-at-its-message,file=bad.ndjson,line=4::a/0, line 4: "
+    )
     assert Path("summary.md").read_text().startswith("before\n## gapless: departs\n")
     assert "<testsuites" in Path("junit.xml").read_text()
     assert json.loads(Path("found.sarif").read_text())["version"] == "2.1.0"

@@ -46,7 +46,7 @@ def test_each_trace_is_a_test_and_the_one_that_departs_tells_its_story(pytester:
     done.assert_outcomes(passed=2, failed=1)
     done.stdout.fnmatch_lines(["traces/queues.ndjson::a/0 PASSED*", "traces/queues.ndjson::b/1 FAILED*"])
     done.stdout.fnmatch_lines(["*gapless: b/1*", "queue b/1 departs at queues.ndjson, line 7."])
-    done.stdout.fnmatch_lines(["index needs: the entry points at its message."])
+    done.stdout.fnmatch_lines(['index breaks the rule "the entry points at its message".'])
     assert "Traceback" not in done.stdout.str()
     assert "Report(" not in done.stdout.str()
     cases = ET.parse(pytester.path / "junit.xml").iter("testcase")  # noqa: S314 - our own file
@@ -60,7 +60,7 @@ def test_k_chooses_among_traces(pytester: pytest.Pytester, traces: Path) -> None
 def test_a_source_of_many_traces_is_one_test(pytester: pytest.Pytester, traces: Path) -> None:
     done = pytester.runpytest_inprocess(*PLUGIN, "--gapless", "--gapless-traces", "2", traces)
     done.assert_outcomes(failed=1)
-    done.stdout.fnmatch_lines(["departs: 1 violation; 3 traces read*"])
+    done.stdout.fnmatch_lines(["departs: 1 violation found. 3 traces read*"])
 
 
 def test_what_cannot_be_read_or_holds_nothing_fails(pytester: pytest.Pytester, traces: Path) -> None:
@@ -131,7 +131,7 @@ def test_without_names_neither_tests_nor_failures_tell_them(
         assert "salaries" not in told
         assert f"queues.ndjson::{by_command} FAILED" in told
         assert f"queue {by_command} departs at" in told
-        assert "index needs: the entry points at its message." in told
+        assert 'index breaks the rule "the entry points at its message".' in told
     monkeypatch.delenv("GAPLESS_REDACT_KEY")
     pytester.runpytest_inprocess(*PLUGIN, "--gapless").assert_outcomes(failed=3)
     pytester.makepyprojecttoml('[tool.gapless]\nredact = true\nbaseline = "known.json"\n')
@@ -238,7 +238,7 @@ def test_the_fixture_and_the_function_say_the_same(pytester: pytest.Pytester, tm
         assert_conforms(tmp_path / "bad.ndjson")
     assert str(wrong.value) == str(wrong.value.report)
     assert "Here: number = 1, position = 7, positions[1] = 340." in str(wrong.value)
-    assert str(wrong.value).splitlines()[-1].startswith("departs: 1 violation; 1 trace read, 5 events checked in")
+    assert str(wrong.value).splitlines()[-1].startswith("departs: 1 violation found. 1 trace read, 5 events checked in")
 
 
 def test_the_plugin_loads_nothing_where_it_is_not_used() -> None:

@@ -99,7 +99,7 @@ def test_a_signal_ends_it_with_the_last_report_written(number: signal.Signals, c
         process.send_signal(number)
         told, _ = process.communicate(timeout=120)
     assert process.returncode == code
-    assert told.splitlines()[-1].startswith("conforms: 4,897 records")
+    assert told.splitlines()[-1].startswith("conforms: No violation found. 4,897 records")
     assert sorted(path.name for path in out.iterdir()) == ["report.html", "report.json"]
     assert json.loads((out / "report.json").read_text())["verdict"] == "conforms"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "state", "store"]

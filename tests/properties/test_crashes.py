@@ -32,14 +32,14 @@ RECORDED = 4  # so many cases have one among them that is recorded, and replayed
 
 
 DEPARTS = {
-    "flushed before the disk has answered": "end needs: every record is on disk",
-    "a full file is left behind unflushed": "flush needs: the bytes are written",
-    "a disk that lies": "crash needs: what was flushed survives",
-    "no blank ends a file": "roll needs: a file that is full ends in a blank",
-    "dispatch starts at the log's end": "crash needs: what was flushed survives",
-    "a commit takes one entry": "commit needs: the commit position takes all it can",
-    "the last entry of a batch is not written": "index needs: the entry has the size of its message",
-    "entries go into the file before theirs": "index needs: the entry points at its message",
+    "flushed before the disk has answered": 'end breaks the rule "every record is on disk',
+    "a full file is left behind unflushed": 'flush breaks the rule "the bytes are written',
+    "a disk that lies": 'crash breaks the rule "what was flushed survives',
+    "no blank ends a file": 'roll breaks the rule "a file that is full ends in a blank',
+    "dispatch starts at the log's end": 'crash breaks the rule "what was flushed survives',
+    "a commit takes one entry": 'commit breaks the rule "the commit position takes all it can',
+    "the last entry of a batch is not written": 'index breaks the rule "the entry has the size of its message',
+    "entries go into the file before theirs": 'index breaks the rule "the entry points at its message',
 }
 """Faults that a recording tells of, and the need of the model that is not met."""
 

@@ -343,9 +343,9 @@ def test_a_guard_that_is_gone_is_missed_by_the_shortest_way() -> None:
         "  1. append(number=0, count=1, position=10, size=1, tag=0)   end 0 → 1, positions[0] 0 → 10, sizes[0] 0 → 1",
         "  2. index(number=0, position=0, size=1, tag=0)              indexed 0 → 1, entry_sizes[0] 0 → 1",
         "",
-        "Not so: an entry is its message, for number = 0.",
+        'The state breaks the property "an entry is its message, for number = 0".',
         "Here: entry_positions[0] = 0, positions[0] = 10.",
-        "Otherwise a consumer receives something else than the message it asked for.",
+        "Consequence: a consumer receives something else than the message it asked for.",
         "Again: gapless explore queue",
     ]
 
@@ -473,7 +473,8 @@ def test_where_a_spec_comes_to_rest_it_is_as_it_says() -> None:
     story = summary.story(found)
     assert story[0] == "toy breaks it_has_arrived after 3 steps."
     assert story[-4:] == [
-        "Not so: it has arrived.", "Here: at = 3.", "Otherwise nobody meets it.", "Again: gapless explore toy",
+        'The state breaks the property "it has arrived".',
+        "Here: at = 3.", "Consequence: nobody meets it.", "Again: gapless explore toy",
     ]  # fmt: skip
 
 

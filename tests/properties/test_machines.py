@@ -33,10 +33,14 @@ def test_a_machine_has_the_verbs_of_its_spec(
 @pytest.mark.parametrize(
     ("machine", "untold", "needs"),
     [
-        (LogMachine, "row_of_roll", "flush needs: the bytes are written"),
-        (LogMachine, "flushed", "(acknowledge needs: the bytes are|end needs: every record is) on disk"),
-        (QueueMachine, "wrote", "commit needs: every entry before the commit position is written"),
-        (QueueMachine, "committed", "settle needs: "),
+        (LogMachine, "row_of_roll", 'flush breaks the rule "the bytes are written'),
+        (
+            LogMachine,
+            "flushed",
+            '(acknowledge breaks the rule "the bytes are|end breaks the rule "every record is) on disk',
+        ),
+        (QueueMachine, "wrote", 'commit breaks the rule "every entry before the commit position is written'),
+        (QueueMachine, "committed", 'settle breaks the rule "'),
     ],
 )
 def test_what_a_run_records_is_replayed(machine: type[SubjectMachine], untold: str, needs: str) -> None:

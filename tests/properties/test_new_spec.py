@@ -53,7 +53,7 @@ print(json.dumps({name: (result.exit_code, result.output) for name, result in ra
 def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[int, str]]:
     """Exit codes and outputs in a copy of the rooms with a spec and its bound; nothing else is changed there."""
     house = tmp_path_factory.mktemp("house")
-    for room in ("gapless", "impl", "properties", "spec", "traces"):
+    for room in ("gapless", "impl", "native", "properties", "spec", "traces"):
         shutil.copytree(ROOT / room, house / room, symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
     (house / "spec/toy.py").write_text(TOY, encoding="utf-8")
     (house / "properties/exploration/bounds/toy.py").write_text(BOUND, encoding="utf-8")
@@ -80,9 +80,9 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[int, str]]
         ("explore toy", 0, "up to three"),
         ("prove toy", 0, "toy: add: the_kernel_is_the_spec"),
         ("rules", 0, "toy/there-is-not-too-much\n  need of add: there is not too much"),
-        ("check toy.ndjson", 1, "add at line 3, not so: there is not too much"),
+        ("check toy.ndjson", 1, 'line 3: add breaks the rule "there is not too much"'),
         ("check fence.ndjson", 1, "     Here: bits[1] = 0, to = 2, done = 0.\n"),
-        ("check fence.ndjson", 1, "     Here: epoch: asked 1, the state has 2.\n"),
+        ("check fence.ndjson", 1, "     Here: epoch: the step says 1, the state has 2.\n"),
     ],
 )
 def test_a_reader_finds_it(command: str, code: int, says: str, told: dict[str, tuple[int, str]]) -> None:

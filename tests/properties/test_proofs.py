@@ -81,14 +81,14 @@ def test_a_counterexample_is_the_smallest_and_is_told_as_a_story() -> None:
     result = found["positions_are_ordered"]
     assert result.verdict == "refuted"
     assert story(result) == [
-        "log: acknowledge does not keep: positions are ordered.",
+        'log: acknowledge breaks the property "positions are ordered".',
         "",
         "  In a state with base = 1, end = 1, which may not be reachable,",
         "  1. acknowledge(to=1)   acknowledged 0 → 1",
         "",
-        "Now it is not so that positions are ordered.",
+        "Broken: positions are ordered.",
         "Here: acknowledged = 1, flushed = 0.",
-        "Otherwise a producer was told that bytes are safe which a crash can take away.",
+        "Consequence: a producer was told that bytes are safe which a crash can take away.",
     ]
 
 

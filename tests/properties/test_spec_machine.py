@@ -73,8 +73,8 @@ def test_a_step_that_must_be_refused_is_told_as_a_story() -> None:
     assert lines[2].startswith("  1. grant(worker=")
     assert "not allowed, and Faulty takes it" in str(found.value)
     assert lines[-2:] == [
-        "write needs: the token is no older than that of the last write.",
-        "Otherwise a worker whose lease is long over overwrites what its successor wrote.",
+        'write breaks the rule "the token is no older than that of the last write".',
+        "Consequence: a worker whose lease is long over overwrites what its successor wrote.",
     ]
     assert [line.split("(")[0].strip() for line in lines[2:-3]] == [
         "1. grant", "2. expire", "3. grant", "4. write", "5. write",

@@ -234,7 +234,10 @@ FOUND_BY: dict[str, tuple[FirstFailure, str]] = {
         "the model needs: every entry before the commit position is written",
     ),
     "flushed before the disk has answered": (crash_cases.first_failure, "a flush failed, and another one says"),
-    "an error of the disk is swallowed": (crash_cases.first_failure, "crash needs: what was flushed survives"),
+    "an error of the disk is swallowed": (
+        crash_cases.first_failure,
+        'crash breaks the rule "what was flushed survives',
+    ),
     "an entry comes before its record": (schedule_cases.first_failure, "and the log is safe up to"),
     "what follows a half-written record is kept": (crash_cases.first_failure, "nothing is invented"),
     "a half-written record is kept": (crash_cases.first_failure, ""),

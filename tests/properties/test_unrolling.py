@@ -66,7 +66,7 @@ def test_a_run_from_the_beginning_is_told() -> None:
     lines = story(result, run)
     assert lines[2] == "  From the beginning:"
     assert lines[3].startswith("  1. ")
-    assert "Now it is not so that a slot holds the batch that belongs there, for slot = " in "\n".join(lines)
+    assert "Broken: a slot holds the batch that belongs there, for slot = " in "\n".join(lines)
 
 
 @pytest.mark.parametrize("steps", [3, 2])

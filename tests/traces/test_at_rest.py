@@ -143,9 +143,9 @@ def test_what_is_left_at_the_end_is_told(tmp_path: Path, spec: str, rule: str) -
     found = checked(tmp_path, told(spec, [*calls, ("end",)]))
     (finding,) = found.findings
     assert (found.verdict, finding.rule, finding.where.offset) == ("departs", f"{spec}/{rule}", 2 + len(calls))
-    assert finding.message.startswith(f"one: end at line {2 + len(calls)}, not so: ")
-    assert f"end needs: {finding.needs}." in finding.story
-    assert f"Otherwise {finding.otherwise}." in finding.story
+    assert finding.message.startswith(f'one, line {2 + len(calls)}: end breaks the rule "{finding.needs}": ')
+    assert f'end breaks the rule "{finding.needs}".' in finding.story
+    assert f"Consequence: {finding.otherwise}." in finding.story
 
 
 SMALL = ("dispatch", "log", "queue", "ring")
@@ -168,9 +168,9 @@ def test_the_story_of_a_message_that_was_lost(tmp_path: Path) -> None:
         "  2. index(number=0, position=0, size=340, tag=0)               indexed 0 → 1, entry_sizes[0] 0 → 340",
         "  3. end()                                                      not allowed",
         "",
-        "end needs: every message has its entry.",
+        'end breaks the rule "every message has its entry".',
         "Here: end = 2, indexed = 1.",
-        "Otherwise a message is in the log and no consumer ever receives it.",
+        "Consequence: a message is in the log and no consumer ever receives it.",
         "2 of 5 events do not matter to this and are left out.",
         f"Again: gapless explain {tmp_path}/events.ndjson --trace TopicTest/3",
     ]
@@ -187,11 +187,11 @@ def test_a_system_may_begin_again_and_come_to_rest_again(tmp_path: Path) -> None
 def test_who_does_not_say_that_all_came_to_rest_is_not_asked(tmp_path: Path) -> None:
     one, other = ([*told("queue", REST["queue"][0], trace=name)] for name in ("A/0", "B/0"))
     end = step("end", trace="A/0")
-    says = "come to rest: whether anything is lost or left undecided in the end was not asked"
+    says = "in events.ndjson lack an end event: not checked if anything is lost or left undecided in the end"
     unasked = [line for line in checked(tmp_path, [*one, *other]).not_exercised if "queue.end" in line]
-    assert unasked == [f"queue.end: no trace in events.ndjson says that it has {says}"]
+    assert unasked == [f"queue.end: all traces {says}"]
     unasked = [line for line in checked(tmp_path, [*one, end, *other]).not_exercised if "queue.end" in line]
-    assert unasked == [f"queue.end: some traces in events.ndjson do not say that they have {says}"]
+    assert unasked == [f"queue.end: some traces {says}"]
 
 
 @pytest.mark.parametrize("outcome", ["unknown", "refused"])

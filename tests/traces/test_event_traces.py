@@ -265,13 +265,16 @@ def test_the_story_of_a_broken_trace(tmp_path: Path) -> None:
         "end 1 → 2, positions[1] 0 → 340, sizes[1] 0 → 340\n"
         "  2. index(number=1, position=680, size=340, tag=0)             not allowed\n"
         "\n"
-        "index needs: the entry points at its message.\n"
+        'index breaks the rule "the entry points at its message".\n'
         "Here: number = 1, position = 680, positions[1] = 340.\n"
-        "Otherwise consumers receive another message in its place, one twice, or none.\n"
+        "Consequence: consumers receive another message in its place, one twice, or none.\n"
         "3 of 5 events do not matter to this and are left out.\n"
         f"Again: gapless explain {tmp_path}/events.ndjson --trace TopicTest/3"
     )
-    assert finding.message == "TopicTest/3: index at line 6, not so: the entry points at its message"
+    assert finding.message == (
+        'TopicTest/3, line 6: index breaks the rule "the entry points at its message": '
+        "number = 1, position = 680, positions[1] = 340"
+    )
 
 
 def test_what_is_to_be_typed_again_can_be_pasted_whatever_letters_names_have(tmp_path: Path) -> None:
@@ -348,7 +351,7 @@ def test_a_broker_that_refuses_what_is_allowed_departs(tmp_path: Path) -> None:
     assert only_rule(judged) == OF_EVENTS[REFUSED][0]
     (finding,) = judged.findings
     assert finding.here == {"number": 1, "count": 1, "end": 1}
-    assert finding.message == "TopicTest/3: the broker refused append at line 4, and the model allows it"
+    assert finding.message == "TopicTest/3, line 4: append was refused, though the spec allows it"
     assert any(line.startswith("  1. append(number=0,") and "end 0 → 1" in line for line in finding.story)
     assert any(line.startswith("  2. append(number=1,") and line.endswith(TURNED_AWAY) for line in finding.story)
 
@@ -419,7 +422,7 @@ def test_what_the_broker_saw_is_compared_with_the_model(tmp_path: Path) -> None:
     assert only_rule(judged) == OF_EVENTS[SEEN][0]
     (finding,) = judged.findings
     assert finding.here == {"end": 2, "end seen": 3}
-    assert any(line.endswith("taken, and then seen otherwise") for line in finding.story)
+    assert any(line.endswith("taken, but another state was recorded after it") for line in finding.story)
     assert any(line.startswith("  1. append(number=0,") for line in finding.story), "the step that made the value"
     assert (
         checked(tmp_path, [*seen, append(1, 340, saw={"end": 3})], ignored=frozenset({f"queue/{SEEN}"})).source.verdict

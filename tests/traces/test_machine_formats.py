@@ -146,7 +146,7 @@ def test_sarif_is_valid_and_leads_to_the_place(departing: Report) -> None:
     (flow,) = queue["codeFlows"][0]["threadFlows"]
     assert [one["location"]["message"]["text"].split("(")[0] for one in flow["locations"]] == ["1. append", "2. index"]
     assert run["tool"]["driver"]["rules"][1]["help"]["text"].startswith(
-        "The entry points at its message. Otherwise: Consumers receive another message"
+        "The entry points at its message. Consequence if it is broken: Consumers receive another message"
     )
     (invocation,) = run["invocations"]
     assert (invocation["executionSuccessful"], invocation["exitCode"]) == (False, 1)
@@ -203,7 +203,7 @@ def test_annotations_are_commands_that_no_trace_can_break(departing: Report) -> 
     lines = commands(departing, Threshold()).splitlines()
     assert len(lines) == 3
     assert lines[0].startswith(
-        "::error title=queue/entry-points-at-its-message,file=recorded.ndjson,line=4::a<b>/\\x1b[31m: index at line 4"
+        "::error title=queue/entry-points-at-its-message,file=recorded.ndjson,line=4::a<b>/\\x1b[31m, line 4: index"
     )
     assert "%0A%0Aqueue a<b>/\\x1b[31m departs at" in lines[0]
     assert lines[2].startswith("::error title=broken.ndjson%3A unreadable::")

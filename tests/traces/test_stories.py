@@ -21,6 +21,7 @@ from gapless.spec.catalog import SPECS, Spec
 from gapless.spec.language import Map, Refused, all_between, reader
 from gapless.traces.events import schema
 from gapless.traces.replay import provenance
+from gapless.traces.replay.event_rules import OF_EVENTS
 from gapless.traces.replay.exact import Departure, Event, named, replay, story
 from gapless.traces.replay.notation import (
     BROKER_REFUSED,
@@ -77,7 +78,7 @@ def test_it_names_all_that_was_read_there_by_name(fence: Spec) -> None:
     found = departing(fence, *BEGUN, ("finish", (1, 1)))
     assert found.rule == "fence/work-is-not-larger"
     assert found.here == {"kind[0]": 2, "kind asked": 1, "to": 1, "done": 0}
-    assert here_line(found) == "Here: kind[0] = LARGE; kind: asked SMALL; to = 1; done = 0."
+    assert here_line(found) == "Here: kind[0] = LARGE; kind: the step says SMALL; to = 1; done = 0."
     assert [s.number for s in found.steps] == [2], "the step that made it so"
 
 
@@ -96,9 +97,9 @@ def test_an_argument_that_shares_its_name_with_a_field_is_told_apart(fence: Spec
         "  1. begin(epoch=2)                        epoch 1 → 2",
         "  2. work(number=1, epoch=1, kind=SMALL)   not allowed",
         "",
-        "work needs: the worker is of this epoch.",
-        "Here: epoch: asked 1, the state has 2.",
-        "Otherwise a worker that was fenced off goes on.",
+        'work breaks the rule "the worker is of this epoch".',
+        "Here: epoch: the step says 1, the state has 2.",
+        "Consequence: a worker that was fenced off goes on.",
         "3 of 5 events do not matter to this and are left out.",
         "Again: try",
     ]
@@ -108,7 +109,7 @@ def test_only_what_the_failed_need_looked_at_is_named(fence: Spec) -> None:
     """Not the epoch, which another need looks at."""
     found = departing(fence, *BEGUN, ("work", (2, 1, 2)))
     assert found.rule == "fence/kind-stays"
-    assert here_line(found) == "Here: number = 2; kind: asked LARGE; kind[2] = SMALL."
+    assert here_line(found) == "Here: number = 2; kind: the step says LARGE; kind[2] = SMALL."
 
 
 def test_quantifiers_within_quantifiers_name_both() -> None:
@@ -248,10 +249,10 @@ def only(report: Report) -> Finding:
 
 
 def test_who_refused_what_has_a_phrase_of_its_own() -> None:
-    """None ends with another, and none but the broker's own says *refused*."""
+    """None ends with another, and those that say *refused* begin with it."""
     phrases = [*dict.fromkeys((*DEPARTING, BROKER_REFUSED))]
     assert not [(one, two) for one in phrases for two in phrases if one != two and one.endswith(two)]
-    assert not any("refused" in one.replace("the broker refused it", "") for one in phrases)
+    assert not any("refused" in one.removeprefix("refused, ") for one in phrases)
     assert "refused" not in NOT_ALLOWED
     for phrase in DEPARTING:
         assert line_kind(3, f"  1. step()   {phrase}") == "departs"
@@ -267,14 +268,16 @@ def test_the_step_that_departs_says_who_took_and_who_refused_it(case: str, tmp_p
     assert kinds.count("departs") == 1
     assert finding.story[kinds.index("departs")].endswith(f"   {phrase}")
     assert not [line for line in finding.story if line.endswith(" refused")]
-    assert ("Not so: " in "\n".join(finding.story)) == (phrase != NOT_ALLOWED)
+    assert f'breaks the rule "{finding.needs}".' in "\n".join(finding.story)
+    of_events = finding.rule.partition("/")[2] in OF_EVENTS
+    assert of_events == (phrase != NOT_ALLOWED)
 
 
 def test_a_step_that_the_broker_refused_before_is_told_and_counted(tmp_path: Path) -> None:
     """The very same, not any that it refused."""
     told = only(judged(tmp_path, CASES["the broker refused it before"][0])).story
     assert told[2:4] == [
-        "  1. index(number=1, position=340, size=340, tag=0)   the broker refused it, as the model does",
+        "  1. index(number=1, position=340, size=340, tag=0)   refused, as the spec requires",
         "  2. index(number=1, position=340, size=340, tag=0)   not allowed",
     ]
     assert told[-2] == "4 of 6 events do not matter to this and are left out."

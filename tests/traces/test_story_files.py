@@ -25,9 +25,9 @@ profile: strict
   3. index(number=0, position=0, size=340, tag=0)               indexed 0 → 1, entry_sizes[0] 0 → 340
   4. index(number=1, position=7, size=340, tag=0)               not allowed
 
-index needs: the entry points at its message.
+index breaks the rule "the entry points at its message".
 Here: number = 1, position = 7, positions[1] = 340.
-Otherwise consumers receive another message in its place, one twice, or none.
+Consequence: consumers receive another message in its place, one twice, or none.
 """
 MANY = [opened(), *(e for n in range(300) for e in (append(n, 340 * n), index(n, 340 * n)))]
 
@@ -55,7 +55,7 @@ def test_a_long_trace_becomes_a_story_that_begins_in_a_state(tmp_path: Path) -> 
         "",
         "  1. index(number=300, position=7, size=340, tag=0)   not allowed",
         "",
-        "index needs: the entry points at its message.",
+        'index breaks the rule "the entry points at its message".',
     ]
 
 
@@ -64,14 +64,18 @@ def test_a_long_trace_becomes_a_story_that_begins_in_a_state(tmp_path: Path) -> 
     [
         (
             [opened(), append(0, 0, outcome="refused")],
-            " refused   the broker refused it, and the model allows it",
-            "Not",
+            " refused   refused, though the spec allows it",
+            'append breaks the rule "only what',
         ),
-        ([opened(), append(0, 0, saw={"end": 7})], " saw(end=7)   taken, and then seen otherwise", "Not so"),
+        (
+            [opened(), append(0, 0, saw={"end": 7})],
+            " saw(end=7)   taken, but another state was",
+            "append breaks the rule",
+        ),
         (
             [in_log("open", 0, 1024), record(0), in_log("flush", 100, outcome="unknown"), in_log("acknowledge", 200)],
             "flush(to=100) unknown",
-            "acknowledge needs",
+            "acknowledge breaks the rule",
         ),
     ],
 )
@@ -82,6 +86,41 @@ def test_outcomes_and_what_was_seen_stand_beside_the_call(
     assert call in text
     assert f"\n{need}" in text
     assert wrong == []
+
+
+WRONG_REFUSAL = (
+    "  4. index(number=1, position=340, size=340, tag=0) refused   the broker refused it, and the model allows it"
+)
+OLD_STORIES = {
+    "a rule": (
+        ("  4. index(number=1, position=7, size=340, tag=0)   not allowed",),
+        ("index needs: the entry points at its message.", "Here: number = 1, position = 7, positions[1] = 340.",
+         "Otherwise consumers receive another message in its place, one twice, or none."),
+    ),
+    "a refusal": (
+        (WRONG_REFUSAL,),
+        ("Not so: the broker refuses only what is not allowed.",
+         "Otherwise a client is turned away for no reason, and what it wanted done stays undone."),
+    ),
+    "a recorded state": (
+        ("  4. index(number=9, position=340, size=340, tag=0) refused   the broker refused it, as the model does",
+         "  5. index(number=1, position=340, size=340, tag=0) saw(end=7)   taken, and then seen otherwise",
+         "  6. append(number=2, count=1, position=680, size=340, tag=0)   not reached: the step above departs"),
+        ("Not so: what the broker saw is what its steps made.", "Here: end: the broker saw 7, the state has 2.",
+         "Otherwise the broker goes on from a state that its own steps do not lead to."),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", OLD_STORIES)
+def test_a_story_in_the_words_of_an_older_version_is_still_a_test(kind: str) -> None:
+    steps, closing = OLD_STORIES[kind]
+    old = "\n".join([*WRONG_ENTRY.splitlines()[:7], *steps, "", *closing])
+    assert list(differences(story.parsed(old, Path("x.story")))) == []
+    for line in (*steps, *closing):
+        worse = old.replace(line, line.replace("the broker saw 7", "the broker saw 8").replace("not", "was"))
+        wrong = list(differences(story.parsed(worse, Path("x.story"))))
+        assert bool(wrong) == (worse != old), line
 
 
 def test_what_conforms_is_no_tale(tmp_path: Path) -> None:
@@ -113,7 +152,7 @@ def test_what_a_story_leaves_out_is_not_asked() -> None:
         ("position=7", "position=340", "line 8 says 'not allowed', and it is 'indexed 1 → 2"),
         ("   not allowed", "", "line 8 says 'that the step is allowed', and it is 'not allowed'"),
         ("position=0, size=340, tag=0)               indexed", "position=9, size=340, tag=0)   indexed", "line 7 says"),
-        ("points at its message", "is there", "line 10 says 'index needs: the entry is there.', and there is 'index n"),
+        ("points at its message", "is there", "line 10 says 'index breaks the rule \"the entry is there\".', and"),
         ("positions[1] = 340", "positions[1] = 341", "line 11 says"),
     ],
 )

@@ -44,7 +44,10 @@ def test_what_comes_back_is_told_each_time_and_nothing_follows_from_it(tmp_path:
     found = checked(tmp_path, [*BEFORE, *back, *after])
     (finding,) = found.findings
     assert (finding.rule, finding.count) == ("coordinator/transaction-comes-back-as-it-was", 2)
-    assert "So are others, each taken over as claimed: load(number=1, status=COMMITTING)." in finding.story
+    assert (
+        "Other steps break it too, and are assumed for what follows: load(number=1, status=COMMITTING)."
+        in finding.story
+    )
     assert found.coverage["coordinator.recover"] == 2
     assert found.coverage["coordinator.load"] == 3  # those two are not among what was accepted
     unloads = 2  # of which nothing is asked
@@ -71,7 +74,7 @@ def test_what_departs_in_its_own_right_is_told_too(
     assert found.findings_total == 2
     story = found.findings[-1].story
     if rule == "outcome-that-is-told-is-in-the-log":  # of a transaction that was taken over
-        assert any(line.endswith("(refused, and taken over as claimed)") for line in story), story
+        assert any(line.endswith("(not allowed, but assumed for what follows)") for line in story), story
 
 
 def test_what_nobody_can_take_over_ends_the_trace(tmp_path: Path) -> None:

@@ -215,7 +215,7 @@ def _others(suspects: list[Suspect]) -> str:
     """Which other steps break the rule."""
     told = ", ".join(call(d.of, d.event) for d in (suspect.departure for suspect in suspects[:NAMED]) if d)
     more = len(suspects) - NAMED
-    return f"So are others, each taken over as claimed: {told}{f', and {more:,} more' * (more > 0)}."
+    return f"Other steps break it too, and are assumed for what follows: {told}{f', and {more:,} more' * (more > 0)}."
 
 
 class _Verdicts:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 from gapless.spec.catalog import END, AnySpec, Spec, resolve_spec
@@ -12,13 +13,15 @@ from gapless.traces.judging.tallies import Cluster, First, Tally
 from gapless.traces.options import Options
 from gapless.traces.problems import Unreadable, pasted, shown
 from gapless.traces.replay import event_rules
-from gapless.traces.replay.exact import Departure, story
+from gapless.traces.replay.exact import Departure, in_words, story
 from gapless.traces.replay.kernels import kernel
-from gapless.traces.replay.notation import values_told
+from gapless.traces.replay.notation import breach, values_told
 from gapless.traces.replay.possible_states import STATES
 from gapless.traces.report.parts import Parts
 from gapless.traces.report.sections import presentation
 from gapless.traces.report.values import Finding, Where
+
+VALUES = 4  # at hand, of one message: a story has all
 
 
 @dataclass(frozen=True)
@@ -93,19 +96,18 @@ class Teller:
                 yield f"{spec.name}.{action}: no such step in {file}"
         for action in spec.actions:
             if 0 < tally.inferred.get(action, 0) >= tally.covered.get(action, 0):
-                yield f"{spec.name}.{action}: every such step in {file} is inferred, and none was seen"
+                yield f"{spec.name}.{action}: every such step in {file} is inferred, none was recorded"
         for action in spec.actions:
             if count := tally.taken_over.get(action, 0):
                 yield (
-                    f"{spec.name}.{action}: {count:,} such steps in {file} are refused, and taken over as claimed: "
-                    "what came before them is not held against what comes later"
+                    f"{spec.name}.{action}: {count:,} such steps in {file} break a rule, and are assumed for what "
+                    "follows: later steps are not compared with the state before them"
                 )
         if spec.at_rest and tally.rested < tally.traces:
-            which = "some traces" if tally.rested else "no trace"
-            says = "do not say that they have" if tally.rested else "says that it has"
+            which = "some traces" if tally.rested else "all traces"
             yield (
-                f"{spec.name}.{END}: {which} in {file} {says} come to rest: whether anything is lost or left undecided "
-                "in the end was not asked"
+                f"{spec.name}.{END}: {which} in {file} lack an end event: not checked if anything is lost or left "
+                "undecided in the end"
             )
 
     def _otherwise_judged(self, tallies: dict[str, Tally]) -> Iterator[str]:
@@ -173,7 +175,7 @@ class Teller:
             rule=departure.rule, severity="violation", spec=spec, trace=trace,
             source=shown(self.path),
             position=first.at.position, where=Where(file=file, offset=number),
-            message=f"{trace}: {_message(departure, f'{kind} {number}')}",
+            message=f"{trace}, {kind} {number}: {_message(departure)}",
             needs=departure.because, otherwise=departure.otherwise, here=departure.here, story=lines,
             count=cluster.count,
             traces=list(dict.fromkeys(shown(suspect.at.trace) for suspect in cluster.first)),
@@ -199,16 +201,17 @@ class Teller:
         )
 
 
-def _message(departure: Departure, place: str) -> str:
-    """What is wrong, in one sentence without its end."""
-    action = departure.event[0]
+def _message(departure: Departure) -> str:
+    """The broken rule and the values at hand, in one sentence without its end."""
+    action, values = departure.event[0], dict(islice(in_words(departure).items(), VALUES))
     match departure.rule.partition("/")[2]:
         case event_rules.REFUSED:
-            return f"the broker refused {action} at {place}, and the model allows it"
+            return f"{action} was refused, though the spec allows it"
         case event_rules.SEEN:
-            return f"{action} at {place}, seen otherwise ({values_told(departure.here)})"
+            return f"another state was recorded after {action}: {values_told(values)}"
         case _:
-            return f"{action} at {place}, not so: {departure.because}"
+            broken = breach(action, departure.because)
+            return f"{broken}: {values_told(values)}" if values else broken
 
 
 def anomaly(

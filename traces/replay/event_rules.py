@@ -10,12 +10,12 @@ OF_AN_EVENT = "of recorded events"
 OF_EVENTS = MappingProxyType(
     {  # the sentence of each, and what goes wrong without it
         REFUSED: (
-            "the broker refuses only what is not allowed",
-            "a client is turned away for no reason, and what it wanted done stays undone",
+            "only what the spec does not allow is refused",
+            "a client is refused for no reason, and its request is not carried out",
         ),
         SEEN: (
-            "what the broker saw is what its steps made",
-            "the broker goes on from a state that its own steps do not lead to",
+            "the recorded state is the one that the steps lead to",
+            "the system continues from a state that its own steps do not lead to",
         ),
     }
 )

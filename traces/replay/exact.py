@@ -25,10 +25,12 @@ from gapless.traces.replay.notation import (
     TOLD_AS_TAKEN,
     TURNED_AWAY,
     Change,
+    breach,
     by_name,
     call_of,
     changes,
     column,
+    consequence,
     of_field,
     told,
     values_told,
@@ -36,7 +38,7 @@ from gapless.traces.replay.notation import (
 
 REMEMBERED = 100_000  # events back from a refusal that a story may tell of: bounds memory, whatever a trace's length
 
-CLAIMED = " (refused, and taken over as claimed)"
+CLAIMED = " (not allowed, but assumed for what follows)"
 
 Event = tuple[str, tuple[int, ...]]
 Element = tuple[str, int | None]
@@ -270,13 +272,17 @@ def story(
 
 
 def reasons(departure: Departure, also: Sequence[str] = ()) -> Iterator[str]:
-    """What the step needs that departs, the values at hand, and what goes wrong otherwise."""
-    of_event = departure.rule.partition("/")[2] in OF_EVENTS
-    yield f"{'Not so' if of_event else f'{departure.event[0]} needs'}: {departure.because}."
-    if here := values_told({name: _in_words(departure, name, value) for name, value in departure.here.items()}):
+    """The rule that the last step breaks, the values at hand, and the consequence."""
+    yield f"{breach(departure.event[0], departure.because)}."
+    if here := values_told(in_words(departure)):
         yield f"Here: {here}."
     yield from also
-    yield f"Otherwise {departure.otherwise}."
+    yield from consequence(departure.otherwise)
+
+
+def in_words(departure: Departure) -> dict[str, int | str]:
+    """The values at hand, each by its name if it has one."""
+    return {name: _in_words(departure, name, value) for name, value in departure.here.items()}
 
 
 def became_of(step: StoryStep) -> str:

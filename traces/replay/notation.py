@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from enum import IntEnum
@@ -20,19 +21,19 @@ ASKED, SEEN_THERE, FOR = " asked", " seen", "for "
 variable of a quantifier."""
 
 NOT_ALLOWED = "not allowed"
-BROKER_REFUSED = "the broker refused it, as the model does"
-TOLD_AS_TAKEN = "its outcome is unknown; told as taken"
-TURNED_AWAY = "the broker refused it, and the model allows it"
+BROKER_REFUSED = "refused, as the spec requires"
+TOLD_AS_TAKEN = "its outcome is unknown; shown as taken"
+TURNED_AWAY = "refused, though the spec allows it"
 SEEN_OTHERWISE = MappingProxyType(
     {  # by the outcome of the event
-        "ok": "taken, and then seen otherwise",
-        "inferred": "taken, and then seen otherwise",
-        "refused": f"{BROKER_REFUSED}; and then seen otherwise",
-        "unknown": "nobody knows whether it was taken; what the broker saw fits neither",
+        "ok": "taken, but another state was recorded after it",
+        "inferred": "taken, but another state was recorded after it",
+        "refused": f"{BROKER_REFUSED}, but another state was recorded after it",
+        "unknown": "its outcome is unknown, and the state recorded after it fits neither outcome",
     }
 )
-DEPARTING = (NOT_ALLOWED, TURNED_AWAY, *SEEN_OTHERWISE.values())
-"""What became of the step that departs. No two of these say the same of who refused what."""
+DEPARTING = (NOT_ALLOWED, TURNED_AWAY, *dict.fromkeys(SEEN_OTHERWISE.values()))
+"""The fate of a step that departs, for each kind of rule and outcome."""
 
 WIDE = 76  # letters of a call, beyond which what it changed is no longer told in one column
 
@@ -89,16 +90,32 @@ def column(calls: Sequence[tuple[str, str]]) -> int:
     return min(max((len(text) for text, _ in calls), default=0), WIDE)
 
 
+def breach(step: str, rule: str) -> str:
+    """The sentence, without its end, that a step breaks a rule."""
+    return f'{step} breaks the rule "{rule}"'
+
+
+def consequence(otherwise: str) -> list[str]:
+    """The line of a story that says what follows from a broken rule; none if its spec does not say."""
+    return [f"Consequence: {otherwise}."] if otherwise else []
+
+
+def follows(doc: str) -> str:
+    """The docstring of a property as a line of a story: *Otherwise X* becomes *Consequence: X*."""
+    return re.sub(r"^Otherwise,? ", "Consequence: ", doc)
+
+
 def values_told(here: Mapping[str, int | str]) -> str:
-    """Values by name, in a line; what was asked for, or seen, beside what the state has."""
+    """Values by name, in a line; an argument or a recorded value stands next to that of the state."""
     told = []
     for name, value in here.items():
         field, who = name, ""
-        for kind, said in ((ASKED, "asked"), (SEEN_THERE, "the broker saw")):
+        for kind, said, expected in ((ASKED, "the step says", "the state has"), (SEEN_THERE, "recorded", "expected")):
             if name.endswith(kind):
-                field, who = name.removesuffix(kind), f"{said} {value}"
+                field = name.removesuffix(kind)
+                who = f"{said} {value}" + (f", {expected} {here[field]}" if field in here else "")
         if who:
-            told.append(f"{field}: {who}" + (f", the state has {here[field]}" if field in here else ""))
+            told.append(f"{field}: {who}")
         elif not {name + ASKED, name + SEEN_THERE} & here.keys():
             told.append(f"{name} = {value}")
     return ("; " if any(": " in one for one in told) else ", ").join(told)

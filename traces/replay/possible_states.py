@@ -223,8 +223,10 @@ class Replay:
         """What the story must say of the states that it does not tell."""
         if len(self.worlds) == 1:
             return ()
-        told = f"{len(self.worlds)} states were possible, for outcomes before this are unknown, and none explains it."
-        return told, "The story is told for one of them."
+        possible = (
+            f"{len(self.worlds)} states were possible, since earlier outcomes are unknown; none of them allows this."
+        )
+        return possible, "The story shows one of them."
 
     def deviations(self) -> Iterator[tuple[str, TraceEvent]]:
         """The deviations that every explanation needs, newest first."""

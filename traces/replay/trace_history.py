@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from gapless.spec.catalog import Spec, waiving
 from gapless.traces.options import Options
 from gapless.traces.replay.exact import call, named
-from gapless.traces.replay.notation import changes, column, told
+from gapless.traces.replay.notation import BROKER_REFUSED, changes, column, told
 from gapless.traces.replay.possible_states import BrokenPromise, Departs, Replay, TooMany, TraceEvent
 
 LONGEST_HISTORY = 400  # steps that are told of one trace: the first and the last of more
@@ -46,9 +46,9 @@ def described_steps(
         is_told = ends is None or not ends <= number < replayed.number - ends
         what, after = "", state
         if taken.outcome == "refused":
-            what = "the broker refused it, and so does the model"
+            what = BROKER_REFUSED
         elif number in undone:
-            what = "nobody was told what came of it; here it did not happen"
+            what = "its outcome is unknown; here it did not happen"
         else:
             with waiving(spec.name, options.ignored):
                 after, deviation = spec.step(state, taken.event[0], named(spec, taken.event), options.profile)
@@ -62,8 +62,8 @@ def described_steps(
 def _beside(taken: TraceEvent, deviation: str | None) -> str:
     """What is to be known of a step beside its changes."""
     notes = {
-        "unknown": "nobody was told what came of it; here it happened",
-        "inferred": "nobody saw it; what came after shows it",
+        "unknown": "its outcome is unknown; here it happened",
+        "inferred": "inferred from later events",
     }
     beside = [note for note in (notes.get(taken.outcome), deviation and deviation.replace("_", " ")) if note]
     return f" ({'; '.join(beside)})" if beside else ""

@@ -32,7 +32,7 @@ OURS = re.compile(r"commitlog|tc\d+|[A-Z0-9]+(?:_[A-Z0-9]+)+")
 """Names that are no secret: those that we give to traces, and, if they are words of ours, system topics of brokers."""
 
 # Lines of a story that hold nothing but steps, values and the words of a spec.
-NOTATION = re.compile(r"\s*\d+\. \w+\(|Here: |\w+ needs: |Not so: |Otherwise |[\d,]+ of [\d,]+ events ")
+NOTATION = re.compile(r'\s*\d+\. \w+\(|Here: |\w+ breaks the rule "|Rule: |Consequence: |[\d,]+ of [\d,]+ events ')
 LONG = 6  # digits of a name that is a number: such a one is replaced wherever it stands
 OF_A_NAME = r"(?:--trace |^|\b(?:transaction|trace|queue|coordinator|in|called|of topic|{specs}) )"
 
@@ -141,12 +141,17 @@ class Redactor:
                 "trace": self.name(finding.trace),
                 "source": self.text(finding.source),
                 "where": where,
-                "message": self.text(finding.message),
+                "message": self._message(finding),
                 "story": [*map(self.line, finding.story)],
                 "traces": [*map(self.name, finding.traces)],
                 "picture": self._picture(finding.picture),
             }
         )
+
+    def _message(self, finding: Finding) -> str:
+        """The message, which may begin with the name of the trace, a short number too."""
+        about = finding.message.removeprefix(finding.trace)
+        return (self.name(finding.trace) if about != finding.message else "") + self.text(about)
 
     def _picture(self, picture: Swimlane | Bitmap | None) -> Swimlane | Bitmap | None:
         if isinstance(picture, Swimlane):

@@ -64,13 +64,13 @@ def _rule(name: str, findings: Sequence[Finding]) -> Json:
     first = next(finding for finding in findings if finding.rule == name)
     because = stated.because if stated else first.needs
     otherwise = "; ".join(dict.fromkeys(stated.otherwise.values())) if stated else first.otherwise
-    source = f" Source: {stated.source}." if stated else ""
-    text = f"{_sentence(because)} Otherwise: {_sentence(otherwise)}{source}"
+    follows = f" Consequence if it is broken: {_sentence(otherwise)}" if otherwise else ""
+    text = _sentence(because) + follows
     return {
         "id": name,
         "shortDescription": {"text": _sentence(because)},
-        "fullDescription": {"text": f"{_sentence(because)} Otherwise: {_sentence(otherwise)}"},
-        "help": {"text": text},
+        "fullDescription": {"text": text},
+        "help": {"text": f"{text} Source: {stated.source}." if stated else text},
         "defaultConfiguration": {"level": LEVELS[first.severity]},
         "properties": {"tags": [spec]},
     }

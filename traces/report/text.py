@@ -166,8 +166,8 @@ def _not_exercised(report: Report, *, verbose: bool) -> list[Text]:
         return []
     count = plural(len(report.not_exercised), "rule or step", "rules or steps")
     if len(groups) > FEW_REASONS and not verbose:
-        return [Text(f"{count} not exercised (--verbose lists them)", "dim")]
-    lines = [Text(f"{count} not exercised:", "dim")]
+        return [Text(f"{count} not checked (--verbose lists them)", "dim")]
+    lines = [Text(f"{count} not checked:", "dim")]
     return lines + [Text(f"  {rules}: {reason}" if reason else f"  {rules}", "dim") for rules, reason in groups]
 
 

@@ -10,16 +10,43 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
 from gapless.traces.problems import shown
-from gapless.traces.replay.notation import DEPARTING, values_told
+from gapless.traces.replay.notation import DEPARTING, consequence, values_told
 from gapless.traces.report.charts import clipped
 from gapless.traces.report.sections import Section, presentation
 from gapless.traces.report.values import WORST, Finding, Report, SourceRow, VerdictName
 
+REASON = 200  # letters of a reason in the last line
 WORST_FIRST: tuple[VerdictName, ...] = WORST[::-1]
 
 
 def sentence(report: Report, sections: Iterable[Section]) -> str:
-    """How much was checked, and how, in one sentence."""
+    """The verdict and the extent of the check, as the end of a line that begins with the verdict's name."""
+    return f"{result(report)} {extent(report, sections)}"
+
+
+def result(report: Report) -> str:
+    """The verdict as a sentence, like `1 violation found.`, with its end."""
+    if report.verdict == "conforms":
+        return "No violation found."
+    if report.verdict != "departs":
+        return f"{'Not enough evidence' if report.verdict == 'inconclusive' else 'Cannot be read'}: {_reason(report)}."
+    stories = len(report.violations)
+    total = max(report.findings_total, stories)
+    parts = f", in {plural(stories, 'story', 'stories')}" if stories != total else ""
+    return f"{plural(total, 'violation')} found{parts}."
+
+
+def _reason(report: Report) -> str:
+    """The first reason of a verdict, and the number of the others."""
+    reasons = [reason for source in report.sources if source.verdict == report.verdict for reason in source.reasons]
+    if not reasons:
+        return "nothing was checked" if not report.sources else "see above"
+    more = f", and {plural(len(reasons) - 1, 'more reason')}" if len(reasons) > 1 else ""
+    return clipped(reasons[0].rstrip("."), REASON) + more
+
+
+def extent(report: Report, sections: Iterable[Section]) -> str:
+    """The amount of what was read and checked."""
     how = f"{report.profile} profile" + ("" if report.engine == "local" else f", {report.engine} engine")
     known = [source for source in report.sources if source.kind != "unknown"] or report.sources
     read = [source.records for source in known if not presentation(source.kind).by_trace]
@@ -28,11 +55,7 @@ def sentence(report: Report, sections: Iterable[Section]) -> str:
         seen = [plural(report.counts.traces, "trace")]
     seen += [plural(*section.total) for section in sections if section.total[0]]
     done = f"{', '.join(seen)} read, {plural(report.counts.events, 'event')}"
-    told = len(report.violations)
-    total = max(report.findings_total, told)
-    stories = f" in {plural(told, 'story', 'stories')}" if told != total else ""
-    broken = f"{plural(total, 'violation')}{stories}; " if total else ""
-    return f"{broken}{done} checked in {duration(report.seconds)}{_compiling(report)} ({how})"
+    return f"{done} checked in {duration(report.seconds)}{_compiling(report)} ({how})"
 
 
 def _compiling(report: Report) -> str:
@@ -90,11 +113,11 @@ def allowed(report: Report) -> list[tuple[int, str, Finding | None]]:
 
 
 def story_of(finding: Finding) -> list[str]:
-    """The story; of a violation that has none, all that is known."""
+    """The story; for a violation without one, its rule, values and consequence."""
     if finding.story or finding.severity == "anomaly":
         return finding.story
     here = values_told(finding.here)
-    return [f"Needs: {finding.needs}.", *([f"Here: {here}."] if here else []), f"Otherwise {finding.otherwise}."]
+    return [f"Rule: {finding.needs}.", *([f"Here: {here}."] if here else []), *consequence(finding.otherwise)]
 
 
 LineKind = Literal["title", "step", "departs", "needs", "again", ""]
@@ -106,7 +129,7 @@ def line_kind(number: int, line: str) -> LineKind:
         return "departs" if line.endswith(DEPARTING) else "step"
     if line.startswith("Again: "):
         return "again"
-    if re.match(r"(\w+ needs|Not so): ", line):
+    if re.match(r'\w+ breaks the rule "', line):
         return "needs"
     return "title" if number == 0 and " departs at " in line else ""
 

@@ -42,7 +42,7 @@ def played(story: Story) -> Playback:
             closing = ["The environment breaks its promise here: what a broker does then is not judged."]
             break
         except TooMany:
-            closing = ["So many outcomes are unknown that nobody can say what is possible here."]
+            closing = ["So many outcomes are unknown that too many states are possible here to judge it."]
             break
     becomes = [what for _, _, what in described_steps(spec, story.steps, options)]
     if len(becomes) < len(story.steps):

@@ -10,18 +10,18 @@ It is a file, `NAME.story`, and a person may write it by hand:
       2. append(number=0, count=1, position=0, size=340, tag=0)   end 0 → 1, positions[0] 0 → 0
       3. index(number=0, position=9, size=340, tag=0)             not allowed
 
-    index needs: the entry points at its message.
+    index breaks the rule "the entry points at its message".
 
-Behind a step stands what becomes of it. Where nothing stands there, the step is allowed, and what it changes is not
-asked. `given: end = 7, positions[6] = 900` lets the story begin in the middle of a life: in the initial state, but for
-these. What the broker said of a step, and what it saw behind it, stand beside the call:
-`append(…) refused`, `flush(…) unknown saw(end=4)`. Lines that begin with # are for people.
+The fate of a step stands behind it. Where nothing stands there, the step is allowed, and its changes are not compared.
+`given: end = 7, positions[6] = 900` begins the story in the middle of a life: in the initial state, but for these. The
+outcome that was recorded of a step, and the state after it, stand behind the call: `append(…) refused`,
+`flush(…) unknown saw(end=4)`. Lines that begin with # are for people.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from inspect import signature
@@ -32,8 +32,10 @@ from gapless.spec.catalog import PROFILES, SPECS, STRICT, Spec, State
 from gapless.spec.language import Map, replace
 from gapless.traces.events.event import OUTCOMES
 from gapless.traces.problems import shown
+from gapless.traces.replay.notation import DEPARTING
 from gapless.traces.replay.possible_states import TraceEvent
 from gapless.traces.specs import load
+from gapless.traces.stories import old_wording
 
 FIRST_LINE = "gapless story 1"
 SUFFIX = ".story"
@@ -159,11 +161,11 @@ class _Parser:
                 if closing:
                     raise self.wrong(number, f"a step, and line {closing[0].line} says how the story ends")
                 steps.append(self._step(spec, number, found, len(steps)))
-                said.append(StoryLine(number, found["becomes"] or ""))
+                said.append(StoryLine(number, old_wording.fate(found["becomes"] or "")))
             elif NUMBERED.match(text):
                 raise self.wrong(number, f"{text.strip()!r} is no step, expected 1. STEP(ARGUMENT=NUMBER, …)")
             elif steps and text and not LEFT_OUT.match(text):
-                closing.append(StoryLine(number, text))
+                closing.append(StoryLine(number, old_wording.closing(text, _departing(steps, said))))
         if not steps:
             raise self.wrong(self.lines[-1][0], "there is no step, expected 1. STEP(ARGUMENT=NUMBER, …)")
         return Story(spec, profile[1], tuple(steps), given, tuple(said), tuple(closing))
@@ -242,6 +244,12 @@ class _Parser:
         if kind is bool and number not in (0, 1):
             raise self.wrong(line, f"{name} is {value}, expected 1 or 0: it is a flag")
         return number
+
+
+def _departing(steps: Sequence[TraceEvent], said: Sequence[StoryLine]) -> str:
+    """The name of the step that the story says to depart; that of the last one if it does not say."""
+    departing = (taken for taken, line in zip(steps, said, strict=True) if line.becomes in DEPARTING)
+    return next(departing, steps[-1]).event[0]
 
 
 def _is_whole(text: str) -> bool:

@@ -133,11 +133,15 @@ def test_every_transaction_that_came_back_is_found_and_those_of_one_start_are_to
     report = judged("broker-restart-batch")
     assert [(finding.count, finding.traces) for finding in report.findings] == [(12, ["tc0"]), (4, ["tc0"])]
     for finding in report.findings:
-        also = next(line for line in finding.story if line.startswith("So are others, each taken over as claimed: "))
+        also = next(
+            line
+            for line in finding.story
+            if line.startswith("Other steps break it too, and are assumed for what follows: ")
+        )
         told = [finding.here["number"], *map(int, re.findall(r"load\(number=(\d+),", also))]
         assert sorted(told) == sorted(txn for line, txn in back if line == finding.where.offset)
     (note,) = [line for line in report.not_exercised if line.startswith("coordinator.load: 16 such steps in")]
-    assert note.endswith("taken over as claimed: what came before them is not held against what comes later")
+    assert note.endswith("later steps are not compared with the state before them")
 
 
 def test_behind_a_takeover_only_departures_in_their_own_right_are_told() -> None:
@@ -325,7 +329,7 @@ def called(lines: list[Line]) -> int:
             (forgotten_at_the_restart, "every active transaction comes back"),
             (returned_as_committing, "a transaction comes back as it was"),
             (told_without_a_record, "the outcome that is told is in the log"),
-            (rejected_for_no_reason, "the broker refuses only what is not allowed"),
+            (rejected_for_no_reason, "only what the spec does not allow is refused"),
         ],
         1 / 4,
     ),

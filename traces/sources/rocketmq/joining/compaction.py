@@ -163,7 +163,7 @@ class CompactedQueueJudge:
         if last and not self.store.clean:
             self.judged.doubt(
                 f"the last entries of {self.name} among compacted topics are not what their messages are "
-                f"({departure.because}: not so): legal after a power loss, damage otherwise"
+                f"(broken: {departure.because}): legal after a power loss, damage otherwise"
             )
         else:
             detail = int(details[bad]) if details is not None else -1

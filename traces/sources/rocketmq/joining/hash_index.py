@@ -158,11 +158,11 @@ class HashIndexJudge:
         if departure is None:
             return
         if doubted and self.store.copied and departure.event[0] in ("find_slot", "find_header"):
-            self.judged.note(f"{file.name} was copied while the broker wrote it ({departure.because}: not so)")
+            self.judged.note(f"{file.name} was copied while the broker wrote it (broken: {departure.because})")
             return
         if doubted:
             self.judged.doubt(
-                f"{file.name} is not whole ({departure.because}: not so): legal after a power loss, for the broker "
+                f"{file.name} is not whole (broken: {departure.because}): legal after a power loss, for the broker "
                 f"deletes the file at its next start, and in a copy of a running broker ({SAY_SO}); damage otherwise"
             )
             return

@@ -88,7 +88,7 @@ class TieredIndexJudge:
             self.judged.find(file.name, self.store.start, departure, self._leads_to(file, departure))
         elif departure is not None:
             self.judged.doubt(
-                f"{file.file}, of the index of tiered storage, is not whole ({departure.because}: not so): legal where "
+                f"{file.file}, of the index of tiered storage, is not whole (broken: {departure.because}): legal where "
                 "a broker was killed or the power was lost while the file was written, for nobody flushes it; damage "
                 "otherwise"
             )
