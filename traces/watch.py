@@ -25,11 +25,11 @@ from gapless.traces.sources.rocketmq import PROFILE
 from gapless.traces.sources.rocketmq.joining.findings import StoreFindings
 from gapless.traces.sources.rocketmq.source import SOURCE
 from gapless.traces.sources.rocketmq.store.directory import store_folder
-from gapless.traces.sources.rocketmq.watching.factory import follower_of
+from gapless.traces.sources.rocketmq.watching.factory import make_follower
 from gapless.traces.sources.rocketmq.watching.follower import Follower
 from gapless.traces.sources.rocketmq.watching.state_file import SavedState, read_state, write_state
 from gapless.traces.sources.rocketmq.watching.tail import log_end, log_folders, log_folders_in, log_start
-from gapless.traces.sources.rocketmq.watching.watch_checkpoint import LayoutChange, Place
+from gapless.traces.sources.rocketmq.watching.watch_checkpoint import LayoutChange, WatchCheckpoint
 from gapless.traces.timeouts import OutOfTime
 
 EVERY = 0.5  # seconds between two looks
@@ -113,8 +113,8 @@ class StoreWatch:
         self.state = Path(state) if state else None
         self.version = version
         kept = self._kept(self.state) if self.state else None
-        self.place: Place | None = kept.place if kept else None
-        self.told = set(kept.told) if kept else set()
+        self.place: WatchCheckpoint | None = kept.place if kept else None
+        self.told = set(kept.reported) if kept else set()
         self.status = WatchStatus(self.measure, findings=Counter(rule for rule, _trace, _position in self.told))
         self.follower: Follower | None = None
         self.trouble = self.unkept = ""
@@ -194,7 +194,7 @@ class StoreWatch:
         now = self.clock()
         since = now - self.reported_at
         if follower.departed and not more:
-            self._find(follower.tell_queues())
+            self._find(follower.report_queues())
         departs = follower.departed and (not more or since > SAVED)
         if departs or (self.dirty and since > self._pause):
             self._report()
@@ -226,8 +226,8 @@ class StoreWatch:
         folder = store_folder(self.path)
         if folder is None:
             raise NothingThere(f"{shown(self.path)}: no RocketMQ store is there yet")
-        follower = follower_of(self.path, folder, self.options, self.config, self.place, self.clock)
-        follower.told = self.told
+        follower = make_follower(self.path, folder, self.options, self.config, self.place, self.clock)
+        follower.reported = self.told
         self.follower = follower
         at = f"{follower.store.path}: watched from {follower.reached:,} on"
         self.listeners.on_message(at if self.place is None else f"{at}, where it was left")
@@ -276,7 +276,7 @@ class StoreWatch:
         status.lag_seconds = max(0.0, follower.clock() - numbers.behind_since) if numbers.lag else 0.0
         status.entries_position = follower.indexed
         status.entries_lag_bytes = max(0, front.reached - follower.indexed)
-        status.restarts = numbers.gone_back + numbers.begun_anew
+        status.restarts = numbers.gone_back + numbers.restarts
         status.rounds, status.looked_again = numbers.rounds, numbers.looked_again
 
     # -- what it comes to --------------------------------------------------------------------------------------------
@@ -295,7 +295,7 @@ class StoreWatch:
             self.took = self.reported_at - began
         report = self._reported(judged)
         if follower and judged:
-            self._find(follower.tell(judged))
+            self._find(follower.report(judged))
         self.status.undecided = sum(len(source.reasons) for source in report.sources)
         self.status.anomalies = dict(report.anomalies)
         self.status.reports += 1
@@ -330,7 +330,7 @@ class StoreWatch:
             self._write(self.state, place)
         self.kept_in = self.clock() - began
 
-    def _write(self, state: Path, place: Place) -> None:
+    def _write(self, state: Path, place: WatchCheckpoint) -> None:
         """Keep the place in a file; where that cannot be, it is said once, and tried again the next time."""
         try:
             write_state(

@@ -96,7 +96,7 @@ def test_it_does_not_matter_when_a_transaction_is_forgotten(tmp_path: Path, monk
     at_once = check([store])
     results = []
     for size in range(300, 1300, 50):
-        monkeypatch.setattr(joining, "HELD", 5)
+        monkeypatch.setattr(joining, "ROWS_IN_MEMORY", 5)
         results.append(check([store], split=size).transactions)
     assert all(result == at_once.transactions for result in results)
 

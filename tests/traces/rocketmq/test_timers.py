@@ -18,7 +18,7 @@ from gapless.traces.sources.rocketmq.store.bytes import Ints
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.packed_columns import pack_columns
 from gapless.traces.sources.rocketmq.store.timer_files import SLOTS, TURN, UNIT
-from gapless.traces.sources.rocketmq.store.timer_records import COLUMNS, take_timer_rows
+from gapless.traces.sources.rocketmq.store.timer_records import COLUMNS, each_timer_block
 from tests.support.rocketmq.recordings import RECORDINGS, copy_of, recording_as_left
 
 RECORDED = {  # units of the timer log, those that are not the first of their message, and deliveries whose time is over
@@ -51,12 +51,14 @@ def test_workers_find_the_messages_that_one_more_pass_finds(
 
     def one_more(store: StoreDirectory, end: int, take: Callable[[Ints], object]) -> int:
         passes.append(end)
-        return take_timer_rows(store, end, take)
+        return each_timer_block(store, end, take)
 
     def blocks(messages: TimerMessages) -> tuple[PackedBlocks, int]:
         found, reached = of_workers(messages)
         expected = PackedBlocks(COLUMNS)
-        end = take_timer_rows(messages.judged.store, messages.judged.end, lambda rows: expected.add(pack_columns(rows)))
+        end = each_timer_block(
+            messages.judged.store, messages.judged.end, lambda rows: expected.add(pack_columns(rows))
+        )
         compared.append(reached == end and np.array_equal(found.all_of(), expected.all_of()))
         return found, reached
 
@@ -317,16 +319,16 @@ def test_a_wheel_is_judged_alike_in_one_part_and_in_many(
     """Also what departs: messages that lie elsewhere than units say, and units that are gone, in files of their own."""
     for _, store in _left_and_damaged(name, tmp_path, _some_are_of_others):
         reports = []
-        for at_once, held in ((timer_parts.IN_A_PART, packed_blocks.HELD), (20, 0)):
+        for at_once, in_memory in ((timer_parts.IN_A_PART, packed_blocks.IN_MEMORY), (20, 0)):
             with monkeypatch.context() as patched:
                 patched.setattr(timer_parts, "IN_A_PART", at_once)
                 patched.setattr(timer_parts, "SAMPLED", 1)
                 patched.setattr(timer_files, "AT_ONCE", at_once)
                 patched.setattr(timer_files, "SAMPLED", 1)
-                patched.setattr(packed_blocks, "HELD", held)
+                patched.setattr(packed_blocks, "IN_MEMORY", in_memory)
                 parts = _counting(patched)
                 reports.append(check([store], ignore=["timer/unit-is-whole"]).model_dump(exclude={"seconds"}))
-                assert (len(parts) > 1) is (held == 0)
+                assert (len(parts) > 1) is (in_memory == 0)
         assert reports[0] == reports[1]
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from gapless import Report, check
 from gapless.traces.sources.rocketmq.joining import alternative_ends
-from gapless.traces.sources.rocketmq.joining.alternative_ends import departs_anew
+from gapless.traces.sources.rocketmq.joining.alternative_ends import has_new_departures
 from gapless.traces.sources.rocketmq.joining.findings import STORIES, StoreFindings
 from gapless.traces.sources.rocketmq.store import file_access
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory, open_store
@@ -225,15 +225,15 @@ def of_one_rule(positions: range, rule: str = "some/rule") -> StoreFindings:
     found = StoreFindings(cast("StoreDirectory", None), end=0)
     departure: Callable[..., Any] = type("Refused", (), {"rule": rule, "spec": "some"})
     for position in positions:
-        found.tell("trace", position, departure())
+        found.report("trace", position, departure())
     return found
 
 
 def test_departures_that_are_only_counted_are_compared_by_their_count() -> None:
     """Which of them are told depends on what came before."""
     many = of_one_rule(range(2 * STORIES))
-    assert not departs_anew(of_one_rule(range(STORIES, 2 * STORIES)), many)
-    assert not departs_anew(of_one_rule(range(1)), many)
-    assert departs_anew(of_one_rule(range(2 * STORIES + 1)), many)
-    assert departs_anew(of_one_rule(range(1), "another/rule"), many)
-    assert departs_anew(of_one_rule(range(1)), of_one_rule(range(1, 3)))
+    assert not has_new_departures(of_one_rule(range(STORIES, 2 * STORIES)), many)
+    assert not has_new_departures(of_one_rule(range(1)), many)
+    assert has_new_departures(of_one_rule(range(2 * STORIES + 1)), many)
+    assert has_new_departures(of_one_rule(range(1), "another/rule"), many)
+    assert has_new_departures(of_one_rule(range(1)), of_one_rule(range(1, 3)))

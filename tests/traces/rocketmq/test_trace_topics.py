@@ -383,8 +383,8 @@ def test_any_body_is_read_by_python_and_natively_alike(bodies: list[bytes]) -> N
     begins = np_of([0, *ends[:-1].tolist()][: len(bodies)])
     hosts = np_of([[0x7F000001], [0], [0], [0], [10911]]).repeat(len(bodies), axis=1)
     for read in (trace_bodies.read_bodies.by_python, trace_bodies.read_bodies.compiled):
-        rows, counts, done = (np_of([0] * n) for n in (trace_bodies.TOLD_ROWS * 300, trace_bodies.COUNTS, 2))
-        rows = rows.reshape(trace_bodies.TOLD_ROWS, 300)
+        rows, counts, done = (np_of([0] * n) for n in (trace_bodies.ANSWER_ROWS * 300, trace_bodies.COUNTS, 2))
+        rows = rows.reshape(trace_bodies.ANSWER_ROWS, 300)
         fields = np_of([0] * (trace_bodies.MOST_FIELDS + 1))
         read(as_uint8(text), begins, ends, hosts, np_of([1 << 40] * len(bodies)), fields, rows, counts, done)
         assert done[0] == len(bodies)

@@ -107,13 +107,13 @@ def test_a_place_tells_how_far_the_index_was_followed(tmp_path: Path, monkeypatc
     assert watched.follower is not None
     left = watched.follower.index.reached.at
     watched.keep()
-    hold, begun = IndexFollower._hold, list[int]()
+    match, begun = IndexFollower._match, list[int]()
 
     def counted(self: IndexFollower, *given: Any) -> Any:
         begun.append(given[3].at)
-        return hold(self, *given)
+        return match(self, *given)
 
-    monkeypatch.setattr(IndexFollower, "_hold", counted)
+    monkeypatch.setattr(IndexFollower, "_match", counted)
     watched = watch(tmp_path / "store", heard, clock, state=tmp_path / "state")
     on(played, 20)
     until_idle(watched)

@@ -1,4 +1,4 @@
-"""A store is watched for weeks: what is kept in memory does not grow with what was judged and forgotten."""
+"""A store is watched for weeks: what is save in memory does not grow with what was judged and forgotten."""
 
 import tracemalloc
 from pathlib import Path
@@ -8,13 +8,13 @@ import pytest
 
 from benchmarks import bigstore
 from gapless.traces.options import Options
-from gapless.traces.sources.rocketmq.joining.checkpoint import REMEMBERED, Checkpoint, kept, resume
+from gapless.traces.sources.rocketmq.joining.checkpoint import REMEMBERED, Checkpoint, restore, save
 from gapless.traces.sources.rocketmq.joining.disk_blocks import Blocks
 from gapless.traces.sources.rocketmq.joining.log import StoreJudge
 from gapless.traces.sources.rocketmq.store.bytes import Ints
 from gapless.traces.sources.rocketmq.store.directory import open_store
 from gapless.traces.sources.rocketmq.watching.state_file import SavedState, read_state, write_state
-from gapless.traces.sources.rocketmq.watching.watch_checkpoint import Place
+from gapless.traces.sources.rocketmq.watching.watch_checkpoint import WatchCheckpoint
 from tests.support.night import NIGHT
 from tests.support.rocketmq.recordings import recording
 from tests.support.rocketmq.watched import Clock, Heard, watch
@@ -38,13 +38,13 @@ def columns_of(known: Checkpoint) -> list[int]:
 def test_places_hold_nothing_of_what_is_settled() -> None:
     """They took 32 bytes of each half in each of the two places that a watch keeps, and as much again for a report."""
     judge = a_judge()
-    before = kept(judge)
+    before = save(judge)
     tracemalloc.start()
     try:
         for _ in range(10):
             for name in REMEMBERED:
                 getattr(judge.transactions, name).add(halves(10_000))
-        places = [kept(judge) for _ in range(3)]
+        places = [save(judge) for _ in range(3)]
         known, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -57,9 +57,9 @@ def test_who_goes_back_knows_what_was_known_then() -> None:
     """Both go on from there, and neither knows of what the other adds."""
     judge, other = a_judge(), a_judge()
     judge.transactions.settled.add(halves(5))
-    place = kept(judge)
+    place = save(judge)
     judge.transactions.settled.add(halves(3, first=100))
-    resume(other, place)
+    restore(other, place)
     other.transactions.settled.add(halves(2, first=200))
     for whose, keys in ((judge, [1, 2, 3, 4, 5, 100, 101, 102]), (other, [1, 2, 3, 4, 5, 200, 201])):
         blocks = list(whose.transactions.settled.blocks())
@@ -76,7 +76,7 @@ def test_a_file_of_a_state_holds_it_too(tmp_path: Path) -> None:
     judge.transactions.settled.add(halves(5))
     judge.transactions.settled.add(halves(7, first=50))
     judge.transactions.unpassed_ops.add(halves(2))
-    place = Place(kept(judge), None)
+    place = WatchCheckpoint(save(judge), None)
     write_state(tmp_path / "state", SavedState("store", "strict", frozenset(), place, frozenset()), "1")
     found = read_state(tmp_path / "state", "store", "strict", frozenset(), "1")
     assert found is not None
@@ -100,7 +100,7 @@ def test_blocks_that_are_damaged_are_refused(damage: bytes, tmp_path: Path) -> N
 
 @pytest.mark.skipif(not NIGHT, reason="a million records")
 def test_memory_stays_where_it_is_while_a_store_grows(tmp_path: Path) -> None:
-    """Places are kept and reports made all the while: what is in memory after a third is all that there ever is."""
+    """Places are save and reports made all the while: what is in memory after a third is all that there ever is."""
     bigstore.make(tmp_path / "store", bigstore.Shape(records=1_500_000, transactions=300_000, file_size=1 << 28))
     clock, heard = Clock(), Heard()
     watched = watch(tmp_path / "store", heard, clock)

@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 from gapless.traces.options import Options
-from gapless.traces.sources.rocketmq.clients.trace_bodies import KEY, PLACE, TOLD_ROWS, WITNESS
+from gapless.traces.sources.rocketmq.clients.trace_bodies import ANSWER_ROWS, KEY, PLACE, WITNESS
 from gapless.traces.sources.rocketmq.clients.trace_topic_evidence import as_answers
 from gapless.traces.sources.rocketmq.segments.splits import SplitReader, splits
 from gapless.traces.sources.rocketmq.store import scan
 from gapless.traces.sources.rocketmq.store.directory import open_store
 from gapless.traces.sources.rocketmq.watching import traces
-from gapless.traces.sources.rocketmq.watching.live_files import going_on, not_opened
+from gapless.traces.sources.rocketmq.watching.live_files import as_followed, not_opened
 from gapless.traces.sources.rocketmq.watching.recent_keys import RecentKeys
 from gapless.traces.sources.rocketmq.watching.traces import TraceFollower
 from tests.support.night import by_day
@@ -174,13 +174,13 @@ def test_a_message_that_was_handed_out_late_is_looked_for_at_the_end(
 @pytest.mark.parametrize("store", ["traced/clean_5.5.0", "layouts/dledger_lives_5.5.0"])
 def test_records_that_answers_name_are_read_again_where_they_lie(store: str) -> None:
     """In a DLedger log each has a header before it, where what is read again begins."""
-    opened = going_on(open_store(recording(store), databases=False, opens_index=not_opened))
+    opened = as_followed(open_store(recording(store), databases=False, opens_index=not_opened))
     followed = TraceFollower(Options(), opened.start)
     for split in splits(opened):
         for scanned in SplitReader(opened, split, keys=True).segments():
             assert scanned.columns.keys is not None
-            rows = np.full((TOLD_ROWS, scanned.columns.count), -1, np.int64)
+            rows = np.full((ANSWER_ROWS, scanned.columns.count), -1, np.int64)
             rows[PLACE], rows[KEY], rows[WITNESS] = scanned.columns.log[scan.POSITION], scanned.columns.keys[0], 0
             followed._look_back(opened, as_answers(rows[:, 7::40]))
-            assert len(followed.told.lost) == 0
-    assert followed.told.counts["testified"] + len(followed.told.doubts) > 10
+            assert len(followed.progress.lost) == 0
+    assert followed.progress.counts["testified"] + len(followed.progress.doubts) > 10

@@ -14,8 +14,12 @@ from gapless.traces.report.parts import Parts
 from gapless.traces.sources.rocketmq.clients import evidence
 from gapless.traces.sources.rocketmq.clients.evidence import Evidence
 from gapless.traces.sources.rocketmq.clients.trace_topic_evidence import with_trace_topics
-from gapless.traces.sources.rocketmq.joining.alternative_ends import AlternativeEnd, alternative_ends, departs_anew
-from gapless.traces.sources.rocketmq.joining.checkpoint import Checkpoint, resume
+from gapless.traces.sources.rocketmq.joining.alternative_ends import (
+    AlternativeEnd,
+    alternative_ends,
+    has_new_departures,
+)
+from gapless.traces.sources.rocketmq.joining.checkpoint import Checkpoint, restore
 from gapless.traces.sources.rocketmq.joining.findings import StoreFindings
 from gapless.traces.sources.rocketmq.joining.log import StoreJudge
 from gapless.traces.sources.rocketmq.segments import splits, tasks
@@ -93,7 +97,7 @@ class StoreCheck:
             tasks.prepare_more(store, options)
         self.judge = StoreJudge(store, options, said, exported=exported)
         if before:
-            resume(self.judge, before)
+            restore(self.judge, before)
             self.judge.queues.find_files()
 
     def task(self, engine: Engine) -> Task:  # noqa: ARG002 - as `Recording` says
@@ -102,7 +106,7 @@ class StoreCheck:
 
     def take(self, result: SplitResult) -> None:
         """As `Recording` says."""
-        self.judge.take(result)
+        self.judge.add(result)
 
     def finish(self, engine: Engine) -> Parts:
         """As `Recording` says; the log may end before all that departs."""
@@ -116,10 +120,10 @@ class StoreCheck:
 
     def whole(self, engine: Engine) -> StoreFindings:
         """Judge all of the store."""
-        self._take_all(engine)
+        self._add_all(engine)
         return self._settled(engine)
 
-    def _take_all(self, engine: Engine) -> None:
+    def _add_all(self, engine: Engine) -> None:
         for result in engine.each(self.task(engine), self.splits, [split.bytes for split in self.splits]):
             self.take(result)
 
@@ -132,7 +136,7 @@ class StoreCheck:
         judged = self.judge.finish()
         if judged.store.moment and judged.breaches:
             judged = self._again(renewed(judged.store), judged, engine)
-            _leave_out_what_changed(judged, judged.store.limit)
+            _drop_changed(judged, judged.store.limit)
         for end in alternative_ends(judged):
             if any(found.position >= end.limit for found in judged.breaches):
                 judged = self._up_to(end, judged, engine)
@@ -146,7 +150,7 @@ class StoreCheck:
         """The same store judged once more, as `store` has it now."""
         before = self.before if self.before and self.before.reached <= store.limit else None
         again = StoreCheck(self.path, store, self.options, judged.evidence, exported=judged.exported, before=before)
-        again._take_all(engine)
+        again._add_all(engine)
         return again.judge.finish()
 
     def _up_to(self, end: AlternativeEnd, judged: StoreFindings, engine: Engine) -> StoreFindings:
@@ -154,8 +158,10 @@ class StoreCheck:
         store = judged.store
         shorter = self._again(replace(store, limit=end.limit), judged, engine)
         if store.moment:
-            _leave_out_what_changed(shorter, store.limit)
-        if departs_anew(shorter, judged) or (store.clean and end.limit == judged.last_record and shorter.inconclusive):
+            _drop_changed(shorter, store.limit)
+        if has_new_departures(shorter, judged) or (
+            store.clean and end.limit == judged.last_record and shorter.inconclusive
+        ):
             return judged
         if end.doubt:
             shorter.doubt(end.doubt)
@@ -163,7 +169,7 @@ class StoreCheck:
         return shorter
 
 
-def _leave_out_what_changed(judged: StoreFindings, limit: int) -> None:
+def _drop_changed(judged: StoreFindings, limit: int) -> None:
     """A queue that was deleted, or made anew, while it was read is judged by nobody; `limit` is where the log ended."""
     of_queues = [found for found in judged.breaches if found.spec == "queue" and not found.trace.endswith(SOME_QUEUE)]
     for found in of_queues:

@@ -70,10 +70,10 @@ def finding(
     store, departure = judged.store, found.departure
     where = place(store, found)
     trace = shown(found.trace)
-    lies = what_lies_there(judged, found)
+    lies = context(judged, found)
     message = f"{trace}: {_message(found)}"
     title = title or f"{_subject(found)} departs at {shown(where.file)}+{where.offset}."
-    told = [*(f"{line[0].upper()}{line[1:]}." for line in lies), *([also] if also else [])]
+    lines = [*(f"{line[0].upper()}{line[1:]}." for line in lies), *([also] if also else [])]
     again = f"gapless explain {pasted(source)} --trace {pasted(found.trace)}{how}"
     return Finding(
         rule=found.rule,
@@ -87,7 +87,7 @@ def finding(
         needs=departure.because,
         otherwise=departure.otherwise,
         here=departure.here,
-        story=story(departure, title=title, also=told, again=again),
+        story=story(departure, title=title, also=lines, again=again),
         count=count,
         traces=[shown(t) for t in traces],
         picture=found.picture,
@@ -104,25 +104,25 @@ def hazard(
     alone = found.slots == 1
     which = f"slot {first}" if alone else f"slots {first} to {last}"
     taken = "an entry, since it points" if alone else "entries, since they point"
-    told = finding(
+    made = finding(
         judged, found.breach, source=source, count=count, traces=traces, how=how,
         title=f"queue {trace} will depart at the broker's next start, at {shown(where.file)}+{where.offset}.",
         also=f"The broker's next start takes {which} for {taken} before the log's end, {end:,}; the next message of "
         f"the queue gets number {last + 1} (docs/rocketmq.md#old-slots).",
     )  # fmt: skip
     message = f"{trace}: the broker's next start takes old bytes behind the last entry for it, in {which}"
-    return told.model_copy(update={"severity": "hazard", "message": message})
+    return made.model_copy(update={"severity": "hazard", "message": message})
 
 
 def feared(judged: StoreFindings, found: Sequence[Breach], *, source: str, how: str = "") -> Finding:
     """Steps to come that will break one rule, as a finding: the story is that of the first."""
     where = place(judged.store, found[0])
     when = "with the next messages of its queue" if found[0].spec == "cursor" else "at the broker's next start"
-    told = finding(
+    made = finding(
         judged, found[0], source=source, count=len(found), traces=[one.trace for one in found[:NAMED]], how=how,
         title=f"{_subject(found[0])} will depart {when}, at {shown(where.file)}+{where.offset}.",
     )  # fmt: skip
-    return told.model_copy(update={"severity": "hazard"})
+    return made.model_copy(update={"severity": "hazard"})
 
 
 def _subject(found: Breach) -> str:
@@ -283,10 +283,10 @@ def _message(found: Breach) -> str:  # noqa: C901, PLR0911, PLR0912 - a sentence
 
 def _of_transaction(found: Breach, action: str, args: Mapping[str, int]) -> str:
     what = {"check": "the half put back", "commit": "the final", "roll_back": "the op", "mark": "the op"}
-    told = SENTENCES.get(found.rule, "{what} at {at} breaks the rule: {because}")
+    sentence = SENTENCES.get(found.rule, "{what} at {at} breaks the rule: {because}")
     state = found.departure.state
     parent = args.get("parent", args.get("number", -1))
-    return told.format(
+    return sentence.format(
         what=what.get(action, "what lies"), at=found.position, because=found.departure.because,
         phase=called(state.phase), newest=state.newest, limit=state.max_checks, before=state.times[parent],
         about=parent, **{"number": "?", "half": "?", "times": "?"} | {name: str(v) for name, v in args.items()},
@@ -344,19 +344,19 @@ OF_TRANSACTIONS: Mapping[str, Callable[[Breach, str, Mapping[str, int]], str]] =
 }
 
 
-def what_lies_there(judged: StoreFindings, found: Breach) -> list[str]:
+def context(judged: StoreFindings, found: Breach) -> list[str]:
     """For an entry that points elsewhere, what it points at; for a copy, in what it differs; or nothing."""
     if found.spec == "queue":
-        return _what_lies_in_a_queue(judged, found)
+        return _queue_context(judged, found)
     if found.spec == "transaction":
         return _differences(judged.store, found)
     if found.detail and (found.spec == "op_batch" or found.action in ("checkpoint", "roll") or found.rule in FOLLOWS):
         return [found.detail]
     if found.spec in ("tiered", "compaction"):
         known = (
-            explain_tiered.what_is_lost(found)
+            explain_tiered.known_defect(found)
             if found.spec == "tiered"
-            else explain_compaction.why_missing(judged, found)
+            else explain_compaction.known_defect(judged, found)
         )
         return [known] if known else []
     if found.spec == "log" and found.arguments.get("fits") == 0:
@@ -364,12 +364,12 @@ def what_lies_there(judged: StoreFindings, found: Breach) -> list[str]:
     return []
 
 
-def _what_lies_in_a_queue(judged: StoreFindings, found: Breach) -> list[str]:
+def _queue_context(judged: StoreFindings, found: Breach) -> list[str]:
     if found.action == "settle" and found.detail:
         return [found.detail]
     if found.action == "acknowledge":
         return [f"at {found.position} is {_at(judged, found.position)}"]
-    return [*_what_an_entry_names(judged, found), *_made_anew(judged, found)]
+    return [*_entry_target(judged, found), *_recreation(judged, found)]
 
 
 def _entry(store: StoreDirectory, position: int) -> list[str]:
@@ -377,11 +377,13 @@ def _entry(store: StoreDirectory, position: int) -> list[str]:
     header = file_access.entry_at(store, position)
     if header is None:
         return []
-    told = f"index {header.number}, term {header.term}, position {header.position} and a record of {header.body} bytes"
-    return [f"the entry's header has magic {header.magic}, size {header.size}, {told}"]
+    claims = (
+        f"index {header.number}, term {header.term}, position {header.position} and a record of {header.body} bytes"
+    )
+    return [f"the entry's header has magic {header.magic}, size {header.size}, {claims}"]
 
 
-def _what_an_entry_names(judged: StoreFindings, found: Breach) -> list[str]:
+def _entry_target(judged: StoreFindings, found: Breach) -> list[str]:
     """What an entry points at, and by which known defect, if it is one."""
     if found.rule in MISSING and judged.store.database and found.position == judged.store.start:
         anew = "a broker that makes its queues anew in RocksDB leaves it out (docs/rocketmq.md#rocksdb-switched)"
@@ -408,12 +410,12 @@ def _what_an_entry_names(judged: StoreFindings, found: Breach) -> list[str]:
     return lies
 
 
-def _made_anew(judged: StoreFindings, found: Breach) -> list[str]:
+def _recreation(judged: StoreFindings, found: Breach) -> list[str]:
     """That the topic was made anew, if the queue's numbers tell so."""
     run = judged.queues.get(queue_named(found.trace))
     if run is None or not run.restarted:
         return []
-    return [f"the topic was deleted and made anew: its numbers start again at 0 with the message at {run.anew_at}"]
+    return [f"the topic was deleted and made anew: its numbers start again at 0 with the message at {run.recreated_at}"]
 
 
 OF_HALVES = frozenset(  # properties that only a half has, and those that count its versions

@@ -20,8 +20,8 @@ from gapless.traces.sources.rocketmq.store.startup_files import UnexpectedFile
 
 OWN = rule("compaction/compacted-message-is-the-brokers-own").id
 OF_MESSAGES = {  # rules that speak of what lies among the records, each with what is wrong
-    rule(f"compaction/compacted-{name}").id: told
-    for name, told in {
+    rule(f"compaction/compacted-{name}").id: sentence
+    for name, sentence in {
         "message-is-whole": "is not whole",
         "message-is-of-its-queue": "is of another queue",
         "message-has-the-number-of-its-entry": "has number {its_number}",
@@ -32,8 +32,8 @@ OF_MESSAGES = {  # rules that speak of what lies among the records, each with wh
     }.items()
 }
 OF_ENTRIES = {
-    rule(f"compaction/compacted-{name}").id: told
-    for name, told in {
+    rule(f"compaction/compacted-{name}").id: sentence
+    for name, sentence in {
         "numbers-rise": "comes behind entry {before}",
         "message-follows-the-one-before-it": "points at {position}, and the message before it ends at {reached}",
         "entry-names-a-message": "points at {position}, where no message begins",
@@ -86,10 +86,10 @@ def message(found: Breach) -> str:
     if found.action == "miss":
         why = "the newest of its key" if found.rule == NEWEST else "one that no compaction has made old yet"
         return f"message {args['number']}, {why}, is missing in the compacted topic"
-    return UnexpectedFile.of(found.detail).told if found.action == "start" else _of_entry(found)
+    return UnexpectedFile.of(found.detail).sentence if found.action == "start" else _of_entry(found)
 
 
-def why_missing(judged: StoreFindings, found: Breach) -> str:
+def known_defect(judged: StoreFindings, found: Breach) -> str:
     """By which known defect a message is missing, if it is one."""
     if found.action != "miss" or found.departure.state.begun or not judged.store.has_queue_database:
         return ""
@@ -106,5 +106,5 @@ def _of_entry(found: Breach) -> str:
         what = OF_MESSAGES[found.rule].format(**args)
         byte = f", from byte {found.detail} on" if found.detail and found.rule == OWN else ""
         return f"the message of {entry}, at {args['position']} of the compacted log, {what}{byte}"
-    told = OF_ENTRIES.get(found.rule, f"breaks the rule: {found.departure.because}")
-    return f"{entry} {told.format(**args, before=state.end - 1, reached=state.reached)}"
+    sentence = OF_ENTRIES.get(found.rule, f"breaks the rule: {found.departure.because}")
+    return f"{entry} {sentence.format(**args, before=state.end - 1, reached=state.reached)}"

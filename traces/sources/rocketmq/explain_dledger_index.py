@@ -10,8 +10,8 @@ from gapless.traces.sources.rocketmq.store.dledger_units import index_files, pla
 from gapless.traces.sources.rocketmq.store.startup_files import UnexpectedFile
 
 SENTENCES = {
-    rule(f"dledger_index/dledger-{name}").id: told
-    for name, told in {
+    rule(f"dledger_index/dledger-{name}").id: sentence
+    for name, sentence in {
         "entry-has-its-unit": "is missing",
         "unit-has-the-index-of-its-entry": "has index {its_number}",
         "unit-points-at-its-entry": "points at {its_position}, and the entry lies at {position}",
@@ -32,6 +32,6 @@ def place(store: StoreDirectory, found: Breach) -> Where:
 def message(found: Breach) -> str:
     """What is wrong, in one sentence without its end."""
     if found.action == "start":
-        return UnexpectedFile.of(found.detail).told
-    told = SENTENCES.get(found.rule, f"breaks the rule: {found.departure.because}")
-    return f"the unit of entry {found.arguments.get('number', 0)} {told.format(**found.arguments)}"
+        return UnexpectedFile.of(found.detail).sentence
+    sentence = SENTENCES.get(found.rule, f"breaks the rule: {found.departure.because}")
+    return f"the unit of entry {found.arguments.get('number', 0)} {sentence.format(**found.arguments)}"

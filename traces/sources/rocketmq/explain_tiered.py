@@ -12,8 +12,8 @@ from gapless.traces.sources.rocketmq.store.selection import queue_named
 from gapless.traces.sources.rocketmq.store.tiered_files import METADATA, tiered_storage
 
 OF_MESSAGES = {  # rules that speak of what lies in the tiered log, each with what is wrong
-    rule(f"tiered/tiered-{name}").id: told
-    for name, told in {
+    rule(f"tiered/tiered-{name}").id: sentence
+    for name, sentence in {
         "message-is-whole": "is not whole",
         "message-is-of-its-queue": "is of another queue",
         "message-has-the-number-of-its-entry": "has number {its_number}",
@@ -49,7 +49,7 @@ def place(store: StoreDirectory, found: Breach) -> Where | None:
     return Where(file=file, offset=offset)
 
 
-def what_is_lost(found: Breach) -> str:
+def known_defect(found: Breach) -> str:
     """By which known defect messages are missing there, if it is one."""
     if found.rule != NUMBER or found.arguments["its_number"] <= found.arguments["number"]:
         return ""
@@ -75,11 +75,11 @@ def message(found: Breach) -> str:
             what = OF_MESSAGES[found.rule].format(**args)
             byte = f", from byte {found.detail} on" if found.detail and found.rule.endswith("brokers-own") else ""
             return f"the message of {entry}, at {at} of the tiered log, {what}{byte}"
-        told = {
+        sentences = {
             SIZE: f"has size {args['size']}, its message {args['its_size']}",
             TAG: f"has tag {args['tag']}, its message {args['its_tag']}",
             LIES: f"points at {at} of the tiered log, where no message begins",
             ORDER: f"points at {at} of the tiered log, and the message before it ends at {state.reached}",
         }
-        return f"{entry} {told.get(found.rule, f'breaks the rule: {found.departure.because}')}"
+        return f"{entry} {sentences.get(found.rule, f'breaks the rule: {found.departure.because}')}"
     return f"breaks the rule: {found.departure.because}"

@@ -31,7 +31,7 @@ from gapless.traces.sources.rocketmq.store.bytes import Ints
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.file_access import name_of_record
 from gapless.traces.sources.rocketmq.store.index_files import FOLDER
-from gapless.traces.sources.rocketmq.store.selection import COMMIT_LOG, wants_index
+from gapless.traces.sources.rocketmq.store.selection import COMMIT_LOG, includes_hash_index
 from gapless.traces.sources.rocketmq.transactions import lineage
 from gapless.traces.sources.rocketmq.transactions.ops import CURSORS, events_of_op, op_trace, op_with_marks
 from gapless.traces.sources.rocketmq.transactions.parameters import NO_ROWS, Terms, terms
@@ -65,7 +65,7 @@ def _batches(judged: StoreFindings, source: str) -> Iterator[pa.RecordBatch]:
     waiting = sorted(judged.joints, key=lambda joint: joint[0])
     steps, keys = [NO_ROWS], [np.zeros(0, np.int64)]
     store = judged.store
-    index_wanted = wants_index(store, Options())
+    index_wanted = includes_hash_index(store, Options())
     limited = replace(store, limit=min(judged.end, store.limit))
     for split in splits.splits(limited):
         for scanned in SplitReader(limited, split, index_keys=index_wanted, steps=True).segments():
@@ -99,7 +99,7 @@ INFERRED = {  # no record tells of these: a rollback is seen by its op, and a ha
     ("checkpoint", "resolve"),
     ("checkpoint", "consume_op"),
 }
-Told = tuple[str, str, int, Event]
+ExportedEvent = tuple[str, str, int, Event]
 """The spec, the trace, the position in the log, and the event."""
 
 
@@ -115,7 +115,7 @@ def _event(source: str, spec: str, trace: str, position: int, event: Event) -> s
     )
 
 
-def _transactions(judged: StoreFindings, lives: Lineages, given: Terms) -> Iterator[Told]:
+def _transactions(judged: StoreFindings, lives: Lineages, given: Terms) -> Iterator[ExportedEvent]:
     """Every transaction that is judged, one after the other."""
     for transaction in range(len(lives.bounds) - 1):
         events, places = lives.events(transaction, given)
@@ -127,7 +127,7 @@ def _transactions(judged: StoreFindings, lives: Lineages, given: Terms) -> Itera
             yield "transaction", name, position, event
 
 
-def _ops(judged: StoreFindings, rows: Ints, given: Terms) -> Iterator[Told]:
+def _ops(judged: StoreFindings, rows: Ints, given: Terms) -> Iterator[ExportedEvent]:
     """Every op, one after the other, as a trace of its own."""
     steps = STEPS["op_batch"]
     strays = {(b.position, b.arguments["number"]) for b in judged.breaches if b.action == "enqueue"}
@@ -139,7 +139,7 @@ def _ops(judged: StoreFindings, rows: Ints, given: Terms) -> Iterator[Told]:
             yield "op_batch", trace, place, steps.enqueue(**values | {"known": 0}) if is_stray else event
 
 
-def _cursors(judged: StoreFindings, lives: Lineages, given: Terms) -> Iterator[Told]:
+def _cursors(judged: StoreFindings, lives: Lineages, given: Terms) -> Iterator[ExportedEvent]:
     """The halves and ops in the order of the log, what became of each, and at the end how far the cursors came."""
     steps, rows, end = STEPS["checkpoint"], lives.rows, judged.end
     is_half = (rows[KIND] == HALF) & (rows[NUMBER] < BY_PLACE)  # no cursor passes those that a table tells of
@@ -197,7 +197,7 @@ def _batch(judged: StoreFindings, events: Events, trace: str, source: str) -> pa
 def _units(judged: StoreFindings, units: Units, source: str) -> Iterator[pa.RecordBatch]:
     """The units that entries name, as far as they are judged."""
     traces = np.repeat(np.arange(len(units.queues)), np.diff(units.starts))
-    low = np.array([judged.queues[q].anew_at if q in judged.queues else 0 for q in units.queues], np.int64)
+    low = np.array([judged.queues[q].recreated_at if q in judged.queues else 0 for q in units.queues], np.int64)
     high = np.array([judged.unread.get(queue, judged.end) for queue in units.queues], np.int64)
     (kept,) = np.nonzero((units.positions >= low[traces]) & (units.positions < high[traces]))
     yield schema.from_columns(
@@ -237,5 +237,5 @@ def _queues(judged: StoreFindings, columns: Columns, source: str) -> Iterator[pa
 
 def _counts(judged: StoreFindings, subjects: list[tuple[str, int]], trace: Ints, position: Ints, entry: Flags) -> Flags:
     """Which events count: of a queue that was made anew, no entry is older than that."""
-    anew = np.array([judged.queues[s].anew_at if s in judged.queues else 0 for s in subjects], np.int64)
+    anew = np.array([judged.queues[s].recreated_at if s in judged.queues else 0 for s in subjects], np.int64)
     return ~entry | (position >= anew[trace])

@@ -61,7 +61,7 @@ class TransactionsRow(ReportRow):
 
 
 class ClientRow(ReportRow):
-    """What a client log says was asked and answered, and how much of it could be held against the store."""
+    """What a client log says was asked and answered, and how much of it could be pending against the store."""
 
     part: ClassVar[str] = "clients"
 
@@ -133,7 +133,7 @@ def sections(parts: RowsByPart) -> list[Section]:
             "What clients were promised",
             "client log",
             [_client(row) for row in parts["clients"]],
-            caption="and how much of it could be held against the store",
+            caption="and how much of it could be pending against the store",
             headings="client log, lines, messages sent, acknowledged, expired since, never answered, decisions, "
             "back-checks",
             note="An acknowledged message must lie in the log where the answer says, unless it has expired since. What "
@@ -144,7 +144,7 @@ def sections(parts: RowsByPart) -> list[Section]:
             "What traces tell",
             "trace topic",
             [_testimony(row) for row in parts["testimony"]],
-            caption="and how much of it could be held against the store",
+            caption="and how much of it could be pending against the store",
             headings="trace topics, trace messages, not understood, messages promised, found as told, expired since, "
             "share of what clients wrote, commits asked, rollbacks asked, messages handed out, in this log",
             note="A message that a trace says was answered must lie in the log where the answer says, unless it has "
@@ -222,15 +222,15 @@ def _unused(row: TraceTopicRow) -> Iterator[str]:
 
 
 def _transactions(row: TransactionsRow) -> SectionRow:
-    held, cursors = tuple(_held(row)), (cursor(row.half_cursor, row.half_end), cursor(row.op_cursor, row.op_end))
+    pending, cursors = tuple(_pending(row)), (cursor(row.half_cursor, row.half_end), cursor(row.op_cursor, row.op_end))
     numbers = (row.transactions, row.halves, row.renewals, row.finals, row.ops, row.marks, row.parked)
     return SectionRow(
         row.source,
-        line=", ".join(map(" ".join, held)),
+        line=", ".join(map(" ".join, pending)),
         cells=(*numbers, *cursors),
         lines=(*_spread(row), f"half cursor {cursors[0]}, op cursor {cursors[1]}"),
         figures=(
-            *held,
+            *pending,
             (cursors[0], f"{'no ' * (row.half_cursor is None)}half cursor"),
             (cursors[1], f"{'no ' * (row.op_cursor is None)}op cursor"),
         ),
@@ -255,7 +255,7 @@ def charts(row: TransactionsRow) -> tuple[Chart, ...]:
     )
 
 
-def _held(row: TransactionsRow) -> Iterator[tuple[str, str]]:
+def _pending(row: TransactionsRow) -> Iterator[tuple[str, str]]:
     """What lies in a store for the sake of transactions, as (number, what it counts)."""
     yield figure(row.transactions, "transaction")
     halves, noun = figure(row.halves, "half", "halves")

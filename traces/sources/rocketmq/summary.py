@@ -22,7 +22,7 @@ from gapless.traces.sources.rocketmq.store import file_access, scan
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.files import ENTRY, FARTHEST
 from gapless.traces.sources.rocketmq.store.names import HALVES, OP_TOPIC, OPS
-from gapless.traces.sources.rocketmq.store.selection import COMMIT_LOG, wanted_transaction, wants_transactions
+from gapless.traces.sources.rocketmq.store.selection import COMMIT_LOG, includes_transactions, selected_transaction
 
 QUEUE_ROWS = 2000  # rows of the per-queue table; the widest first beyond that
 TRACES = 5  # traces named in a cluster of findings
@@ -72,7 +72,7 @@ def _findings(path: Path, judged: StoreFindings, options: Options) -> list[Findi
     findings = [
         explain.finding(
             judged, group[0], source=str(path), how=how,
-            count=len(group) + judged.untold.get(broken, 0),
+            count=len(group) + judged.unreported.get(broken, 0),
             traces=list(dict.fromkeys(f.trace for f in group))[:TRACES],
         )
         for broken, group in clusters.items()
@@ -162,7 +162,7 @@ def _absent(judged: StoreFindings, options: Options) -> str:
         return "no record in the log: nothing was checked"
     if options.topic is not None and not judged.queues:
         return f"no message of topic {options.topic} in the log"
-    if (one := wanted_transaction(options)) is not None:
+    if (one := selected_transaction(options)) is not None:
         return "" if judged.transactions.numbers.get("transactions") else f"no transaction {one} in the log"
     beside = any(
         judged.covered.get(one)
@@ -173,7 +173,7 @@ def _absent(judged: StoreFindings, options: Options) -> str:
     beside = beside or any(found.trace == options.trace for found in judged.breaches)
     if options.trace in (None, COMMIT_LOG) or judged.queues or beside or _is_of_index(judged, options):
         return ""
-    if not wants_transactions(options):
+    if not includes_transactions(options):
         return f"no message of {options.trace} in the log"
     return "" if _has_op(judged.store, str(options.trace)) else f"no op {options.trace} in the log"
 

@@ -33,13 +33,13 @@ def _rows(judged: StoreFindings) -> Iterator[Row]:
     for found in sorted(judged.breaches, key=lambda found: found.position):
         first.setdefault((found.spec, found.trace), found)
     log = sum(count for name, count in judged.covered.items() if name.startswith("log."))
-    yield _row("log", COMMIT_LOG, log) | _told(first.pop(("log", COMMIT_LOG), None))
+    yield _row("log", COMMIT_LOG, log) | _reported(first.pop(("log", COMMIT_LOG), None))
     for subject, run in sorted(judged.queues.items()):
         row = _row("queue", name_of(subject), run.messages + max(0, run.indexed - run.first))
-        yield row | _untold(run) | _told(first.pop(("queue", name_of(subject)), None))
+        yield row | _unreported(run) | _reported(first.pop(("queue", name_of(subject)), None))
     cursors = sum(count for name, count in judged.covered.items() if name.startswith("checkpoint."))
     if cursors or ("checkpoint", CURSORS) in first:
-        yield _row("checkpoint", CURSORS, cursors) | _told(first.pop(("checkpoint", CURSORS), None))
+        yield _row("checkpoint", CURSORS, cursors) | _reported(first.pop(("checkpoint", CURSORS), None))
     told = {found.trace for (spec, _), found in first.items() if spec == "op_batch"}
     for block in judged.listed.ops:
         for number, events, queue in block.T.tolist():
@@ -47,7 +47,7 @@ def _rows(judged: StoreFindings) -> Iterator[Row]:
                 yield _row("op_batch", op_trace(number, queue), events)
     first = {key: found for key, found in first.items() if key[0] != "transaction"}
     for (spec, trace), found in sorted(first.items()):  # what has no message in the log: nothing of it is counted
-        yield _row(spec, trace, 0) | _told(found)
+        yield _row(spec, trace, 0) | _reported(found)
 
 
 def _transactions(judged: StoreFindings) -> Iterator[Row]:
@@ -66,11 +66,11 @@ def _row(spec: str, trace: str, events: int) -> Row:
     return {"spec": spec, "trace": trace, "verdict": "conforms", "rule": None, "position": None, "events": events}
 
 
-def _told(found: Breach | None) -> Row:
+def _reported(found: Breach | None) -> Row:
     return {} if found is None else _departing(found.rule, found.position)
 
 
-def _untold(run: QueueProgress) -> Row:
+def _unreported(run: QueueProgress) -> Row:
     """A queue that is only counted among those that depart: where exactly it does, nobody looked."""
     if run.waits:
         return {"verdict": "inconclusive"}

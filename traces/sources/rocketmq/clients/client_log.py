@@ -20,7 +20,7 @@ from gapless.traces.events.plain_lines import PlainLines, lines_in
 from gapless.traces.events.whole_lines import cut, next_block
 from gapless.traces.problems import NothingThere, Unreadable, shown, twice
 from gapless.traces.sources.rocketmq.clients.plain_requests import KINDS, RequestReader, plain_block
-from gapless.traces.sources.rocketmq.clients.request_lines import LINE, row_of, what_is_wrong
+from gapless.traces.sources.rocketmq.clients.request_lines import LINE, first_error, row_of
 from gapless.traces.sources.rocketmq.clients.request_rows import Checks, Ends, Found, Resumes, RowBuffer, Sends
 
 BLOCK = 1 << 20  # bytes that are read at once: what is found in them stays in a processor's cache
@@ -123,7 +123,7 @@ def _by_line(path: Path, block: bytes, before: int, topics: dict[str, int]) -> F
         try:
             rows.append(row_of(LINE.validate_python(given), at + 1))
         except ValidationError as error:
-            raise _unreadable(path, at, what_is_wrong(error, given)) from error
+            raise _unreadable(path, at, first_error(error, given)) from error
     return any_requests.sorted_out(rows, topics)
 
 

@@ -15,7 +15,7 @@ from gapless.traces.sources.rocketmq.store.lookup import KeyGroups
 
 # Rows of `DecisionIndex.rows`: the position that is named, the kind of event, and of a back-check, the number named.
 CLIENT_POSITION, CLIENT_WHAT, CLIENT_NUMBER = range(3)
-COMMIT, ROLL_BACK, COMMIT_TOLD, ASKED_BACK = range(4)
+COMMIT, ROLL_BACK, ACKNOWLEDGED, ASKED_BACK = range(4)
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,8 +31,9 @@ class DecisionIndex:
     @classmethod
     def of_log(cls, ends: Ends, checks: Checks) -> Self:
         """What these columns of a client log say."""
-        commits, told = ends.decision == request_lines.COMMIT, ends.result == request_lines.OK
-        asked = {COMMIT: commits, ROLL_BACK: ends.decision == request_lines.ROLL_BACK, COMMIT_TOLD: commits & told}
+        commits, acknowledged = ends.decision == request_lines.COMMIT, ends.result == request_lines.OK
+        rolled_back = ends.decision == request_lines.ROLL_BACK
+        asked = {COMMIT: commits, ROLL_BACK: rolled_back, ACKNOWLEDGED: commits & acknowledged}
         some = [np.flatnonzero(those) for those in asked.values()]
 
         def every(column: str) -> Ints:

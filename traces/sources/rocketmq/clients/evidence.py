@@ -39,7 +39,7 @@ from gapless.traces.sources.rocketmq.clients.matching_sends import (
     find_rows,
     match_sends,
     sent,
-    tell,
+    write_events,
 )
 from gapless.traces.sources.rocketmq.clients.request_rows import AnsweredSends, Sends
 from gapless.traces.sources.rocketmq.report import ClientRow, TraceTopicRow
@@ -48,7 +48,7 @@ from gapless.traces.sources.rocketmq.store.bytes import Ints
 from gapless.traces.sources.rocketmq.store.file_access import Space
 from gapless.traces.sources.rocketmq.store.lookup import among, distinct
 from gapless.traces.sources.rocketmq.store.names import DELAYING, HALF_TOPICS
-from gapless.traces.sources.rocketmq.store.selection import wants
+from gapless.traces.sources.rocketmq.store.selection import includes_queue
 
 STORIES = 40  # doubtful messages of one segment and one kind that are told; more are counted with them
 
@@ -95,7 +95,7 @@ class Evidence:
         return distinct(self.keys)
 
     @cached_property
-    def handed_sends(self) -> SendColumns:
+    def delivered_keys(self) -> SendColumns:
         """`sends` as native code is given it. What has travelled to a worker is copied, once, if it has to be."""
         return sent(self.sends)
 
@@ -220,14 +220,15 @@ def judge_messages(
     """
     low, high = (int(at) for at in np.searchsorted(evidence.sends.position, span))
     matches = _matched(evidence, messages, low, high, options, asked=evidence.complete and not later)
-    asked, told, lost = (int(count) for count in matches.counts)
-    sends = evidence.sends.some(slice(low, high) if told == high - low else matches.told[:told])  # of late, all of them
+    asked, placed, lost = (int(count) for count in matches.counts)
+    # As a rule all of them are placed: a slice copies nothing.
+    sends = evidence.sends.some(slice(low, high) if placed == high - low else matches.placed[:placed])
     number = sends.number
-    whose, there = messages.row[matches.whose[:asked]], matches.there[:told]
+    whose, there = messages.row[matches.whose[:asked]], matches.there[:placed]
     accounts = messages.rows[scan.NUMBER, whose], _sent(evidence, messages, matches)
     if (number < 0).any():
         number = np.where(number < 0, messages.rows[scan.NUMBER, there], number)
-    answers = number, sends.position, matches.same[:told]
+    answers = number, sends.position, matches.same[:placed]
     kept, testified = int((sends.line > 0).sum()), int((sends.witness >= 0).sum())
     of = kernel("queue", options.ignored)
     said = (whose, there), (accounts, answers)
@@ -267,13 +268,13 @@ def _matched(
         facts[OF_TOPIC, at], facts[OF_TAIL, at] = codes.get(topic, -1), evidence.tail_code(topic)
         facts[OF_QUEUE, at] = queue
         facts[DELAYS, at], facts[OF_HALVES, at] = topic in DELAYING, topic in HALF_TOPICS
-        facts[KNOWN, at] = asked and of_clients and wants(options, topic, queue)
+        facts[KNOWN, at] = asked and of_clients and includes_queue(options, topic, queue)
     records = messages.log.shape[1]
     of_records, of_sends = np.empty((2, records), np.int64), np.empty((4, high - low), np.int64)
     found = Matches._make((*of_records, *of_sends, np.zeros(3, np.int64)))
     match_sends(
         messages.log[scan.POSITION], messages.row, messages.rows[scan.SUBJECT], messages.keys, facts,
-        evidence.handed_sends, low, high, evidence.tails, found,
+        evidence.delivered_keys, low, high, evidence.tails, found,
     )  # fmt: skip
     return found
 
@@ -313,13 +314,13 @@ def _heard(
     of: Kernel, messages: SegmentMessages, rows: tuple[Ints, Ints], said: tuple[tuple[Ints, ...], tuple[Ints, ...]],
     profile: str, *, apart: bool = False,
 ) -> _MessageTraces:  # fmt: skip
-    """Replay that the messages of queue rows are in the log, and what is said of them. `apart`: as for `tell`."""
+    """Replays the messages of queue rows and what clients report of them. `apart`: as in `write_events`."""
     spec, many = of.spec, sum(map(len, rows))
     into = [np.array([spec.arguments.index(name) for name in names]) for names in (MESSAGE, *SAID.values())]
     args = messages.space.array("what clients say", (len(spec.arguments), 2 * many), np.int64)
     telling = ReportEvents(
         codes=np.array([spec.codes[action] for action in ("append", *SAID)]),
-        told=np.array([*MESSAGE.values()]),
+        columns=np.array([*MESSAGE.values()]),
         into=(into[0], into[1], into[2]),
         action=np.empty(2 * many, np.int8),
         args=args,
@@ -327,7 +328,7 @@ def _heard(
         of=np.empty(many, np.int64),
     )
     (whose, there), (accounts, answers) = rows, (tuple(map(handed, columns)) for columns in said)
-    count = tell(messages.rows, whose, accounts, there, answers, int(apart), telling)
+    count = write_events(messages.rows, whose, accounts, there, answers, int(apart), telling)
     starts, action = telling.starts[: count + 1], telling.action[: telling.starts[count]]
     numbers = args[into[0][0], starts[:-1]]
     state = building.states(spec, count, first=numbers, indexed=numbers, end=numbers)

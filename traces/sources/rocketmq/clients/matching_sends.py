@@ -39,17 +39,17 @@ class Matches(NamedTuple):
     """What is found out, each with room for as many as there may be; `counts` says how many there are.
 
     `whose`: records that somebody must have sent, and `sent` whether
-    the answer that lies there says that it was this one · `told`: answers that lie at a record, `there` its queue row,
+    the answer that lies there says that it was this one · `placed`: answers that name a record, `there` its queue row,
     `same` whether it is theirs · `lost`: answers where no record is.
     """
 
     whose: Ints
     sent: Ints
-    told: Ints
+    placed: Ints
     there: Ints
     same: Ints
     lost: Ints
-    counts: Ints  # of `whose`, `told`, `lost`
+    counts: Ints  # of `whose`, `placed`, `lost`
 
 
 @native(lambda places, *_: len(places), kinds=(INTS, TABLE.strided, INTS))
@@ -76,7 +76,7 @@ def match_sends(
     `row`: of the records, as `find_rows` gives it · `subjects`: of queue rows · `keys`: of the records, as
     `records.find_keys` gives them · `facts`: of subjects · `tails`: of the topics that clients name, as `OF_TAIL`.
     """
-    s, whose, told, lost = low, 0, 0, 0
+    s, whose, placed, lost = low, 0, 0, 0
     for r in range(len(places)):
         place = places[r]
         queued = row[r] >= 0
@@ -92,9 +92,9 @@ def match_sends(
             known = known or (of_key and key != 0 and sends.line[s] > 0)
             if queued:  # flags that a client set itself keep a message out of all queues
                 same = (of_key or key == 0) and _is_as_sent(sends, s, keys, r)
-                found.told[told], found.there[told] = s, row[r]
-                found.same[told] = same and _is_where_it_was_sent(sends, s, facts, subject, tails)
-                told += 1
+                found.placed[placed], found.there[placed] = s, row[r]
+                found.same[placed] = same and _is_where_it_was_sent(sends, s, facts, subject, tails)
+                placed += 1
             s += 1
         if queued and facts[KNOWN, subject]:
             found.whose[whose], found.sent[whose] = r, known
@@ -103,7 +103,7 @@ def match_sends(
         found.lost[lost] = s
         lost += 1
         s += 1
-    found.counts[0], found.counts[1], found.counts[2] = whose, told, lost
+    found.counts[0], found.counts[1], found.counts[2] = whose, placed, lost
 
 
 @function(inline=True)
@@ -126,15 +126,15 @@ def _is_where_it_was_sent(sends: SendColumns, s: int, facts: Ints, subject: int,
 
 
 class ReportEvents(NamedTuple):
-    """Events of `queue`, one trace for each message or for each thing that is said of one, with room for all.
+    """Buffers for events of `queue`: one trace for each message, or for each report about one.
 
-    `codes`: of the actions that tell of a message, that somebody must have sent it, and of an answer · `into`: which
-    arguments these have, and `told` which columns of a queue row the first of them · `of`: what is said in each trace
-    at last, by its index among what somebody must have sent and all answers behind these.
+    `codes`: of the actions for a message, for the claim that a client sent it, and for an answer · `into`: the arguments
+    of each action · `columns`: the columns of a queue row that give the first action's · `of`: the last report in each
+    trace, as an index into the claims followed by the answers.
     """
 
     codes: Ints
-    told: Ints
+    columns: Ints
     into: tuple[Ints, Ints, Ints]
     action: npt.NDArray[np.int8]
     args: Ints
@@ -146,7 +146,7 @@ class ReportEvents(NamedTuple):
     TABLE.strided, INTS, TupleKind((INTS, INTS)), INTS, TupleKind((INTS, INTS, INTS)), I64, record(ReportEvents, INTS,
     INTS, TupleKind((INTS, INTS, INTS)), INTS8, TABLE, INTS, INTS)
 ))  # fmt: skip
-def tell(
+def write_events(
     rows: Ints, whose: Ints, accounts: tuple[Ints, ...], there: Ints, answers: tuple[Ints, ...], apart: int,
     w: ReportEvents,
 ) -> int:  # fmt: skip
@@ -163,8 +163,8 @@ def tell(
             w.starts[t] = n
             t += 1
             w.action[n] = w.codes[0]
-            for column in range(len(w.told)):
-                w.args[w.into[0][column], n] = rows[w.told[column], k]
+            for column in range(len(w.columns)):
+                w.args[w.into[0][column], n] = rows[w.columns[column], k]
             n += 1
         last = k
         if answered:

@@ -174,7 +174,7 @@ def resumed(message_id: object) -> int | None:
     return position if position < 2**62 else None
 
 
-def what_is_wrong(error: ValidationError, given: Any) -> str:
+def first_error(error: ValidationError, given: Any) -> str:
     """The first thing that is wrong, in a sentence."""
     first = error.errors(include_url=False)[0]
     context = first.get("ctx", {})

@@ -34,7 +34,7 @@ BODY_ROWS = BODY_HOST + HOST
 # Rows of what `read_bodies` reads: what it is, the key of the message, then of an answer the position, the topic (its
 # digest, and where its name lies), 1 for a half, and for all when it was (ms, by the client's clock), and the position
 # of the trace message.
-WHAT, KEY, PLACE, TOPIC, TOPIC_LOW, TOPIC_HIGH, IS_HALF, TIME, WITNESS, TOLD_ROWS = range(10)
+WHAT, KEY, PLACE, TOPIC, TOPIC_LOW, TOPIC_HIGH, IS_HALF, TIME, WITNESS, ANSWER_ROWS = range(10)
 ANSWERED, COMMIT_ASKED, ROLL_BACK_ASKED, LEFT_OPEN, HANDED, DONE_WITH = range(6)
 # Counters. ELSEWHERE: messages that another broker took · NOWHERE: no position is told · DOUBTFUL: taken, and not as
 # safe as was asked for · LATER: the place lies behind the trace message that tells of it.
@@ -78,9 +78,9 @@ def find_bodies(b: Bytes, places: Ints, base: int, topic: Bytes, found: Ints, ta
 
 @native(lambda _b, begins, *_: 10 * len(begins), kinds=(BYTES, INTS, INTS, TABLE, INTS, INTS, TABLE, INTS, INTS))
 def read_bodies(
-    b: Bytes, begins: Ints, ends: Ints, hosts: Ints, witnesses: Ints, fields: Ints, told: Ints, counts: Ints, done: Ints
+    b: Bytes, begins: Ints, ends: Ints, hosts: Ints, witnesses: Ints, fields: Ints, out: Ints, counts: Ints, done: Ints
 ) -> None:
-    """What the bodies `b[begins[i] : ends[i]]` tell, into the columns of `told`.
+    """What the bodies `b[begins[i] : ends[i]]` tell, into the columns of `out`.
 
     `hosts` [HOST, bodies]: who stored each · `witnesses`: where each lies in the log · `fields`: memory for the
     fields of a context · `done`: bodies read, and columns written; it ends where there is no room for one more body.
@@ -88,7 +88,7 @@ def read_bodies(
     n = done[1]
     for i in range(done[0], len(begins)):
         # No context is shorter than its name, and no message takes less than 16 characters.
-        if n + (ends[i] - begins[i]) // 16 + 2 > told.shape[1]:
+        if n + (ends[i] - begins[i]) // 16 + 2 > out.shape[1]:
             return
         p, e = begins[i], ends[i]
         while p < e:
@@ -96,7 +96,7 @@ def read_bodies(
             count = _fields(b, p, stop, fields)
             after = -1  # it is cut off
             if stop < e:
-                after = _context(b, fields, count, hosts, i, witnesses[i], told, n, counts)
+                after = _context(b, fields, count, hosts, i, witnesses[i], out, n, counts)
             counts[CONTEXTS] += 1
             if after < 0:
                 counts[STRANGE] += 1
@@ -129,12 +129,12 @@ def _number(b: Bytes, fields: Ints, field: int) -> int:
 
 @function
 def _context(
-    b: Bytes, fields: Ints, count: int, hosts: Ints, body: int, witness: int, told: Ints, n: int, counts: Ints
+    b: Bytes, fields: Ints, count: int, hosts: Ints, body: int, witness: int, out: Ints, n: int, counts: Ints
 ) -> int:
     """One context, by its name. Returns how many columns are written then, or -1 where it is of no known form."""
     what, key, time = -1, 0, 0
     if _is(b, fields, 0, _PUB):
-        return _published(b, fields, count, hosts, body, witness, told, n, counts)
+        return _published(b, fields, count, hosts, body, witness, out, n, counts)
     if _is(b, fields, 0, _RECALL):
         return n if count == 7 else (-1)
     if _is(b, fields, 0, _END) and count == 13:
@@ -153,15 +153,15 @@ def _context(
         return -1
     if fields[key + 1] - 1 <= fields[key]:
         return -1
-    told[WHAT, n], told[KEY, n] = what, digest(b, fields[key], fields[key + 1] - 1)
-    told[TIME, n] = _number(b, fields, time) if time else 0
-    told[WITNESS, n] = witness
+    out[WHAT, n], out[KEY, n] = what, digest(b, fields[key], fields[key + 1] - 1)
+    out[TIME, n] = _number(b, fields, time) if time else 0
+    out[WITNESS, n] = witness
     return n + 1
 
 
 @function
 def _published(
-    b: Bytes, fields: Ints, count: int, hosts: Ints, body: int, witness: int, told: Ints, n: int, counts: Ints
+    b: Bytes, fields: Ints, count: int, hosts: Ints, body: int, witness: int, out: Ints, n: int, counts: Ints
 ) -> int:
     """A message that was answered, or several that went in one request. Returns as `_context` does."""
     time, kind = _number(b, fields, 1), -1
@@ -192,12 +192,12 @@ def _published(
         elif place >= witness:
             counts[LATER] += 1
         else:
-            told[WHAT, n] = ANSWERED
-            told[KEY, n] = 0 if is_name(b, x, k, _NULL) else digest(b, x, k)
-            told[PLACE, n], told[IS_HALF, n] = place, int(kind == _HALF)
-            told[TOPIC, n] = digest(b, fields[4], fields[5] - 1)
-            told[TOPIC_LOW, n], told[TOPIC_HIGH, n] = fields[4], fields[5] - 1
-            told[TIME, n], told[WITNESS, n] = time, witness
+            out[WHAT, n] = ANSWERED
+            out[KEY, n] = 0 if is_name(b, x, k, _NULL) else digest(b, x, k)
+            out[PLACE, n], out[IS_HALF, n] = place, int(kind == _HALF)
+            out[TOPIC, n] = digest(b, fields[4], fields[5] - 1)
+            out[TOPIC_LOW, n], out[TOPIC_HIGH, n] = fields[4], fields[5] - 1
+            out[TIME, n], out[WITNESS, n] = time, witness
             n += 1
         x, y = k + 1, m + 1
     return n if n > begin or x > xe else (-1)

@@ -26,36 +26,36 @@ BEFORE = 2000  # ms that a client's clock may be behind the broker's, where mess
 
 def with_trace_topics(store: StoreDirectory, options: Options, said: Evidence | None, source: str) -> Evidence | None:
     """What clients say, and what the store's trace topics tell beside it; None where there is neither."""
-    told = trace_topics.read(store, options)
-    if told is None or not told.messages:
+    answers = trace_topics.read(store, options)
+    if answers is None or not answers.messages:
         return said
-    promised, untimely = promises_of(store, told)
-    what = told.rows[bodies.WHAT]
+    promised, untimely = promises_of(store, answers)
+    what = answers.rows[bodies.WHAT]
     row = TraceTopicRow(
         source=source,
-        topics=", ".join(told.names),
-        messages=told.messages,
-        damaged=told.damaged,
-        contexts=int(told.counts[bodies.CONTEXTS]),
-        strange=int(told.counts[bodies.STRANGE]),
+        topics=", ".join(answers.names),
+        messages=answers.messages,
+        damaged=answers.damaged,
+        contexts=int(answers.counts[bodies.CONTEXTS]),
+        strange=int(answers.counts[bodies.STRANGE]),
         promised=len(promised),
         expired=int((promised.position < store.start).sum()),
-        elsewhere=int(told.counts[bodies.ELSEWHERE]),
-        placeless=int(told.counts[bodies.NOWHERE]),
-        doubtful=int(told.counts[bodies.DOUBTFUL]),
-        untimely=int(told.counts[bodies.LATER]) + untimely,
-        commits=_keys(told, what == bodies.COMMIT_ASKED),
-        rollbacks=_keys(told, what == bodies.ROLL_BACK_ASKED),
+        elsewhere=int(answers.counts[bodies.ELSEWHERE]),
+        placeless=int(answers.counts[bodies.NOWHERE]),
+        doubtful=int(answers.counts[bodies.DOUBTFUL]),
+        untimely=int(answers.counts[bodies.LATER]) + untimely,
+        commits=_keys(answers, what == bodies.COMMIT_ASKED),
+        rollbacks=_keys(answers, what == bodies.ROLL_BACK_ASKED),
         handed=int((what == bodies.HANDED).sum()),
     )
-    merged = _merged(said or no_evidence(), promised, told.topics, row)
-    return replace(merged, handed=deliveries_of(store, told))
+    merged = _merged(said or no_evidence(), promised, answers.topics, row)
+    return replace(merged, handed=deliveries_of(store, answers))
 
 
-def deliveries_of(store: StoreDirectory, told: TraceTopicAnswers) -> Ints:
+def deliveries_of(store: StoreDirectory, answers: TraceTopicAnswers) -> Ints:
     """The messages that consumers were handed, by their keys: as far as it was this log that was read."""
-    what = told.rows[bodies.WHAT]
-    rows = told.rows[:, (what == bodies.HANDED) | (what == bodies.DONE_WITH)]
+    what = answers.rows[bodies.WHAT]
+    rows = answers.rows[:, (what == bodies.HANDED) | (what == bodies.DONE_WITH)]
     rows = rows[:, (rows[bodies.TIME] == 0) | _timely(store, rows)]
     order = np.lexsort([rows[bodies.WITNESS], rows[bodies.KEY]])
     keys, first = np.unique(rows[bodies.KEY, order], return_index=True)
@@ -68,18 +68,18 @@ def _timely(store: StoreDirectory, rows: Ints) -> npt.NDArray[np.bool_]:
     return timely
 
 
-def _keys(told: TraceTopicAnswers, chosen: Ints) -> int:
+def _keys(answers: TraceTopicAnswers, chosen: Ints) -> int:
     """Of how many messages these tell."""
-    return len(distinct(told.rows[bodies.KEY, chosen]))
+    return len(distinct(answers.rows[bodies.KEY, chosen]))
 
 
-def promises_of(store: StoreDirectory, told: TraceTopicAnswers) -> tuple[AnsweredSends, int]:
+def promises_of(store: StoreDirectory, answers: TraceTopicAnswers) -> tuple[AnsweredSends, int]:
     """The messages that were answered with a place in this log, each once; and how many are of an earlier log.
 
     An answer that is older than the log's first record was given by a broker whose log is gone: a client still told of
     it when there was another.
     """
-    answered = told.rows[:, told.rows[bodies.WHAT] == bodies.ANSWERED]
+    answered = answers.rows[:, answers.rows[bodies.WHAT] == bodies.ANSWERED]
     timely = _timely(store, answered)
     rows = answered[:, timely]
     rows = rows[:, np.lexsort([rows[bodies.WITNESS], rows[bodies.KEY], rows[bodies.PLACE]])]
@@ -91,14 +91,14 @@ def promises_of(store: StoreDirectory, told: TraceTopicAnswers) -> tuple[Answere
 
 def as_answers(rows: Ints) -> AnsweredSends:
     """Answers that trace messages tell of, as those of a client log: what traces do not tell is not known."""
-    told = {
+    answers = {
         "position": rows[bodies.PLACE], "key": rows[bodies.KEY], "topic": rows[bodies.TOPIC],
         "half": rows[bodies.IS_HALF], "witness": rows[bodies.WITNESS], "line": 0, "count": 1, "result": OK,
     }  # fmt: skip
     columns = {}
     for column in fields(AnsweredSends):
         values = columns[column.name] = np.empty(rows.shape[1], AnsweredSends.width_of(column.name))
-        values[:] = told.get(column.name, -1)
+        values[:] = answers.get(column.name, -1)
     return AnsweredSends(**columns)
 
 

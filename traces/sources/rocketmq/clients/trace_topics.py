@@ -34,7 +34,7 @@ LARGEST = 16 << 20  # bytes of a body, unpacked: clients write 128,000
 class TraceTopicAnswers:
     """What a store's trace topics tell, and how much of them was understood.
 
-    `rows` int64 [TOLD_ROWS, …]: as `trace_bodies` has them; `TOPIC` is an index in `topics`.
+    `rows` int64 [ANSWER_ROWS, …]: as `trace_bodies` has them; `TOPIC` is an index in `topics`.
     """
 
     names: tuple[str, ...]  # of the trace topics
@@ -47,10 +47,10 @@ class TraceTopicAnswers:
 
 def trace_topics(store: StoreDirectory, options: Options) -> tuple[str, ...]:
     """The trace topics that the store has: the broker's, those of clouds, and those that were asked for."""
-    return of_traces({topic for topic, _queue in store.queues}, store, options)
+    return trace_topics_among({topic for topic, _queue in store.queues}, store, options)
 
 
-def of_traces(topics: Iterable[str], store: StoreDirectory, options: Options) -> tuple[str, ...]:
+def trace_topics_among(topics: Iterable[str], store: StoreDirectory, options: Options) -> tuple[str, ...]:
     """Which of these topics are trace topics, in order."""
     wanted = {TRACE_TOPIC, store.settings.get(SETTING, "").strip(), *options.trace_topics}
     return tuple(sorted(topic for topic in topics if topic in wanted or topic.startswith(CLOUD_TRACES)))
@@ -64,8 +64,8 @@ def read(store: StoreDirectory, options: Options) -> TraceTopicAnswers | None:
     reader = TraceReader(store)
     for topic in names:
         for positions in _positions(store, topic):
-            reader.take(topic, positions)
-    return reader.told(names)
+            reader.read(topic, positions)
+    return reader.answers(names)
 
 
 def _positions(store: StoreDirectory, topic: str) -> Iterator[Ints]:
@@ -95,7 +95,7 @@ class TraceReader:
         self.messages = 0
         self.damaged = 0
 
-    def take(self, topic: str, positions: Ints) -> None:
+    def read(self, topic: str, positions: Ints) -> None:
         """Read the trace messages at these places."""
         for file in self.store.files:
             low, high = np.searchsorted(positions, [file.base, file.base + file.length])
@@ -122,7 +122,7 @@ class TraceReader:
             text = data
             if unpacked:
                 text, begins, ends = self._unpacked(data, begins, ends, found[bodies.BODY_FLAGS, at])
-            self._tell(text, begins, ends, np.ascontiguousarray(found[bodies.BODY_HOST :, at]), positions[at])
+            self._read_bodies(text, begins, ends, np.ascontiguousarray(found[bodies.BODY_HOST :, at]), positions[at])
 
     def _unpacked(self, data: Bytes, begins: Ints, ends: Ints, flags: Ints) -> tuple[Bytes, Ints, Ints]:
         """Bodies that were compressed, one behind the other; of one that cannot be unpacked nothing."""
@@ -135,30 +135,30 @@ class TraceReader:
         joined: Bytes = np.frombuffer(b"".join(texts) or b"\0", np.uint8)
         return joined, np.concatenate([np.zeros(1, np.int64), stops[:-1]]), stops
 
-    def _tell(self, text: Bytes, begins: Ints, ends: Ints, hosts: Ints, witnesses: Ints) -> None:
+    def _read_bodies(self, text: Bytes, begins: Ints, ends: Ints, hosts: Ints, witnesses: Ints) -> None:
         """Read bodies, in as many goes as there is room for."""
         fields, done = np.zeros(bodies.MOST_FIELDS + 1, np.int64), np.zeros(2, np.int64)
         widest = int((ends - begins).max(initial=0)) // 16 + 2
         while done[0] < len(begins):
-            told = np.zeros((bodies.TOLD_ROWS, max(widest, 1 << 16)), np.int64)
+            answers = np.zeros((bodies.ANSWER_ROWS, max(widest, 1 << 16)), np.int64)
             done[1] = 0
-            bodies.read_bodies(text, begins, ends, hosts, witnesses, fields, told, self.counts, done)
-            told = told[:, : done[1]].copy()
-            self._name(text, told)
-            self.found.append(told)
+            bodies.read_bodies(text, begins, ends, hosts, witnesses, fields, answers, self.counts, done)
+            answers = answers[:, : done[1]].copy()
+            self._name(text, answers)
+            self.found.append(answers)
 
-    def _name(self, text: Bytes, told: Ints) -> None:
+    def _name(self, text: Bytes, answers: Ints) -> None:
         """Remember what topics are called."""
-        answered = np.flatnonzero(told[bodies.WHAT] == bodies.ANSWERED)
-        digests, first = np.unique(told[bodies.TOPIC, answered], return_index=True)
+        answered = np.flatnonzero(answers[bodies.WHAT] == bodies.ANSWERED)
+        digests, first = np.unique(answers[bodies.TOPIC, answered], return_index=True)
         for digest, at in zip(digests.tolist(), answered[first].tolist(), strict=True):
             if digest not in self.topics:
-                low, high = told[bodies.TOPIC_LOW, at], told[bodies.TOPIC_HIGH, at]
+                low, high = answers[bodies.TOPIC_LOW, at], answers[bodies.TOPIC_HIGH, at]
                 self.topics[digest] = text[low:high].tobytes().decode(errors="backslashreplace")
 
-    def told(self, names: tuple[str, ...]) -> TraceTopicAnswers:
+    def answers(self, names: tuple[str, ...]) -> TraceTopicAnswers:
         """All of it."""
-        rows = np.concatenate([np.zeros((bodies.TOLD_ROWS, 0), np.int64), *self.found], axis=1)
+        rows = np.concatenate([np.zeros((bodies.ANSWER_ROWS, 0), np.int64), *self.found], axis=1)
         digests = np.array(sorted(self.topics), np.int64)
         answered = rows[bodies.WHAT] == bodies.ANSWERED
         rows[bodies.TOPIC] = np.where(answered, np.searchsorted(digests, rows[bodies.TOPIC]), -1)

@@ -117,20 +117,20 @@ def _first_torn(file: LogFile, at: int, size: int, high: int) -> int:
     return int(pages[torn[0]]) if len(torn) else -1
 
 
-def departs_anew(shorter: StoreFindings, judged: StoreFindings) -> bool:
+def has_new_departures(shorter: StoreFindings, judged: StoreFindings) -> bool:
     """Whether something departs in the shorter judgement that does not in the other one, in which more may depart.
 
     Of a rule that more departs from than is told, only how often counts. What may only have been an echo of the torn
     end departed in the other one, too.
     """
     echoed = {found.rule for found in judged.echoes}
-    counted = (judged.untold.keys() | shorter.untold.keys()) - echoed
-    told = {(found.rule, found.trace, found.position) for found in (*judged.breaches, *judged.echoes)}
+    counted = (judged.unreported.keys() | shorter.unreported.keys()) - echoed
+    reported = {(found.rule, found.trace, found.position) for found in (*judged.breaches, *judged.echoes)}
     return any(_departures(shorter, broken) > _departures(judged, broken) for broken in counted) or any(
-        found.rule not in counted and (found.rule, found.trace, found.position) not in told
+        found.rule not in counted and (found.rule, found.trace, found.position) not in reported
         for found in shorter.breaches
     )
 
 
 def _departures(judged: StoreFindings, broken: str) -> int:
-    return judged.untold.get(broken, 0) + sum(found.rule == broken for found in judged.breaches)
+    return judged.unreported.get(broken, 0) + sum(found.rule == broken for found in judged.breaches)

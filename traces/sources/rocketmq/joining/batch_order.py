@@ -30,15 +30,15 @@ class BatchOrder:
         self.judged = judged
         self.joined = joined
 
-    def hold(self) -> None:
+    def judge(self) -> None:
         """Hold every batch queue that is still judged against the order of its files."""
         for subject, run in sorted(self.judged.queues.items()):
             files = self.judged.store.batched.get(subject)
             if files and not run.ended and run.indexed > run.first:
                 units, _ = units_of(Path(self.judged.store.path), subject, files)
-                self._hold(subject, run, units)
+                self._judge_queue(subject, run, units)
 
-    def _hold(self, subject: Subject, run: QueueProgress, units: Units) -> None:
+    def _judge_queue(self, subject: Subject, run: QueueProgress, units: Units) -> None:
         numbers, counts = units["number"].astype(np.int64), units["count"].astype(np.int64)
         mine = (run.first <= numbers) & (numbers < run.indexed)
         last = int(np.flatnonzero(mine & (numbers == numbers[mine].max()))[0])  # what lies behind it is left over

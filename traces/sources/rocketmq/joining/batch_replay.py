@@ -52,10 +52,10 @@ class TraceBatch(NamedTuple):
 
 
 def replay_batch(
-    judged: StoreFindings, options: Options, of: str, told: list[StepEvents], traces: Ints, name: Callable[[int], str]
+    judged: StoreFindings, options: Options, of: str, steps: list[StepEvents], traces: Ints, name: Callable[[int], str]
 ) -> None:
     """Replay what is told of every trace, by the spec `of`; what a kernel refuses is told by the plain functions."""
-    replay_parts(judged, options, of, [(told, traces)], name)
+    replay_parts(judged, options, of, [(steps, traces)], name)
 
 
 def replay_parts(
@@ -70,8 +70,8 @@ def replay_parts(
     judged.cover(of, dict.fromkeys(SPECS[of].actions, 0))
     rules: dict[int, str] = {}
     space = Space()
-    for told, traces in parts:
-        placed, starts = _placed(told, traces)
+    for steps, traces in parts:
+        placed, starts = _placed(steps, traces)
         for begin, end in _batches(starts):
             some = _trace_batch(SPECS[of], placed, traces[begin:end], starts[begin : end + 1], space)
             _judge(judged, options, of, some, name, rules, deviated)
@@ -94,14 +94,14 @@ class StepPlaces(NamedTuple):
         return np.flatnonzero((low <= self.places) & (self.places < high))
 
 
-def _placed(told: list[StepEvents], traces: Ints) -> tuple[list[StepPlaces], Ints]:
+def _placed(steps: list[StepEvents], traces: Ints) -> tuple[list[StepPlaces], Ints]:
     """The events of each step with their places; and where those of each trace begin."""
-    every = np.concatenate([some.traces for some in told])
-    order = np.lexsort((np.concatenate([some.ranks for some in told]), every))
+    every = np.concatenate([some.traces for some in steps])
+    order = np.lexsort((np.concatenate([some.ranks for some in steps]), every))
     starts = np.append(every[order].searchsorted(traces), len(every)).astype(np.int64)
     places, begin, found = np.empty(len(order), np.int64), 0, []
     places[order] = np.arange(len(order))
-    for some in told:
+    for some in steps:
         end = begin + len(some.traces)
         found.append(StepPlaces(some, places[begin:end], bool((some.traces[1:] >= some.traces[:-1]).all())))
         begin = end
@@ -140,7 +140,7 @@ def _judge(
             count, first, where = deviated.get(deviation.step.__name__, (0, int(some.about[at]), mine))
             deviated[deviation.step.__name__] = count + int(replayed.deviated[n]), first, where
     for bad, departure in _departures(judged, options, of, replayed, starts, events, rules):
-        judged.tell(name(int(traces[bad])), int(some.about[int(replayed.bad_at[bad])]), departure)
+        judged.report(name(int(traces[bad])), int(some.about[int(replayed.bad_at[bad])]), departure)
     if judged.exported:
         for trace, low, high in zip(traces.tolist(), starts[:-1].tolist(), starts[1:].tolist(), strict=True):
             judged.joint(judged.end, of, name(trace), [events.at(n) for n in range(low, high)])
@@ -182,7 +182,7 @@ def _departures(
     """
     for bad in np.flatnonzero(replayed.bad_at >= 0).tolist():
         why = int(replayed.bad_why[bad])
-        if judged.stories[rules.get(why, "")] >= STORIES and judged.is_told_enough(rules[why]):
+        if judged.stories[rules.get(why, "")] >= STORIES and judged.is_over_limit(rules[why]):
             continue
         of_it = [events.at(n) for n in range(int(starts[bad]), int(starts[bad + 1]))]
         outcome = replay(of, SPECS[of].initial, of_it, profile=options.profile, ignored=options.ignored)

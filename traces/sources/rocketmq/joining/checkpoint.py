@@ -41,7 +41,7 @@ class Checkpoint:
     halves: HalfCheckpoint | None = None
 
 
-def kept(judge: StoreJudge) -> Checkpoint:
+def save(judge: StoreJudge) -> Checkpoint:
     """What a judge knows by now."""
     judged = {one.name: getattr(judge.judged, one.name) for one in fields(StoreFindings) if one.name not in BESIDE}
     log = {name: getattr(judge, name) for name in OF_THE_LOG}
@@ -51,9 +51,9 @@ def kept(judge: StoreJudge) -> Checkpoint:
     return Checkpoint(judge.reached, content, remembered)
 
 
-def resume(judge: StoreJudge, before: Checkpoint) -> None:
+def restore(judge: StoreJudge, before: Checkpoint) -> None:
     """Let a judge who has taken nothing yet know what was known before."""
-    judged, log, waiting, transactions = pickle.loads(before.content)  # noqa: S301 - what `kept` wrote
+    judged, log, waiting, transactions = pickle.loads(before.content)  # noqa: S301 - what `save` wrote
     for name, value in judged.items():
         setattr(judge.judged, name, value)
     for name, value in log.items():
@@ -66,19 +66,19 @@ def resume(judge: StoreJudge, before: Checkpoint) -> None:
     for name, blocks in zip(REMEMBERED, before.remembered, strict=True):
         setattr(judge.transactions, name, blocks.copy())
     if before.index:
-        judge.index.resume(before.index)
+        judge.index.restore(before.index)
     judge.halves = before.halves
     if before.promises:
-        judge.promises.resume(before.promises)
+        judge.promises.restore(before.promises)
     if judge.store.start > 0:
-        judge.transactions.forget_what_expired(judge.store.start)
+        judge.transactions.forget_expired(judge.store.start)
 
 
 def renew(judge: StoreJudge, store: StoreDirectory) -> None:
     """The store as it is now, of which the judge has seen the beginning."""
     if store.start > judge.store.start:
-        judge.transactions.forget_what_expired(store.start)
+        judge.transactions.forget_expired(store.start)
     judge.store = judge.judged.store = judge.queues.store = store
     judge.last_file = judge.last_file_with_a_record()
-    judge.queues.forget_what_was_read()
+    judge.queues.forget_reads()
     judge.transactions.terms = terms(store, judge.options, judge.evidence)

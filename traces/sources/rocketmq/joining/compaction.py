@@ -38,7 +38,7 @@ from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.lookup import among
 from gapless.traces.sources.rocketmq.store.next_with_key import NextWithKey
 from gapless.traces.sources.rocketmq.store.records import BLANK
-from gapless.traces.sources.rocketmq.store.selection import wants
+from gapless.traces.sources.rocketmq.store.selection import includes_queue
 from gapless.traces.sources.rocketmq.store.settings import is_on, is_slave
 
 COMPACTION = STEPS["compaction"]
@@ -63,7 +63,7 @@ class CompactionJudge:
         self.store = judged.store
         self.options = options
 
-    def hold(self) -> None:
+    def judge(self) -> None:
         """Judge every compacted queue."""
         notes: list[str] = []
         queues = compacted_queues(Path(self.store.path), list(self.judged.queues), notes)
@@ -81,13 +81,13 @@ class CompactionJudge:
         kept = missed = held = 0
         rooms = Buffers()
         for queue in queues:
-            if not wants(self.options, *queue.queue):
+            if not includes_queue(self.options, *queue.queue):
                 continue
             if queue.queue in self.store.batched:
                 self.judged.note("queues of inner batches are not judged where they are compacted")
                 continue
             one = CompactedQueueJudge(self.judged, self.options, queue, rooms)
-            one.hold()
+            one.judge()
             kept, missed, held = kept + len(one.numbers), missed + one.missed, held + 1
         if queues:
             self.judged.note(
@@ -121,7 +121,7 @@ class CompactedQueueJudge:
         self.sure = np.zeros(0, np.bool_)
         self.missed = 0
 
-    def hold(self) -> None:
+    def judge(self) -> None:
         """Judge the queue up to the first step that departs."""
         if compacts(self.store):
             judge_startup(self.trace, self.compacted.strange)
@@ -131,17 +131,17 @@ class CompactedQueueJudge:
                 f"(docs/rocketmq.md#compaction-broken-off)"
             )
             return
-        if self._is_anew:
+        if self._is_rewritten:
             self.judged.doubt(
                 f"{self.name} was deleted and made anew: what its compacted topic keeps is of before, and new messages "
                 "are dropped until their numbers are higher (docs/rocketmq.md#compaction-anew); it is judged by itself"
             )
-        pieces = (self._take(events, details, last=last) for events, details, last in self._files())
+        pieces = (self._replay(events, details, last=last) for events, details, last in self._files())
         if all(pieces) and self._holds_position():
             self._ask_for_others()
 
     @property
-    def _is_anew(self) -> bool:
+    def _is_rewritten(self) -> bool:
         run = self.judged.queues.get(self.compacted.queue)
         return run is not None and run.restarted
 
@@ -149,14 +149,14 @@ class CompactedQueueJudge:
     def run(self) -> QueueProgress | None:
         """The queue in the broker's own log, if it can tell what is to be kept: its numbers name one message each."""
         run = self.own.run
-        return None if run is None or self._is_anew or run.batches else run
+        return None if run is None or self._is_rewritten or run.batches else run
 
-    def _take(self, events: Events, details: Ints | None = None, *, last: bool = False) -> bool:
+    def _replay(self, events: Events, details: Ints | None = None, *, last: bool = False) -> bool:
         """Replay events, and say whether all were accepted.
 
         `details`: what else is told of each, or -1 · `last`: they are of the file that was being written
         """
-        refused = self.trace.take(events)
+        refused = self.trace.replay(events)
         if refused is None:
             return True
         bad, departure = refused
@@ -167,7 +167,7 @@ class CompactedQueueJudge:
             )
         else:
             detail = int(details[bad]) if details is not None else -1
-            self.trace.tell(self.store.start, departure, str(detail) if detail >= 0 else "")
+            self.trace.report(self.store.start, departure, str(detail) if detail >= 0 else "")
         return False
 
     # -- what is kept --------------------------------------------------------------------------------------------------
@@ -254,7 +254,7 @@ class CompactedQueueJudge:
         known = (message["sure"] != 0) & (not self.store.extended or tags[:kept] > EXTENDED)
         details = np.full(kept, -1, np.int64)
         (sound,) = np.nonzero(whole[:good] & (message["number"] == numbers[:kept])[:good])
-        if same is None and not self._is_anew:
+        if same is None and not self._is_rewritten:
             details[sound] = self.own.differ(files, numbers[sound], positions[sound], sizes[sound])
         keyed = keys != 0
         if same is None:
@@ -299,14 +299,14 @@ class CompactedQueueJudge:
                 position < run.first
                 or compaction_keys(self.store.files, places, sizes, self.own.rooms.maps)[BODY, 0] == 0
             )
-        return self._take(Events.of(SPEC, [COMPACTION.find_position(number=position, given=given, hollow=hollow)]))
+        return self._replay(Events.of(SPEC, [COMPACTION.find_position(number=position, given=given, hollow=hollow)]))
 
     # -- what is not kept ----------------------------------------------------------------------------------------------
 
     def _ask_for_others(self) -> None:
         """Judge every message of the broker's own log that has a key and is not kept, from the newest on."""
         run = self.run
-        if not self.compacted.promised or not compacts(self.store) or self._is_anew:
+        if not self.compacted.promised or not compacts(self.store) or self._is_rewritten:
             return
         if run is None:
             self.judged.note(
@@ -320,9 +320,9 @@ class CompactedQueueJudge:
         while low < high:
             begin = max(low, high - AT_ONCE)
             events = self._others(begin, high, later)
-            refused = self.trace.take(events)
+            refused = self.trace.replay(events)
             if refused:
-                self._tell_missing(refused[1])
+                self._report_missing(refused[1])
                 return
             self.missed, high = self.missed + len(events.action), begin
 
@@ -349,7 +349,7 @@ class CompactedQueueJudge:
         events.column("later")[:] = following[missed]
         return events
 
-    def _tell_missing(self, departure: Departure) -> None:
+    def _report_missing(self, departure: Departure) -> None:
         """A message is missing: lost, or sent while nothing was compacted."""
         number = named("compaction", departure.event)["number"]
         behind = int(self.numbers.searchsorted(number))
@@ -360,7 +360,7 @@ class CompactedQueueJudge:
             surely = 0 < behind < len(self.numbers) and bool(around[1] - around[0] < A_START_TAKES)
         if surely:
             place, _ = self.own.places(np.array([number], np.int64))
-            self.trace.tell(int(place[0]), departure)
+            self.trace.report(int(place[0]), departure)
         else:
             self.judged.doubt(
                 f"message {number:,} of {self.name} is missing among what its compacted topic keeps: legal if {SWITCH} "

@@ -32,12 +32,12 @@ class Deliveries:
         self.half = np.full(self.handed.shape[1], -1, np.int64)  # where one lies
         self.known = 0, 0  # others, and how many of them are there
 
-    def resume(self, delivered: int, readable: int, seen: npt.NDArray[np.bool_], half: Ints) -> None:
+    def restore(self, delivered: int, readable: int, seen: npt.NDArray[np.bool_], half: Ints) -> None:
         """Know of messages that were handed out and looked for before, and what was there of the others."""
         self.known = delivered, readable
         self.seen, self.half = seen.copy(), half.copy()
 
-    def take(self, segment: Segment) -> None:
+    def add(self, segment: Segment) -> None:
         """Join one segment."""
         if segment.delivered is not None:
             self.seen[segment.delivered.seen] = True
@@ -45,14 +45,14 @@ class Deliveries:
 
     def finish(self) -> dict[str, int]:
         """Say what was not there, as far as it can be said; and for the report, how much was handed out."""
-        told = self.handed[1] < self.judged.end
-        missing = told & ~self.seen
+        reported = self.handed[1] < self.judged.end
+        missing = reported & ~self.seen
         halves = np.flatnonzero(missing & (self.half >= 0))
         if self._is_whole():
             if self.options.only_broker:
-                self._accept(int((told & self.seen).sum()))
+                self._accept(int((reported & self.seen).sum()))
                 for at in np.flatnonzero(missing).tolist():
-                    self._tell(at)
+                    self._report(at)
             elif len(halves) and self.options.trace is None:
                 place = int(self.half[halves[0]])
                 self.judged.doubt(
@@ -61,8 +61,8 @@ class Deliveries:
                     "saw what was not committed; --only-broker says that there is no other broker"
                 )
         return {
-            "delivered": int(told.sum()) + self.known[0],
-            "readable": int((told & self.seen).sum()) + self.known[1],
+            "delivered": int(reported.sum()) + self.known[0],
+            "readable": int((reported & self.seen).sum()) + self.known[1],
             "undecided": len(halves),
         }
 
@@ -82,7 +82,7 @@ class Deliveries:
         accepted: Ints = replayed.covered
         self.judged.cover("delivery", {step: int(accepted[of.spec.codes[step]]) for step in of.spec.actions})
 
-    def _tell(self, at: int) -> None:
+    def _report(self, at: int) -> None:
         """Exact replay of one message that consumers cannot have been handed."""
         half, witness = int(self.half[at]), int(self.handed[1, at])
         store = self.judged.store
@@ -97,4 +97,4 @@ class Deliveries:
         outcome = replay("delivery", begin, events, profile=self.options.profile, ignored=self.options.ignored)
         if outcome.departure is not None:
             position = half if half >= 0 else witness
-            self.judged.tell(name, position, outcome.departure, f"the trace message at {witness} says so")
+            self.judged.report(name, position, outcome.departure, f"the trace message at {witness} says so")

@@ -23,7 +23,7 @@ from gapless.traces.sources.rocketmq.segments.entry_units import unit_events
 from gapless.traces.sources.rocketmq.segments.tasks import Segment
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.dledger_units import INDEX_FILE, entries_between, index_files, units_of
-from gapless.traces.sources.rocketmq.store.selection import wants_dledger_index
+from gapless.traces.sources.rocketmq.store.selection import includes_dledger_index
 from gapless.traces.sources.rocketmq.store.startup_files import unexpected_files
 
 INDEX = STEPS["dledger_index"]
@@ -45,7 +45,7 @@ class DledgerIndexJudge:
         """The store, as it was opened last."""
         return self.judged.store
 
-    def take(self, segment: Segment) -> None:
+    def add(self, segment: Segment) -> None:
         """Remember whether a segment's worker found all units; what follows where it did not is asked for later."""
         found = segment.entries
         if found is None or segment.start != self.reached:
@@ -56,10 +56,10 @@ class DledgerIndexJudge:
             self.first, self.end = found.first if self.first < 0 else self.first, found.end
         self.reached = segment.end
 
-    def hold(self) -> None:
+    def judge(self) -> None:
         """Judge the index, if there is a DLedger log."""
         dledger = self.store.dledger
-        if dledger is None or not wants_dledger_index(self.store, self.options):
+        if dledger is None or not includes_dledger_index(self.store, self.options):
             return
         if why_not := self._why_not(dledger.index_name):
             self.judged.note(f"{dledger.index_name}/ is not judged: {why_not}")
@@ -76,8 +76,8 @@ class DledgerIndexJudge:
                 events = _behind(Events.of(SPEC, [INDEX.open(first=int(entries.number[0]))]), events)
             events = _behind(waiting, events) if waiting else events
             kept = len(events.action) - (0 if self.store.clean else _wrong_at_the_end(events))
-            if refused := trace.take(_part(events, 0, kept)):
-                trace.tell(self.store.start, refused[1])
+            if refused := trace.replay(_part(events, 0, kept)):
+                trace.report(self.store.start, refused[1])
                 break
             waiting = _part(events, kept, len(events.action)) if kept < len(events.action) else None
         else:
@@ -89,8 +89,8 @@ class DledgerIndexJudge:
         """Take what workers found, and say from which log position on entries are to be looked at."""
         if self.first < 0 or self.judged.exported:  # each event is wanted, then
             return self.store.start
-        trace.take(Events.of(SPEC, [INDEX.open(first=self.first)]))
-        trace.go_on({"find_unit": self.end - self.first}, end=self.end)
+        trace.replay(Events.of(SPEC, [INDEX.open(first=self.first)]))
+        trace.skip_to({"find_unit": self.end - self.first}, end=self.end)
         return self.reached
 
     def _ends_with(self, trace: IncrementalReplay, waiting: Events | None, name: str) -> None:
@@ -105,7 +105,7 @@ class DledgerIndexJudge:
                     "again: legal after a loss of power, damage otherwise"
                 )
                 return
-            trace.take(Events.of(SPEC, [INDEX.miss_units(number=first, killed=not self.store.clean)]))
+            trace.replay(Events.of(SPEC, [INDEX.miss_units(number=first, killed=not self.store.clean)]))
             self.judged.note(
                 f"{name}/: {entries}, as a kill or a power loss leaves it; the broker writes what lacks at its next "
                 "start"

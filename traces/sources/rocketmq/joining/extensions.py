@@ -12,7 +12,7 @@ from gapless.traces.sources.rocketmq.joining.findings import StoreFindings
 from gapless.traces.sources.rocketmq.segments.extensions import AT_ONCE, RefusedUnit, unit_file
 from gapless.traces.sources.rocketmq.segments.tasks import Segment, name_of
 from gapless.traces.sources.rocketmq.store.files import Queue, queue_file_size, read_exactly
-from gapless.traces.sources.rocketmq.store.selection import wants
+from gapless.traces.sources.rocketmq.store.selection import includes_queue
 from gapless.traces.sources.rocketmq.store.settings import number_set
 
 EXTENSION = STEPS["extension"]
@@ -27,7 +27,7 @@ class Extensions:
         self.options = options
         self.bad: dict[Queue, RefusedUnit] = {}
 
-    def take(self, segment: Segment) -> None:
+    def add(self, segment: Segment) -> None:
         """Remember the first unit of each queue that was refused."""
         for bad in segment.units:
             self.bad.setdefault(bad.queue, bad)
@@ -37,13 +37,13 @@ class Extensions:
         self._files()
         for queue, bad in sorted(self.bad.items()):
             run = self.judged.queues.get(queue)
-            judged = run is not None and not run.departs and run.anew_at <= bad.position < self.judged.end
+            judged = run is not None and not run.departs and run.recreated_at <= bad.position < self.judged.end
             if not judged or not self.store.clean:
                 self.judged.unread[queue] = bad.position
             if not judged:
                 continue
             if self.store.clean:
-                self._take(queue, bad.event, bad.position, bad.offset)
+                self._replay(queue, bad.event, bad.position, bad.offset)
             elif self.store.copied and self._ends_before(queue, bad.offset):
                 self.judged.note(
                     f"the extension of {name_of(queue)} was copied before its queue, whose entries name units behind "
@@ -71,19 +71,19 @@ class Extensions:
         full = queue_file_size(self.store.extension, wanted, 1)
         for queue, files in sorted(self.store.extension.items()):
             run = self.judged.queues.get(queue)
-            if not full or not files or run is None or not wants(self.options, *queue):
+            if not full or not files or run is None or not includes_queue(self.options, *queue):
                 continue
             for file in files if files[-1].length else files[:-1]:
                 found = EXTENSION.find_file(length=file.length, full=full)
                 self.judged.joint(self.store.start, "extension", name_of(queue), [found])
-                if not self._take(queue, found, run.began, file.base):
+                if not self._replay(queue, found, run.began, file.base):
                     break
 
-    def _take(self, queue: Queue, event: Event, position: int, offset: int) -> bool:
+    def _replay(self, queue: Queue, event: Event, position: int, offset: int) -> bool:
         """Take one step, and say whether it was accepted; `offset`: where in the extension it is about."""
         initial = SPECS["extension"].initial
         outcome = replay("extension", initial, [event], profile=self.options.profile, ignored=self.options.ignored)
         self.judged.cover("extension", outcome.covered)
         if outcome.departure:
-            self.judged.tell(name_of(queue), position, outcome.departure, str(offset))
+            self.judged.report(name_of(queue), position, outcome.departure, str(offset))
         return outcome.departure is None

@@ -93,7 +93,7 @@ class QueueProgress:
     batches: int = 0  # of them inner batches, which have no entry in a simple consume queue
     damage_seen: int = 0  # damaged stretches of the log that its pieces may have jumped over
     restarted: bool = False  # a number 0 follows others: the topic may have been made anew
-    anew_at: int = 0  # log position of the message that it was made anew with: no entry is older
+    recreated_at: int = 0  # log position of the message that it was made anew with: no entry is older
     pending: tuple[Split, int] | None = None  # the segment in which its entries fall behind its messages
     breach: Breach | None = None
     suspect: RefusedPiece | None = None
@@ -147,8 +147,8 @@ class StoreFindings:
     echoes: list[Breach] = field(default_factory=list)  # not told, for what they lack may lie in damage of the log
     hazards: list[Hazard] = field(default_factory=list)
     feared: list[Breach] = field(default_factory=list)  # other steps to come that will depart: hazards
-    untold: dict[str, int] = field(default_factory=dict)  # only counted: by rule
-    stories: Counter[str] = field(default_factory=Counter)  # told and untold ones, by rule: see `tell`
+    unreported: dict[str, int] = field(default_factory=dict)  # only counted: by rule
+    stories: Counter[str] = field(default_factory=Counter)  # told and unreported ones, by rule: see `report`
     inconclusive: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     queues: dict[Subject, QueueProgress] = field(default_factory=dict)
@@ -173,17 +173,17 @@ class StoreFindings:
     transactions: Totals = field(default_factory=Totals)
     counters: list[int] = field(default_factory=lambda: [0] * scan.COUNTERS)
 
-    def tell(self, trace: str, position: int, departure: Departure, detail: str = "") -> None:
+    def report(self, trace: str, position: int, departure: Departure, detail: str = "") -> None:
         """Add a departure; only count it where enough like it are told."""
-        if not self.is_told_enough(departure.rule):
+        if not self.is_over_limit(departure.rule):
             self.find(trace, position, departure, detail)
 
-    def is_told_enough(self, rule: str) -> bool:
+    def is_over_limit(self, rule: str) -> bool:
         """Count a departure from one rule: whether enough like it are told, so that it is only counted."""
         self.stories[rule] += 1
         enough = self.stories[rule] > STORIES
         if enough:
-            self.leave_untold(rule)
+            self.count_only(rule)
         return enough
 
     def find(
@@ -201,9 +201,9 @@ class StoreFindings:
         self.breaches.append(breach)
         return breach
 
-    def leave_untold(self, rule: str, count: int = 1) -> None:
+    def count_only(self, rule: str, count: int = 1) -> None:
         """Only count departures: enough like them are told."""
-        self.untold[rule] = self.untold.get(rule, 0) + count
+        self.unreported[rule] = self.unreported.get(rule, 0) + count
 
     def cover(self, spec: str, accepted: Mapping[str, int]) -> None:
         """Count accepted events, by action."""

@@ -22,7 +22,7 @@ from gapless.traces.sources.rocketmq.segments.tasks import Subject, name_of
 from gapless.traces.sources.rocketmq.store.files import FARTHEST
 from gapless.traces.sources.rocketmq.store.group_cursors import GroupCursor, group_cursors, queues_of_topics
 from gapless.traces.sources.rocketmq.store.names import LIGHT, PARKED_TOPIC, SCHEDULE_TOPIC
-from gapless.traces.sources.rocketmq.store.selection import wants
+from gapless.traces.sources.rocketmq.store.selection import includes_queue
 from gapless.traces.sources.rocketmq.store.settings import is_slave
 
 CURSOR = STEPS["cursor"]
@@ -43,7 +43,7 @@ class GroupCursorJudge:
         if self.store.live or self.store.limit != FARTHEST:
             return
         for cursor in group_cursors(self.store, self.judged.notes):
-            if wants(self.options, cursor.topic, cursor.queue):
+            if includes_queue(self.options, cursor.topic, cursor.queue):
                 self._judge(cursor)
         if self.options.topic is None and self.options.trace is None:
             self._topics()
@@ -100,7 +100,7 @@ class GroupCursorJudge:
         elif cursor.group:
             self.judged.feared.append(Breach(cursor.name, run.last, outcome.departure, detail))
         elif accuses:
-            self.judged.tell(cursor.name, run.last, outcome.departure, detail)
+            self.judged.report(cursor.name, run.last, outcome.departure, detail)
         else:
             self.judged.doubt(
                 f"{cursor.name} is {cursor.to:,}, and the queue ends at {run.end:,} ({cursor.file}): legal after a "

@@ -36,7 +36,7 @@ from gapless.traces.sources.rocketmq.store.half_records import (
 from gapless.traces.sources.rocketmq.store.message_database import FOLDER, HALVES
 from gapless.traces.sources.rocketmq.store.names import TABLE_HALVES
 from gapless.traces.sources.rocketmq.store.queue_database import why_unreadable
-from gapless.traces.sources.rocketmq.store.selection import HALF_TABLE, wanted_transaction, wants_half_table
+from gapless.traces.sources.rocketmq.store.selection import HALF_TABLE, includes_half_table, selected_transaction
 from gapless.traces.sources.rocketmq.store.settings import LARGEST_TIME, number_set
 
 TIMEOUT = 6_000  # ms: transactionTimeOut, unless settings say otherwise
@@ -66,10 +66,10 @@ class HalfTableJudge:
         self.options = options
         self.known = known
 
-    def hold(self) -> None:
+    def judge(self) -> None:
         """Judge the table, if there is one, or halves that it is to tell of."""
         there = TABLE_HALVES in self.judged.queues or TABLE_HALVES in self.store.queues
-        if not wants_half_table(self.options) or not there:
+        if not includes_half_table(self.options) or not there:
             return
         if self.store.live and self.known and not self.known.rows:
             self.judged.note(f"the table of halves in {HALF_TABLE}/ is judged once the log has been read beyond it")
@@ -85,7 +85,7 @@ class HalfTableJudge:
             return
         rows = self.known.rows if self.known and self.known.rows else self._rows()
         if rows is not None:
-            HalfTableReplay(self.judged, self.options, records, rows).hold()
+            HalfTableReplay(self.judged, self.options, records, rows).judge()
 
     def _records(self) -> tuple[HalfRecords, int]:
         """What the table was told of, and how far the log could be followed."""
@@ -132,36 +132,36 @@ class HalfTableReplay:
         self.others = HalfRecords(*np.stack(records)[:, records.kind != IS_HALF])
         live = rows.position >= self.store.start  # the halves of others have expired
         self.rows = TableOfHalves(rows.position[live], rows.owner[live], rows.checks[live], rows.size[live], rows.last)
-        self.limit = number_set(self.store.settings, "transactionCheckMax") if self.store.settings_held else 0
+        self.limit = number_set(self.store.settings, "transactionCheckMax") if self.store.settings_apply else 0
         self.checks = number_set(self.store.settings, "transactionCheckMax", CHECKS)
         self.interval = max(number_set(self.store.settings, "transactionCheckInterval", INTERVAL, most=LARGEST_TIME), 1)
         # Where nobody started on the files again, nothing of the log was cut off, and nothing rows told of was lost.
         self.surely = (self.store.clean or self.store.live) and self.store.first_life
 
-    def hold(self) -> None:
+    def judge(self) -> None:
         """Judge every half and every row."""
-        told = list(self._told())
-        traces = np.unique(np.concatenate([some.traces for some in told]))
+        steps = list(self._steps())
+        traces = np.unique(np.concatenate([some.traces for some in steps]))
         if self.options.trace is not None:
             traces = self._wanted(traces)
-            told = [some.only(traces) for some in told]
+            steps = [some.only(traces) for some in steps]
         if len(traces):
-            replay_batch(self.judged, self.options, "half_table", told, traces, self._name)
+            replay_batch(self.judged, self.options, "half_table", steps, traces, self._name)
             for n, found in enumerate(self.judged.breaches):
                 if found.spec == "half_table" and found.arguments.get("within") == 0:
                     self.judged.breaches[n] = replace(found, detail=f"the table ends at {self.rows.last}")
         rows = plural(len(self.rows.position), "row")
         self.judged.note(f"the table of halves has {rows}, and ends at {self.rows.last:,}")
 
-    def _told(self) -> Iterator[StepEvents]:
+    def _steps(self) -> Iterator[StepEvents]:
         halves, rows = self.halves, self.rows
         yield _of("prepare", halves.position, 0, {"position": halves.position, "size": halves.size})
         row_of = _first(rows.position, halves.position)
         passed = (halves.position <= rows.last) & (rows.last > 0)
         decided = np.isin(halves.position, self.others.position)
         ops = self.others.position[(self.others.kind != IS_FINAL) & (self.others.at < rows.last)]
-        told = np.where(row_of >= 0, np.isin(halves.position, ops), passed & decided)
-        yield _of("decide", halves.position[told], 1, {})
+        reported = np.where(row_of >= 0, np.isin(halves.position, ops), passed & decided)
+        yield _of("decide", halves.position[reported], 1, {})
         yield from self._found()
         yield from self._missing(passed & (row_of < 0), decided)
         self._behind(~passed & (row_of < 0) & ~decided)
@@ -281,7 +281,7 @@ class HalfTableReplay:
 
     def _wanted(self, traces: Ints) -> Ints:
         """The traces that were asked for: by the key of a transaction, or by position."""
-        one = wanted_transaction(self.options)
+        one = selected_transaction(self.options)
         named = str(self.options.trace).rpartition("/")[2]
         if one is None:
             return traces[traces == int(named)] if named.isdecimal() else traces[:0]

@@ -31,7 +31,7 @@ from gapless.traces.sources.rocketmq.segments.tasks import Segment
 from gapless.traces.sources.rocketmq.store.bytes import Ints
 from gapless.traces.sources.rocketmq.store.files import FARTHEST
 from gapless.traces.sources.rocketmq.store.index_files import AT_ONCE, FOLDER, Index, IndexFile
-from gapless.traces.sources.rocketmq.store.selection import wants_index
+from gapless.traces.sources.rocketmq.store.selection import includes_hash_index
 from gapless.traces.sources.rocketmq.store.settings import is_on
 
 SWITCHES = ("messageIndexEnable", "indexFileWriteEnable")  # settings without which no record is indexed
@@ -60,11 +60,11 @@ class HashIndexJudge:
         self.found = IndexCoverage()
         self.known = IndexCheckpoint(self.found, {}, {})
 
-    def resume(self, known: IndexCheckpoint) -> None:
+    def restore(self, known: IndexCheckpoint) -> None:
         """Know what was known before, of which nothing is changed."""
         self.known, self.found = known, known.found.copy()
 
-    def take(self, segment: Segment) -> None:
+    def add(self, segment: Segment) -> None:
         """Remember what one segment's worker found."""
         if segment.indexed is not None:
             assert self.store.index is not None  # noqa: S101 - otherwise nobody asks what it has
@@ -76,7 +76,7 @@ class HashIndexJudge:
             return
         if self.store.live and self.store.index.reach is not None:
             self._judge_so_far(self.store.index)
-        elif wants_index(self.store, self.options):
+        elif includes_hash_index(self.store, self.options):
             for file in self.store.index.files:
                 if file.name in self.known.conform:
                     self.judged.cover("hash_index", self.known.conform[file.name])
@@ -101,7 +101,7 @@ class HashIndexJudge:
                 odd = self.found.odd_items(file.name)
                 items = known_items(file, replayed.items, reach)
                 items = items if self.store.first_life else before_lost(odd, items)
-                replayed.take(file, odd, items)
+                replayed.replay(file, odd, items)
                 if file is not index.files[-1] and items == file.items:
                     replayed.finish(file, clean=False)
                 self.judged.cover("hash_index", replayed.counts())
@@ -146,14 +146,14 @@ class HashIndexJudge:
             file, odd = _up_to(file, tail), odd[:, odd[0] < tail]
         known = self.known.replays.get(file.name)
         replayed = known.copy() if known else FileReplay(file.slots, self.options)
-        replayed.take(file, odd, file.items)
+        replayed.replay(file, odd, file.items)
         replayed.finish(file, clean=self.store.clean)
         self.judged.cover("hash_index", replayed.counts())
         departure = replayed.departure
         doubted = departure is not None and self._is_deleted_next(file)
         if self.judged.exported:
             count = replayed.accepted + (departure is not None and not doubted)
-            events = partial(replayed.told, file, odd, count, clean=self.store.clean)
+            events = partial(replayed.repeat, file, odd, count, clean=self.store.clean)
             self.judged.later.append(DeferredTrace("hash_index", file.name, events))
         if departure is None:
             return
@@ -217,7 +217,7 @@ class HashIndexJudge:
     @property
     def promised(self) -> bool:
         """Whether all records must be in the index: it was on from the first record on, and nothing was lost."""
-        return self.enabled and self.store.clean and bool(self.store.settings) and self.store.settings_held
+        return self.enabled and self.store.clean and bool(self.store.settings) and self.store.settings_apply
 
     def _spans(self) -> list[tuple[int, int, IndexFile]]:
         """From where to where the files reach in the log."""
@@ -271,7 +271,7 @@ class HashIndexJudge:
         outcome = replay("hash_index", before, [event], profile=self.options.profile, ignored=self.options.ignored)
         self.judged.joint(self.judged.end, "hash_index", f"{name}/{position}", [INDEX.open(slots=slots), event])
         if outcome.departure:
-            self.judged.tell(name, position, outcome.departure, detail)
+            self.judged.report(name, position, outcome.departure, detail)
 
 
 def _up_to(file: IndexFile, tail: int) -> IndexFile:

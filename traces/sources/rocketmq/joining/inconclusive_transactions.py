@@ -67,12 +67,12 @@ class DelayedHalves:
         return record.number
 
 
-def tell_undecided(judged: StoreFindings, unsure: Counter[str], delayed: int) -> None:
+def report_inconclusive(judged: StoreFindings, unsure: Counter[str], delayed: int) -> None:
     """Say what was not decided. `unsure`: events that tell of what may have been lost, by action."""
-    if told := unsure["acknowledge"]:
-        judged.lost_or_later(plural(told, "acknowledged commit has no final", "acknowledged commits have no final"))
-    if told := unsure["ask_back"]:
-        what = plural(told, "back-check names a half", "back-checks name halves")
+    if count := unsure["acknowledge"]:
+        judged.lost_or_later(plural(count, "acknowledged commit has no final", "acknowledged commits have no final"))
+    if count := unsure["ask_back"]:
+        what = plural(count, "back-check names a half", "back-checks name halves")
         judged.lost_or_later(f"{what} beyond the log's end at {judged.end:,}")
     if delayed:
         what = plural(

@@ -29,7 +29,7 @@ class IncrementalReplay:
         """The state that the accepted events led to."""
         return replace(self.spec.initial, **dict(zip(self.spec.scalars, self.state[:, 0].tolist(), strict=True)))
 
-    def take(self, events: Events) -> tuple[int, Departure] | None:
+    def replay(self, events: Events) -> tuple[int, Departure] | None:
         """Replay events from where the last ones led to: the first that is refused, and its departure; or None."""
         spec, count = self.spec, len(events.action)
         replayed = kernel(spec.name, self.options.ignored).replay(
@@ -48,19 +48,19 @@ class IncrementalReplay:
             return bad, outcome.departure
         self._export([event])
         self.state = states(spec, 1, **{name: int(getattr(outcome.state, name)) for name in spec.scalars})
-        after = self.take(Events(spec, events.action[bad + 1 :], np.ascontiguousarray(events.args[:, bad + 1 :])))
+        after = self.replay(Events(spec, events.action[bad + 1 :], np.ascontiguousarray(events.args[:, bad + 1 :])))
         return (bad + 1 + after[0], after[1]) if after else None
 
-    def go_on(self, covered: dict[str, int], **reached: int) -> None:
+    def skip_to(self, covered: dict[str, int], **reached: int) -> None:
         """Go on from where somebody else has replayed events to: what was accepted, and what the state is then."""
         self.judged.cover(self.spec.name, covered)
         for name, value in reached.items():
             self.state[self.spec.scalars.index(name), 0] = value
 
-    def tell(self, position: int, departure: Departure, detail: str = "") -> None:
+    def report(self, position: int, departure: Departure, detail: str = "") -> None:
         """The event that was refused departs, and is no doubt: only then a trace of the store has it."""
         self._export([departure.event])
-        self.judged.tell(self.name, position, departure, detail)
+        self.judged.report(self.name, position, departure, detail)
 
-    def _export(self, told: list[Event]) -> None:
-        self.judged.joint(self.judged.end, self.spec.name, self.name, told)
+    def _export(self, steps: list[Event]) -> None:
+        self.judged.joint(self.judged.end, self.spec.name, self.name, steps)

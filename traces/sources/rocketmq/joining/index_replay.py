@@ -89,7 +89,7 @@ class FileReplay:
         covered = zip(self.of.spec.actions, self.covered.tolist(), strict=True)
         return {name: count for name, count in covered if count}
 
-    def take(self, file: ItemReader, odd: Ints, upto: int) -> None:
+    def replay(self, file: ItemReader, odd: Ints, upto: int) -> None:
         """Replay the items of the file up to an exclusive end. `odd`: as `events` takes it. Raises Unreadable."""
         for _, high, events in self.events(file, odd, self.items, upto):
             if self.refused:
@@ -114,9 +114,9 @@ class FileReplay:
         self.accepted += len(events.action) if bad < 0 else bad
         self.refused = bad >= 0
         if self.refused:
-            self.departure = self._told(file, events.at(bad))
+            self.departure = self._departure(file, events.at(bad))
 
-    def told(self, file: ItemReader, odd: Ints, count: int, *, clean: bool) -> Iterator[Events]:
+    def repeat(self, file: ItemReader, odd: Ints, count: int, *, clean: bool) -> Iterator[Events]:
         """The first `count` events of a file again, to be written. Raises Unreadable."""
         items = (events for *_, events in self.events(file, odd, 0, file.items))
         for events in chain(items, self.ends(file, clean=clean)):
@@ -153,16 +153,16 @@ class FileReplay:
     def ends(self, file: ItemReader, *, clean: bool) -> Iterator[Events]:
         """The slots of a file and then its header, once its items are read. Raises Unreadable."""
         used, codes = 0, SPECS["hash_index"].codes
-        for low, told in file.heads():
-            heads = self.held[low : low + len(told), 0]
+        for low, stored in file.heads():
+            heads = self.held[low : low + len(stored), 0]
             used += int(np.count_nonzero(heads))
             if not clean:  # the broker was killed in the middle of a step: the item is there, and not counted
-                told[told == file.items] = heads[told == file.items]
-            (slots,) = np.nonzero((told | heads) != 0)  # of truths a quarter of the time
+                stored[stored == file.items] = heads[stored == file.items]
+            (slots,) = np.nonzero((stored | heads) != 0)  # of truths a quarter of the time
             events = Events.room(SPECS["hash_index"], len(slots))
             events.action[:] = codes["find_slot"]
             events.column("slot")[:] = low + slots
-            events.column("head")[:] = told[slots]
+            events.column("head")[:] = stored[slots]
             yield events
         yield Events.of(SPECS["hash_index"], [self._header(file, used, clean=clean)])
 
@@ -178,7 +178,7 @@ class FileReplay:
 
     # -- what is wrong -------------------------------------------------------------------------------------------------
 
-    def _told(self, file: ItemReader, event: Event) -> Departure | None:
+    def _departure(self, file: ItemReader, event: Event) -> Departure | None:
         """The departure, replayed by the plain functions from the state before it, with the item that it leads to."""
         spec = SPECS["hash_index"]
         reached = dict(zip(spec.scalars, self.state[:, 0].tolist(), strict=True))

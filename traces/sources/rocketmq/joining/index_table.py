@@ -32,7 +32,7 @@ from gapless.traces.sources.rocketmq.store.index_rows import (
     wanted_rows,
 )
 from gapless.traces.sources.rocketmq.store.message_database import FOLDER, KEYS
-from gapless.traces.sources.rocketmq.store.selection import INDEX_TABLE, wants_index_table
+from gapless.traces.sources.rocketmq.store.selection import INDEX_TABLE, includes_index_table
 from gapless.traces.sources.rocketmq.store.settings import is_on
 
 SWITCHES = {"messageIndexEnable": True, "indexRocksDBEnable": False}  # settings, and what they are by default
@@ -59,9 +59,9 @@ class IndexTableJudge:
         self.store = judged.store
         self.options = options
 
-    def hold(self) -> None:
+    def judge(self) -> None:
         """Judge the table, if there is one."""
-        if not wants_index_table(self.options):
+        if not includes_index_table(self.options):
             return
         if self.store.copied:
             if self._is_on:
@@ -75,7 +75,7 @@ class IndexTableJudge:
         elif self.judged.damage:
             self.judged.note("the table of keys is not judged: the log that it is of is damaged")
         else:
-            IndexTableReplay(self.judged, self.options, table, is_on=self._is_on).hold()
+            IndexTableReplay(self.judged, self.options, table, is_on=self._is_on).judge()
 
     @property
     def _is_on(self) -> bool:
@@ -107,7 +107,7 @@ class IndexTableReplay:
         self.first = int(table.position[0]) if len(table.position) else FARTHEST
         self.asked = int(str(options.trace).rpartition("/")[2]) if options.trace is not None else -1
 
-    def hold(self) -> None:
+    def judge(self) -> None:
         """Judge every record and every row."""
         self.latest = np.maximum.accumulate(self.table.hour) if len(self.table.hour) else self.table.hour
         reached = self.store.start
@@ -120,7 +120,7 @@ class IndexTableReplay:
         self._elsewhere(reached)
         self._end(reached)
         self._name_rows()
-        self._say()
+        self._note_counts()
 
     def _stretch(self, low: int, high: int, wanted: WantedRows) -> None:
         """One stretch of the log, and the rows that lead there."""
@@ -148,13 +148,13 @@ class IndexTableReplay:
         }  # fmt: skip
         for at in np.flatnonzero(kept & owned & ~(args["timely"] & args["in_hour"]))[:STORIES].tolist():
             self.times[int(position[at])] = int(time[at])
-        told = [
+        steps = [
             self._stored(wanted, position[kept & lead]),
             StepEvents("find_row", position[kept], np.full(int(kept.sum()), FIND), position[kept],
                 {name: value[kept] for name, value in args.items()}),
             self._pass_by(wanted, has),
         ]  # fmt: skip
-        self._judge(told)
+        self._judge(steps)
 
     def _stored(self, wanted: WantedRows, lead_to: Ints) -> StepEvents:
         """The records, those without keys too that a row leads to."""
@@ -187,7 +187,7 @@ class IndexTableReplay:
     @property
     def _promised(self) -> bool:
         """Whether the table was written from the first record on."""
-        return self.is_on and self.store.settings_held and not self.store.live
+        return self.is_on and self.store.settings_apply and not self.store.live
 
     def _is_over(self, positions: Ints, times: Ints) -> Truths:
         """Whether rows of records may have gone with their hour.
@@ -257,15 +257,15 @@ class IndexTableReplay:
             both = f"the table says {self.table.last_time}, its record {self.times[self.last]}"
             self.judged.breaches[-1] = replace(found, detail=both)
 
-    def _judge(self, told: list[StepEvents]) -> None:
+    def _judge(self, steps: list[StepEvents]) -> None:
         """Judge some records, with the rows that lead to them."""
-        traces = _once(np.sort(np.concatenate([some.traces for some in told]), kind="stable"))
+        traces = _once(np.sort(np.concatenate([some.traces for some in steps]), kind="stable"))
         if self.asked >= 0:
             traces = traces[traces == self.asked]
-            told = [some.only(traces) for some in told]
+            steps = [some.only(traces) for some in steps]
         if not len(traces):
             return
-        replay_batch(self.judged, self.options, "index_table", told, traces, lambda trace: f"{INDEX_TABLE}/{trace}")
+        replay_batch(self.judged, self.options, "index_table", steps, traces, lambda trace: f"{INDEX_TABLE}/{trace}")
 
     def _name_rows(self) -> None:
         """Say of each departure what the rows say that lead to its record: they are looked up once more."""
@@ -287,7 +287,7 @@ class IndexTableReplay:
             its = f"; the record's time is {self.times[found.position]}" if found.position in self.times else ""
             self.judged.breaches[n] = replace(found, detail="; ".join(rows) + its)
 
-    def _say(self) -> None:
+    def _note_counts(self) -> None:
         """What was counted, in sentences."""
         lawful = not self.store.clean or self.store.live or not self.is_on
         self._count(

@@ -44,7 +44,7 @@ from gapless.traces.sources.rocketmq.store.links import COMPACTION, DEPENDS, TIM
 from gapless.traces.sources.rocketmq.store.selection import COMMIT_LOG
 
 LOG = STEPS["log"]
-Held = tuple[Split, Segment]
+Pending = tuple[Split, Segment]
 
 
 class StoreJudge:
@@ -61,9 +61,9 @@ class StoreJudge:
             self.judged.doubt(store.left_out)
         self.broken = {link.part for link in store.broken}
         for link in store.broken:
-            if link.told != store.no_queues:
+            if link.sentence != store.no_queues:
                 (self.judged.doubt if link.part in DEPENDS and (link.needed or link.database) else self.judged.note)(
-                    link.told
+                    link.sentence
                 )
         self.queues = QueueJudge(self.judged, options)
         self.transactions = TransactionJudge(self.judged, options)
@@ -74,14 +74,14 @@ class StoreJudge:
         self.entries = DledgerIndexJudge(self.judged, options)
         self.halves: HalfCheckpoint | None = None  # of the table of halves, if it was followed
         self.log: State = SPECS["log"].initial
-        self.held: list[Held] = []  # behind a gap: old bytes or not?
+        self.held: list[Pending] = []  # behind a gap: old bytes or not?
         self.invalid_at = -1  # where a worker found no record, so that asking again would not help
         self.last_file = self.last_file_with_a_record()
-        self._take(LOG.open(position=store.start, file_size=store.file_size), store.start)
+        self._step(LOG.open(position=store.start, file_size=store.file_size), store.start)
 
     # -- joining ---------------------------------------------------------------------------------------------------
 
-    def take(self, result: SplitResult) -> None:
+    def add(self, result: SplitResult) -> None:
         """Join one split's result. Results must come in log order."""
         split, base = result.split, result.split.file.base
         begins = result.segments[0].start if result.segments else -1
@@ -145,7 +145,7 @@ class StoreJudge:
         if segment.last >= 0:  # in a DLedger log, that of the message, behind the header of its entry
             self.judged.last_record = max(self.judged.last_record, segment.last - split.file.wrapped)
         if not (segment.refused and segment.refused[0].event == segment.first_event):  # then the refusal is told below
-            self._take(segment.first_event, segment.start, again=True, detail=missing)
+            self._step(segment.first_event, segment.start, again=True, detail=missing)
         self.log = replace(
             self.log,
             base=segment.end if segment.end == base + self.store.file_size else base,
@@ -160,13 +160,13 @@ class StoreJudge:
             self.judged.cover(spec, segment.covered.get(spec, {}))
         for name, anomaly in segment.anomalies.items():
             self.judged.anomaly(name, *anomaly)
-        self.queues.take(split, segment)
-        self.extensions.take(segment)
-        self.transactions.take(segment)
-        self.promises.take(segment)
-        self.index.take(segment)
-        self.timers.take(segment)
-        self.entries.take(segment)
+        self.queues.add(split, segment)
+        self.extensions.add(segment)
+        self.transactions.add(segment)
+        self.promises.add(segment)
+        self.index.add(segment)
+        self.timers.add(segment)
+        self.entries.add(segment)
 
     def _damaged(self, low: int, high: int) -> None:
         """No record can be read from `low` to `high`, and the log goes on there."""
@@ -176,14 +176,14 @@ class StoreJudge:
             return  # the file itself is missing: the next record tells that nothing leads up to it
         if high < file_end:
             known = file_access.header_of(self.store, low).known
-            self._take(self._broken(low, high - low, self.log.clock, known=known), low)
+            self._step(self._broken(low, high - low, self.log.clock, known=known), low)
             self.log = replace(self.log, end=high)
         elif low < file_end:  # nothing of this file is left behind `low`, not even its blank
             header = file_access.header_of(self.store, low)
             marked = header.magic == records.MAGIC_BLANK
             detail = self._unless_copied("whose next file is younger")
             size = header.size if marked else file_end - low
-            self._take(LOG.roll(position=low, size=size, marked=marked), low, detail=detail)
+            self._step(LOG.roll(position=low, size=size, marked=marked), low, detail=detail)
             self.log = replace(self.log, base=file_end, end=file_end)
 
     def _unless_copied(self, how: str) -> str:
@@ -197,7 +197,7 @@ class StoreJudge:
             position=position, size=size, claimed=position, known=known, fits=0, intact=1, sealed=1, time=time
         )
 
-    def _take(self, event: Event, position: int, *, again: bool = False, detail: str = "") -> bool:
+    def _step(self, event: Event, position: int, *, again: bool = False, detail: str = "") -> bool:
         """Take one log event from the state that was really reached, and say whether it was accepted.
 
         `again` says that a worker has it among its own; `detail` is told with the refusal.
@@ -233,7 +233,7 @@ class StoreJudge:
         if judged.records:
             torn = self._torn_at_the_end() if self.store.clean else None
             if torn:
-                self._take(torn, judged.end)
+                self._step(torn, judged.end)
             ends = QueueEnds(judged, self.options, self.queues)
             ends.finish()
             if not torn and not self.store.live:
@@ -245,14 +245,14 @@ class StoreJudge:
             self.index.finish()
             GroupCursorJudge(judged, self.options).finish()
             if not self.broken.intersection(TIMERS):
-                TimerJudge(judged, self.options, self.timers).hold()
-            HalfTableJudge(judged, self.options, self.halves).hold()
-            self.entries.hold()
-            IndexTableJudge(judged, self.options).hold()
-            TimerTableJudge(judged, self.options, self.timers).hold()
-        TieredJudge(judged, self.options).hold()
+                TimerJudge(judged, self.options, self.timers).judge()
+            HalfTableJudge(judged, self.options, self.halves).judge()
+            self.entries.judge()
+            IndexTableJudge(judged, self.options).judge()
+            TimerTableJudge(judged, self.options, self.timers).judge()
+        TieredJudge(judged, self.options).judge()
         if COMPACTION not in self.broken:
-            CompactionJudge(judged, self.options).hold()
+            CompactionJudge(judged, self.options).judge()
         return judged
 
     def _old_bytes(self, count: int) -> None:
@@ -299,7 +299,7 @@ class StoreJudge:
                 f"unless this is a copy of a running broker, with a checkpoint that is younger than the log: {SAY_SO}"
             )
             detail = "" if self.store.clean else perhaps
-            taken = self._take(LOG.checkpoint(time=known.log), judged.end, detail=detail)
+            taken = self._step(LOG.checkpoint(time=known.log), judged.end, detail=detail)
             judged.cover("log", {"checkpoint": int(taken)})
         elif known:
             judged.inconclusive.append(
@@ -316,7 +316,7 @@ class StoreJudge:
         if not self.store.clean:
             self.judged.note(f"{what} entries beyond the log's end {end}: the broker drops them at its next start")
         elif self.store.first_life:
-            self._take(LOG.refer(position=position), end, detail=f"the entry behind the last one of {trace}")
+            self._step(LOG.refer(position=position), end, detail=f"the entry behind the last one of {trace}")
         else:
             self.judged.inconclusive.append(
                 f"{what} an entry behind the last message that points at {position}, beyond the log's end {end}: "

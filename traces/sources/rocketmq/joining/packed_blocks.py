@@ -13,7 +13,7 @@ from gapless.traces.sources.rocketmq.joining.disk_blocks import SharedFile
 from gapless.traces.sources.rocketmq.store.bytes import Ints
 from gapless.traces.sources.rocketmq.store.packed_columns import PackedColumns, pack_columns
 
-HELD = 32 << 20  # bytes in memory
+IN_MEMORY = 32 << 20  # bytes in memory
 
 Written = tuple[int, PackedColumns]
 """Where columns lie in the file, and what they are like: of each, none of its rows."""
@@ -25,7 +25,7 @@ class PackedBlocks:
     def __init__(self, columns: int) -> None:
         self.columns = columns
         self.rows = 0
-        self._held = 0
+        self._in_memory = 0
         self._blocks: dict[int, list[PackedColumns | Written]] = {}
         self._file: SharedFile | None = None
 
@@ -33,8 +33,8 @@ class PackedBlocks:
         """One more of a part."""
         if block.length:
             self.rows += block.length
-            fits = self._held + block.size <= HELD
-            self._held += block.size * fits
+            fits = self._in_memory + block.size <= IN_MEMORY
+            self._in_memory += block.size * fits
             self._blocks.setdefault(part, []).append(block if fits else self._written(block))
 
     def spread(self, columns: Sequence[Ints], parts: Ints) -> None:

@@ -20,7 +20,7 @@ from gapless.traces.sources.rocketmq.joining.findings import SAY_SO, StoreFindin
 from gapless.traces.sources.rocketmq.segments.tasks import Segment, Subject, name_of
 from gapless.traces.sources.rocketmq.store.bytes import Ints
 from gapless.traces.sources.rocketmq.store.names import HALVES, TABLE_HALVES, is_of_clients
-from gapless.traces.sources.rocketmq.store.selection import wants
+from gapless.traces.sources.rocketmq.store.selection import includes_queue
 
 ENOUGH = 10  # answers of which one at least lies where it said, if the client log is this store's
 OF_CLIENTS = (  # rules of transactions that only a client log exercises
@@ -76,19 +76,19 @@ class Promises:
         self.kept = 0  # promises of the client log that were kept
         self.testified = 0  # promises that trace messages tell of, and that were kept
 
-    def resume(self, known: PromiseCheckpoint) -> None:
+    def restore(self, known: PromiseCheckpoint) -> None:
         """Know what was known before."""
         self.testified += known.testified
         self.doubts += known.doubts
         self.judged.cover("queue", {name: count for name, count in known.covered.items() if count})
         for broken, count in known.more.items():
             if count:
-                self.judged.leave_untold(broken, count)
-        self.deliveries.resume(known.delivered, known.readable, known.seen, known.half)
+                self.judged.count_only(broken, count)
+        self.deliveries.restore(known.delivered, known.readable, known.seen, known.half)
 
-    def take(self, segment: Segment) -> None:
+    def add(self, segment: Segment) -> None:
         """Join one segment."""
-        self.deliveries.take(segment)
+        self.deliveries.add(segment)
         promised = segment.promised
         if promised is None:
             return
@@ -98,7 +98,7 @@ class Promises:
         self.kept += promised.kept
         self.testified += promised.testified
         for broken, count in promised.more.items():
-            self.judged.leave_untold(broken, count)
+            self.judged.count_only(broken, count)
         self.doubts += promised.doubts
 
     def finish(self) -> None:
@@ -110,7 +110,7 @@ class Promises:
             self._older_than_the_store()
         for doubt in self.doubts:
             if not foreign or doubt.witness >= 0:
-                self._tell(doubt.subject, [doubt.message, doubt.event], doubt.line, doubt.witness)
+                self._report(doubt.subject, [doubt.message, doubt.event], doubt.line, doubt.witness)
         sends, start = self.said.sends, self.judged.store.start
         broken = self.lost | ~self.looked_up
         if broken.any():
@@ -125,8 +125,8 @@ class Promises:
             expired = int(((sends.position < start) & (sends.line > 0)).sum())
             self.judged.client = self.said.summary.model_copy(update={"expired": expired})
         if self.said.testimony:
-            told = self.deliveries.finish() | {"testified": self.testified, "written": self._written()}
-            self.judged.testimony = self.said.testimony.model_copy(update=told)
+            counts = self.deliveries.finish() | {"testified": self.testified, "written": self._written()}
+            self.judged.testimony = self.said.testimony.model_copy(update=counts)
 
     def _written(self) -> int:
         """Messages that clients wrote: what consumers see, less what commits wrote, and the halves as they were sent.
@@ -181,7 +181,7 @@ class Promises:
         """What was answered for and is not there: a broker that is killed takes what lay in memory of its own."""
         judged = self.judged
         lost = [found for found in judged.breaches if found.rule in FORGOTTEN]
-        count = len(lost) + sum(judged.untold.pop(broken, 0) for broken in FORGOTTEN)
+        count = len(lost) + sum(judged.unreported.pop(broken, 0) for broken in FORGOTTEN)
         if count:
             judged.breaches = [found for found in judged.breaches if found not in lost]
             answers = plural(count, "answer is", "answers are")
@@ -201,11 +201,11 @@ class Promises:
                 self.beyond += 1
                 continue
             subject = halves if half else (topics[topic], queue)
-            if wants(self.options, *subject):
+            if includes_queue(self.options, *subject):
                 answer = STEPS["queue"].acknowledge(number=number, position=position, same=0)
-                self._tell(subject, [answer], line, witness)
+                self._report(subject, [answer], line, witness)
 
-    def _tell(self, subject: Subject, events: list[Event], line: int, witness: int) -> None:
+    def _report(self, subject: Subject, events: list[Event], line: int, witness: int) -> None:
         """Exact replay of one message and what is said of it."""
         number = named("queue", events[0])["number"]
         begin = replace(SPECS["queue"].initial, start=self.judged.store.start, first=number, indexed=number, end=number)
@@ -214,4 +214,4 @@ class Promises:
         if departure is not None:
             about = departure.event if departure.event[0] == "acknowledge" else events[0]
             where = f"line {line} of the client log" if line else f"the trace message at {witness}"
-            self.judged.tell(name_of(subject), named("queue", about)["position"], departure, where)
+            self.judged.report(name_of(subject), named("queue", about)["position"], departure, where)

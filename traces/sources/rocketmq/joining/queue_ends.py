@@ -28,7 +28,7 @@ from gapless.traces.sources.rocketmq.store import file_access
 from gapless.traces.sources.rocketmq.store.files import ENTRY, FARTHEST, SLOT, can_be_a_folder, read_exactly
 from gapless.traces.sources.rocketmq.store.links import is_behind
 from gapless.traces.sources.rocketmq.store.names import HALF_TOPICS, OP_TOPIC, SCHEDULE_TOPIC, TABLE_OP_TOPIC
-from gapless.traces.sources.rocketmq.store.selection import wants
+from gapless.traces.sources.rocketmq.store.selection import includes_queue
 from gapless.traces.sources.rocketmq.store.served_queues import is_light
 
 QUEUE = STEPS["queue"]
@@ -59,23 +59,23 @@ class QueueEnds:
         for subject, run in queues:
             if run.restarted:
                 self._judge_whole(subject, run)
-        self.tell_suspects()
+        self.report_suspects()
         settled = self._settled(queues)
         for subject, run in queues:
             self._settle(subject, run, settled=subject in settled)
         if self.store.batched and not self.store.live:
-            BatchOrder(self.judged, self.joined).hold()
+            BatchOrder(self.judged, self.joined).judge()
         if self.store.twin:
-            TwinQueues(self.judged, self.joined, self.store.twin).hold()
+            TwinQueues(self.judged, self.joined, self.store.twin).judge()
         if written := self.store.database or self.store.twin:
             table = EndsTableJudge(self.judged, self.joined, written)
-            table.hold()
+            table.judge()
             self.beyond += table.beyond
         if not self.store.live:
             self._without_messages()
-        self._tell_of_several()
+        self._report_several()
 
-    def _tell_of_several(self) -> None:
+    def _report_several(self) -> None:
         """What many queues may have in common is said once."""
         if self.early:
             self.judged.note(
@@ -112,10 +112,10 @@ class QueueEnds:
         self.joined.waiting.pop(name_of(subject), None)
         opened = self._opened(subject, run)
         begin = self.joined.state(run, first=opened, indexed=opened, end=opened, blank=0)
-        outcome = self.joined.replayed(begin, self._since(subject, run.anew_at))
+        outcome = self.joined.replayed(begin, self._since(subject, run.recreated_at))
         if outcome.departure and self._is_of_a_life_before(subject, run, outcome.departure):
-            every = self._since(subject, run.anew_at)
-            events = dropwhile(lambda event: named("queue", event)["position"] < run.anew_at, every)
+            every = self._since(subject, run.recreated_at)
+            events = dropwhile(lambda event: named("queue", event)["position"] < run.recreated_at, every)
             outcome = self.joined.replayed(self.joined.state(run, first=0, indexed=0, end=0, blank=0), events)
         elif outcome.departure and outcome.departure.event[0] == "append":
             # It did not start again, then, and one number is wrong: the first that begins at 0 again.
@@ -126,7 +126,7 @@ class QueueEnds:
             return
         self.judged.cover("queue", outcome.covered)
         for name, count in outcome.deviations.items():
-            self.judged.anomaly(name, count, run.anew_at, name_of(subject))
+            self.judged.anomaly(name, count, run.recreated_at, name_of(subject))
         state = outcome.state
         run.first, run.indexed, run.end, run.blank = state.first, state.indexed, state.end, state.blank
         if run.indexed < run.end and self._has_entries(subject, run):
@@ -142,12 +142,12 @@ class QueueEnds:
     def _is_of_a_life_before(self, subject: Subject, run: QueueProgress, departure: Departure) -> bool:
         """Whether it departs before its topic was made anew for the last time: where nobody reads it any more."""
         args = named("queue", departure.event)
-        if departure.event[0] != "append" or args["position"] >= run.anew_at:
+        if departure.event[0] != "append" or args["position"] >= run.recreated_at:
             return False
         self.judged.doubt(
             f"the message of {name_of(subject)} at {args['position']:,} has number {args['number']:,} where "
-            f"{int(departure.state.end):,} comes next; its topic was made anew behind it, at {run.anew_at:,}: brokers "
-            "may count so where a topic is deleted under traffic (docs/rocketmq.md#deleted-topics)"
+            f"{int(departure.state.end):,} comes next; its topic was created again behind it, at {run.recreated_at:,}: "
+            "brokers may count so where a topic is deleted under traffic (docs/rocketmq.md#deleted-topics)"
         )
         return True
 
@@ -166,13 +166,13 @@ class QueueEnds:
                     elif counts:
                         yield event
 
-    def tell_suspects(self, only: Collection[Subject] | None = None) -> None:
+    def report_suspects(self, only: Collection[Subject] | None = None) -> None:
         """Exact replay of the suspects, or of some: one story of every kind, and more while they are few."""
         queues = self.judged.queues if only is None else {subject: self.judged.queues[subject] for subject in only}
         suspects = [(run.suspect, subject) for subject, run in queues.items() if run.suspect is not None]
         for suspect, subject in sorted(suspects, key=lambda one: (one[0].start, one[1])):
             may_wait = suspect.refusal.rule == MISSING and not self.store.clean
-            if not may_wait and self.judged.is_told_enough(suspect.refusal.rule or ""):
+            if not may_wait and self.judged.is_over_limit(suspect.refusal.rule or ""):
                 continue
             run = self.judged.queues[subject]
             outcome = self.joined.replayed(suspect.state, self.joined.events(suspect.split, suspect.start, subject))
@@ -267,9 +267,9 @@ class QueueEnds:
         number = int(departure.state.indexed)
         waiting = self.joined.appended(events, number)
         begin = self.joined.state(run, indexed=number, end=number)
-        told = waiting and self.joined.replayed(begin, [waiting, departure.event]).departure
+        shorter = waiting and self.joined.replayed(begin, [waiting, departure.event]).departure
         before = max(0, run.messages + run.indexed - run.first - 1)
-        return replace(told, left_out=before, number=before + 2) if told else departure
+        return replace(shorter, left_out=before, number=before + 2) if shorter else departure
 
     def _settled_up_to(self, subject: Subject) -> int:
         """Up to where every message has its entry: what the broker's next start will not dispatch again."""
@@ -372,7 +372,9 @@ class QueueEnds:
     def _without_messages(self) -> None:
         """Queues that have files and no message in the log: only the files can be judged."""
         empty = sorted(
-            subject for subject in self.store.queues.keys() - self.judged.queues if wants(self.options, *subject)
+            subject
+            for subject in self.store.queues.keys() - self.judged.queues
+            if includes_queue(self.options, *subject)
         )
         files = [self.joined.files(subject) for subject in empty]
         refused = frozenset(self.joined.refused(files))

@@ -36,7 +36,7 @@ class EndsTableJudge:
         self.database = database
         self.beyond: list[tuple[int, str]] = []
 
-    def hold(self) -> None:
+    def judge(self) -> None:
         """Hold every queue that is still judged against what the table says of it."""
         queues = [
             (subject, run)
@@ -44,17 +44,17 @@ class EndsTableJudge:
             if not run.ended and not run.batches and not is_behind(self.judged.store.broken, *subject)
         ]
         reached = [self._reached(subject, run) for subject, run in queues]
-        traces = [list(self._said(*queue, end)) for queue, end in zip(queues, reached, strict=True)]
+        traces = [list(self._table_events(*queue, end)) for queue, end in zip(queues, reached, strict=True)]
         begins = [
             end - any(action == "index" for action, _ in trace) for end, trace in zip(reached, traces, strict=True)
         ]
         refused = self._refused([run for _, run in queues], begins, traces)
         for (subject, run), begin, trace, is_refused in zip(queues, begins, traces, refused, strict=True):
-            told = [event for event in trace if event[0].startswith("tell")]
+            table_events = [event for event in trace if event[0].startswith("tell")]
             if begin in (run.indexed, run.indexed - 1):  # otherwise entries are there that the table does not know yet
-                self.judged.joint(self.judged.end, "queue", name_of(subject), told)
+                self.judged.joint(self.judged.end, "queue", name_of(subject), table_events)
             if not is_refused:
-                for action, _ in told:
+                for action, _ in table_events:
                     self.judged.cover("queue", {action: 1})
                 continue
             outcome = self.joined.replayed(self.joined.state(run, indexed=begin, end=begin), trace)
@@ -82,7 +82,7 @@ class EndsTableJudge:
 
         return first_from(range(max(run.first, run.blank), run.indexed), position, place)
 
-    def _said(self, subject: Subject, run: QueueProgress, end: int) -> Iterator[Event]:
+    def _table_events(self, subject: Subject, run: QueueProgress, end: int) -> Iterator[Event]:
         """What the table says of a queue that ends at number `end`, behind the steps that made its last entry."""
         last, first = self.database.last.get(subject), self.database.first.get(subject)
         if first is not None and first.position >= self.judged.store.start:

@@ -46,12 +46,12 @@ class TwinQueues:
         self.missing: list[str] = []
         self.compared = 0
 
-    def hold(self) -> None:
+    def judge(self) -> None:
         """Hold every queue that is still judged against what the database has of it."""
         for subject, run in sorted(self.judged.queues.items()):
             read_there = self.judged.store.database_of(subject)
             if not run.ended and not run.batches and not read_there and self.judged.store.queues.get(subject):
-                self._hold(subject, run)
+                self._judge_queue(subject, run)
         name = self.database.folder
         self.judged.note(
             f"the same in {name}/, a RocksDB database, as in the files: {plural(self.compared, 'entry', 'entries')}"
@@ -63,7 +63,7 @@ class TwinQueues:
                 "broker was set to write files alone for a time, damage otherwise"
             )
 
-    def _hold(self, subject: Subject, run: QueueProgress) -> None:
+    def _judge_queue(self, subject: Subject, run: QueueProgress) -> None:
         """One queue: its entries that were judged, as far as the database has them."""
         first, behind = max(run.first, run.blank), -1
         for file in self.database.queues.get(subject, ()):

@@ -44,7 +44,7 @@ class QueueJudge:
         self.found = cache(self._found)
         self.read = lru_cache(maxsize=1)(self._read)  # many queues may wait for their entries in the same segment
 
-    def forget_what_was_read(self) -> None:
+    def forget_reads(self) -> None:
         """The store goes on: what was read of it may have changed."""
         self.read.cache_clear()
         self.found.cache_clear()
@@ -52,7 +52,7 @@ class QueueJudge:
 
     # -- joining ---------------------------------------------------------------------------------------------------
 
-    def take(self, split: Split, segment: Segment) -> None:
+    def add(self, split: Split, segment: Segment) -> None:
         """Join one segment's pieces. Segments come in log order."""
         queues, damages = self.judged.queues, len(self.judged.damage)
         pieces = list(segment.pieces.each())
@@ -69,7 +69,7 @@ class QueueJudge:
             subject, number, first, indexed, end, began, last, messages, batches, _, behind, stop, refusal = row
             run = queues[subject]
             if number == 0 and run.messages:
-                run.restarted, run.anew_at = True, began
+                run.restarted, run.recreated_at = True, began
             run.messages += messages
             run.batches += batches
             run.last, run.behind, run.stop = last, behind, stop
@@ -196,7 +196,7 @@ class QueueJudge:
         appended = departure.event[0] == "append"
         if not is_light(subject) or self.store.before_5 or not (appended or run.restarted):
             return None
-        position = int(named("queue", departure.event)["position"]) if appended else run.anew_at
+        position = int(named("queue", departure.event)["position"]) if appended else run.recreated_at
         record = file_access.record_at(self.store, position)
         return position if record is not None and record.topic.startswith(DEAD) else None
 

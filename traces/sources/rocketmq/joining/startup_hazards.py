@@ -15,7 +15,7 @@ def judge_startup(trace: IncrementalReplay, strange: Sequence[UnexpectedFile]) -
     """Take the step if nothing is in its way; else tell of each file that is, without taking it."""
     judged, spec, start = trace.judged, trace.spec, STEPS[trace.spec.name].start
     if not strange:
-        trace.take(Events.of(spec, [start(numbered=True, sized=True)]))
+        trace.replay(Events.of(spec, [start(numbered=True, sized=True)]))
     for file in strange:
         event = start(numbered=file.numbered, sized=file.length == file.expected)
         options = trace.options

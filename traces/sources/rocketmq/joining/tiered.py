@@ -28,7 +28,7 @@ from gapless.traces.sources.rocketmq.segments.tasks import name_of
 from gapless.traces.sources.rocketmq.segments.tiered_records import TieredMessages, messages_at, messages_between
 from gapless.traces.sources.rocketmq.store.bytes import Ints
 from gapless.traces.sources.rocketmq.store.files import ENTRY, SLOT, read_exactly
-from gapless.traces.sources.rocketmq.store.selection import wants
+from gapless.traces.sources.rocketmq.store.selection import includes_queue
 from gapless.traces.sources.rocketmq.store.settings import number_set
 from gapless.traces.sources.rocketmq.store.tiered_files import TieredFile, TieredQueue, TieredStorage, tiered_storage
 
@@ -46,7 +46,7 @@ class TieredJudge:
         self.store = judged.store
         self.options = options
 
-    def hold(self) -> None:
+    def judge(self) -> None:
         """Judge every queue that has files there."""
         notes: list[str] = []
         found = tiered_storage(Path(self.store.path), self.store.settings, notes)
@@ -68,28 +68,29 @@ class TieredJudge:
 
     def _judge(self, found: TieredStorage) -> None:
         """Every queue of it, and what the metadata leaves out."""
-        if found.untold:
+        if found.unlisted:
             self.judged.doubt(
-                f"tiered storage holds {plural(len(found.untold), 'file')} that its metadata does not tell of, the "
-                f"first {found.untold[0]}: the metadata is incomplete, and consumers receive nothing of what lies there"
+                f"tiered storage holds {plural(len(found.unlisted), 'file')} that its metadata does not tell of, the "
+                f"first {found.unlisted[0]}: the metadata is incomplete, and consumers receive nothing of what lies "
+                "there"
             )
         followed = compared = queues = 0
         rooms = Buffers()
         for queue in found.queues:
-            if not wants(self.options, *queue.queue):
+            if not includes_queue(self.options, *queue.queue):
                 continue
             if queue.queue in self.store.batched:
                 self.judged.note("queues of inner batches are not judged in tiered storage")
                 continue
             held = TieredQueueJudge(self.judged, self.options, queue, rooms)
-            held.hold()
+            held.judge()
             followed, compared, queues = followed + held.followed, compared + held.own.compared, queues + 1
         if queues:
             self.judged.note(
                 f"{plural(followed, 'message')} found by entries in tiered storage, of {plural(queues, 'queue')}; "
                 f"{compared:,} of these the broker's own log has too"
             )
-        TieredIndexJudge(self.judged, self.options, found).hold()
+        TieredIndexJudge(self.judged, self.options, found).judge()
 
 
 class TieredQueueJudge:
@@ -117,7 +118,7 @@ class TieredQueueJudge:
         gone = 0
         while gone < len(files) and (
             (files[gone].length < 0 and not self.store.clean)
-            or (files[gone].length == 0 < files[gone].told and not self.store.first_life)
+            or (files[gone].length == 0 < files[gone].committed and not self.store.first_life)
         ):
             gone += 1
         if not gone:
@@ -146,41 +147,41 @@ class TieredQueueJudge:
         known = self.store.checkpoint
         return known is not None and file.youngest < known.log - kept
 
-    def hold(self) -> None:
+    def judge(self) -> None:
         """Judge the queue up to the first step that departs."""
         if not self.entries:
             return
         first = self.entries[0].base // ENTRY
         start = self.log[0].base if self.log else 0
-        told = [
+        steps = [
             TIERED.open(start=start, number=first),
-            *(TIERED.find_log_file(base=f.base, told=f.told, length=max(f.length, 0)) for f in self.log),
+            *(TIERED.find_log_file(base=f.base, told=f.committed, length=max(f.length, 0)) for f in self.log),
             *(
                 TIERED.find_queue_file(
-                    number=f.base // ENTRY, told=_entries(f, f.told), length=_entries(f, max(f.length, 0))
+                    number=f.base // ENTRY, told=_entries(f, f.committed), length=_entries(f, max(f.length, 0))
                 )
                 for f in self.entries
             ),
         ]
-        if not self._take(Events.of(SPEC, told)) or not self.log:
+        if not self._replay(Events.of(SPEC, steps)) or not self.log:
             return
         low, end = first, self.entries[-1].end // ENTRY
         while low < end:
             events, details = self._followed(low, min(low + AT_ONCE, end), start)
-            if not self._take(events, details):
+            if not self._replay(events, details):
                 return
             low += len(events.action)
 
-    def _take(self, events: Events, details: Ints | None = None) -> bool:
+    def _replay(self, events: Events, details: Ints | None = None) -> bool:
         """Replay events from where the last ones led to, and say whether all were accepted.
 
         `details`: of each the byte of its message in which it differs from the log's, or -1
         """
-        refused = self.trace.take(events)
+        refused = self.trace.replay(events)
         if refused:
             bad, departure = refused
             detail = int(details[bad]) if details is not None else -1
-            self.trace.tell(self.store.start, departure, str(detail) if detail >= 0 else "")
+            self.trace.report(self.store.start, departure, str(detail) if detail >= 0 else "")
         return refused is None
 
     # -- entries and their messages ----------------------------------------------------------------------------------

@@ -30,7 +30,7 @@ from gapless.traces.sources.rocketmq.segments.tasks import name_of
 from gapless.traces.sources.rocketmq.store.bytes import Ints
 from gapless.traces.sources.rocketmq.store.files import Queue
 from gapless.traces.sources.rocketmq.store.index_files import Items
-from gapless.traces.sources.rocketmq.store.selection import wants_tiered_index
+from gapless.traces.sources.rocketmq.store.selection import includes_tiered_index
 from gapless.traces.sources.rocketmq.store.tiered_files import TieredQueue, TieredStorage
 from gapless.traces.sources.rocketmq.store.tiered_index_files import TieredIndexFile, tiered_index_files
 
@@ -54,13 +54,13 @@ class TieredIndexJudge:
         self.found = 0
         self.passed = Counter[str]()
 
-    def hold(self) -> None:
+    def judge(self) -> None:
         """Judge every file of it."""
         files, unread = tiered_index_files(Path(self.store.path), self.store.settings, self.storage.index)
         for one in unread:
             say = self.judged.doubt if one.lost else self.judged.note
             say(f"a file of the index of tiered storage is not judged: {one.why}")
-        files = [file for file in files if wants_tiered_index(self.options, file.name)]
+        files = [file for file in files if includes_tiered_index(self.options, file.name)]
         for file in files:
             self._judge(file)
         self.judged.tiered_index += [file.name for file in files]
@@ -76,13 +76,13 @@ class TieredIndexJudge:
         odd = self._odd(file)
         clean = file.sealed or self.store.clean
         replayed = FileReplay(file.slots, self.options)
-        replayed.take(file, odd, file.items)
+        replayed.replay(file, odd, file.items)
         replayed.finish(file, clean=clean)
         self.judged.cover("hash_index", replayed.counts())
         departure = replayed.departure
         accused = departure is not None and self._is_sure(file, departure)
         if self.judged.exported:
-            events = partial(replayed.told, file, odd, replayed.accepted + accused, clean=clean)
+            events = partial(replayed.repeat, file, odd, replayed.accepted + accused, clean=clean)
             self.judged.later.append(DeferredTrace("hash_index", file.name, events))
         if departure is not None and accused:
             self.judged.find(file.name, self.store.start, departure, self._leads_to(file, departure))
@@ -158,7 +158,7 @@ def _has_expired(tiered: TieredQueue, positions: Ints) -> np.ndarray[tuple[int, 
     """Which places lie below the log's start, or in a file of it that does not hold what is committed."""
     gone = (positions >= 0) & (positions < tiered.log[0].base)
     for file in tiered.log:
-        if file.length < file.told:
+        if file.length < file.committed:
             gone |= (positions >= file.base) & (positions < file.end)
     return gone
 

@@ -8,7 +8,7 @@ from gapless.traces.sources.rocketmq.joining.packed_blocks import PackedBlocks
 from gapless.traces.sources.rocketmq.segments.tasks import Segment
 from gapless.traces.sources.rocketmq.store.bytes import Ints
 from gapless.traces.sources.rocketmq.store.packed_columns import pack_columns
-from gapless.traces.sources.rocketmq.store.timer_records import COLUMNS, TimerRows, take_timer_rows
+from gapless.traces.sources.rocketmq.store.timer_records import COLUMNS, TimerRows, each_timer_block
 
 
 class TimerMessages:
@@ -20,7 +20,7 @@ class TimerMessages:
         self.found = PackedBlocks(COLUMNS)
         self.reached = judged.store.start
 
-    def take(self, segment: Segment) -> None:
+    def add(self, segment: Segment) -> None:
         """Remember what one segment's worker found."""
         if segment.timers is not None and segment.start == self.reached:
             self.found.add(segment.timers)
@@ -40,7 +40,7 @@ class TimerMessages:
             def take(rows: Ints) -> None:
                 found.add(pack_columns(rows))
 
-            return found, take_timer_rows(judged.store, judged.end, take)
+            return found, each_timer_block(judged.store, judged.end, take)
         return self.found, self.reached
 
     def rows(self) -> tuple[TimerRows, int]:

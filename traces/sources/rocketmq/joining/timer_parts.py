@@ -120,7 +120,7 @@ class TimerParts:
         self._join()
         for part in range(len(self.bounds) + 1):
             if self.foreign.has(part):
-                self._tell_others(part)
+                self._report_others(part)
 
     def __iter__(self) -> Iterator[TimerPart]:
         ends = [-FAR, *self.bounds.tolist(), FAR]
@@ -167,19 +167,19 @@ class TimerParts:
             rows = TimerRows(*room[:, : block.length])
             low, end = int(rows.position[0]), int(rows.position[-1]) + 1
             for bound in self._between(reached, low):
-                self._take(NO_ROWS, first, self.log.naming(reached, bound))
+                self._add_part(NO_ROWS, first, self.log.naming(reached, bound))
                 reached = bound
-            self._take(rows, first, self.log.naming(reached, end))
+            self._add_part(rows, first, self.log.naming(reached, end))
             first, reached = first + block.length, end
         for bound in [*self._between(reached, FAR), FAR]:
-            self._take(NO_ROWS, first, self.log.naming(reached, bound))
+            self._add_part(NO_ROWS, first, self.log.naming(reached, bound))
             reached = bound
 
     def _between(self, low: int, high: int) -> list[int]:
         """Where to stop between two places of the log, for there may be many units without a message that is there."""
         return sorted({stretch.low for stretch in self.log.stretches if low < stretch.low < high})
 
-    def _take(self, rows: TimerRows, first: int, units: TimerUnits) -> None:
+    def _add_part(self, rows: TimerRows, first: int, units: TimerUnits) -> None:
         """Messages side by side, of which the first has this number among all, and the units that name them."""
         row = _rows_of(units, rows)
         (held,) = np.nonzero(row >= 0)
@@ -229,7 +229,7 @@ class TimerParts:
 
     # -- messages as their senders know them ---------------------------------------------------------------------------
 
-    def _tell_others(self, part: int) -> None:
+    def _report_others(self, part: int) -> None:
         """Units of other times than their messages: how many copies these have, told to the parts of the units."""
         units, rows, others = self._facts_of(part)
         groups = Groups(rows, units, others, self.over)

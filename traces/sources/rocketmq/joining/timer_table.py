@@ -26,7 +26,7 @@ from gapless.traces.sources.rocketmq.joining.message_tables import Pairs, brief,
 from gapless.traces.sources.rocketmq.joining.timer_messages import TimerMessages
 from gapless.traces.sources.rocketmq.store.bytes import Ints, digests_between
 from gapless.traces.sources.rocketmq.store.message_database import FOLDER, TIMERS
-from gapless.traces.sources.rocketmq.store.selection import TIMER_TABLE, wants_timer_table
+from gapless.traces.sources.rocketmq.store.selection import TIMER_TABLE, includes_timer_table
 from gapless.traces.sources.rocketmq.store.settings import is_slave
 from gapless.traces.sources.rocketmq.store.timer_files import TimerLog, timer_files
 from gapless.traces.sources.rocketmq.store.timer_records import TimerRows
@@ -66,9 +66,9 @@ class TimerTableJudge:
         self.options = options
         self.messages = messages
 
-    def hold(self) -> None:
+    def judge(self) -> None:
         """Judge the table, if there is one."""
-        if not wants_timer_table(self.options):
+        if not includes_timer_table(self.options):
             return
         is_on = self.store.setting("timerRocksDBEnable")
         if self.store.copied:
@@ -85,7 +85,7 @@ class TimerTableJudge:
         if reached < self.judged.end or self.judged.damage:
             self.judged.note(f"{NOT_JUDGED}the log that they are of is damaged")
             return
-        TimerTableReplay(self.judged, self.options, table, rows, is_on=is_on).hold()
+        TimerTableReplay(self.judged, self.options, table, rows, is_on=is_on).judge()
 
 
 def _table(stretches: Iterator[Pairs]) -> TimerTable:
@@ -145,23 +145,23 @@ class TimerTableReplay:
         self.copies = _of(copied, copies, self.timers)
         self.is_cancelled = np.isin(self.timers, self.of_cancelling)
 
-    def hold(self) -> None:
+    def judge(self) -> None:
         """Judge every timer."""
-        told = [self._waits(), self._cancels(), self._rows()]
+        steps = [self._waits(), self._cancels(), self._rows()]
         if not self.store.live:
-            told += [self._sought(), self._delivered(), *self._read_to()]
-            self._doubt_what_is_behind()
-        traces = np.unique(np.concatenate([some.traces for some in told]))
+            steps += [self._sought(), self._delivered(), *self._read_to()]
+            self._doubt_rest()
+        traces = np.unique(np.concatenate([some.traces for some in steps]))
         if self.options.trace is not None:
             traces = self._asked(str(self.options.trace), traces)
-            told = [some.only(traces) for some in told]
+            steps = [some.only(traces) for some in steps]
         if len(traces):
-            replay_batch(self.judged, self.options, "timer_table", told, traces, self._name)
-            self._say_both()
+            replay_batch(self.judged, self.options, "timer_table", steps, traces, self._name)
+            self._add_details()
         rows, told_of = plural(len(self.table.due), "row"), plural(self.table.number, "message")
         self.judged.note(f"the table of timers has {rows}, and was told of {told_of}")
 
-    def _say_both(self) -> None:
+    def _add_details(self) -> None:
         """Say of each departure what the row says, and what the message says: times, and sizes."""
         for n, found in enumerate(self.judged.breaches):
             if found.spec != "timer_table" or found.action == "read_to":
@@ -171,10 +171,10 @@ class TimerTableReplay:
             row = " and ".join(f"time {due} and {size} bytes" for due, size in said)
             lies = zip(self.rows.due[messages].tolist(), self.rows.size[messages].tolist(), strict=True)
             message = " and ".join(f"time {due} and {size} bytes" for due, size in lies)
-            told = f"its row has {row or 'nothing'}, its message {message or 'nothing'}" if row or message else ""
+            detail = f"its row has {row or 'nothing'}, its message {message or 'nothing'}" if row or message else ""
             if found.action == "deliver":
-                told = f"its message has {message}, and the table was delivered up to time {self.table.time}"
-            self.judged.breaches[n] = replace(found, detail=told)
+                detail = f"its message has {message}, and the table was delivered up to time {self.table.time}"
+            self.judged.breaches[n] = replace(found, detail=detail)
 
     def _waits(self) -> StepEvents:
         some = self.waiting
@@ -273,7 +273,7 @@ class TimerTableReplay:
         args = {"number": np.array([number]), "end": np.array([self.end])}
         return [StepEvents("read_to", at, np.zeros(1, np.int64), np.array([self.judged.end]), args)]
 
-    def _doubt_what_is_behind(self) -> None:
+    def _doubt_rest(self) -> None:
         """Say where the table is far behind a log that its broker ended in order: what is left to it is not judged."""
         known = self.store.checkpoint
         if not (self.is_on and self.store.clean and known):

@@ -41,7 +41,7 @@ from gapless.traces.sources.rocketmq.joining.timer_parts import (
 from gapless.traces.sources.rocketmq.store.bytes import Ints
 from gapless.traces.sources.rocketmq.store.lookup import distinct
 from gapless.traces.sources.rocketmq.store.names import TIMER_TOPIC
-from gapless.traces.sources.rocketmq.store.selection import TIMERS, wants_timers
+from gapless.traces.sources.rocketmq.store.selection import TIMERS, includes_timer_wheel
 from gapless.traces.sources.rocketmq.store.settings import is_slave, number_set
 from gapless.traces.sources.rocketmq.store.timer_files import (
     SLOTS,
@@ -69,11 +69,11 @@ class TimerJudge:
         self.options = options
         self.messages = messages
 
-    def hold(self) -> None:
+    def judge(self) -> None:
         """Judge the wheel, if the store has one."""
-        files = timer_files(Path(self.store.path), self.store.settings) if wants_timers(self.options) else None
+        files = timer_files(Path(self.store.path), self.store.settings) if includes_timer_wheel(self.options) else None
         if files is None:
-            if (TIMER_TOPIC, 0) in self.judged.queues and wants_timers(self.options):
+            if (TIMER_TOPIC, 0) in self.judged.queues and includes_timer_wheel(self.options):
                 self.judged.note(
                     "there are messages that wait for their time, and no timerlog/: the timer wheel is not judged"
                 )
@@ -85,7 +85,7 @@ class TimerJudge:
         if reached < self.judged.end or self.judged.damage:
             self.judged.note("the timer wheel is not judged: the log that it is about is damaged")
             return
-        Wheel(self.judged, self.options, files, found).hold()
+        Wheel(self.judged, self.options, files, found).judge()
 
 
 class Wheel:
@@ -107,9 +107,9 @@ class Wheel:
         self.parts = TimerParts(judged, self.log, found, self.precision, settled, self._over)
         self.pending = None if self.slots is None else self._pending(self.slots)
 
-    def hold(self) -> None:
+    def judge(self) -> None:
         """Judge every time of the wheel."""
-        replay_parts(self.judged, self.options, "timer", map(self._told, self.parts), self._name)
+        replay_parts(self.judged, self.options, "timer", map(self._steps, self.parts), self._name)
         if lacking := self.lacking:
             self.judged.doubt(
                 f"{lacking:,} message{'s wait' if lacking > 1 else ' waits'} for {'their' if lacking > 1 else 'its'} "
@@ -119,24 +119,24 @@ class Wheel:
         units, times = plural(self.log.count, "unit"), plural(self.times, "time")
         self.judged.note(f"the timer log has {units}, of {times} in all")
 
-    def _told(self, part: TimerPart) -> tuple[list[StepEvents], Ints]:
+    def _steps(self, part: TimerPart) -> tuple[list[StepEvents], Ints]:
         """All that is told of some times, and which these are."""
         units, turn = part.units, self.parts.turn(part.units.at)
         groups = Groups(part.rows, units, part.others, self._over)
-        told = [
+        steps = [
             self._scheduled(units, turn), *self._turns(part, turn),
             self._delivered(part, groups, turn), self._sought(part.rows, groups),
         ]  # fmt: skip
-        times = distinct(np.concatenate([some.traces for some in told]))
+        times = distinct(np.concatenate([some.traces for some in steps]))
         if self.options.trace is not None:
             times = times[[self._name(time) == self.options.trace for time in times]]
-            told = [some.only(times) for some in told]
+            steps = [some.only(times) for some in steps]
         self.times += len(times)
         opened = StepEvents(
             "open", times, np.full(len(times), FIRST), np.full(len(times), self.judged.end),
             {"start": np.full(len(times), self.files.start)},
         )  # fmt: skip
-        return [opened, *told], times
+        return [opened, *steps], times
 
     def _scheduled(self, units: UnitFacts, turn: Ints) -> StepEvents:
         args = {
@@ -170,10 +170,10 @@ class Wheel:
         behind = np.minimum(units.place.searchsorted(last), len(turn) - 1)
         stands = (last >= 0) & (units.place[behind] == last) & (turn[behind] == pending) & (behind >= needed)
         ahead = (last > self.log.last) & (not self.store.clean or not self.store.first_life)
-        told = (stands | (needed >= 0)) & ~ahead
+        reported = (stands | (needed >= 0)) & ~ahead
         counted = stands & known[behind] & (self.files.start == 0) & self.store.first_life & (not self.parts.repeats)
         args = {"first": first, "last": last, "count": count, "counted": counted}
-        return self._told_turns(pending[told], ranks[np.where(stands, behind, needed)[told]], args, told)
+        return self._turn_events(pending[reported], ranks[np.where(stands, behind, needed)[reported]], args, reported)
 
     def _known(self, units: UnitFacts) -> Truths:
         """Units that the wheel was told of before it was written: all that were on disk then.
@@ -199,12 +199,12 @@ class Wheel:
         args = {name: slots[name].astype(np.int64) for name, _ in ENDS}
         args["counted"] = np.zeros(len(slots), np.int64)
         times = slots["time"].astype(np.int64)[mine]
-        return self._told_turns(times, np.full(len(times), -1), args, mine)
+        return self._turn_events(times, np.full(len(times), -1), args, mine)
 
-    def _told_turns(self, times: Ints, behind: Ints, args: Mapping[str, Column], told: Truths) -> StepEvents:
+    def _turn_events(self, times: Ints, behind: Ints, args: Mapping[str, Column], reported: Truths) -> StepEvents:
         """`behind`: after which unit each slot stands. Of `args`, those that are told."""
         about = np.full(len(times), self.judged.end)
-        chosen = {name: np.asarray(values)[told] for name, values in args.items()}
+        chosen = {name: np.asarray(values)[reported] for name, values in args.items()}
         return StepEvents("turn", times, np.maximum(4 * behind + 1, 0), about, chosen)
 
     # -- what became of messages ---------------------------------------------------------------------------------

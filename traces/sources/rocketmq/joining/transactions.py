@@ -26,7 +26,7 @@ from gapless.traces.sources.rocketmq.joining.inconclusive_transactions import (
     UNDECIDED,
     DelayedHalves,
     may_lie_beyond,
-    tell_undecided,
+    report_inconclusive,
 )
 from gapless.traces.sources.rocketmq.joining.queues import first_number
 from gapless.traces.sources.rocketmq.segments import splits
@@ -36,14 +36,14 @@ from gapless.traces.sources.rocketmq.store.bytes import Ints
 from gapless.traces.sources.rocketmq.store.file_access import name_of_record
 from gapless.traces.sources.rocketmq.store.lookup import among, distinct
 from gapless.traces.sources.rocketmq.store.names import HALVES, OP_TOPIC, OPS, TABLE_OP_TOPIC
-from gapless.traces.sources.rocketmq.store.selection import wants_transactions
+from gapless.traces.sources.rocketmq.store.selection import includes_transactions
 from gapless.traces.sources.rocketmq.transactions import lineage
 from gapless.traces.sources.rocketmq.transactions.ops import (
     CURSORS,
     events_of_op,
     op_trace,
-    pass_halves_later,
-    pass_ops_later,
+    pass_late_halves,
+    pass_late_ops,
     strays,
 )
 from gapless.traces.sources.rocketmq.transactions.parameters import (
@@ -66,7 +66,7 @@ from gapless.traces.sources.rocketmq.transactions.transaction_rows import (
     PLACE,
 )
 
-HELD = 1 << 16  # rows that are held before what is settled among them is forgotten
+ROWS_IN_MEMORY = 1 << 16  # rows that are held before what is settled among them is forgotten
 LINES = 200  # of a transaction's life that are told
 
 CURSOR = STEPS["checkpoint"]
@@ -84,7 +84,7 @@ class TransactionJudge:
         self.delayed = 0  # transactions whose halves were sent with a delay
         self.held: list[Ints] = []
         self.rows = 0
-        self.limit = HELD
+        self.limit = ROWS_IN_MEMORY
         self.settled = SettledHalves()
         self.refused: list[Ints] = []
         self.passed: list[Ints] = []
@@ -93,15 +93,15 @@ class TransactionJudge:
         self.unpassed = Blocks()
         self.unpassed_ops = Blocks()
 
-    def take(self, segment: Segment) -> None:
+    def add(self, segment: Segment) -> None:
         """Join one segment. Segments come in log order."""
         for judgement in segment.transactions:
-            self._take(judgement)
+            self._add(judgement)
         if self.rows > self.limit and not self.terms.only:
-            self._take(judge(self._all(), self.terms, last=False))
-            self.limit = max(HELD, 2 * self.rows)
+            self._add(judge(self._all(), self.terms, last=False))
+            self.limit = max(ROWS_IN_MEMORY, 2 * self.rows)
 
-    def _take(self, judgement: Judgement) -> None:
+    def _add(self, judgement: Judgement) -> None:
         self.totals.add(judgement.totals)
         if judgement.open.shape[1]:
             self.held.append(judgement.open)
@@ -112,7 +112,7 @@ class TransactionJudge:
             self.passed.append(judgement.passed)
         self.bad_ops += judgement.bad_ops
         for broken, count in judgement.more_bad_ops.items():
-            self.judged.leave_untold(broken, count)
+            self.judged.count_only(broken, count)
         self.early_ops += judgement.early_ops
         self.unpassed.add(judgement.unpassed)
         self.unpassed_ops.add(judgement.unpassed_ops)
@@ -126,7 +126,7 @@ class TransactionJudge:
         self.held, self.rows = [], 0
         return np.ascontiguousarray(rows[:, np.argsort(rows[PLACE], kind="stable")])
 
-    def forget_what_expired(self, start: int) -> None:
+    def forget_expired(self, start: int) -> None:
         """The log begins at `start` now: nobody reads again what lay before.
 
         So rows of before are held no more, as if the log had always begun there: what they belong to may be judged and
@@ -144,11 +144,11 @@ class TransactionJudge:
         """Let the cursors pass what was judged before they were known."""
         for halves in self.unpassed.blocks():
             totals = Totals()
-            self.passed.append(pass_halves_later(totals, halves, self.terms))
+            self.passed.append(pass_late_halves(totals, halves, self.terms))
             self.totals.add(totals)
         for ops in self.unpassed_ops.blocks():
             totals = Totals()
-            self.early_ops += pass_ops_later(totals, ops, self.terms)
+            self.early_ops += pass_late_ops(totals, ops, self.terms)
             self.totals.add(totals)
 
     def finish(self) -> None:
@@ -158,22 +158,22 @@ class TransactionJudge:
             return
         self._pass_what_was_watched()
         rows = self._with_those_that_came_back(self._all())
-        self._take(judge(rows, self.terms, last=True))
+        self._add(judge(rows, self.terms, last=True))
         judged, before = self.judged, len(self.judged.breaches)
         damaged = self._is_damaged()
-        self._tell()
+        self._report()
         self._strays(self._all())
         self._ops()
         self._passed()
-        if self.options.trace is None and wants_transactions(self.options):
+        if self.options.trace is None and includes_transactions(self.options):
             self._ends()
         echoes = [found for found in judged.breaches[before:] if found.action != "acknowledge"]
         if damaged and echoes:
             judged.breaches = [found for found in judged.breaches if found not in echoes]
             judged.echoes = echoes
             judged.listed.refused = [(name, None, None, events) for name, _, _, events in judged.listed.refused]
-            untold = judged.untold.items()
-            judged.untold = {rule: count for rule, count in untold if rule.partition("/")[0] not in ECHOES}
+            untold = judged.unreported.items()
+            judged.unreported = {rule: count for rule, count in untold if rule.partition("/")[0] not in ECHOES}
             judged.note(
                 f"{len({e.trace for e in echoes}):,} transactions and cursors do not fit what is left of the log: what "
                 "they lack may lie in its damage, and they are not judged"
@@ -187,8 +187,8 @@ class TransactionJudge:
         if not mine.shape[1]:
             return
         mine = np.ascontiguousarray(mine)
-        self._take(judge(mine, self.terms, last=True))
-        self._tell()
+        self._add(judge(mine, self.terms, last=True))
+        self._report()
         self._passed()
         self._count()
         events, _positions = lineages(mine, self.terms).events(0, self.terms)
@@ -270,7 +270,7 @@ class TransactionJudge:
     def _replay(self, spec: str, events: list[Event]) -> Outcome:
         return replay(spec, SPECS[spec].initial, events, profile=self.options.profile, ignored=self.options.ignored)
 
-    def _tell(self) -> None:
+    def _report(self) -> None:
         """Exact replay of every transaction that a kernel refused."""
         unsure, delayed = Counter[str](), DelayedHalves(self.judged.store, self.terms.client)
         for rows in sorted(self.refused, key=lambda rows: int(rows[PLACE, 0])):
@@ -299,14 +299,14 @@ class TransactionJudge:
             if broken == UNASKED:  # no record tells of a rollback
                 number = named("transaction", outcome.departure.event)["number"]
                 position = int(outcome.departure.state.positions[number])
-            if not self.judged.is_told_enough(broken):
+            if not self.judged.is_over_limit(broken):
                 self.judged.find(
                     self._name_of(rows),
                     position,
                     outcome.departure,
                     picture=self._life_of(outcome.departure, events, positions),
                 )
-        tell_undecided(self.judged, unsure, self.delayed)
+        report_inconclusive(self.judged, unsure, self.delayed)
 
     def _life_of(self, departure: Departure, events: Sequence[Event], positions: Sequence[int]) -> Picture | None:
         """The transaction's life as a swimlane, on an axis of bytes of the log."""
@@ -358,7 +358,7 @@ class TransactionJudge:
             end = self._half_numbers()[1]
             detail = f"the halves of the log end at {end}" if end >= 0 and not by_place else ""
             topic = TABLE_OP_TOPIC if by_place else OP_TOPIC
-            self.judged.tell(op_trace(op, topic=topic), position, departure, detail)
+            self.judged.report(op_trace(op, topic=topic), position, departure, detail)
 
     def _half_numbers(self) -> tuple[int, int]:
         """The first number of a half in the log and the end of them, as the queue of halves has it; or -1."""
@@ -369,22 +369,22 @@ class TransactionJudge:
         """Exact replay of the ops that a kernel refused, and of those that the op cursor passed too early."""
         for rows in self.bad_ops:
             trace = op_trace(int(rows[NUMBER, 0]), int(rows[KEY, 0]))
-            self._tell_replayed(trace, int(rows[PLACE, 0]), "op_batch", events_of_op(rows, self.terms))
+            self._report_refused(trace, int(rows[PLACE, 0]), "op_batch", events_of_op(rows, self.terms))
         for position, number, reach in self.early_ops:
             events = [
                 CURSOR.open(half=self.terms.half_cursor, op=number),
                 CURSOR.op(number=number, reach=reach),
                 CURSOR.consume_op(number=number),
             ]
-            self._tell_replayed(CURSORS, position, "checkpoint", events)
+            self._report_refused(CURSORS, position, "checkpoint", events)
 
-    def _tell_replayed(
+    def _report_refused(
         self, trace: str, position: int, spec: str, events: list[Event], detail: str = ""
     ) -> None:  # fmt: skip
         """Replay what a kernel refused, and tell of it."""
         departure = self._replay(spec, events).departure
         if departure:
-            self.judged.tell(trace, position, departure, detail)
+            self.judged.report(trace, position, departure, detail)
 
     def _passed(self) -> None:
         """Halves that the half cursor passed though they were not resolved."""
@@ -396,7 +396,7 @@ class TransactionJudge:
                 unsure += 1
                 continue
             events = [CURSOR.open(half=number, op=0), CURSOR.half(number=number), CURSOR.advance(to=number + 1)]
-            self._tell_replayed(CURSORS, position, "checkpoint", events, self._detail())
+            self._report_refused(CURSORS, position, "checkpoint", events, self._detail())
         if unsure:
             self.judged.inconclusive.append(
                 f"{unsure:,} undecided halves lie below the half cursor, {self.terms.half_cursor}: legal in a copy of "

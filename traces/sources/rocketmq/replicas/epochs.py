@@ -59,8 +59,8 @@ def compare_epochs(one: Side, other: Side) -> tuple[str, str, int | None]:
     behind = [side for side, more in zip((one, other), later, strict=True) if not more]
     if all(later) or any(side.end > at for side in behind if any(later)):
         names = " and ".join(f"{side.role} {_told(epochs, last)}" for side, epochs in ((one, mine), (other, theirs)))
-        told = f"epochs fork at {at:,}, where epoch {last} ends: {shown(names)}"
-        return told, f"{told}; one of both drops what it has from there on when it connects next", at
+        note = f"epochs fork at {at:,}, where epoch {last} ends: {shown(names)}"
+        return note, f"{note}; one of both drops what it has from there on when it connects next", at
     return f"epochs agree up to epoch {last}, which starts at {mine[last]:,}", "", None
 
 

@@ -122,7 +122,7 @@ def _fork(one: Side, other: Side, byte: int, last: int, apart: int, high: int) -
         position=at,
         byte=byte,
         differs=_differing(there[0].data, there[1].data),
-        there=[read.told for read in there],
+        there=[read.copy for read in there],
         bytes_apart=apart,
         last=last,
         again=last + 1 if last < ending else None,
@@ -132,7 +132,7 @@ def _fork(one: Side, other: Side, byte: int, last: int, apart: int, high: int) -
 class _LogPlace(NamedTuple):
     """What one log has at a place: for a reader, and in bytes."""
 
-    told: RecordCopy
+    copy: RecordCopy
     data: bytes  # no more than one record
 
     @classmethod
@@ -151,7 +151,7 @@ class _LogPlace(NamedTuple):
         if record is None:
             what = "a blank" if header.magic == records.MAGIC_BLANK else "no record"
             return cls(RecordCopy(role=side.role, file=name, offset=offset, what=what), data)
-        told = RecordCopy(
+        copy = RecordCopy(
             role=side.role,
             file=name,
             offset=offset,
@@ -162,7 +162,7 @@ class _LogPlace(NamedTuple):
             key=shown(record.properties[UNIQ_KEY]) if UNIQ_KEY in record.properties else None,
             intact=zlib.crc32(record.body) & 0x7FFFFFFF == int.from_bytes(data[8:12], "big"),
         )
-        return cls(told, data)
+        return cls(copy, data)
 
 
 FIELDS = (("size", 4), ("magic number", 4), ("checksum of the body", 4), ("queue", 4), ("flag", 4), ("number", 8))

@@ -17,7 +17,7 @@ from gapless.traces.sources.rocketmq.store.file_access import entry_at
 
 
 class _Epochs(NamedTuple):
-    told: str
+    note: str
     undecided: str
     at: int | None  # from here on logs may differ lawfully
     broken: str = ""  # why a file of epochs cannot be read: then a fork for good may be lawful, wherever it begins
@@ -29,7 +29,7 @@ def compare_pair(master: Side, slave: Side, name: str) -> PairRow:
     epochs = _epochs(master, slave)
     forked = logs.fork is not None and logs.fork.again is None
     queues = _queues_up_to(logs.fork.position if logs.fork and forked else logs.high, master, slave)
-    reasons = [told for told in (epochs.undecided, epochs.broken) if told]
+    reasons = [reason for reason in (epochs.undecided, epochs.broken) if reason]
     lawful = logs.fork is not None and epochs.at is not None and logs.fork.position >= epochs.at
     lawful = lawful or (forked and bool(epochs.broken))
     if logs.low >= logs.high:
@@ -61,7 +61,7 @@ def compare_pair(master: Side, slave: Side, name: str) -> PairRow:
         queues=queues.queues,
         entries=queues.entries,
         apart=queues.apart,
-        epochs=epochs.told,
+        epochs=epochs.note,
         reasons=reasons,
         notes=_notes(master, slave, logs, alone),
     )
@@ -131,23 +131,23 @@ def _missing(alone: Sequence[_UnmatchedQueue]) -> list[str]:
 
 def _notes(master: Side, slave: Side, logs: LogComparison, alone: Sequence[_UnmatchedQueue]) -> list[str]:
     """What is lawful, and good to know."""
-    told = []
+    lines = []
     if slave.end > master.end:
-        told.append(
+        lines.append(
             f"the slave's log is {plural(slave.end - master.end, 'byte')} longer: it was copied later, or the master "
             "lost what it had sent"
         )
     if logs.missing:
-        told.append(f"{plural(logs.missing, 'byte')} in between were not compared: one of both has no file there")
+        lines.append(f"{plural(logs.missing, 'byte')} in between were not compared: one of both has no file there")
     if logs.blanks:
-        told.append(f"{plural(logs.blanks, 'blank')} at the end of files differ in bytes that nobody reads")
+        lines.append(f"{plural(logs.blanks, 'blank')} at the end of files differ in bytes that nobody reads")
     sizes = master.store.file_size, slave.store.file_size
     if sizes[0] != sizes[1]:
-        told.append(f"log files have {sizes[0]:,} bytes at the master, {sizes[1]:,} at the slave")
+        lines.append(f"log files have {sizes[0]:,} bytes at the master, {sizes[1]:,} at the slave")
     if batched := sorted({*master.store.batched, *slave.store.batched}):
         named = some([f"{topic}/{queue}" for topic, queue in batched])
-        told.append(f"{plural(len(batched), 'batch queue')} not compared: {named}")
-    told += [
+        lines.append(f"{plural(len(batched), 'batch queue')} not compared: {named}")
+    lines += [
         f"{plural(len(names), 'queue')} at the {side.role} alone: {some(names)}" for side, _, _, names in alone if names
     ]
-    return told
+    return lines

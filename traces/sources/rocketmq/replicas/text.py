@@ -26,19 +26,19 @@ AGREES = {"conforms": "agrees"}
 MANY = 20  # queues that are told one by one
 
 
-def lines(told: Comparison) -> Iterator[str]:
+def lines(comparison: Comparison) -> Iterator[str]:
     """The comparison, line by line."""
-    for row in told.replicas:
+    for row in comparison.replicas:
         yield from _replica(row)
-    for pair in told.pairs:
+    for pair in comparison.pairs:
         yield ""
-        yield from _pair(pair, told.replicas[0].path)
+        yield from _pair(pair, comparison.replicas[0].path)
     yield ""
-    if told.interrupted:
-        yield f"interrupted after {duration(told.seconds)}"
+    if comparison.interrupted:
+        yield f"interrupted after {duration(comparison.seconds)}"
     else:
-        what = f"{plural(len(told.replicas), 'replica')} in {duration(told.seconds)}"
-        yield f"{CLOSING[told.verdict]}: {what}"
+        what = f"{plural(len(comparison.replicas), 'replica')} in {duration(comparison.seconds)}"
+        yield f"{CLOSING[comparison.verdict]}: {what}"
 
 
 def _replica(row: ReplicaRow) -> Iterator[str]:

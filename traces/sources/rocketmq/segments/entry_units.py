@@ -20,7 +20,7 @@ from gapless.traces.sources.rocketmq.store import scan
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.dledger_entries import DLEDGER_MAGIC
 from gapless.traces.sources.rocketmq.store.dledger_units import EntryColumns, index_files, units_of
-from gapless.traces.sources.rocketmq.store.selection import wants_dledger_index
+from gapless.traces.sources.rocketmq.store.selection import includes_dledger_index
 
 SPEC = SPECS["dledger_index"]
 
@@ -32,10 +32,10 @@ class EntryUnits(NamedTuple):
     end: int
 
 
-def wants_entries(store: StoreDirectory, options: Options) -> bool:
+def includes_entry_units(store: StoreDirectory, options: Options) -> bool:
     """Whether workers are to look for units: not in an index of another moment than the log, or where there is none."""
     there = store.dledger is not None and store.dledger.index.is_dir() and not store.broken
-    return there and not store.of_moments and wants_dledger_index(store, options)
+    return there and not store.of_moments and includes_dledger_index(store, options)
 
 
 def unit_events(entries: EntryColumns, units: npt.NDArray[np.void]) -> Events:

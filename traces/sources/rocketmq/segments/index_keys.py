@@ -33,7 +33,7 @@ from gapless.traces.sources.rocketmq.store.bytes import Ints
 from gapless.traces.sources.rocketmq.store.index_files import AT_ONCE, Index
 from gapless.traces.sources.rocketmq.store.record_keys import KIND, MUST, RECORD
 
-TOLD = 1 << 16  # items and records of a segment that are remembered one by one
+MOST_MISFITS = 1 << 16  # items and records of a segment that are remembered one by one
 
 
 class IndexMatches(NamedTuple):
@@ -58,17 +58,17 @@ class IndexMatches(NamedTuple):
 
 def indexed(index: Index, columns: Columns, start: int, end: int) -> IndexMatches:
     """Hold the keys of a segment from log position `start` to `end` against the index. Raises Unreadable."""
-    told = _in_order(index, columns, start, end) or _matched(index, columns, start, end, TOLD)
-    counts = told.counts.tolist()
+    result = _in_order(index, columns, start, end) or _matched(index, columns, start, end, MOST_MISFITS)
+    counts = result.counts.tolist()
     return IndexMatches(
         keys=counts[C_KEYS],
         found=counts[C_FOUND],
         first=counts[C_FIRST],
         last=counts[C_LAST],
-        runs=told.runs[:, : counts[C_RUNS]].copy(),
-        partly=told.partly[: counts[C_PARTS]].copy(),
+        runs=result.runs[:, : counts[C_RUNS]].copy(),
+        partly=result.partly[: counts[C_PARTS]].copy(),
         parts=counts[C_PARTS],
-        odd=told.odd[:, : counts[C_ODDS]].copy(),
+        odd=result.odd[:, : counts[C_ODDS]].copy(),
         odds=counts[C_ODDS],
     )
 
@@ -82,14 +82,14 @@ def _in_order(index: Index, columns: Columns, start: int, end: int) -> MatchResu
     if not stretches or stretches[-1] != (stretches[0][0], stretches[0][1] + AT_ONCE * (len(stretches) - 1)):
         return None
     (at, low), (_, last) = stretches[0], stretches[-1]
-    file, told = index.files[at], room_for(0, 0, 0)
+    file, result = index.files[at], room_for(0, 0, 0)
     high = min(last + AT_ONCE, file.items)
     room = columns.space.array("items as read", (file.item_at(high) - file.item_at(low),), np.uint8)
     items, wanted = file.read_bytes(low, high, room), ItemRange(start, end, low, file.began)
     fit = match_in_order(
-        columns.log[scan.POSITION], columns.log[scan.TIME], columns.index_keys, items, wanted, told.counts
+        columns.log[scan.POSITION], columns.log[scan.TIME], columns.index_keys, items, wanted, result.counts
     )
-    return told if fit else None
+    return result if fit else None
 
 
 def found_keys(index: Index, columns: Columns, start: int, end: int) -> Ints:
@@ -101,10 +101,10 @@ def found_keys(index: Index, columns: Columns, start: int, end: int) -> Ints:
 
 def _matched(index: Index, columns: Columns, start: int, end: int, most: int) -> MatchResult:
     """What records and the items that point to them say of each other: see `match`. `most`: what is told one by one."""
-    told = room_for(columns.count, columns.index_keys.shape[1], most)
+    result = room_for(columns.count, columns.index_keys.shape[1], most)
     items = _items(index, columns, start, end)
-    match(columns.log[scan.POSITION], columns.log[scan.TIME], columns.index_keys, items, told)
-    return told
+    match(columns.log[scan.POSITION], columns.log[scan.TIME], columns.index_keys, items, result)
+    return result
 
 
 def _stretches(index: Index, start: int, end: int) -> list[tuple[int, int]]:

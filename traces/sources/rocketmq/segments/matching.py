@@ -54,15 +54,15 @@ class MatchResult(NamedTuple):
     counts: Ints
 
 
-def room_for(records: int, keys: int, told: int) -> MatchResult:
-    """Room for what is told of so many records and keys; `told`: of how many of the other two."""
+def room_for(records: int, keys: int, misfits: int) -> MatchResult:
+    """Room for results of so many records and keys; `misfits`: room for each of the other two lists."""
     counts = np.zeros(COUNTS, np.int64)
     counts[[C_FIRST, C_LAST]] = -1
     return MatchResult(
         found=np.zeros(keys, np.int8),
         runs=np.empty((RUN_ROWS, records // 2 + 1), np.int64),
-        partly=np.empty(told, np.int64),
-        odd=np.empty((ODD_ROWS, told), np.int64),
+        partly=np.empty(misfits, np.int64),
+        odd=np.empty((ODD_ROWS, misfits), np.int64),
         counts=counts,
     )
 
@@ -157,9 +157,9 @@ def match_in_order(positions: Ints, times: Ints, keys: Ints, b: Bytes, wanted: I
     return bool(i == count)
 
 
-def match(positions: Ints, times: Ints, keys: Ints, items: Ints, told: MatchResult) -> None:
+def match(positions: Ints, times: Ints, keys: Ints, items: Ints, result: MatchResult) -> None:
     """As `_match` says."""
-    _match(positions, times, keys, items, told, np.empty(keys.shape[1], np.int64), np.empty(len(items), np.int64))
+    _match(positions, times, keys, items, result, np.empty(keys.shape[1], np.int64), np.empty(len(items), np.int64))
 
 
 @native(
@@ -167,14 +167,14 @@ def match(positions: Ints, times: Ints, keys: Ints, items: Ints, told: MatchResu
     kinds=(INTS, INTS, TABLE.strided, TABLE, record(MatchResult, INTS8, TABLE, INTS, TABLE, INTS), INTS, INTS),
 )
 def _match(
-    positions: Ints, times: Ints, keys: Ints, items: Ints, told: MatchResult, of_keys: Ints, of_items: Ints
+    positions: Ints, times: Ints, keys: Ints, items: Ints, result: MatchResult, of_keys: Ints, of_items: Ints
 ) -> None:  # fmt: skip
     """Go through records, their keys, and the items that point to them, all in the order of the log."""
-    found, counts = told.found, told.counts
+    found, counts = result.found, result.counts
     i, k, none = 0, 0, False
     for r in range(len(positions)):
         while i < len(items) and items[i, POSITION] < positions[r]:
-            _put_odd(items, i, 0, told.odd, counts)
+            _put_odd(items, i, 0, result.odd, counts)
             i += 1
         first, begin = i, k
         while i < len(items) and items[i, POSITION] == positions[r]:
@@ -198,11 +198,11 @@ def _match(
                         bits |= OWNED
             bits |= TIMELY if is_timely(times[r], items[j, SECONDS], items[j, ITEM], items[j, SINCE]) else 0
             if bits != OWNED | TIMELY:
-                _put_odd(items, j, bits, told.odd, counts)
+                _put_odd(items, j, bits, result.odd, counts)
         if must > 0:
-            none = _of_record(positions[r], keys, found, begin, k, must, none, told.runs, told.partly, counts)
+            none = _of_record(positions[r], keys, found, begin, k, must, none, result.runs, result.partly, counts)
     while i < len(items):
-        _put_odd(items, i, 0, told.odd, counts)
+        _put_odd(items, i, 0, result.odd, counts)
         i += 1
 
 

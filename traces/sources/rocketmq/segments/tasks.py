@@ -26,7 +26,7 @@ from gapless.traces.replay.kernels import EXACT, Kernel, ReplayResult, kernel
 from gapless.traces.sources.rocketmq.clients.deliveries import DeliveryResult, look_for_deliveries
 from gapless.traces.sources.rocketmq.clients.evidence import Evidence, PromiseResult, SegmentMessages, judge_messages
 from gapless.traces.sources.rocketmq.segments import matching, queue_events
-from gapless.traces.sources.rocketmq.segments.entry_units import EntryUnits, units_found, wants_entries
+from gapless.traces.sources.rocketmq.segments.entry_units import EntryUnits, includes_entry_units, units_found
 from gapless.traces.sources.rocketmq.segments.extensions import RefusedUnit, Units
 from gapless.traces.sources.rocketmq.segments.index_keys import IndexMatches, indexed
 from gapless.traces.sources.rocketmq.segments.queue_events import QueueEvents
@@ -40,11 +40,11 @@ from gapless.traces.sources.rocketmq.store.packed_columns import PackedColumns, 
 from gapless.traces.sources.rocketmq.store.record_keys import find_index_keys
 from gapless.traces.sources.rocketmq.store.selection import (
     COMMIT_LOG,
+    includes_hash_index,
+    includes_queue,
+    includes_transactions,
     name_of_queue,
-    wants,
-    wants_index,
-    wants_timer_messages,
-    wants_transactions,
+    needs_timer_messages,
 )
 from gapless.traces.sources.rocketmq.transactions import lineage, ops
 from gapless.traces.sources.rocketmq.transactions.parameters import Judgement
@@ -203,14 +203,14 @@ def prepare(options: Options) -> None:
 
 def prepare_more(store: StoreDirectory, options: Options) -> None:
     """The same for what few stores have: these have many kernels."""
-    if wants_index(store, options):
+    if includes_hash_index(store, options):
         _prepare(find_index_keys, *matching.ENTRIES)
         kernel("hash_index", options.ignored)
-    if wants_timer_messages(store, options):
+    if needs_timer_messages(store, options):
         _prepare(*timer_records.ENTRIES)
-    if wants_entries(store, options):
+    if includes_entry_units(store, options):
         kernel("dledger_index", options.ignored).prepare()
-    if wants_transactions(options) and (HALVES in store.queues or TABLE_HALVES in store.queues or store.no_queues):
+    if includes_transactions(options) and (HALVES in store.queues or TABLE_HALVES in store.queues or store.no_queues):
         for name in ("transaction", "op_batch", "checkpoint"):
             kernel(name, options.ignored).prepare()
         _prepare(find_rows, *lineage.ENTRIES, *ops.ENTRIES)
@@ -240,8 +240,8 @@ def judge(store: StoreDirectory, split: Split, options: Options, evidence: Evide
     segments: list[Segment] = []
     counters = np.zeros(scan.COUNTERS, np.int64)
     stop, at = scan.INVALID, split.file.base + split.low
-    index_wanted = wants_index(store, options)
-    timers, of_entries = wants_timer_messages(store, options), wants_entries(store, options)
+    index_wanted = includes_hash_index(store, options)
+    timers, of_entries = needs_timer_messages(store, options), includes_entry_units(store, options)
     reader = SplitReader(
         store, split, space, keys=evidence is not None, index_keys=index_wanted, timers=timers, steps=True
     )
@@ -291,7 +291,7 @@ def _segment(
         delivered=delivered,
         units=bad_units,
         indexed=indexed(store.index, columns, scanned.start, end)
-        if store.index and wants_index(store, options) and columns.count
+        if store.index and includes_hash_index(store, options) and columns.count
         else None,
         entries=units_found(store, columns, split.file.wrapped, options) if entries else None,
         timers=None if columns.timers is None else pack_columns(columns.timers),
@@ -389,7 +389,7 @@ def _queue_pieces(
     """Replay a segment's queue events, every piece from the number that its first message claims."""
     of = kernel("queue", options.ignored)
     all_queues = options.topic is None and options.trace is None
-    events = queue_events.queue_events(store, columns, None if all_queues else partial(wants, options))
+    events = queue_events.queue_events(store, columns, None if all_queues else partial(includes_queue, options))
     origins, starts = events.pieces.origins, events.starts
     claims = np.repeat(origins[None], len(of.spec.scalars), axis=0)  # nothing before the first message is missing
     claims[of.spec.scalars.index("start")] = store.start

@@ -184,14 +184,14 @@ def _strange(store: Path, queues: Collection[Queue]) -> dict[Queue, tuple[Unexpe
 def _topics(store: Path, notes: list[str]) -> set[str]:
     """The topics that are compacted, as their attributes say."""
     try:
-        return {topic for topic, told in topics_of(store / "config").items() if _is_compacted(told)}
+        return {topic for topic, entry in topics_of(store / "config").items() if _is_compacted(entry)}
     except Unreadable as broken:
         notes.append(f"nobody says which topics are compacted, and what they keep is not judged: {broken}")
         return set()
 
 
-def _is_compacted(told: Mapping[str, object]) -> bool:
-    attributes = told.get("attributes")
+def _is_compacted(entry: Mapping[str, object]) -> bool:
+    attributes = entry.get("attributes")
     return isinstance(attributes, Mapping) and attributes.get(POLICY) == "COMPACTION"
 
 

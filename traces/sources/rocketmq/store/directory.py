@@ -147,11 +147,11 @@ class StoreDirectory:
     @property
     def first_life(self) -> bool:
         """Whether no broker ever started on these files again, so that nothing of them was ever truncated."""
-        told = self.modern and self.dledger is None and self.checkpoint is not None and self.checkpoint.recovered == 0
-        return told and not any(map(self.setting, THROW_AWAY))
+        known = self.checkpoint if self.modern and self.dledger is None else None
+        return known is not None and known.recovered == 0 and not any(map(self.setting, THROW_AWAY))
 
     @property
-    def settings_held(self) -> bool:
+    def settings_apply(self) -> bool:
         """Whether the settings are those of all the records, so that a limit among them may accuse.
 
         A setting that is changed while the broker runs shows in a `broker.conf` that the broker wrote itself.

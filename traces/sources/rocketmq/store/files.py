@@ -303,14 +303,14 @@ def _leads_nowhere(entry: os.DirEntry[str], broken: list[str]) -> bool:
 def _queue_folders(root: Path, broken: list[str] | None) -> Iterator[tuple[str, int, str]]:
     if not root.is_dir():
         return
-    told = [] if broken is None else broken
+    broken_links = [] if broken is None else broken
     with os.scandir(root) as topics:
         for topic in topics:
-            if not _leads_nowhere(topic, told) and topic.is_dir():
+            if not _leads_nowhere(topic, broken_links) and topic.is_dir():
                 with os.scandir(topic) as queues:
                     for queue in queues:
                         number = _queue_of(queue.name)
-                        if number >= 0 and not _leads_nowhere(queue, told) and queue.is_dir():
+                        if number >= 0 and not _leads_nowhere(queue, broken_links) and queue.is_dir():
                             yield topic.name, number, queue.path
 
 

@@ -49,7 +49,7 @@ class BrokenLink(NamedTuple):
         return self.path.partition("/")[0]
 
     @property
-    def told(self) -> str:
+    def sentence(self) -> str:
         """It, and what is not judged, if anything depends on it."""
         depends = f"entries of {shown(self.queues)} are" if self.queues else DEPENDS.get(self.part)
         if not self.needed:

@@ -34,11 +34,11 @@ def found_up_to(
     `begin`: where a record begins; all of the log counts if it is not given.
     """
     found: list[Ints] = [np.zeros((columns, 0), np.int64)]
-    reached = take_up_to(store, end, find, columns, lambda some: found.append(some.copy()), begin)
+    reached = each_up_to(store, end, find, columns, lambda some: found.append(some.copy()), begin)
     return np.concatenate(found, axis=1), reached
 
 
-def take_up_to(
+def each_up_to(
     store: StoreDirectory, end: int, find: Finds, columns: int, take: Callable[[Ints], object], begin: int | None = None
 ) -> int:
     """The same, taken some at a time: each is overwritten by the next. Says how far records could be followed."""

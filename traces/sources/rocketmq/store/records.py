@@ -134,7 +134,7 @@ def parts(b: Bytes, p: int, v2: bool) -> RecordParts:
 
 
 @function(inline=True)
-def is_held(b: Bytes, r: RecordParts) -> bool:
+def is_parked(b: Bytes, r: RecordParts) -> bool:
     """Whether a message is in the queue of its topic alone, whatever queues it names: it waits, or is tried again.
 
     Source: docs/rocketmq.md#multi-dispatch.

@@ -48,7 +48,7 @@ from gapless.traces.sources.rocketmq.store.records import (
     SYS_OUTSIDE,
     RecordParts,
     ends_well,
-    is_held,
+    is_parked,
     measure,
     parts,
     seal_holds,
@@ -205,7 +205,7 @@ def scan(view: View, forced: DamagedHeader, room: Room, habits: Habits) -> tuple
                     count = named.inner_count if inner else 1
                     _put_row(rows, q, subject, i64(b, p + 20), count, message, not inner)
                     after = q + 1
-                    if habits.multi and named.multi < named.multi_end and (habits.everywhere or not is_held(b, r)):
+                    if habits.multi and named.multi < named.multi_end and (habits.everywhere or not is_parked(b, r)):
                         topics = subjects, table, names, used
                         after = _more_rows(b, p, message, named, rows, after, topics, habits.light)
         if n >= log.shape[1] or after < 0:

@@ -33,51 +33,51 @@ def queue_named(trace: str) -> tuple[str, int]:
     return topic, -1 if trace.endswith(SOME_QUEUE) else int(queue)
 
 
-def wants(options: Options, topic: str, queue: int) -> bool:
+def includes_queue(options: Options, topic: str, queue: int) -> bool:
     """Whether this queue is to be judged."""
     return options.topic in (None, topic) and options.trace in (None, name_of_queue(topic, queue))
 
 
-def wants_index(store: StoreDirectory, options: Options) -> bool:
+def includes_hash_index(store: StoreDirectory, options: Options) -> bool:
     """Whether the hash index is to be judged: it is of no one topic, and grows while a broker runs."""
     if store.index is None or store.live or options.topic is not None:
         return False
     return options.trace is None or options.trace.startswith(f"{FOLDER}/")
 
 
-def wants_tiered_index(options: Options, name: str) -> bool:
+def includes_tiered_index(options: Options, name: str) -> bool:
     """Whether a file of the index of tiered storage is to be judged: it is of no one topic."""
     return options.topic is None and options.trace in (None, name)
 
 
-def wants_dledger_index(store: StoreDirectory, options: Options) -> bool:
+def includes_dledger_index(store: StoreDirectory, options: Options) -> bool:
     """Whether the index of a DLedger log is to be judged: it is of no one topic."""
     if store.dledger is None or options.topic is not None:
         return False
     return options.trace in (None, store.dledger.index_name)
 
 
-def wants_transactions(options: Options) -> bool:
+def includes_transactions(options: Options) -> bool:
     """Whether transactions, ops and cursors are to be judged: they are of no one topic."""
     if options.topic is not None:
         return False
-    return options.trace is None or wanted_transaction(options) is not None or options.trace.startswith(TRANSACTIONS)
+    return options.trace is None or selected_transaction(options) is not None or options.trace.startswith(TRANSACTIONS)
 
 
-def wanted_transaction(options: Options) -> str | None:
+def selected_transaction(options: Options) -> str | None:
     """The key of the one transaction to be judged, if it is one: the names of other traces have a slash."""
     return None if options.trace in (None, COMMIT_LOG) or "/" in str(options.trace) else options.trace
 
 
-def wants_half_table(options: Options) -> bool:
+def includes_half_table(options: Options) -> bool:
     """Whether the table of halves is to be judged: it is of no one topic."""
     if options.topic is not None:
         return False
-    one = wanted_transaction(options) is not None
+    one = selected_transaction(options) is not None
     return options.trace is None or one or options.trace.startswith(f"{HALF_TABLE}/")
 
 
-def wants_index_table(options: Options) -> bool:
+def includes_index_table(options: Options) -> bool:
     """Whether the table of keys is to be judged: it is of no one topic."""
     if options.topic is not None:
         return False
@@ -85,20 +85,20 @@ def wants_index_table(options: Options) -> bool:
     return options.trace is None or (name == INDEX_TABLE and position.isdecimal())
 
 
-def wants_timer_table(options: Options) -> bool:
+def includes_timer_table(options: Options) -> bool:
     """Whether the table of timers is to be judged: it is of no one topic."""
     return options.topic is None and (options.trace is None or options.trace.startswith(f"{TIMER_TABLE}/"))
 
 
-def wants_timer_messages(store: StoreDirectory, options: Options) -> bool:
+def needs_timer_messages(store: StoreDirectory, options: Options) -> bool:
     """Whether messages with a time are to be looked for: if any wait, and there is something to hold them against."""
     if store.live or store.dledger or (TIMER_TOPIC, 0) not in store.queues:
         return False
     root = Path(store.path)
-    wheel = wants_timers(options) and (root / WHEEL_LOG).is_dir()
-    return wheel or (wants_timer_table(options) and not store.copied and (root / DATABASE).is_dir())
+    wheel = includes_timer_wheel(options) and (root / WHEEL_LOG).is_dir()
+    return wheel or (includes_timer_table(options) and not store.copied and (root / DATABASE).is_dir())
 
 
-def wants_timers(options: Options) -> bool:
+def includes_timer_wheel(options: Options) -> bool:
     """Whether the timer wheel is to be judged: it is of no one topic."""
     return options.topic is None and (options.trace is None or options.trace.startswith(f"{TIMERS}/"))

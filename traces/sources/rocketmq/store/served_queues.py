@@ -62,7 +62,7 @@ def served_queues(path: Path, settings: Mapping[str, str], notes: list[str], *, 
     files_count = bool(files and settings) and not _reads_database(settings)  # whatever the database holds
     for link in broken:
         if link.part in links.QUEUES and not link.queues and not (link.database and files_count):
-            return ServedQueues({}, None, None, link.told, broken, unread=True)
+            return ServedQueues({}, None, None, link.sentence, broken, unread=True)
     if any(link.database for link in broken):
         broken = tuple(link._replace(needed=not link.database) for link in broken)
         return ServedQueues(files, None, None, "", broken, unread=False)

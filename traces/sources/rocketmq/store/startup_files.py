@@ -29,7 +29,7 @@ class UnexpectedFile(NamedTuple):
         return Where(file=self.name, offset=self.length if self.numbered else 0)
 
     @property
-    def told(self) -> str:
+    def sentence(self) -> str:
         """What is wrong with it."""
         if not self.numbered:
             return f"{self.name} is not called by a number"

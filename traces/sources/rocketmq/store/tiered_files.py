@@ -28,7 +28,7 @@ TABLES = {**QUEUE_TABLES, INDEX: "indexFileSegmentTable"}
 
 @dataclass(frozen=True)
 class TieredFile:
-    """A segment: `told` of its bytes are committed, as the metadata says; `length` is -1 where there is no such file.
+    """A segment. `committed`: bytes that are committed by the metadata · `length`: of the file, -1 where there is none.
 
     `name`: as reports call it · `base`: where in the queue, or its log, it begins · `oldest`, `youngest`: when the
     first and the last message in it were stored, as the metadata says, in ms; it expires by the latter.
@@ -37,7 +37,7 @@ class TieredFile:
     path: Path
     name: str
     base: int
-    told: int
+    committed: int
     length: int
     oldest: int
     youngest: int
@@ -45,7 +45,7 @@ class TieredFile:
     @property
     def end(self) -> int:
         """Exclusive end of what is committed."""
-        return self.base + self.told
+        return self.base + self.committed
 
     @property
     def opened(self) -> LogFile:
@@ -74,7 +74,7 @@ class TieredQueue:
 class TieredStorage:
     """What a store has in tiered storage.
 
-    `index`: segments of the index · `topics`: by the number that its items have for them · `untold`: files with bytes
+    `index`: segments of the index · `topics`: by the number that its items have for them · `unlisted`: files with bytes
     that the metadata does not tell of, as reports call them · `why_not`: why nothing of it can be judged, or nothing ·
     `lost`: whether what cannot be judged may be lost; otherwise it is elsewhere.
     """
@@ -82,7 +82,7 @@ class TieredStorage:
     queues: tuple[TieredQueue, ...]
     index: tuple[TieredFile, ...] = ()
     topics: Mapping[int, str] = field(default_factory=dict)
-    untold: tuple[str, ...] = ()
+    unlisted: tuple[str, ...] = ()
     why_not: str = ""
     lost: bool = False
 
@@ -112,14 +112,14 @@ def tiered_storage(store: Path, settings: Mapping[str, str], notes: list[str]) -
     try:
         content = _metadata(store, notes)
         if content is None:
-            left = tuple(_untold(store, store / FOLDER, "*/*", ()))
+            left = tuple(_unlisted(store, store / FOLDER, "*/*", ()))
             why = f"{FOLDER}/ holds {plural(len(left), 'file')} of it, and neither {METADATA} nor its .bak is there"
             return TieredStorage((), why_not=why, lost=True) if left else None
         tables, topics = content
         paths = sorted({path for table in tables.values() for path, segments in table.items() if segments})
         queues = {path: queue for path in paths if (queue := _queue_of(path)) is not None}
         if not queues:
-            return TieredStorage((), untold=tuple(_untold(store, store / FOLDER, "*/*", ())))
+            return TieredStorage((), unlisted=tuple(_unlisted(store, store / FOLDER, "*/*", ())))
         root = _root(store, settings, queues)
     except Unreadable as broken:
         return TieredStorage((), why_not=str(broken), lost=True)
@@ -135,11 +135,11 @@ def tiered_storage(store: Path, settings: Mapping[str, str], notes: list[str]) -
         )
         for path, queue in queues.items()
     ]
-    told = {file.path for queue in found for file in (*queue.log, *queue.entries)}
+    listed = {file.path for queue in found for file in (*queue.log, *queue.entries)}
     brokers = sorted({path.partition("/")[0] for path in queues})
-    untold = tuple(name for broker in brokers for name in _untold(store, root, broker, told))
+    unlisted = tuple(name for broker in brokers for name in _unlisted(store, root, broker, listed))
     index = [_file(root, store, path, INDEX, *one) for path, some in tables[INDEX].items() for one in some]
-    return TieredStorage(tuple(sorted(found, key=lambda one: one.queue)), tuple(index), topics, untold)
+    return TieredStorage(tuple(sorted(found, key=lambda one: one.queue)), tuple(index), topics, unlisted)
 
 
 def _metadata(store: Path, notes: list[str]) -> Metadata | None:
@@ -171,18 +171,18 @@ def _metadata(store: Path, notes: list[str]) -> Metadata | None:
     return None
 
 
-def _untold(store: Path, root: Path, broker: str, told: Collection[Path]) -> Iterator[str]:
+def _unlisted(store: Path, root: Path, broker: str, listed: Collection[Path]) -> Iterator[str]:
     """Files with bytes of queues that nobody tells of. `broker`: the folder, or a pattern, below `root`."""
     for kind in (LOG, ENTRIES):
         for path in sorted(root.glob(f"{broker}/*/*/{kind}/*")):
-            if path not in told and path.is_file() and path.stat().st_size:
+            if path not in listed and path.is_file() and path.stat().st_size:
                 yield str(path.relative_to(store) if path.is_relative_to(store) else path)
 
 
-def _table(told: object) -> Segments:
-    if not isinstance(told, dict):
+def _table(value: object) -> Segments:
+    if not isinstance(value, dict):
         raise TypeError
-    return {str(path): sorted(map(_segment, segments.values())) for path, segments in told.items()}
+    return {str(path): sorted(map(_segment, segments.values())) for path, segments in value.items()}
 
 
 def _segment(segment: Mapping[str, object]) -> tuple[int, int, int, int]:
@@ -198,9 +198,9 @@ def _is_number(said: object) -> bool:
     return isinstance(said, int) and not isinstance(said, bool) and 0 <= said < FARTHEST
 
 
-def _topics(told: object) -> dict[int, str]:
+def _topics(value: object) -> dict[int, str]:
     """The topics by their numbers; of two with one number, none."""
-    numbers = [(one.get("topicId"), name) for name, one in told.items()] if isinstance(told, dict) else []
+    numbers = [(one.get("topicId"), name) for name, one in value.items()] if isinstance(value, dict) else []
     often = Counter(number for number, _ in numbers)
     return {number: str(name) for number, name in numbers if _is_number(number) and often[number] == 1}
 
@@ -245,7 +245,7 @@ def digest(text: str) -> str:
 
 
 def _file(root: Path, store: Path, path: str, kind: str, *segment: int) -> TieredFile:
-    base, told, oldest, youngest = segment
+    base, committed, oldest, youngest = segment
     file = root / path / kind / f"{digest(str(base))}{base:020d}"
     name = file.relative_to(store) if file.is_relative_to(store) else file
-    return TieredFile(file, str(name), base, told, file.stat().st_size if file.is_file() else -1, oldest, youngest)
+    return TieredFile(file, str(name), base, committed, file.stat().st_size if file.is_file() else -1, oldest, youngest)

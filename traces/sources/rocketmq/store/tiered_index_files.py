@@ -145,9 +145,9 @@ def tiered_index_files(
 def _sealed(segment: TieredFile, settings: Mapping[str, str], *, oldest: bool) -> TieredIndexFile | UnreadFile:
     if segment.length < 0:  # each file that expires goes before its metadata
         return UnreadFile(f"{segment.name} is not there", lost=not oldest)
-    if segment.length != segment.told or segment.length < HEADER.itemsize + SLOT.itemsize:
-        why = f"{segment.name} is {segment.length:,} bytes long, and {segment.told:,} are committed"
-        return UnreadFile(why, lost=segment.length < segment.told)
+    if segment.length != segment.committed or segment.length < HEADER.itemsize + SLOT.itemsize:
+        why = f"{segment.name} is {segment.length:,} bytes long, and {segment.committed:,} are committed"
+        return UnreadFile(why, lost=segment.length < segment.committed)
     begin, end, used, count, magic = _header(segment.opened)
     slots = _slots_of_sealed(segment.opened, settings, count)
     if magic not in MAGIC or not slots:

@@ -23,7 +23,7 @@ from gapless.traces.sources.rocketmq.store.bytes import (
 )
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.names import REAL_TOPIC, TIMER_TOPIC, UNIQ_KEY, as_bytes
-from gapless.traces.sources.rocketmq.store.record_pass import LONGEST, take_up_to, work
+from gapless.traces.sources.rocketmq.store.record_pass import LONGEST, each_up_to, work
 from gapless.traces.sources.rocketmq.store.records import MAGIC_BLANK, MAGIC_V1, MAGIC_V2, SMALLEST, measure, parts
 
 DUE, CANCELLED = "TIMER_OUT_MS", "TIMER_DEL_UNIQKEY"
@@ -128,9 +128,9 @@ def find_timers(
     return int(count)
 
 
-def take_timer_rows(store: StoreDirectory, end: int, take: Callable[[Ints], object]) -> int:
-    """Take the messages with a time up to log position `end`, as `take_up_to` does."""
-    return take_up_to(store, end, _find, COLUMNS, take)
+def each_timer_block(store: StoreDirectory, end: int, take: Callable[[Ints], object]) -> int:
+    """Take the messages with a time up to log position `end`, as `each_up_to` does."""
+    return each_up_to(store, end, _find, COLUMNS, take)
 
 
 ENTRIES = (_find, find_timers)

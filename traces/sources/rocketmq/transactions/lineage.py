@@ -21,11 +21,11 @@ import numpy.typing as npt
 from gapless.native import BOOL, I64, INTS, INTS8, TABLE, function, native, record
 from gapless.spec.checkpoint import How
 from gapless.traces.sources.rocketmq.clients.decision_index import (
+    ACKNOWLEDGED,
     CLIENT_NUMBER,
     CLIENT_POSITION,
     CLIENT_WHAT,
     COMMIT,
-    COMMIT_TOLD,
     ROLL_BACK,
 )
 from gapless.traces.sources.rocketmq.store.bytes import Ints
@@ -420,9 +420,9 @@ def _answers(
         if what <= ROLL_BACK or position < w.start:
             continue
         version = _version(rows, w.halves, count, PLACE, position)
-        if what != COMMIT_TOLD and version >= 0 and rows[NUMBER, w.halves[version]] >= BY_PLACE:
+        if what != ACKNOWLEDGED and version >= 0 and rows[NUMBER, w.halves[version]] >= BY_PLACE:
             continue  # a table counts its checks, and nothing is put back
-        if what == COMMIT_TOLD:
+        if what == ACKNOWLEDGED:
             a_final = False
             if version < 0:
                 for j in range(low, high):

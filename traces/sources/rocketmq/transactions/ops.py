@@ -124,7 +124,7 @@ def pass_halves(totals: Totals, rows: Ints, halves: Ints, resolved: Ints, terms:
     return np.ascontiguousarray(rows[:, chosen[replayed.bad_at >= 0]])
 
 
-def pass_halves_later(totals: Totals, halves: Ints, terms: Terms) -> Ints:
+def pass_late_halves(totals: Totals, halves: Ints, terms: Terms) -> Ints:
     """The same for halves that were judged before the cursor was known: key, number, position, how it is resolved."""
     rows = np.zeros((COLUMNS, halves.shape[1]), np.int64)
     rows[[KEY, NUMBER, PLACE]] = halves[:3]
@@ -189,10 +189,10 @@ def _half_events(
 def _pass_ops(totals: Totals, rows: Ints, ops: Ints, reach: Ints, terms: Terms) -> list[tuple[int, int, int]]:
     """Let the op cursor pass ops, where it can be held against the half cursor. Returns those that it may not pass."""
     first = rows[KEY, ops] == 0
-    return pass_ops_later(totals, np.stack([*rows[[KEY, NUMBER, PLACE]][:, ops], reach])[:, first], terms)
+    return pass_late_ops(totals, np.stack([*rows[[KEY, NUMBER, PLACE]][:, ops], reach])[:, first], terms)
 
 
-def pass_ops_later(totals: Totals, ops: Ints, terms: Terms) -> list[tuple[int, int, int]]:
+def pass_late_ops(totals: Totals, ops: Ints, terms: Terms) -> list[tuple[int, int, int]]:
     """The same for ops of queue 0, by key, number, position, and how far they reach."""
     _key, numbers, places, reach = ops[:, ops[1] < terms.op_cursor]
     if not len(numbers) or terms.half_cursor < 0:

@@ -12,7 +12,7 @@ from gapless.traces.sources.rocketmq.clients.decision_index import DecisionIndex
 from gapless.traces.sources.rocketmq.clients.evidence import Evidence
 from gapless.traces.sources.rocketmq.store.bytes import Ints, key_of
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
-from gapless.traces.sources.rocketmq.store.selection import wanted_transaction
+from gapless.traces.sources.rocketmq.store.selection import selected_transaction
 from gapless.traces.sources.rocketmq.store.settings import LARGEST_INT, number_set
 from gapless.traces.sources.rocketmq.transactions.transaction_rows import COLUMNS
 
@@ -55,14 +55,14 @@ def terms(store: StoreDirectory, options: Options, evidence: Evidence | None = N
         max_checks=max_checks,
         max_size=max_size,
         aged_ms=hours * 3_600_000,
-        aged_perhaps=not (store.settings and store.settings_held),
-        restarted=bool(max_checks or max_size) and not store.settings_held,
+        aged_perhaps=not (store.settings and store.settings_apply),
+        restarted=bool(max_checks or max_size) and not store.settings_apply,
         profile=options.profile,
         ignored=options.ignored,
         client=evidence.said if evidence else no_decisions(),
         listed=options.listed,
         watched=store.watched,
-        only=key_of(one) if (one := wanted_transaction(options)) else 0,
+        only=key_of(one) if (one := selected_transaction(options)) else 0,
         # What comes after the client log was read, nobody asked for; and traces do not tell of all.
         witnessed=evidence is not None and evidence.summary is not None and not store.of_moments,
     )
@@ -116,7 +116,7 @@ class Judgement:
     of refused ops, with their marks · `early_ops`: position, number and reach of ops that the op cursor passed though
     they were needed · `listed`, where that is wanted: key, first position and events of every transaction that was
     accepted, `listed_ops`: number, events and queue of every such op · `unpassed`, `unpassed_ops`, of a store that is
-    watched: what a cursor may pass, as `ops.pass_halves_later` and `ops.pass_ops_later` take it.
+    watched: what a cursor may pass, as `ops.pass_late_halves` and `ops.pass_late_ops` take it.
     """
 
     totals: Totals

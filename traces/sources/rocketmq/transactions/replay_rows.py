@@ -22,7 +22,7 @@ from gapless.traces.sources.rocketmq.clients.decision_index import CLIENT_POSITI
 from gapless.traces.sources.rocketmq.clients.evidence import Evidence
 from gapless.traces.sources.rocketmq.store.bytes import Ints
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
-from gapless.traces.sources.rocketmq.store.selection import wants_transactions
+from gapless.traces.sources.rocketmq.store.selection import includes_transactions
 from gapless.traces.sources.rocketmq.transactions import lineage
 from gapless.traces.sources.rocketmq.transactions.ops import by_power_of_two, counted, covered, judge_ops, pass_halves
 from gapless.traces.sources.rocketmq.transactions.parameters import (
@@ -60,7 +60,7 @@ OUTCOMES = {
 
 def judge_steps(rows: Ints, store: StoreDirectory, options: Options, evidence: Evidence | None) -> list[Judgement]:
     """Judge the rows of one segment: its ops, and the transactions that are settled in it."""
-    if not wants_transactions(options) or not rows.shape[1]:
+    if not includes_transactions(options) or not rows.shape[1]:
         return []
     given = terms(store, options, evidence)
     if given.only:

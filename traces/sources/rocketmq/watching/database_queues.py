@@ -23,7 +23,7 @@ from gapless.traces.sources.rocketmq.store.rocksdb import LiveDatabase
 from gapless.traces.sources.rocketmq.watching.follower import Follower
 from gapless.traces.sources.rocketmq.watching.log_only import LogOnlyFollower
 from gapless.traces.sources.rocketmq.watching.readiness import Entries
-from gapless.traces.sources.rocketmq.watching.watch_checkpoint import Place, Told
+from gapless.traces.sources.rocketmq.watching.watch_checkpoint import ReportedKeys, WatchCheckpoint
 
 RENEWED = 2.0  # seconds between two looks at whether a database has more on disk
 
@@ -64,7 +64,7 @@ class DatabaseFollower(Follower):
         folder: Path,
         options: Options,
         config: Path | None = None,
-        place: Place | None = None,
+        place: WatchCheckpoint | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """As a `Follower`. Raises Unreadable, NothingThere."""
@@ -73,7 +73,7 @@ class DatabaseFollower(Follower):
         self.database = LiveDatabase(found)
         super().__init__(path, folder, options, config, place, clock)
         self.ahead = LogOnlyFollower(path, folder, options, config, self.places[-1] if self.places else None, clock)
-        self.ahead.judges_beside = False
+        self.ahead.follows_others = False
 
     def _opened(self) -> StoreDirectory:
         return replace(super()._opened(), queues={}, reader=self.database)
@@ -92,15 +92,15 @@ class DatabaseFollower(Follower):
         return (*super().left, "entries that the broker has in memory, and not on disk yet")
 
     @property
-    def told(self) -> Told:
+    def reported(self) -> ReportedKeys:
         """As `Follower` says."""
-        return self._told
+        return self._reported
 
-    @told.setter
-    def told(self, told: Told) -> None:
-        self._told = told
+    @reported.setter
+    def reported(self, reported: ReportedKeys) -> None:
+        self._reported = reported
         if hasattr(self, "ahead"):
-            self.ahead.told = told
+            self.ahead.reported = reported
 
     def round(self) -> bool:
         """As `Follower` says."""
@@ -112,17 +112,17 @@ class DatabaseFollower(Follower):
         self.ahead.says.clear()
         return more or behind
 
-    def tell_queues(self) -> Iterator[Finding]:
+    def report_queues(self) -> Iterator[Finding]:
         """As `Follower` says."""
-        yield from self.ahead.tell_queues()
-        yield from super().tell_queues()
+        yield from self.ahead.report_queues()
+        yield from super().report_queues()
 
-    def tell(self, judged: StoreFindings) -> Iterator[Finding]:
+    def report(self, judged: StoreFindings) -> Iterator[Finding]:
         """As `Follower` says."""
         self.ahead.departed = False
-        yield from super().tell(judged)
+        yield from super().report(judged)
 
-    def place(self) -> Place:
+    def place(self) -> WatchCheckpoint:
         """As `Follower` says: where the queues are; the log in front of them is read again from there."""
         self.ahead.place()
         return super().place()

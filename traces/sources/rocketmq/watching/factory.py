@@ -10,15 +10,15 @@ from gapless.traces.options import Options
 from gapless.traces.sources.rocketmq.store.directory import open_store
 from gapless.traces.sources.rocketmq.watching.follower import Follower
 from gapless.traces.sources.rocketmq.watching.log_only import UnreadQueuesFollower, why_unread
-from gapless.traces.sources.rocketmq.watching.watch_checkpoint import Place
+from gapless.traces.sources.rocketmq.watching.watch_checkpoint import WatchCheckpoint
 
 
-def follower_of(
+def make_follower(
     path: Path,
     folder: Path,
     options: Options,
     config: Path | None = None,
-    place: Place | None = None,
+    place: WatchCheckpoint | None = None,
     clock: Callable[[], float] = time.monotonic,
 ) -> Follower:
     """Who follows the store in `folder`; the arguments are a `Follower`'s. Raises Unreadable, NothingThere."""

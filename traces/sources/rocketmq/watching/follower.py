@@ -23,7 +23,7 @@ from gapless.traces.report.values import Finding
 from gapless.traces.sources.rocketmq import PROFILE, explain
 from gapless.traces.sources.rocketmq.check import StoreCheck
 from gapless.traces.sources.rocketmq.clients.trace_topic_evidence import with_trace_topics
-from gapless.traces.sources.rocketmq.joining.checkpoint import Checkpoint, kept, renew, resume
+from gapless.traces.sources.rocketmq.joining.checkpoint import Checkpoint, renew, restore, save
 from gapless.traces.sources.rocketmq.joining.findings import Breach, RefusedPiece, StoreFindings
 from gapless.traces.sources.rocketmq.joining.log import StoreJudge
 from gapless.traces.sources.rocketmq.joining.queue_ends import QueueEnds
@@ -40,7 +40,7 @@ from gapless.traces.sources.rocketmq.watching.halves import HalfFollower
 from gapless.traces.sources.rocketmq.watching.index import IndexFollower
 from gapless.traces.sources.rocketmq.watching.live_files import (
     LiveQueues,
-    going_on,
+    as_followed,
     layout_of,
     not_opened,
     with_log_files,
@@ -55,7 +55,13 @@ from gapless.traces.sources.rocketmq.watching.readiness import (
 )
 from gapless.traces.sources.rocketmq.watching.tail import Anchor, Stretch, Tail, anchor, written_up_to
 from gapless.traces.sources.rocketmq.watching.traces import TraceFollower
-from gapless.traces.sources.rocketmq.watching.watch_checkpoint import Announcement, LayoutChange, Numbers, Place, Told
+from gapless.traces.sources.rocketmq.watching.watch_checkpoint import (
+    Announcement,
+    LayoutChange,
+    Numbers,
+    ReportedKeys,
+    WatchCheckpoint,
+)
 from gapless.traces.timeouts import deadline_deferred
 
 LOOK_AGAIN = 0.2  # seconds after which what was refused is read again
@@ -74,7 +80,7 @@ class Follower:
     """One store that is followed."""
 
     judges_entries = True
-    judges_beside = True
+    follows_others = True
 
     def __init__(
         self,
@@ -82,7 +88,7 @@ class Follower:
         folder: Path,
         options: Options,
         config: Path | None = None,
-        place: Place | None = None,
+        place: WatchCheckpoint | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """`place`: where to go on. Raises Unreadable, NothingThere."""
@@ -90,12 +96,12 @@ class Follower:
         self.clock = clock
         self.numbers = Numbers(behind_since=clock())
         self.says: deque[Announcement] = deque(maxlen=LINES)
-        self.told: Told = set()
+        self.reported: ReportedKeys = set()
         self.tail, self.seen = Tail(), SeenEntries(clock)
         self.gone: dict[tuple[Subject, int], float] = {}  # entries that are zeros now: since when
         self.unread: tuple[int, float] = (-1, 0.0)  # where no record can be read, and since when
         self.files_at = self.news_at = clock()
-        self.places: list[Place] = []
+        self.places: list[WatchCheckpoint] = []
         self.departed = False  # something departs that was not told yet
         self.layout = layout_of(folder)
         self.store = self._opened()
@@ -108,11 +114,11 @@ class Follower:
     # -- opening -----------------------------------------------------------------------------------------------------
 
     def _opened(self) -> StoreDirectory:
-        return going_on(open_store(self.folder, self.config, databases=False, opens_index=not_opened))
+        return as_followed(open_store(self.folder, self.config, databases=False, opens_index=not_opened))
 
     def _entries(self) -> Entries:
         queues = self.store.queues
-        assert isinstance(queues, LiveQueues)  # noqa: S101 - `going_on` made them
+        assert isinstance(queues, LiveQueues)  # noqa: S101 - `as_followed` made them
         return EntriesInFiles(queues, self.options, self.clock)
 
     def _judge(self) -> StoreJudge:
@@ -124,7 +130,7 @@ class Follower:
         self.beside_at, self.beside_from, self.beside_rests, self.entries_at = -BESIDE, 0, 0.0, -BETWEEN
         return StoreJudge(self.store, self.options)
 
-    def _go_on(self, place: Place) -> bool:
+    def _go_on(self, place: WatchCheckpoint) -> bool:
         """Take up a place again, if the log still has it."""
         if self.judges_entries and not place.entries:
             return False
@@ -141,7 +147,7 @@ class Follower:
             )
             return False
         self.judge = self._judge()
-        resume(self.judge, place.known)
+        restore(self.judge, place.known)
         renew(self.judge, self.store)
         self.anchor = place.anchor
         self.index = IndexFollower(self.options, self.store.start, place.index)
@@ -182,7 +188,7 @@ class Follower:
         try:
             more = self._round()
             with deadline_deferred():
-                return self._follow_what_lies_beside() or more
+                return self._follow_others() or more
         except (Gone, FileNotFoundError):
             self.entries.forget()
             self._look_at_files()
@@ -191,7 +197,7 @@ class Follower:
     def _round(self) -> bool:
         if self.clock() - self.files_at > FILES_AGAIN:
             self._look_at_files()
-        self._see_that_it_is_the_same_log()
+        self._check_same_log()
         written = written_up_to(self.store, self.reached)
         stretch = self._new()
         if stretch is None:
@@ -206,7 +212,7 @@ class Follower:
             result = self._before(stretch.split, last)
         taken = result is not None
         if result is not None:
-            self._take(result)
+            self._add(result)
             if stretch.more:
                 self.tail.most = min(2 * self.tail.most, SPLIT)
             self.numbers.lag = max(0, end - self.reached)
@@ -216,7 +222,7 @@ class Follower:
             self._look_at_entries()
         return stretch.more and taken
 
-    def _follow_what_lies_beside(self, *, at_once: bool = False) -> bool:
+    def _follow_others(self, *, at_once: bool = False) -> bool:
         """Take what is new in the index, and what clients trace, as far as the log is judged; whether there is more.
 
         Not in each round, but where there is much: what each time costs is more than what is new. And not before log
@@ -224,7 +230,7 @@ class Follower:
         """
         begin = self.clock()
         due = begin - self.beside_at >= BESIDE or self.reached - self.beside_from >= MUCH
-        if not self.judges_beside or not (at_once or (due and begin >= self.beside_rests)):
+        if not self.follows_others or not (at_once or (due and begin >= self.beside_rests)):
             return False
         self.halves.follow(self.store, self.reached, self.judge.judged.queues)
         more = self.traces.follow(self.store, self.reached, self.judge.judged.queues)
@@ -243,12 +249,12 @@ class Follower:
             self.store = store
             renew(self.judge, store)
         if self.reached < store.start:
-            self._begin_anew("the log's first files expired before they were read")
+            self._restart("the log's first files expired before they were read")
 
     def _log_still_holds(self) -> bool:
         return self.anchor is None or self.anchor.holds(self.store)
 
-    def _see_that_it_is_the_same_log(self) -> None:
+    def _check_same_log(self) -> None:
         if self.layout != layout_of(self.folder):
             raise LayoutChange(f"{self.store.path}: its log or its queues lie elsewhere than before; it is opened anew")
         if self._log_still_holds():
@@ -271,10 +277,10 @@ class Follower:
                 return
         self.store = self._opened()
         self.entries = self._entries()
-        self._begin_anew("the log is another one, or was cut off below where it was known")
+        self._restart("the log is another one, or was cut off below where it was known")
 
-    def _begin_anew(self, why: str) -> None:
-        self.numbers.begun_anew += 1
+    def _restart(self, why: str) -> None:
+        self.numbers.restarts += 1
         self.places = []
         self.seen.forget_all()
         self.judge = self._judge()
@@ -322,7 +328,7 @@ class Follower:
         high = position - split.file.base
         return self.entries.judged(self.store, replace(split, high=high)) if high > split.low else None
 
-    def _take(self, result: SplitResult) -> None:
+    def _add(self, result: SplitResult) -> None:
         with deadline_deferred():  # or what is known would be no place to go on from
             self._join(result)
 
@@ -331,7 +337,7 @@ class Follower:
         if isinstance(self.store.queues, LiveQueues):
             for subject in forget_deleted(self.store, self.judge.judged.queues, result):
                 self.seen.forget(subject)
-        self.judge.take(result)
+        self.judge.add(result)
         if isinstance(self.store.queues, LiveQueues):
             self.seen.add(self.store, result)
         last = max((segment.last for segment in result.segments), default=-1)
@@ -373,7 +379,7 @@ class Follower:
                 if piece.subject != block.subject or piece.refusal is None or run is None or run.ended:
                     continue
                 event = piece.refusal.event
-                if event[0].startswith("index") and self._is_made_anew(block, named("queue", event)["number"]):
+                if event[0].startswith("index") and self._is_recreated(block, named("queue", event)["number"]):
                     self.seen.forget(block.subject)
                     return
                 if piece.refusal.rule == MISSING and not self._is_gone_for_long(block):
@@ -389,7 +395,7 @@ class Follower:
         since = self.gone.setdefault((block.subject, block.low), self.clock())
         return self.clock() - since > PATIENCE
 
-    def _is_made_anew(self, block: Block, number: int) -> bool:
+    def _is_recreated(self, block: Block, number: int) -> bool:
         """Whether the topic was deleted since: the queue's first slot, or that of `number` too, tells so.
 
         Either it names a message behind all that was read, or neither is an entry.
@@ -402,10 +408,10 @@ class Follower:
 
     # -- what it comes to --------------------------------------------------------------------------------------------
 
-    def place(self) -> Place:
+    def place(self) -> WatchCheckpoint:
         """How far it is, to go on from there."""
         beside = self.index.place(), self.traces.place(), self.halves.place()
-        place = Place(kept(self.judge), self.anchor, self.judges_entries, *beside)
+        place = WatchCheckpoint(save(self.judge), self.anchor, self.judges_entries, *beside)
         self.places = [*self.places, place][-SAVEPOINTS:]
         return place
 
@@ -428,7 +434,7 @@ class Follower:
         raise AssertionError
 
     def _whole(self, *, last: bool) -> StoreFindings:
-        while self._follow_what_lies_beside(at_once=True):
+        while self._follow_others(at_once=True):
             pass
         if last or self._is_at_rest():
             opens = self.index.opened if self.is_running() else self.index.opened_at_rest
@@ -439,8 +445,8 @@ class Follower:
         known, source = self._known_of(store), shown(str(self.path))
         if known is None:
             said = with_trace_topics(store, self.options, None, source)
-        elif told := self.traces.known(store, source, last=not store.live):
-            said, known = told[0], replace(known, promises=told[1])
+        elif reported := self.traces.known(store, source, last=not store.live):
+            said, known = reported[0], replace(known, promises=reported[1])
         else:
             said = None
         return StoreCheck(self.path, store, self.options, said, before=known).whole(Local(jobs=1))
@@ -450,7 +456,7 @@ class Follower:
         if not store.start <= self.reached <= store.limit:
             return None
         index = self.index.known(store, self.reached)
-        return replace(kept(self.judge), index=index, halves=self.halves.known(store))
+        return replace(save(self.judge), index=index, halves=self.halves.known(store))
 
     def _so_far(self, store: StoreDirectory) -> StoreDirectory:
         """The store as far as it was followed, for a report."""
@@ -464,8 +470,8 @@ class Follower:
         """The same, for a report."""
         return summary(self.path, judged, self.options)
 
-    def tell_queues(self) -> Iterator[Finding]:
-        """What departs of the log and of queues, at once: what only the end of the log shows waits for `tell`.
+    def report_queues(self) -> Iterator[Finding]:
+        """What departs of the log and of queues, at once: what only the end of the log shows waits for `report`.
 
         A queue that starts again at 0, or that has an entry for what was not read yet, may have been made anew.
         """
@@ -474,26 +480,26 @@ class Follower:
         suspects = [
             subject
             for subject, run in judge.judged.queues.items()
-            if run.suspect and not run.restarted and not self._names_what_is_not_read(run.suspect)
+            if run.suspect and not run.restarted and not self._names_unread(run.suspect)
         ]
-        QueueEnds(judge.judged, self.options, judge.queues).tell_suspects(suspects)
+        QueueEnds(judge.judged, self.options, judge.queues).report_suspects(suspects)
         anew = {name_of(subject) for subject, run in judge.judged.queues.items() if run.restarted}
-        yield from self._tell([found for found in judge.judged.breaches if found.trace not in anew])
+        yield from self._report([found for found in judge.judged.breaches if found.trace not in anew])
 
-    def _names_what_is_not_read(self, suspect: RefusedPiece) -> bool:
+    def _names_unread(self, suspect: RefusedPiece) -> bool:
         arguments = named("queue", suspect.refusal.event)
         return suspect.refusal.event[0].startswith("index") and arguments["position"] >= self.reached
 
-    def tell(self, judged: StoreFindings) -> Iterator[Finding]:
+    def report(self, judged: StoreFindings) -> Iterator[Finding]:
         """What departs and was not told yet, one by one."""
         self.departed = False
-        yield from self._tell(judged.breaches, judged)
+        yield from self._report(judged.breaches, judged)
 
-    def _tell(self, breaches: list[Breach], judged: StoreFindings | None = None) -> Iterator[Finding]:
+    def _report(self, breaches: list[Breach], judged: StoreFindings | None = None) -> Iterator[Finding]:
         how = f" --profile {self.options.profile}" if self.options.profile != PROFILE else ""
         for found in sorted(breaches, key=lambda f: (f.position, f.trace)):
             key = found.rule, found.trace, found.position
-            if key not in self.told:
-                self.told.add(key)
+            if key not in self.reported:
+                self.reported.add(key)
                 known = judged or self.judge.judged
                 yield explain.finding(known, found, source=str(self.path), how=how, count=1, traces=[found.trace])

@@ -93,7 +93,7 @@ class IndexFollower:
         if store.index and store.index.reach is None:
             reached = self.reached
             while reached.at < end and (file := file_of(store, reached.at)):
-                reached = self._hold(store, store.index, file, reached, end, found)
+                reached = self._match(store, store.index, file, reached, end, found)
         return IndexCheckpoint(found, self.conform, self.replays)
 
     # -- files ---------------------------------------------------------------------------------------------------------
@@ -101,7 +101,7 @@ class IndexFollower:
     def opened(self, folder: Path, settings: Mapping[str, str], log: Sequence[LogFile]) -> Index | None:
         """The index as a broker goes on writing it. Raises Unreadable, FileNotFoundError."""
         found = index_files.index_of(folder, settings, log, self._written)
-        self._see_what_is_gone(found.files if found else (), log[0].base)
+        self._notice_deletions(found.files if found else (), log[0].base)
         self.files = {file.name: file for file in found.files} if found else {}
         self.full = {file.name for file in (found.files[:-1] if found else ()) if file.items == file.room}
         return replace(found, reach=self.reached.at) if found else None
@@ -109,7 +109,7 @@ class IndexFollower:
     def opened_at_rest(self, folder: Path, settings: Mapping[str, str], log: Sequence[LogFile]) -> Index | None:
         """The index, now that nobody writes. Raises Unreadable, FileNotFoundError."""
         found = index_files.index_of(folder, settings, log, self._counted)
-        self._see_what_is_gone(found.files if found else (), log[0].base)
+        self._notice_deletions(found.files if found else (), log[0].base)
         return found
 
     def _written(self, path: Path, length: int, slots: int, log: Sequence[LogFile]) -> IndexFile:
@@ -125,7 +125,7 @@ class IndexFollower:
         known = self.files.get(f"{FOLDER}/{path.name}")
         return known if known and known.slots == slots else index_files.begun_file(path, length, slots)
 
-    def _see_what_is_gone(self, now: Sequence[IndexFile], start: int) -> None:
+    def _notice_deletions(self, now: Sequence[IndexFile], start: int) -> None:
         """A broker deletes files that have expired, and when it starts after a kill, all that it had not flushed.
 
         Records whose items lay in the latter may have others later: they are held against the index again.
@@ -166,22 +166,22 @@ class IndexFollower:
         while self.reached.at < min(whole, enough) and file is not None:  # files of an index may be small, and many
             end = min([whole, *ends[bisect_right(ends, self.reached.at) :][:1]])
             at = self.reached
-            self._take(store, index, file, end, ends)
+            self._add(store, index, file, end, ends)
             file = file_of(store, self.reached.at) if self.reached != at else None
         self._replay(index)
         return self.reached.at < whole and file is not None
 
-    def _take(self, store: StoreDirectory, index: Index, file: LogFile, end: int, ends: Sequence[int]) -> None:
+    def _add(self, store: StoreDirectory, index: Index, file: LogFile, end: int, ends: Sequence[int]) -> None:
         """Hold the next records against the index, up to a log position."""
         if not self.sections or self.sections[-1].end in ends:
             self.sections.append(IndexPart(self.reached.at, IndexCoverage()))
         section = self.sections[-1]
         before = _strange(section.found)
-        self.reached = self._hold(store, index, file, self.reached, end, section.found)
+        self.reached = self._match(store, index, file, self.reached, end, section.found)
         section.end = self.reached.at
         self.departed |= _strange(section.found) != before
 
-    def _hold(
+    def _match(
         self, store: StoreDirectory, index: Index, file: LogFile, reached: LogPoint, end: int, found: IndexCoverage
     ) -> LogPoint:
         """Hold records of one log file against the index, no more than a split, and add what they have to `found`."""
@@ -207,7 +207,7 @@ class IndexFollower:
             odd = self._odd(file.name)
             known = known_items(file, replayed.items, self.reached.at)
             items = before_lost(odd, known)  # whether those depart shows in a report
-            replayed.take(file, odd, items)
+            replayed.replay(file, odd, items)
             self.departed |= replayed.refused
             whole = items == file.items and not replayed.refused and len(file.highs) > 0
             if whole and file is not index.files[-1] and int(file.highs.max()) < self.reached.at:

@@ -75,7 +75,7 @@ def layout_of(folder: Path) -> Layout:
     return Layout(has_dledger(folder), database is not None, files, units, has_batch_queues(folder))
 
 
-def going_on(store: StoreDirectory) -> StoreDirectory:
+def as_followed(store: StoreDirectory) -> StoreDirectory:
     """The store as somebody watches it: like that of a running broker, whose ends nobody judges."""
     return replace(
         store,

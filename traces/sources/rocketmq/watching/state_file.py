@@ -13,9 +13,9 @@ from typing import IO
 from gapless.traces.problems import UsageError, shown
 from gapless.traces.sources.rocketmq.joining.checkpoint import REMEMBERED
 from gapless.traces.sources.rocketmq.joining.disk_blocks import AT_ONCE, TableHalves
-from gapless.traces.sources.rocketmq.watching.watch_checkpoint import Place
+from gapless.traces.sources.rocketmq.watching.watch_checkpoint import WatchCheckpoint
 
-FORM = 6
+FORM = 7
 """Of what is kept. Whoever changes what a judgement keeps raises it: `joining/checkpoint.py` pickles our classes."""
 HEAD = b"gapless watch "
 LONGEST_HEAD = 200  # bytes
@@ -29,8 +29,8 @@ class SavedState:
     store: str
     profile: str
     ignored: frozenset[str]
-    place: Place
-    told: frozenset[tuple[str, str, int]]
+    place: WatchCheckpoint
+    reported: frozenset[tuple[str, str, int]]
 
 
 def _head(version: str) -> bytes:

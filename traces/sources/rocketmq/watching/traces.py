@@ -30,7 +30,12 @@ from gapless.traces.sources.rocketmq.clients.evidence import (
 )
 from gapless.traces.sources.rocketmq.clients.request_rows import AnsweredSends
 from gapless.traces.sources.rocketmq.clients.trace_topic_evidence import deliveries_of, no_evidence, promises_of
-from gapless.traces.sources.rocketmq.clients.trace_topics import TraceReader, TraceTopicAnswers, of_traces, trace_topics
+from gapless.traces.sources.rocketmq.clients.trace_topics import (
+    TraceReader,
+    TraceTopicAnswers,
+    trace_topics,
+    trace_topics_among,
+)
 from gapless.traces.sources.rocketmq.joining.promises import FORGOTTEN, PromiseCheckpoint
 from gapless.traces.sources.rocketmq.report import TraceTopicRow
 from gapless.traces.sources.rocketmq.segments.splits import Split, SplitReader
@@ -91,10 +96,10 @@ class TraceProgress:
 class TraceFollower:
     """The trace topics of one store that is followed."""
 
-    def __init__(self, options: Options, start: int, told: TraceProgress | None = None) -> None:
-        """`start`: where the log begins · `told`: where to go on."""
+    def __init__(self, options: Options, start: int, progress: TraceProgress | None = None) -> None:
+        """`start`: where the log begins · `progress`: where to go on."""
         self.options, self.space, self.again = options, Space(), Space()
-        self.told = told.copy() if told else TraceProgress(start)
+        self.progress = progress.copy() if progress else TraceProgress(start)
         self.keys = RecentKeys(KEYS)
         self.departed = False  # an answer was not kept
 
@@ -105,106 +110,107 @@ class TraceFollower:
 
         Raises Unreadable.
         """
-        told = self.told
-        if told.queues != len(queues):
-            told.queues, told.names = len(queues), of_traces({topic for topic, _ in queues}, store, self.options)
-        told.at = max(told.at, store.start)
-        if not told.names:
-            told.at, told.exact = reached, True
+        progress = self.progress
+        if progress.queues != len(queues):
+            progress.queues = len(queues)
+            progress.names = trace_topics_among({topic for topic, _ in queues}, store, self.options)
+        progress.at = max(progress.at, store.start)
+        if not progress.names:
+            progress.at, progress.exact = reached, True
             return False
-        file = file_of(store, told.at)
-        if told.at >= reached or file is None:
+        file = file_of(store, progress.at)
+        if progress.at >= reached or file is None:
             return False
-        before = len(told.lost) + len(told.doubts)
+        before = len(progress.lost) + len(progress.doubts)
         self._read(store, file, reached)
-        self.departed |= len(told.lost) + len(told.doubts) > before
-        return told.at < reached
+        self.departed |= len(progress.lost) + len(progress.doubts) > before
+        return progress.at < reached
 
     def _read(self, store: StoreDirectory, file: LogFile, reached: int) -> None:
         """Read on in one log file, no more than `AT_ONCE`."""
-        told = self.told
-        low = told.at - file.base
-        split = Split(file, low, min(reached - file.base, file.length, low + AT_ONCE), told.exact)
-        told.at, told.exact = file.base + split.high, False
+        progress = self.progress
+        low = progress.at - file.base
+        split = Split(file, low, min(reached - file.base, file.length, low + AT_ONCE), progress.exact)
+        progress.at, progress.exact = file.base + split.high, False
         for scanned in SplitReader(store, split, self.space, keys=True).segments():
             columns = scanned.columns
             if columns.count and columns.keys is not None:
                 messages = SegmentMessages(columns.log, columns.keys, columns.rows, columns.subjects(), self.space)
-                self._take(store, messages, (scanned.start, scanned.end))
+                self._add(store, messages, (scanned.start, scanned.end))
             if scanned.stop != scan.INVALID:
-                told.at = file.base + file.length if scanned.blank else scanned.end
-                told.exact = True
+                progress.at = file.base + file.length if scanned.blank else scanned.end
+                progress.exact = True
 
-    def _take(self, store: StoreDirectory, messages: SegmentMessages, span: tuple[int, int]) -> None:
+    def _add(self, store: StoreDirectory, messages: SegmentMessages, span: tuple[int, int]) -> None:
         """One segment, from where to where: the keys of its messages, and what the trace messages among them tell."""
         half = messages.of_subject(lambda topic, _: topic in HALF_TOPICS) == 1
         seen = ~((messages.row >= 0) & half[messages.row]) if len(half) else messages.row < 0
         keys = distinct(messages.keys[[0, 3]][:, seen].ravel())
         self.keys.add(keys)
-        self._see(among(self.told.unseen[0], keys))
+        self._see(among(self.progress.unseen[0], keys))
         reader = TraceReader(store)
-        for topic in self.told.names:
+        for topic in self.progress.names:
             mine = messages.of_subject(partial(_is_of, topic)) == 1
             places = distinct(messages.rows[scan.PLACE, mine]) if len(mine) else np.zeros(0, np.int64)
             if len(places):
-                reader.take(topic, places)
+                reader.read(topic, places)
         if reader.messages:
-            said = reader.told(self.told.names)
-            sends = self._hear(store, said)
+            said = reader.answers(self.progress.names)
+            sends = self._new_answers(store, said)
             here = sends.position >= span[0]  # as a rule all of them: clients tell soon
             if here.any():
-                self._promise([self._held(sends.some(here), messages, span)], sends.some(here))
+                self._promise([self._promises(sends.some(here), messages, span)], sends.some(here))
             self._look_back(store, sends.some(~here))
 
-    def _hear(self, store: StoreDirectory, said: TraceTopicAnswers) -> AnsweredSends:
+    def _new_answers(self, store: StoreDirectory, said: TraceTopicAnswers) -> AnsweredSends:
         """What some trace messages tell; of answers those that are new, by position."""
-        told, what = self.told, said.rows[bodies.WHAT]
+        progress, what = self.progress, said.rows[bodies.WHAT]
         promised, untimely = promises_of(store, said)
-        told.counts.update(
+        progress.counts.update(
             messages=said.messages, damaged=said.damaged, handed=int((what == bodies.HANDED).sum()),
             contexts=int(said.counts[bodies.CONTEXTS]), strange=int(said.counts[bodies.STRANGE]),
             elsewhere=int(said.counts[bodies.ELSEWHERE]), placeless=int(said.counts[bodies.NOWHERE]),
             doubtful=int(said.counts[bodies.DOUBTFUL]), untimely=int(said.counts[bodies.LATER]) + untimely,
         )  # fmt: skip
         for name, asked in (("commits", bodies.COMMIT_ASKED), ("rollbacks", bodies.ROLL_BACK_ASKED)):
-            known = told.decided.setdefault(asked, RecentKeys(TOLD))
+            known = progress.decided.setdefault(asked, RecentKeys(TOLD))
             keys = distinct(said.rows[bodies.KEY, what == asked])
-            told.counts[name] += int((~known.has(keys)).sum())
+            progress.counts[name] += int((~known.has(keys)).sum())
             known.add(keys)
         self._deliver(deliveries_of(store, said))
         both = promised.key * np.int64(31) + promised.position  # a number for each pair
-        sends = promised.some(~told.answered.has(both))
-        told.answered.add(both)
-        told.topics = tuple(dict.fromkeys((*told.topics, *said.topics)))
+        sends = promised.some(~progress.answered.has(both))
+        progress.answered.add(both)
+        progress.topics = tuple(dict.fromkeys((*progress.topics, *said.topics)))
         if len(sends):
-            sends.topic[:] = np.array([told.topics.index(topic) for topic in said.topics], np.int64)[sends.topic]
-        told.counts["promised"] += len(sends)
+            sends.topic[:] = np.array([progress.topics.index(topic) for topic in said.topics], np.int64)[sends.topic]
+        progress.counts["promised"] += len(sends)
         return sends
 
     def _deliver(self, handed: Ints) -> None:
         """Messages that consumers were handed."""
-        told = self.told
-        new = handed[:, ~told.handed.has(handed[0])]
-        told.handed.add(new[0])
-        told.counts["delivered"] += new.shape[1]
-        told.unseen = np.concatenate([told.unseen, new], axis=1)
-        self._see(self.keys.has(told.unseen[0]))
-        order = np.argsort(told.unseen[1], kind="stable")[-UNSEEN:]  # the oldest are given up: they count as not seen
-        told.unseen = told.unseen[:, np.sort(order)]
+        progress = self.progress
+        new = handed[:, ~progress.handed.has(handed[0])]
+        progress.handed.add(new[0])
+        progress.counts["delivered"] += new.shape[1]
+        progress.unseen = np.concatenate([progress.unseen, new], axis=1)
+        self._see(self.keys.has(progress.unseen[0]))
+        order = np.argsort(progress.unseen[1], kind="stable")[-UNSEEN:]  # the oldest count as not seen from now on
+        progress.unseen = progress.unseen[:, np.sort(order)]
 
     def _see(self, seen: npt.NDArray[np.bool_]) -> None:
         """Which of the messages that were not seen yet are there."""
-        told = self.told
+        progress = self.progress
         if seen.any():
-            told.counts["readable"] += int(seen.sum())
-            told.unseen = told.unseen[:, ~seen]
+            progress.counts["readable"] += int(seen.sum())
+            progress.unseen = progress.unseen[:, ~seen]
 
     # -- answers -------------------------------------------------------------------------------------------------------
 
     def _look_back(self, store: StoreDirectory, sends: AnsweredSends) -> None:
         """Messages whose places are behind: read the records there again, unless they have expired."""
         expired = sends.position < store.start
-        self.told.counts["expired"] += int(expired.sum())
+        self.progress.counts["expired"] += int(expired.sum())
         sends = sends.some(~expired)
         for begin, end in _stretches(sends.position, store):
             some = sends.some(slice(begin, end))
@@ -219,17 +225,17 @@ class TraceFollower:
                         messages = SegmentMessages(
                             columns.log, columns.keys, columns.rows, columns.subjects(), self.again
                         )
-                        promises.append(self._held(some, messages, (scanned.start, scanned.end)))
+                        promises.append(self._promises(some, messages, (scanned.start, scanned.end)))
             self._promise(promises, some)
 
-    def _held(self, sends: AnsweredSends, messages: SegmentMessages, span: tuple[int, int]) -> PromiseResult:
+    def _promises(self, sends: AnsweredSends, messages: SegmentMessages, span: tuple[int, int]) -> PromiseResult:
         """The records of one stretch, held against the answers that name places in it."""
-        evidence = replace(no_evidence(), sends=sends, topics=self.told.topics)
+        evidence = replace(no_evidence(), sends=sends, topics=self.progress.topics)
         return judge_messages(evidence, messages, span, self.options, later=False)
 
     def _promise(self, promises: Sequence[PromiseResult], sends: AnsweredSends) -> None:
         """What became of some answers: those that nobody looked up, or found nothing for, are lost."""
-        told = self.told
+        progress = self.progress
         looked_up = np.zeros(len(sends), np.bool_)
         for promised in promises:
             looked_up[promised.low : promised.high] = True
@@ -237,33 +243,33 @@ class TraceFollower:
             self._keep(promised)
         if looked_up.all():
             return
-        told.lost = told.lost.with_others(sends.some(~looked_up))
-        told.lost = told.lost.some(np.argsort(told.lost.position, kind="stable"))
-        told.more[LOST] += max(0, len(told.lost) - DOUBTS)
-        told.lost = told.lost.some(slice(DOUBTS))
+        progress.lost = progress.lost.with_others(sends.some(~looked_up))
+        progress.lost = progress.lost.some(np.argsort(progress.lost.position, kind="stable"))
+        progress.more[LOST] += max(0, len(progress.lost) - DOUBTS)
+        progress.lost = progress.lost.some(slice(DOUBTS))
 
     def _keep(self, promised: PromiseResult) -> None:
-        told = self.told
-        told.counts["testified"] += promised.testified
-        told.covered.update(promised.covered)
-        told.more.update(promised.more)
-        room = max(0, DOUBTS - len(told.doubts))
-        told.doubts += promised.doubts[:room]
-        told.more[OTHER] += len(promised.doubts[room:])
+        progress = self.progress
+        progress.counts["testified"] += promised.testified
+        progress.covered.update(promised.covered)
+        progress.more.update(promised.more)
+        room = max(0, DOUBTS - len(progress.doubts))
+        progress.doubts += promised.doubts[:room]
+        progress.more[OTHER] += len(promised.doubts[room:])
 
     # -- what it comes to ----------------------------------------------------------------------------------------------
 
     def place(self) -> TraceProgress:
         """How far it is, to go on from there."""
-        return self.told.copy()
+        return self.progress.copy()
 
     def known(self, store: StoreDirectory, source: str, *, last: bool) -> tuple[Evidence, PromiseCheckpoint] | None:
         """What is known, as evidence for a check of `store`; None where there are no traces. Raises Unreadable.
 
         `last`: nobody writes any more: what is behind is read, and what was not seen is looked for in all of the log.
         """
-        if last and self.told.names:
-            rest = TraceFollower(self.options, self.told.at, self.told)
+        if last and self.progress.names:
+            rest = TraceFollower(self.options, self.progress.at, self.progress)
             rest.keys = self.keys.copy()
             rest._read_all(store)
             return rest._evidence(store, source, looked_for=True)
@@ -272,35 +278,35 @@ class TraceFollower:
     def _read_all(self, store: StoreDirectory) -> None:
         """Read on as far as records follow one another."""
         at = -1
-        while at != self.told.at and self.told.exact and (file := file_of(store, self.told.at)):
-            at = self.told.at
+        while at != self.progress.at and self.progress.exact and (file := file_of(store, self.progress.at)):
+            at = self.progress.at
             self._read(store, file, file.base + file.length)
 
     def _evidence(
         self, store: StoreDirectory, source: str, *, looked_for: bool
     ) -> tuple[Evidence, PromiseCheckpoint] | None:
-        told = self.told
-        if not told.counts["messages"]:
+        progress = self.progress
+        if not progress.counts["messages"]:
             return None
-        names = trace_topics(store, self.options) or told.names
-        counts = {name: told.counts[name] for name in (*COUNTED, "promised", "expired", "commits", "rollbacks")}
-        unseen = told.unseen[:, np.argsort(told.unseen[0], kind="stable")]
+        names = trace_topics(store, self.options) or progress.names
+        counts = {name: progress.counts[name] for name in (*COUNTED, "promised", "expired", "commits", "rollbacks")}
+        unseen = progress.unseen[:, np.argsort(progress.unseen[0], kind="stable")]
         row = TraceTopicRow(source=source, topics=", ".join(names), **counts)
-        evidence = replace(no_evidence(), sends=told.lost, topics=told.topics, testimony=row, handed=unseen)
+        evidence = replace(no_evidence(), sends=progress.lost, topics=progress.topics, testimony=row, handed=unseen)
         seen, half = np.zeros(unseen.shape[1], np.bool_), np.full(unseen.shape[1], -1, np.int64)
         if looked_for and unseen.shape[1]:
             self._look_for(store, evidence, seen, half)
         known = PromiseCheckpoint(
-            told.counts["testified"], told.covered, tuple(told.doubts), told.more, told.counts["delivered"] - len(seen),
-            told.counts["readable"], seen, half,
+            progress.counts["testified"], progress.covered, tuple(progress.doubts), progress.more,
+            progress.counts["delivered"] - len(seen), progress.counts["readable"], seen, half,
         )  # fmt: skip
         return evidence, known
 
     def _look_for(self, store: StoreDirectory, evidence: Evidence, seen: npt.NDArray[np.bool_], half: Ints) -> None:
         """Look for messages that were handed out in all of the log that was read."""
         for file in store.files:
-            for low in range(0, min(file.length, self.told.at - file.base), AT_ONCE):
-                split = Split(file, low, min(low + AT_ONCE, file.length, self.told.at - file.base), exact=low == 0)
+            for low in range(0, min(file.length, self.progress.at - file.base), AT_ONCE):
+                split = Split(file, low, min(low + AT_ONCE, file.length, self.progress.at - file.base), exact=low == 0)
                 for scanned in SplitReader(store, split, self.again, keys=True).segments():
                     columns = scanned.columns
                     if columns.count and columns.keys is not None:

@@ -13,7 +13,7 @@ from gapless.traces.sources.rocketmq.watching.traces import TraceProgress
 
 
 @dataclass(frozen=True)
-class Place:
+class WatchCheckpoint:
     """How far a store was followed: what is known, and the last record, by which the log is known again.
 
     `entries`: whether entries are among what is known · `index`, `traces`, `halves`: how far the hash
@@ -33,7 +33,7 @@ class Numbers:
     """What there is to count while a store is followed. Bytes are those of the log."""
 
     rounds: int = 0
-    begun_anew: int = 0
+    restarts: int = 0
     gone_back: int = 0
     looked_again: int = 0
     lag: int = 0
@@ -41,7 +41,7 @@ class Numbers:
     settled: int = -1  # where the log ended then: what lies between is no record yet
 
 
-Told = set[tuple[str, str, int]]
+ReportedKeys = set[tuple[str, str, int]]
 """Departures that were told: rule, trace and position of each."""
 
 
