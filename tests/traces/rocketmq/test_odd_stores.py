@@ -479,7 +479,7 @@ def test_a_life_that_is_gone_and_counted_oddly_is_no_accusation(tmp_path: Path) 
     report = check(lives(0, 1, 0).write(tmp_path / "store"))
     assert (report.verdict, report.violations) == ("inconclusive", [])
     (reason,) = report.sources[0].reasons
-    assert "has number 1 where 4 comes next; its topic was made anew behind it" in reason
+    assert "has number 1 where 4 comes next; its topic was created again behind it" in reason
     assert check(lives(0, 0, 0).write(tmp_path / "three")).verdict == "conforms"
 
 

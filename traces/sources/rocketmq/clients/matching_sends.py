@@ -128,9 +128,9 @@ def _is_where_it_was_sent(sends: SendColumns, s: int, facts: Ints, subject: int,
 class ReportEvents(NamedTuple):
     """Buffers for events of `queue`: one trace for each message, or for each report about one.
 
-    `codes`: of the actions for a message, for the claim that a client sent it, and for an answer · `into`: the arguments
-    of each action · `columns`: the columns of a queue row that give the first action's · `of`: the last report in each
-    trace, as an index into the claims followed by the answers.
+    `codes`: of the actions for a message, for the claim that a client sent it, and for an answer · `into`: the
+    arguments of each action · `columns`: the columns of a queue row that give the first action's · `of`: the last
+    report in each trace, as an index into the claims followed by the answers.
     """
 
     codes: Ints
