@@ -63,7 +63,7 @@ def test_workers_find_the_messages_that_one_more_pass_finds(
         return found, reached
 
     of_workers = TimerMessages.blocks
-    monkeypatch.setattr(timer_messages, "take_timer_rows", one_more)
+    monkeypatch.setattr(timer_messages, "each_timer_block", one_more)
     monkeypatch.setattr(TimerMessages, "blocks", blocks)
     check([recording_as_left(f"layouts/{name}")], jobs=1, split=split)
     assert compared
