@@ -25,7 +25,7 @@ from gapless.traces.sources.rocketmq.segments.tasks import SplitResult
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory, open_store
 from gapless.traces.sources.rocketmq.store.files import FARTHEST
 from gapless.traces.sources.rocketmq.watching import tail
-from gapless.traces.sources.rocketmq.watching.live_files import as_followed
+from gapless.traces.sources.rocketmq.watching.live_files import as_live
 from gapless.traces.watch import WatchStatus
 from tests.support.night import by_day
 from tests.support.rocketmq.played_store import SLOT, PlayedStore
@@ -493,4 +493,4 @@ def test_metrics_are_read_as_prometheus_reads_them() -> None:
 
 def test_the_log_of_a_running_broker_is_followed_beyond_where_it_was() -> None:
     store = open_store(recording("normal"))
-    assert as_followed(replace(store, live=True, limit=5)).limit == FARTHEST
+    assert as_live(replace(store, live=True, limit=5)).limit == FARTHEST

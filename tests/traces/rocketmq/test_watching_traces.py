@@ -17,7 +17,7 @@ from gapless.traces.sources.rocketmq.segments.splits import SplitReader, splits
 from gapless.traces.sources.rocketmq.store import scan
 from gapless.traces.sources.rocketmq.store.directory import open_store
 from gapless.traces.sources.rocketmq.watching import traces
-from gapless.traces.sources.rocketmq.watching.live_files import as_followed, not_opened
+from gapless.traces.sources.rocketmq.watching.live_files import as_live, no_index
 from gapless.traces.sources.rocketmq.watching.recent_keys import RecentKeys
 from gapless.traces.sources.rocketmq.watching.traces import TraceFollower
 from tests.support.night import by_day
@@ -174,7 +174,7 @@ def test_a_message_that_was_handed_out_late_is_looked_for_at_the_end(
 @pytest.mark.parametrize("store", ["traced/clean_5.5.0", "layouts/dledger_lives_5.5.0"])
 def test_records_that_answers_name_are_read_again_where_they_lie(store: str) -> None:
     """In a DLedger log each has a header before it, where what is read again begins."""
-    opened = as_followed(open_store(recording(store), databases=False, opens_index=not_opened))
+    opened = as_live(open_store(recording(store), databases=False, opens_index=no_index))
     followed = TraceFollower(Options(), opened.start)
     for split in splits(opened):
         for scanned in SplitReader(opened, split, keys=True).segments():

@@ -38,13 +38,7 @@ from gapless.traces.sources.rocketmq.watching.deletions import forget_deleted, i
 from gapless.traces.sources.rocketmq.watching.entries import Block, SeenEntries, read
 from gapless.traces.sources.rocketmq.watching.halves import HalfFollower
 from gapless.traces.sources.rocketmq.watching.index import IndexFollower
-from gapless.traces.sources.rocketmq.watching.live_files import (
-    LiveQueues,
-    as_followed,
-    layout_of,
-    not_opened,
-    with_log_files,
-)
+from gapless.traces.sources.rocketmq.watching.live_files import LiveQueues, as_live, layout_of, no_index, with_log_files
 from gapless.traces.sources.rocketmq.watching.readiness import (
     PATIENCE,
     Entries,
@@ -114,11 +108,11 @@ class Follower:
     # -- opening -----------------------------------------------------------------------------------------------------
 
     def _opened(self) -> StoreDirectory:
-        return as_followed(open_store(self.folder, self.config, databases=False, opens_index=not_opened))
+        return as_live(open_store(self.folder, self.config, databases=False, opens_index=no_index))
 
     def _entries(self) -> Entries:
         queues = self.store.queues
-        assert isinstance(queues, LiveQueues)  # noqa: S101 - `as_followed` made them
+        assert isinstance(queues, LiveQueues)  # noqa: S101 - `as_live` made them
         return EntriesInFiles(queues, self.options, self.clock)
 
     def _judge(self) -> StoreJudge:
@@ -136,14 +130,12 @@ class Follower:
             return False
         below = place.known.reached < self.store.start
         if below or (place.anchor is not None and not place.anchor.holds(self.store)):
-            self.says.append(
-                Announcement(
-                    "the log is not the one that was followed, or was cut off below where it had been followed to: it "
-                    "is judged from its beginning"
-                    if not below
-                    else "the log's first files expired before they were read: it is judged from its beginning, "
-                    f"{self.store.start:,}"
-                )
+            self._announce(
+                "the log is not the one that was followed, or was cut off below the position that was reached: it is "
+                "judged from its beginning"
+                if not below
+                else "the log's first files expired before they were read: it is judged from its beginning, "
+                f"{self.store.start:,}"
             )
             return False
         self.judge = self._judge()
@@ -268,11 +260,9 @@ class Follower:
                 self.numbers.gone_back += 1
                 before = self.reached
                 self._go_on(place)
-                self.says.append(
-                    Announcement(
-                        f"the log was cut off below {before:,}, as a broker does when it starts after a crash: judged "
-                        f"again from {place.known.reached:,} on"
-                    )
+                self._announce(
+                    f"the log was cut off below {before:,}, as a broker does when it starts after a crash: judged "
+                    f"again from {place.known.reached:,} on"
                 )
                 return
         self.store = self._opened()
@@ -284,7 +274,10 @@ class Follower:
         self.places = []
         self.seen.forget_all()
         self.judge = self._judge()
-        self.says.append(Announcement(f"{why}: judged from {self.store.start:,} on, and all before is forgotten"))
+        self._announce(f"{why}: judged from {self.store.start:,} on, and all before is forgotten")
+
+    def _announce(self, text: str) -> None:
+        self.says.append(Announcement(text))
 
     def _new(self) -> Stretch | None:
         """What is new in the log, as far as entries are known."""

@@ -75,7 +75,7 @@ def layout_of(folder: Path) -> Layout:
     return Layout(has_dledger(folder), database is not None, files, units, has_batch_queues(folder))
 
 
-def as_followed(store: StoreDirectory) -> StoreDirectory:
+def as_live(store: StoreDirectory) -> StoreDirectory:
     """The store as somebody watches it: like that of a running broker, whose ends nobody judges."""
     return replace(
         store,
@@ -89,7 +89,7 @@ def as_followed(store: StoreDirectory) -> StoreDirectory:
     )
 
 
-def not_opened(*_: object) -> None:
+def no_index(*_: object) -> None:
     """Opens no hash index: it is followed by somebody else."""
 
 
