@@ -1,4 +1,4 @@
-"""Pictures beside stories: they show what was recorded, no more than a page has room for, and say it in words, too."""
+"""Pictures of findings: they show what was recorded, no more than a page has room for, and say it in words, too."""
 
 import itertools
 import re
@@ -15,7 +15,9 @@ from gapless.spec.catalog import SPECS
 from gapless.traces.judging import pictures
 from gapless.traces.report import drawings
 from gapless.traces.report.html import html
-from gapless.traces.report.values import Bitmap, LaneStep, Report, Swimlane
+from gapless.traces.report.pictures.bitmap import WIDTH, Bitmap, BitmapShapes
+from gapless.traces.report.pictures.swimlane import LaneStep, Swimlane, SwimlaneShapes
+from gapless.traces.report.values import Report
 from tests.support import pulsar_recordings
 from tests.support.event_files import step, write
 from tests.support.rocketmq.damage import Pick
@@ -62,7 +64,7 @@ def test_a_bitmap_marks_the_gap_that_the_commit_position_would_pass(tmp_path: Pa
     assert shown.marks == {"flushed": 0, "committed": 3, "scanned": 7, "commit to": 6}
     page = html(report)
     assert page.count('class="cell gap"') == 2, "in the picture and in its legend"
-    assert "<title>3: the gap: given, and taken by nobody</title>" in page
+    assert "<title>3: the gap: given, and not taken</title>" in page
     assert "committed up to 3" in page
     assert "the gap is at 3" in page
 
@@ -96,10 +98,10 @@ def test_a_number_far_behind_what_is_visible_is_on_the_picture(tmp_path: Path) -
 def test_whatever_a_bitmap_holds_it_stays_in_its_frame(
     first: int, cells: str, marks: dict[str, int], gap: int | None, asked: int | None
 ) -> None:
-    drawn = drawings.BitmapDrawing(Bitmap(first=first, cells=cells, marks=marks, gap=gap, asked=asked), "x")
-    assert all(0 <= cell.x and cell.x + drawn.width <= drawings.WIDTH + 0.1 for cell in drawn.cells)
+    drawn = BitmapShapes(Bitmap(first=first, cells=cells, marks=marks, gap=gap, asked=asked), "x")
+    assert all(0 <= cell.x and cell.x + drawn.width <= WIDTH + 0.1 for cell in drawn.cells)
     for flag in (*drawn.flags, *drawn.below):
-        assert 0 <= flag.x <= drawings.WIDTH
+        assert 0 <= flag.x <= WIDTH
         assert 0 < flag.y < drawn.height
 
 
@@ -120,10 +122,13 @@ def test_a_swimlane_shows_the_whole_life_of_a_transaction(tmp_path: Path) -> Non
     assert shown.axis == "byte of the log"
     assert shown.steps[-1].at == planted.places[0].offset
     assert [step.at for step in shown.steps] == sorted(step.at for step in shown.steps)
+    assert [step.state for step in shown.steps] == [
+        "not there", "PREPARED", "COMMITTED", "COMMITTED", "COMMITTED", "",
+    ]  # fmt: skip
     page = html(report)
-    assert "6 steps in 4 lanes, the last departs" in page
-    assert len(re.findall(r'<g class="stop', page)) == 6
-    assert f"{planted.places[0].offset:,}</text>" in page
+    assert "6 steps, the last of which departs" in page
+    assert re.findall(r'<li class="([a-z-]+)" title', page) == ["gone", "begun", *["committed"] * 3, "departs"]
+    assert f"byte {planted.places[0].offset:,}</small>" in page
 
 
 def test_a_swimlane_of_a_recorded_coordinator_counts_lines() -> None:
@@ -132,7 +137,10 @@ def test_a_swimlane_of_a_recorded_coordinator_counts_lines() -> None:
     assert isinstance(shown, Swimlane)
     assert shown.axis == "line of trace.ndjson"
     assert [step.at for step in shown.steps] == [4428, 4429, 4493, 4563, 4633, 4648, 8910, 8910]
-    assert [step.lane for step in shown.steps][-3:] == ["clients told", "coordinator", "coordinator"]
+    assert [step.lane for step in shown.steps][-3:] == ["answers", "coordinator", "coordinator"]
+    assert [step.state for step in shown.steps] == [
+        "OPEN", "OPEN", "OPEN", "COMMITTING", "COMMITTED", "COMMITTED", "gone", "OPEN",
+    ]  # fmt: skip
     (row,) = report.coordinators
     assert row.loaded == [(8, 0, 0), (8910, 30, 12), (9318, 17, 13)], "the README tells of 12 of 30"
     assert row.limits[0][1] == 40
@@ -162,20 +170,17 @@ STEPS = st.builds(
     at=st.integers(0, 1 << 62),
     call=st.text(max_size=40),
     becomes=st.text(max_size=40),
+    state=st.sampled_from(["", "gone", "OPEN", "a state of a user's", "<b>"]),
 )
 
 
 @given(st.lists(STEPS, min_size=2, max_size=pictures.STEPS))
-def test_whatever_a_life_was_like_its_swimlane_stays_in_its_frame(steps: list[LaneStep]) -> None:
+def test_every_step_of_a_life_has_a_box_with_its_number_and_a_colour(steps: list[LaneStep]) -> None:
     lanes = ["half", "final", "a lane with a long name"]
-    drawn = drawings.SwimlaneDrawing(Swimlane(axis="line", lanes=lanes, steps=steps), "x")
-    for stop in drawn.stops:
-        assert drawn.left <= stop.x <= drawings.RIGHT
-        assert 0 < stop.y < drawn.bottom
-        assert not stop.word or stop.x + 12 + len(stop.word) * drawings.LETTER <= drawings.WIDTH + 20
-    ends = [(x, len(text) * drawings.LETTER / 2) for x, text in drawn.places]
-    assert ends, "the last is always told"
-    assert all(x + half <= y - other for (x, half), (y, other) in itertools.pairwise(ends))
+    boxes = SwimlaneShapes(Swimlane(axis="line", lanes=lanes, steps=steps), "x").boxes
+    assert [box.step for box in boxes] == steps
+    assert [box.number for box in boxes] == [*range(1, len(steps) + 1)]
+    assert all(box.tone and (box.state or box.step.departs) for box in boxes)
 
 
 # How many were active

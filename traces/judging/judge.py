@@ -155,7 +155,7 @@ class Judge:
                     verdicts.depart(np.array([trace]), np.array([taken.position]), told.rule)
                 moment += bool(suspects) and told.event[0] != same
                 same = told.event[0]
-                suspects.append(stateless(at, told, departs.also, moment))
+                suspects.append(replace(stateless(at, told, departs.also, moment), broken=len(suspects)))
                 if taken.outcome == "refused" or not replayed.take_over(taken, told.rule):
                     break
                 tally.taken_over[told.event[0]] = tally.taken_over.get(told.event[0], 0) + 1

@@ -1,24 +1,26 @@
-"""What a page draws beside a story: the swimlane of a transaction, the bitmap of a queue. Small, whatever the trace."""
+"""Pictures of findings from the steps of a trace: the life of a transaction, the bitmap of a queue. Small, always."""
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
+from inspect import signature
 from typing import NamedTuple
 
 from gapless.spec import dispatch
 from gapless.spec.catalog import SPECS, waiving
-from gapless.spec.language import Number
+from gapless.spec.language import Map, Number
 from gapless.traces.options import Options
 from gapless.traces.replay.exact import Departure, Event, StoryStep, became_of, call, departed, named
-from gapless.traces.replay.notation import changes
-from gapless.traces.report.values import Bitmap, LaneStep, Swimlane
+from gapless.traces.replay.notation import by_name, changes
+from gapless.traces.report.pictures.bitmap import Bitmap
+from gapless.traces.report.pictures.swimlane import LaneStep, Swimlane
 
 STEPS = 60  # of one swimlane: the last, for they are nearest to the finding
 CELLS = 32  # numbers of one bitmap
 BEFORE = 8  # of these, before the first number that consumers do not see
+ABSENT, GONE = "not there", "gone"  # states of a subject before its first step, and when it is forgotten
 
-# The lanes of a spec from above, and the steps that stand in each. A spec that is not named here has no swimlane.
 LANES: dict[str, dict[str, tuple[str, ...]]] = {
     "transaction": {
         "producer": ("ask_to_commit", "ask_to_roll_back", "acknowledge"),
@@ -32,21 +34,18 @@ LANES: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "coordinator": {
         "requests": ("admit", "ignore", "burn"),
-        "clients told": ("hand", "acknowledge"),
+        "answers": ("hand", "acknowledge"),
         "begun": ("begin",),
         "partitions": ("add",),
         "decision": ("decide", "time_out"),
         "outcome": ("finish",),
         "coordinator": ("open", "unload", "load", "recover"),
     },
-    "checkpoint": {
-        "halves": ("open", "half", "resolve"),
-        "half cursor": ("advance",),
-        "ops": ("op", "consume_op"),
-        "op cursor": ("advance_ops",),
-        "disk": ("flush", "save", "crash"),
-    },
 }
+"""The lanes of a spec, and the steps of each. Other specs have no swimlane."""
+
+STATES = {"transaction": "phase", "coordinator": "table"}
+"""The field that has the state of a swimlane's subject; of a Map, the element of the step's `number`."""
 
 
 class Axis(NamedTuple):
@@ -57,7 +56,7 @@ class Axis(NamedTuple):
 
 
 def swimlane_of(departure: Departure, axis: Axis, around: Sequence[StoryStep] = ()) -> Swimlane | None:
-    """The swimlane beside the story of a departure; None where its spec has none, or one step would be all of it.
+    """The swimlane of a departure; None where its spec has none, or one step would be all of it.
 
     `around`: the whole life of its subject up to the departure, where that is known; otherwise the story's steps.
     """
@@ -69,7 +68,8 @@ def swimlane_of(departure: Departure, axis: Axis, around: Sequence[StoryStep] = 
 def _swimlane(departure: Departure, axis: Axis, before: Iterable[StoryStep]) -> Swimlane | None:
     lane_of = {action: lane for lane, actions in LANES[departure.spec].items() for action in actions}
     last = StoryStep(departure.number, departure.event, ())
-    told = [(step, became_of(step)) for step in before] + [(last, departed(departure))]
+    every = [(step, became_of(step)) for step in before] + [(last, departed(departure))]
+    states = _states(departure, [step for step, _ in every])
     steps = [
         LaneStep(
             lane=lane_of[step.event[0]],
@@ -77,14 +77,38 @@ def _swimlane(departure: Departure, axis: Axis, before: Iterable[StoryStep]) -> 
             call=call(departure.of, step.event),
             becomes=becomes,
             departs=step is last,
+            state=state,
         )
-        for step, becomes in told[-STEPS:]
+        for (step, becomes), state in list(zip(every, states, strict=True))[-STEPS:]
         if step.event[0] in lane_of
     ]
     if len(steps) < 2 or not steps[-1].departs:  # a picture of one step shows nothing
         return None
     met = {step.lane for step in steps}
     return Swimlane(axis=axis.name, lanes=[lane for lane in LANES[departure.spec] if lane in met], steps=steps)
+
+
+def _states(departure: Departure, steps: Sequence[StoryStep]) -> list[str]:
+    """The state of the subject behind each step; that of the last is the one that it claims."""
+    of, name = departure.of, STATES[departure.spec]
+    field, element = getattr(of.initial, name), name
+    if isinstance(field, Map):
+        field, element = field.default, f"{name}[{named(of, departure.event).get('number')}]"
+    absent = by_name(type(field), field)
+    found, state = list[str](), ABSENT
+    for step in steps:
+        changed = [after for what, _, after in (*step.made, *step.changes) if what == element]
+        if changed:
+            state = GONE if changed[-1] == absent else str(changed[-1])
+        found.append(state)
+    return [*found[:-1], _claimed(departure, type(field))]
+
+
+def _claimed(departure: Departure, kind: type[int]) -> str:
+    """The state that the last step names, if it names one."""
+    parameters = signature(departure.of.actions[departure.event[0]]).parameters
+    args = named(departure.of, departure.event)
+    return next((str(by_name(kind, args[name])) for name, one in parameters.items() if one.annotation is kind), "")
 
 
 def lived(departure: Departure, events: Iterable[Event], options: Options) -> tuple[StoryStep, ...]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from gapless.traces.replay.exact import Departure
-from gapless.traces.report.values import Bitmap
+from gapless.traces.report.pictures.bitmap import Bitmap
 
 TRACES = 5  # traces named in a cluster of findings
 
@@ -37,6 +37,7 @@ class Suspect:
     also: tuple[str, ...] = ()
     moment: int = 0  # departures of a trace between which no other step was taken are of one moment
     bitmap: Bitmap | None = None  # drawn where the state was at hand: it is too large to travel
+    broken: int = 0  # departures of its trace before this one
 
     def moved(self, rows: int) -> Suspect:
         """The same, so many rows further on."""

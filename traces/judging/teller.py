@@ -10,6 +10,7 @@ from pathlib import Path
 from gapless.spec.catalog import END, AnySpec, Spec, resolve_spec
 from gapless.traces.judging.pictures import Axis, swimlane_of
 from gapless.traces.judging.tallies import Cluster, First, Tally
+from gapless.traces.judging.timelines import timeline_of
 from gapless.traces.options import Options
 from gapless.traces.problems import Unreadable, pasted, shown
 from gapless.traces.replay import event_rules
@@ -179,7 +180,7 @@ class Teller:
             needs=departure.because, otherwise=departure.otherwise, here=departure.here, story=lines,
             count=cluster.count,
             traces=list(dict.fromkeys(shown(suspect.at.trace) for suspect in cluster.first)),
-            picture=first.bitmap or swimlane_of(departure, self._axis()),
+            picture=first.bitmap or swimlane_of(departure, self._axis()) or timeline_of(departure, first.broken),
         )  # fmt: skip
 
     def _axis(self) -> Axis:

@@ -50,7 +50,8 @@ class StoryStep:
     """One step of a story: the event, and what it changed, as (what, before, after).
 
     `number`: of the event in its trace, from 1 · `outcome`: what the broker said became of it ·
-    `claimed`: the step was refused, and the model took over what the broker claims.
+    `claimed`: the step was refused, and the model took over what the broker claims · `made`: of the changes, those of
+    the values that the broken rule reads.
     """
 
     number: int
@@ -58,6 +59,7 @@ class StoryStep:
     changes: tuple[Change, ...]
     outcome: str = "ok"
     claimed: bool = False
+    made: tuple[Change, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -203,6 +205,17 @@ def lookup(state: State, name: str, key: int | None) -> int:
     return int(value if key is None else value[key])
 
 
+def changes_of(some: Iterable[Element], before: State, after: State) -> tuple[Change, ...]:
+    """The changes of some fields and map elements, by name; those that stay as they are have none."""
+    found = []
+    for name, key in sorted(some, key=lambda element: (element[0], element[1] or 0)):
+        old, new = lookup(before, name, key), lookup(after, name, key)
+        if old != new:
+            label = name if key is None else f"{name}[{key}]"
+            found.append((label, of_field(before, name, old), of_field(before, name, new)))
+    return tuple(found)
+
+
 def that_made(history: Sequence[PastStep], taken: int, state: State, wanted: set[Element]) -> tuple[StoryStep, ...]:
     """The last step that changed each of the values that the failed need looks at.
 
@@ -213,7 +226,9 @@ def that_made(history: Sequence[PastStep], taken: int, state: State, wanted: set
     for number, (event, before, claimed) in zip(range(taken, 0, -1), reversed(history), strict=False):
         made = {w for w in wanted if lookup(before, *w) != lookup(after, *w)}
         if made:
-            steps.append(StoryStep(number, event, changes(before, after), claimed=claimed))
+            steps.append(
+                StoryStep(number, event, changes(before, after), claimed=claimed, made=changes_of(made, before, after))
+            )
             wanted -= made
         if not wanted:
             break

@@ -157,6 +157,15 @@ def blocks(length: float, cells: int = 24) -> str:
     return "█" * whole + " ▏▎▍▌▋▊▉"[rest].strip()
 
 
+def fitted(text: str, cells: int) -> str:
+    """The beginning of a text that is no wider than so many cells; some letters take two."""
+    if cell_len(text) <= cells:
+        return text
+    while cell_len(text) >= cells:
+        text = text[:-1]
+    return f"{text}…"
+
+
 def clipped(text: str, longest: int) -> str:
     """What fits into so many letters."""
     return text if len(text) <= longest else f"{text[: longest - 1]}…"

@@ -12,9 +12,9 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from gapless.traces.report import budget, wording
 from gapless.traces.report.charts import clipped
-from gapless.traces.report.drawings import drawing
 from gapless.traces.report.glossary import COMMON, Glossary
 from gapless.traces.report.log_map import FRAME, drawable, log_maps
+from gapless.traces.report.pictures.figures import figure
 from gapless.traces.report.sections import Section, presentation, sections
 from gapless.traces.report.values import Finding, Report, SourceRow
 
@@ -35,9 +35,9 @@ def html(report: Report) -> str:
     given = {"report": report, "frame": FRAME, "explained": words.explained}
     piece: Any = _environment().get_template("pieces.html.j2").make_module(given)
     found = list(enumerate(report.violations, 1))
-    told = room.fitting(piece.told, [(n, f, drawing(f.picture, f"picture-{n}")) for n, f in found], budget.STORIES)
+    told = room.fitting(piece.told, [(n, f, figure(f.picture, f"picture-{n}")) for n, f in found], budget.STORIES)
     listed = room.fitting(piece.listed, [(n, _brief(f)) for n, f in found[len(told) :]], budget.FINDINGS)
-    feared = room.fitting(piece.told, [(f"h{n}", f, None) for n, f in enumerate(report.hazards, 1)], budget.STORIES)
+    feared = room.fitting(piece.told, _hazards(report), budget.STORIES)
     deviations = [(n, *one) for n, one in enumerate(wording.allowed(report), 1)]
     tales = [(n, first) for n, _, _, first in deviations[: budget.LINES[0]] if first and first.story]
     stories = dict(zip((n for n, _ in tales), room.fitting(piece.tale, tales, budget.LINES), strict=False))
@@ -82,6 +82,11 @@ def html(report: Report) -> str:
             unmet=[spec for spec, actions in steps if not any(count for _, count in actions)][:STEPS],
         )
     )
+
+
+def _hazards(report: Report) -> list[tuple[str, Finding, str]]:
+    """The hazards with their numbers and pictures."""
+    return [(f"h{n}", hazard, figure(hazard.picture, f"picture-h{n}")) for n, hazard in enumerate(report.hazards, 1)]
 
 
 def _kinds(report: Report) -> list[str]:

@@ -22,8 +22,11 @@ from pathlib import Path
 from typing import Any
 
 from gapless.spec.catalog import SPECS
+from gapless.traces.report.pictures.entries import QueueEntries
+from gapless.traces.report.pictures.kinds import Picture
+from gapless.traces.report.pictures.swimlane import Swimlane
 from gapless.traces.report.sections import PRESENTATIONS
-from gapless.traces.report.values import WORST, Bitmap, Finding, Report, ReportRow, Swimlane
+from gapless.traces.report.values import WORST, Finding, Report, ReportRow
 
 TOKEN = re.compile(r"\w(?:[\w.@%$~#-]*\w)?")
 NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?(?:ms|s|h|d|kB)?")
@@ -153,9 +156,12 @@ class Redactor:
         about = finding.message.removeprefix(finding.trace)
         return (self.name(finding.trace) if about != finding.message else "") + self.text(about)
 
-    def _picture(self, picture: Swimlane | Bitmap | None) -> Swimlane | Bitmap | None:
+    def _picture(self, picture: Picture | None) -> Picture | None:
         if isinstance(picture, Swimlane):
             return picture.model_copy(update={"axis": self.text(picture.axis)})
+        if isinstance(picture, QueueEntries):
+            records = [one.model_copy(update={"queue": self.name(one.queue)}) for one in picture.records]
+            return picture.model_copy(update={"title": self.text(picture.title), "records": records})
         return picture
 
     def _row(self, row: ReportRow) -> ReportRow:

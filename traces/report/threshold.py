@@ -18,7 +18,8 @@ from pydantic import ConfigDict, Field, ValidationError
 
 from gapless.traces.problems import UsageError, shown
 from gapless.traces.remote import path_of
-from gapless.traces.report.values import EXIT_CODES, INTERRUPTED, Finding, Model, Report, Severity, VerdictName, worst
+from gapless.traces.report.model import Model
+from gapless.traces.report.values import EXIT_CODES, INTERRUPTED, Finding, Report, Severity, VerdictName, worst
 from gapless.traces.report.wording import cleaned, plural
 from gapless.traces.validation import refused
 

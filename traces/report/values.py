@@ -7,10 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from pkgutil import resolve_name
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, SerializeAsAny, model_serializer, model_validator
+from pydantic import ConfigDict, Field, SerializeAsAny, model_serializer, model_validator
 from pydantic.json_schema import SkipJsonSchema
+
+from gapless.traces.report.model import Model
+from gapless.traces.report.pictures.kinds import Picture
 
 VerdictName = Literal["conforms", "inconclusive", "unreadable", "departs"]
 Severity = Literal["violation", "anomaly", "hazard"]
@@ -29,56 +32,11 @@ def worst(verdicts: Iterable[VerdictName]) -> VerdictName:
     return max(verdicts, key=WORST.index, default="inconclusive")
 
 
-class Model(BaseModel):
-    """Frozen, and strict about its keys."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
-
-
 class Where(Model):
     """A place: `file` relative to the source, `offset` in bytes from the file's start (of a trace file: its row)."""
 
     file: str
     offset: int
-
-
-class LaneStep(Model):
-    """A step on a swimlane: in which lane, at which place of the axis."""
-
-    lane: str
-    at: int
-    call: str = Field(description="the step in the notation of stories")
-    becomes: str = Field(description="what it changed, or that it is not allowed")
-    departs: bool = False
-
-
-class Swimlane(Model):
-    """The life of one subject around its finding: every lane is something that happens to it, all on one axis."""
-
-    kind: Literal["swimlane"] = "swimlane"
-    axis: str = Field(description="what the places of the axis count")
-    lanes: list[str]
-    steps: list[LaneStep]
-
-
-class Bitmap(Model):
-    """What is written of a queue around its finding, number by number.
-
-    A letter of `cells` is a number from `first` on: `w` written, `t` taken by a worker, `g` given and not taken, `.`
-    not given.
-    """
-
-    kind: Literal["bitmap"] = "bitmap"
-    first: int
-    cells: str
-    marks: dict[str, int] = Field(
-        description="the queue's positions, by name: each is an exclusive end; `commit to`: that of the departing step"
-    )
-    gap: int | None = Field(default=None, description="the first number that is not written, if one behind it is")
-    asked: int | None = Field(default=None, description="the number that the step that departs names")
-
-
-Picture = Annotated[Swimlane | Bitmap, Field(discriminator="kind")]
 
 
 class Finding(Model):
@@ -98,7 +56,7 @@ class Finding(Model):
     story: list[str] = Field(description="the shortest story, a line each; empty for most anomalies")
     count: int = 1
     traces: list[str] = Field(default=[], description="the first few traces of the cluster")
-    picture: Picture | None = Field(default=None, description="what a page draws beside the story")
+    picture: Picture | None = Field(default=None, description="the picture that a page shows with the story")
 
 
 class SourceRow(Model):
@@ -123,7 +81,7 @@ class Counts(Model):
     rules: int = Field(default=0, description="how many rules events were held against")
     traces: int = 0
     queues: int = Field(default=0, description="of stores; the rows below may be fewer")
-    by_spec: dict[str, int] = {}
+    by_spec: dict[str, int] = Field(default={})
 
 
 class ReportRow(Model):
@@ -166,7 +124,7 @@ class Report(Model):
     parts: dict[str, list[SerializeAsAny[ReportRow]]] = Field(
         default={}, description="rows of the sources, such as `queues`: in JSON, and as attributes, beside the rest"
     )
-    marks: list[Mark] = []
+    marks: list[Mark] = Field(default=[])
     life: list[str] = Field(default=[], description="of the one trace that was asked for, a line for each step")
     seconds: float
     compiling: SkipJsonSchema[float] = Field(

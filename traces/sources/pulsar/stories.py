@@ -11,12 +11,13 @@ from gapless.spec.language import Refused
 from gapless.traces.judging.columns import Traces
 from gapless.traces.judging.tallies import Suspect, Tally
 from gapless.traces.options import Options
-from gapless.traces.replay.exact import Departure, StoryStep, named
+from gapless.traces.replay.exact import Departure, StoryStep, changes_of, named
 from gapless.traces.replay.notation import changes
 from gapless.traces.replay.possible_states import TraceEvent
 
 STEPS = 12  # of one transaction, that a story tells of
 TURNING = ("unload", "recover")  # steps of the coordinator that a story of one transaction tells of too
+SEEN = ("log", "table")  # how far a transaction is: a picture shows it at every step
 
 
 def tell_lives(traces: Traces, tally: Tally, options: Options) -> None:
@@ -32,21 +33,23 @@ def _life(traces: Traces, suspect: Suspect, departure: Departure, options: Optio
     """The same departure, told with the numbers that events have in the file, and with what concerns its subject."""
     trace = traces.names.to_pylist().index(suspect.at.trace)
     subject = named(departure.spec, departure.event).get("number")
+    seen = [] if subject is None else [(name, subject) for name in SEEN if name in departure.of.maps]
     steps: deque[StoryStep] = deque(maxlen=STEPS)
     turns: dict[str, StoryStep] = {}
     for taken, before, after, claimed in _path(traces, trace, suspect.at.row, options):
         about = named(departure.spec, taken.event).get("number")
-        step = StoryStep(taken.row + 1, taken.event, (), taken.outcome, claimed)
+        made = changes_of(seen, before, after)
+        step = StoryStep(taken.row + 1, taken.event, (), taken.outcome, claimed, made)
         if taken.event[0] in TURNING and steps:
             turns[taken.event[0]] = replace(step, changes=changes(before, after))
         elif subject is not None and about == subject:
             steps.append(replace(step, changes=changes(before, after)))
     rows = [taken.row for taken in traces.taken(trace)]
-    made = [replace(step, number=rows[step.number - 1] + 1) for step in departure.steps]
+    needed = [replace(step, number=rows[step.number - 1] + 1) for step in departure.steps]
     if subject is None:
-        chosen = made
+        chosen = needed
     else:
-        told = {step.number: step for step in (*made, *turns.values(), *steps)}
+        told = {step.number: step for step in (*needed, *turns.values(), *steps)}
         chosen = [told[number] for number in sorted(told)]
     return replace(
         departure, number=suspect.at.row + 1, steps=tuple(chosen), left_out=departure.number - 1 - len(chosen)

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from gapless.spec.catalog import rule
+from gapless.traces.judging.timelines import timeline_of
 from gapless.traces.problems import pasted, shown
 from gapless.traces.replay.exact import named, story
 from gapless.traces.replay.notation import called
@@ -24,6 +25,7 @@ from gapless.traces.sources.rocketmq import (
     explain_timer,
     explain_timer_table,
 )
+from gapless.traces.sources.rocketmq.entry_picture import entries_around
 from gapless.traces.sources.rocketmq.joining.findings import Breach, Hazard, StoreFindings
 from gapless.traces.sources.rocketmq.report import SUBJECTS
 from gapless.traces.sources.rocketmq.segments import splits
@@ -61,11 +63,12 @@ COPIES = (
 
 def finding(
     judged: StoreFindings, found: Breach, *, source: str, count: int, traces: list[str], how: str = "", title: str = "",
-    also: str = "",
+    also: str = "", old: int = 0,
 ) -> Finding:  # fmt: skip
     """One departure as a finding, told in full; `how`: what else to type to see it again.
 
-    `title`: of its story, unless it departs already · `also`: what else the story says.
+    `title`: of its story, unless it departs already · `also`: what else the story says · `old`: how many slots of old
+    bytes it is about.
     """
     store, departure = judged.store, found.departure
     where = place(store, found)
@@ -90,7 +93,7 @@ def finding(
         story=story(departure, title=title, also=lines, again=again),
         count=count,
         traces=[shown(t) for t in traces],
-        picture=found.picture,
+        picture=found.picture or entries_around(judged, found, old) or timeline_of(departure),
     )
 
 
@@ -109,6 +112,7 @@ def hazard(
         title=f"queue {trace} will depart at the broker's next start, at {shown(where.file)}+{where.offset}.",
         also=f"The broker's next start takes {which} for {taken} before the log's end, {end:,}; the next message of "
         f"the queue gets number {last + 1} (docs/rocketmq.md#old-slots).",
+        old=found.slots,
     )  # fmt: skip
     message = f"{trace}: the broker's next start takes old bytes behind the last entry for it, in {which}"
     return made.model_copy(update={"severity": "hazard", "message": message})

@@ -9,7 +9,8 @@ from typing import Literal
 
 from pydantic import ConfigDict, Field
 
-from gapless.traces.report.values import EXIT_CODES, INTERRUPTED, Finding, Model, VerdictName
+from gapless.traces.report.model import Model
+from gapless.traces.report.values import EXIT_CODES, INTERRUPTED, Finding, VerdictName
 
 Role = Literal["master", "slave"]
 
