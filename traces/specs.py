@@ -1,6 +1,6 @@
 """Specs by name, by file or by module: ours, and those that users bring.
 
-A user's spec is one file. Its words are held to the vocabulary before anything of it is run. What it makes is known by
+A user's spec is one file. Its words are checked against the vocabulary before any of it is run. It is known by
 its text, not by its path: two files of one name, or one file before and after a change, are two specs, also within one
 process. To a worker, on this machine or another, it travels as text.
 """
@@ -21,18 +21,26 @@ from types import ModuleType
 from typing import Any, get_origin
 
 from gapless.spec import __name__ as room
-from gapless.spec.catalog import END, SPECS, STATED, TEXT, Spec, spec_from, text_of
+from gapless.spec.catalog import END, SPECS, TEXT, Spec, spec_from, text_of
 from gapless.spec.language import Bound, Map
+from gapless.spec.reading.constants import A_BOUND
 from gapless.spec.reading.declarations import SpecFile
-from gapless.spec.reading.vocabulary import understood
+from gapless.spec.reading.vocabulary import ForeignWords, misspelt_entries, understood
+from gapless.traces.suggestions import one_of
 
-MUST = ("INITIAL", *STATED)
+MUST = {
+    "State": "`class State` with its fields",
+    "INITIAL": "`INITIAL = State()`",
+    "ACTIONS": "`ACTIONS = (…,)` with the steps",
+    "INVARIANTS": "`INVARIANTS = (…,)` with what holds in every state",
+}
+"""The names that every spec has, and the line that gives each."""
 RESERVED = ("joining",)
 """Names that stand for something else where specs are named."""
 
 
 class NoSpec(ValueError):  # noqa: N818 - its message says all.
-    """What a user named is no spec, and why, with its file and line."""
+    """A file or name that is no spec: the message has the file, the line and the reason."""
 
 
 @dataclass(frozen=True)
@@ -43,12 +51,12 @@ class GivenSpec(Spec):
 
     @property
     def called(self) -> str:
-        """What users name it by."""
+        """The name that users have for it."""
         return self.given
 
     @property
     def source(self) -> str:
-        """Where its rules stand that cite nothing else."""
+        """The file, which stands for the source of rules that cite none."""
         return self.given
 
     def __reduce__(self) -> tuple[Callable[[str, str, str], Spec], tuple[str, str, str]]:  # type: ignore[override]
@@ -108,11 +116,12 @@ def _name(path: Path) -> str:
 
 def _text(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8-sig")
     except OSError as error:
         raise NoSpec(f"{path}: cannot be read ({error.strerror})") from None
     except UnicodeDecodeError as error:
-        raise NoSpec(f"{path}: is no text in UTF-8 ({error.reason} at byte {error.start})") from None
+        line = error.object.count(b"\n", 0, error.start) + 1
+        raise NoSpec(f"{path}:{line}: not text in UTF-8 ({error.reason}): save the file as UTF-8") from None
 
 
 @cache
@@ -120,9 +129,10 @@ def _made(given: str, name: str, text: str) -> GivenSpec:
     """The spec of a text. Raises NoSpec, ForeignWords."""
     tree = _parsed(given, text)
     file = SpecFile(given, name, tree)
-    missing = [one for one in MUST if one not in file.values] + ["class State"] * ("State" not in file.classes)
-    if missing:
-        raise NoSpec(f"{given}:1: is no spec: it has no {' and no '.join(missing)}")
+    if missing := [end for name, end in MUST.items() if name not in file.values and name not in file.classes]:
+        if misspelt := [*misspelt_entries(file)]:
+            raise ForeignWords(given, misspelt)
+        raise NoSpec(f"{given}:1: {'not a spec' if text.strip() else 'an empty file'}: write {one_of(missing, 'and')}")
     understood(file)
     digest = hashlib.sha256(f"{given}\0{text}".encode()).hexdigest()[:16]
     module = ModuleType(f"{room}.given.{digest}.{name}")
@@ -130,18 +140,19 @@ def _made(given: str, name: str, text: str) -> GivenSpec:
     sys.modules[module.__name__] = module  # its states travel, and are found again by the module's name
     try:
         exec(compile(tree, given, "exec", dont_inherit=True), module.__dict__)  # noqa: S102 - a spec, which was read word by word
-        _sound(given, module)
+        _sound(file, module)
         return GivenSpec(spec_from(module).module, given=given)
     except NoSpec:
         del sys.modules[module.__name__]
         raise
-    except Exception as error:  # noqa: BLE001 - whatever is wrong at its top, it is told with its line
+    except Exception as error:  # noqa: BLE001 - any fault at its top is reported with its line
         del sys.modules[module.__name__]
-        raise NoSpec(f"{_place(error, given) or given}: {type(error).__name__}: {error}") from None
+        where = _place(error, given) or f"{given}:1"
+        raise NoSpec(f"{where}: this line raises {type(error).__name__}: {error}: correct it") from None
 
 
 def place(error: BaseException, spec: Spec) -> str | None:
-    """Where in the file of a user's spec an error was raised; None where it was raised elsewhere."""
+    """The place in the file of a user's spec that raised an error; None where another file did."""
     return _place(error, spec.given) if isinstance(spec, GivenSpec) else None
 
 
@@ -154,33 +165,41 @@ def _parsed(given: str, text: str) -> ast.Module:
     try:
         return ast.parse(text, given)
     except SyntaxError as error:
-        raise NoSpec(f"{given}:{error.lineno or 1}: {error.msg}") from None
+        line = error.lineno or 1
+        shown = "".join(text.splitlines()[line - 1 : line]).strip()
+        raise NoSpec(f"{given}:{line}: not Python: {error.msg}: correct `{shown}`, or the line before it") from None
     except (ValueError, RecursionError, MemoryError) as error:
-        raise NoSpec(f"{given}:1: cannot be parsed ({str(error) or type(error).__name__})") from None
+        raise NoSpec(f"{given}:1: not Python ({str(error) or type(error).__name__}): save it as a text") from None
 
 
-def _sound(given: str, module: ModuleType) -> None:
+def _sound(file: SpecFile, module: ModuleType) -> None:
     """Raise NoSpec unless its initial state is one, of whole numbers and Maps of such."""
+
+    def at(name: str) -> str:
+        return f"{file.path}:{file.values[name].lineno}"
+
     initial = module.INITIAL
     if not isinstance(initial, module.State):
-        raise NoSpec(f"{given}:1: INITIAL is {initial!r}: say INITIAL = State()")
-    if not module.ACTIONS:
-        raise NoSpec(f"{given}:1: ACTIONS is empty: say which steps there are")
+        raise NoSpec(f"{at('INITIAL')}: INITIAL is `{ast.unparse(file.values['INITIAL'])}`: write `INITIAL = State()`")
     for field in fields(initial):
         value = getattr(initial, field.name)
         wrong = value.default if isinstance(value, Map) else value
         if isinstance(value, Map) != (get_origin(field.type) is Map) or not isinstance(wrong, int):
-            raise NoSpec(f"{given}:1: State.{field.name} begins as {value!r}, which is another kind of value")
+            given, kind = (
+                "a Map" if isinstance(value, Map) else repr(value),
+                getattr(field.type, "__name__", field.type),
+            )
+            raise NoSpec(f"{at('INITIAL')}: State.{field.name} begins as {given}: write a value of its type, {kind}")
     bound: Any = getattr(module, "BOUND", None)
     within: Any = getattr(bound, "within", None)
     if bound is not None and not (isinstance(bound, Bound) and callable(within) and _are_numbers(bound.numbers)):
-        raise NoSpec(f"{given}:1: BOUND is {bound!r}: say Bound(says=…, within=a function of the state, numbers={{…}})")
+        raise NoSpec(f"{at('BOUND')}: BOUND has other values: write {A_BOUND}")
     if END in (action.__name__ for action in module.ACTIONS) and hasattr(module, "AT_REST"):
-        raise NoSpec(f"{given}:1: there are an action {END} and AT_REST, of which that action is made: rename it")
+        raise NoSpec(f"{at('ACTIONS')}: there is a step {END}, and AT_REST makes another: rename the step")
 
 
 def _are_numbers(numbers: object) -> bool:
-    """Whether each argument has its numbers. A range has nothing else, and may be longer than anybody waits."""
+    """True if each argument has its numbers. A range has nothing else, and may be too long to look through."""
     return isinstance(numbers, Mapping) and all(
         isinstance(some, range) or (isinstance(some, Collection) and all(isinstance(number, int) for number in some))
         for some in numbers.values()

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import fields, is_dataclass
 
 from gapless.commands.terminal import failed
 from gapless.spec.catalog import SPECS, Spec
 from gapless.traces.specs import loaded, place
+from gapless.traces.suggestions import did_you_mean
 
 WHICH = "Specs by name, such as queue, or a file or a module with one of yours, such as lease.py"
 
@@ -29,4 +31,11 @@ def told_of(spec: Spec) -> Iterator[None]:
         where = place(error, spec)
         if where is None:
             raise
-        raise failed(f"{where}: {type(error).__name__}: {error}") from None
+        raise failed(f"{where}: {type(error).__name__}: {error}{_meant(error)}") from None
+
+
+def _meant(error: Exception) -> str:
+    """The field that a wrong one may stand for; empty where the error is about something else."""
+    if not isinstance(error, AttributeError) or not is_dataclass(error.obj):
+        return ""
+    return did_you_mean(str(error.name), [field.name for field in fields(error.obj)])

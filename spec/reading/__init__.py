@@ -1,1 +1,1 @@
-"""What is read of a spec as text, before anybody runs it: its words, and the files that users bring."""
+"""Reads the text of a spec before any of it is run: its words, and the files that users bring."""

@@ -1,4 +1,4 @@
-"""Holds a spec to the vocabulary before anybody reads it: ours, and any that is given as modules."""
+"""Checks a spec against the vocabulary before it is read: ours, and any that is given as modules."""
 
 from __future__ import annotations
 

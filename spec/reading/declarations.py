@@ -1,4 +1,4 @@
-"""What a spec file declares at its top, as its text has it: its state, its numbers, its functions and tuples."""
+"""The declarations at the top of a spec file: its state, its numbers, its functions and tuples."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 Kind = str
-"""What a value is: one of those below, `MAP_OF` and what a Map holds, or `LOG.State` for the state of a spec `log`."""
+"""The kind of a value: one of those below, `MAP_OF` one of them, or `LOG.State` for the state of a spec `log`."""
 
 BOOL, NUMBER, FUNCTION, TEXT, UNKNOWN = "a truth value", "a number", "a function", "a text", ""
 MAP_OF = "a Map of "
@@ -16,19 +16,19 @@ OF_THE_LANGUAGE = "gapless.spec.language"
 NUMBERS_OF_THE_LANGUAGE = ((OF_THE_LANGUAGE, "Number"), (OF_THE_LANGUAGE, "Position"))
 
 STATES_TAKEN = {"ACTIONS": 1, "INVARIANTS": 1, "STEP_PROPERTIES": 2, "AT_REST": 1, "ENABLED": 1}
-"""The tuples that may end a spec file and hold its functions by name: how many states each function takes."""
+"""The tuples that may end a spec file, of functions by name: how many states each function takes."""
 
 MORE_TUPLES = ("DEVIATIONS", "TAKEOVERS", "GIVEN_UP")
 """The tuples that say what real brokers do instead."""
 
 
 def is_map(kind: Kind) -> bool:
-    """Whether it is a Map, whatever it holds."""
+    """True for a Map of any values."""
     return kind.startswith(MAP_OF)
 
 
 def is_state(kind: Kind) -> bool:
-    """Whether it is the state of some spec."""
+    """True for the state of some spec."""
     return kind.endswith(".State")
 
 
@@ -59,8 +59,8 @@ class SpecFile:
 
     @cached_property
     def enums(self) -> frozenset[str]:
-        """Its classes whose members are numbers with names."""
-        return frozenset(name for name, node in self.classes.items() if "IntEnum" in map(ast.unparse, node.bases))
+        """Its classes whose members are numbers with names; of other enums than `IntEnum`, `classes` complains."""
+        return frozenset(name for name, node in self.classes.items() if ENUMS & {*map(_last_name, node.bases)})
 
     def members(self, enum: str) -> list[str]:
         """The members of one of its IntEnums."""
@@ -69,7 +69,7 @@ class SpecFile:
 
     @cached_property
     def values(self) -> dict[str, ast.expr]:
-        """What its names stand for at its top, but for those with nothing behind them."""
+        """The values that its names stand for at its top."""
         return {
             name: node.value
             for node in self.tree.body
@@ -79,12 +79,12 @@ class SpecFile:
 
     @cached_property
     def new_types(self) -> frozenset[str]:
-        """Names given by `Offset = NewType("Offset", int)`: calling one changes nothing."""
-        return frozenset(name for name, value in self.values.items() if ast.unparse(value).startswith("NewType("))
+        """Names given by `Offset = NewType("Offset", int)`: a call of one changes nothing."""
+        return frozenset(name for name, value in self.values.items() if _is_number_type(value))
 
     @cached_property
     def imports(self) -> dict[str, tuple[str, str]]:
-        """Of every name that is imported: the module, and its name there."""
+        """The module of every name that is imported, and its name there."""
         return {
             alias.asname or alias.name: (node.module or "", alias.name)
             for node in self.tree.body
@@ -99,7 +99,7 @@ class SpecFile:
         return other if other is not None and there == name and name not in self.made_of else self
 
     def fields(self, state: Kind) -> Mapping[str, Kind]:
-        """What is in a state, by name."""
+        """The fields of a state, by name."""
         whose = state.rpartition(".")[0]
         if whose == self.name:
             return self._fields
@@ -128,8 +128,8 @@ class SpecFile:
                 return f"{home.name}.State" if name == "State" and name in home.classes else UNKNOWN
             case ast.Attribute(value=ast.Name(id=spec), attr=name) if spec in self.made_of:
                 return self.made_of[spec].kind_of_annotation(ast.Name(name))
-            case ast.Subscript(value=ast.Name(id="Map"), slice=ast.Tuple(elts=[key, held])):
-                value = self.kind_of_annotation(held)
+            case ast.Subscript(value=ast.Name(id="Map"), slice=ast.Tuple(elts=[key, inner])):
+                value = self.kind_of_annotation(inner)
                 return MAP_OF + value if self.kind_of_annotation(key) == NUMBER and value in (BOOL, NUMBER) else UNKNOWN
         return UNKNOWN
 
@@ -185,12 +185,24 @@ class SpecFile:
         return list(value.elts) if isinstance(value, ast.Tuple) else None
 
 
+ENUMS = {"IntEnum", "Enum", "StrEnum", "Flag", "IntFlag", "ReprEnum"}
+
+
+def _last_name(base: ast.expr) -> str:
+    return ast.unparse(base).rpartition(".")[2]
+
+
+def _is_number_type(value: ast.expr) -> bool:
+    """True for `NewType(…)`; and for `int`, of which `constants` complains, once."""
+    return ast.unparse(value).startswith("NewType(") or (isinstance(value, ast.Name) and value.id in ("int", "bool"))
+
+
 WORD = 2**63
 """The first number beyond 64 bits."""
 
 
 def _computed(op: ast.operator, one: int, other: int) -> int | None:  # noqa: PLR0911 - an operation a case
-    """An operation on numbers. A power that cannot fit is told by a number that does not fit."""
+    """An operation on numbers. For a power that cannot fit, a number that does not fit."""
     match op:
         case ast.Add():
             return one + other

@@ -1,4 +1,4 @@
-"""Holds each value in a spec's function to the kind that its place wants: above all, that only truth values are asked.
+"""Checks that each value in a spec's function is of the kind that its place wants: above all, a truth value is asked.
 
 Readers take `if s.count:` in different ways: a number is a term to one, a piece of source to another, and never a
 Python number. So a number is compared before it is asked, a Map is looked up before it is compared, and a name stands
@@ -8,11 +8,11 @@ for something that every reader knows.
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping, Sequence
-from inspect import Parameter, isfunction, signature
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from inspect import Parameter, Signature, isfunction, signature
 
 from gapless.spec import language
+from gapless.spec.reading.complaints import Complaint, unknown
 from gapless.spec.reading.declarations import (
     BOOL,
     FUNCTION,
@@ -31,19 +31,8 @@ WORDS = {name: word for name in language.__all__ if isfunction(word := getattr(l
 MAP_WORDS = {name: word for name, word in vars(language.Map).items() if isfunction(word) and name[0] != "_"}
 
 
-class Complaint(NamedTuple):
-    """What a spec file says that some reader does not understand: where, what, and what to say instead."""
-
-    line: int
-    word: str
-    instead: str
-
-    def __str__(self) -> str:
-        return f"{self.word}: say {self.instead}"
-
-
 def misplaced(file: SpecFile, function: ast.FunctionDef) -> list[Complaint]:
-    """Where a function of a spec has a value of another kind than its place wants."""
+    """The values in a function of a spec that are of another kind than their place wants."""
     reading = _Function(file, function)
     reading.statements(function.body)
     return reading.found
@@ -65,12 +54,18 @@ class _Function:
         self.found: list[Complaint] = []
         for name in self.names:
             self.not_shadowed(function, name)
-        if not _ends(function.body):
-            self.complain(function, f"the end of `{function.name}`", "`return …` on every way through it")
+        if not (_ends(function.body) or _is_foreign(function.body[-1])):
+            word = f"`{function.name}`, which may end without a value"
+            self.complain(function, word, "`return …` on every way through it")
 
     def complain(self, node: ast.AST, word: str, instead: str) -> None:
-        """Note what is wrong with a node."""
+        """Note a fault of a node."""
         self.found.append(Complaint(getattr(node, "lineno", 0), word, instead))
+
+    def strange(self, node: ast.AST, name: str, names: Iterable[str], others: str, shown: str = "`{}`") -> None:
+        """Note a name that stands for nothing, with the nearest of `names`."""
+        word = f"`{ast.unparse(node)}`"
+        self.found.append(unknown(getattr(node, "lineno", 0), word, name, names, others, shown))
 
     def statements(self, body: Sequence[ast.stmt]) -> None:
         """Read statements one after the other."""
@@ -115,25 +110,28 @@ class _Function:
     def truth(self, node: ast.expr) -> None:
         """Complain unless a value is a truth value."""
         kind = self.kind(node)
+        if not kind and any(complaint.line == node.lineno for complaint in self.found):
+            return  # a name in it stands for nothing, of which there is a complaint
         if kind != BOOL and not isinstance(node, ast.Constant | ast.Lambda):
             shown = ast.unparse(node)
             if kind == NUMBER:
                 self.complain(node, f"`{shown}` as a truth value", f"`{_grouped(node)} != 0`: it is a number")
             else:
-                what = f", which is {kind}" * bool(kind and not is_state(kind)) + ", a state" * is_state(kind)
+                what = f", which is {_shown(kind)}" * bool(kind)
                 self.complain(node, f"`{shown}` as a truth value{what}", "a comparison of numbers")
         elif kind != BOOL:
             self.complain(node, f"`{ast.unparse(node)}` as a truth value", "`True`, `False`, or a comparison")
 
     def wants(self, wanted: Kind, node: ast.expr) -> None:
-        """Complain unless a value is of the kind that is wanted; where nobody knows what is, it is only read."""
+        """Complain unless a value is of the kind that is wanted; where its kind is unknown, it is only read."""
         if wanted == BOOL:
             self.truth(node)
             return
         kind = self.kind(node)
         fits = kind in (NUMBER, BOOL, UNKNOWN) if wanted == NUMBER else kind in (wanted, UNKNOWN)
         if wanted != UNKNOWN and not fits:
-            self.complain(node, f"`{ast.unparse(node)}`, which is {kind}", f"a value that is {wanted}")
+            instead = "the next state: `replace(s, …)`" if is_state(wanted) else f"{wanted}"
+            self.complain(node, f"`{ast.unparse(node)}`, which is {_shown(kind)}", instead)
 
     # -- what a value is -------------------------------------------------------------------------------------------
 
@@ -153,9 +151,9 @@ class _Function:
             case ast.Attribute(value=value, attr=attr):
                 return self.field(node, self.kind(value), attr)
             case ast.Subscript(value=value, slice=key):
-                held = self.kind(value)
+                inner = self.kind(value)
                 self.wants(NUMBER, key)
-                return held.removeprefix(MAP_OF) if is_map(held) else UNKNOWN
+                return inner.removeprefix(MAP_OF) if is_map(inner) else UNKNOWN
             case ast.Compare(left=left, comparators=others):
                 for one in (left, *others):
                     self.comparable(one)
@@ -203,8 +201,9 @@ class _Function:
             return self.names[name]
         kind = self.file.kind_of_name(name)
         if kind is None:
-            instead = "a parameter, a name given before, or a number named at the top of the file"
-            self.complain(node, f"`{name}`", instead)
+            others = "a parameter, a name given before, or a number named at the top of the file"
+            known = (*self.names, *self.file.values.keys() - self.file.new_types, *self.file.functions, "True", "False")
+            self.strange(node, name, known, others)
         elif kind in (FUNCTION, TEXT):
             self.complain(node, f"`{name}` as a value, which is {kind}", f"what it returns: `{name}(s, …)`")
         return kind or UNKNOWN
@@ -215,7 +214,8 @@ class _Function:
         if name in home.enums:
             members = home.members(name)
             if attr not in members:
-                self.complain(node, f"`{name}.{attr}`", f"a member of `{name}`: {', '.join(members)}")
+                others = f"a member of `{name}`: {', '.join(members)}"
+                self.strange(node, attr, members, others, f"`{name}.{{}}`")
             return NUMBER
         if name in self.file.made_of:
             kind = self.file.made_of[name].kind_of_name(attr)
@@ -228,11 +228,16 @@ class _Function:
         """The kind of a field of a state."""
         if not is_state(kind):
             if kind:
-                self.complain(node, f"`.{attr}` of what is {kind}", "a field of the state")
+                self.complain(
+                    node,
+                    f"`.{attr}` of `{ast.unparse(node).removesuffix(f'.{attr}')}`, which is {kind}",
+                    "a field of the state",
+                )
             return UNKNOWN
         fields = self.file.fields(kind)
         if attr not in fields:
-            self.complain(node, f"`{ast.unparse(node)}`", f"a field of the state: {', '.join(fields)}")
+            whole = f"`{ast.unparse(node).removesuffix(attr)}{{}}`"
+            self.strange(node, attr, fields, f"a field of the state: {', '.join(fields)}", whole)
         return fields.get(attr, UNKNOWN)
 
     def comparable(self, node: ast.expr) -> None:
@@ -268,14 +273,18 @@ class _Function:
         """`replace(s, field=…)`: each value of the kind of its field."""
         state = self.kind(node.args[0]) if node.args else UNKNOWN
         fields = self.file.fields(state)
+        if len(node.args) != 1 or (state and not is_state(state)):
+            self.complain(node, f"`{ast.unparse(node)}`", "the state first, then fields by name: `replace(s, …)`")
         for change in node.keywords:
             if is_state(state) and change.arg is not None and change.arg not in fields:
-                self.complain(node, f"`replace(…, {change.arg}=…)`", f"a field of the state: {', '.join(fields)}")
+                word, others = f"`replace(…, {change.arg}=…)`", f"a field of the state: {', '.join(fields)}"
+                self.found.append(unknown(node.lineno, word, change.arg, fields, others, "`{}=…`"))
             self.wants(fields.get(change.arg or "", UNKNOWN), change.value)
         return state
 
     def word(self, node: ast.Call, name: str) -> Kind:
         """A word of the language, whose parameters say what they want."""
+        self.complete(node, name, signature(WORDS[name]))
         parameters = list(signature(WORDS[name]).parameters.values())
         by_name = {parameter.name: parameter for parameter in parameters}
         pairs = zip(parameters, node.args, strict=False)
@@ -293,6 +302,16 @@ class _Function:
             elif annotation != "str":  # sentences, which `vocabulary` looks at
                 self.kind(value)
         return _returned(signature(WORDS[name]).return_annotation)
+
+    def complete(self, node: ast.Call, name: str, wanted: Signature) -> None:
+        """Complain unless a call gives each argument once; guards are looked at by `vocabulary`."""
+        by_name = {one.arg: one.value for one in node.keywords if one.arg is not None}
+        try:
+            wanted.bind(*node.args, **by_name)
+        except TypeError:
+            parameters = ", ".join(wanted.parameters)
+            if name not in ("require", "applies", "assume"):
+                self.complain(node, f"`{ast.unparse(node)}`", f"each argument of `{name}`: {parameters}")
 
     def function(self, node: ast.expr, returned: Kind) -> None:
         """A place for a function: a lambda of numbers that returns such a kind, or a function by its name."""
@@ -320,8 +339,8 @@ class _Function:
         """A function of this file, or of a spec that it is made of."""
         function = home.functions[name]
         wanted = {one.arg: home.kind_of_annotation(one.annotation) for one in function.args.args}
-        if len(node.args) + len(node.keywords) != len(wanted):
-            self.complain(node, f"`{ast.unparse(node)}`", f"each argument of `{name}`: {', '.join(wanted)}")
+        takes = Signature([Parameter(one, Parameter.POSITIONAL_OR_KEYWORD) for one in wanted])
+        self.complete(node, name, takes)
         for kind, value in zip(wanted.values(), node.args, strict=False):
             self.wants(kind, value)
         for keyword in node.keywords:
@@ -331,13 +350,30 @@ class _Function:
     def of_map(self, node: ast.Call, kind: Kind, name: str) -> Kind:
         """A method of a Map: what is put into a Map of truth values is one."""
         if kind and not is_map(kind):
-            self.complain(node, f"`.{name}(…)` of what is {kind}", "it of a `Map`")
-        held = kind.removeprefix(MAP_OF)
+            self.complain(node, f"`.{name}(…)` of a value that is {kind}", "it of a `Map`")
+        inner = kind.removeprefix(MAP_OF)
         parameters = list(signature(MAP_WORDS[name]).parameters.values())[1:]
+        self.complete(node, name, Signature(parameters))
         for parameter, value in zip(parameters, node.args, strict=False):
-            self.wants(held if parameter.annotation == "V" else NUMBER, value)
+            self.wants(inner if parameter.annotation == "V" else NUMBER, value)
         returned = signature(MAP_WORDS[name]).return_annotation
-        return {"V": held, "Map[K, V]": kind}.get(returned) or _returned(returned)
+        return {"V": inner, "Map[K, V]": kind}.get(returned) or _returned(returned)
+
+
+_ENDS_OTHERWISE = (ast.Raise, ast.Try, ast.While, ast.For, ast.With, ast.Match, ast.Pass, ast.AsyncFor, ast.AsyncWith)
+
+
+def _is_foreign(last: ast.stmt) -> bool:
+    """True if `vocabulary` complains of a function's last statement, so that the missing value is no news."""
+    if isinstance(last, ast.Return) and last.value is None:
+        return True
+    shown = isinstance(last, ast.Expr) and isinstance(last.value, ast.Yield | ast.YieldFrom | ast.Await)
+    return shown or isinstance(last, _ENDS_OTHERWISE)
+
+
+def _shown(kind: Kind) -> str:
+    """A kind in the words of a message."""
+    return "a state" if is_state(kind) else kind
 
 
 def _named_by(node: ast.AST) -> list[str]:
@@ -371,7 +407,7 @@ def _grouped(node: ast.expr) -> str:
 
 
 def _ends(body: Sequence[ast.stmt]) -> bool:
-    """Whether every way through a body ends with a `return`."""
+    """True if every way through a body ends with a `return`."""
     match body[-1]:
         case ast.Return(value=value):
             return value is not None

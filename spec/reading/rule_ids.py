@@ -10,12 +10,12 @@ from typing import NamedTuple
 
 from gapless.spec.catalog import id_of
 from gapless.spec.language import APPLIES, ASSUMED
+from gapless.spec.reading.complaints import Complaint
 from gapless.spec.reading.declarations import STATES_TAKEN, SpecFile
-from gapless.spec.reading.kinds import Complaint
 
 NO_RULES = (APPLIES, ASSUMED)
 A_WORD = re.compile(r"[\w.-]+")
-ANOTHER = "it with another id: reports know a rule by its id alone"
+ANOTHER = "another id for one of them: reports know a rule by its id alone"
 
 
 class _RuleSite(NamedTuple):
@@ -29,7 +29,7 @@ class _RuleSite(NamedTuple):
 
 
 def rule_ids(file: SpecFile) -> Iterator[Complaint]:
-    """Ids that stand for two rules, or that nobody can type. What goes wrong may differ from step to step."""
+    """Ids that stand for two rules, or that no command line can name. `otherwise` may differ from step to step."""
     for rule, stated in groupby(sorted(_stated(file)), key=lambda one: one.rule):
         every = list(stated)
         if rule in NO_RULES:
@@ -43,10 +43,10 @@ def rule_ids(file: SpecFile) -> Iterator[Complaint]:
 
 
 def _another(one: _RuleSite, first: _RuleSite, sentence: str) -> list[Complaint]:
-    """What the id stands for here, if that is not what it stood for first."""
-    said, its = getattr(one, sentence), getattr(first, sentence)
-    word = f"`{one.rule!r}` with {said!r}, and with {its!r} in line {first.line}"
-    return [] if said == its else [Complaint(one.line, word, ANOTHER)]
+    """The complaint about an id that stands for another rule here than at first; empty where it does not."""
+    here, its = getattr(one, sentence), getattr(first, sentence)
+    word = f"`{one.rule!r}` with {here!r}, and with {its!r} in line {first.line}"
+    return [] if here == its else [Complaint(one.line, word, ANOTHER)]
 
 
 def _stated(file: SpecFile) -> Iterator[_RuleSite]:
@@ -55,11 +55,11 @@ def _stated(file: SpecFile) -> Iterator[_RuleSite]:
         for node in ast.walk(function):
             match node:
                 case ast.Call(func=ast.Name(id="require"), args=[_, ast.Constant(value=str(rule))]):
-                    said = {one.arg: one.value.value for one in node.keywords if isinstance(one.value, ast.Constant)}
-                    yield _RuleSite(rule, node.lineno, function.name, *(str(said.get(name)) for name in SAID))
+                    texts = {one.arg: one.value.value for one in node.keywords if isinstance(one.value, ast.Constant)}
+                    yield _RuleSite(rule, node.lineno, function.name, *(str(texts.get(name)) for name in SENTENCES))
 
 
-SAID = ("because", "otherwise")
+SENTENCES = ("because", "otherwise")
 
 
 def _properties(file: SpecFile) -> Iterator[Complaint]:

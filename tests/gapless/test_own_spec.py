@@ -80,32 +80,44 @@ def test_two_specs_of_one_name_are_not_told_apart_in_events(here: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "text", "says"),
     [
-        ("lease.py", "def grant(s:\n", "lease.py:1: '(' was never closed"),
+        ("lease.py", "def grant(s:\n", "lease.py:1: not Python: '(' was never closed: correct `def grant(s:`"),
         ("lease.py", "\0", "lease.py:1: "),
         (
             "lease.py",
             "",
-            "lease.py:1: is no spec: it has no INITIAL and no ACTIONS and no INVARIANTS and no class State",
+            "lease.py:1: an empty file: write `class State` with its fields, `INITIAL = State()`, `ACTIONS",
         ),
-        ("lease.py", LEASE.replace("ACTIONS =", "STEPS ="), "lease.py:1: is no spec: it has no ACTIONS"),
-        ("lease.py", LEASE.replace("State()\n", "State(nothing=1)\n"), "TypeError: State.__init__() got an unexpected"),
+        ("lease.py", LEASE.replace("ACTIONS =", "STEPS ="), "lease.py:1: not a spec: write `ACTIONS = (…,)`"),
+        (
+            "lease.py",
+            LEASE.replace("State()\n", "State(nothing=1)\n"),
+            "`State(nothing=…)`: write a field of the state: held,",
+        ),
         (
             "lease.py",
             LEASE.replace("INITIAL = State()", "INITIAL = 3"),
-            "lease.py:1: INITIAL is 3: say INITIAL = State()",
+            ": INITIAL is `3`: write `INITIAL = State()`",
         ),
-        ("lease.py", LEASE.replace("ACTIONS = (grant, expire, write)", "ACTIONS = ()"), "which states rules"),
-        ("lease.py", LEASE.replace("range(5)", '"a"'), "lease.py:1: BOUND is Bound("),
-        ("lease.py", LEASE.replace("range(5)", "range(1 // 0)"), f"lease.py:{RANGE}: ZeroDivisionError: "),
+        (
+            "lease.py",
+            LEASE.replace("ACTIONS = (grant, expire, write)", "ACTIONS = ()"),
+            "`ACTIONS = ()`: write the steps into it",
+        ),
+        ("lease.py", LEASE.replace("range(5)", '"a"'), ": BOUND has other values: write `Bound(says="),
+        (
+            "lease.py",
+            LEASE.replace("range(5)", "range(1 // 0)"),
+            f"lease.py:{RANGE}: this line raises ZeroDivisionError: ",
+        ),
         (
             "lease.py",
             LEASE.replace("last: Token = Token(0)", "last: Token = Map(Token(0))"),
-            "State.last begins as Map",
+            "State.last begins as a Map: write a value of its type",
         ),
         (
             "lease.py",
             LEASE.replace("expire", "end"),
-            "of which that action is made",
+            "there is a step end, and AT_REST makes another",
         ),
         ("queue.py", LEASE, "queue.py: queue is the name of one of our specs"),
         ("my-lease.py", LEASE, "my-lease.py: 'my-lease' cannot be the name of a spec"),
@@ -123,7 +135,7 @@ def test_a_file_that_is_no_spec_is_told_with_its_line(here: Path, name: str, tex
     [
         ("nothing.py", "nothing.py: cannot be read (No such file or directory)"),
         ("folder.py", "folder.py: cannot be read (Is a directory)"),
-        ("bytes.py", "bytes.py: is no text in UTF-8"),
+        ("bytes.py", "bytes.py:1: not text in UTF-8"),
         ("nobody.nothing", "there is no spec 'nobody.nothing': choose among broker, check_service"),
         ("", "there is no spec ''"),
     ],
@@ -138,16 +150,16 @@ def test_a_file_that_cannot_be_read_is_told(here: Path, named: str, says: str) -
 # --- What a sceptic tries -----------------------------------------------------------------------------------
 
 FOREIGN = {
-    "is": (LEASE.replace("        not s.held,", "        s.held is not True,"), "`is not`", "`==` and `!=`"),
+    "is": (LEASE.replace("        not s.held,", "        s.held is not True,"), "`s.held is not True`", "`not s.held`"),
     "isinstance": (
         LEASE.replace("        not s.held,", "        isinstance(worker, int),"),
         "`isinstance(…)`",
-        "a field of the state",
+        "a field that tells them apart",
     ),
     "a float": (LEASE.replace("        not s.held,", "        -0.5 <= worker,"), "`0.5`", "a whole number"),
     "a try": (
         LEASE.replace("    return replace(s, seen=token)", "    try:\n        return s\n    finally:\n        pass"),
-        *("`Try`", "`require("),
+        *("`try`", "`require("),
     ),
     "a number for truth": (LEASE.replace("s.seen <= token,", "s.seen,"), "`s.seen` as a truth value", "`s.seen != 0`"),
     "a default": (
@@ -172,7 +184,7 @@ FOREIGN = {
     ),
     "one id for two rules": (
         LEASE.replace("token-is-no-older-than-the-last-write", "token-was-given-to-the-worker"),
-        *("`'token-was-given-to-the-worker'` with", "it with another id"),
+        *("`'token-was-given-to-the-worker'` with", "another id"),
     ),
 }
 
@@ -190,7 +202,7 @@ def test_what_readers_cannot_see_is_refused_with_line_and_word(
     assert (ran.exit_code, ran.stdout) == (2, ""), ran.output
     line = next(line for line in ran.stderr.splitlines() if word in line)
     assert re.search(r"lease\.py:\d+: ", line)
-    assert instead in line.partition(": say ")[2]
+    assert instead in line.partition(": write ")[2]
 
 
 def test_nothing_of_a_file_is_run_before_it_is_read(here: Path) -> None:

@@ -8,7 +8,6 @@ UPWARD: dict[str, set[tuple[str, str]]] = {}
 
 LONG: set[str] = {
     "native/program_generator.py",  # one generator: every construct of the language, drawn beside the others
-    "spec/reading/vocabulary.py",  # one table of what a spec may say, and the remedy for all else
 }
 """Modules of more lines than a reader wants, and why."""
 
