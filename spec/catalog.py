@@ -22,12 +22,14 @@ from gapless.spec import __path__ as folder
 from gapless.spec import deviations, language
 from gapless.spec.deviations import __path__ as beside
 from gapless.spec.language import APPLIES, ASSUMED, Bound, Deviation, Map, Refused, Takeover, require, waived
+from gapless.spec.reading.quantification import for_every_number
 
 State = Any
 """A frozen dataclass of integers and Maps; each spec has its own."""
 
 Step = Callable[..., State]
-Holds = Callable[[State], bool]
+Holds = Callable[..., bool]
+"""A property of a state, and of the numbers behind it, for each of which it is stated."""
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,10 @@ class Spec:
         """Where its rules stand that cite nothing else."""
         return "docs/design.md#specs"
 
+    def source_of(self, step: Step) -> str:
+        """The page or file that the rules of a step cite."""
+        return _source(step) or self.source
+
     @property
     def initial(self) -> State:
         """The state before the first step."""
@@ -96,7 +102,7 @@ class Spec:
 
     @property
     def at_rest(self) -> tuple[Holds, ...]:
-        """What holds once the system has come to rest: nothing is pending, nothing undecided, every slot is free."""
+        """The properties of a system at rest, for every number: nothing is pending, and every slot is free."""
         return tuple(getattr(self.module, "AT_REST", ()))
 
     @cached_property
@@ -162,7 +168,7 @@ class Spec:
                     otherwise = {
                         a: n.otherwise for a, some in every.items() for n in reversed(some) if n.rule == need.rule
                     }
-                    state(need.rule, f"need of {name}", need.because, otherwise, _source(action) or self.source)
+                    state(need.rule, f"need of {name}", need.because, otherwise, self.source_of(action))
         for deviation in self.deviations:
             under = " and ".join(sorted(deviation.profiles))
             kind = f"deviation from {deviation.instead_of.__name__}, an anomaly under {under}"
@@ -334,16 +340,19 @@ def _of_spec(spec: str, rules: frozenset[str]) -> frozenset[str]:
 # -- at rest -------------------------------------------------------------------------------------------------------
 
 def _end(at_rest: Sequence[Holds]) -> Step:
-    """The action that AT_REST makes: each property is a need, and its name and docstring are the need's sentences."""
+    """The action that AT_REST makes: each property is a need, for every number that it speaks of.
+
+    Its name and docstring are the need's sentences.
+    """
 
     def end(s: State) -> State:
         for holds, need in zip(at_rest, stated, strict=True):
-            require(holds(s), need.rule, because=need.because, otherwise=need.otherwise)
+            require(for_every_number(holds, s), need.rule, because=need.because, otherwise=need.otherwise)
         return s
 
     end.__doc__ = "The system has come to rest. What follows is its next beginning.\n\nSource: docs/design.md#at-rest."
     end.__dict__["at_rest"] = tuple(at_rest)
-    stated = tuple(_claimed(holds) for holds in at_rest)
+    stated = tuple(claimed(holds) for holds in at_rest)
     return end
 
 
@@ -353,7 +362,7 @@ def _at_rest(step: Step) -> tuple[Holds, ...]:
     return found
 
 
-def _claimed(holds: Holds) -> RequireSite:
+def claimed(holds: Holds) -> RequireSite:
     """What holds at rest, as a need."""
     return RequireSite(id_of(holds.__name__), sentence_of(holds), _otherwise(holds))
 
@@ -395,7 +404,7 @@ def _otherwise(holds: Callable[..., Any]) -> str:
 
 def needs(step: Step) -> Iterator[RequireSite]:
     """What a step needs, itself and by the functions that it calls, in the order of the text."""
-    yield from map(_claimed, _at_rest(step))
+    yield from map(claimed, _at_rest(step))
     for function in made_of(step):
         for call in _calls(function):
             texts = {

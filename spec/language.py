@@ -153,6 +153,10 @@ class Reader:
         """`holds(n)` for every `n` with `low <= n < high`."""
         raise NotImplementedError
 
+    def for_every_number(self, holds: Callable[..., Any], state: Any) -> Any:
+        """True if `holds(state, …)` for all values of the parameters behind the state."""
+        raise NotImplementedError
+
     def accepts(self, step: Callable[..., Any], *_args: Any) -> Any:
         """Whether `step(*args)` is accepted."""
         raise TypeError(f"a step cannot ask whether {step.__name__} is accepted: say what is needed")

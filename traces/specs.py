@@ -21,10 +21,11 @@ from types import ModuleType
 from typing import Any, get_origin
 
 from gapless.spec import __name__ as room
-from gapless.spec.catalog import END, SPECS, TEXT, Spec, spec_from, text_of
+from gapless.spec.catalog import END, SPECS, TEXT, Spec, Step, spec_from, text_of
 from gapless.spec.language import Bound, Map
 from gapless.spec.reading.constants import A_BOUND
 from gapless.spec.reading.declarations import SpecFile
+from gapless.spec.reading.quantification import EndlessCases, counterexample
 from gapless.spec.reading.vocabulary import ForeignWords, misspelt_entries, understood
 from gapless.traces.suggestions import one_of
 
@@ -58,6 +59,10 @@ class GivenSpec(Spec):
     def source(self) -> str:
         """The file, which stands for the source of rules that cite none."""
         return self.given
+
+    def source_of(self, step: Step) -> str:
+        """The page or file that the rules of a step cite; those of `end` are in the user's own file."""
+        return self.source if step is self.actions.get(END) else super().source_of(step)
 
     def __reduce__(self) -> tuple[Callable[[str, str, str], Spec], tuple[str, str, str]]:  # type: ignore[override]
         """So that it travels to workers as text."""
@@ -196,6 +201,19 @@ def _sound(file: SpecFile, module: ModuleType) -> None:
         raise NoSpec(f"{at('BOUND')}: BOUND has other values: write {A_BOUND}")
     if END in (action.__name__ for action in module.ACTIONS) and hasattr(module, "AT_REST"):
         raise NoSpec(f"{at('ACTIONS')}: there is a step {END}, and AT_REST makes another: rename the step")
+    for holds in getattr(module, "AT_REST", ()):
+        _require_few_cases(file.path, holds, initial)
+
+
+def _require_few_cases(given: str, holds: Callable[..., Any], initial: Any) -> None:
+    """Raise NoSpec where a property at rest has ever more cases in the first state, which has the fewest."""
+    try:
+        counterexample(holds, initial, cases=FEW_CASES)
+    except EndlessCases as error:
+        raise NoSpec(f"{given}:{holds.__code__.co_firstlineno}: {error}") from None
+
+
+FEW_CASES = 10_000
 
 
 def _are_numbers(numbers: object) -> bool:

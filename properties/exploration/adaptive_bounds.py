@@ -92,7 +92,7 @@ def _parameters(spec: Spec) -> Iterator[tuple[str, Any]]:
     for name, step in spec.actions.items():
         for one in list(signature(step).parameters.values())[1:]:
             yield f"{name}.{one.name}", one.annotation
-    for holds in (*spec.invariants(), *spec.step_properties(), *spec.at_rest):
+    for holds in (*spec.invariants(), *spec.step_properties()):
         for one in signature(holds).parameters.values():
             yield one.name, one.annotation
 

@@ -32,7 +32,8 @@ from gapless.properties.exploration.native_tables import Ints, PackingCache, Ste
 from gapless.properties.exploration.packing import LIMIT, PackedField, StateLayout
 from gapless.spec.catalog import END, Spec, State
 from gapless.spec.language import Map, Refused
-from gapless.spec.reading.trees import constant_map
+from gapless.spec.reading.quantification import parameters
+from gapless.spec.reading.trees import constant_map, names_its_ends, state_of_terms
 
 DONE, MORE, FULL, WIDE_KEYS, WIDE_VALUES, EXACT, BROKEN_STATE, BROKEN_STEP, TOO_MANY, JOINED = range(10)
 """The ends of a stretch of the search: all states are explored; its share is; there is no room for more; a key or a
@@ -79,6 +80,11 @@ class NativeSearch:
         asks = *spec.invariants(), *spec.step_properties(), *spec.at_rest, bound.within
         if constant := constant_map(*spec.steps, *asks):
             raise NotCompilable(f"it speaks of `{constant}`, a Map that is no field")
+        before = state_of_terms(spec.initial)
+        for holds in spec.at_rest:
+            if parameters(holds) and not names_its_ends(holds, before):
+                name = next(iter(parameters(holds)))
+                raise NotCompilable(f"{holds.__name__} does not say between which numbers {name} lies")
         try:
             self._steps = SearchSteps(
                 spec,

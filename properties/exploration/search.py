@@ -36,6 +36,7 @@ from gapless.properties.exploration.native_search import (
 from gapless.spec.catalog import Spec, State
 from gapless.spec.language import Map, Refused
 from gapless.spec.reading.checking import checked
+from gapless.spec.reading.quantification import counterexample
 
 How = Literal["auto", "plain", "native"]
 """By whom states are explored: by calling the plain functions, by native code, or by that where it pays."""
@@ -206,7 +207,7 @@ class _Search:
         weak = any(self.stand_ins.values())
         self.invariants = self.universal(spec.invariants(weak=weak), 1)
         self.step_properties = self.universal(spec.step_properties(weak=weak), 2)
-        self.at_rest = self.universal(() if weak else spec.at_rest, 1)
+        self.at_rest = () if weak else spec.at_rest
 
     def universal(self, properties: Sequence[Callable[..., bool]], states: int) -> Properties:
         """Properties of so many states, each with the numbers that it is checked for."""
@@ -315,9 +316,17 @@ class _Search:
         """What does not hold at rest, of states that are never left again: nobody goes on there, and work is left."""
         graph = self.graph
         for states in graph.terminal if self.at_rest else ():
-            unrest = [self.judge(self.at_rest, (graph.states[n],), graph.met[n], n) for n in states]
+            unrest = [self.judge_at_rest(n) for n in states]
             if all(unrest):
                 return unrest[0]
+        return None
+
+    def judge_at_rest(self, number: int) -> BrokenProperty | None:
+        """The first property at rest that a state breaks, for any number: a bound says nothing of them."""
+        state, origin = self.graph.states[number], self.graph.met[number]
+        for holds in self.at_rest:
+            if (found := counterexample(holds, state)) is not None:
+                return self.broken(holds, found, origin, number, states=1)
         return None
 
     def leave(self, source: int) -> BrokenProperty | None:
@@ -381,17 +390,30 @@ class _Search:
         for holds, witnesses in properties:
             if not all(starmap(partial(holds, *states), witnesses)):
                 witness = next(numbers for numbers in witnesses if not holds(*states, *numbers))
-                before = self.graph.way(origin[0]) if origin else ()
-                return BrokenProperty(
-                    holds=holds,
-                    sentence=holds.__name__,
-                    otherwise=(holds.__doc__ or "").strip(),
-                    witness=dict(zip(_universal(holds, len(states)), witness, strict=True)),
-                    path=(*self.graph.path(before), origin[1]) if origin else (),
-                    way=(*before, target),
-                    states=len(states),
-                )
+                named = dict(zip(_universal(holds, len(states)), witness, strict=True))
+                return self.broken(holds, named, origin, target, states=len(states))
         return None
+
+    def broken(
+        self,
+        holds: Callable[..., bool],
+        witness: Mapping[str, int],
+        origin: tuple[int, Call] | None,
+        target: int,
+        *,
+        states: int,
+    ) -> BrokenProperty:
+        """A property that does not hold for some numbers, in a state where `origin` led."""
+        before = self.graph.way(origin[0]) if origin else ()
+        return BrokenProperty(
+            holds=holds,
+            sentence=holds.__name__,
+            otherwise=(holds.__doc__ or "").strip(),
+            witness=witness,
+            path=(*self.graph.path(before), origin[1]) if origin else (),
+            way=(*before, target),
+            states=states,
+        )
 
 
 def _universal(holds: Callable[..., bool], states: int) -> tuple[str, ...]:

@@ -208,6 +208,10 @@ class Quantification(Reader):
         with _bound() as n:
             return Unknown(self._every([Unknown(n)], lambda n: _within(low, n, high, holds)))
 
+    def for_every_number(self, holds: Callable[..., Any], state: State) -> Unknown:
+        """The same for all values of the parameters behind the state."""
+        return Unknown(self.everywhere(holds, state))
+
     def accepts(self, step: Callable[..., Any], *args: Any) -> Unknown:
         """As the word of the spec language."""
         tree = forking.decision_tree(step, *args, known=_asked_before, key=_as_a_term)

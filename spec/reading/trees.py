@@ -13,7 +13,7 @@ be compiled. `nodes`, `outcomes`, `questions` and `ways` go through trees; `answ
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import fields, is_dataclass
@@ -22,7 +22,22 @@ from typing import Any, Final, Self, cast
 
 from gapless.spec import forking, language
 from gapless.spec.language import Map, Reader, Refused, reader
-from gapless.spec.reading.terms import BEFORE, NOTHING, Every, Field, MapTerm, Node, Reads, Term, Variable
+from gapless.spec.reading.quantification import for_every_number, is_flag, parameters
+from gapless.spec.reading.terms import (
+    BEFORE,
+    CONTRARY,
+    NOTHING,
+    TURNED,
+    Every,
+    Field,
+    MapTerm,
+    Node,
+    Operation,
+    Reads,
+    Term,
+    Variable,
+    term_of,
+)
 
 Known = forking.Known
 asked_before = forking.Path.asked_before
@@ -38,6 +53,10 @@ class LeftAlone:
 
 LEFT_ALONE: Final = LeftAlone()
 """The outcome of a way that no compiled reading decides."""
+
+
+class NoEnds(Exception):  # noqa: N818 - it is caught where trees are made.
+    """A property speaks of every number, and no comparison says between which two: the plain functions are asked."""
 
 
 class Branch(Node):
@@ -111,13 +130,13 @@ def _by_identity(question: Any) -> int:
 def tree_of(function: Callable[..., Any], *args: Any, known: Known = asked_before) -> Tree:
     """All ways through a function of terms, as one tree of the questions that have two answers."""
 
-    def left_alone_at_0(*given: Any) -> Any:
+    def left_alone(*given: Any) -> Any:
         try:
             return function(*given)
-        except ZeroDivisionError:
+        except (ZeroDivisionError, NoEnds):
             return LEFT_ALONE
 
-    return _shared(forking.decision_tree(left_alone_at_0, *args, known=known, key=_by_identity))
+    return _shared(forking.decision_tree(left_alone, *args, known=known, key=_by_identity))
 
 
 def _shared(tree: Any) -> Tree:
@@ -199,6 +218,69 @@ class TermReader(Reader):
         finally:
             _depth.reset(token)
         return True if body is TRUE else Every(low, high, variable, body)
+
+    def for_every_number(self, holds: Callable[..., Any], state: Any) -> Any:
+        """True if it holds of all numbers: of those between the ends that its own comparisons name. Raises NoEnds."""
+        depth, kinds = _depth.get(), parameters(holds)
+        if any(map(is_flag, kinds.values())):
+            raise NoEnds
+        variables = [Variable(f"n{depth + at}") for at in range(len(kinds))]
+        token = _depth.set(depth + len(kinds))
+        try:
+            body = tree_of(holds, state, *variables, known=self.known)
+        finally:
+            _depth.reset(token)
+        return all(bounded(body, variables))
+
+
+def names_its_ends(holds: Callable[..., Any], state: Any) -> bool:
+    """True if a property at rest can be judged without the plain functions. `state`: one of terms."""
+    with reading():
+        return tree_of(for_every_number, holds, state) is not End(LEFT_ALONE)
+
+
+def bounded(body: Tree, variables: Sequence[Variable]) -> Iterator[Any]:
+    """That a tree holds for every number, as quantifiers between two numbers, all of which must hold. Raises NoEnds.
+
+    Beyond the ends it holds in any case: every way to another outcome asks for them.
+    """
+    if body is TRUE:
+        return
+    variable, *inner = variables
+    inside = [End(every) for every in bounded(body, inner)] if inner else [body]
+    for low, high in _ends(body, variable, frozenset(variables)):
+        yield from (Every(low, high, variable, one) for one in inside)
+
+
+def _ends(body: Tree, variable: Variable, bound: frozenset[Term]) -> dict[tuple[Term, Term], None]:
+    """The ends between which a variable lies where a tree is not True. None of them speaks of the `bound` ones."""
+    found = dict[tuple[Term, Term], None]()
+    for answers, outcome in ways(body):
+        if outcome is True:
+            continue
+        lows: list[Term] = []
+        highs: list[Term] = []
+        for question, answer in answers:
+            for end, is_low in _end_of(question, answer, variable):
+                if bound.isdisjoint(end.reads):
+                    (lows if is_low else highs).append(end)
+        if not lows or not highs:
+            raise NoEnds
+        if not any((low, high) in found for low in lows for high in highs):
+            found[lows[0], highs[0]] = None
+    return found
+
+
+def _end_of(question: Term, answer: bool, variable: Variable) -> Iterator[tuple[Term, bool]]:
+    """The ends of a variable that an answer names: the lowest number, or the first beyond the highest."""
+    match question:
+        case Operation(sign, left, right) if sign in TURNED and (left is variable) != (right is variable):
+            sign = sign if answer else CONTRARY[sign]
+            sign, end = (sign, right) if left is variable else (TURNED[sign], left)
+            if sign in (">", ">=", "=="):
+                yield term_of(end + 1 if sign == ">" else end), True
+            if sign in ("<", "<=", "=="):
+                yield term_of(end if sign == "<" else end + 1), False
 
 
 @contextmanager

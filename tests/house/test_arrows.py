@@ -37,7 +37,7 @@ INSTEAD_OF_THE_ARROW = {
 }
 
 SPEC_STANDS_ON = (
-    *("abc", "ast", "contextlib", "importlib", "inspect", "pathlib", "pkgutil", "re", "types", "weakref"),
+    *("abc", "ast", "bisect", "contextlib", "importlib", "inspect", "pathlib", "pkgutil", "re", "types", "weakref"),
     *("collections.Counter", "difflib", "graphlib", "itertools"),
     *("collections.abc", "contextvars", "dataclasses", "enum", "functools", "operator", "typing"),
     "immutables",

@@ -8,6 +8,8 @@ from itertools import islice
 from pathlib import Path
 
 from gapless.spec.catalog import END, AnySpec, Spec, resolve_spec
+from gapless.spec.reading.quantification import parameters
+from gapless.spec.reading.trees import names_its_ends, state_of_terms
 from gapless.traces.judging.pictures import Axis, swimlane_of
 from gapless.traces.judging.tallies import Cluster, First, Tally
 from gapless.traces.judging.timelines import timeline_of
@@ -116,11 +118,25 @@ class Teller:
         for spec, tally in tallies.items():
             if obstacle := kernel(self.specs[spec], self.options.ignored).obstacle:
                 yield f"{spec} is judged by the plain functions, not by a kernel: {obstacle}"
+            if tally.rested:
+                yield from self._rest_by_plain_functions(self.specs[spec])
             if tally.overruled:
                 count, first = tally.overruled
                 yield (
                     f"a kernel refused {count:,} {spec} events that the plain functions accept, {shown(first.trace)} "
                     f"at {self._place(first)} for one: the plain functions decided; please report this"
+                )
+
+    @staticmethod
+    def _rest_by_plain_functions(spec: Spec) -> Iterator[str]:
+        """Why no kernel judges what holds at rest."""
+        before = state_of_terms(spec.initial)
+        for holds in spec.at_rest:
+            if parameters(holds) and not names_its_ends(holds, before):
+                name = next(iter(parameters(holds)))
+                yield (
+                    f"{spec.name}.{END} is judged by the plain functions, not by a kernel: {holds.__name__} does not "
+                    f"say between which numbers {name} lies; `implies(0 <= {name} and {name} < …, …)` does"
                 )
 
     def _nothing(self, parts: Parts) -> Iterator[str]:

@@ -16,6 +16,7 @@ from typing import Any, Literal, NamedTuple
 from gapless.spec.catalog import State
 from gapless.spec.language import Map, Reader, Refused, reader
 from gapless.spec.reading.map_effects import Effect, Window
+from gapless.spec.reading.quantification import counterexample
 from gapless.spec.reading.terms import SIGNS
 from gapless.traces.replay.notation import FOR, of_field
 
@@ -68,6 +69,16 @@ class ProvenanceReader(Reader):
         self.every = outside
         return ProvenanceValue(1, bounds, self)
 
+    def for_every_number(self, holds: Callable[..., Any], state: State) -> ProvenanceValue:
+        """True if a property holds for all numbers; if not, with what was read at the first for which it does not."""
+        found = counterexample(holds, _unwatched(state))
+        if found is None:
+            return ProvenanceValue(1, (), self)
+        outside, self.last, self.every = self.every, (), {}
+        bool(holds(state, *found.values()))
+        reads, self.every = united(_at_a_counterexample(found, self.last)), outside
+        return ProvenanceValue(0, reads, self)
+
     def accepts(self, step: Callable[..., State], *args: Any) -> bool:
         """Whether the step may be taken; what its needs look at is read like anything else."""
         try:
@@ -94,10 +105,24 @@ class ProvenanceReader(Reader):
         ]
 
 
+def _unwatched(state: State) -> State:
+    """The state that was watched, as it was."""
+    found = {f.name: getattr(state, f.name) for f in fields(state)}
+    return type(state)(
+        **{name: value.kept if isinstance(value, ProvenanceMap) else plain(value) for name, value in found.items()}
+    )
+
+
 def _counterexample(holds: Callable[[Any], Any], n: int, reads: Reads) -> Iterator[Read]:
     """What was read for this `n`, which is named itself unless a key already says it."""
-    if all(read.key != n for read in reads):
-        yield Read("bound", next(iter(signature(holds).parameters)), None, n, counterexample=True)
+    yield from _at_a_counterexample({next(iter(signature(holds).parameters)): n}, reads)
+
+
+def _at_a_counterexample(numbers: Mapping[str, int], reads: Reads) -> Iterator[Read]:
+    """What was read for these numbers, each of which is named itself unless a key already says it."""
+    for name, n in numbers.items():
+        if all(read.key != n for read in reads):
+            yield Read("bound", name, None, n, counterexample=True)
     yield from (read._replace(counterexample=True) for read in reads)
 
 

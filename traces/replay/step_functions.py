@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
-from gapless.spec.catalog import Spec
+from gapless.spec.catalog import END, Spec, claimed
 from gapless.spec.language import Refused
 from gapless.spec.reading.difference_bounds import follows
 from gapless.spec.reading.map_effects import Put
@@ -41,6 +41,7 @@ from gapless.spec.reading.trees import (
     Branch,
     End,
     Tree,
+    names_its_ends,
     nodes,
     obstacle,
     outcomes,
@@ -126,6 +127,8 @@ def trees_of(spec: Spec) -> StepTrees:
     with reading():
         actions = {name: tree(step, name) for name, step in spec.actions.items()}
         deviations = {n: tree(d.step, d.instead_of.__name__) for n, d in enumerate(spec.deviations)}
+    left_alone = (need for holds in spec.at_rest if not names_its_ends(holds, before) for need in (claimed(holds),))
+    unmet |= {Reason(END, END, f"{spec.name}/{one.rule}", one.because, one.otherwise): None for one in left_alone}
     return StepTrees(spec, actions, deviations, tuple(unmet))
 
 
