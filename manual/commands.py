@@ -15,7 +15,7 @@ from manual.navigation import toctree
 
 FOLDER = "reference/commands"
 OF_A_TYPE = re.compile(r" <(str|list\[str\]|path)>$")
-"""What is said of the type of an argument, and tells nobody anything."""
+"""The type of an argument in help texts, which adds nothing for readers."""
 
 
 @dataclass(frozen=True)
@@ -77,19 +77,19 @@ def _page(command: Any, context: Any, path: list[str]) -> Iterator[str]:
 def _parameters(command: Any, context: Any) -> Iterator[str]:
     """Arguments and options, as `--help` tells of them."""
     for title, kind in (("Arguments", "argument"), ("Options", "option")):
-        told = (one.get_help_record(context) for one in command.get_params(context) if one.param_type_name == kind)
-        yield from _defined(title, ((f"`{OF_A_TYPE.sub('', one[0])}`", _escaped(one[1])) for one in told if one))
+        records = (one.get_help_record(context) for one in command.get_params(context) if one.param_type_name == kind)
+        yield from _defined(title, ((f"`{OF_A_TYPE.sub('', one[0])}`", _escaped(one[1])) for one in records if one))
 
 
 def _defined(title: str, what: Iterable[tuple[str, str]]) -> Iterator[str]:
     """Terms and what they mean, under a heading; nothing where there are none."""
-    if told := [f"{term}\n: {says}\n" for term, says in what]:
+    if terms := [f"{term}\n: {says}\n" for term, says in what]:
         yield f"## {title}\n"
-        yield from told
+        yield from terms
 
 
 def _paragraphs(text: str) -> Iterator[str]:
-    """What a command says of itself, each paragraph on a line."""
+    """The description of a command, each paragraph on a line."""
     for paragraph in text.split("\n\n"):
         yield _escaped(" ".join(paragraph.split()))
 

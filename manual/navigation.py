@@ -14,10 +14,13 @@ CONTENTS: dict[str, tuple[str, ...]] = {
         "docs/your-own-store",
         "docs/black-box",
         "docs/record",
+        "docs/coordinator",
     ),
     "For data engineers": ("docs/data",),
     "Reference": (
+        "docs/faq",
         "reference/commands/gapless",
+        "reference/api",
         "reference/rules",
         "reference/steps",
         "reference/events",

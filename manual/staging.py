@@ -22,11 +22,11 @@ IN_A_HEADING = re.compile(r'^(#+ +)((?:<a id="[^"]+"></a> *)+)', re.MULTILINE)
 
 
 class NoRepository(Exception):  # noqa: N818 - it names what is missing
-    """Nobody can say which pages there are."""
+    """Without git the pages of the project are unknown."""
 
 
 def project_files() -> list[str]:
-    """What is in the repository or about to be, by path. Raises NoRepository."""
+    """The files that are in the repository or about to be, by path. Raises NoRepository."""
     git = which("git")
     if git is None or not (ROOT / ".git").exists():
         raise NoRepository("git says which files belong to the project: install it, and work in a clone")
@@ -36,7 +36,7 @@ def project_files() -> list[str]:
 
 
 @dataclass
-class Staging:
+class SitePages:
     """Pages that are being laid out in a folder. `files`: what there is to link to, by path."""
 
     folder: Path
@@ -45,7 +45,7 @@ class Staging:
     """What is not a page by itself, and was laid out since a page links to it."""
 
     def place(self, name: str) -> str:
-        """Where a page of the repository lies in the site."""
+        """The place of a page of the repository in the site."""
         return "index.md" if name == HOME else name
 
     def rewritten(self, text: str, name: str) -> str:
@@ -62,7 +62,7 @@ class Staging:
         return IN_A_HEADING.sub(r"\2\n\n\1", "".join([*parts, text[end:]]))
 
     def _target(self, target: str, name: str) -> str:
-        """What a link of a page names, as the site has it."""
+        """The target of a link of a page, as the site has it."""
         path, _, anchor = target.partition("#")
         to = normpath(join(dirname(name), path)) if path else name
         return relpath(self._opened(to), dirname(self.place(name)) or ".") + (f"#{anchor}" if anchor else "")
@@ -110,13 +110,13 @@ def _source(name: str, text: str) -> str:
 
 
 def stage(folder: Path, more: Mapping[str, str], contents: str) -> None:
-    """Lay all pages out in a folder, which is made anew.
+    """Lay all pages out in a folder, which is emptied first.
 
     They are those of the repository, `more` by their names, and what they link to. The first page ends with the table
     of contents.
     """
     shutil.rmtree(folder, ignore_errors=True)
-    staging = Staging(folder, frozenset(project_files()))
+    staging = SitePages(folder, frozenset(project_files()))
     pages = {name: (ROOT / name).read_text(encoding="utf-8") for name in staging.files if name.endswith(".md")}
     for name, text in sorted({**pages, **more}.items()):
         staging.write(staging.place(name), staging.rewritten(text, name) + (contents if name == HOME else ""))

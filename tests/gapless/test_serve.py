@@ -14,6 +14,7 @@ import pytest
 from gapless import coordinator
 from gapless.traces.check import check
 from tests.support.command_line import ROOT, gapless
+from tests.support.pages import blocks
 
 
 def test_the_examples_are_true(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -79,3 +80,15 @@ def test_what_cannot_be_served_is_told(tmp_path: Path) -> None:
     done = gapless("serve", "coordinator", tmp_path / "new", "--host", "192.0.2.1")
     assert (done.exit_code, "192.0.2.1" in done.output) == (2, True)
     assert gapless("serve", "coordinator", tmp_path, "--max", "-1").exit_code == 2
+
+
+@pytest.mark.slow
+def test_the_page_is_followed(tmp_path: Path) -> None:
+    (program,) = (block.content for block in blocks(ROOT / "docs/coordinator.md") if block.info == "python client.py")
+    with served(tmp_path / "data", "--max", 3, "--record", tmp_path / "steps.ndjson") as (process, _, port):
+        client = [sys.executable, "-c", program.replace("7070", str(port))]
+        done = subprocess.run(client, check=True, capture_output=True, text=True, cwd=ROOT, timeout=60)
+        assert "was not answered within" in done.stdout
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 0, process.stderr and process.stderr.read()
+    assert check([tmp_path / "steps.ndjson"]).verdict == "conforms"
