@@ -61,7 +61,7 @@ class TransactionsRow(ReportRow):
 
 
 class ClientRow(ReportRow):
-    """What a client log says was asked and answered, and how much of it could be pending against the store."""
+    """The requests and answers in a client log, and the part that was compared with the store."""
 
     part: ClassVar[str] = "clients"
 
@@ -133,7 +133,7 @@ def sections(parts: RowsByPart) -> list[Section]:
             "What clients were promised",
             "client log",
             [_client(row) for row in parts["clients"]],
-            caption="and how much of it could be pending against the store",
+            caption="and how much of it was compared with the store",
             headings="client log, lines, messages sent, acknowledged, expired since, never answered, decisions, "
             "back-checks",
             note="An acknowledged message must lie in the log where the answer says, unless it has expired since. What "
@@ -144,7 +144,7 @@ def sections(parts: RowsByPart) -> list[Section]:
             "What traces tell",
             "trace topic",
             [_testimony(row) for row in parts["testimony"]],
-            caption="and how much of it could be pending against the store",
+            caption="and how much of it was compared with the store",
             headings="trace topics, trace messages, not understood, messages promised, found as told, expired since, "
             "share of what clients wrote, commits asked, rollbacks asked, messages handed out, in this log",
             note="A message that a trace says was answered must lie in the log where the answer says, unless it has "

@@ -1,1 +1,1 @@
-"""What clients of a RocketMQ broker were told, held against its store."""
+"""Evidence of clients: a client log and trace topics, compared with the broker's store."""

@@ -52,7 +52,7 @@ def sorted_out(rows: Sequence[Mapping[str, Any]], topics: dict[str, int]) -> Fou
 
 
 def _sound(parts: RequestColumns) -> bool:
-    """Whether every row is what the models ask for: what they say of one line, for all of them at once."""
+    """True if every row satisfies the models: what they require of one line, checked for all lines at once."""
     return bool((parts.op >= 0).all()) and all(
         not len(parts.of(*ops)) or test(parts.of(*ops))
         for test, ops in (
@@ -119,7 +119,7 @@ def _sound_checks(rows: Requests) -> bool:
 
 
 def _sound_versions(rows: Requests) -> bool:
-    """Whether each row names a version of a half."""
+    """True if each row names a version of a half."""
     placed = all(_within(rows, name, 2**62, required=True) for name in ("half", "phys"))
     return placed and not rows.given("places").any()
 
@@ -132,7 +132,7 @@ def _sound_admins(rows: Requests) -> bool:
 
 
 def _within(rows: Requests, name: str, high: int, *, low: int = 0, required: bool = False) -> bool:
-    """Whether the values of a column lie in `low:high`, and whether they are there at all, if required."""
+    """True if the values of a column lie in `low:high`, and are present if `required`."""
     if required and not rows.given(name).all():
         return False
     values = rows.ints(name, low)
@@ -229,5 +229,5 @@ def _resuming(admins: Requests) -> Requests:
 
 
 def _message_ids(rows: Requests) -> list[str | None]:
-    """What they name."""
+    """The message ids that the rows name."""
     return list(pc.struct_field(rows.column("ext"), "msgId").to_pylist())

@@ -36,7 +36,7 @@ class ClientLog:
     checks: Checks
     resumes: Resumes
     topics: tuple[str, ...]
-    complete: bool  # every message has its key: of any record can be told whether somebody sent it
+    complete: bool  # every message has its key: a record without one was not sent by these clients
     lines: int
 
 
@@ -88,7 +88,7 @@ def _blocks(path: Path, file: BinaryIO) -> Iterator[tuple[bytes, int]]:
 
 
 def _block(file: BinaryIO) -> bytes:
-    """What comes next, up to the end of a line. Where that is is looked up first: what was read is not copied then."""
+    """Reads the next block, up to the end of a line. That end is looked up first, so nothing is copied twice."""
     if not file.seekable():
         return next_block(file, BLOCK, LONGEST)
     begin = file.tell()

@@ -1,4 +1,4 @@
-"""What a client log says of transactions, looked up by their keys."""
+"""Looks up the decisions and back-checks of a client log by the keys of transactions."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ COMMIT, ROLL_BACK, ACKNOWLEDGED, ASKED_BACK = range(4)
 
 @dataclass(frozen=True, eq=False)
 class DecisionIndex:
-    """Decisions that were asked for, those that were acknowledged, and back-checks that came in: `rows`, by their keys.
+    """Decisions that clients requested, those acknowledged, and back-checks: `rows`, by key.
 
-    What is said of one transaction lies together; `by_key` tells where.
+    The rows of one transaction are adjacent; `by_key` has their ranges.
     """
 
     rows: Ints
@@ -30,7 +30,7 @@ class DecisionIndex:
 
     @classmethod
     def of_log(cls, ends: Ends, checks: Checks) -> Self:
-        """What these columns of a client log say."""
+        """Builds the index from these columns of a client log."""
         commits, acknowledged = ends.decision == request_lines.COMMIT, ends.result == request_lines.OK
         rolled_back = ends.decision == request_lines.ROLL_BACK
         asked = {COMMIT: commits, ROLL_BACK: rolled_back, ACKNOWLEDGED: commits & acknowledged}
@@ -55,5 +55,5 @@ class DecisionIndex:
 
 @cache
 def no_decisions() -> DecisionIndex:
-    """What nobody says."""
+    """Returns an empty index."""
     return DecisionIndex.of_log(Ends.empty(), Checks.empty())

@@ -1,7 +1,7 @@
-"""What traces say was handed to consumers, held against the messages of the log.
+"""Compares the deliveries to consumers, as traces report them, with the messages of the log.
 
-A trace of a delivery names no broker, and a message that is not here may be on another one. So a delivery accuses only
-where somebody says that there is no other broker, and only a log from which nothing has expired.
+The trace of a delivery names no broker, and a message that is not here may be on another one. So a delivery accuses
+only if the user says that there is no other broker, and only a log from which nothing has expired.
 """
 
 from __future__ import annotations
@@ -21,10 +21,9 @@ NOTHING = np.zeros(0, np.int64)
 
 @dataclass(frozen=True)
 class DeliveryResult:
-    """What a segment has of messages that were handed out, by their index in `Evidence.handed`.
+    """The delivered messages that a segment has, by their index in `Evidence.handed`.
 
-    `seen`: those of which there is a record that consumers can read · `halves`: those of which there is a half, and
-    `places`: where one lies.
+    `seen`: those with a record that consumers can read · `halves`: those with a half · `places`: the position of one.
     """
 
     seen: Ints

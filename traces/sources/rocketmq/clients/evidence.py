@@ -1,8 +1,7 @@
-"""What clients say, held against the messages of the log: acknowledged and lost, and sent by nobody.
+"""Compares the evidence of clients with the log: lost acknowledgements, and messages without a sender.
 
-The columns of a client log, and of what trace topics tell, are sorted by where answers say that messages lie, and a
-worker looks up those of its own split. What a client log says of transactions is sorted by their keys, and goes into
-the transactions' events.
+The columns of a client log, and of trace topics, are sorted by the positions in the answers, and a worker looks up
+those of its own split. Decisions about transactions are sorted by key, and become part of the transactions' events.
 """
 
 from __future__ import annotations
@@ -50,15 +49,15 @@ from gapless.traces.sources.rocketmq.store.lookup import among, distinct
 from gapless.traces.sources.rocketmq.store.names import DELAYING, HALF_TOPICS
 from gapless.traces.sources.rocketmq.store.selection import includes_queue
 
-STORIES = 40  # doubtful messages of one segment and one kind that are told; more are counted with them
+STORIES = 40  # doubtful messages of one segment and kind that are reported; more are only counted
 
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """A client log, trace topics or both, as workers look things up in them.
+    """A client log, trace topics or both, in the form in which workers look things up.
 
-    `said`: what a client log says of transactions · `sends`: acknowledged messages by position · `keys`: of all
-    messages in the client log · `half_keys`: of the halves among them, rising, each once · `topics`: by their index.
+    `said`: decisions and back-checks in a client log · `sends`: acknowledged messages by position · `keys`: of all
+    messages in the client log · `half_keys`: of the halves among them, rising, each once · `topics`: by index.
     """
 
     said: DecisionIndex
@@ -75,14 +74,14 @@ class Evidence:
 
     @cached_property
     def tails(self) -> Ints:
-        """Of each topic, by its index: an index of what it is called without its namespace (`tail_of`)."""
+        """For each topic by its index: an index of its name without namespace (`tail_of`)."""
         return np.array([self._tail_codes[tail_of(topic)] for topic in self.topics], np.int64)
 
     def names(self, keys: Ints) -> npt.NDArray[np.bool_]:
-        """Whether each key is that of a message in the client log.
+        """Returns the mask of the keys that belong to a message in the client log.
 
-        Those who ask mostly have finals, whose keys are those of their halves: to sort all others takes as long as
-        reading a tenth of them.
+        Most callers have finals, whose keys are those of their halves: to sort all others takes as long as reading a
+        tenth of them.
         """
         found = among(keys, self.half_keys)
         rest = np.flatnonzero(~found)
@@ -104,7 +103,7 @@ class Evidence:
         return {tail: code for code, tail in enumerate(dict.fromkeys(map(tail_of, self.topics)))}
 
     def tail_code(self, topic: str) -> int:
-        """What `tails` has for a topic of this name; -1 where it has none."""
+        """Returns the code in `tails` of a topic with this name, or -1."""
         return self._tail_codes.get(tail_of(topic), -1)
 
 
@@ -166,11 +165,11 @@ class DoubtedMessage:
 
 @dataclass(frozen=True)
 class PromiseResult:
-    """What a segment showed of promises.
+    """The result of a segment for the promises to clients.
 
-    `low`, `high`: which sends were looked up · `covered`: accepted steps of `queue` · `doubts`: messages
-    that were refused, the first of them · `more`: how many others there are, by rule · `lost`: which sends have no
-    record where the answer said · `kept`, `testified`: promises of the client log and of trace messages that were kept.
+    `low`, `high`: the range of sends that were looked up · `covered`: accepted steps of `queue` · `doubts`: the first
+    refused messages · `more`: the number of others, by rule · `lost`: the sends without a record at the answered
+    position · `kept`, `testified`: kept promises of the client log and of trace messages.
     """
 
     low: int
@@ -214,9 +213,9 @@ class SegmentMessages:
 def judge_messages(
     evidence: Evidence, messages: SegmentMessages, span: tuple[int, int], options: Options, *, later: bool
 ) -> PromiseResult:
-    """Hold the messages that lie in `span` against what clients sent, and against what they were answered.
+    """Compares the messages in `span` with what clients sent, and with the answers they got.
 
-    Where messages may be `later` than the client log, nobody is asked who sent them.
+    If messages may be `later` than the client log, a missing sender is no departure.
     """
     low, high = (int(at) for at in np.searchsorted(evidence.sends.position, span))
     matches = _matched(evidence, messages, low, high, options, asked=evidence.complete and not later)
@@ -233,7 +232,7 @@ def judge_messages(
     of = kernel("queue", options.ignored)
     said = (whose, there), (accounts, answers)
     heard = _heard(of, messages, *said, options.profile)
-    if heard.refused:  # what is said behind what is refused is heard by itself
+    if heard.refused:  # reports behind a refused one are replayed separately
         heard = _heard(of, messages, *said, options.profile, apart=True)
     doubts: list[DoubtedMessage] = []
     more: Counter[str] = Counter()
@@ -260,7 +259,7 @@ def judge_messages(
 def _matched(
     evidence: Evidence, messages: SegmentMessages, low: int, high: int, options: Options, *, asked: bool
 ) -> Matches:
-    """The messages beside the answers `low:high`. `asked`: whether somebody must have sent them."""
+    """Pairs messages with the answers `low:high`. `asked`: each message must have a sender."""
     codes = {topic: code for code, topic in enumerate(evidence.topics)}
     facts = np.zeros((SUBJECT_FACTS, max(1, len(messages.subjects))), np.int64)
     for at, (topic, queue) in enumerate(messages.subjects):
@@ -280,7 +279,10 @@ def _matched(
 
 
 def _sent(evidence: Evidence, messages: SegmentMessages, matches: Matches) -> Ints:
-    """Whether anybody sent the messages that somebody must have sent: one that no answer names may be another's."""
+    """Returns the mask of messages that a client sent, among those that must have a sender.
+
+    A message that no answer names may be another client's.
+    """
     somebody = matches.sent[: matches.counts[0]]
     others = np.flatnonzero(somebody == 0)
     for row in (0, 3):
@@ -296,7 +298,7 @@ SAID = {"account": ("number", "sent"), "acknowledge": ("number", "position", "sa
 
 @dataclass(frozen=True, eq=False)
 class _MessageTraces:
-    """What is said of messages, as it was replayed: a trace for each message, or for each thing that is said."""
+    """Replayed reports about messages: a trace for each message, or for each report."""
 
     events: Events
     starts: Ints

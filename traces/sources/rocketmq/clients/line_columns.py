@@ -65,7 +65,7 @@ NEWLINE, OPENED, CLOSED = b"\n{}"
 
 
 def _by_arrow(block: bytes, before: int) -> pa.RecordBatch | None:
-    """The lines as a batch, also where some of them hold lists; None where anything is unusual."""
+    """Reads the lines as a batch, also if some of them contain lists; None if anything is unusual."""
     data = np.frombuffer(block, np.uint8)
     ends = np.flatnonzero(data == NEWLINE)
     starts = np.concatenate([[0], ends[:-1] + 1])
@@ -129,7 +129,7 @@ class Requests(ABC):
 
     @abstractmethod
     def _of(self, mine: Truths) -> Self:
-        """Of all lines those that are `mine`."""
+        """Selects some of all lines by the mask `mine`."""
 
     @abstractmethod
     def given(self, name: str) -> Truths:
@@ -157,7 +157,7 @@ class Requests(ABC):
 
 
 def _codes(texts: Sequence[str], index: Ints, known: Sequence[str]) -> Ints:
-    """What stands for each text by its index in `known`."""
+    """Returns for each text the code that `known` has for it."""
     of_each = np.array([*(known.index(text) if text in known else -1 for text in texts), -1], np.int64)
     return of_each[index]
 
@@ -194,20 +194,20 @@ class PlainRequests(Requests):
         return some
 
     def given(self, name: str) -> Truths:
-        """As `Requests` says."""
+        """Implements `Requests`."""
         if name == PLACES.name:
             return np.zeros(len(self), np.bool_)
         return self._read.has(PLAIN.number[name])[self._rows]
 
     def ints(self, name: str, missing: int = -1) -> Ints:
-        """As `Requests` says."""
+        """Implements `Requests`."""
         if name == LINE:
             return np.arange(self._before + 1, self._before + 1 + self._read.count)[self._rows]
         values, there = self._read.integers(PLAIN.number[name])[self._rows], self.given(name)
         return values if there.all() else np.where(there, values, missing)
 
     def distinct(self, name: str) -> tuple[list[str], Ints]:
-        """As `Requests` says."""
+        """Implements `Requests`."""
         texts, index = self._distinct(name)
         mine = index[self._rows]
         if np.count_nonzero(mine >= 0) == np.count_nonzero(index >= 0):
@@ -224,17 +224,17 @@ class PlainRequests(Requests):
         return self._texts[name]
 
     def codes(self, name: str, known: Sequence[str]) -> Ints:
-        """As `Requests` says."""
+        """Implements `Requests`."""
         return _codes(*self._distinct(name), known)[self._rows]
 
     def keys(self, name: str) -> Ints:
-        """As `Requests` says."""
+        """Implements `Requests`."""
         number = PLAIN.number[name]
         begins, ends = self._read.integers(number)[self._rows], self._read.ends[number][self._rows]
         return digests_between(self._read.data, np.ascontiguousarray(begins), np.ascontiguousarray(ends))
 
     def column(self, name: str) -> pa.Array[Any]:
-        """As `Requests` says."""
+        """Implements `Requests`."""
         kind = SCHEMA.field(name).type
         found: pa.Array[Any]
         if not self.given(name).any():
@@ -258,26 +258,26 @@ class ArrowRequests(Requests):
         return type(self)(self._batch, mine)
 
     def given(self, name: str) -> Truths:
-        """As `Requests` says."""
+        """Implements `Requests`."""
         return self.column(name).is_valid().to_numpy(zero_copy_only=False)
 
     def ints(self, name: str, missing: int = -1) -> Ints:
-        """As `Requests` says."""
+        """Implements `Requests`."""
         found: Ints = self.column(name).cast(pa.int64()).fill_null(missing).to_numpy(zero_copy_only=False)
         return found
 
     def distinct(self, name: str) -> tuple[list[str], Ints]:
-        """As `Requests` says."""
+        """Implements `Requests`."""
         encoded = self.column(name).dictionary_encode()
         index = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
         return [str(text) for text in encoded.dictionary.to_pylist()], index
 
     def keys(self, name: str) -> Ints:
-        """As `Requests` says."""
+        """Implements `Requests`."""
         return keys_of(self.column(name))
 
     def column(self, name: str) -> pa.Array[Any]:
-        """As `Requests` says."""
+        """Implements `Requests`."""
         if name not in self._columns:
             column: pa.Array[Any] = self._batch.column(name)
             self._columns[name] = column if len(self) == len(column) else column.filter(pa.array(self._mine))
@@ -292,6 +292,6 @@ def keys_of(column: pa.Array[Any]) -> Ints:
         return np.zeros(len(texts), np.int64)
     offsets = np.frombuffer(memoryview(ends), np.int32)[texts.offset : texts.offset + len(texts) + 1]
     data = np.frombuffer(memoryview(text), np.uint8)
-    data.flags.writeable = False  # kernels are compiled once for what may be written, and once more for what may not
+    data.flags.writeable = False  # kernels are compiled separately for writable and for read-only arrays
     found: Ints = digests(data, offsets.astype(np.int64))
     return found

@@ -18,7 +18,7 @@ OF_TOPIC, OF_TAIL, OF_QUEUE, DELAYS, OF_HALVES, KNOWN, SUBJECT_FACTS = range(7)
 
 
 class SendColumns(NamedTuple):
-    """Columns of `request_rows.AnsweredSends`, as native code is given them. What nobody says is -1, and a key 0."""
+    """Columns of `request_rows.AnsweredSends` for native code. A missing value is -1, a missing key 0."""
 
     line: Ints
     position: Ints
@@ -31,16 +31,15 @@ class SendColumns(NamedTuple):
 
 
 def sent(answers: AnsweredSends) -> SendColumns:
-    """What is asked of answers."""
+    """Returns the columns of answers that kernels read."""
     return SendColumns(*(handed(getattr(answers, name)) for name in SendColumns._fields))
 
 
 class Matches(NamedTuple):
-    """What is found out, each with room for as many as there may be; `counts` says how many there are.
+    """The results of matching, each with room for all; `counts` has their numbers.
 
-    `whose`: records that somebody must have sent, and `sent` whether
-    the answer that lies there says that it was this one · `placed`: answers that name a record, `there` its queue row,
-    `same` whether it is theirs · `lost`: answers where no record is.
+    `whose`: records that must have a sender, and `sent`: the answer there names this record · `placed`: answers that
+    name a record, `there` its queue row, `same`: it is their message · `lost`: answers without a record.
     """
 
     whose: Ints
@@ -108,14 +107,14 @@ def match_sends(
 
 @function(inline=True)
 def _is_as_sent(sends: SendColumns, s: int, keys: Ints, r: int) -> bool:
-    """Whether a record has the body that was sent, as far as anybody says."""
+    """True if a record has the body that was sent, as far as the client log has its checksum."""
     crc, length = sends.crc[s], sends.length[s]
     return bool((crc < 0 or keys[1, r] == crc) and (length < 0 or keys[2, r] == length))
 
 
 @function(inline=True)
 def _is_where_it_was_sent(sends: SendColumns, s: int, facts: Ints, subject: int, tails: Ints) -> bool:
-    """Whether a message is in the queue that it was sent to; while it is delayed, it is in none of clients."""
+    """True if a message is in the queue that it was sent to; while it is delayed, it is in no user's queue."""
     if facts[DELAYS, subject]:
         return True
     if sends.half[s] == 1:
@@ -150,10 +149,10 @@ def write_events(
     rows: Ints, whose: Ints, accounts: tuple[Ints, ...], there: Ints, answers: tuple[Ints, ...], apart: int,
     w: ReportEvents,
 ) -> int:  # fmt: skip
-    """Write what is said of queue rows, and how many traces that makes.
+    """Writes the reports about queue rows as events, and returns the number of traces.
 
-    `whose`, `there`: the rows that `accounts` and `answers` are about, rising. What is said of one is told in one
-    trace, which ends where it is refused, or, unless `apart` is 0, each in a trace of its own.
+    `whose`, `there`: the rows that `accounts` and `answers` are about, rising. The reports about one row are one
+    trace, which ends with a refusal, or, unless `apart` is 0, a trace each.
     """
     i, j, n, t, last = 0, 0, 0, 0, -1
     while i < len(whose) or j < len(there):

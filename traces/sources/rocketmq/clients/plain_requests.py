@@ -1,7 +1,7 @@
-"""Plain lines of a client log, read and sorted out by what they tell of: in one pass, and no text becomes an object.
+"""Reads the plain lines of a client log in one pass, by kind, without making objects of text.
 
-What a line must say, `request_lines.py` says. Here it is asked of plain lines alone, and whatever is not as it should
-be, or is rare, is left to whoever reads any line, and can tell what is wrong with it.
+`request_lines.py` defines the lines. Here only plain lines are checked; a line that is wrong or unusual is left to the
+slow reader of any line, which can report the error.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ _LARGE, _SMALL, _WORD = 2**62, 2**31, 2**32
 def _rows(kind: type[Sends | Ends | Checks], *names: str) -> Sequence[int]:
     """The rows of columns: every one of this kind, in their order."""
     known = [column.name for column in fields(kind)]
-    assert sorted(known) == sorted(names)  # noqa: S101 - said when this is imported
+    assert sorted(known) == sorted(names)  # noqa: S101 - an assertion about the source, checked at import
     return [known.index(name) for name in names]
 
 
@@ -87,7 +87,7 @@ _C_LINE, _C_KEY, _C_NUMBER, _C_POSITION, _C_TIMES = _rows(Checks, "line", "key",
 
 def _words(names: Sequence[str]) -> Words:
     """Names of eight letters at most, each as one word."""
-    assert max(map(len, names)) <= 8  # noqa: S101 - said when this is imported
+    assert max(map(len, names)) <= 8  # noqa: S101 - an assertion about the source, checked at import
     return np.array([int.from_bytes(name.encode(), "little") for name in names], np.uint64)
 
 
@@ -128,7 +128,7 @@ class RequestReader:
 
     @staticmethod
     def pays(size: int) -> bool:
-        """Whether so many bytes are worth four seconds of compiling, or it was compiled once."""
+        """True if so many bytes are worth four seconds of compiling, or the kernel is compiled already."""
         return PlainLines.pays(size, _read_requests)
 
     def read(self, block: bytes, before: int, count: int, times: float) -> bool:
@@ -219,7 +219,7 @@ def _sort_out(
 
 @function(inline=True)
 def _number_of(b: Bytes, low: int, high: int, known: TopicNumbers, filled: Ints) -> int:
-    """The number of a topic: if nobody knows it, it is a new one."""
+    """Returns the number of a topic; an unknown topic gets a new one."""
     letters, bounds, table = known
     last = int(filled[4])
     if last >= 0 and _is_topic(b, low, high, known, last):
@@ -239,7 +239,7 @@ def _number_of(b: Bytes, low: int, high: int, known: TopicNumbers, filled: Ints)
 
 @function
 def _place_of(b: Bytes, low: int, high: int, known: TopicNumbers) -> int:
-    """Where in the table a topic is, or else the place that is free for it."""
+    """Returns the table slot of a topic, or the free slot for it."""
     table = known.table
     last = len(table) - 1
     place = spread(b, low, high) & last
@@ -250,7 +250,7 @@ def _place_of(b: Bytes, low: int, high: int, known: TopicNumbers) -> int:
 
 @function
 def _is_topic(b: Bytes, low: int, high: int, known: TopicNumbers, number: int) -> bool:
-    """Whether a text is the topic of this number."""
+    """True if a text is the topic of this number."""
     begin, length = known.bounds[number], high - low
     return bool(known.bounds[number + 1] - begin == length and are_same(b, low, known.letters, begin, length))
 
@@ -312,7 +312,7 @@ def _checked(b: Bytes, values: Ints, stops: Ints, there: Bytes, i: int, checks: 
 
 @function(inline=True)
 def _is_version(number: int, position: int) -> bool:
-    """Whether these name a version of a half."""
+    """True if these name a version of a half."""
     return bool(0 <= number < _LARGE and 0 <= position < _LARGE)
 
 

@@ -44,7 +44,7 @@ class Line(BaseModel):
 
 
 class SentRequest(Line):
-    """What every send has, be it of one message or of many."""
+    """The common fields of every send, of one message or of many."""
 
     topic: Annotated[str, AfterValidator(_not_empty)] = Field(description="where consumers are to find it")
     queue: Annotated[int, Field(ge=-1, lt=2**31)] = Field(description="-1: the broker's choice, and no answer told it")
@@ -59,7 +59,7 @@ class SentRequest(Line):
 
 
 class SendRequest(SentRequest):
-    """A message, or a half: a message that nobody sees until it is committed."""
+    """A message, or a half: a message that is invisible until it is committed."""
 
     op: Literal["send", "half"]
     key: str | None = Field(default=None, alias="uniq", description="property UNIQ_KEY, which makes messages different")
@@ -133,12 +133,12 @@ class AdminRequest(Line):
 
     @property
     def message_id(self) -> Any:
-        """What the request names."""
+        """The message id in the request."""
         return self.ext.get("msgId") if isinstance(self.ext, dict) else None
 
 
 class OtherRequest(Line):
-    """What is kept for people."""
+    """A line for human readers; its content is not used."""
 
     op: Literal["topic", "pull", "note"]
 

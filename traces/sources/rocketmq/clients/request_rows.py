@@ -1,4 +1,4 @@
-"""What a client log tells of, as columns: messages sent, decisions on halves, back-checks, and requests to resume."""
+"""Columns of a client log: messages sent, decisions about halves, back-checks, and requests to resume."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Rows:
 
     @classmethod
     def width_of(cls, column: str) -> type[np.integer]:
-        """What the values of a column are kept as, where there are many."""
+        """Returns the type in which a column keeps its values."""
         return cls.narrow.get(column, np.int64)
 
     def some(self, chosen: Chosen) -> Self:
@@ -50,10 +50,10 @@ class Rows:
 
 @dataclass(frozen=True, eq=False)
 class Sends(Rows):
-    """What was sent: a row for each message, or one for a whole batch that does not name its messages.
+    """Sent messages: a row for each, or one for a whole batch that does not name its messages.
 
-    `position` and `number` are -1 where no answer gave a place. A half is answered with its place in the half topic;
-    `topic` and `queue` are those that it is meant for.
+    `position` and `number` are -1 if no answer gave a place. A half is answered with its place in the half topic;
+    `topic` and `queue` are those of its final message.
     """
 
     narrow: ClassVar[Widths] = {
@@ -68,7 +68,7 @@ class Sends(Rows):
     crc: Ints  # of the body, as the broker keeps it; -1 where the log does not say it
     length: Ints  # bytes of the body; -1 likewise
     topic: Ints  # index in `ClientLog.topics`
-    queue: Ints  # -1 where the choice was the broker's, and no answer told it
+    queue: Ints  # -1 if the broker chose the queue, and no answer named it
     half: Ints  # 1 for a half, 0 for a message
     result: Ints  # OK, FAIL, UNKNOWN
 
@@ -82,7 +82,7 @@ class AnsweredSends(Sends):
 
 @dataclass(frozen=True, eq=False)
 class Ends(Rows):
-    """What was decided, or left open, about which version of a half."""
+    """Decisions about a version of a half, or requests that left it open."""
 
     narrow: ClassVar[Widths] = dict.fromkeys(("decision", "result", "from_check"), np.int8)
 
@@ -120,11 +120,11 @@ AnyRows = TypeVar("AnyRows", bound=Rows)
 
 
 class RowBuffer(Generic[AnyRows]):
-    """Rows of one kind, as they come. There is room behind them: what nobody writes to takes no memory."""
+    """A growing buffer for rows of one kind. Unused room takes no memory."""
 
     def __init__(self, kind: type[AnyRows]) -> None:
         self._room = kind.empty()
-        self.count = 0  # of them; whoever writes behind them adds his own
+        self.count = 0  # the number of rows; a writer that appends adds its own
 
     def columns(self, more: int, times: float) -> tuple[Ints, ...]:
         """The columns, with room for so many more rows behind `count`.

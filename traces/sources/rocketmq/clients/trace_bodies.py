@@ -1,7 +1,7 @@
-"""What clients wrote into a trace topic, read in native code: what each was answered, asked for, and handed.
+"""Reads trace messages in native code: the answers, requests and deliveries that clients recorded.
 
-A body is a list of contexts, each ended by character 2, its fields parted by character 1. Layout and sources:
-docs/rocketmq-traces.md#layout. What is not exactly of it is counted and not used.
+A body is a list of contexts, each ended by character 2, its fields separated by character 1. Layout and sources:
+docs/rocketmq-traces.md#layout. A context of another form is counted and not used.
 """
 
 # ruff: noqa: C901, PLR0911
@@ -36,7 +36,7 @@ BODY_ROWS = BODY_HOST + HOST
 # of the trace message.
 WHAT, KEY, PLACE, TOPIC, TOPIC_LOW, TOPIC_HIGH, IS_HALF, TIME, WITNESS, ANSWER_ROWS = range(10)
 ANSWERED, COMMIT_ASKED, ROLL_BACK_ASKED, LEFT_OPEN, HANDED, DONE_WITH = range(6)
-# Counters. ELSEWHERE: messages that another broker took · NOWHERE: no position is told · DOUBTFUL: taken, and not as
+# Counters. ELSEWHERE: messages that another broker took · NOWHERE: no position is named · DOUBTFUL: taken, and not as
 # safe as was asked for · LATER: the place lies behind the trace message that tells of it.
 CONTEXTS, STRANGE, ELSEWHERE, NOWHERE, DOUBTFUL, LATER, COUNTS = range(7)
 
@@ -51,7 +51,10 @@ _KINDS = 5  # of messages that clients know
 
 @native(lambda _b, places, *_: len(places), kinds=(BYTES, INTS, I64, BYTES, TABLE, WORDS32))
 def find_bodies(b: Bytes, places: Ints, base: int, topic: Bytes, found: Ints, tables: Crcs) -> None:
-    """Of each record at `places` of the log file `b` that begins at `base`: its body, into `found` [BODY_ROWS, …]."""
+    """Finds the body of each record at `places` of the log file `b`, which begins at `base`.
+
+    `found` [BODY_ROWS, …] gets the results.
+    """
     for i in range(len(places)):
         p = places[i]
         found[BODY_WHOLE, i] = 0
@@ -80,10 +83,11 @@ def find_bodies(b: Bytes, places: Ints, base: int, topic: Bytes, found: Ints, ta
 def read_bodies(
     b: Bytes, begins: Ints, ends: Ints, hosts: Ints, witnesses: Ints, fields: Ints, out: Ints, counts: Ints, done: Ints
 ) -> None:
-    """What the bodies `b[begins[i] : ends[i]]` tell, into the columns of `out`.
+    """Reads the reports in the bodies `b[begins[i] : ends[i]]` into the columns of `out`.
 
-    `hosts` [HOST, bodies]: who stored each · `witnesses`: where each lies in the log · `fields`: memory for the
-    fields of a context · `done`: bodies read, and columns written; it ends where there is no room for one more body.
+    `hosts` [HOST, bodies]: the broker that stored each · `witnesses`: its log position · `fields`: memory for the
+    fields of a context · `done`: bodies read, and columns written; reading stops if there is no room for one more
+    body.
     """
     n = done[1]
     for i in range(done[0], len(begins)):
@@ -107,7 +111,7 @@ def read_bodies(
 
 @function
 def _fields(b: Bytes, p: int, e: int, fields: Ints) -> int:
-    """Where each field of a context begins, and behind the last where one more would. Returns how many."""
+    """Writes the begin of each field of a context, and of the next one after the last. Returns their number."""
     count = 0
     fields[0] = p
     while p <= e and count < MOST_FIELDS:
@@ -236,7 +240,7 @@ def _place(b: Bytes, p: int, e: int) -> int:
 
 @function
 def _is_host(b: Bytes, p: int, e: int, hosts: Ints, body: int) -> bool:
-    """Whether the id `p:e` of a stored message names the broker that stored the trace message."""
+    """True if the id `p:e` of a stored message names the broker that stored the trace message."""
     words = 1 if e - p == 32 else 4
     for k in range(4):
         if hosts[k, body] != (_hex(b, p + 8 * k, p + 8 * k + 8) if k < words else 0):

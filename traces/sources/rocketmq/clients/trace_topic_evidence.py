@@ -1,4 +1,4 @@
-"""What trace topics tell, as evidence beside that of a client log, or instead of it."""
+"""Evidence from trace topics, in addition to a client log, or in place of one."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ BEFORE = 2000  # ms that a client's clock may be behind the broker's, where mess
 
 
 def with_trace_topics(store: StoreDirectory, options: Options, said: Evidence | None, source: str) -> Evidence | None:
-    """What clients say, and what the store's trace topics tell beside it; None where there is neither."""
+    """Adds the evidence of the store's trace topics to a client log's; None if there is neither."""
     answers = trace_topics.read(store, options)
     if answers is None or not answers.messages:
         return said
@@ -63,21 +63,21 @@ def deliveries_of(store: StoreDirectory, answers: TraceTopicAnswers) -> Ints:
 
 
 def _timely(store: StoreDirectory, rows: Ints) -> npt.NDArray[np.bool_]:
-    """Which are not older than the log's first record."""
+    """Returns the mask of rows that are not older than the log's first record."""
     timely: npt.NDArray[np.bool_] = rows[bodies.TIME] + BEFORE >= file_access.header_of(store, store.start).time
     return timely
 
 
 def _keys(answers: TraceTopicAnswers, chosen: Ints) -> int:
-    """Of how many messages these tell."""
+    """Returns the number of messages that these rows are about."""
     return len(distinct(answers.rows[bodies.KEY, chosen]))
 
 
 def promises_of(store: StoreDirectory, answers: TraceTopicAnswers) -> tuple[AnsweredSends, int]:
-    """The messages that were answered with a place in this log, each once; and how many are of an earlier log.
+    """Returns each message that was answered with a place in this log, and the number of an earlier log's.
 
-    An answer that is older than the log's first record was given by a broker whose log is gone: a client still told of
-    it when there was another.
+    An answer that is older than the log's first record came from a broker whose log is gone: a client still sent its
+    trace when there was another.
     """
     answered = answers.rows[:, answers.rows[bodies.WHAT] == bodies.ANSWERED]
     timely = _timely(store, answered)
@@ -103,7 +103,7 @@ def as_answers(rows: Ints) -> AnsweredSends:
 
 
 def no_evidence() -> Evidence:
-    """Evidence of nobody."""
+    """Returns evidence without content."""
     return Evidence(
         said=no_decisions(),
         sends=AnsweredSends.empty(),

@@ -1,8 +1,8 @@
-"""Trace topics: what clients wrote into the store itself about what they were answered, asked for, and handed.
+"""Trace topics: the answers, requests and deliveries that clients recorded in the store itself.
 
-Their records are found through their consume queues, and read from the log file by file. What they tell is used
-one-sidedly, for clients discard traces when they have too many: what was promised must be there, and what nobody
-tells of accuses nobody (docs/rocketmq-traces.md#one-sided).
+Their records are found through their consume queues, and read from the log file by file. They are used one-sidedly,
+because clients discard traces when they have too many: a promise in them must be kept, and the absence of a trace
+accuses no client and no broker (docs/rocketmq-traces.md#one-sided).
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ LARGEST = 16 << 20  # bytes of a body, unpacked: clients write 128,000
 
 @dataclass(frozen=True, eq=False)
 class TraceTopicAnswers:
-    """What a store's trace topics tell, and how much of them was understood.
+    """The content of a store's trace topics, and how much of it was understood.
 
-    `rows` int64 [ANSWER_ROWS, …]: as `trace_bodies` has them; `TOPIC` is an index in `topics`.
+    `rows` int64 [ANSWER_ROWS, …]: the columns of `trace_bodies`; `TOPIC` is an index in `topics`.
     """
 
     names: tuple[str, ...]  # of the trace topics
@@ -51,13 +51,13 @@ def trace_topics(store: StoreDirectory, options: Options) -> tuple[str, ...]:
 
 
 def trace_topics_among(topics: Iterable[str], store: StoreDirectory, options: Options) -> tuple[str, ...]:
-    """Which of these topics are trace topics, in order."""
+    """Returns the trace topics among these topics, in order."""
     wanted = {TRACE_TOPIC, store.settings.get(SETTING, "").strip(), *options.trace_topics}
     return tuple(sorted(topic for topic in topics if topic in wanted or topic.startswith(CLOUD_TRACES)))
 
 
 def read(store: StoreDirectory, options: Options) -> TraceTopicAnswers | None:
-    """What the trace topics of a store tell; None where it has none."""
+    """Reads the trace topics of a store; None if it has none."""
     names = trace_topics(store, options)
     if not names:
         return None
@@ -69,7 +69,7 @@ def read(store: StoreDirectory, options: Options) -> TraceTopicAnswers | None:
 
 
 def _positions(store: StoreDirectory, topic: str) -> Iterator[Ints]:
-    """Where the entries of a topic's queues say that its messages lie, in the log's order, many at once."""
+    """Yields the log positions of a topic's messages from its queues' entries, in order, many at once."""
     for subject, files in store.queues.items():
         if subject[0] != topic:
             continue

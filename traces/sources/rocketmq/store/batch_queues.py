@@ -82,12 +82,12 @@ def batch_queues(store: Path, size: int) -> BatchQueues | None:
 
 
 def has_batch_queues(store: Path) -> bool:
-    """Whether a store has files of batch queues."""
+    """True if a store has files of batch queues."""
     return next((store / FOLDER).glob("*/*/*"), None) is not None
 
 
 def units_of(store: Path, queue: Queue, files: tuple[QueueFile, ...]) -> tuple[Units, npt.NDArray[np.int64]]:
-    """The entries of one queue that the broker takes for such, in the order of its files, and where each lies."""
+    """Returns the valid entries of one queue, in file order, with the offset of each."""
     parts, places = [], []
     for file in files:
         data = np.zeros(file.length // UNIT.itemsize * UNIT.itemsize, np.uint8)

@@ -102,7 +102,7 @@ def _u16(b: Bytes, p: int) -> int:
     return int.from_bytes(b[p : p + 2], "big")
 
 
-@by_library(i64)  # what is counted on from it may not fit into 64 bits, and then begins anew at the other end
+@by_library(i64)  # numbers counted from it may not fit into 64 bits, and then wrap around
 def _i64(b: Bytes, p: int) -> Any:
     return np.int64(int.from_bytes(b[p : p + 8], "big", signed=True))
 
@@ -170,7 +170,7 @@ def _of_letters(word: Any) -> Any:
 
 @function
 def hash_on(b: Bytes, p: int, e: int, before: int) -> tuple[int, bool]:
-    """`java_hash` of a text that goes on with the UTF-8 bytes `p:e`; `before`: its code up to here."""
+    """Continues the Java hash code `before` of a text over the UTF-8 bytes `p:e`."""
     h = int32(before)
     while p < e:
         n = min(8, e - p)
@@ -225,7 +225,7 @@ def _hash_of(text: bytes, before: int) -> Any:
 
 @function
 def java_hash(b: Bytes, p: int, e: int) -> tuple[int, bool]:
-    """Java's String.hashCode of the UTF-8 bytes `p:e`, and whether they were UTF-8 (else the code is unknown)."""
+    """Java's String.hashCode of the UTF-8 bytes `p:e`; the flag is False if they are not UTF-8."""
     return hash_on(b, p, e, 0)
 
 
@@ -310,9 +310,9 @@ def key_of(name: str) -> int:
 
 @function
 def place_of(b: Bytes, p: int, e: int, byte: int) -> int:
-    """Where in `p:e` the first byte of this value is; `e` where there is none, and `p` where nothing lies there.
+    """Returns the place of the first byte of this value in `p:e`; `e` if there is none, `p` if `p:e` is empty.
 
-    Eight bytes are looked at together, also such as lie behind `e`.
+    Eight bytes are compared together, including some behind `e`.
     """
     if p >= e:
         return p
@@ -335,11 +335,11 @@ def _place_of(b: Any, p: int, e: int, byte: int) -> int:
 
 @function(inline=True)
 def is_name(b: Bytes, p: int, e: int, name: Bytes) -> bool:
-    """Whether the bytes `p:e` are `name`."""
+    """True if the bytes `p:e` are `name`."""
     if e - p != len(name):
         return False
     i = 0
-    if len(name) >= 8:  # eight at a time, the last ones perhaps once more
+    if len(name) >= 8:  # eight at a time; the last group may overlap the one before it
         while i + 8 <= len(name):
             if eight(b, p + i) != eight(name, i):
                 return False

@@ -21,7 +21,7 @@ from gapless.traces.sources.rocketmq.store.topics import topics_of
 FOLDER = "compaction"
 RECORDS, ENTRIES = f"{FOLDER}/compactionLog", f"{FOLDER}/compactionCq"
 POSITIONS = f"{FOLDER}/position-checkpoint"
-ANEW = "compacting"  # the folder in which files are written anew, before they take the place of others
+ANEW = "compacting"  # the folder in which new files are written before they replace others
 REMOVED = ".delete"  # ends the name of a file whose place another one is to take
 POLICY = "cleanup.policy"  # an attribute of a topic
 END_OF_FILE = -1  # the position in an entry that ends its file
@@ -66,7 +66,7 @@ class CompactedFiles:
         return self.name(ENTRIES, last.base if last else 0), len(last.units()) * UNIT.itemsize if last else 0
 
     def entries_up_to(self, base: int, number: int) -> int:
-        """How many bytes the entries take, in the file that begins at `base`, up to the first of message `number`."""
+        """Returns the length of the entries below message `number`, in the file that begins at `base`."""
         units = next(file for file in self.files if file.base == base).units()
         return (int((units["number"] == number).argmax()) + 1) * UNIT.itemsize
 
@@ -144,12 +144,12 @@ def _file(store: Path, folder: str, queue: Queue, base: int) -> LogFile | None:
 
 
 def _folders(store: Path, queue: Queue) -> tuple[Path, ...]:
-    """Where the files of a queue lie: of its records, and of its entries."""
+    """The folders of a queue's files: of its records, and of its entries."""
     return tuple(store / kind / queue[0] / str(queue[1]) for kind in (RECORDS, ENTRIES))
 
 
 def _is_broken_off(store: Path, queue: Queue) -> bool:
-    """Whether files were being replaced: new files of entries wait, and some old ones have given way already.
+    """True if a replacement of files broke off: new files wait, and some old ones are gone.
 
     Source: docs/rocketmq.md#compaction-broken-off; CompactionLog.replaceFiles.
     """
@@ -159,18 +159,18 @@ def _is_broken_off(store: Path, queue: Queue) -> bool:
 
 
 def _waiting(folder: Path) -> set[int]:
-    """The files that were written anew, and are not in their place yet."""
+    """Returns the bases of the new files that are not in their place yet."""
     return {file.base for file in files_in(str(folder / ANEW))} if (folder / ANEW).is_dir() else set()
 
 
 def _has_removed(store: Path, queue: Queue) -> bool:
-    """Whether files that gave way to others are still there."""
+    """True if replaced files are still in the folder."""
     folders = _folders(store, queue)
     return any(file.name.endswith(REMOVED) for folder in folders if folder.is_dir() for file in folder.iterdir())
 
 
 def _strange(store: Path, queues: Collection[Queue]) -> dict[Queue, tuple[UnexpectedFile, ...]]:
-    """What the broker's next start stumbles over in the folders of each queue: files of either kind have one length."""
+    """Returns the files of each queue that stop the broker's next start: files of one kind have one length."""
     folders = [
         {store / kind / topic / str(queue): (topic, queue) for topic, queue in queues} for kind in (RECORDS, ENTRIES)
     ]

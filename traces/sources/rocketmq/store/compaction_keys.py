@@ -19,7 +19,7 @@ _KEYS = as_bytes("KEYS")
 
 @function
 def _is_blank(b: Bytes, p: int, e: int) -> bool:
-    """Whether the UTF-8 bytes `p:e` are white space, as Java has it."""
+    """True if the UTF-8 bytes `p:e` are white space by Java's definition."""
     while p < e:
         c = int(b[p])
         if c < 0x80:
@@ -56,7 +56,7 @@ def _work(b: Bytes, places: Ints, sizes: Ints, found: Ints) -> int:  # noqa: ARG
 
 @native(_work, kinds=(BYTES, INTS, INTS, TABLE))
 def _find(b: Bytes, places: Ints, sizes: Ints, found: Ints) -> None:
-    """Of each record at `places` of `b` its keys and its body, into `found`; what is not whole is left out."""
+    """Writes keys and body of each record at `places` of `b` into `found`; incomplete ones are left out."""
     for i in range(len(places)):
         if places[i] + sizes[i] > len(b):
             continue  # the file became shorter

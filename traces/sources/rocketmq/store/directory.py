@@ -1,7 +1,7 @@
-"""What a store directory holds, before any record is read: files, settings, how the broker left it.
+"""Opens a store directory before any record is read: files, settings, and the state of the broker.
 
-Nothing is judged here but whether the directory can be read at all. Layouts that we do not judge are named in
-`StoreDirectory.notes`, and so is everything that was used silently otherwise (a `broker.conf` beside the store).
+Nothing is judged here except that the directory can be read. Layouts that are not judged are named in
+`StoreDirectory.notes`, and so is everything that was used without being asked for (a `broker.conf` next to the store).
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ from gapless.traces.sources.rocketmq.store.topics import has_database
 CLIENT_LOG = "client.ndjson"
 CHECKPOINT = 4096  # bytes of the checkpoint file
 CHECK_GROUP = "CID_RMQ_SYS_TRANS"  # the consumer group under which the check service writes its cursors down
-READ_LATER = ("tieredStoreMetadata.json",)  # JSON files that somebody else looks at
+READ_LATER = ("tieredStoreMetadata.json",)  # JSON files that another reader checks
 CURSOR_FILES = ("consumerOffset.json", "lmqConsumerOffset.json")
 THROW_AWAY = ("duplicationEnable", "forceVerifyPropCRC")  # docs/rocketmq.md#thrown-away
 OTHER_LAYOUTS = {"kvStore": "what pop consumers were handed, in RocksDB (popConsumerKVServiceEnable)"}
@@ -81,7 +81,7 @@ class FlushTimes:
 
 @dataclass(frozen=True)
 class Cursors:
-    """How far the check service is, as the broker wrote it down last (docs/rocketmq.md#config)."""
+    """The cursors of the check service, as the broker saved them last (docs/rocketmq.md#config)."""
 
     file: str  # relative to the store
     half: int | None  # None: it has not moved yet
@@ -103,7 +103,7 @@ class StoreDirectory:
     files: tuple[LogFile, ...]
     file_size: int  # bytes of every log file
     clean: bool  # the broker stopped in order: no `abort` file
-    live: bool  # a broker holds the lock and goes on writing
+    live: bool  # a broker has locked the store and continues to write
     copied: bool  # its files were copied one by one while a broker wrote them, as the user says
     checkpoint: FlushTimes | None
     settings: Mapping[str, str]
@@ -117,15 +117,15 @@ class StoreDirectory:
     before_5: bool = False  # an older one did
     index: Index | None = None  # the hash index
     database: QueueDatabase | None = None  # where the queues come from, if not from files
-    twin: QueueDatabase | None = None  # what is written beside the files, and holds the same
+    twin: QueueDatabase | None = None  # the second copy of the queues, next to the files
     lights: bool = False  # light queues are in `twin` alone
     cursors: Cursors | None = None  # None where no file tells of them
-    dledger: Dledger | None = None  # the DLedger log that the log is, or goes on in
+    dledger: Dledger | None = None  # the DLedger log that is the log, or continues it
     left_out: str = ""  # why the first files of a copied log are not looked at, if so
     notes: tuple[str, ...] = field(default=())
     moment: Snapshot | None = None  # of a live store: what was there when it was opened counts
     limit: int = FARTHEST  # log position from which on nothing is read
-    watched: bool = False  # its judgement goes on: what files and cursors say waits for whoever ends it
+    watched: bool = False  # its judgement continues: files and cursors are judged at its end
     broken: tuple[BrokenLink, ...] = ()  # links in it that lead nowhere
     reader: SlotReader | None = None  # reads entries where no file has them: those of a database that is followed
 
@@ -141,18 +141,18 @@ class StoreDirectory:
 
     @property
     def of_moments(self) -> bool:
-        """Whether its files are known to be of different moments, so that none tells how far another came."""
+        """True if the files are known to be of different moments, so one shows nothing about another's end."""
         return self.live or self.copied
 
     @property
     def first_life(self) -> bool:
-        """Whether no broker ever started on these files again, so that nothing of them was ever truncated."""
+        """True if no broker ever started on these files again, so none of them was ever truncated."""
         known = self.checkpoint if self.modern and self.dledger is None else None
         return known is not None and known.recovered == 0 and not any(map(self.setting, THROW_AWAY))
 
     @property
     def settings_apply(self) -> bool:
-        """Whether the settings are those of all the records, so that a limit among them may accuse.
+        """True if the settings applied to all the records, so that a limit among them may accuse.
 
         A setting that is changed while the broker runs shows in a `broker.conf` that the broker wrote itself.
         """
@@ -160,7 +160,7 @@ class StoreDirectory:
 
     @property
     def forgets(self) -> bool:
-        """Whether the end of a broker may have taken records that it had answered for, with memory of its own.
+        """True if the end of a broker may have lost acknowledged records from its own memory.
 
         Source: docs/rocketmq.md#pool.
         """
@@ -175,11 +175,11 @@ class StoreDirectory:
 
     @property
     def _unmapped(self) -> bool:
-        """Whether the broker writes files without a map: those who pass over that setting write no such position."""
+        """True if the broker writes files without a map; brokers that ignore the setting write no such position."""
         return self.setting("writeWithoutMmap") and self.checkpoint is not None and self.checkpoint.indexed > 0
 
     def setting(self, name: str) -> bool:
-        """Whether a boolean setting is on, of those that are off where nothing says it."""
+        """The value of a boolean setting, False by default."""
         return is_on(self.settings, name)
 
     def queue_file(self, subject: Queue, file: QueueFile) -> LogFile:
@@ -192,7 +192,7 @@ class StoreDirectory:
 
     @property
     def has_queue_database(self) -> bool:
-        """Whether queues are in RocksDB, be it beside the same in files."""
+        """True if queues are in RocksDB, alone or in addition to files."""
         return self.database is not None or self.twin is not None
 
     @property
@@ -201,7 +201,7 @@ class StoreDirectory:
 
     @property
     def extended(self) -> bool:
-        """Whether tag codes of entries may be addresses."""
+        """True if tag codes of entries may be addresses."""
         return bool(self.extension)
 
     @property
@@ -210,7 +210,7 @@ class StoreDirectory:
         return self.batches.files if self.batches else {}
 
     def log_file_at(self, position: int) -> tuple[str, int]:
-        """The log file of `position`, relative to the store, and the offset in it, whether the file exists or not."""
+        """Returns the log file of `position`, relative to the store, and the offset in it, even if it is gone."""
         base = position - (position - self.start) % self.file_size
         path = next((file.path for file in self.files if file.base == base), None)
         folder = Path(path or self.files[0].path).parent
@@ -237,7 +237,7 @@ def store_folder(path: Path) -> Path | None:
 
 
 def client_log_beside(folder: Path) -> Path | None:
-    """The client log beside the store in `folder`, if there is one; from here, as the folder was named."""
+    """Finds the client log next to the store in `folder`, by a path relative to here."""
     beside = folder.absolute().parent / CLIENT_LOG
     if not beside.is_file():
         return None
@@ -252,11 +252,11 @@ def open_store(
     databases: bool = True,
     opens_index: OpensIndex = index_of,
 ) -> StoreDirectory:
-    """Look at the store in folder `path`.
+    """Opens the store in folder `path`. Raises Unreadable, NothingThere.
 
-    `config`: a broker.conf; without it, one beside the store is used, and said so · `copied`: as of `StoreDirectory` ·
-    `databases`: whether queues are copied out of a database; otherwise it is named, and none is read · `opens_index`:
-    who opens the hash index. Raises Unreadable, NothingThere.
+    `config`: a broker.conf; without it, one next to the store is used, with a note · `copied`: as in `StoreDirectory`
+    · `databases`: copy queues out of a database; otherwise it is named, and not read · `opens_index`: opens the hash
+    index.
     """
     notes: list[str] = []
     if config is None:
@@ -352,7 +352,7 @@ def _left_out(count: int, base: int) -> str:
 
 
 def _without_a_log(path: Path) -> Unreadable | NothingThere:
-    """Why nothing can be judged of a store that has no folder with a log."""
+    """Returns the error for a store without a folder of a log."""
     if not path.is_dir():
         return NothingThere(f"{path}: no such directory")
     if empty := empty_dledger(path):
@@ -369,7 +369,10 @@ def _without_a_log(path: Path) -> Unreadable | NothingThere:
 
 
 def renewed(store: StoreDirectory) -> StoreDirectory:
-    """A live store anew, up to the same end of its log: what was half written then is whole now. Raises Unreadable."""
+    """Opens a live store again, up to the same end of its log, so half-written parts are complete.
+
+    Raises Unreadable.
+    """
     if store.database:
         database = copied_queues(Path(store.path, store.database.folder))
         store = replace(
@@ -382,7 +385,7 @@ def renewed(store: StoreDirectory) -> StoreDirectory:
 
 
 def is_unchanged(store: StoreDirectory, queue: Queue) -> bool:
-    """Whether a queue of a live store still has the entries that it had at the store's moment."""
+    """True if a queue of a live store still has the entries of the store's snapshot."""
     moment, files = store.moment, store.queues.get(queue, ())
     if moment is None or queue not in moment.last:
         return False
@@ -399,7 +402,7 @@ def is_unchanged(store: StoreDirectory, queue: Queue) -> bool:
 
 
 def is_locked(path: Path) -> bool:
-    """Whether another process holds a lock on the first byte. Asks without taking it."""
+    """True if another process has locked the first byte. Takes no lock."""
     if not path.is_file():
         return False
     try:
@@ -424,7 +427,7 @@ def _checkpoint(path: Path, notes: list[str]) -> FlushTimes | None:
 
 
 def _topics(folder: Path, notes: list[str]) -> dict[str, object]:
-    """What topics.json says. Looks at every JSON file beside it too; one that is broken is told of, and not needed."""
+    """Reads topics.json. Other JSON files next to it are checked too; a broken one is noted, and not needed."""
     topics: dict[str, object] = {}
     older = [path.with_suffix("") for path in folder.glob("*.json.bak") if is_there(path.with_suffix(""))]
     for path in sorted({*folder.glob("*.json"), *older}):
@@ -480,13 +483,13 @@ def _cursor(file: Path, table: object, topic: str) -> int | None:
 
 
 def _is_modern(topics: Mapping[str, object]) -> bool:
-    """Whether a broker of version 5 wrote topics.json: only these count states."""
+    """True if a broker of version 5 wrote topics.json: only these count states."""
     version = topics.get("dataVersion")
     return isinstance(version, dict) and "stateVersion" in version
 
 
 def _other_layouts(path: Path) -> Iterator[str]:
-    """What the store holds that gapless does not judge."""
+    """Names the layouts in the store that gapless does not judge."""
     for name, what in OTHER_LAYOUTS.items():
         folder = path / name
         if folder.is_dir() and any(e.is_file() and e.stat().st_size > 0 for e in folder.rglob("*")):

@@ -1,4 +1,4 @@
-"""Which DLedger log a store has, and how far it was known to be committed (docs/rocketmq.md#dledger)."""
+"""The DLedger log of a store, and its committed index (docs/rocketmq.md#dledger)."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ class Dledger:
 
     @property
     def settled(self) -> bool:
-        """Whether all entries were known to be committed when the broker stopped: then all of them are in queues."""
+        """True if all entries were known to be committed at the stop: then all of them are in queues."""
         return self.last is not None and self.last == self.last_committed
 
     @property
     def committed(self) -> str:
-        """How far it was committed, in words."""
+        """The committed index, in words."""
         if self.last is None or self.last_committed is None:
             return "its checkpoint does not say how far it was"
         return f"its checkpoint has entry {self.last:,} as the last one, and {self.last_committed:,} as committed"
 
 
 def has_dledger(store: Path) -> bool:
-    """Whether a DLedger log lies in a store, or the folders of one that has no file."""
+    """True if a store has a DLedger log, or the folders of an empty one."""
     return bool(_folders(store) or empty_dledger(store))
 
 

@@ -35,9 +35,9 @@ def entry_header(data: bytes) -> EntryHeader:
 
 @function(inline=True)
 def is_wrapping(b: Bytes, at: int, place: int, size: int) -> bool:
-    """Whether the header at `at` is that of an entry which lies at log position `place`, with a record of `size` bytes.
+    """True if the header at `at` is that of an entry at log position `place` with `size` bytes of record.
 
-    That is what the broker asks before it takes an entry for one, but for its index and term.
+    The broker makes the same checks before it accepts an entry, and also checks index and term.
 
     Source: docs/rocketmq.md#dledger; DLedgerMmapFileStore.recover.
     """

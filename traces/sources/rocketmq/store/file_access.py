@@ -51,7 +51,7 @@ class FileWindow:
         self.have = 0
 
     def read(self, low: int, high: int) -> None:
-        """Hold the file's bytes from `low` to `high`, or to its end. Raises Unreadable where it shrank."""
+        """Loads the file's bytes from `low` to `high`, or to its end. Raises Unreadable if it shrank."""
         size = min(high, self.file.length) - low
         self.data: Bytes = self.space.array("bytes", (size,), np.uint8)
         self.low = low
@@ -59,7 +59,7 @@ class FileWindow:
         self.have = size
 
     def view(self, begin: int, stop: int) -> View:
-        """What is held, as a scan takes it, to find records from file offset `begin` on that begin before `stop`."""
+        """Returns the loaded bytes for a scan of the records that begin in `begin:stop`."""
         low = self.low
         return View(
             self.data,
@@ -76,10 +76,10 @@ class FileWindow:
 
 
 def header_at(file: LogFile, at: int) -> records.Header:
-    """The header of the record that begins at offset `at` of a log file; all zeros where the file ends before it.
+    """Reads the header of the record at offset `at` of a log file; all zeros if the file ends before it.
 
-    Where records have headers before them, a record begins with its own, which counts in its size, and the blank is
-    told as one of a plain log.
+    If records have headers before them, a record begins with that header, which counts in its size, and the blank is
+    reported as one of a plain log.
     """
     window = FileWindow(file)
     window.read(at, at + file.wrapped + records.HEADER)
@@ -111,7 +111,7 @@ def header_of(store: StoreDirectory, position: int) -> records.Header:
 
 
 def begins(file: LogFile, at: int) -> bool:
-    """Whether a record or the file's blank begins at offset `at` of a log file."""
+    """True if a record or the file's blank begins at offset `at` of a log file."""
     if at + records.BLANK > file.length:
         return False
     window = FileWindow(file)
@@ -176,7 +176,7 @@ def read_all_entries(store: StoreDirectory, wanted: Iterable[tuple[Queue, int, m
 
 
 def _is_read_at_once(root: str, queue: Queue, file: QueueFile, low: int, into: memoryview) -> bool:
-    """Whether all of `into` lies in one file, and was read; why it was not, `read_exactly` tells."""
+    """True if all of `into` lies in one file and was read; otherwise `read_exactly` reports the reason."""
     begin = low - file.base
     if begin < 0 or begin + len(into) > file.length // ENTRY * ENTRY:
         return False

@@ -25,9 +25,9 @@ ENTRY = 20  # bytes of a consume-queue entry
 SLOT = np.dtype([("position", ">i8"), ("size", ">i4"), ("tag", ">i8")])  # of a consume queue: ENTRY bytes
 FARTHEST = 2**62  # positions from here on are no broker's
 TWENTY_DIGITS = re.compile(r"\d{20}")
-A_NUMBER = re.compile(r"[0-9]{1,18}")  # as a broker writes one, and no more than 64 bits hold
+A_NUMBER = re.compile(r"[0-9]{1,18}")  # the longest number that a broker writes within 64 bits
 NAME_MAX = 255  # bytes of a folder's name
-SEPARATORS = re.compile(r"[,:]")  # between the paths of a log that lies in several; which of them, a broker is told
+SEPARATORS = re.compile(r"[,:]")  # between the paths of a log in several folders; the broker is set to one of them
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class LogFile:
     wrapped: int = 0  # bytes of the header before each record: those of a DLedger log's entries
 
     def holds(self, positions: Ints, sizes: Ints) -> npt.NDArray[np.bool_]:
-        """Which stretches lie in it, whatever numbers somebody claims: a sum of two may be beyond 64 bits."""
+        """Returns the mask of stretches that lie in the file; a sum of claimed numbers may exceed 64 bits."""
         within = (positions >= self.base) & (positions <= self.base + self.length)
         found: npt.NDArray[np.bool_] = within & (sizes > 0) & (sizes <= self.base + self.length - positions)
         return found
@@ -95,7 +95,7 @@ def mapped(file: LogFile) -> Bytes:
     if Path(file.path).stat().st_size:
         return np.memmap(file.path, np.uint8, "r")
     nothing = np.zeros(0, np.uint8)
-    nothing.flags.writeable = False  # as what is mapped: kernels are compiled once more for what may be written
+    nothing.flags.writeable = False  # like mapped files: kernels are compiled separately for writable arrays
     return nothing
 
 
@@ -119,7 +119,7 @@ class Maps:
 
 
 def is_hole(file: LogFile, low: int, high: int) -> bool:
-    """Whether the file system knows that nothing was ever written to `low:high` of a file created at full length."""
+    """True if the file system knows `low:high` to be a hole in a file created at full length."""
     with Path(file.path).open("rb") as handle:
         try:
             return os.lseek(handle.fileno(), low, os.SEEK_DATA) >= high
@@ -247,7 +247,7 @@ def _log_file_size(files: list[LogFile], settings: Mapping[str, str]) -> int:
 
 
 def can_be_a_folder(topic: str) -> bool:
-    """Whether a folder can have the name of this topic; of another topic no broker ever made a queue."""
+    """True if a folder can have the name of this topic; no broker has queues of another topic."""
     return topic not in ("", ".", "..") and not {"/", "\0"} & set(topic) and len(os.fsencode(topic)) <= NAME_MAX
 
 
@@ -277,7 +277,7 @@ def files_in(folder: str, broken: list[str] | None = None) -> tuple[QueueFile, .
 
 @lru_cache(maxsize=REMEMBERED)  # most queues have files of the same names, and most topics queues
 def _base_of(name: str) -> int:
-    """Where the file of this name begins in its queue; -1 for the name of no such file."""
+    """The begin of the file of this name in its queue; -1 for any other name."""
     return int(name) if TWENTY_DIGITS.fullmatch(name) and int(name) < FARTHEST else -1
 
 
@@ -288,12 +288,12 @@ def _queue_of(name: str) -> int:
 
 
 def leads_nowhere(entry: os.DirEntry[str]) -> bool:
-    """Whether it is a link to what is not there."""
+    """True if it is a link without a target."""
     return entry.is_symlink() and not os.path.exists(entry.path)  # noqa: PTH110 - of very many
 
 
 def _leads_nowhere(entry: os.DirEntry[str], broken: list[str]) -> bool:
-    """The same, and it is told of."""
+    """Checks the same, and records the link."""
     nowhere = leads_nowhere(entry)
     if nowhere:
         broken.append(entry.path)

@@ -39,7 +39,10 @@ class GroupCursor:
 
 
 def group_cursors(store: StoreDirectory, notes: list[str]) -> Iterator[GroupCursor]:
-    """All cursors of consumer groups, but for the check service's and those in light queues, and of delay levels."""
+    """Yields the cursors of consumer groups and delay levels, without those of the check service.
+
+    Cursors of light queues are left out too.
+    """
     folder = Path(store.path, "config")
     elsewhere = _mapped(folder)
     for found in (*_of_files(folder, notes), *_of_database(folder, notes), *_of_levels(folder, notes)):
@@ -48,7 +51,7 @@ def group_cursors(store: StoreDirectory, notes: list[str]) -> Iterator[GroupCurs
 
 
 def queues_of_topics(store: StoreDirectory) -> dict[str, int]:
-    """How many queues each topic has, to write to or to read from; nothing where that is not known."""
+    """The number of queues of each topic, to write to or to read from; topics without it are left out."""
     found = {}
     with suppress(Unreadable):
         for topic, said in topics_of(Path(store.path, "config")).items():
@@ -73,7 +76,7 @@ def _of_levels(folder: Path, notes: list[str]) -> Iterator[GroupCursor]:
     if is_there(folder / LEVELS):
         try:
             content, older = read_json_or_older(folder / LEVELS, notes)
-        except Unreadable:  # it was told of where the store was opened
+        except Unreadable:  # it was reported when the store was opened
             return
         path = f"config/{LEVELS}{'.bak' * older}"
         at = max((folder.parent / path).read_bytes().find(b'"offsetTable"'), 0)

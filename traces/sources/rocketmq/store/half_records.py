@@ -1,4 +1,4 @@
-"""The records that a table of halves is told of, found in one pass over a log: halves, ops, and finals.
+"""Finds the records that are the input of a table of halves, in one pass: halves, ops, and finals.
 
 Source: docs/rocketmq-transactions.md#half-table.
 """

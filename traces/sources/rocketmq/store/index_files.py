@@ -68,15 +68,15 @@ class IndexFile:
         return LogFile(self.path, 0, self.item_at(self.room))
 
     def slot_at(self, slot: int) -> int:
-        """Where in the file a slot lies."""
+        """The offset of a slot in the file."""
         return HEADER.itemsize + slot * SLOT_WIDTH
 
     def item_at(self, item: int) -> int:
-        """Where in the file an item lies."""
+        """The offset of an item in the file."""
         return self.slot_at(self.slots) + item * ITEM_BYTES
 
     def heads(self) -> Iterator[tuple[int, Heads]]:
-        """What the slots name, in stretches, each with the number of its first slot. Raises Unreadable."""
+        """Yields the items that slots point to, in stretches with the number of the first slot. Raises Unreadable."""
         for low in range(0, self.slots, SLOTS_AT_ONCE):
             data = np.empty(min(SLOTS_AT_ONCE, self.slots - low) * SLOT_WIDTH, np.uint8)
             read_exactly(self.opened, self.slot_at(low), data.data)
@@ -100,10 +100,10 @@ class IndexFile:
 
 @dataclass(frozen=True, eq=False)
 class Index:
-    """The hash index of a store. `unread`: files of which nothing is known but that they are there, and why.
+    """The hash index of a store. `unread`: files that are unreadable, with the reason.
 
-    `whole`: whether it is known of which files it consists, so that a key that is in none of them is missing ·
-    `reach`: the log position up to which it is known while a broker goes on writing it; None where nobody follows it.
+    `whole`: its set of files is known, so that a key in none of them is missing · `reach`: the log position up to
+    which it is known while a broker writes it; None if it is not followed.
     """
 
     files: tuple[IndexFile, ...]
@@ -152,13 +152,13 @@ def index_of(
 
 
 def _told(why: str, names: Sequence[str]) -> str:
-    """Why files are not read, once for all of which it is so."""
+    """Returns the reason why files are not read, once for all files that have it."""
     more = f" and {len(names) - 1:,} more of its files were" if len(names) > 1 else " was"
     return f"{FOLDER}/{names[0]}{more} {why}"
 
 
 def sizes_set(settings: Mapping[str, str], names: tuple[str, str] = SETTINGS) -> tuple[int, int]:
-    """How many slots and items a file of an index has, by the settings of these names; a broker takes 0 for none."""
+    """The numbers of slots and items of a file, from the settings of these names; a broker takes 0 for unset."""
     slots, items = (number_set(settings, name) for name in names)
     return slots or DEFAULT_SLOTS, items or DEFAULT_ITEMS
 
@@ -172,7 +172,7 @@ def _length(slots: int, items: int) -> int:
 
 
 def _slots(length: int, settings: Mapping[str, str]) -> int:
-    """How many slots a file has; 0 where nobody says."""
+    """The number of slots of a file; 0 if unknown."""
     for slots, items in (sizes_set(settings), (DEFAULT_SLOTS, DEFAULT_ITEMS)):
         if length == _length(slots, items):
             return slots
@@ -190,7 +190,7 @@ def _why(length: int, settings: Mapping[str, str]) -> str:
 
 
 def opened(path: Path, length: int, slots: int, log: Sequence[LogFile]) -> IndexFile:
-    """A file of an index that nobody writes. Raises Unreadable."""
+    """Opens a complete file of an index. Raises Unreadable."""
     begun = begun_file(path, length, slots)
     return grown(begun, log, _count(begun))
 
@@ -203,16 +203,16 @@ def begun_file(path: Path, length: int, slots: int) -> IndexFile:
 
 
 def written(file: IndexFile, log: Sequence[LogFile]) -> IndexFile:
-    """A file that a broker goes on writing, with the items that its header counts now. Raises Unreadable.
+    """Opens a file that a broker is writing, with the items that its header counts now. Raises Unreadable.
 
-    The header counts an item when all of it is there, and its slot leads to it.
+    The header counts an item when all of it is written, and its slot points to it.
     """
     file = replace(file, header=_header(file.opened))
     return grown(file, log, min(max(file.header[5], 1), file.room))
 
 
 def counted(file: IndexFile, log: Sequence[LogFile]) -> IndexFile:
-    """A file that a broker wrote, now that nobody does, with all of its items. Raises Unreadable."""
+    """Opens the last file of a stopped broker, with all of its items. Raises Unreadable."""
     file = replace(file, header=_header(file.opened))
     return grown(file, log, _count(file))
 
@@ -264,7 +264,7 @@ def _count(file: IndexFile) -> int:
 
 
 def _time_at(log: Sequence[LogFile], position: int) -> int:
-    """When the record at a log position was stored, in ms; 0 where none says that it lies there."""
+    """The store time in ms of the record at a log position; 0 if no record confirms its position."""
     for file in log:
         if file.base <= position < file.base + file.length - records.HEADER:
             data = bytearray(records.HEADER)

@@ -1,8 +1,8 @@
-"""The rows that a table of keys is to have for the records of a log, and those that it has.
+"""The rows that a table of keys must have for the records of a log, and the rows that it has.
 
 A row's key is an hour, a text that names topic, kind, key and message, and the record's position
-(docs/rocketmq.md#index-rocksdb). Text and position stand here as one digest, so that rows of millions of records are
-held against one another as numbers.
+(docs/rocketmq.md#index-rocksdb). Text and position are reduced to one digest, so that rows of millions of records are
+compared as numbers.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ HOUR = 3_600_000  # ms
 LAST, LAST_TIME = b"lastOffsetPy", b"lastStoreTimeStamp"  # keys that are no rows: how far the table was written
 SHORTEST = 8 + len("@t@U@u@") + 8  # bytes of a row's key
 
-# Kinds of what a record is to have: a row; none; or nobody knows, for a text of it is not what the broker writes.
+# Kinds of expectation: a row; none; unknown, because a text of it is not one that the broker writes.
 ROW, NONE, UNSURE = range(3)
 _UNIQUE, _KEYS, _TAGS = as_bytes(UNIQ_KEY), as_bytes("KEYS"), as_bytes("TAGS")
 _SPACE, _AT, _K, _T, _U = 32, 64, 75, 84, 85  # bytes: what parts words, and texts; kinds of rows
@@ -169,7 +169,7 @@ def _find(b: Bytes, bounds: Ints, room: Ints, scratch: Bytes) -> None:  # noqa: 
 
 
 def wanted_rows(store: StoreDirectory, end: int) -> Iterator[tuple[int, int, WantedRows]]:
-    """Stretches of the log up to position `end`, from where to where, and the rows that their records are to have.
+    """Yields stretches of the log up to `end`, with their bounds and the expected rows of their records.
 
     They end early where records cannot be followed.
     """
@@ -277,7 +277,7 @@ def _numbers(data: Bytes, places: Ints) -> Ints:
 
 
 class RowNames(NamedTuple):
-    """What a row says, for people: its hour and time in ms, and topic, kind, key and message, each behind an @."""
+    """The text of a row for people: its hour and time in ms, and topic, kind, key and message after an @ each."""
 
     hour: int
     text: str
@@ -285,7 +285,7 @@ class RowNames(NamedTuple):
 
 
 def names_of(stretches: Iterator[list[tuple[bytes, bytes]]], positions: set[int]) -> dict[int, list[RowNames]]:
-    """What the rows say that lead to these log positions."""
+    """Returns the texts of the rows that point to these log positions."""
     found: dict[int, list[RowNames]] = {}
     for pairs in stretches:
         for key, value in pairs:

@@ -78,12 +78,12 @@ def broken_links(
 
 
 def _is_of(database: Path | None, path: Path) -> bool:
-    """Whether a path is that of a file of the queue database."""
+    """True if a path is that of a file of the queue database."""
     return path.parent == database and FILES_OF_ROCKSDB.fullmatch(path.name) is not None
 
 
 def is_behind(links: Iterable[BrokenLink], topic: str, queue: int) -> bool:
-    """Whether the entries of a queue depend on one of these links alone."""
+    """True if the entries of a queue depend on one of these links alone."""
     return any(link.queues in (topic, f"{topic}/{queue}") for link in links if link.queues and link.needed)
 
 

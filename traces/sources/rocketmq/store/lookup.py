@@ -28,10 +28,10 @@ def _changes(values: Ints) -> Ints:
 
 
 def among(values: Ints, known: Ints) -> npt.NDArray[np.bool_]:
-    """Whether each value is among the known ones, which rise: `np.isin` goes through all of these every time."""
+    """Returns the mask of values among the known ones, which rise; `np.isin` reads all of those every time."""
     if not len(known):
         return np.zeros(len(values), np.bool_)
-    order = np.argsort(values)  # a search goes on where the last one ended: half the time on a million
+    order = np.argsort(values)  # a search continues from the previous result: half the time on a million
     rising = values[order]
     found = np.empty(len(values), np.bool_)
     found[order] = known[np.minimum(np.searchsorted(known, rising), len(known) - 1)] == rising
@@ -75,14 +75,14 @@ class KeyGroups:
         return order
 
     def of(self, keys: Ints) -> Ints:
-        """[2, keys]: from where to where in `order` the rows of each key are; none of them, where nobody has it."""
+        """Returns [2, keys]: the range in `order` of the rows of each key; empty for an unknown key."""
         found = np.empty((2, len(keys)), np.int64)
         _find((handed(keys),), self._keys, self._table, self._secret, self._number, self._ends, found)
         return found
 
 
 def secret() -> np.uint64:
-    """An odd number that nobody knows who chooses what is looked up: he could have all of it looked up in one place."""
+    """A random odd multiplier, so that an attacker cannot force hash collisions."""
     return np.uint64(secrets.randbits(64) | 1)
 
 
@@ -118,7 +118,7 @@ def _find(
 
 @function(inline=True)
 def _place_of(sought: tuple[Ints, ...], i: int, columns: tuple[Ints, ...], table: Ints, secret: np.uint64) -> int:
-    """Where in the table row `i` of `sought` is, by the rows of `columns` that it has, or the place free for it."""
+    """Returns the table slot of row `i` of `sought`, by its values in `columns`, or the free slot for it."""
     mixed: Any = uint64(0)
     for column in sought:
         mixed = (mixed ^ uint64(column[i])) * secret
@@ -131,7 +131,7 @@ def _place_of(sought: tuple[Ints, ...], i: int, columns: tuple[Ints, ...], table
 
 @function(inline=True)
 def _are_alike(sought: tuple[Ints, ...], one: int, columns: tuple[Ints, ...], other: int) -> bool:
-    """Whether two rows are alike."""
+    """True if two rows are equal."""
     alike = True
     for k in range(len(sought)):
         alike = alike and sought[k][one] == columns[k][other]
@@ -140,7 +140,10 @@ def _are_alike(sought: tuple[Ints, ...], one: int, columns: tuple[Ints, ...], ot
 
 @function
 def first_from(values: Ints, count: int, value: int) -> int:
-    """Where the first that is no less than this value is, among the first `count`, which rise; `count` if none is."""
+    """Returns the index of the first value not below `value` among the first `count`; `count` if none.
+
+    The values rise.
+    """
     low, high = 0, count
     while low < high:
         middle = (low + high) // 2

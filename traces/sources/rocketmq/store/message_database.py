@@ -1,4 +1,4 @@
-"""What a broker of 5.4 or later keeps of messages in RocksDB, in one database: halves, timers, and an index."""
+"""The message data that a broker of 5.4 or later keeps in RocksDB: halves, timers, and an index."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ HALVES, KEYS, TIMERS = "trans", "default", "timer"
 
 
 def not_judged(store: Path) -> Iterator[str]:
-    """Why the database is not judged, where nobody can read it."""
+    """Yields the reason why the database is not judged, if it cannot be read."""
     folder = store / FOLDER
     if (folder / "CURRENT").is_file() and (why := why_unreadable(folder, "halves, timers and the index may be")):
         yield f"{FOLDER}/ is not judged: {why}"

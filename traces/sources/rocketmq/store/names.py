@@ -36,11 +36,11 @@ REAL_QUEUE = "REAL_QID"
 
 TRACE_TOPIC = "RMQ_SYS_TRACE_TOPIC"  # where clients write message traces, unless the broker calls it otherwise
 CLOUD_TRACES = "rmq_sys_TRACE_DATA_"  # a region's name follows: clients of access channel CLOUD write there
-OF_BROKERS = ("RMQ_SYS_", OF_BROKER, RETRY, DEAD)  # how topics begin that hold no client's own messages
+OF_BROKERS = ("RMQ_SYS_", OF_BROKER, RETRY, DEAD)  # prefixes of topics without clients' own messages
 
 
 def is_of_clients(topic: str) -> bool:
-    """Whether clients write to a topic of this name what they want to say."""
+    """True if clients write their own messages to a topic of this name."""
     return not topic.startswith(OF_BROKERS) and topic not in (PARKED_TOPIC, *DELAYING)
 
 

@@ -1,4 +1,4 @@
-"""Of each message the next one with the same key: asked for from the newest on, so that nothing is sorted."""
+"""Finds for each message the next one with the same key, from the newest on, without sorting."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ class NextWithKey:
         self.secret = secret()
 
     def of(self, keys: Ints, numbers: Ints) -> Ints:
-        """The number of the next message with the same key, or -1, for messages older than all before, which rise."""
+        """Returns the number of the next message with the same key, or -1, for messages older than all before.
+
+        The numbers rise.
+        """
         following = np.empty(len(keys), np.int64)
         end = len(keys)
         while end:
@@ -45,10 +48,10 @@ def _room(rows: int) -> Ints:
 def _follow(
     table: Ints, filled: int, secret: np.uint64, keys: Ints, numbers: Ints, following: Ints, end: int
 ) -> tuple[int, int]:
-    """Go from message `end` down to the first, and say which was the last, and how many rows are filled then.
+    """Links messages from `end` down to the first; returns the last one linked and the number of filled rows.
 
-    The last is 0 unless half of the rows are filled: then there is to be more room. `secret`: an odd number; whoever
-    chooses keys does not know it, or could have all of them looked for in one place.
+    The last is 0 unless half of the rows are filled: then the table must grow. `secret`: an odd number that an
+    attacker does not know, so that chosen keys cannot all collide.
     """
     low = len(table) - 1
     i, count = end, filled

@@ -17,7 +17,7 @@ PACKAGE = "rocksdict"
 
 
 class QueueEnd(NamedTuple):
-    """What the table says of one end of a queue: where the message lies, and its number."""
+    """One end of a queue in the table: the position of its message, and its number."""
 
     position: int
     number: int
@@ -27,7 +27,7 @@ class QueueEnd(NamedTuple):
 class QueueDatabase:
     """The queues of a database, as they were when it was copied.
 
-    `dispatched`: the log position up to which all entries are there; the next start goes on from it.
+    `dispatched`: the log position up to which all entries are written; the next start continues from it.
     """
 
     folder: str  # relative to the store
@@ -65,9 +65,9 @@ def database_in(store: Path) -> Path | None:
 
 
 def why_unreadable(folder: Path, holds: str = "consume queues are") -> str:
-    """Why the database cannot be read, or nothing: the library may be missing where it has no wheel.
+    """The reason why the database cannot be read, or an empty text: the library has no wheel everywhere.
 
-    `holds`: what it has, with its verb.
+    `holds`: the content with its verb, for the sentence.
     """
     try:
         import rocksdict  # noqa: F401, PLC0415 - it may be missing

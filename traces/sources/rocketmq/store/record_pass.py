@@ -29,9 +29,9 @@ def work(b: Bytes, bounds: Ints, room: Ints, scratch: Bytes) -> int:  # noqa: AR
 def found_up_to(
     store: StoreDirectory, end: int, find: Finds, columns: int, begin: int | None = None
 ) -> tuple[Ints, int]:
-    """What is found up to log position `end`, int64 [columns, …]; and how far records could be followed.
+    """Returns the results up to log position `end`, and the end of the readable records.
 
-    `begin`: where a record begins; all of the log counts if it is not given.
+    The results are int64 [columns, …]. `begin`: the position of a record; by default the log's start.
     """
     found: list[Ints] = [np.zeros((columns, 0), np.int64)]
     reached = each_up_to(store, end, find, columns, lambda some: found.append(some.copy()), begin)

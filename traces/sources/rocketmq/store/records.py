@@ -58,7 +58,7 @@ class Header(NamedTuple):
 
     @property
     def known(self) -> bool:
-        """Whether the magic number is a record's."""
+        """True if the magic number is a record's."""
         return self.magic in (MAGIC_V1, MAGIC_V2)
 
 
@@ -110,7 +110,7 @@ def plain(data: bytes) -> PlainRecord | None:
 
 
 class RecordParts(NamedTuple):
-    """Where the parts of a record lie, all in bytes from where the data begins."""
+    """The offsets of a record's parts, in bytes from the begin of the data."""
 
     flags: int
     time: int  # when it was stored: the field that is followed by the host that stored it
@@ -135,7 +135,7 @@ def parts(b: Bytes, p: int, v2: bool) -> RecordParts:
 
 @function(inline=True)
 def is_parked(b: Bytes, r: RecordParts) -> bool:
-    """Whether a message is in the queue of its topic alone, whatever queues it names: it waits, or is tried again.
+    """True if a message is only in the queue of its own topic, whatever queues it names: it waits or is retried.
 
     Source: docs/rocketmq.md#multi-dispatch.
     """
@@ -177,10 +177,10 @@ SEAL = 20  # bytes: the property CRC with its name and both separators
 
 @function(inline=True)
 def ends_well(b: Bytes, r: RecordParts, several: bool) -> bool:
-    """Whether the properties end as a list does, which is in no zero.
+    """True if the properties end as a list does; zeros are no end.
 
-    `several`: the message names several queues. Behind the properties of such a one, 5.2.0 leaves room for a property
-    CRC, and in it what lay there. Source: docs/rocketmq.md#multi-dispatch.
+    `several`: the message names several queues. Behind the properties of such a message, 5.2.0 leaves room for a
+    property CRC, with the old content of that memory. Source: docs/rocketmq.md#multi-dispatch.
     """
     room = several and r.high - r.low > SEAL and b[r.high - 1 - SEAL] == 2
     return r.low == r.high or b[r.high - 1] != 0 or room
@@ -230,7 +230,7 @@ _RUNS_INTO = as_bytes("CLUSTER")
 
 @function(inline=True)
 def value_end(b: Bytes, low: int, high: int) -> int:
-    """Where the value in `low:high` ends: before the name of a property that runs into it, for want of a separator.
+    """Returns the end of the value in `low:high`: before the name of a property that follows without separator.
 
     Source: docs/rocketmq.md#client-batches.
     """
@@ -241,9 +241,9 @@ def value_end(b: Bytes, low: int, high: int) -> int:
 
 @function(inline=True)
 def _unique_key(b: Bytes, p: int) -> tuple[int, int, int, int, int, int]:
-    """Of the record at `p`: where its UNIQ_KEY begins and ends, CRC and length of its body, and where its first one is.
+    """Returns bounds of the UNIQ_KEY, CRC and length of the body, and the place of the first UNIQ_KEY.
 
-    The last of two counts, as in the broker. No key is empty.
+    The last of two keys counts, as in the broker. No key is empty.
     """
     r = parts(b, p, u32(b, p + 4) == MAGIC_V2)
     begin, end, first, first_end = 0, 0, 0, 0
@@ -260,7 +260,7 @@ def _unique_key(b: Bytes, p: int) -> tuple[int, int, int, int, int, int]:
 
 @native(lambda _b, places, *_: len(places), kinds=(BYTES, INTS, TABLE, I64))
 def find_keys(b: Bytes, places: Ints, keys: Ints, first_record: int) -> None:
-    """Of each record at `places` of `b`: digest of UNIQ_KEY, CRC and length of the body.
+    """Writes digest of UNIQ_KEY, and CRC and length of the body, of each record at `places` of `b`.
 
     They go into `keys` [4, records], those of the first place into column `first_record`.
 
@@ -276,9 +276,9 @@ def find_keys(b: Bytes, places: Ints, keys: Ints, first_record: int) -> None:
 
 @native(lambda _b, places, _spans: len(places), kinds=(BYTES, INTS, TABLE))
 def find_names(b: Bytes, places: Ints, spans: Ints) -> None:
-    """Where the UNIQ_KEY of each record at `places` of `b` lies, as begin and end, into `spans` [2, records].
+    """Writes begin and end of the UNIQ_KEY of each record at `places` of `b` into `spans` [2, records].
 
-    Both are 0 where no record lies: a broker may have cut off its log since the places were known.
+    Both are 0 without a record: a broker may have cut off its log since the places were found.
     """
     for i in range(len(places)):
         spans[0, i] = spans[1, i] = 0

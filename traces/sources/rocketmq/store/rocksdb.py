@@ -1,12 +1,12 @@
-"""Copies consume queues out of RocksDB, once, into a file that is read like those of plain consume queues.
+"""Copies consume queues out of RocksDB into a file that is read like plain consume queues.
 
-A broker with `storeType=defaultRocksDB`, or one that writes queues twice, keeps its entries as keys of a database, and
-beside them a table of where each queue begins and ends (docs/rocketmq.md#rocksdb-queues). The first 20 bytes of a value
-are those of a plain entry, so what is copied out are slots, and everything behind this module knows no database.
+A broker with `storeType=defaultRocksDB`, or one that writes queues twice, keeps its entries as keys of a database,
+with a table of the ends of each queue (docs/rocketmq.md#rocksdb-queues). The first 20 bytes of a value are those of a
+plain entry, so slots are copied out, and the modules above this one know no database.
 
-The store is only read. The library, which writes a file wherever it opens a database, opens one in a folder of its own:
-links to the tables, which never change, and copies of the small files that say which of them count. It takes no lock. A
-running broker removes tables that it has merged; where one is gone, the database is looked at once more.
+The store is only read. The library writes a file into the folder of any database that it opens, so it opens one in a
+folder of its own: links to the tables, which never change, and copies of the small files that name the valid tables.
+It takes no lock. A running broker removes tables that it has merged; if one is gone, the links are made a second time.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def copied(folder: Path) -> QueueDatabase:
 
 
 def _tried(folder: Path, room: Path, done: Callable[[Path], T]) -> T:
-    """What comes of links to a database in `room`; once more where a broker took tables away. Raises Unreadable."""
+    """Calls `done` with links to a database in `room`; a second time if a broker removed tables. Raises Unreadable."""
     for left in reversed(range(TRIES)):
         linked = room / "database"
         try:
@@ -106,7 +106,7 @@ class LiveDatabase:
         return True
 
     def _signs(self) -> tuple[int, ...]:
-        """What is another number after each flush and each merge."""
+        """Returns numbers that change with each flush and each merge."""
         try:
             status = (self.folder / (self.folder / "CURRENT").read_text(errors="replace").strip()).stat()
         except (OSError, ValueError):
@@ -290,7 +290,7 @@ class _EntriesByKey:
         With the first number of each stretch. `at` is moved to the last of them. Raises Unreadable.
         """
         number, end = self._number(key), _key(prefix, stop)
-        below = ReadOptions()  # held until all is read: the library forgets the bound with it
+        below = ReadOptions()  # kept until all is read: the library frees the bound with it
         below.set_iterate_upper_bound(end)
         values = list(self.database.values(from_key=key, read_opt=below))
         at.seek_for_prev(_key(prefix, stop - 1))

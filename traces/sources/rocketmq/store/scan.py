@@ -1,8 +1,8 @@
 """The commit log scan: one native pass over the bytes of a file gives columns of events.
 
-Per record: does it tile the log, do its parts add up, do the checksums hold (`log` events); which queues is it in,
-under which number and tag code (queue rows). Byte layout: docs/rocketmq.md#record, #entry. Nothing is judged here:
-whether a checksum must hold is for `spec/log.py` to say.
+For each record: does it tile the log, do its parts add up, are its checksums right (`log` events); its queues, with
+number and tag code (queue rows). Byte layout: docs/rocketmq.md#record, #entry. Nothing is judged here: `spec/log.py`
+says if a checksum must match.
 """
 
 # ruff: noqa: C901, FBT001, PLR0911, PLR0915
@@ -54,7 +54,7 @@ from gapless.traces.sources.rocketmq.store.records import (
     seal_holds,
 )
 
-# Why a scan ends. TAKEN is for its own use: it goes on.
+# Why a scan ends. TAKEN is internal: the scan continues.
 STOPPED, ROLLED, SHORT, INVALID, FULL, TAKEN = range(6)
 
 # Rows of the `log` column block: the arguments of `log.append`, in its order; INDEX and TERM only in a DLedger log.
@@ -89,7 +89,7 @@ VIEW = record(View, BYTES, I64, I64, I64, I64, I64, I64)
 
 
 class DamagedHeader(NamedTuple):
-    """What is taken for the header of one damaged record, whatever its bytes say; nothing where `at` is negative."""
+    """Replaces the header of one damaged record; unused if `at` is negative."""
 
     at: int
     size: int
@@ -111,9 +111,9 @@ class Topics(NamedTuple):
 
 
 class Room(NamedTuple):
-    """Where a scan writes. `filled`: records in `log`, rows in `rows`, and what is known of the last DLedger entry.
+    """The buffers of a scan. `filled`: records in `log`, rows in `rows`, and the last DLedger entry.
 
-    That is the index that the next one is to have, the index that it has itself, and its term; -1 where there is none.
+    Of that entry: the index expected next, its own index, and its term; -1 without an entry.
     """
 
     log: Ints
@@ -124,7 +124,7 @@ class Room(NamedTuple):
 
 
 class Habits(NamedTuple):
-    """What the broker was set to do."""
+    """The settings of the broker that change how records are read."""
 
     delays: Ints  # ms per delay level; empty where unknown
     crc_tables: Crcs
@@ -140,7 +140,7 @@ class _Tag(NamedTuple):
 
 
 class MessageRow(NamedTuple):
-    """What the rows of one record have in common."""
+    """The common values of all rows of one record."""
 
     position: int
     size: int
@@ -149,7 +149,7 @@ class MessageRow(NamedTuple):
 
 
 class _Routing(NamedTuple):
-    """The properties that say where a record belongs, each as begin and end of its value, or as its number."""
+    """The properties that route a record: begin and end of each value, or its number."""
 
     tags: int
     tags_end: int
@@ -242,9 +242,9 @@ def scan(view: View, forced: DamagedHeader, room: Room, habits: Habits) -> tuple
 def claim(
     b: Bytes, base: int, limit: int, have: int, wrapped: int, forced: DamagedHeader, at: int
 ) -> tuple[int, int, bool, bool, bool]:  # fmt: skip
-    """What the header at `at` claims: TAKEN for a record, its size, V2, a magic number that is known, parts that fit.
+    """Reads the header at `at`: TAKEN for a record, its size, V2, a known magic number, parts that fit.
 
-    Where a record is SHORT, it is the number of bytes that are needed from `at` on.
+    For a SHORT record, the size is the number of bytes needed from `at` on.
     """
     p = at + wrapped
     if at == forced.at:
@@ -375,7 +375,7 @@ def _more_rows(
 
 @function(inline=True)
 def _item(b: Bytes, p: int, e: int) -> tuple[int, bool]:
-    """Where the item at `p` of a list with commas ends, and whether there is a slash in it."""
+    """Returns the end of the item at `p` of a list with commas, and True if it contains a slash."""
     slash = False
     while p < e and b[p] != 44:
         slash = slash or b[p] == 47

@@ -1,4 +1,4 @@
-"""Which traces of a store a check was asked for: a queue by TOPIC/QUEUE, a transaction by its key, the log, or all."""
+"""The traces that a check was asked for: a queue by TOPIC/QUEUE, a transaction by its key, the log, or all."""
 
 from __future__ import annotations
 
@@ -19,46 +19,46 @@ TIMERS = "timerwheel"  # begins the names of the times of the timer wheel, as tr
 TRANSACTIONS = "RMQ_SYS_TRANS_"  # begins the topics of halves and ops, and so the names of what is no one transaction
 
 
-SOME_QUEUE = "/?"  # ends the name of a queue where nobody says which of its topic it is
+SOME_QUEUE = "/?"  # ends the name of a queue whose number is unknown
 
 
 def name_of_queue(topic: str, queue: int) -> str:
-    """The trace of a queue; it is below 0 where nobody says which it is."""
+    """Returns the trace name of a queue, whose number is below 0 if unknown."""
     return f"{topic}/{queue}" if queue >= 0 else f"{topic}{SOME_QUEUE}"
 
 
 def queue_named(trace: str) -> tuple[str, int]:
-    """The queue of such a name; below 0 where nobody says which, as where a damaged record names none that can be."""
+    """Parses the trace name of a queue; its number is below 0 if unknown, as in a damaged record."""
     topic, _, queue = trace.rpartition("/")
     return topic, -1 if trace.endswith(SOME_QUEUE) else int(queue)
 
 
 def includes_queue(options: Options, topic: str, queue: int) -> bool:
-    """Whether this queue is to be judged."""
+    """True if this queue was selected."""
     return options.topic in (None, topic) and options.trace in (None, name_of_queue(topic, queue))
 
 
 def includes_hash_index(store: StoreDirectory, options: Options) -> bool:
-    """Whether the hash index is to be judged: it is of no one topic, and grows while a broker runs."""
+    """True if the hash index was selected: it belongs to no topic, and is skipped while a broker runs."""
     if store.index is None or store.live or options.topic is not None:
         return False
     return options.trace is None or options.trace.startswith(f"{FOLDER}/")
 
 
 def includes_tiered_index(options: Options, name: str) -> bool:
-    """Whether a file of the index of tiered storage is to be judged: it is of no one topic."""
+    """True if a file of the index of tiered storage was selected: it belongs to no topic."""
     return options.topic is None and options.trace in (None, name)
 
 
 def includes_dledger_index(store: StoreDirectory, options: Options) -> bool:
-    """Whether the index of a DLedger log is to be judged: it is of no one topic."""
+    """True if the index of a DLedger log was selected: it belongs to no topic."""
     if store.dledger is None or options.topic is not None:
         return False
     return options.trace in (None, store.dledger.index_name)
 
 
 def includes_transactions(options: Options) -> bool:
-    """Whether transactions, ops and cursors are to be judged: they are of no one topic."""
+    """True if transactions, ops and cursors were selected: they belong to no topic."""
     if options.topic is not None:
         return False
     return options.trace is None or selected_transaction(options) is not None or options.trace.startswith(TRANSACTIONS)
@@ -70,7 +70,7 @@ def selected_transaction(options: Options) -> str | None:
 
 
 def includes_half_table(options: Options) -> bool:
-    """Whether the table of halves is to be judged: it is of no one topic."""
+    """True if the table of halves was selected: it belongs to no topic."""
     if options.topic is not None:
         return False
     one = selected_transaction(options) is not None
@@ -78,7 +78,7 @@ def includes_half_table(options: Options) -> bool:
 
 
 def includes_index_table(options: Options) -> bool:
-    """Whether the table of keys is to be judged: it is of no one topic."""
+    """True if the table of keys was selected: it belongs to no topic."""
     if options.topic is not None:
         return False
     name, _, position = str(options.trace).partition("/")
@@ -86,12 +86,12 @@ def includes_index_table(options: Options) -> bool:
 
 
 def includes_timer_table(options: Options) -> bool:
-    """Whether the table of timers is to be judged: it is of no one topic."""
+    """True if the table of timers was selected: it belongs to no topic."""
     return options.topic is None and (options.trace is None or options.trace.startswith(f"{TIMER_TABLE}/"))
 
 
 def needs_timer_messages(store: StoreDirectory, options: Options) -> bool:
-    """Whether messages with a time are to be looked for: if any wait, and there is something to hold them against."""
+    """True if messages with a delivery time must be found, to compare them with a wheel or a table."""
     if store.live or store.dledger or (TIMER_TOPIC, 0) not in store.queues:
         return False
     root = Path(store.path)
@@ -100,5 +100,5 @@ def needs_timer_messages(store: StoreDirectory, options: Options) -> bool:
 
 
 def includes_timer_wheel(options: Options) -> bool:
-    """Whether the timer wheel is to be judged: it is of no one topic."""
+    """True if the timer wheel was selected: it belongs to no topic."""
     return options.topic is None and (options.trace is None or options.trace.startswith(f"{TIMERS}/"))

@@ -17,12 +17,11 @@ from gapless.traces.sources.rocketmq.store.snapshot import reached
 
 
 class ServedQueues(NamedTuple):
-    """Where a store's queues are read.
+    """The places from which a store's queues are read.
 
-    `files`: those of queues that are read from files · `database`: where they are read from instead · `twin`: a
-    database that holds the same as the files · `lights`: whether light queues are read from there · `why_none`: why no
-    queue can be read; empty where they can · `broken`: links in the store that lead nowhere · `unread`: whether one of
-    these leaves all queues unread.
+    `files`: of queues that are read from files · `database`: read in place of files · `twin`: a database with the same
+    entries as the files · `lights`: light queues are read from that · `why_none`: the reason if no queue can be read ·
+    `broken`: links in the store without a target · `unread`: one of these leaves all queues unread.
     """
 
     files: QueueFiles
@@ -40,7 +39,7 @@ class ServedQueues(NamedTuple):
 
 
 def queues_of(files: QueueFiles, database: QueueDatabase | None, lights: QueueDatabase | None) -> QueueFiles:
-    """The queues of `database`, if there is one, or those of files, with the light ones of `lights` in their place."""
+    """Returns the queues of `database`, or those of files, with the light ones of `lights`."""
     if database or lights is None:
         return database.queues if database else files
     plain = {queue: there for queue, there in files.items() if not is_light(queue)}
@@ -48,7 +47,7 @@ def queues_of(files: QueueFiles, database: QueueDatabase | None, lights: QueueDa
 
 
 def is_light(queue: Queue) -> bool:
-    """Whether a queue shares its records with other queues."""
+    """True if a queue shares its records with other queues."""
     return queue[0].startswith(LIGHT)
 
 
@@ -68,7 +67,7 @@ def served_queues(path: Path, settings: Mapping[str, str], notes: list[str], *, 
         return ServedQueues(files, None, None, "", broken, unread=False)
     behind = any(link.queues for link in broken)
     database, twin, why_none = _databases(path, settings, notes, files, behind=behind, copies=copies)
-    if database:  # nobody reads files of queues
+    if database:  # files of queues are not used
         broken = tuple(link._replace(needed=not link.queues) for link in broken)
     lights = twin is not None and _lights_in_database(settings, files)
     served = {} if database or why_none else files
@@ -78,7 +77,7 @@ def served_queues(path: Path, settings: Mapping[str, str], notes: list[str], *, 
 def opener(
     root: str, database: QueueDatabase | None, batches: BatchQueues | None, lights: QueueDatabase | None = None
 ) -> Callable[[Queue, QueueFile], LogFile]:
-    """What finds one file of a queue, as it can be read. `lights`: where light queues are read."""
+    """Returns the function that opens one file of a queue. `lights`: the source of light queues."""
     batched = batches.queues if batches else {}
 
     def opened(queue: Queue, file: QueueFile) -> LogFile:
@@ -97,9 +96,9 @@ def opener(
 def _databases(
     path: Path, settings: Mapping[str, str], notes: list[str], files: QueueFiles, *, behind: bool, copies: bool
 ) -> tuple[QueueDatabase | None, QueueDatabase | None, str]:
-    """The queues in a database: alone, or beside the files that the broker reads; and why no queue can be read.
+    """Finds the queues in a database, alone or next to files, and the reason if no queue can be read.
 
-    `files`: those that are there · `behind`: whether others lie behind links that lead nowhere.
+    `files`: those in the store · `behind`: others lie behind links without a target.
     """
     folder, plain = database_in(path), path / "consumequeue"
     if folder is None:
@@ -130,14 +129,14 @@ def _databases(
 
 
 def _reads_database(settings: Mapping[str, str]) -> bool:
-    """Whether the settings say that consumers are served from the database."""
+    """True if consumers are served from the database, by the settings."""
     twice = is_on(settings, "rocksdbCQDoubleWriteEnable")
     served = settings.get("combineCQPreferCQType", "") if twice else settings.get("storeType", "")
     return served.strip().lower() == "defaultrocksdb"
 
 
 def _lights_in_database(settings: Mapping[str, str], files: QueueFiles) -> bool:
-    """Whether the light queues of a broker that writes queues twice lie in its database alone.
+    """True if the light queues of a broker that writes queues twice are in its database alone.
 
     Source: docs/rocketmq.md#written-twice.
     """

@@ -1,4 +1,4 @@
-"""What a broker was set to, and what it wrote down: its broker.conf, and the JSON files under `config/`."""
+"""The settings of a broker: its broker.conf, and the JSON files under `config/`."""
 
 from __future__ import annotations
 
@@ -43,18 +43,18 @@ def plain_properties(content: bytes) -> dict[str, str] | None:
 
 
 def is_on(settings: Mapping[str, str], name: str, otherwise: bool = False) -> bool:  # noqa: FBT001, FBT002 - as `get`
-    """Whether a boolean setting is on, or what the broker takes where nothing says it.
+    """Returns a boolean setting, or `otherwise` if it is not set.
 
-    On is `true` alone, in letters of any size. Anything else that stands there is off: `yes`, `1`, a blank behind it.
-    Source: docs/rocketmq.md#settings.
+    Only `true` is on, in letters of any case. Any other text is off: `yes`, `1`, a blank behind it. Source:
+    docs/rocketmq.md#settings.
     """
     return settings[name].lower() == "true" if name in settings else otherwise
 
 
 def is_slave(settings: Mapping[str, str]) -> bool:
-    """Whether settings may be those of a slave: its role says so, or its number, which of a master is 0.
+    """True if settings may be those of a slave: by its role, or by its number, which is 0 for a master.
 
-    Brokers of version 5 take the name of a role with a blank behind it, those before take their default.
+    Brokers of version 5 accept the name of a role with a blank behind it; older ones use their default.
     """
     number = number_set(settings, "brokerId", least=-LARGEST_TIME, most=LARGEST_TIME)
     return number != 0 or settings.get("brokerRole", "").strip() == "SLAVE"
@@ -78,7 +78,7 @@ def number_set(
 
 
 def rewritten(settings: Mapping[str, str]) -> bool:
-    """Whether the broker wrote the file itself, as it does when a setting is changed while it runs.
+    """True if the broker wrote the file itself, after a setting was changed at run time.
 
     Source: docs/rocketmq.md#settings-at-run-time.
     """
@@ -111,14 +111,14 @@ def read_json(path: Path) -> dict[str, object]:
     return content
 
 
-@lru_cache(maxsize=8)  # several ask for the same file, which may tell of very many topics; nobody changes what they get
+@lru_cache(maxsize=8)  # several callers read the same file, which may have very many topics; the result is not modified
 def _loaded(text: str) -> object:
     found: object = json.loads(quoted(text))
     return found
 
 
 def is_there(path: Path) -> bool:
-    """Whether a broker reads this file: it is there; or it is not, and its older version can be read.
+    """True if a broker reads this file: it exists, or its older version can be read.
 
     A broker that is killed while it writes a file may leave the older version alone (docs/rocketmq.md#config).
     """

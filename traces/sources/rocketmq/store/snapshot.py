@@ -1,8 +1,8 @@
-"""A store that a broker is writing to, as of one moment: what comes after it is left out.
+"""A store that a broker is writing to, as of one moment: later content is left out.
 
-Whoever reads a growing store in pieces sees each piece at another time, and takes what came in between for a gap. So
-the ends are fixed when the check begins: first of every queue, then of the log. An entry below its queue's end points
-below the log's, and neither changes any more.
+A reader of a growing store sees each piece at another time, and would take additions for gaps. So the ends are fixed
+when the check begins: first of every queue, then of the log. An entry below its queue's end points below the log's,
+and neither changes any more.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ CHUNK = 4 << 20  # bytes of the log that are looked through at once
 
 @dataclass(frozen=True)
 class Snapshot:
-    """When it was, and how far queues and log reached then."""
+    """The time of the snapshot, and the ends of queues and log then."""
 
     seconds: float  # since 1970
     entries: Mapping[Queue, int]  # exclusive end of the entries of every queue that has files

@@ -30,7 +30,7 @@ class UnexpectedFile(NamedTuple):
 
     @property
     def sentence(self) -> str:
-        """What is wrong with it."""
+        """The error, as a sentence without its end."""
         if not self.numbered:
             return f"{self.name} is not called by a number"
         return f"{self.name} is {self.length:,} bytes long, and others of its kind {self.expected:,}"
@@ -49,10 +49,10 @@ class UnexpectedFile(NamedTuple):
 def unexpected_files(
     store: Path, folders: Iterable[Path], *, length: int = 0, maps_everything: bool = False
 ) -> Mapping[Path, list[UnexpectedFile]]:
-    """What a start stumbles over in each of these folders, all of whose files have one length: this, or what most have.
+    """Returns the files in each folder that stop a start. All must have `length`, or the most common length.
 
-    `maps_everything`: the broker takes folders and empty files as it takes any file. Otherwise it passes over folders,
-    and deletes an empty file that comes last.
+    `maps_everything`: the broker takes folders and empty files like any file. Otherwise it skips folders, and deletes
+    an empty file that comes last.
     """
     there = {folder: sorted(folder.iterdir()) for folder in folders if folder.is_dir()}
     found: dict[Path, list[tuple[Path, int]]] = {}

@@ -72,11 +72,11 @@ class TieredQueue:
 
 @dataclass(frozen=True)
 class TieredStorage:
-    """What a store has in tiered storage.
+    """The tiered storage of a store.
 
-    `index`: segments of the index · `topics`: by the number that its items have for them · `unlisted`: files with bytes
-    that the metadata does not tell of, as reports call them · `why_not`: why nothing of it can be judged, or nothing ·
-    `lost`: whether what cannot be judged may be lost; otherwise it is elsewhere.
+    `index`: segments of the index · `topics`: by the number that its items have for them · `unlisted`: files with
+    bytes that the metadata does not list, by their names in reports · `why_not`: the reason if nothing of it can be
+    judged · `lost`: the unjudged part may be lost; otherwise it is elsewhere.
     """
 
     queues: tuple[TieredQueue, ...]
@@ -101,7 +101,7 @@ Segments = dict[str, list[tuple[int, int, int, int]]]
 
 
 class Metadata(NamedTuple):
-    """What the metadata says: the segments of each kind, and topics by their numbers."""
+    """The content of the metadata: the segments of each kind, and topics by their numbers."""
 
     tables: dict[str, Segments]
     topics: dict[int, str]
@@ -143,10 +143,10 @@ def tiered_storage(store: Path, settings: Mapping[str, str], notes: list[str]) -
 
 
 def _metadata(store: Path, notes: list[str]) -> Metadata | None:
-    """What the metadata says; None where nobody wrote any. Raises Unreadable.
+    """Reads the metadata; None if none was ever written. Raises Unreadable.
 
-    A broker takes the older version where the file is missing, empty, or cannot be read; and begins anew where there
-    is none of both. Source: docs/rocketmq-tiered.md#metadata; ConfigManager.load.
+    A broker takes the older version if the file is missing, empty, or unreadable; and starts with empty metadata if
+    there is neither. Source: docs/rocketmq-tiered.md#metadata; ConfigManager.load.
     """
     file, older = store / METADATA, store / f"{METADATA}.bak"
     broken: Unreadable | None = None
@@ -172,7 +172,7 @@ def _metadata(store: Path, notes: list[str]) -> Metadata | None:
 
 
 def _unlisted(store: Path, root: Path, broker: str, listed: Collection[Path]) -> Iterator[str]:
-    """Files with bytes of queues that nobody tells of. `broker`: the folder, or a pattern, below `root`."""
+    """Yields files of queues with content that no metadata lists. `broker`: a folder below `root`, or a pattern."""
     for kind in (LOG, ENTRIES):
         for path in sorted(root.glob(f"{broker}/*/*/{kind}/*")):
             if path not in listed and path.is_file() and path.stat().st_size:
@@ -240,7 +240,7 @@ def _root(store: Path, settings: Mapping[str, str], queues: Collection[str]) -> 
 
 
 def digest(text: str) -> str:
-    """What names of folders and segments begin with."""
+    """Returns the prefix of the names of folders and segments."""
     return hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()[:8]
 
 

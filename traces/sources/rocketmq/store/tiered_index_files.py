@@ -1,9 +1,9 @@
-"""The files of the index of tiered storage: which there are, and how each is laid out. Nothing is judged here.
+"""The files of the index of tiered storage, and the layout of each. Nothing is judged here.
 
-One that is still written is a header, a table of slots, and items that lead from one to another; one that is full was
-written anew, with the items of a slot side by side, the newest first, and the slots in their order. Here both are read
-as the hash index of the broker's own log is: items by numbers from 1 on, each with the one before it in its slot. Of a
-file that is full the last item has number 1, so that the one before it in its slot lies behind it.
+A file that is being written is a header, a table of slots, and items in linked lists; a full file was written again,
+with the items of a slot adjacent, the newest first, and the slots in their order. Here both are read like the hash
+index of the broker's own log: items by numbers from 1 on, each with the one before it in its slot. In a full file the
+last item has number 1, so that the one before it in its slot lies behind it.
 
 Source: docs/rocketmq-tiered.md#index; IndexStoreFile.
 """
@@ -53,15 +53,15 @@ class TieredIndexFile:
 
     @property
     def ended(self) -> int:
-        """What its header is to have for the time of its last record: whatever it has, for brokers set another."""
+        """The expected time of the last record in the header: any, because brokers set another."""
         return self.header[1]
 
     def slot_at(self, slot: int) -> int:
-        """Where in the file a slot lies."""
+        """The offset of a slot in the file."""
         return HEADER.itemsize + slot * SLOT.itemsize
 
     def item_at(self, item: int) -> int:
-        """Where in the file an item lies."""
+        """The offset of an item in the file."""
         if self.sealed:
             return self.slot_at(self.slots) + (self.items - 1 - item) * SEALED.itemsize
         return self.slot_at(self.slots) + item * WRITTEN.itemsize
@@ -72,7 +72,7 @@ class TieredIndexFile:
         return LogFile(str(self.path), 0, self.path.stat().st_size)
 
     def fields(self, low: int, high: int) -> Items:
-        """The items from number `low` to `high`, with all that they hold. Raises Unreadable."""
+        """Reads all fields of the items from number `low` to `high`. Raises Unreadable."""
         kind = SEALED if self.sealed else WRITTEN
         data = np.zeros(max(high - low, 0) * kind.itemsize, np.uint8)
         if len(data):
@@ -100,11 +100,11 @@ class TieredIndexFile:
             yield low, min(low + count, self.items)
 
     def heads(self) -> Iterator[tuple[int, Heads]]:
-        """As `IndexFile` has them, all at once. Raises Unreadable."""
+        """Implements `IndexFile.heads`, in one piece. Raises Unreadable."""
         yield 0, self._heads().astype(np.int32)
 
     def _heads(self) -> Ints:
-        """What the slots name; -1 where one of a full file has not just the items of its hashes. Raises Unreadable."""
+        """Returns the heads of slots; -1 if a slot of a full file has other items than those of its hashes."""
         data = np.zeros(self.slots * SLOT.itemsize, np.uint8)
         read_exactly(self.opened, HEADER.itemsize, data.data)
         first, size = (data.view(SLOT)[name].astype(np.int64) for name in ("first", "bytes"))
@@ -161,7 +161,7 @@ def _sealed(segment: TieredFile, settings: Mapping[str, str], *, oldest: bool) -
 
 
 def _slots_of_sealed(file: LogFile, settings: Mapping[str, str], count: int) -> int:
-    """How many slots it has, as its length says, or where the items of its first slot begin; 0 where nobody knows."""
+    """Returns the number of slots, by its length, or by the place of its first items; 0 if unknown."""
     data = np.zeros(SLOT.itemsize, np.uint8)
     read_exactly(file, HEADER.itemsize, data.data)
     first = (int(data.view(SLOT)["first"][0]) - HEADER.itemsize) // SLOT.itemsize

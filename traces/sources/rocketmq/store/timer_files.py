@@ -1,4 +1,4 @@
-"""The timer wheel, the timer log and their checkpoint, as they lie in a store (docs/rocketmq.md#timers)."""
+"""The files of the timer wheel, the timer log and their checkpoint (docs/rocketmq.md#timers)."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ Truths = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class TimerFiles:
-    """What a store has of a timer wheel.
+    """The files of a store's timer wheel.
 
-    `read`: ms; the times below it are over · `flushed`: up to there the timer log was on disk before the wheel was
-    written · `committed`: exclusive end of the messages that were written into the wheel, by their numbers · `why_not`:
-    why the wheel itself cannot be read, or nothing
+    `read`: ms; earlier times are over · `flushed`: the end of the timer log on disk when the wheel was written ·
+    `committed`: exclusive end of the messages that were written into the wheel, by their numbers · `why_not`: the
+    reason if the wheel itself cannot be read, or an empty text
     """
 
     files: tuple[LogFile, ...]
@@ -56,7 +56,7 @@ class TimerFiles:
 
     @property
     def start(self) -> int:
-        """Where the timer log begins."""
+        """The begin of the timer log."""
         return self.files[0].base
 
     @property
@@ -246,6 +246,6 @@ def place_in_log(timers: TimerFiles, position: int) -> tuple[str, int]:
 
 
 def has_more(store: Path) -> bool:
-    """Whether the store has a RocksDB database with something in it, where a broker of 5.5 may keep timers."""
+    """True if the store has a RocksDB database with content, in which a broker of 5.5 may keep timers."""
     tables = (path for pattern in ("*.sst", "*.log") for path in (store / "rocksdbstore").glob(pattern))
     return any(path.stat().st_size > 0 for path in tables)

@@ -118,7 +118,7 @@ def _find(b: Bytes, bounds: Ints, room: Ints, scratch: Bytes) -> None:
 def find_timers(
     b: Bytes, base: int, places: Ints, sizes: Ints, timers: Ints, filled: int, scratch: Bytes
 ) -> int:  # fmt: skip
-    """Append the messages with a time among the records at `places` of `b`, and say how many there are then.
+    """Appends the messages with a delivery time among the records at `places` of `b`; returns their number.
 
     `base`: the log position of `b`. There is room in `timers` for each record.
     """

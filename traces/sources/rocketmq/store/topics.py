@@ -1,4 +1,4 @@
-"""What a broker wrote down of its topics: in JSON, or in a small RocksDB database where its queues are in one.
+"""The topics as a broker saved them: in JSON, or in a small RocksDB database if its queues are in one.
 
 Source: docs/rocketmq.md#config.
 """
@@ -19,12 +19,12 @@ FILE, DATABASE = "topics.json", "topics"
 
 
 def has_database(config: Path) -> bool:
-    """Whether the topics are in RocksDB: then no broker before 5.2 wrote them."""
+    """True if the topics are in RocksDB: then no broker before 5.2 wrote them."""
     return (config / DATABASE / "CURRENT").is_file()
 
 
 def topics_of(config: Path) -> dict[str, Mapping[str, object]]:
-    """What is set of each topic, in the folder `config/` of a store. Raises Unreadable."""
+    """Reads the settings of each topic from the folder `config/` of a store. Raises Unreadable."""
     if has_database(config):
         found = [_value(value) for _, value in config_pairs(config / DATABASE)]
         return {str(one["topicName"]): one for one in found if "topicName" in one}

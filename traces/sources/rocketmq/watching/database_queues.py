@@ -36,7 +36,7 @@ class EntriesOnDisk:
         self.looked_at = clock()
 
     def reach(self) -> int:
-        """As `Entries` says: entries, and up to where all are there, were written at once."""
+        """Implements `Entries`: entries are written together with the position up to which all are present."""
         now = self.clock()
         if now - self.looked_at > RENEWED:
             self.looked_at = now
@@ -44,14 +44,14 @@ class EntriesOnDisk:
         return self.database.dispatched
 
     def look_again(self, queue: Subject) -> bool:  # noqa: ARG002 - as `Entries` says
-        """As `Entries` says: what is on disk does not change."""
+        """Implements `Entries`: entries on disk do not change."""
         return False
 
     def forget(self) -> None:
-        """As `Entries` says."""
+        """Implements `Entries`."""
 
     def judged(self, store: StoreDirectory, split: Split) -> SplitResult | None:
-        """As `Entries` says: `reach` has said how far they go (docs/rocketmq.md#rocksdb-queues)."""
+        """Implements `Entries`: `reach` is the position up to which they go (docs/rocketmq.md#rocksdb-queues)."""
         return tasks.judge(store, split, self.options)
 
 
@@ -67,7 +67,7 @@ class DatabaseFollower(Follower):
         place: WatchCheckpoint | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """As a `Follower`. Raises Unreadable, NothingThere."""
+        """Takes the arguments of `Follower`. Raises Unreadable, NothingThere."""
         found = database_in(folder)
         assert found is not None  # noqa: S101 - whoever chose this follower saw it
         self.database = LiveDatabase(found)
@@ -83,17 +83,17 @@ class DatabaseFollower(Follower):
 
     @property
     def front(self) -> Follower:
-        """As `Follower` says."""
+        """Overrides `Follower`."""
         return self.ahead
 
     @property
     def left(self) -> tuple[str, ...]:
-        """As `Follower` says."""
+        """Overrides `Follower`."""
         return (*super().left, "entries that the broker has in memory, and not on disk yet")
 
     @property
     def reported(self) -> ReportedKeys:
-        """As `Follower` says."""
+        """Overrides `Follower`."""
         return self._reported
 
     @reported.setter
@@ -103,7 +103,7 @@ class DatabaseFollower(Follower):
             self.ahead.reported = reported
 
     def round(self) -> bool:
-        """As `Follower` says."""
+        """Overrides `Follower`."""
         more = self.ahead.round()
         self.departed |= self.ahead.departed
         behind = super().round()
@@ -113,22 +113,22 @@ class DatabaseFollower(Follower):
         return more or behind
 
     def report_queues(self) -> Iterator[Finding]:
-        """As `Follower` says."""
+        """Overrides `Follower`."""
         yield from self.ahead.report_queues()
         yield from super().report_queues()
 
     def report(self, judged: StoreFindings) -> Iterator[Finding]:
-        """As `Follower` says."""
+        """Overrides `Follower`."""
         self.ahead.departed = False
         yield from super().report(judged)
 
     def place(self) -> WatchCheckpoint:
-        """As `Follower` says: where the queues are; the log in front of them is read again from there."""
+        """Overrides `Follower`: the position of the queues; the log in front of them is read again from there."""
         self.ahead.place()
         return super().place()
 
     def close(self) -> None:
-        """As `Follower` says."""
+        """Overrides `Follower`."""
         self.database.close()
 
     def _so_far(self, store: StoreDirectory) -> StoreDirectory:

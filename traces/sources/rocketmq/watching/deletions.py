@@ -1,7 +1,7 @@
-"""Queues of topics that are deleted while they are followed: what was judged of them is gone, which accuses nobody.
+"""Handles topics that are deleted while the store is followed: their entries vanish legally.
 
-A queue that is made anew may count on where it was: a broker then fills its first file up to the first new entry with
-slots that are no entries (docs/rocketmq.md#deleted-topics).
+The queue of a topic that is created again may continue in its old file: a broker then fills that file up to the first
+new entry with slots that are no entries (docs/rocketmq.md#deleted-topics).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from gapless.traces.sources.rocketmq.store.files import ENTRY
 def forget_deleted(
     store: StoreDirectory, queues: Mapping[Subject, QueueProgress], result: SplitResult
 ) -> Iterator[Subject]:
-    """Let queues begin anew at the first message of `result` where what was judged of their entries is gone; which."""
+    """Restarts queues whose judged entries vanished at the first message of `result`, and yields them."""
     for segment in result.segments:
         pieces = segment.pieces
         known = [(at, run) for at, subject in enumerate(pieces.subjects) if (run := queues.get(subject)) is not None]
@@ -35,9 +35,9 @@ def forget_deleted(
 
 
 def is_cleared(store: StoreDirectory, subject: Subject, number: int, slot: tuple[int, int, int] | None = None) -> bool:
-    """Whether neither slot `number` is an entry any more, nor the first one of the queue's first file.
+    """True if neither slot `number` nor the first slot of the queue's first file is an entry.
 
-    `slot`: what is known to stand in the former.
+    `slot`: the known content of slot `number`.
     """
     if _is_entry(slot or file_access.read_slot(store, *subject, number)):
         return False

@@ -1,8 +1,8 @@
-"""Entries that were judged, looked at again: who overwrites one later is found out.
+"""Reads judged entries again, to find those that are overwritten later.
 
-Files that are mapped into memory tell nobody that they change, so the bytes are read again. What is recent is read at
-every look, within a budget; what is older in turns. Of each stretch of a queue a checksum is kept, and where in the
-log its messages lie: where the checksum is another, these are judged again.
+Files that are mapped into memory send no notice of changes, so the bytes are read again: recent entries at every look,
+within a budget, and older ones in turns. Of each stretch of a queue a checksum is kept, and the log positions of its
+messages: if the checksum changes, these are judged again.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ class SeenEntries:
         self.recent.append(new)
 
     def forget(self, subject: Subject) -> None:
-        """The queue was deleted, or made anew."""
+        """Forgets a queue that was deleted or created again."""
         self.open.pop(subject, None)
         self.looked.pop(subject, None)
         self.recent = deque(block for block in self.recent if block.subject != subject)
@@ -117,7 +117,7 @@ class SeenEntries:
         self.older.clear()
 
     def changed(self, store: StoreDirectory) -> list[Block]:
-        """Which blocks are not what they were, of those that it is time to look at."""
+        """Returns the blocks that changed, among those that are due."""
         self._age(store.start)
         before, self.looked = self.looked, {}
         return [block for some in _together(self._due()) for block in self._changed_of(store, some, before)]
@@ -145,7 +145,7 @@ class SeenEntries:
         return found
 
     def is_changed(self, store: StoreDirectory, block: Block) -> bool:
-        """Whether a block is not what it was."""
+        """True if a block differs from its recorded state."""
         return zlib.crc32(read(store, block)) != block.digest
 
     def _age(self, start: int) -> None:

@@ -1,4 +1,4 @@
-"""Which follower a store is followed by: that depends on where its queues lie."""
+"""Chooses the follower of a store by the location of its queues."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ def make_follower(
     place: WatchCheckpoint | None = None,
     clock: Callable[[], float] = time.monotonic,
 ) -> Follower:
-    """Who follows the store in `folder`; the arguments are a `Follower`'s. Raises Unreadable, NothingThere."""
+    """Returns the follower of the store in `folder`. Raises Unreadable, NothingThere.
+
+    The arguments are those of `Follower`.
+    """
     if why_unread(folder):
         return UnreadQueuesFollower(path, folder, options, config, place, clock)
     if open_store(folder, config, databases=False).database is None:

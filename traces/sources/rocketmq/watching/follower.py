@@ -1,8 +1,8 @@
-"""A store followed: each round takes what is new in its log, as one more split, and joins it to what is known.
+"""Follows a store: each round adds the new part of its log to the judgement as one more split.
 
-A record is taken once all its entries are there, or nobody would write them any more: a broker appends first, and
-builds queues behind that. What a kernel refuses is read again, for it may have been half written. What is judged at the
-end of a log only, entries that never came, cursors, is judged on a copy, by `parts`: the code is that of a check.
+A record is added once all its entries are written, or will never be: a broker appends first, and builds queues later.
+What a kernel refuses is read again, for it may have been half written. What only the end of a log shows, such as
+missing entries and cursors, is judged on a copy, by `parts`: the code is that of a check.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ LOOK_AGAIN = 0.2  # seconds after which what was refused is read again
 SHORTLY = 0.05  # seconds after which an entry that is another one is read again
 SOON = 2.0  # seconds after which what cannot be read counts as written
 FILES_AGAIN = 10.0  # seconds between two looks at which files the log has
-BESIDE = 2.0  # seconds between two looks at what lies beside log and queues
+BESIDE = 2.0  # seconds between two looks at the parts next to log and queues
 BETWEEN = 0.25  # seconds between two looks at entries that were judged, where more of the log waits
 MUCH = 4 << 20  # bytes of the log after which they are not waited for
 SAVEPOINTS = 2  # that are kept, to go back to where the log is cut off
@@ -96,7 +96,7 @@ class Follower:
         self.unread: tuple[int, float] = (-1, 0.0)  # where no record can be read, and since when
         self.files_at = self.news_at = clock()
         self.places: list[WatchCheckpoint] = []
-        self.departed = False  # something departs that was not told yet
+        self.departed = False  # something departs that was not reported yet
         self.layout = layout_of(folder)
         self.store = self._opened()
         self.entries: Entries = self._entries()
@@ -120,7 +120,7 @@ class Follower:
         self.index = IndexFollower(self.options, self.store.start)
         self.traces = TraceFollower(self.options, self.store.start)
         self.halves = HalfFollower(self.store.start)
-        # When what lies beside was followed last, how far the log was, until when it rests; when entries were read.
+        # Index, traces and halves: time and position of the last look, time of the next. Entries: last look.
         self.beside_at, self.beside_from, self.beside_rests, self.entries_at = -BESIDE, 0, 0.0, -BETWEEN
         return StoreJudge(self.store, self.options)
 
@@ -162,12 +162,12 @@ class Follower:
 
     @property
     def front(self) -> Follower:
-        """Who is furthest in the log: where entries come late, somebody else."""
+        """The follower that is furthest in the log: another one if entries come late."""
         return self
 
     @property
     def left(self) -> tuple[str, ...]:
-        """What waits for the end, or for a check."""
+        """Names of the parts that wait for the end, or for a check."""
         both = self.layout.database and isinstance(self.store.queues, LiveQueues)
         return ("queues in RocksDB beside those in files",) if both else ()
 
@@ -280,7 +280,7 @@ class Follower:
         self.says.append(Announcement(text))
 
     def _new(self) -> Stretch | None:
-        """What is new in the log, as far as entries are known."""
+        """Returns the new part of the log, as far as its entries are known."""
         at, reach = self.reached, self.entries.reach()
         found = self._found(at) if at < reach else None
         return found.below(reach) if found else None
@@ -301,7 +301,10 @@ class Follower:
     # -- one stretch -------------------------------------------------------------------------------------------------
 
     def _judged(self, split: Split) -> SplitResult | None:
-        """The stretch judged as far as its entries are there; what is refused, once more. None where it is to wait."""
+        """Judges the stretch as far as its entries are present; None if it has to wait.
+
+        A refusal is judged a second time.
+        """
         result = self.entries.judged(self.store, split)
         if result is None or not refusals(result):
             return result
@@ -339,7 +342,7 @@ class Follower:
         self.departed |= self._departures(result) > before or bool(refusals(result))
 
     def _departures(self, result: SplitResult) -> int:
-        """How much departs, of what the stretch is about."""
+        """The number of departures among the stretch's subjects."""
         queues, judge = self.judge.judged.queues, self.judge
         runs = (queues.get(subject) for segment in result.segments for subject in segment.pieces.subjects)
         more = len(judge.transactions.refused) + len(judge.transactions.bad_ops)
@@ -362,7 +365,7 @@ class Follower:
                 self._judge_again(block)
 
     def _judge_again(self, block: Block) -> None:
-        """Entries are not what they were when they were judged, and twice so: judge their messages once more."""
+        """Judges the messages of a block again, after its entries changed between two readings."""
         low = block.first - block.file.base
         split = Split(block.file, low, block.last - block.file.base + 1, exact=True)
         run = self.judge.judged.queues.get(block.subject)
@@ -384,14 +387,14 @@ class Follower:
                 return
 
     def _is_gone_for_long(self, block: Block) -> bool:
-        """Whether entries are zeros for longer than a broker that starts needs to write them anew."""
+        """True if entries are zeros for longer than a starting broker needs to write them again."""
         since = self.gone.setdefault((block.subject, block.low), self.clock())
         return self.clock() - since > PATIENCE
 
     def _is_recreated(self, block: Block, number: int) -> bool:
-        """Whether the topic was deleted since: the queue's first slot, or that of `number` too, tells so.
+        """True if slot 0 (or slot `number`) shows that the topic was created again.
 
-        Either it names a message behind all that was read, or neither is an entry.
+        Either slot 0 names a message behind the part that was read, or neither slot is an entry.
         """
         position, size, _ = file_access.read_slot(self.store, *block.subject, 0)
         if size > 0 and position >= self.reached:
@@ -402,21 +405,21 @@ class Follower:
     # -- what it comes to --------------------------------------------------------------------------------------------
 
     def place(self) -> WatchCheckpoint:
-        """How far it is, to go on from there."""
+        """Saves a checkpoint, to continue from it."""
         beside = self.index.place(), self.traces.place(), self.halves.place()
         place = WatchCheckpoint(save(self.judge), self.anchor, self.judges_entries, *beside)
         self.places = [*self.places, place][-SAVEPOINTS:]
         return place
 
     def is_running(self) -> bool:
-        """Whether a broker holds the store's lock."""
+        """True if a broker has locked the store."""
         return is_locked(self.folder / "lock")
 
     def whole(self, *, last: bool = False) -> StoreFindings:
-        """What a check of the whole store finds now: what is known, and the rest of the log. Raises Unreadable.
+        """Returns the findings of a check of the whole store as it is now. Raises Unreadable.
 
-        While a broker writes, or may start again any moment, what is not judged yet is left out, unless this is the
-        `last` time: it waits.
+        While a broker writes, or may start again any moment, the unjudged part is left out, unless this is the `last`
+        time.
         """
         for left in range(AGAIN, -1, -1):  # a broker that stops takes away the file that it had made in advance
             try:
@@ -445,7 +448,7 @@ class Follower:
         return StoreCheck(self.path, store, self.options, said, before=known).whole(Local(jobs=1))
 
     def _known_of(self, store: StoreDirectory) -> Checkpoint | None:
-        """What is known of the beginning of the log, as far as a check of `store` may take it for granted."""
+        """Returns the checkpoint from which a check of `store` may continue, if any."""
         if not store.start <= self.reached <= store.limit:
             return None
         index = self.index.known(store, self.reached)
@@ -456,7 +459,7 @@ class Follower:
         return replace(store, live=True, clean=False, moment=None, twin=None, limit=self.reached)
 
     def _is_at_rest(self) -> bool:
-        """Whether nobody runs, and nothing was new for some time."""
+        """True if no broker runs and nothing was written for some time."""
         return not self.is_running() and self.clock() - self.front.news_at > PATIENCE
 
     def parts(self, judged: StoreFindings) -> Parts:
@@ -464,9 +467,10 @@ class Follower:
         return summary(self.path, judged, self.options)
 
     def report_queues(self) -> Iterator[Finding]:
-        """What departs of the log and of queues, at once: what only the end of the log shows waits for `report`.
+        """Yields the departures of the log and of queues at once; `report` adds those of the log's end.
 
-        A queue that starts again at 0, or that has an entry for what was not read yet, may have been made anew.
+        A queue that starts again at 0, or that has an entry for an unread part, may be of a topic that was created
+        again.
         """
         judge = self.judge
         judge.judged.end = self.reached
@@ -484,7 +488,7 @@ class Follower:
         return suspect.refusal.event[0].startswith("index") and arguments["position"] >= self.reached
 
     def report(self, judged: StoreFindings) -> Iterator[Finding]:
-        """What departs and was not told yet, one by one."""
+        """Yields the departures that were not reported before."""
         self.departed = False
         yield from self._report(judged.breaches, judged)
 

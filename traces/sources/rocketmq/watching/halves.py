@@ -1,7 +1,7 @@
-"""The table of halves followed: what it is told of, as it comes, and now and then the table itself.
+"""Follows the table of halves: first the records that are its input, and now and then the table itself.
 
-A broker deletes the row of a half when it comes to an op. So the table that it writes is held against the log only once
-that was read beyond where it ended when the table was looked at.
+A broker deletes the row of a half when it comes to an op. So the table is compared with the log only after the log was
+read beyond the end that it had when the table was read.
 
 Source: docs/rocketmq-transactions.md#half-table.
 """
@@ -25,7 +25,7 @@ from gapless.traces.sources.rocketmq.watching.tail import Tail
 
 @dataclass(frozen=True)
 class HalvesProgress:
-    """What a table of halves is told of up to log position `at`."""
+    """The input of a table of halves, up to log position `at`."""
 
     at: int
     records: TableHalves = field(default_factory=TableHalves)
@@ -49,7 +49,7 @@ class HalfFollower:
         self.table: TableLook | None = None
 
     def place(self) -> HalvesProgress:
-        """How far it is, to go on from there."""
+        """Returns the progress, to continue from it."""
         return HalvesProgress(self.at, self.records.copy())
 
     def follow(self, store: StoreDirectory, reached: int, queues: Collection[Subject]) -> None:
@@ -62,7 +62,7 @@ class HalfFollower:
             self.at = reached
 
     def known(self, store: StoreDirectory) -> HalfCheckpoint | None:
-        """What is known for a check of `store`; None where no table tells of halves. Raises Unreadable."""
+        """Returns the checkpoint for a check of `store`; None without a table of halves. Raises Unreadable."""
         if not self.records.columns:
             return None
         known = HalfCheckpoint(self.records, self.at)
@@ -76,7 +76,7 @@ class HalfFollower:
 
 
 def _end(store: StoreDirectory, at: int) -> int:
-    """Where the log ends now."""
+    """The present end of the log."""
     tail, more = Tail(), True
     while more and (stretch := tail.stretch(store, at)):
         at, more = stretch.end, stretch.more

@@ -1,9 +1,9 @@
-"""The hash index followed: what is new in it is held against the records that it is of, behind the log.
+"""Follows the hash index: compares its new items with their records, behind the log.
 
-A broker writes an item, lets its slot lead to it, and then counts it in the header; all keys of a record come before
-those of the next one. So the last item that is counted tells up to which record all are there. What lies between that
-and the end of the log is judged once nobody writes any more. A file that is full has its slots and its header judged
-once; of the one that is filled, items alone.
+A broker writes an item, lets its slot point to it, and then counts it in the header; all keys of a record come before
+those of the next one. So the last counted item shows the record up to which all are present. The rest, up to the end
+of the log, is judged once the broker has stopped. Of a full file, slots and header are judged once; of the current
+file, items alone.
 
 Source: docs/rocketmq.md#index; IndexFile.putKey.
 """
@@ -44,7 +44,7 @@ class LogPoint(NamedTuple):
 
 @dataclass
 class IndexPart:
-    """What the records of a part of the log up to `end` have in the index. Where a file ends, another part begins."""
+    """The index matches of the records of a part of the log up to `end`. A new part begins where a file ends."""
 
     end: int
     found: IndexCoverage
@@ -52,9 +52,9 @@ class IndexPart:
 
 @dataclass(frozen=True)
 class IndexProgress:
-    """How far an index was followed.
+    """The progress in an index.
 
-    `conform`: as of `IndexCheckpoint` · `files`: those that were seen, by their names.
+    `conform`: as in `IndexCheckpoint` · `files`: those that were seen, by name.
     """
 
     reached: LogPoint
@@ -78,15 +78,12 @@ class IndexFollower:
         self.departed = False  # something departs, or is missing, that was not so before
 
     def place(self) -> IndexProgress:
-        """How far it is, to go on from there."""
+        """Returns the progress, to continue from it."""
         sections = tuple(IndexPart(section.end, section.found.copy()) for section in self.sections)
         return IndexProgress(self.reached, sections, dict(self.conform), dict(self.files))
 
     def known(self, store: StoreDirectory, end: int) -> IndexCheckpoint:
-        """What is known of the index of `store`; up to log position `end`, if nobody goes on writing it.
-
-        Raises Unreadable.
-        """
+        """Returns the checkpoint of the index of `store`, up to `end` if no broker writes it. Raises Unreadable."""
         found = IndexCoverage()
         for section in self.sections:
             found.join(section.found)
@@ -99,7 +96,7 @@ class IndexFollower:
     # -- files ---------------------------------------------------------------------------------------------------------
 
     def opened(self, folder: Path, settings: Mapping[str, str], log: Sequence[LogFile]) -> Index | None:
-        """The index as a broker goes on writing it. Raises Unreadable, FileNotFoundError."""
+        """Opens the index that a broker is writing. Raises Unreadable, FileNotFoundError."""
         found = index_files.index_of(folder, settings, log, self._written)
         self._notice_deletions(found.files if found else (), log[0].base)
         self.files = {file.name: file for file in found.files} if found else {}
@@ -107,7 +104,7 @@ class IndexFollower:
         return replace(found, reach=self.reached.at) if found else None
 
     def opened_at_rest(self, folder: Path, settings: Mapping[str, str], log: Sequence[LogFile]) -> Index | None:
-        """The index, now that nobody writes. Raises Unreadable, FileNotFoundError."""
+        """Opens the index after the broker has stopped. Raises Unreadable, FileNotFoundError."""
         found = index_files.index_of(folder, settings, log, self._counted)
         self._notice_deletions(found.files if found else (), log[0].base)
         return found
@@ -126,9 +123,9 @@ class IndexFollower:
         return known if known and known.slots == slots else index_files.begun_file(path, length, slots)
 
     def _notice_deletions(self, now: Sequence[IndexFile], start: int) -> None:
-        """A broker deletes files that have expired, and when it starts after a kill, all that it had not flushed.
+        """Forgets deleted files: expired ones, and those that a broker drops when it starts after a kill.
 
-        Records whose items lay in the latter may have others later: they are held against the index again.
+        Records whose items were in the latter may have others later: they are compared with the index again.
         """
         there, gone, end = {file.name: file for file in now}, False, start
         for name, file in sorted(self.files.items()):
@@ -150,7 +147,7 @@ class IndexFollower:
     # -- what is new ---------------------------------------------------------------------------------------------------
 
     def follow(self, store: StoreDirectory, reached: int) -> bool:
-        """Hold what is new against the log, which is judged up to `reached`; whether there is more at once.
+        """Compares new items with the log, which is judged up to `reached`; True if there is more at once.
 
         Raises Unreadable, FileNotFoundError.
         """
@@ -172,7 +169,7 @@ class IndexFollower:
         return self.reached.at < whole and file is not None
 
     def _add(self, store: StoreDirectory, index: Index, file: LogFile, end: int, ends: Sequence[int]) -> None:
-        """Hold the next records against the index, up to a log position."""
+        """Compares the next records with the index, up to a log position."""
         if not self.sections or self.sections[-1].end in ends:
             self.sections.append(IndexPart(self.reached.at, IndexCoverage()))
         section = self.sections[-1]
@@ -184,7 +181,7 @@ class IndexFollower:
     def _match(
         self, store: StoreDirectory, index: Index, file: LogFile, reached: LogPoint, end: int, found: IndexCoverage
     ) -> LogPoint:
-        """Hold records of one log file against the index, no more than a split, and add what they have to `found`."""
+        """Compares records of one log file with the index, and adds their matches to `found`: one split at most."""
         low = reached.at - file.base
         split = Split(file, low, min(end - file.base, file.length, low + AT_ONCE), reached.exact)
         at, stop = file.base + split.high, scan.INVALID
@@ -235,5 +232,5 @@ def _last_position(index: Index) -> int:
 
 
 def _strange(found: IndexCoverage) -> int:
-    """How many items and records are not as they should be."""
+    """The number of items and records that depart."""
     return len(found.partly) + sum(int(odd.shape[1]) for odd in found.odd.values())

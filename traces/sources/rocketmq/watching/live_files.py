@@ -1,4 +1,4 @@
-"""The files of a store that goes on, found as they are needed: nobody lists ten thousand queues every second."""
+"""Finds the files of a growing store on demand: to list ten thousand queues every second is too slow."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from gapless.traces.sources.rocketmq.store.queue_database import database_in
 
 
 class LiveQueues(Mapping[Queue, tuple[QueueFile, ...]]):
-    """The files of every queue that was asked for, as they were when it was asked for first, or looked for again."""
+    """Maps each requested queue to its files, as they were when it was last looked for."""
 
     def __init__(self, root: str) -> None:
         self.root = root
@@ -41,7 +41,7 @@ class LiveQueues(Mapping[Queue, tuple[QueueFile, ...]]):
         return iter(self.known)
 
     def __len__(self) -> int:
-        """How many were asked for."""
+        """The number of requested queues."""
         return len(self.known)
 
     def look_again(self, queue: Queue) -> bool:
@@ -58,17 +58,17 @@ class LiveQueues(Mapping[Queue, tuple[QueueFile, ...]]):
 
 
 class Layout(NamedTuple):
-    """Where the log and the queues of a store lie: what a follower of it depends on."""
+    """The location of a store's log and queues, on which its follower depends."""
 
-    dledger: bool  # the log goes on in a DLedger log
+    dledger: bool  # the log continues in a DLedger log
     database: bool  # a database is there
-    files: bool  # and files of queues are, too; nobody asks where there is no database
+    files: bool  # and so do files of queues; only matters with a database
     units: bool  # tag codes of entries may be addresses of units in consumequeue_ext/
     batches: bool  # there are batch queues
 
 
 def layout_of(folder: Path) -> Layout:
-    """Where the log and the queues of a store lie now."""
+    """Returns the present location of a store's log and queues."""
     database, plain = database_in(folder), folder / "consumequeue"
     files = database is not None and plain.is_dir() and any(topic.is_dir() for topic in plain.iterdir())
     units = (folder / "consumequeue_ext").is_dir()
@@ -76,7 +76,7 @@ def layout_of(folder: Path) -> Layout:
 
 
 def as_live(store: StoreDirectory) -> StoreDirectory:
-    """The store as somebody watches it: like that of a running broker, whose ends nobody judges."""
+    """Returns the store as one of a running broker, whose ends are not judged."""
     return replace(
         store,
         live=True,
@@ -90,7 +90,7 @@ def as_live(store: StoreDirectory) -> StoreDirectory:
 
 
 def no_index(*_: object) -> None:
-    """Opens no hash index: it is followed by somebody else."""
+    """Opens no hash index: `IndexFollower` reads it."""
 
 
 def with_log_files(store: StoreDirectory) -> StoreDirectory:

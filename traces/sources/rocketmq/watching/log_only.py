@@ -1,4 +1,4 @@
-"""The log followed without its queues: where nobody can read entries as they are written."""
+"""Follows the log without its queues, if entries cannot be read while they are written."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class LogOnlyFollower(Follower):
 
     @property
     def indexed(self) -> int:
-        """As `Follower` says: none is."""
+        """Overrides `Follower`: no entries are judged."""
         return self.store.start
 
     def _opened(self) -> StoreDirectory:
@@ -33,7 +33,7 @@ class LogOnlyFollower(Follower):
         return self._alone(super()._so_far(store))
 
     def _known_of(self, store: StoreDirectory) -> Checkpoint | None:
-        """As `Follower` says: of entries nothing is known, so what is to judge them begins at the log's start."""
+        """Overrides `Follower`: no entries are known, so their judgement begins at the log's start."""
         return super()._known_of(store) if store.no_queues else None
 
     def _alone(self, store: StoreDirectory) -> StoreDirectory:
@@ -46,12 +46,12 @@ class UnreadQueuesFollower(LogOnlyFollower):
 
     @property
     def left(self) -> tuple[str, ...]:
-        """As `Follower` says."""
+        """Overrides `Follower`."""
         return (*super().left, f"entries of queues ({why_unread(self.folder)})")
 
 
 def why_unread(folder: Path) -> str:
-    """Why nobody can read the entries of a store as they are written, or nothing."""
+    """The reason if entries cannot be read while they are written, or an empty text."""
     if (folder / "consumequeue_ext").is_dir():
         return "their tag codes may be addresses of units in consumequeue_ext/, which are read as they are once"
     if has_batch_queues(folder):

@@ -1,4 +1,4 @@
-"""How much of what is new in a log can be judged: as far as its entries are there, or nobody writes them any more."""
+"""Finds the part of a log's new records that can be judged: its entries are written, or never will be."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Entries(Protocol):
         """The stretch judged as far as its entries are there; None where none of it can be. Raises Unreadable."""
 
     def look_again(self, queue: Subject) -> bool:
-        """Look for what is known of a queue once more, and say whether that is something else now."""
+        """Looks for the files of a queue again; True if they changed."""
 
     def forget(self) -> None:
         """All of it is to be looked for again."""
@@ -47,19 +47,19 @@ class EntriesInFiles:
     waiting: dict[Subject, float] = field(default_factory=dict)
 
     def reach(self) -> int:
-        """As `Entries` says: files tell nothing of that."""
+        """Implements `Entries`: files do not show it."""
         return FARTHEST
 
     def look_again(self, queue: Subject) -> bool:
-        """As `Entries` says."""
+        """Implements `Entries`."""
         return self.queues.look_again(queue)
 
     def forget(self) -> None:
-        """As `Entries` says."""
+        """Implements `Entries`."""
         self.queues.known.clear()
 
     def judged(self, store: StoreDirectory, split: Split) -> SplitResult | None:
-        """As `Entries` says."""
+        """Implements `Entries`."""
         result = tasks.judge(store, split, self.options)
         if waiting := self._waiting(result):
             changed = [subject for subject in waiting if self.look_again(subject)]  # all of them are looked for
@@ -73,7 +73,7 @@ class EntriesInFiles:
     def _up_to_dispatched(
         self, store: StoreDirectory, split: Split, result: SplitResult, waiting: list[Subject]
     ) -> SplitResult | None:
-        """The part of the stretch whose entries are there, or all of it where nobody will write the others."""
+        """Judges the part of the stretch with entries, or all of it if the other entries will never come."""
         end = self._dispatched(store, result) - split.file.base
         if self._are_given_up(result, waiting, split.file.base + end):
             return result
@@ -109,7 +109,7 @@ class EntriesInFiles:
         return reached
 
     def _are_given_up(self, result: SplitResult, waiting: list[Subject], dispatched: int) -> bool:
-        """Whether later messages have had their entries for long: those of deleted topics never come."""
+        """True if later messages have had their entries for long: those of deleted topics never come."""
         now = self.clock()
         last = {
             subject: int(place)
@@ -122,23 +122,23 @@ class EntriesInFiles:
 
 @dataclass
 class NoEntries:
-    """Nobody waits for entries: the log and its transactions are judged alone."""
+    """Waits for no entries: the log and its transactions are judged alone."""
 
     options: Options
 
     def reach(self) -> int:
-        """As `Entries` says."""
+        """Implements `Entries`."""
         return FARTHEST
 
     def look_again(self, queue: Subject) -> bool:  # noqa: ARG002 - as `Entries` says
-        """As `Entries` says."""
+        """Implements `Entries`."""
         return False
 
     def forget(self) -> None:
-        """As `Entries` says."""
+        """Implements `Entries`."""
 
     def judged(self, store: StoreDirectory, split: Split) -> SplitResult | None:
-        """As `Entries` says."""
+        """Implements `Entries`."""
         return tasks.judge(store, split, self.options)
 
 

@@ -18,13 +18,13 @@ class RecentKeys:
         self.newer: list[Ints] = []
 
     def copy(self) -> RecentKeys:
-        """The same, for somebody who goes on alone."""
+        """Returns an independent copy."""
         other = RecentKeys(self.most)
         other.older, other.newer = self.older, self.newer[:]
         return other
 
     def has(self, keys: Ints) -> npt.NDArray[np.bool_]:
-        """Which of these are among them."""
+        """Returns the mask of the keys that are among them."""
         found = among(keys, self.older)
         for some in self.newer:
             found |= among(keys, some)

@@ -24,7 +24,7 @@ DIGEST = 16  # bytes at the end, of all that lies before them
 
 @dataclass(frozen=True)
 class SavedState:
-    """A place in a store, by which profile it was judged, and what was told."""
+    """A saved checkpoint, the profile by which it was judged, and the departures that were reported."""
 
     store: str
     profile: str
@@ -66,7 +66,7 @@ def _write(out: IO[bytes], kept: SavedState, version: str) -> None:
 
 
 def read_state(file: Path, store: str, profile: str, ignored: frozenset[str], version: str) -> SavedState | None:
-    """What is kept of this store; None where there is no file. Raises UsageError where it is another's, or damaged."""
+    """Reads the saved state of a store; None without a file. Raises UsageError if it is damaged or another's."""
     if not file.exists():
         return None
     anew = "name another file, or delete this one: the store is then judged from its beginning"
@@ -90,7 +90,7 @@ def read_state(file: Path, store: str, profile: str, ignored: frozenset[str], ve
 
 
 def _refusal(head: bytes, version: str) -> str:
-    """Why nobody reads on behind this first line, or nothing."""
+    """The reason to refuse a file with this first line, or an empty text."""
     if not head.startswith(HEAD):
         return "is no state of gapless watch"
     if head == _head(version):
@@ -111,7 +111,7 @@ def _digest(content: IO[bytes], size: int) -> bytes:
 
 
 def _read(content: IO[bytes]) -> SavedState:
-    """What `_write` wrote behind the head. Raises ValueError where it is something else."""
+    """Reads the content that `_write` wrote behind the head. Raises ValueError for any other."""
     at, size = content.tell(), os.fstat(content.fileno()).st_size - DIGEST
     content.seek(max(size, 0))
     if content.read() != _digest(content, size):

@@ -1,4 +1,4 @@
-"""How far a log reaches that is being written: found from where it was known to reach, by what is new."""
+"""Finds the end of a growing log, from the last known end on."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def walk(view: View) -> tuple[int, int]:
 
 
 class Stretch(NamedTuple):
-    """What is new in a log: records that begin in `split`; whether more is known to follow at once."""
+    """The new part of a log: records that begin in `split`; `more`: others are known to follow at once."""
 
     split: Split
     more: bool
@@ -89,7 +89,7 @@ class Tail:
         return Stretch(Split(file, begin, high, exact=True), more=why != INVALID) if high > begin else None
 
     def _walk(self, file: LogFile, begin: int) -> tuple[int, int]:
-        """Why and where the records end that follow one another from a file offset on; SHORT where they may go on."""
+        """Returns why and where consecutive records end, from a file offset on; SHORT if more may follow."""
         window, at, wanted = FileWindow(file, self.space), begin, CHUNK
         while True:
             window.read(at, at + wanted)
@@ -105,7 +105,7 @@ class Tail:
                 at, wanted = place, min(8 * CHUNK, self.most)
 
     def beyond(self, store: StoreDirectory, at: int) -> Stretch | None:
-        """What goes on behind a place where no record can be read: from there on to where the next ones end."""
+        """Returns the stretch behind an unreadable place, up to the end of the records that follow."""
         file = file_of(store, at)
         if file is None:
             return None
@@ -124,11 +124,11 @@ class Tail:
         return self.stretch(store, following.base) if following else None
 
     def file_is_full(self, store: StoreDirectory, at: int) -> bool:
-        """Whether the log goes on in a file that is not known yet."""
+        """True if the log continues in a file that is not known yet."""
         return file_of(store, at) is None
 
     def is_written(self, store: StoreDirectory, at: int) -> bool:
-        """Whether there is anything but zeros where the next record would begin."""
+        """True if there are bytes other than zeros at the position of the next record."""
         file = file_of(store, at)
         if file is None or at - file.base + BLANK > file.length:
             return False
@@ -194,7 +194,7 @@ class Anchor(NamedTuple):
     digest: bytes
 
     def holds(self, store: StoreDirectory) -> bool:
-        """Whether the record still lies there; so it is said, too, where its file has expired."""
+        """True if the record is still in its place, or its file has expired."""
         if self.position < store.start:
             return True
         return anchor(store, self.position) == self

@@ -1,8 +1,8 @@
-"""Trace topics followed: what clients trace is held against the log as it comes, for it tells of what was before it.
+"""Follows trace topics: compares trace messages with the log as they arrive; they describe earlier records.
 
-The log is read once more, with the keys of its messages. An answer names a place: the records there are read again.
-A delivery names a message by its key alone: it is looked for among the keys of late, and once more in the whole log, at
-the end, if it was not among them. What was told is counted; which of it was told already is known of the newest only.
+The log is read a second time, with the keys of its messages. An answer names a position: the records there are read
+again. A delivery names a message by its key alone: it is looked for among recent keys, and at the end in the whole log
+if it was not found. Answers are counted; repeated ones are recognised among the newest only.
 
 Source: docs/rocketmq-traces.md.
 """
@@ -50,10 +50,10 @@ from gapless.traces.sources.rocketmq.store.names import HALF_TOPICS
 from gapless.traces.sources.rocketmq.watching.recent_keys import RecentKeys
 from gapless.traces.sources.rocketmq.watching.tail import file_of
 
-TOLD = 1 << 18  # answers, decisions and deliveries that are known again when they are told of once more
+TOLD = 1 << 18  # answers, decisions and deliveries that are recognised when they are repeated
 KEYS = 1 << 20  # of messages of late
 UNSEEN = 1 << 16  # messages that were handed out and not seen yet, that are looked for
-DOUBTS = 1000  # answers that were not kept which are told one by one
+DOUBTS = 1000  # answers without their record that are reported one by one
 AT_ONCE = 2 << 20  # bytes of the log that are read at once: what is made of them stays in memory
 TOGETHER = 1 << 16  # bytes between two answers that are looked at in one go
 
@@ -85,7 +85,7 @@ class TraceProgress:
     handed: RecentKeys = field(default_factory=lambda: RecentKeys(TOLD))
 
     def copy(self) -> TraceProgress:
-        """The same, for somebody who goes on alone."""
+        """Returns an independent copy."""
         return replace(
             self, counts=self.counts.copy(), covered=self.covered.copy(), more=self.more.copy(), doubts=self.doubts[:],
             answered=self.answered.copy(), handed=self.handed.copy(),
@@ -163,7 +163,7 @@ class TraceFollower:
             self._look_back(store, sends.some(~here))
 
     def _new_answers(self, store: StoreDirectory, said: TraceTopicAnswers) -> AnsweredSends:
-        """What some trace messages tell; of answers those that are new, by position."""
+        """Reads trace messages and returns their new answers, by position."""
         progress, what = self.progress, said.rows[bodies.WHAT]
         promised, untimely = promises_of(store, said)
         progress.counts.update(
@@ -199,7 +199,7 @@ class TraceFollower:
         progress.unseen = progress.unseen[:, np.sort(order)]
 
     def _see(self, seen: npt.NDArray[np.bool_]) -> None:
-        """Which of the messages that were not seen yet are there."""
+        """Counts and removes the messages that were found, among those that wait to be seen."""
         progress = self.progress
         if seen.any():
             progress.counts["readable"] += int(seen.sum())
@@ -229,12 +229,12 @@ class TraceFollower:
             self._promise(promises, some)
 
     def _promises(self, sends: AnsweredSends, messages: SegmentMessages, span: tuple[int, int]) -> PromiseResult:
-        """The records of one stretch, held against the answers that name places in it."""
+        """Compares the records of one stretch with the answers that name positions in it."""
         evidence = replace(no_evidence(), sends=sends, topics=self.progress.topics)
         return judge_messages(evidence, messages, span, self.options, later=False)
 
     def _promise(self, promises: Sequence[PromiseResult], sends: AnsweredSends) -> None:
-        """What became of some answers: those that nobody looked up, or found nothing for, are lost."""
+        """Adds the results of some answers: those without a result, or without a record, are lost."""
         progress = self.progress
         looked_up = np.zeros(len(sends), np.bool_)
         for promised in promises:
@@ -260,13 +260,13 @@ class TraceFollower:
     # -- what it comes to ----------------------------------------------------------------------------------------------
 
     def place(self) -> TraceProgress:
-        """How far it is, to go on from there."""
+        """Returns the progress, to continue from it."""
         return self.progress.copy()
 
     def known(self, store: StoreDirectory, source: str, *, last: bool) -> tuple[Evidence, PromiseCheckpoint] | None:
-        """What is known, as evidence for a check of `store`; None where there are no traces. Raises Unreadable.
+        """Returns the evidence for a check of `store`; None if there are no traces. Raises Unreadable.
 
-        `last`: nobody writes any more: what is behind is read, and what was not seen is looked for in all of the log.
+        `last`: the broker has stopped: the rest is read, and unseen messages are looked for in the whole log.
         """
         if last and self.progress.names:
             rest = TraceFollower(self.options, self.progress.at, self.progress)

@@ -1,4 +1,4 @@
-"""How far a store was followed, and what is said and counted meanwhile."""
+"""The checkpoint of a watch, its counters and its announcements."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from gapless.traces.sources.rocketmq.watching.traces import TraceProgress
 
 @dataclass(frozen=True)
 class WatchCheckpoint:
-    """How far a store was followed: what is known, and the last record, by which the log is known again.
+    """The state of a watch: the judgement's checkpoint, and the last record, to recognise the log.
 
-    `entries`: whether entries are among what is known · `index`, `traces`, `halves`: how far the hash
-    index was followed, trace topics, and what a table of halves is told of.
+    `entries`: entries are part of the judgement · `index`, `traces`, `halves`: the progress in the hash index, in
+    trace topics, and in the input of a table of halves.
     """
 
     known: Checkpoint
@@ -30,7 +30,7 @@ class WatchCheckpoint:
 
 @dataclass
 class Numbers:
-    """What there is to count while a store is followed. Bytes are those of the log."""
+    """Counters of a watch. Bytes are those of the log."""
 
     rounds: int = 0
     restarts: int = 0
@@ -54,4 +54,4 @@ class Announcement:
 
 
 class LayoutChange(Exception):  # noqa: N818 - nothing is wrong
-    """The log or the queues of a store lie elsewhere than when it was opened: it is to be opened anew."""
+    """Raised if the log or the queues moved to another location: the store must be opened again."""
