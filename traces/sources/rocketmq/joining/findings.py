@@ -10,7 +10,8 @@ from typing import NamedTuple
 from gapless.spec.catalog import State
 from gapless.traces.judging.building import Events
 from gapless.traces.replay.exact import Departure, Event, named
-from gapless.traces.report.values import Moments, Picture
+from gapless.traces.report.pictures.kinds import Picture
+from gapless.traces.report.values import Moments
 from gapless.traces.sources.rocketmq.clients.evidence import Evidence
 from gapless.traces.sources.rocketmq.report import ClientRow, TraceTopicRow
 from gapless.traces.sources.rocketmq.segments.splits import Split

@@ -17,7 +17,7 @@ from gapless.traces.judging.building import STEPS
 from gapless.traces.judging.pictures import Axis, lived, swimlane_of
 from gapless.traces.options import Options
 from gapless.traces.replay.exact import Departure, Event, Outcome, life, named, replay
-from gapless.traces.report.values import Picture
+from gapless.traces.report.pictures.kinds import Picture
 from gapless.traces.report.wording import plural
 from gapless.traces.sources.rocketmq.joining.disk_blocks import Blocks, SettledHalves
 from gapless.traces.sources.rocketmq.joining.findings import StoreFindings
