@@ -169,10 +169,10 @@ class Follower:
     def left(self) -> tuple[str, ...]:
         """Names of the parts that wait for the end, or for a check."""
         both = self.layout.database and isinstance(self.store.queues, LiveQueues)
-        return ("queues in RocksDB beside those in files",) if both else ()
+        return ("queues in RocksDB next to those in files",) if both else ()
 
     def close(self) -> None:
-        """Let go of all that is open."""
+        """Closes all files."""
 
     def round(self) -> bool:
         """Take what is new, and say whether there is more at once. Raises Unreadable, NothingThere."""
@@ -301,10 +301,7 @@ class Follower:
     # -- one stretch -------------------------------------------------------------------------------------------------
 
     def _judged(self, split: Split) -> SplitResult | None:
-        """Judges the stretch as far as its entries are present; None if it has to wait.
-
-        A refusal is judged a second time.
-        """
+        """Judges the stretch as far as its entries are present, refusals twice; None if it has to wait."""
         result = self.entries.judged(self.store, split)
         if result is None or not refusals(result):
             return result
@@ -418,8 +415,7 @@ class Follower:
     def whole(self, *, last: bool = False) -> StoreFindings:
         """Returns the findings of a check of the whole store as it is now. Raises Unreadable.
 
-        While a broker writes, or may start again any moment, the unjudged part is left out, unless this is the `last`
-        time.
+        While a broker writes, or may start again, the unjudged part is left out, unless this is the `last` time.
         """
         for left in range(AGAIN, -1, -1):  # a broker that stops takes away the file that it had made in advance
             try:
