@@ -16,7 +16,7 @@ from gapless.traces.events.event import Origin
 from gapless.traces.events.schema import Event
 from gapless.traces.rules import established, rules
 from gapless.traces.schemas import SCHEMAS
-from gapless.traces.steps import StepTold, steps_of
+from gapless.traces.steps import StepDescription, steps_of
 from manual.navigation import toctree
 from manual.staging import ROOT
 
@@ -176,7 +176,7 @@ def _steps_of(spec: Spec) -> Iterator[str]:
         yield from _table(("type", "meaning"), ((f"`{kind}`", f"a number: {says}") for kind, says in types.items()))
 
 
-def _step(spec: Spec, step: StepTold) -> Iterator[str]:
+def _step(spec: Spec, step: StepDescription) -> Iterator[str]:
     yield f"### `{step.name}({', '.join(one.name for one in step.arguments)})`\n"
     yield f"{linked(step.says)}\n"
     if step.arguments:

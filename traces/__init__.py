@@ -1,1 +1,1 @@
-"""What really happened: sources become events, events become verdicts, verdicts become stories."""
+"""Recorded behaviour: sources become events, events become verdicts, verdicts become stories."""

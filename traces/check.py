@@ -60,21 +60,20 @@ def check(
     specs: Sequence[str | os.PathLike[str] | Spec] = (),
     progress: Progress | None = None,
 ) -> Report:
-    """Hold recordings against the specs, and report.
+    """Check recordings against the specs, and report.
 
-    `paths`: store directories, or folders that hold a `store/`, recordings of coordinators, files of events, here or
-    at an address such as `s3://bucket/traces/` ·
-    `profile`: whose deviations count as anomalies; default: chosen by the kind of source, or said by a file of events
-    · `config`: a broker.conf, for what a store does not say · `client`: a client log, for what producers were
-    promised; without them, those beside a store are used · `copied`: stores were copied file by file while their
-    brokers ran, so that no file tells how far another came · `trace_topics`: where clients trace, beside where brokers
-    have it · `only_broker`: their clients have no other broker · `topic`: judge only this topic's queues · `trace`:
-    judge only this trace, such as `commitlog` or TOPIC/QUEUE · `only`, `ignore`: rule ids, or a spec's name for all of
-    its rules · `jobs`: processes, default: chosen by input size; with Spark, tasks that are started together ·
-    `engine`: who does the work; `auto` is `local` · `master`: the Spark cluster; without it, the active session, or
-    `local[*]` · `split`: bytes that one task reads · `verdicts`: a directory to make, for the verdict of every trace
-    in Parquet files · `specs`: files or modules with specs of yours, to which events may belong.
-    Raises UsageError; what is wrong with an input is in the report.
+    `paths`: store directories, or folders that contain a `store/`, recordings of coordinators, files of events, here or
+    at an address such as `s3://bucket/traces/` · `profile`: the broker whose deviations count as anomalies; default:
+    chosen by the kind of source, or named in a file of events · `config`: a broker.conf, for settings that a store does
+    not contain · `client`: a client log, for what producers were promised; without it, one next to a store is used ·
+    `copied`: stores were copied file by file while their brokers ran, so files may be of different times ·
+    `trace_topics`: topics that clients trace to, besides the default ones · `only_broker`: their clients have no other
+    broker · `topic`: judge only this topic's queues · `trace`: judge only this trace, such as `commitlog` or
+    TOPIC/QUEUE · `only`, `ignore`: rule ids, or a spec's name for all of its rules · `jobs`: processes, default: chosen
+    by input size; with Spark, tasks that are started together · `engine`: who does the work; `auto` is `local` ·
+    `master`: the Spark cluster; without it, the active session, or `local[*]` · `split`: bytes that one task reads ·
+    `verdicts`: a directory to make, for the verdict of every trace in Parquet files · `specs`: files or modules with
+    your own specs, to which events may belong. Raises UsageError; what is wrong with an input is in the report.
     """
     if isinstance(paths, str | os.PathLike):
         paths = [paths]
@@ -94,7 +93,7 @@ def check(
     inputs = [one for path in paths for one in named(path_of(path))]
     if client is not None and sum(one.source is None or "client" in one.source.side for one in inputs) > 1:
         raise UsageError(
-            "client: one client log is of one store; check stores one by one, or leave each log beside its own"
+            "client: one client log is of one store; check stores one by one, or leave each log next to its own store"
         )
     with _table(verdicts) as table, engine_named(engine, master=master, jobs=jobs, progress=progress) as runs:
         tasks = [
@@ -117,7 +116,7 @@ def check(
 
 
 def _refuse(profile: str | None, jobs: int | None, split: int | None) -> None:
-    """Raise UsageError for what nobody can mean."""
+    """Raise UsageError for options that make no sense."""
     if profile is not None and profile not in PROFILES:
         raise UsageError(f"no such profile: {shown(profile)} ({', '.join(PROFILES)})")
     if jobs is not None and jobs < 1:
@@ -179,21 +178,21 @@ def ignored_rules(only: Sequence[str], ignore: Sequence[str], more: tuple[Spec, 
 
 @dataclass(frozen=True)
 class Input:
-    """A path that a user named: what it is, and which file or folder is to be opened, if anybody knows it."""
+    """A path that a user named: its kind, and the file or folder to open, if a source knows it."""
 
     path: Path
     found: Path
     source: Source | None
     problem: str = ""
-    note: str = ""  # what lies beside it, and is not looked at
+    note: str = ""  # names what lies next to it and is not checked
 
 
 def named(path: Path) -> list[Input]:
-    """What a path names: one input, or every file that fits a pattern, or those of a folder that sources know."""
+    """List the inputs of a path: one, every file that fits a pattern, or all recordings in a folder."""
     try:
         return _named(path)
     except OSError as error:
-        return [Input(path, path, None, _told(error))]
+        return [Input(path, path, None, _os_error_text(error))]
 
 
 def _named(path: Path) -> list[Input]:
@@ -202,15 +201,15 @@ def _named(path: Path) -> list[Input]:
     one = _recognised(path)
     if one.source is not None or one.problem or not path.is_dir():
         return [one]
-    inside = sorted(found for found in path.iterdir() if found.name[0] not in "._")  # what others write beside
+    inside = sorted(found for found in path.iterdir() if found.name[0] not in "._")  # Spark writes such files
     folders = [found.name for found in inside if not found.is_file()]
     files = [_recognised(found) for found in inside if found.is_file()]
     known = [found for found in files if found.source is not None]
     if known and folders:
-        beside = (
+        others = (
             f"files of events are read of a folder that has no other in it, as {some(folders)}: name them, or a pattern"
         )
-        return [replace(one, problem=f"{expected(path)}; {beside}")]
+        return [replace(one, problem=f"{expected(path)}; {others}")]
     left = [found.path.name for found in files if found.source is None]
     if known and left:
         what = (
@@ -231,12 +230,12 @@ def _recognised(path: Path) -> Input:
         if known := recognised(path):
             return Input(path, known[1], known[0])
     except OSError as error:
-        return Input(path, path, None, _told(error))
+        return Input(path, path, None, _os_error_text(error))
     return Input(path, path, None)
 
 
 def _unknown(path: Path) -> tuple[VerdictName, str]:
-    """What to say of a path that no source knows. Raises OSError where one elsewhere cannot be looked at."""
+    """Return the verdict and the reason for a path that no source knows. Raises OSError if it cannot be read."""
     if isinstance(path, RemotePath):
         return "unreadable", path.refused()
     if not path.exists():
@@ -261,16 +260,16 @@ class InputCheck:
 
     @property
     def profile(self) -> str:
-        """By which it was judged; empty where nobody said, and it could not be read."""
+        """The profile by which it was judged; empty if none was named and it could not be read."""
         return self.parts.profile or self.options.profile
 
     def prepare(self) -> None:
-        """Load what is needed whatever the input holds."""
+        """Load what is needed for any input of this kind."""
         if self.given.source:
             self.given.source.prepare(self.given.found, self.options)
 
     def skip(self) -> None:
-        """Nobody waits for it any more."""
+        """Skip the input: the check was interrupted."""
         self._nothing(interrupted="interrupted before it was read")
 
     def run(self, side: SideInputs, engine: Engine, table: TableRows | None) -> None:
@@ -293,7 +292,7 @@ class InputCheck:
         except KeyboardInterrupt:
             self.skip()
         except OSError as error:
-            self._nothing(unreadable=_told(error))
+            self._nothing(unreadable=_os_error_text(error))
 
     def _nothing(self, inconclusive: str = "", unreadable: str = "", interrupted: str = "") -> None:
         self.kind = "unknown"
@@ -301,7 +300,7 @@ class InputCheck:
         self.parts = Parts(unreadable=unreadable, reasons=[inconclusive] if inconclusive else [])
 
     def _read(self, source: Source, side: SideInputs, engine: Engine, table: TableRows | None) -> None:
-        """Open and judge the input, and once more where files of it go away: a running broker deletes its oldest."""
+        """Open and judge the input. Try again if files disappear: a running broker deletes its oldest."""
         for left in range(AGAIN, -1, -1):
             try:
                 self._judge(source.open(self.given.path, self.given.found, self.options, side, table), engine)
@@ -355,14 +354,17 @@ class InputCheck:
         )  # fmt: skip
 
     def judged(self) -> tuple[frozenset[str], dict[str, int]]:
-        """The rules that the input was held against, and how many of its events were held against any, by spec."""
-        held, unheld = judged(self.parts.coverage, self.options.ignored, self.options.specs)
-        return held | (self.parts.held - self.options.ignored), {
-            spec: count - unheld.get(spec, 0) for spec, count in self.parts.events.items()
+        """Return the rules that were checked, and by spec the number of events that were.
+
+        An event counts if at least one rule was checked at it.
+        """
+        checked, unchecked = judged(self.parts.coverage, self.options.ignored, self.options.specs)
+        return checked | (self.parts.held - self.options.ignored), {
+            spec: count - unchecked.get(spec, 0) for spec, count in self.parts.events.items()
         }
 
     def _hollow(self) -> str:
-        """Why it would be no pass that nothing departs: no rule was held against anything."""
+        """The reason if no rule was exercised (a vacuous pass); empty otherwise."""
         if self.kind == "unknown" or self.parts.violations or self.parts.reasons or self.judged()[0]:
             return ""
         ignored = len(self.options.ignored)
@@ -380,11 +382,11 @@ class InputCheck:
 
 
 def as_given(problem: str, path: Path, found: Path) -> str:
-    """What is wrong with what was found, without the folder of a file of ours: that of standard input goes with us."""
+    """Remove our own temporary folder from a problem with standard input."""
     return problem if found == path or path in found.parents else problem.replace(str(found), found.name)
 
 
-def _told(error: OSError) -> str:
+def _os_error_text(error: OSError) -> str:
     return f"{error.filename}: {error.strerror}" if error.filename else str(error.strerror)
 
 
@@ -394,8 +396,8 @@ def _told(error: OSError) -> str:
 def reported(checks: Sequence[InputCheck], engine: str, seconds: float) -> Report:
     """The report of inputs that were judged."""
     parts, inputs = [one.parts for one in checks], [one.source for one in checks]
-    held = [one.judged() for one in checks]
-    events = _added(counts for _, counts in held)
+    judged_inputs = [one.judged() for one in checks]
+    events = _added(counts for _, counts in judged_inputs)
     every = tuple({spec.name: spec for one in checks for spec in one.options.every_spec.values()}.values())
     coverage = {f"{spec.name}.{action}": 0 for spec in every for action in spec.actions}
     return Report(
@@ -408,7 +410,7 @@ def reported(checks: Sequence[InputCheck], engine: str, seconds: float) -> Repor
             traces=sum(one.traces for one in parts),
             queues=sum(one.queues for one in parts),
             by_spec=events,
-            rules=len(frozenset().union(*(ids for ids, _ in held))),
+            rules=len(frozenset().union(*(ids for ids, _ in judged_inputs))),
         ),
         coverage=coverage | _added(one.coverage for one in parts),
         not_exercised=list(dict.fromkeys(line for one in parts for line in one.not_exercised)),

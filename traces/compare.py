@@ -1,4 +1,4 @@
-"""Replicas of one store held against one another: each is checked alone, and every slave beside its master."""
+"""Compare replicas of one store: each is checked alone, then every slave against its master."""
 
 from __future__ import annotations
 
@@ -19,10 +19,7 @@ from gapless.traces.sources.rocketmq.store.directory import open_store, store_fo
 
 Named = str | os.PathLike[str]
 DECIDES = ("departs", "unreadable")
-"""What a check of one replica alone adds to the verdict. What it leaves undecided is told, and may be lawful here.
-
-A slave has the cursors of its master, for one, which may be ahead of its own log.
-"""
+"""The profile of replicas: its checks of one replica alone do not decide, because the other may explain them."""
 
 
 def compare(
@@ -34,18 +31,18 @@ def compare(
     jobs: int | None = None,
     progress: Progress | None = None,
 ) -> Comparison:
-    """Hold slaves against their master.
+    """Compare slaves with their master.
 
-    `master`, `slaves`: store directories, or folders that hold a `store/` · `config`: a broker.conf for all of them;
-    without it, the one beside each · `copied`: all were copied file by file while their brokers ran · `jobs`: as of
+    `master`, `slaves`: store directories, or folders that contain a `store/` · `config`: a broker.conf for all of them;
+    without it, the one next to each · `copied`: all were copied file by file while their brokers ran · `jobs`: as of
     `check`.
 
-    Each is checked alone first: that says where its log and its queues end, and what is wrong with it by itself. Then
-    bytes of logs, entries of queues and epochs are compared as far as both have them. Raises UsageError; what is wrong
-    with an input is in what is returned.
+    Each is checked alone first: that finds where its log and its queues end, and its own defects. Then bytes of logs,
+    entries of queues and epochs are compared as far as both have them. Raises UsageError; what is wrong with an input
+    is in what is returned.
     """
     if not slaves:
-        raise UsageError("compare: nothing to hold the master against; name at least one slave")
+        raise UsageError("compare: nothing to compare the master with; name at least one slave")
     began = time.perf_counter()
     sides: list[Side | None] = []
     rows: list[ReplicaRow] = []
@@ -70,7 +67,7 @@ def compare(
 def _replica(
     role: Role, path: Path, config: Named | None, report: Report, *, copied: bool
 ) -> tuple[Side | None, ReplicaRow]:
-    """One replica as its check has it, and what is compared of it: nothing where it cannot be read."""
+    """Return one replica as its check has it, and its row; no side if it cannot be read."""
     name, source = shown(path), report.sources[0]
     row = ReplicaRow(
         role=role,
@@ -99,7 +96,7 @@ def _replica(
 
 
 def _files(side: Side) -> set[tuple[int, int]]:
-    """The files of a log, whatever they are called: folders may be mounted twice, and files linked."""
+    """Identify the files of a log by device and inode: folders may be mounted twice, and files linked."""
     found = set()
     for file in side.store.files:
         with suppress(OSError):  # one that went meanwhile is missed when it is read
@@ -109,7 +106,7 @@ def _files(side: Side) -> set[tuple[int, int]]:
 
 
 def _pair(one: tuple[Side | None, ReplicaRow], other: tuple[Side | None, ReplicaRow]) -> PairRow:
-    """A slave beside its master; what differs beside a running broker is looked at again."""
+    """Compare a slave with its master; with a running broker, differences are checked a second time."""
     (master, first), (slave, second) = one, other
     name = second.path
     if master is None or slave is None:

@@ -1,4 +1,4 @@
-"""The events of a recording, written to a file: to query, or to check them elsewhere."""
+"""Export of a recording's events to a file, to query, or to check elsewhere."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ def export(
     specs: Sequence[str | os.PathLike[str] | Spec] = (),
     progress: Progress | None = None,
 ) -> int:
-    """Write the very events that a check of `path` judges to `out`, and say how many.
+    """Write the same events that a check of `path` judges to `out`, and return how many.
 
-    The file says which kind of source they come from, and which profile judges them; a file of events becomes one of
-    the other form, and says what it said. `specs`: as of a check. Raises UsageError for a suffix that is no form or a
-    spec that is none, Unreadable, NothingThere, OSError.
+    The file states its kind of source and the profile that judges it; a file of events is converted to the other form
+    with its metadata. `specs`: as of a check. Raises UsageError for a suffix that is no form or a spec that is none,
+    Unreadable, NothingThere, OSError.
     """
     if not is_event_file(out):
         raise UsageError(f"{out}: a file that ends in .parquet or .ndjson was expected")

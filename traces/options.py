@@ -1,4 +1,4 @@
-"""What a check was asked for."""
+"""The options of a check."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gapless.spec.catalog import SPECS, Spec
 
 @dataclass(frozen=True)
 class Options:
-    """What a check was asked for: it travels to every worker."""
+    """The options of a check; they travel to every worker."""
 
     profile: str = "rocketmq"  # whose deviations count as anomalies; a check always says which
     topic: str | None = None  # judge only this topic's queues
@@ -20,7 +20,7 @@ class Options:
     split: int | None = None  # bytes that one task reads; None: what usually does best
     specs: tuple[Spec, ...] = ()  # that the user brings
     only_broker: bool = False  # the clients of a broker have no other, so that what they were handed was its
-    trace_topics: tuple[str, ...] = ()  # where clients write traces, beside where they always do
+    trace_topics: tuple[str, ...] = ()  # topics that clients trace to, besides the default ones
 
     @property
     def every_spec(self) -> Mapping[str, Spec]:

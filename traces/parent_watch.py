@@ -1,7 +1,7 @@
-"""Workers that end with whoever started them: an orphan waits for work for ever, and holds memory and streams.
+"""Workers that end with their parent: an orphan would wait forever, and keep memory and streams.
 
-Interrupts are the business of whoever started them: Ctrl-C reaches a worker too, while it loads its modules, say, and
-would tell of that in a traceback.
+The parent handles interrupts: Ctrl-C reaches a worker too, for example while it imports modules, and would print a
+traceback.
 """
 
 import ctypes
@@ -17,13 +17,13 @@ ENDING = {signal.SIGINT, signal.SIGTERM}
 
 @contextmanager
 def signals_blocked(*, spawns: bool) -> Iterator[None]:
-    """Whatever ends a command waits meanwhile, and in workers that are started here until they `begin_work`.
+    """Block signals that end a command, here and in workers started here until they `begin_work`.
 
-    What is raised while a process forks, Python passes over. Where it `spawns`, it starts a process of its own for the
-    first of them, behind which signals wait no longer: so that one is started before.
+    Python drops exceptions raised while a process forks. With `spawns`, multiprocessing starts a resource tracker with
+    the first worker, which unblocks signals: so it is started before.
     """
     if spawns:
-        from multiprocessing import resource_tracker  # noqa: PLC0415 - nobody else needs it
+        from multiprocessing import resource_tracker  # noqa: PLC0415 - loads slowly
 
         resource_tracker.ensure_running()
     if not hasattr(signal, "pthread_sigmask"):
@@ -37,7 +37,7 @@ def signals_blocked(*, spawns: bool) -> Iterator[None]:
 
 
 def begin_work(parent: int) -> None:
-    """In a worker, first of all: leave interrupts to its parent, and end with it."""
+    """Prepare a worker, first of all: ignore interrupts, and end with the parent."""
     _end_with_parent(parent)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if hasattr(signal, "pthread_sigmask"):
@@ -45,7 +45,7 @@ def begin_work(parent: int) -> None:
 
 
 def _end_with_parent(parent: int) -> None:
-    """In a worker: end it when its parent does. Another system than Linux has no such setting."""
+    """End the worker when its parent ends. Only Linux has this setting."""
     with suppress(AttributeError, OSError, TypeError):  # no such function, or no way to ask for it
         ctypes.CDLL(None).prctl(PARENT_DEATH_SIGNAL, signal.SIGKILL)
         if os.getppid() != parent:  # it ended before

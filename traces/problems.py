@@ -1,4 +1,4 @@
-"""What can be wrong with an input, and how names from it are shown."""
+"""Errors of inputs, and the display of names from them."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from contextlib import contextmanager
 
 
 class Unreadable(Exception):  # noqa: N818 - it names an outcome, as a verdict does.
-    """The input cannot be judged: the message names the file, what was expected and what to do."""
+    """The input cannot be judged: the message names the file, the expectation and the remedy."""
 
 
 class Gone(Unreadable):
-    """A file was there when the input was opened, and is not any more: who opens it again may be luckier."""
+    """A file disappeared after the input was opened: to open it again may succeed."""
 
 
 class NothingThere(Exception):  # noqa: N818 - it names an outcome, as a verdict does.
-    """The input can be read, and holds nothing to judge."""
+    """The input can be read, but contains nothing to judge."""
 
 
 class UsageError(Exception):
-    """The question cannot be asked this way: a rule that does not exist, for one."""
+    """The question cannot be asked this way: for example, the rule does not exist."""
 
 
 NO_ROOM = errno.ENOSPC, errno.EDQUOT, errno.EFBIG
@@ -31,7 +31,7 @@ NO_ROOM = errno.ENOSPC, errno.EDQUOT, errno.EFBIG
 
 @contextmanager
 def laid_down(what: str) -> Iterator[None]:
-    """Within, `what` is written into a temporary file: where there is no room for it, the OSError names the folder."""
+    """Write `what` into a temporary file within the block; an OSError of a full disk names its folder."""
     try:
         yield
     except OSError as error:
@@ -43,17 +43,17 @@ def laid_down(what: str) -> Iterator[None]:
 
 
 def shown(text: object) -> str:
-    """`text` with control characters escaped, so that no name from a store can drive a terminal."""
+    """Escape control characters, so that no name from a store can drive a terminal."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in str(text))
 
 
 def twice(names: Sequence[str]) -> str | None:
-    """The first of these names that is there again: of two values some readers take the first, some the last."""
+    """Return the first name that occurs twice: readers differ in which of two values they take."""
     return next((name for name in names if names.count(name) > 1), None)
 
 
 def pasted(text: object) -> str:
-    """`text` as a shell takes it, with control characters escaped all the same: bytes are, in quotes that unescape."""
+    """Quote `text` for a shell, with control characters escaped."""
     given = str(text)
     if given.isprintable():
         return shlex.quote(given)

@@ -1,7 +1,7 @@
-"""Files in object stores and in Hadoop, by their address: paths whose bytes the file systems of pyarrow read.
+"""Files in object stores and in Hadoop, by address, read through the file systems of pyarrow.
 
-Whoever reads finds the credentials in its own environment, as the tools of each store do. They are part of no address,
-travel to no worker, and are left out of whatever a store says.
+The reader finds the credentials in its own environment, as the tools of each store do. They are part of no address,
+travel to no worker, and are removed from every message of a store.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from gapless.traces.timeouts import answer_within
 if TYPE_CHECKING:
     from pyarrow.fs import FileInfo, FileSystem
 
-WAITS = 15.0  # seconds for a store to answer, before nobody is there
+WAITS = 15.0  # seconds until a store that does not answer counts as unreachable
 BUFFER = 1 << 17  # bytes that are asked for at once where fewer are needed
 
 # By scheme: what stands between `//` and the next `/`, what that is, and where credentials come from instead.
@@ -47,7 +47,7 @@ Answer = TypeVar("Answer")
 
 
 def path_of(text: str | os.PathLike[str]) -> Path:
-    """The path that a text names, here or elsewhere. Raises UsageError, which repeats no credentials."""
+    """Return the path of a text, local or remote. Raises UsageError, which repeats no credentials."""
     if isinstance(text, Path):
         return text
     match = re.fullmatch(r"([a-z][a-z0-9]+)://([^/]*)(.*)", os.fspath(text), re.DOTALL)
@@ -67,9 +67,9 @@ def path_of(text: str | os.PathLike[str]) -> Path:
 
 
 class RemotePath(PosixPath):
-    """A file or a folder elsewhere, or a pattern of files: `s3://bucket/traces/events.parquet`.
+    """A remote file or folder, or a pattern of files: `s3://bucket/traces/events.parquet`.
 
-    What a path is asked for here raises OSError as it does there, with a sentence, and within half a minute.
+    Methods raise OSError as those of a local path do, with a sentence, and within half a minute.
     """
 
     def __str__(self) -> str:
@@ -77,11 +77,11 @@ class RemotePath(PosixPath):
         return "/".join([f"{scheme}//{'' if place == DEFAULT else place}", *rest])
 
     def absolute(self) -> RemotePath:
-        """It is: no working directory lies there."""
+        """Return itself: there is no remote working directory."""
         return self
 
     def stat(self, *, follow_symlinks: bool = True) -> os.stat_result:  # noqa: ARG002 - as `Path` has it
-        """Size, time, and whether it is a file or a folder."""
+        """Return size, time, and kind of a file or folder."""
         found = self._asked(_info)
         kind = {"File": stat.S_IFREG, "Directory": stat.S_IFDIR}.get(str(found.type.name))
         if kind is None:
@@ -92,15 +92,15 @@ class RemotePath(PosixPath):
         return os.stat_result((kind, 0, 0, 1, 0, 0, found.size or 0, time, time, time))
 
     def exists(self, *, follow_symlinks: bool = True) -> bool:  # noqa: ARG002 - as `Path` has it
-        """Whether there is such a file or folder."""
+        """True if there is such a file or folder."""
         return self._kind() != 0
 
     def is_file(self, *, follow_symlinks: bool = True) -> bool:  # noqa: ARG002 - as `Path` has it
-        """Whether it is a file."""
+        """True if it is a file."""
         return self._kind() == stat.S_IFREG
 
     def is_dir(self, *, follow_symlinks: bool = True) -> bool:  # noqa: ARG002 - as `Path` has it
-        """Whether it is a folder: where a store has none, whether the names of files begin like that."""
+        """True if it is a folder, or, in a store without folders, a prefix of file names."""
         return self._kind() == stat.S_IFDIR
 
     def _kind(self) -> int:
@@ -110,11 +110,11 @@ class RemotePath(PosixPath):
             return 0
 
     def iterdir(self) -> Generator[RemotePath, None, None]:
-        """What is in the folder."""
+        """List the folder."""
         yield from self._below(recursive=False)
 
     def matching(self) -> list[RemotePath]:
-        """The files and folders that fit this pattern, as `glob` has them: `**` is any number of folders."""
+        """List the files and folders that fit this pattern, as `glob` does: `**` is any number of folders."""
         plain = next(at for at, part in enumerate(self.parts) if has_magic(part))
         base, pattern = RemotePath(*self.parts[:plain]), self.parts[plain:]
         below = base._below(recursive=len(pattern) > 1 or "**" in pattern)
@@ -130,14 +130,14 @@ class RemotePath(PosixPath):
         return [self / name for name in self._asked(ask)]
 
     def open(self, mode: str = "r", buffering: int = -1, *_: Any, **__: Any) -> Any:
-        """The file, to be read as bytes; unbuffered it is arrow's own, which reads ranges."""
+        """Open the file to read bytes; unbuffered it is arrow's own, which reads ranges."""
         if mode != "rb":
             raise OSError(errno.EROFS, "files elsewhere are read, and never written")
         file: Any = self._asked(lambda files, name: files.open_input_file(name), patient=True)
         return file if buffering == 0 else io.BufferedReader(file, BUFFER)
 
     def refused(self) -> str:
-        """Why it can be no input. Raises OSError where it is not even there."""
+        """Describe why it is no input. Raises OSError if it does not exist."""
         self.stat()
         return (
             "neither a file of events nor a folder of such; a store directory or a Pulsar recording is read from a "
@@ -145,9 +145,9 @@ class RemotePath(PosixPath):
         )
 
     def _asked(self, ask: Callable[[FileSystem, str], Answer], *, patient: bool = False) -> Answer:
-        """What its file system answers, given the name by which it knows this path. Raises OSError.
+        """Ask its file system, by the name that this knows the path by. Raises OSError.
 
-        `patient`: what is begun here may be asked for again a few times, for it was there a moment ago.
+        `patient`: retry a few times, because it answered a moment ago.
         """
         scheme, place = self.parts[0].removesuffix(":"), self.parts[1]
 
@@ -158,7 +158,7 @@ class RemotePath(PosixPath):
         try:
             return answer_within(wait, WAITS)
         except TimeoutError:
-            raise OSError(errno.ETIMEDOUT, f"nobody answers there within {WAITS:.0f} seconds") from None
+            raise OSError(errno.ETIMEDOUT, f"no answer within {WAITS:.0f} seconds") from None
         except FileNotFoundError:
             raise FileNotFoundError(errno.ENOENT, "no such file or directory") from None
         except Exception as error:  # noqa: BLE001 - pyarrow has many kinds, and each store its own
@@ -171,7 +171,7 @@ def _info(files: FileSystem, name: str) -> FileInfo:
 
 
 def _fits(names: Sequence[str], pattern: Sequence[str]) -> bool:
-    """Whether folders and a file one in another fit a pattern; hidden ones do only where it says so."""
+    """True if nested folders and a file fit a pattern; hidden ones only if it says so."""
     if not names or not pattern:
         return not names and all(part == "**" for part in pattern)
     hidden = names[0].startswith(".")
@@ -187,7 +187,7 @@ def _fits(names: Sequence[str], pattern: Sequence[str]) -> bool:
 
 @cache
 def _file_system(scheme: str, place: str, endpoint: str, patient: bool) -> tuple[FileSystem, str]:  # noqa: FBT001 - for the cache
-    """The file system of a scheme, and what it calls the place. Raises what pyarrow raises."""
+    """Return the file system of a scheme, and its name of the place. Raises what pyarrow raises."""
     from pyarrow import fs  # noqa: PLC0415 - few inputs lie elsewhere
 
     if SCHEMES[scheme] is AWS:
@@ -214,12 +214,12 @@ def _file_system(scheme: str, place: str, endpoint: str, patient: bool) -> tuple
 
 
 def spoken_to() -> bool:
-    """Whether this process has spoken to a store: it has threads then that no forked process would have."""
+    """True if this process has used a store: then it has threads, which a fork would lose."""
     return _file_system.cache_info().currsize > 0
 
 
 def _endpoint() -> str:
-    """Where S3 is, if the environment or the configuration of AWS names another place than Amazon's."""
+    """Return the endpoint of S3 if the environment or AWS configuration names another than Amazon's."""
     for name in ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"):
         if given := os.environ.get(name):
             return given
@@ -235,10 +235,13 @@ def _endpoint() -> str:
 # -- what a store says when it says no -----------------------------------------------------------------------------
 
 SECRET = re.compile("KEY|SECRET|TOKEN|PASSWORD|CREDENTIAL|SIGNATURE|CONNECTION_STRING", re.IGNORECASE)
-"""Of the names of variables whose values nobody is to see."""
+"""Parts of the names of variables with secret values."""
 MEANT = (
     (r"NO_SUCH_BUCKET|BucketNotFound|ContainerNotFound|specified bucket does not exist", "there is no such bucket"),
-    (r"NETWORK_CONNECTION|curlCode|[Cc]ould(n.t| not) (connect|resolve)|[Cc]onnection refused", "nobody answers there"),
+    (
+        r"NETWORK_CONNECTION|curlCode|[Cc]ould(n.t| not) (connect|resolve)|[Cc]onnection refused",
+        "no server answers there",
+    ),
     (r"configured region|HTTP status 301", "the bucket is in another region: set AWS_REGION"),
     (r"libjvm|libhdfs", "Hadoop's libraries are not found: set JAVA_HOME, HADOOP_HOME and CLASSPATH, or copy it here"),
 )
@@ -247,15 +250,15 @@ DENIED = (
 )
 
 
-def told(error: Exception, path: Path) -> str:
-    """What a store's error means while a file is read; empty where it is none of a store's."""
-    said = isinstance(error, OSError) and not isinstance(error, FileNotFoundError) and isinstance(path, RemotePath)
+def store_error(error: Exception, path: Path) -> str:
+    """Describe a store's error that occurred while a file was read; empty if it is none of a store's."""
+    remote = isinstance(error, OSError) and not isinstance(error, FileNotFoundError) and isinstance(path, RemotePath)
     meant = any(re.search(pattern, str(error)) for pattern in (*(pattern for pattern, _ in MEANT), "AWS Error"))
-    return why(error, path.parts[0].removesuffix(":")) if said and meant else ""
+    return why(error, path.parts[0].removesuffix(":")) if remote and meant else ""
 
 
 def why(error: Exception, scheme: str) -> str:
-    """What a store's error means, in a sentence without credentials."""
+    """Describe a store's error in a sentence without credentials."""
     text = str(error)
     for pattern, meaning in MEANT:
         if re.search(pattern, text):

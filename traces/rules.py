@@ -1,4 +1,4 @@
-"""Every rule: those that the specs state, and those about what a recorded event says beside its step."""
+"""All rules: those of the specs, and those about the outcome and observations of an event."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from gapless.traces.replay.kernels import kernel
 
 @cache
 def rules(more: tuple[Spec, ...] = ()) -> tuple[Rule, ...]:
-    """All rules of our specs and of `more`, by spec and in the order of its text.
+    """List the rules of our specs and of `more`, by spec and in the order of its text.
 
-    Needs are left out that a composed spec always meets.
+    Needs that a composed spec always meets are left out.
     """
     return tuple(rule for spec in (*SPECS.values(), *more) for rule in _rules_of(spec))
 
@@ -31,13 +31,13 @@ def _rules_of(spec: Spec) -> tuple[Rule, ...]:
 
 
 def is_a_need(rule: Rule) -> bool:
-    """Whether it is a need of a step, and not an invariant, say."""
+    """True if it is a need of a step, and not, for example, an invariant."""
     return rule.kind.startswith("need of")
 
 
 @cache
 def _of_steps(spec: Spec) -> Mapping[str, frozenset[str]]:
-    """The ids of the needs of every step of a spec, by SPEC.STEP, as coverage has it."""
+    """Return the ids of the needs of every step of a spec, by SPEC.STEP, as coverage has it."""
     found: dict[str, set[str]] = {}
     for rule in _rules_of(spec):
         if is_a_need(rule):
@@ -49,25 +49,25 @@ def _of_steps(spec: Spec) -> Mapping[str, frozenset[str]]:
 def judged(
     coverage: Mapping[str, int], ignored: frozenset[str], more: tuple[Spec, ...] = ()
 ) -> tuple[frozenset[str], dict[str, int]]:
-    """The rules that were held against something, and how many events by spec were held against none.
+    """Return the rules that were checked, and by spec the number of events without a checked rule.
 
-    A step that was taken was held against all its needs, but for those that do not count.
+    A step that was taken was checked for all its needs, except ignored ones.
     """
-    held: set[str] = set()
-    unheld: dict[str, int] = {}
+    checked: set[str] = set()
+    unchecked: dict[str, int] = {}
     specs = {spec.name: spec for spec in (*SPECS.values(), *more)}
     for step, count in coverage.items():
         name = step.partition(".")[0]
         needs = _of_steps(specs[name]) if name in specs else {}
         if count and (left := needs.get(step, frozenset()) - ignored):
-            held |= left
+            checked |= left
         else:
-            unheld[name] = unheld.get(name, 0) + count
-    return frozenset(held), unheld
+            unchecked[name] = unchecked.get(name, 0) + count
+    return frozenset(checked), unchecked
 
 
 def established(rule: Rule) -> str:
-    """How we know whether the rule holds."""
+    """State how we know that the rule is right."""
     if rule.kind in ("invariant", "step property", "enabled") and rule.spec not in SPECS:
         return f"gapless prove {rule.source}, from any state; gapless explore, within bounds; nothing in a check"
     if rule.kind in ("invariant", "step property"):

@@ -1,4 +1,4 @@
-"""JSON Schemas of what we read and write, made from the models and the step tables that read and write it."""
+"""JSON Schemas of our inputs and outputs, made from the models and step tables of their code."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Schema = dict[str, Any]
 
 
 def report_schema(_specs: Mapping[str, Spec] = SPECS) -> Schema:
-    """Of what `gapless check --json` writes: the rows of each source stand beside the other keys."""
+    """Build the schema of `gapless check --json`: the rows of each source are keys next to the others."""
     sources()
     rows = sorted((row for row in ReportRow.__subclasses__() if row.__module__.startswith("gapless.")), key=_part)
     refs, schema = models_json_schema(
@@ -42,7 +42,7 @@ def _part(row: type[ReportRow]) -> str:
 
 
 def events_schema(specs: Mapping[str, Spec] = SPECS) -> Schema:
-    """Of a line in a file of events: its header, or an event of these specs."""
+    """Build the schema of a line in a file of events: its header, or an event of these specs."""
     fields = Event.model_json_schema()["properties"]
     common = {name: {"description": fields[name]["description"]} for name in fields}
     header = {
@@ -87,7 +87,7 @@ def events_schema(specs: Mapping[str, Spec] = SPECS) -> Schema:
 
 
 def _step(spec: Spec, action: str) -> Schema:
-    """An event of one step, with all its arguments."""
+    """Build the schema of one step's event, with all its arguments."""
     arguments = spec.parameters[action]
     args = {
         "type": "object" if arguments else ["object", "null"],
@@ -105,7 +105,7 @@ def _step(spec: Spec, action: str) -> Schema:
 
 
 def _seen(spec: Spec) -> Schema:
-    """Fields of a spec that were seen."""
+    """Build the schema of a spec's observed fields."""
     return {
         "properties": {name: {"anyOf": [NUMBER, {"type": "null"}]} for name in spec.scalars},
         "additionalProperties": {"type": "null"},
@@ -113,7 +113,7 @@ def _seen(spec: Spec) -> Schema:
 
 
 def client_schema(_specs: Mapping[str, Spec] = SPECS) -> Schema:
-    """Of a line in a client log."""
+    """Build the schema of a line in a client log."""
     return {"$schema": DIALECT, **LINE.json_schema(by_alias=True), "title": "a line of a client log"}
 
 

@@ -1,8 +1,8 @@
-"""Specs by name, by file or by module: ours, and those that users bring.
+"""Specs by name, by file or by module: ours, and those of users.
 
 A user's spec is one file. Its words are checked against the vocabulary before any of it is run. It is known by
 its text, not by its path: two files of one name, or one file before and after a change, are two specs, also within one
-process. To a worker, on this machine or another, it travels as text.
+process. It travels to workers, on this machine or another, as text.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ MUST = {
 }
 """The names that every spec has, and the line that gives each."""
 RESERVED = ("joining",)
-"""Names that stand for something else where specs are named."""
+"""Aliases of specs."""
 
 
 class NoSpec(ValueError):  # noqa: N818 - its message says all.
@@ -65,14 +65,14 @@ class GivenSpec(Spec):
         return self.source if step is self.actions.get(END) else super().source_of(step)
 
     def __reduce__(self) -> tuple[Callable[[str, str, str], Spec], tuple[str, str, str]]:  # type: ignore[override]
-        """So that it travels to workers as text."""
+        """Travel to workers as text."""
         return _made, (self.given, self.name, text_of(self.module))
 
 
 def load(named: str | os.PathLike[str]) -> Spec:
-    """The spec of this name: one of ours, or that of a file or a module. Raises NoSpec, ForeignWords.
+    """Load the spec of this name: one of ours, or that of a file or a module. Raises NoSpec, ForeignWords.
 
-    A file of ours is the spec that we have of it.
+    A file of ours returns our own spec.
     """
     if str(named) in SPECS:
         return SPECS[str(named)]
@@ -84,7 +84,7 @@ def load(named: str | os.PathLike[str]) -> Spec:
 
 
 def loaded(names: Iterable[str | os.PathLike[str] | Spec]) -> tuple[Spec, ...]:
-    """The specs of several names, each once. Raises NoSpec, ForeignWords; two specs may not share a name."""
+    """Load the specs of several names, each once. Raises NoSpec, ForeignWords; two specs may not share a name."""
     found: dict[str, Spec] = {}
     for named in names:
         spec = named if isinstance(named, Spec) else load(named)
@@ -96,7 +96,7 @@ def loaded(names: Iterable[str | os.PathLike[str] | Spec]) -> tuple[Spec, ...]:
 
 
 def _file(named: str) -> Path:
-    """The file that a user names, directly or as a module. Raises NoSpec."""
+    """Find the file that a user names, directly or as a module. Raises NoSpec."""
     path = Path(named)
     if named and (path.suffix == ".py" or os.sep in named or path.exists()):
         return path
@@ -110,7 +110,7 @@ def _file(named: str) -> Path:
 
 
 def _name(path: Path) -> str:
-    """The name of the spec in a file, as it stands in events and rule ids. Raises NoSpec."""
+    """Return the name of the spec in a file, as it stands in events and rule ids. Raises NoSpec."""
     name = path.parent.resolve().name if path.stem == "__init__" else path.stem
     if not name.isidentifier():
         raise NoSpec(f"{path}: {name!r} cannot be the name of a spec, which stands in every event: rename the file")
@@ -131,7 +131,7 @@ def _text(path: Path) -> str:
 
 @cache
 def _made(given: str, name: str, text: str) -> GivenSpec:
-    """The spec of a text. Raises NoSpec, ForeignWords."""
+    """Build the spec of a text. Raises NoSpec, ForeignWords."""
     tree = _parsed(given, text)
     file = SpecFile(given, name, tree)
     if missing := [end for name, end in MUST.items() if name not in file.values and name not in file.classes]:
@@ -178,7 +178,7 @@ def _parsed(given: str, text: str) -> ast.Module:
 
 
 def _sound(file: SpecFile, module: ModuleType) -> None:
-    """Raise NoSpec unless its initial state is one, of whole numbers and Maps of such."""
+    """Raise NoSpec unless the initial state consists of whole numbers and Maps of them."""
 
     def at(name: str) -> str:
         return f"{file.path}:{file.values[name].lineno}"

@@ -1,4 +1,4 @@
-"""What a recorder must know of a spec: each step, what its arguments mean, and what it needs."""
+"""The facts that a recorder needs of a spec: each step, the meaning of its arguments, and its needs."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ UNITS = {
     "max_size": "bytes",
     "time": "ms",
 }
-"""Of numbers whose type says nothing, and that no field of the state explains."""
+"""Meanings of numbers whose type has none, and that no field of the state explains."""
 
 
 @dataclass(frozen=True)
 class StepArgument:
-    """An argument of a step. `kind`: what an event has of it · `meaning`: with its unit; empty where nobody says."""
+    """An argument of a step. `kind`: its type in an event · `meaning`: with its unit; empty if unknown."""
 
     name: str
     kind: str
@@ -35,11 +35,11 @@ class StepArgument:
 
 
 @dataclass(frozen=True)
-class StepTold:
+class StepDescription:
     """A step.
 
     `types`: those of its arguments that have a sentence of their own · `needs`: rule id and sentence of each; the id is
-    empty for what the environment grants.
+    empty for assumptions about the environment.
     """
 
     name: str
@@ -49,8 +49,8 @@ class StepTold:
     needs: tuple[tuple[str, str], ...]
 
 
-def steps_of(spec: Spec) -> Iterator[StepTold]:
-    """Every step of a spec, in the order of its text."""
+def steps_of(spec: Spec) -> Iterator[StepDescription]:
+    """Yield every step of a spec, in the order of its text."""
     for name, action in spec.actions.items():
         hints = get_type_hints(action)
         arguments = tuple(_argument(spec, one, hints.get(one)) for one in spec.parameters[name])
@@ -64,25 +64,25 @@ def steps_of(spec: Spec) -> Iterator[StepTold]:
         says = " ".join((getdoc(action) or "").partition("\n\n")[0].split())
         known = _types(spec.module)
         types = {one.kind: known[one.kind] for one in arguments if one.kind in known}
-        yield StepTold(name, says, arguments, types, every)
+        yield StepDescription(name, says, arguments, types, every)
 
 
 def _argument(spec: Spec, name: str, kind: Any) -> StepArgument:
-    """An argument by its type, if that says what it is, or by the field of the state that has its name."""
+    """Describe an argument by its type, or by the state's field of the same name."""
     fields = _fields(spec.module)
-    said = fields.get(name) or fields.get(f"{name}s", "")
+    meaning = fields.get(name) or fields.get(f"{name}s", "")
     if kind is bool:
-        return StepArgument(name, "1 or 0", said)
+        return StepArgument(name, "1 or 0", meaning)
     if isinstance(kind, type) and issubclass(kind, IntEnum):
         return StepArgument(name, "a number", ", ".join(f"{one.value} {one.name}" for one in kind))
     if kind is int:
-        return StepArgument(name, "a number", said or UNITS.get(name, ""))
-    return StepArgument(name, kind.__name__, said)
+        return StepArgument(name, "a number", meaning or UNITS.get(name, ""))
+    return StepArgument(name, kind.__name__, meaning)
 
 
 @cache
 def _fields(module: ModuleType) -> Mapping[str, str]:
-    """What the comment beside each field of the state says."""
+    """Return the comment of each field of the state."""
     found: dict[str, str] = {}
     for line in text_of(module).split("\n"):
         if field := re.fullmatch(r"    (\w+): [^=]+= .*?  # (.+)", line):
@@ -92,7 +92,7 @@ def _fields(module: ModuleType) -> Mapping[str, str]:
 
 @cache
 def _types(module: ModuleType) -> Mapping[str, str]:
-    """What the sentence below each named type says: those of the language, and the spec's own."""
+    """Return the sentence below each named type: those of the language, and the spec's own."""
     found: dict[str, str] = {}
     for tree in (ast.parse(text_of(language)), ast.parse(text_of(module))):
         for above, below in zip(tree.body, tree.body[1:], strict=False):

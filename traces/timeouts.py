@@ -1,6 +1,6 @@
-"""Waiting for what may never answer, and what an interrupt waits for.
+"""Time limits for calls that may never return, and for interrupts.
 
-Whoever may never answer is waited for in a thread that does nothing else, and is left to itself when time is up.
+Such a call runs in a thread of its own, which is abandoned when time is up.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ OUT_OF_TIME = signal.SIGALRM
 
 
 class OutOfTime(KeyboardInterrupt):
-    """Time is up for what is being done; signal `OUT_OF_TIME` raises it."""
+    """The time for the current work is up; signal `OUT_OF_TIME` raises it."""
 
 
 @contextmanager
 def deadline_deferred() -> Iterator[None]:
-    """A block that ends as a whole; raises OutOfTime behind it where time was up meanwhile."""
+    """Run a block to its end; raises OutOfTime after it if time ran out meanwhile."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {OUT_OF_TIME})
     try:
         yield
@@ -30,14 +30,14 @@ def deadline_deferred() -> Iterator[None]:
 
 
 def answer_within(ask: Callable[[], Answer], seconds: float) -> Answer:
-    """What it answers. Raises TimeoutError where it takes longer, and what `ask` raises."""
+    """Return the answer. Raises TimeoutError if it takes longer, and what `ask` raises."""
     answers: list[Answer] = []
     problems: list[Exception] = []
 
     def wait() -> None:
         try:
             answers.append(ask())
-        except Exception as error:  # noqa: BLE001 - it is raised where somebody waits
+        except Exception as error:  # noqa: BLE001 - raised again in the waiting thread
             problems.append(error)
 
     waits = Thread(target=wait, daemon=True)
@@ -52,7 +52,7 @@ def answer_within(ask: Callable[[], Answer], seconds: float) -> Answer:
 
 @contextmanager
 def within_deadline(seconds: float | None, end: Callable[[], None]) -> Iterator[None]:
-    """A block that fails once `end` is called, which it is after so many seconds. Raises TimeoutError then."""
+    """Call `end` after so many seconds, which makes the block fail. Raises TimeoutError then."""
     late = Event()
 
     def too_late() -> None:
@@ -75,7 +75,7 @@ def within_deadline(seconds: float | None, end: Callable[[], None]) -> Iterator[
 
 @contextmanager
 def uninterrupted() -> Iterator[None]:
-    """A block that Ctrl-C does not break off; raises KeyboardInterrupt at its end where somebody pressed it."""
+    """Run a block that Ctrl-C does not interrupt; raises KeyboardInterrupt at its end if it was pressed."""
     pressed: list[int] = []
     before = signal.getsignal(signal.SIGINT)
     try:

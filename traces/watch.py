@@ -1,6 +1,7 @@
-"""A store that is watched while a broker writes to it: told at once, reported now and then, judged as a check would.
+"""Watching of a store while a broker writes to it: findings at once, reports now and then.
 
-The loop knows when; what is judged, and how, is the source's (`sources/rocketmq/watching/`).
+The loop decides when; the source (`sources/rocketmq/watching/`) decides what is judged, and how. The verdict at the end
+is that of a check.
 """
 
 from __future__ import annotations
@@ -35,18 +36,18 @@ from gapless.traces.timeouts import OutOfTime
 EVERY = 0.5  # seconds between two looks
 SAVED = 30.0  # seconds after which the place is kept again
 REPORTED = 60.0  # seconds after which the whole report is made again, where anything is new
-FIRST = 1.0  # seconds after which it is made for the first time, and once more when the present is reached
+FIRST = 1.0  # seconds after which it is made for the first time, and again when the present is reached
 SHARE = 40  # a report is made after this many times as long as the last one took: so it takes 2.5 % of a core at most
-TROUBLED = 10.0  # seconds that a store may be unreadable before it is opened anew
+TROUBLED = 10.0  # seconds that a store may be unreadable before it is reopened
 
 sources()  # a report has rows of theirs
 
 
 @dataclass
 class WatchStatus:
-    """The numbers of a watch at any moment, for metrics: others read them while they change. None is not known yet."""
+    """The numbers of a watch at any moment, for metrics: other threads read them. None: not known yet."""
 
-    measure: Callable[[], None] = lambda: None  # the lag anew: more may be written while the watch is at something else
+    measure: Callable[[], None] = lambda: None  # measures the lag again: the broker writes meanwhile
     up: bool | None = None  # the store is there, and can be read
     running: bool | None = None  # a broker holds its lock
     records: int = 0
@@ -60,8 +61,8 @@ class WatchStatus:
     queues: int = 0
     findings: Counter[str] = field(default_factory=Counter)
     anomalies: dict[str, int] = field(default_factory=dict)  # of the last report
-    undecided: int = 0  # reasons of the last report why not everything can be said
-    restarts: int = 0  # times that it went back, or began anew
+    undecided: int = 0  # reasons of the last report why not everything could be judged
+    restarts: int = 0  # times that it went back, or began again
     reports: int = 0
     rounds: int = 0
     looked_again: int = 0
@@ -82,7 +83,7 @@ class Listeners:
 
 
 class StoreWatch:
-    """One store, watched."""
+    """The watch of one store."""
 
     def __init__(
         self,
@@ -98,7 +99,7 @@ class StoreWatch:
         every: float = EVERY,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`path`: a store directory, or a folder that holds a `store/`; it need not be there yet.
+        """Open nothing yet: `path` is a store directory, or a folder that contains a `store/`, and may not exist yet.
 
         `state`: the file that keeps the place; only the same `version` of gapless reads it · the others as of `check`.
         Raises UsageError.
@@ -114,8 +115,8 @@ class StoreWatch:
         self.version = version
         kept = self._kept(self.state) if self.state else None
         self.place: WatchCheckpoint | None = kept.place if kept else None
-        self.told = set(kept.reported) if kept else set()
-        self.status = WatchStatus(self.measure, findings=Counter(rule for rule, _trace, _position in self.told))
+        self.reported = set(kept.reported) if kept else set()
+        self.status = WatchStatus(self.measure, findings=Counter(rule for rule, _trace, _position in self.reported))
         self.follower: Follower | None = None
         self.trouble = self.unkept = ""
         self.trouble_since = 0.0
@@ -138,10 +139,10 @@ class StoreWatch:
     # -- the loop ----------------------------------------------------------------------------------------------------
 
     def run(self, waits: Callable[[float], bool], *, once: bool = False) -> Report:
-        """Watch until `waits` says that it is enough; it is given seconds to wait. Returns the last report.
+        """Watch until `waits(seconds)` returns True, and return the last report.
 
-        `once`: until the present is reached. Time may be up for the end, too: then the report is the one before.
-        Raises UsageError where the place cannot be kept at the end.
+        `once`: until the present is reached. Time may be up for the end, too: then the report is the one before. Raises
+        UsageError if the place cannot be saved at the end.
         """
         idle = 0
         try:
@@ -163,7 +164,7 @@ class StoreWatch:
             return self._stands("ended before its last report was made")
 
     def _stands(self, why: str) -> Report:
-        """The report before the one for which there was no time."""
+        """Keep the report before: there was no time for another."""
         self.listeners.on_message(f"{why}: the report before stands" if self.last else why)
         self.trouble = self.trouble or "it ended before its first report was made"
         return self.last or self._reported(None)
@@ -172,7 +173,7 @@ class StoreWatch:
         return self.follower is not None and bool(self.status.running and self.status.lag_bytes)
 
     def look(self) -> bool:
-        """One round, and what follows from it: whether there is more at once."""
+        """Run one round and act on it; True if there is more to read at once."""
         try:
             follower = self.follower or self._open()
             before = follower.front.reached
@@ -204,12 +205,12 @@ class StoreWatch:
 
     @property
     def _pause(self) -> float:
-        """Seconds from one report to the next: fewer until one tells of anything, and of all that is there."""
+        """Seconds until the next report: fewer until the first one, and until one covers all that is written."""
         soon = not self.reported_up_to_date and (self.caught_up or self.last is None)
         return max(FIRST if soon and self.status.records else REPORTED, SHARE * self.took)
 
     def measure(self) -> None:
-        """Measure the lag against the broker as it is now; metrics ask, in another thread, whatever this one is at."""
+        """Measure the lag against the broker now; metrics call this in another thread."""
         status = self.status
         if not self.log:
             self.log = log_folders_in(self.path)
@@ -227,7 +228,7 @@ class StoreWatch:
         if folder is None:
             raise NothingThere(f"{shown(self.path)}: no RocketMQ store is there yet")
         follower = make_follower(self.path, folder, self.options, self.config, self.place, self.clock)
-        follower.reported = self.told
+        follower.reported = self.reported
         self.follower = follower
         at = f"{follower.store.path}: watched from {follower.reached:,} on"
         self.listeners.on_message(at if self.place is None else f"{at}, where it was left")
@@ -239,14 +240,14 @@ class StoreWatch:
         return follower
 
     def _close(self) -> None:
-        """Open it anew at the next look."""
+        """Close the store; the next look opens it again."""
         if self.follower is not None:
             self.place = self.follower.place()
             self.follower.close()
             self.follower = None
 
     def _troubled(self, problem: Exception) -> None:
-        """It cannot be read now: said once, and tried again; opened anew if that lasts."""
+        """Report a read error once, and try again; reopen the store if it lasts."""
         now = self.clock()
         self.status.up = False
         if not self.trouble:
@@ -282,7 +283,7 @@ class StoreWatch:
     # -- what it comes to --------------------------------------------------------------------------------------------
 
     def _report(self, *, last: bool = False) -> Report | None:
-        """Judge the whole, as a check would now; tell what is new in it, and report."""
+        """Judge the whole, as a check would now; report new findings, and the report."""
         follower = self.follower
         began = self.clock()
         try:
@@ -321,7 +322,7 @@ class StoreWatch:
         return reported([check], "local", self.clock() - self.began).model_copy(update={"compiling": compiling})
 
     def keep(self) -> None:
-        """Keep the place: in memory, to go back to, and in the state's file."""
+        """Save the place in memory, and in the state's file."""
         self.saved = began = self.clock()
         if self.follower is None:
             return
@@ -331,11 +332,11 @@ class StoreWatch:
         self.kept_in = self.clock() - began
 
     def _write(self, state: Path, place: WatchCheckpoint) -> None:
-        """Keep the place in a file; where that cannot be, it is said once, and tried again the next time."""
+        """Save the place in a file; an error is reported once, and the next save tries again."""
         try:
             write_state(
                 state,
-                SavedState(self._named, self.options.profile, self.options.ignored, place, frozenset(self.told)),
+                SavedState(self._named, self.options.profile, self.options.ignored, place, frozenset(self.reported)),
                 self.version,
             )
         except OSError as error:
@@ -347,7 +348,7 @@ class StoreWatch:
             self.unkept = ""
 
     def end(self) -> Report:
-        """It is enough: the last report, and the place. Raises UsageError where that cannot be kept."""
+        """End the watch: the last report, and the place. Raises UsageError if that cannot be saved."""
         report = self._report(last=True)
         self.keep()
         if self.unkept:

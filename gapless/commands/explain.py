@@ -114,7 +114,7 @@ def _save(
         raise failed(f"{save}: not written, for {shown(trace)} {'cannot be read' if unread else 'does not depart'}")
     options = Options(profile=report.profile, specs=loaded(specs))
     try:
-        text = saved_story(path, trace, found[0], options, config=config, beside=save.parent)
+        text = saved_story(path, trace, found[0], options, config=config, folder=save.parent)
     except (UsageError, Unreadable, NothingThere, NotATale) as error:
         raise failed(f"{save}: not written: {error}") from None
     except OSError as error:

@@ -13,7 +13,7 @@ from gapless.properties.exploration.graph import Call
 from gapless.properties.exploration.search import BrokenProperty, Exploration, SearchResult
 from gapless.spec.catalog import Spec, State
 from gapless.traces.problems import pasted
-from gapless.traces.replay.notation import call_of, changes, column, follows, told, values_told
+from gapless.traces.replay.notation import call_of, changes, changes_text, column, follows, values_text
 from gapless.traces.replay.provenance import broken_for
 
 EXIT_CODES: dict[SearchResult, int] = {"holds": 0, "breaks": 1, "unfinished": 3, "vacuous": 3}
@@ -120,10 +120,10 @@ def story(one: Exploration) -> list[str]:
     broken, spec = one.broken, one.spec
     states = [one.graph.states[number] for number in broken.way]
     pairs = zip(broken.path, pairwise(states), strict=True)
-    steps = [(called(spec, call), told(changes(before, after))) for call, (before, after) in pairs]
+    steps = [(called(spec, call), changes_text(changes(before, after))) for call, (before, after) in pairs]
     width = column(steps)
     looked_at = broken_for(broken.holds, states[-broken.states :], broken.witness)
-    here = values_told(looked_at or differing(spec.initial, states[-1]))
+    here = values_text(looked_at or differing(spec.initial, states[-1]))
     again = f"gapless explore {pasted(spec.called)}" + (f" --profile {one.profile}" if one.profile else "")
     return [
         f"{spec.name} breaks {broken.sentence} after {_steps(len(steps))}.",
@@ -143,7 +143,7 @@ def _steps(count: int) -> str:
 
 def _sentence(broken: BrokenProperty) -> str:
     """`an entry is its message, for number = 0`."""
-    numbers = values_told(broken.witness)
+    numbers = values_text(broken.witness)
     return broken.sentence.replace("_", " ") + (f", for {numbers}" if numbers else "")
 
 
@@ -198,6 +198,6 @@ def _states(count: int) -> str:
 
 
 def _where(one: Exploration, state: int) -> str:
-    held = values_told(differing(one.spec.initial, one.graph.states[state]))
+    held = values_text(differing(one.spec.initial, one.graph.states[state]))
     way = ", ".join(called(one.spec, call) for call in one.graph.path(one.graph.way(state)))
     return f"{held or 'all is as in the beginning'}, after {way or 'no step'}."

@@ -21,7 +21,7 @@ from gapless.spec.language import Number, implies, replace
 from gapless.spec.ring import Batch
 from gapless.spec.transaction import Phase
 from gapless.traces.replay.exact import Event, call, named
-from gapless.traces.replay.notation import changes, column, told
+from gapless.traces.replay.notation import changes, changes_text, column
 
 AROUND = range(-1, 8)  # the numbers that a universal parameter is tried on
 
@@ -76,7 +76,7 @@ class FalseFriend:
         lines = [f"{self.spec}: it looks as if {self.sentence}. It is not so ({self.seen}).", ""]
         landed = {step.__name__ for step in self.landed}
         calls = [
-            (f"{event[0]}()" if event[0] in landed else call(self.spec, event), told(changes(a, b)))
+            (f"{event[0]}()" if event[0] in landed else call(self.spec, event), changes_text(changes(a, b)))
             for event, a, b, _ in self.along()
         ]
         width = column(calls)

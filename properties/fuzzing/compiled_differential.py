@@ -141,7 +141,7 @@ def _replayed(of: Kernel, traces: Sequence[Trace]) -> ReplayResult:
         state,
         origins=np.full(count, WINDOW[0], np.int64),
         widths=windows,
-        going_on=True,
+        resumable=True,
         profile="strict",
     )
 

@@ -10,7 +10,7 @@ from gapless.properties.machines.mismatch import Mismatch
 from gapless.spec.catalog import Spec, State
 from gapless.spec.language import ASSUMED, Map, Refused
 from gapless.traces.replay.exact import Event, call, named
-from gapless.traces.replay.notation import breach, changes, column, consequence, told
+from gapless.traces.replay.notation import breach, changes, changes_text, column, consequence
 
 STORY = "gapless_story"
 """The attribute of an exception of the implementation that holds its story; it is among its notes, too."""
@@ -74,7 +74,9 @@ class Lockstep:
                 needs = [f"{breach(name, refusal.because)}.", *consequence(refusal.otherwise)]
                 why = f"not allowed, and {self.called} takes it"
                 raise self._departs(step, why, ("takes", name, refusal.rule), *needs)
-        self.story.append((call(self.spec, step), "both refuse" if refusal else told(changes(before, self.model))))
+        self.story.append(
+            (call(self.spec, step), "both refuse" if refusal else changes_text(changes(before, self.model)))
+        )
         self._compare("behind the last step")
         return refusal is None
 

@@ -30,11 +30,11 @@ from gapless.traces.replay.notation import (
     call_of,
     called,
     changes,
+    changes_text,
     column,
     follows,
     of_field,
-    told,
-    values_told,
+    values_text,
 )
 from gapless.traces.replay.provenance import broken_for
 
@@ -343,7 +343,7 @@ def story(result: Result, run: Run | None = None) -> list[str]:
     last = [(step, example.args, example.before, example.after) for step in obligation.steps]
     taken = [*(run.steps if run else ()), *last]
     calls = [
-        (call_of(step.__name__, _arguments(step, args)), told(changes(before, after)))
+        (call_of(step.__name__, _arguments(step, args)), changes_text(changes(before, after)))
         for step, args, before, after in taken
     ]
     width = column(calls)
@@ -368,10 +368,10 @@ def _title(obligation: Obligation) -> str:
 def _broken(obligation: Obligation, example: Example) -> Iterator[str]:
     """What does not hold, and what is there instead."""
     if obligation.holds is not None:
-        at = values_told(example.free)
+        at = values_text(example.free)
         yield f"Broken: {obligation.invariant.replace('_', ' ')}{f', for {at}' if at else ''}."
         states = (example.before, example.after)[2 - obligation.states :]
-        if here := values_told(broken_for(obligation.holds, states, example.free)):
+        if here := values_text(broken_for(obligation.holds, states, example.free)):
             yield f"Here: {here}."
         yield follows(getdoc(obligation.holds) or "")
     elif obligation.confirms:
@@ -392,4 +392,4 @@ def _state(spec: Spec, state: State) -> str:
             held |= {f"{field.name}[{k}]": of_field(state, field.name, v) for k, v in sorted(value.entries.items())}
         elif value != plain:
             held[field.name] = called(value)
-    return values_told(held) or "nothing in it yet"
+    return values_text(held) or "nothing in it yet"

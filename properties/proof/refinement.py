@@ -24,7 +24,7 @@ from gapless.properties.proof.terms import all_of, any_of, negated
 from gapless.spec import refinements as folder
 from gapless.spec.catalog import END, SPECS, Spec, Step
 from gapless.spec.language import Refused
-from gapless.traces.replay.notation import changes, told
+from gapless.traces.replay.notation import changes, changes_text
 
 
 @dataclass(frozen=True)
@@ -157,6 +157,6 @@ class _RefinementQuestions:
                 return f"{whose} refuses what {name} is there, and needs: {refusal.because}"
             if seen == wanted:
                 return ""
-            return f"{whose} comes elsewhere: {told(changes(wanted, seen))}"
+            return f"{whose} comes elsewhere: {changes_text(changes(wanted, seen))}"
 
         return said

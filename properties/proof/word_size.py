@@ -36,7 +36,7 @@ from gapless.spec.reading.terms import (
     Variable,
 )
 from gapless.spec.reading.trees import Branch, Tree, constant_map
-from gapless.traces.replay.notation import call_of, values_told
+from gapless.traces.replay.notation import call_of, values_text
 from gapless.traces.replay.step_functions import StepTrees, trees_of
 
 SENTENCE = "no_intermediate_value_leaves_64_bits"
@@ -193,7 +193,7 @@ def _told(step: Any, question: Question, beyond: Beyond, model: Any) -> str:
         for name in sorted(one.name for one in beyond.term.reads if isinstance(one, Field))
     }
     value = model.eval(beyond.value, model_completion=True)
-    where = f", in a state with {values_told(state)}" if state else ""
+    where = f", in a state with {values_text(state)}" if state else ""
     said = f"In {call_of(step.__name__, _given(args))}{where}, `{text_of(beyond.term)}` is {value}"
     names = sorted({f"`{text_of(one)}`" for one in beyond.term.reads})
     listed = f"{', '.join(names[:-1])} and {names[-1]} are" if len(names) > 1 else f"{''.join(names)} is"

@@ -43,18 +43,18 @@ class Csv:
     presentation = Presentation("CSV of queue steps", unit="event")
 
     def recognise(self, path: Path) -> Path | None:
-        """As `Source` says."""
+        """See `Source`."""
         return path if path.suffix == ".csv" and path.is_file() else None
 
     def prepare(self, found: Path, options: Options) -> None:
-        """As `Source` says."""
+        """See `Source`."""
 
     def open(self, path: Path, found: Path, options: Options, side: SideInputs, table: object) -> CsvFile:  # noqa: ARG002 - as `Source` says
-        """As `Source` says."""
+        """See `Source`."""
         return CsvFile(path, found, options)
 
     def export(self, path: Path, found: Path, out: Path, side: SideInputs, progress: Progress | None) -> int:  # noqa: ARG002 - as `Source` says
-        """As `Source` says."""
+        """See `Source`."""
         raise UsageError(f"{path}: a toy writes nothing")
 
 
@@ -91,20 +91,20 @@ class CsvFile:
         self.size, self.records = found.stat().st_size, len(rows)
 
     def task(self, engine: Engine) -> Callable[[Rows], Tally]:  # noqa: ARG002 - as `Recording` says
-        """As `Recording` says."""
+        """See `Recording`."""
         return partial(judge, self.options)
 
     def take(self, result: Tally) -> None:
-        """As `Recording` says."""
+        """See `Recording`."""
         self.tally = self.tally or Tally(result.begins)
         self.tally.add(result, 0)
 
     def finish(self, engine: Engine) -> Parts:  # noqa: ARG002 - as `Recording` says
-        """As `Recording` says."""
+        """See `Recording`."""
         return self.so_far()
 
     def so_far(self) -> Parts:
-        """As `Recording` says."""
+        """See `Recording`."""
         place: Callable[[int], tuple[str, int]] = lambda row: ("line", row + 1)  # noqa: E731 - two words of a report
         recorded = Recorded(self.path, self.size, self.records, self.path.name, place, Csv.profile)
         tallies = {SPEC.name: self.tally} if self.tally else {}

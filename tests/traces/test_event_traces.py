@@ -89,7 +89,7 @@ class Apart(Local):
         return False
 
     def each(self, task: Callable[[Item], Answer], items: Sequence[Item], sizes: Sequence[int]) -> Iterator[Answer]:  # noqa: ARG002 - nobody watches
-        """As `Engine` says."""
+        """See `Engine`."""
         return map(task, items)
 
 

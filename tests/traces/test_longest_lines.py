@@ -84,6 +84,6 @@ def test_a_line_of_a_recording_may_be_so_long_wherever_it_is_cut(
         whole[before] = line_of(longest + 1, **head)
         path.write_bytes(b"".join(whole))
         (source,) = check(folder).sources
-        told = f"line {before + 1}: goes on for more than {longest:,} bytes, which is no line of a recording"
+        told = f"line {before + 1}: has more than {longest:,} bytes, so it is no line of a recording"
         assert (source.verdict, told in source.reasons[0]) == ("unreadable", True)
         del whole[before]

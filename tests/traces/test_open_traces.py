@@ -60,18 +60,20 @@ def test_a_kernel_goes_on_with_maps_that_are_held(data: st.DataObject) -> None:
     """One trace cut in two, whose slots stay where they are, in half the bytes."""
     spec = SPECS["hash_index"]
     offers = list(walk(spec, "rocketmq", drawing(data), length=12))
-    held = np.full((len(KEYS) + 1, 1), 0, np.int32)
+    resident = np.full((len(KEYS) + 1, 1), 0, np.int32)
     for offer in offers:
         cut = data.draw(st.integers(0, len(offer.path)))
         whole = replayed(spec, "rocketmq", [offer], [0], None)
-        held[:] = 0
-        first = replayed(spec, "rocketmq", [offer], [cut], None, end=True, held=held)
-        second = replayed(spec, "rocketmq", [offer], [cut], Begun(np.array([cut]), first.state, NO_CELLS), held=held)
+        resident[:] = 0
+        first = replayed(spec, "rocketmq", [offer], [cut], None, end=True, resident=resident)
+        second = replayed(
+            spec, "rocketmq", [offer], [cut], Begun(np.array([cut]), first.state, NO_CELLS), resident=resident
+        )
         if first.bad_why[0] == 0:
             assert second.bad_why.tolist() == whole.bad_why.tolist()
             assert second.state.tolist() == whole.state.tolist()
             assert whole.cells is not None
-            assert held[:-1, 0].tolist() == whole.cells.values[0].tolist()
+            assert resident[:-1, 0].tolist() == whole.cells.values[0].tolist()
 
 
 def replayed(
@@ -82,9 +84,9 @@ def replayed(
     begun: Begun | None,
     *,
     end: bool = False,
-    held: Numbers | None = None,
+    resident: Numbers | None = None,
 ) -> ReplayResult:
-    """The events from each cut on, or before it; what Maps hold is asked for wherever there is a cut, or `held`."""
+    """The events from each cut on, or before it; what Maps hold is asked for wherever there is a cut, or `resident`."""
     traces = [[*offer.path, offer.event] for offer in offers]
     some = [trace[:cut] if end else trace[cut:] for trace, cut in zip(traces, cuts, strict=True)]
     events = [event for trace in some for event in trace]
@@ -100,9 +102,9 @@ def replayed(
         begin.state,
         origins=np.full(len(offers), KEYS[0], np.int64),
         widths=np.full(len(offers), len(KEYS), np.int64),
-        cells=None if held is not None else begin.cells,
-        going_on=held is None,
-        held=held,
+        cells=None if resident is not None else begin.cells,
+        resumable=resident is None,
+        resident=resident,
         profile=profile,
     )
 
@@ -123,7 +125,7 @@ def test_a_kernel_that_looks_below_what_it_was_given_says_so() -> None:
             of = kernel(spec).replay(
                 np.array([0, 1], np.int64), np.array([spec.codes[name]], np.int8), args,
                 np.array([[state[scalar]] for scalar in spec.scalars], np.int64), origins=np.full(1, 2, np.int64),
-                widths=np.full(1, 5, np.int64), cells=given_, going_on=True, profile="strict",
+                widths=np.full(1, 5, np.int64), cells=given_, resumable=True, profile="strict",
             )  # fmt: skip
             found.append(int(of.bad_why[0]))
     assert found[:4] == [0, -1, -1, -1]
@@ -146,7 +148,7 @@ def little(monkeypatch: pytest.MonkeyPatch) -> Counted:
     """As if memory were small: pieces go on at once, and of Maps little is at hand."""
     counted = Counted()
     for module, name, value in (
-        (in_order, "WAITING", 1), (in_order, "RETOLD", 50), (file, "MANY", 2),
+        (in_order, "WAITING", 1), (in_order, "REREAD", 50), (file, "MANY", 2),
         (packed_map_cells, "LONG", 8), (packed_map_cells, "AT_HAND", 2), (packed_map_cells, "LEFT", 10),
         (open_traces, "SLICE", 1),
     ):  # fmt: skip
@@ -368,7 +370,7 @@ def test_what_lies_below_is_put_aside_and_found_again() -> None:
     assert at_hand.widths.tolist() == [packed_map_cells.AT_HAND, 4]
     assert at_hand.origins.tolist() == [5 + wide - packed_map_cells.AT_HAND, 7]
     numbers, alike = cells.cold[2][0].values
-    assert (numbers.strides, alike.strides) == ((2,), (0,)), "what is alike is held once"
+    assert (numbers.strides, alike.strides) == ((2,), (0,)), "what is alike is resident once"
     again = cells.whole(places)
     assert again.values.tolist() == values.tolist()
     assert (again.origins.tolist(), again.starts.tolist()) == ([5, 7], starts.tolist())

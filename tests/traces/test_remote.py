@@ -22,7 +22,7 @@ from gapless.traces.check import named
 from gapless.traces.engines import local
 from gapless.traces.events import parquet, reading
 from gapless.traces.problems import Unreadable
-from gapless.traces.remote import RemotePath, path_of, told, why
+from gapless.traces.remote import RemotePath, path_of, store_error, why
 from gapless.traces.report.formats import FORMATS
 from gapless.traces.report.threshold import Threshold
 from gapless.traces.spark.data_sources import GaplessEvents
@@ -198,7 +198,7 @@ def test_what_is_not_there_is_unreadable(address: str, reason: str) -> None:
     [
         ("", "", "access is denied: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE"),
         (KEY, "wrong", "access is denied: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE"),
-        (KEY, SECRET, "nobody answers there"),
+        (KEY, SECRET, "no server answers there"),
     ],
 )
 def test_who_is_refused_or_finds_nobody_is_told_so(
@@ -215,7 +215,7 @@ def test_a_store_that_says_nothing_is_not_waited_for(monkeypatch: pytest.MonkeyP
     with socket.create_server(("127.0.0.1", 0)) as silent:
         known(environment(f"http://127.0.0.1:{silent.getsockname()[1]}", KEY, SECRET), monkeypatch)
         code, output = said("check", "s3://bucket/a.ndjson")
-    assert (code, "nobody answers there within 1 seconds" in output) == (2, True)
+    assert (code, "no answer within 1 seconds" in output) == (2, True)
 
 
 @pytest.mark.parametrize(
@@ -243,9 +243,9 @@ def test_what_a_store_says_is_repeated_without_keys(monkeypatch: pytest.MonkeyPa
     assert why(OSError(f"odd: {KEY} and {SECRET}, odd"), "s3") == "odd: … and …, odd"
     cut_off = OSError("AWS Error NETWORK_CONNECTION during GetObject operation: curlCode: 56")
     path = path_of("s3://bucket/a.parquet")
-    assert told(cut_off, path) == "nobody answers there"
-    assert told(OSError("Invalid: the page is torn"), path) == ""
-    sentence = r"^s3://bucket/a.parquet: cannot be read \(nobody answers there\)$"
+    assert store_error(cut_off, path) == "no server answers there"
+    assert store_error(OSError("Invalid: the page is torn"), path) == ""
+    sentence = r"^s3://bucket/a.parquet: cannot be read \(no server answers there\)$"
     with pytest.raises(Unreadable, match=sentence), parquet._explained(path):
         raise cut_off
 

@@ -364,7 +364,7 @@ def test_how_a_file_is_cut_does_not_say_whether_a_line_is_too_long(
             monkeypatch.setattr(ndjson, "BLOCK", block)
             whole = told(lambda: sum(map(len, reading.coded(path))))
             parts = told(partial(events_in_stretches, path, size))
-            problem = f"{path}, line {before + 2}: the line goes on for more than 1,000 bytes, which is no event"
+            problem = f"{path}, line {before + 2}: the line has more than 1,000 bytes, so it is no event"
             assert whole == parts
             assert whole[1].startswith(problem) if more else whole == before + 2
 

@@ -235,7 +235,7 @@ def test_an_interrupt_ends_a_check_and_not_the_session(engine: Spark, tmp_path: 
             signal.raise_signal(signal.SIGINT)
 
     before = signal.getsignal(signal.SIGINT)
-    assert before == engine.interrupts.told, "and not pyspark's, which breaks messages off"
+    assert before == engine.interrupts.on_signal, "and not pyspark's, which breaks messages off"
     report = check([recording("midlife")], engine="spark", jobs=1, split=200_000, progress=interrupting)
     assert (report.verdict, report.exit_code) == ("inconclusive", 130)
     assert re.match(r"interrupted after [\d,]+ of [\d,]+ bytes", report.sources[0].reasons[0])

@@ -48,7 +48,7 @@ class Done:
 class Cluster(InGroups[Any]):
     """A cluster that says what it was asked to shuffle."""
 
-    def held(self) -> AbstractContextManager[None]:
+    def shielded(self) -> AbstractContextManager[None]:
         """Nothing to hold."""
         return nullcontext()
 

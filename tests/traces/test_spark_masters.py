@@ -18,7 +18,7 @@ import pytest
 from gapless import UsageError
 from gapless.traces.engines import spark_connect, spark_masters
 from gapless.traces.engines.spark import _Interrupts, _interrupts
-from gapless.traces.engines.spark_tasks import told_by
+from gapless.traces.engines.spark_tasks import first_error
 from tests.support.command_line import ROOT, gapless_process
 from tests.support.night import NIGHT
 
@@ -42,13 +42,13 @@ def closed() -> str:
 
 @pytest.mark.parametrize("scheme", ["spark", "sc"])
 def test_nobody_answers(scheme: str, closed: str) -> None:
-    with pytest.raises(UsageError, match=rf"^nobody answers at {scheme}://{closed}: Connection refused$"):
+    with pytest.raises(UsageError, match=rf"^no server answers at {scheme}://{closed}: Connection refused$"):
         spark_masters.started(f"{scheme}://{closed}", None, None).__enter__()
 
 
 def test_one_master_of_several_is_enough(silent: str, closed: str) -> None:
     spark_masters.reach(f"spark://{closed},{silent}")
-    with pytest.raises(UsageError, match="nobody answers at"):
+    with pytest.raises(UsageError, match="no server answers at"):
         spark_masters.reach(f"spark://{closed},{closed}")
 
 
@@ -56,7 +56,7 @@ def test_a_name_that_is_looked_up_for_long_is_not_waited_for(monkeypatch: pytest
     over = threading.Event()
     monkeypatch.setattr(spark_masters, "WAITS", 0.05)
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_: over.wait() and [])
-    with pytest.raises(UsageError, match=r"^nobody answers at spark://far-away: timed out$"):
+    with pytest.raises(UsageError, match=r"^no server answers at spark://far-away: timed out$"):
         spark_masters.reach("spark://far-away")
     over.set()
 
@@ -74,16 +74,16 @@ def test_errors_of_grpc_are_read_out() -> None:
 \tdetails = "failed to connect to all addresses; last error: Connection refused"
 \tdebug_error_string = "UNKNOWN:Error received from peer {grpc_status:14}"
 >"""
-    assert told_by([said]) == "failed to connect to all addresses; last error: Connection refused"
+    assert first_error([said]) == "failed to connect to all addresses; last error: Connection refused"
 
 
 def test_an_interrupt_waits_for_the_end_of_a_block_and_may_hasten_it() -> None:
     interrupts, ended = _Interrupts(), []
-    with pytest.raises(KeyboardInterrupt), interrupts.held(lambda: ended.append("ended")):  # noqa: PT012 - see its name
-        interrupts.told(signal.SIGINT, None)
+    with pytest.raises(KeyboardInterrupt), interrupts.shielded(lambda: ended.append("ended")):  # noqa: PT012 - see its name
+        interrupts.on_signal(signal.SIGINT, None)
         ended.append("left")
     assert ended == ["ended", "left"]
-    with interrupts.held():
+    with interrupts.shielded():
         pass
 
 
@@ -156,7 +156,7 @@ def test_what_terminates_a_command_waits_for_the_answer_of_the_jvm() -> None:
 
     before = signal.signal(signal.SIGTERM, stop)
     try:
-        with suppress(KeyboardInterrupt), _interrupts() as interrupts, interrupts.held():
+        with suppress(KeyboardInterrupt), _interrupts() as interrupts, interrupts.shielded():
             signal.raise_signal(signal.SIGTERM)
             assert came == []
             went_on.append(True)

@@ -28,9 +28,9 @@ from gapless.traces.replay.notation import (
     DEPARTING,
     NOT_ALLOWED,
     SEEN_OTHERWISE,
-    TOLD_AS_TAKEN,
+    SHOWN_AS_TAKEN,
     TURNED_AWAY,
-    values_told,
+    values_text,
 )
 from gapless.traces.report import html as pages
 from gapless.traces.report import text as texts
@@ -293,7 +293,7 @@ def test_the_model_is_not_quoted_where_nobody_asked_it(tmp_path: Path) -> None:
 def test_a_step_of_unknown_outcome_is_not_told_as_if_it_were_known(tmp_path: Path) -> None:
     told = only(judged(tmp_path, [opened(), append(0, 50, outcome="unknown"), append(1, 390), index(0, 9)])).story
     assert told[2].startswith("  1. append(number=0,")
-    assert told[2].endswith(f"positions[0] 0 → 50, sizes[0] 0 → 340 ({TOLD_AS_TAKEN})")
+    assert told[2].endswith(f"positions[0] 0 → 50, sizes[0] 0 → 340 ({SHOWN_AS_TAKEN})")
 
 
 # -- three forms of one report -------------------------------------------------------------------------------------
@@ -362,7 +362,7 @@ def test_text_page_and_json_tell_the_same(tmp_path: Path) -> None:
 
     for finding, (_, phrase, here), lines in zip(written, CASES.values(), page, strict=True):
         assert finding["here"] == here
-        assert f"Here: {values_told(finding['here'])}." in finding["story"]
+        assert f"Here: {values_text(finding['here'])}." in finding["story"]
         marked = [line.rstrip("\n") for kind, line in lines if kind == "departs"]
         assert len(marked) == 1
         assert marked[0].endswith(phrase)

@@ -20,7 +20,7 @@ from gapless.traces.events.schema import Event
 from gapless.traces.options import Options
 from gapless.traces.problems import Unreadable
 from gapless.traces.spark import stream
-from gapless.traces.spark.stream import DONE, KEPT, KeptTraces, judge_batch, verdicts
+from gapless.traces.spark.stream import DONE, KEPT, TraceStates, judge_batch, verdicts
 from tests.support.event_files import LOG, ODD, Told, append, in_log, index, opened, record, table_in, told_of
 from tests.support.night import NIGHT
 
@@ -62,7 +62,7 @@ def files_of(events: Sequence[Event], room: Path, cuts: Sequence[int]) -> list[P
     return paths
 
 
-def judge(kept: KeptTraces, batches: Sequence[Sequence[Path]], first: int = 0, **options: Any) -> list[Rows]:
+def judge(kept: TraceStates, batches: Sequence[Sequence[Path]], first: int = 0, **options: Any) -> list[Rows]:
     """What is said of each batch."""
     asked = Options(**{"profile": ""} | options)
     return [judge_batch(Local(1), kept, first + n, paths, asked).to_pylist() for n, paths in enumerate(batches)]
@@ -82,7 +82,7 @@ def test_online_is_offline(files: int, profile: str, tmp_path: Path) -> None:
     paths = files_of(events, tmp_path / "in", cuts)
     ends = sorted(random.sample(range(1, files), files // 3))
     batches = [paths[low:high] for low, high in zip([0, *ends], [*ends, files], strict=True)]
-    kept = KeptTraces(tmp_path / KEPT, "in")
+    kept = TraceStates(tmp_path / KEPT, "in")
     told = judge(kept, batches, profile=profile, split=1)
     assert without_source(verdicts(tmp_path).to_pylist()) == expected
     last = {(row["spec"], row["trace"]): row for rows in told for row in rows}
@@ -93,7 +93,7 @@ def test_a_batch_that_is_run_again_says_the_same(tmp_path: Path) -> None:
     """As after a crash: some of it was kept already, or all of it."""
     events = every_kind()
     paths = files_of(events, tmp_path / "in", [40, 80])
-    kept = KeptTraces(tmp_path / KEPT, "in")
+    kept = TraceStates(tmp_path / KEPT, "in")
     first, second = judge(kept, [paths[:1], paths[1:2]])
     assert judge(kept, [paths[1:2]], 1) == [second]
     before = verdicts(tmp_path)
@@ -122,7 +122,7 @@ class Crashing(Local):
 
 
 def test_what_is_kept_does_not_grow_with_the_events(tmp_path: Path) -> None:
-    kept = KeptTraces(tmp_path / KEPT, "in")
+    kept = TraceStates(tmp_path / KEPT, "in")
     sizes = []
     for batch in range(6):
         told = [in_log("open", 0, 1 << 40)] if not batch else []
@@ -140,7 +140,7 @@ def test_what_is_kept_does_not_grow_with_the_events(tmp_path: Path) -> None:
 def test_events_out_of_order_are_unreadable_across_files_too(tmp_path: Path) -> None:
     schema.write_events(tmp_path / "0.ndjson", [opened()(0), append(0, 0)(5)])
     schema.write_events(tmp_path / "1.ndjson", [index(0, 0)(4)])
-    kept = KeptTraces(tmp_path / KEPT, "in")
+    kept = TraceStates(tmp_path / KEPT, "in")
     judge(kept, [[tmp_path / "0.ndjson"]])
     with pytest.raises(Unreadable, match="position 4 of TopicTest/3 is lower than the one before: expected"):
         judge(kept, [[tmp_path / "1.ndjson"]], 1)
@@ -149,7 +149,7 @@ def test_events_out_of_order_are_unreadable_across_files_too(tmp_path: Path) -> 
 
 def test_what_another_version_kept_is_named(tmp_path: Path) -> None:
     schema.write_events(tmp_path / "0.ndjson", [opened()(0)])
-    kept = KeptTraces(tmp_path / KEPT, "in")
+    kept = TraceStates(tmp_path / KEPT, "in")
     judge(kept, [[tmp_path / "0.ndjson"]])
     done = kept.folder / DONE
     done.write_text(done.read_text().replace('"form": 2', '"form": 1'))
@@ -163,9 +163,9 @@ def test_one_profile_judges_a_stream(tmp_path: Path) -> None:
     for number, profile in enumerate(["rocketmq", "strict"]):
         origin = Origin(profile=profile)
         schema.write_events(tmp_path / f"{number}.ndjson", [opened(trace=f"T/{number}")(0)], origin=origin)
-    kept = KeptTraces(tmp_path / KEPT, "in")
+    kept = TraceStates(tmp_path / KEPT, "in")
     judge(kept, [[tmp_path / "0.ndjson"]])
-    with pytest.raises(Unreadable, match="is to be judged by strict, and the files before it by rocketmq"):
+    with pytest.raises(Unreadable, match="is to be judged by strict, and earlier files by rocketmq"):
         judge(kept, [[tmp_path / "1.ndjson"]], 1)
     judge(kept, [[tmp_path / "1.ndjson"]], 1, profile="rocketmq")
     assert verdicts(tmp_path).num_rows == 2

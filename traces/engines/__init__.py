@@ -1,4 +1,4 @@
-"""Who runs the tasks of a check: processes of this machine, or a Spark cluster. One line for each engine."""
+"""Engines that run the tasks of a check: processes of this machine, or a Spark cluster. One line each."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ MODULES = {"auto": "local", "local": "local", "spark": "spark_masters"}  # each 
 def engine(
     name: EngineName, *, master: str | None = None, jobs: int | None = None, progress: Progress | None = None
 ) -> AbstractContextManager[Engine]:
-    """The engine of that name, running until the end of the block.
+    """Start the engine of that name, until the end of the block.
 
-    Raises UsageError where there is none, or where it cannot be started.
+    Raises UsageError if it does not exist, or cannot be started.
     """
     if name not in MODULES:
         raise UsageError(f"no such engine: {shown(name)} ({', '.join(ENGINES)})")

@@ -1,4 +1,7 @@
-"""The seam between a check and who runs its tasks. An engine knows no source; all that a task needs travels in it."""
+"""The interface between a check and the engine that runs its tasks.
+
+An engine knows no source; all that a task needs travels in it.
+"""
 
 from __future__ import annotations
 
@@ -11,19 +14,19 @@ Item = TypeVar("Item")
 Answer = TypeVar("Answer")
 
 Progress = Callable[[int, int], None]
-"""Told how many bytes are done, and how many there are."""
+"""Called with the number of bytes that are done, and of all."""
 
 
 class Part(Protocol):
-    """A piece of what several tasks know together."""
+    """A piece of the data that several tasks have in common."""
 
     @property
     def bucket(self) -> int:
-        """Pieces that must meet have the same bucket."""
+        """The bucket; pieces that must meet have the same one."""
 
     @property
     def size(self) -> int:
-        """How much there is of it."""
+        """The size in bytes."""
 
 
 P = TypeVar("P", bound=Part)
@@ -34,7 +37,7 @@ class InProcess(partial[Answer]):
 
 
 class Engine(Protocol):
-    """Runs tasks: in processes of this machine, or on a cluster."""
+    """Runs tasks in processes of this machine, or on a cluster."""
 
     @property
     def name(self) -> str:
@@ -42,32 +45,32 @@ class Engine(Protocol):
 
     @property
     def progress(self) -> Progress | None:
-        """Who wants to know how far the check is."""
+        """The callback that reports progress."""
 
     @property
     def buckets(self) -> int:
-        """Into how many buckets tasks divide their pieces."""
+        """The number of buckets that tasks divide their pieces into."""
 
     @property
     def handed_on(self) -> int:
-        """How many events a task may hand on before it is known whether they are needed elsewhere."""
+        """The maximum of events that a task may ship speculatively, before they are known to be needed."""
 
     @property
     def near(self) -> bool:
-        """Whether answers come from this machine: then tasks may hand on all that they read."""
+        """True if answers come from this machine: then tasks may ship all that they read."""
 
     @property
     def processors(self) -> int:
-        """How many a task may keep busy that runs in this process, where tasks do."""
+        """The number of processors for a task that runs in this process instead of several tasks."""
 
     def is_alone(self, sizes: Sequence[int]) -> bool:
-        """Whether tasks that read so many bytes each run in this process, one after the other."""
+        """True if tasks of these sizes in bytes run in this process, one after the other."""
 
     def located(self, path: Path) -> Path:
-        """The path by which the workers know an input."""
+        """Return the path by which the workers know an input."""
 
     def each(self, task: Callable[[Item], Answer], items: Sequence[Item], sizes: Sequence[int]) -> Iterator[Answer]:
-        """Run the task on every item, and give the answers in order; `sizes` are the items' bytes, for progress.
+        """Run the task on every item, and yield the answers in order; `sizes` are the items' bytes, for progress.
 
         The task must be picklable, and travels once to each worker. Raises what the task raises: `Unreadable` only.
         """
@@ -79,7 +82,7 @@ class Engine(Protocol):
         known: Sequence[P],
         join: Callable[[Sequence[P]], Answer],
     ) -> Iterator[Answer]:
-        """Run a task that hands on pieces, then join those of each bucket; the answers come in any order.
+        """Run a task that ships pieces, then join those of each bucket; the answers come in any order.
 
-        `known` are pieces that are at hand already.
+        `known` are pieces that exist already.
         """

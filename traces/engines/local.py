@@ -25,7 +25,7 @@ AHEAD = 4  # answers per process that may wait to be taken: bounds memory
 
 @contextmanager
 def started(master: str | None, jobs: int | None, progress: Progress | None) -> Iterator[Local]:
-    """This machine as an engine. Raises UsageError where a cluster is asked for."""
+    """Start the engine of this machine. Raises UsageError if a cluster is asked for."""
     if master is not None:
         raise UsageError(f"master: {shown(master)} is a Spark cluster, and the engine is not spark")
     yield Local(jobs, progress)
@@ -33,7 +33,7 @@ def started(master: str | None, jobs: int | None, progress: Progress | None) -> 
 
 @dataclass(frozen=True)
 class Local:
-    """This process, or a pool of `jobs` processes; without a number, chosen by input size."""
+    """Runs tasks in this process, or in a pool of `jobs` processes; without a number, chosen by input size."""
 
     jobs: int | None = None
     progress: Progress | None = None
@@ -44,22 +44,22 @@ class Local:
 
     @property
     def processors(self) -> int:
-        """As `Engine` says."""
+        """See `Engine`."""
         return self.jobs or os.cpu_count() or 1
 
     def is_alone(self, sizes: Sequence[int]) -> bool:
-        """As `Engine` says."""
+        """See `Engine`."""
         return self._processes(len(sizes)) < 2 or (self.jobs is None and sum(sizes) < ONE_PROCESS)
 
     def _processes(self, tasks: int) -> int:
         return min(self.processors, tasks)
 
     def located(self, path: Path) -> Path:
-        """As `Engine` says."""
+        """See `Engine`."""
         return path
 
     def each(self, task: Callable[[Item], Answer], items: Sequence[Item], sizes: Sequence[int]) -> Iterator[Answer]:
-        """As `Engine` says."""
+        """See `Engine`."""
         done, total = 0, sum(sizes)
         here = isinstance(task, InProcess) or self.is_alone(sizes)
         answers = map(task, items) if here else _by_pool(task, items, self._processes(len(items)))
@@ -76,7 +76,7 @@ class Local:
         known: Sequence[P],
         join: Callable[[Sequence[P]], Answer],
     ) -> Iterator[Answer]:
-        """As `Engine` says."""
+        """See `Engine`."""
         buckets: dict[int, list[P]] = {}
         for part in known:
             buckets.setdefault(part.bucket, []).append(part)
@@ -108,13 +108,13 @@ def _by_pool(task: Callable[[Item], Answer], items: Sequence[Item], processes: i
 
 
 class _Worker:
-    """A process of the pool. The task arrives when it begins, not with each item: it may hold a whole client log."""
+    """A process of the pool. It gets the task, which may contain a whole client log, once at its beginning."""
 
     task: Callable[[Any], Any]
 
     @classmethod
     def begin(cls, task: Callable[[Any], Any], parent: int) -> None:
-        """Take the task."""
+        """Receive the task."""
         begin_work(parent)
         cls.task = task
 
@@ -125,6 +125,6 @@ class _Worker:
 
 
 def _context() -> multiprocessing.context.BaseContext:
-    """A forked worker has the kernels already; a process with threads of its own starts fresh ones instead."""
+    """Return the start method: forked workers share the kernels, but a process with threads spawns."""
     alone = len(sys._current_frames()) == 1 and not remote.spoken_to()  # noqa: SLF001 - documented: Python's threads
     return multiprocessing.get_context("fork" if alone and hasattr(os, "fork") else "spawn")

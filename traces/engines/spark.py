@@ -1,9 +1,10 @@
-"""The Spark engine of classic sessions: the same tasks as the local engine's, on a cluster, with the same answers.
+"""The Spark engine of classic sessions: the tasks of the local engine, on a cluster, with the same answers.
 
 Items travel as data, and a worker reads the bytes that its item names. Only the pieces of `gather` are shuffled.
-`spark_connect` does the same where the session is one of Spark Connect, which knows no RDDs.
+`spark_connect` does the same for sessions of Spark Connect, which have no RDDs.
 
-A message to the JVM is never broken off: an interrupt waits for the answer. While a session is started it ends the JVM.
+A message to the JVM is never interrupted: an interrupt waits for the answer. While a session is started it ends the
+JVM.
 """
 
 from __future__ import annotations
@@ -28,20 +29,20 @@ if TYPE_CHECKING:
 
 @contextmanager
 def started(master: str | None, partitions: int | None, progress: Progress | None) -> Iterator[Spark]:
-    """Spark, on the session that is active, or on one of our own until the end. Raises UsageError."""
+    """Run Spark on the active session, or on one of our own until the end. Raises UsageError."""
     with _interrupts() as interrupts, ExitStack() as stack:
-        context, ours = active_or_started(master, interrupts.held)
+        context, ours = active_or_started(master, interrupts.shielded)
         if ours:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))  # workers fetch it until the end
             stack.callback(_stop, context, interrupts)
             if not str(context.master).startswith("local"):
-                with interrupts.held():
+                with interrupts.shielded():
                     context.addPyFile(str(archive(folder)))
         yield Spark(context, interrupts, partitions, progress)
 
 
 def _stop(context: SparkContext, interrupts: _Interrupts) -> None:
-    with interrupts.held():
+    with interrupts.shielded():
         context.stop()
 
 
@@ -55,18 +56,18 @@ class Spark(InGroups["Broadcast[Callable[[Any], Any]]"]):
         self.context = context
         self.interrupts = interrupts
 
-    def held(self) -> AbstractContextManager[None]:
-        """As `InGroups` says."""
-        return self.interrupts.held()
+    def shielded(self) -> AbstractContextManager[None]:
+        """See `InGroups`."""
+        return self.interrupts.shielded()
 
     def sent(self, task: Callable[[Item], Answer]) -> Broadcast[Callable[[Any], Any]]:
-        """As `InGroups` says."""
+        """See `InGroups`."""
         return self.context.broadcast(task)
 
     def started(
         self, sent: Broadcast[Callable[[Any], Any]], items: Sequence[Item], size: int
     ) -> Job[Answer | Unreadable]:
-        """As `InGroups` says."""
+        """See `InGroups`."""
         return _Job(self._rdd(items).map(partial(_run, sent)), size)
 
     def shuffled(
@@ -76,19 +77,19 @@ class Spark(InGroups["Broadcast[Callable[[Any], Any]]"]):
         known: Sequence[P],
         join: Callable[[Sequence[P]], Answer],
     ) -> Job[Answer | Unreadable]:
-        """As `InGroups` says."""
+        """See `InGroups`."""
         rows: Any = self._rdd([(part.bucket, (True, part)) for part in known])
         rows = rows.union(self._rdd(items).flatMap(partial(handed_on, task)))
         return _Job(rows.partitionBy(self.partitions).mapPartitions(partial(joined, join)), 0)
 
     def _rdd(self, items: Iterable[Item]) -> RDD[Item]:
-        """The items, each in a task of its own as long as there are few."""
+        """Distribute the items, each in a task of its own as long as there are few."""
         listed = list(items)
         return self.context.parallelize(listed, max(1, min(len(listed), self.partitions)))
 
 
 class _Job(Generic[Answer]):
-    """Tasks under way."""
+    """A group of running tasks."""
 
     def __init__(self, rdd: RDD[Answer], size: int) -> None:
         self.rdd = rdd
@@ -96,11 +97,11 @@ class _Job(Generic[Answer]):
         self.future: Any = rdd._jrdd.collectAsync()  # noqa: SLF001 - only the JVM has it
 
     def is_done(self) -> bool:
-        """Whether all tasks have ended, well or not."""
+        """True if all tasks have ended, well or not."""
         return bool(self.future.isDone())
 
     def share_done(self) -> float:
-        """How many of the tasks have ended, as a share; all of them, where Spark has forgotten the job."""
+        """Return the share of tasks that have ended; 1 if Spark has forgotten the job."""
         tracker = self.rdd.context.statusTracker()
         jobs = [tracker.getJobInfo(job) for job in self.future.jobIds()]
         stages = [tracker.getStageInfo(stage) for job in jobs if job for stage in job.stageIds]
@@ -108,7 +109,7 @@ class _Job(Generic[Answer]):
         return sum(stage.numCompletedTasks for stage in stages if stage) / tasks if tasks else 0.0
 
     def answers(self) -> list[Answer]:
-        """What the tasks answer_within, in their order. Raises Unreadable."""
+        """Return the answers of the tasks, in order. Raises Unreadable."""
         from py4j.protocol import Py4JJavaError  # noqa: PLC0415 - comes with pyspark
         from pyspark.util import _load_from_socket  # noqa: PLC0415 - few need Spark
 
@@ -123,12 +124,12 @@ class _Job(Generic[Answer]):
             return list(answers)
 
     def cancel(self) -> None:
-        """Nobody waits for it any more."""
+        """Cancel the tasks: their answers are no longer needed."""
         self.future.cancel()
 
 
 def _run(sent: Broadcast[Callable[[Item], Answer]], item: Item) -> Answer | Unreadable:
-    """What a worker does with an item."""
+    """Run the task on an item, in a worker."""
     return run(sent.value, item)
 
 
@@ -136,9 +137,9 @@ def _run(sent: Broadcast[Callable[[Item], Answer]], item: Item) -> Answer | Unre
 
 
 class _Interrupts:
-    """What ends a command, kept waiting while a message to the JVM is under way.
+    """Signals that end a command, deferred while a message to the JVM is under way.
 
-    Its answer would be taken for that to the next, and py4j would tell of it in a traceback.
+    Otherwise the answer would be taken for that to the next message, and py4j would print a traceback.
     """
 
     def __init__(self) -> None:
@@ -147,8 +148,8 @@ class _Interrupts:
         self.before: dict[int, Any] = {}
         self.ends: Callable[[], None] | None = None
 
-    def told(self, number: int, _frame: object) -> None:
-        """Ctrl-C was pressed, or the command is to end."""
+    def on_signal(self, number: int, _frame: object) -> None:
+        """Note that Ctrl-C was pressed, or that the command is to end."""
         if not self.holding:
             self._heard(number)
         self.waiting = number
@@ -156,8 +157,8 @@ class _Interrupts:
             self.ends()
 
     @contextmanager
-    def held(self, ends: Callable[[], None] | None = None) -> Iterator[None]:
-        """A block that is not interrupted, as `Held` says; whoever tried is heard at its end."""
+    def shielded(self, ends: Callable[[], None] | None = None) -> Iterator[None]:
+        """Defer interrupts during the block, as `Shield` describes; they are raised at its end."""
         self.holding, self.ends = True, ends
         try:
             yield
@@ -180,7 +181,7 @@ def _interrupts() -> Iterator[_Interrupts]:
     interrupts.before = {number: was for number, was in before.items() if number == signal.SIGINT or callable(was)}
     try:
         for number in interrupts.before:
-            signal.signal(number, interrupts.told)
+            signal.signal(number, interrupts.on_signal)
     except ValueError:  # another thread than the main one is never interrupted
         yield interrupts
         return
@@ -188,5 +189,5 @@ def _interrupts() -> Iterator[_Interrupts]:
         yield interrupts
     finally:
         for number, was in interrupts.before.items():
-            if signal.getsignal(number) == interrupts.told:  # and not what ends it at the second one
+            if signal.getsignal(number) == interrupts.on_signal:  # and not what ends it at the second one
                 signal.signal(number, was)

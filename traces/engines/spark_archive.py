@@ -13,7 +13,7 @@ SHIPPED = (".py", ".j2", "py.typed")
 
 
 def archive(folder: Path) -> Path:
-    """The archive, in that folder. It has the same name and bytes each time, so that a server takes it twice."""
+    """Make the archive in that folder. It has the same name and bytes each time, so that a server accepts it twice."""
     whole = sha256()
     path = folder / "gapless.zip"
     with ZipFile(path, "w", ZIP_DEFLATED) as zipped:
@@ -25,7 +25,7 @@ def archive(folder: Path) -> Path:
 
 
 def _files() -> Iterator[tuple[Path, str]]:
-    """Every file of the package, and what it is called in the archive; in a source tree, rooms are links."""
+    """Yield every file of the package and its name in the archive; in a source tree, rooms are links."""
     package = find_spec("gapless")
     root = Path(package.submodule_search_locations[0]) if package and package.submodule_search_locations else Path()
     for folder, folders, names in os.walk(root, followlinks=True):

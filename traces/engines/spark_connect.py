@@ -1,8 +1,8 @@
-"""The Spark engine of Spark Connect: what `spark` does with RDDs, done with DataFrames.
+"""The Spark engine of Spark Connect: the work of `spark` with DataFrames instead of RDDs.
 
 A worker gets the numbers of items and answers with rows of (number, answer), pickled. Each group of tasks is one
-operation with a tag of its own, which a thread waits for: the client of Spark Connect has no other way of having two
-under way. That thread does nothing else, and ends with its operation.
+operation with its own tag, which a thread waits for: the client of Spark Connect has no other way to run two at a time.
+That thread does nothing else, and ends with its operation.
 
 The task goes to the server as a file, once, and every worker reads it there; it stays until the session ends.
 """
@@ -25,7 +25,7 @@ from uuid import uuid4
 
 from gapless.traces.engines.engine import Answer, Item, P, Progress
 from gapless.traces.engines.spark_archive import archive
-from gapless.traces.engines.spark_tasks import InGroups, Job, handed_on, joined, run, told_by
+from gapless.traces.engines.spark_tasks import InGroups, Job, first_error, handed_on, joined, run
 from gapless.traces.problems import Unreadable, UsageError, shown
 from gapless.traces.timeouts import answer_within
 
@@ -45,14 +45,14 @@ PIECES = "bucket long, is_piece boolean, row binary"
 
 
 def active() -> SparkSession | None:
-    """The user's own session of Spark Connect, if there is one."""
+    """Return the user's own session of Spark Connect, if there is one."""
     module = sys.modules.get("pyspark.sql.connect.session")
     return module.SparkSession.getActiveSession() if module else None
 
 
 @contextmanager
 def started(master: str | None, partitions: int | None, progress: Progress | None) -> Iterator[SparkConnect]:
-    """Spark, on the session that is active, or on one of our own until the end. Raises UsageError."""
+    """Run Spark on the active session, or on one of our own until the end. Raises UsageError."""
     with ExitStack() as stack:
         stack.enter_context(_quiet())
         session = active()
@@ -68,7 +68,7 @@ def started(master: str | None, partitions: int | None, progress: Progress | Non
 
 
 def _connected(master: str) -> SparkSession:
-    """A session of our own. Raises UsageError."""
+    """Start a session of our own. Raises UsageError."""
     try:
         import grpc  # noqa: PLC0415 - few need Spark
         from pyspark.errors import PySparkException  # noqa: PLC0415
@@ -90,7 +90,7 @@ def _connected(master: str) -> SparkSession:
         raise UsageError(f"what answers at {shown(master)} is not Spark Connect, or takes no session on") from None
     except (PySparkException, grpc.RpcError) as error:
         _leave(session)
-        raise UsageError(f"Spark Connect cannot be used at {shown(master)}: {told_by([str(error)])}") from None
+        raise UsageError(f"Spark Connect cannot be used at {shown(master)}: {first_error([str(error)])}") from None
     except BaseException:
         _leave(session)
         raise
@@ -98,7 +98,7 @@ def _connected(master: str) -> SparkSession:
 
 
 def _leave(session: SparkSession | None) -> None:
-    """Stop a session of our own; a server that answers no more is not waited for."""
+    """Stop a session of our own, without waiting for a server that does not answer."""
     if session is not None:
         with suppress(TimeoutError):
             answer_within(session.stop, ENDS)
@@ -106,7 +106,7 @@ def _leave(session: SparkSession | None) -> None:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Spark's client writes what fails to stderr, as JSON; here it is raised, and told once."""
+    """Silence Spark's client, which logs errors as JSON; we raise and report them once."""
     logger = logging.getLogger("SQLQueryContextLogger")
     before = logger.disabled
     logger.disabled = True
@@ -117,7 +117,7 @@ def _quiet() -> Iterator[None]:
 
 
 class SparkConnect(InGroups[str]):
-    """Runs the tasks of a check on a server of Spark Connect. What is sent has a name among the session's files."""
+    """Runs the tasks of a check on a server of Spark Connect. Data is sent as named files of the session."""
 
     def __init__(self, session: SparkSession, partitions: int | None, progress: Progress | None) -> None:
         self.session = session
@@ -127,21 +127,21 @@ class SparkConnect(InGroups[str]):
                 session.addArtifacts(str(archive(Path(folder))), pyfile=True)
 
     def _cores(self) -> int:
-        """How many tasks the cluster runs at a time, as Spark would divide a table. Raises UsageError."""
+        """Ask how many tasks the cluster runs at a time, as Spark would divide a table. Raises UsageError."""
         from pyspark.errors import PySparkException  # noqa: PLC0415 - few need Spark
 
         try:
             found = self.session.range(0, MOST_CORES).selectExpr("spark_partition_id() AS part").toArrow()
         except PySparkException as error:
-            raise UsageError(f"Spark Connect runs nothing: {told_by([str(error)])}") from None
+            raise UsageError(f"Spark Connect runs nothing: {first_error([str(error)])}") from None
         return len(set(found.column("part").to_pylist()))
 
-    def held(self) -> AbstractContextManager[None]:
-        """As `InGroups` says: gRPC takes no harm from an interrupt."""
+    def shielded(self) -> AbstractContextManager[None]:
+        """See `InGroups`: gRPC takes no harm from an interrupt."""
         return nullcontext()
 
     def sent(self, task: Callable[[Item], Answer]) -> str:
-        """As `InGroups` says."""
+        """See `InGroups`."""
         from pyspark.errors import PySparkException  # noqa: PLC0415 - few need Spark
 
         with tempfile.TemporaryDirectory() as folder:
@@ -150,11 +150,11 @@ class SparkConnect(InGroups[str]):
             try:
                 self.session.addArtifacts(str(path), file=True)
             except PySparkException as error:
-                raise Unreadable(f"Spark gave up: {told_by([str(error)])}") from None
+                raise Unreadable(f"Spark gave up: {first_error([str(error)])}") from None
         return path.name
 
     def started(self, sent: str, items: Sequence[Item], size: int) -> Job[Answer | Unreadable]:
-        """As `InGroups` says."""
+        """See `InGroups`."""
         rows = self._numbers(len(items)).mapInArrow(_Runs(sent, _each_pickled(items)), ROWS)
         return _Operation(self.session, rows, size)
 
@@ -165,7 +165,7 @@ class SparkConnect(InGroups[str]):
         known: Sequence[P],
         join: Callable[[Sequence[P]], Answer],
     ) -> Job[Answer | Unreadable]:
-        """As `InGroups` says."""
+        """See `InGroups`."""
         rows = self._numbers(len(items)).mapInArrow(_HandsOn(self.sent(task), _each_pickled(items)), PIECES)
         if known:
             rows = rows.union(self.session.createDataFrame(_pieces(known)))
@@ -173,12 +173,12 @@ class SparkConnect(InGroups[str]):
         return _Operation(self.session, met.mapInArrow(_Joins(self.sent(join)), ROWS), 0)
 
     def _numbers(self, count: int) -> DataFrame:
-        """The numbers below `count`, each in a task of its own as long as there are few."""
+        """Return the numbers below `count`, each in a task of its own as long as there are few."""
         return self.session.range(0, count, 1, max(1, min(count, self.partitions)))
 
 
 class _Operation(Generic[Answer]):
-    """An operation under way, which ends with its thread."""
+    """A running operation, which ends with its thread."""
 
     def __init__(self, session: SparkSession, rows: DataFrame, size: int) -> None:
         self.bytes = size
@@ -194,26 +194,26 @@ class _Operation(Generic[Answer]):
         try:
             self.session.addTag(self.tag)  # of this thread
             self.found = self.rows.toArrow()
-        except Exception as error:  # noqa: BLE001 - it is told by `answers`
+        except Exception as error:  # noqa: BLE001 - raised by `answers`
             self.problem = error
 
     def is_done(self) -> bool:
-        """As `Job` says."""
+        """See `Job`."""
         return not self.waits.is_alive()
 
     def share_done(self) -> float:
-        """As `Job` says: all or nothing."""
+        """See `Job`: all or nothing."""
         return float(self.is_done())
 
     def answers(self) -> list[Answer]:
-        """As `Job` says."""
+        """See `Job`."""
         if self.found is None:
-            raise Unreadable(f"Spark gave up: {told_by([str(self.problem)])}")
+            raise Unreadable(f"Spark gave up: {first_error([str(self.problem)])}")
         return [_unpickled(answer) for answer in self.found.sort_by("number").column("answer").to_pylist()]
 
     def cancel(self) -> None:
-        """As `Job` says; a server that answers no more is not waited for."""
-        with suppress(Exception):  # what went wrong already is what is told
+        """See `Job`; does not wait for a server that does not answer."""
+        with suppress(Exception):  # the first error is the one to report
             answer_within(partial(self.session.interruptTag, self.tag), ENDS)
         self.waits.join(ENDS)
 
@@ -223,7 +223,7 @@ class _Operation(Generic[Answer]):
 
 @dataclass(frozen=True)
 class _Runs:
-    """Runs the task on the items whose numbers come."""
+    """Runs the task on the items of the given numbers."""
 
     task: str
     items: Sequence[bytes]
@@ -237,7 +237,7 @@ class _Runs:
 
 @dataclass(frozen=True)
 class _HandsOn:
-    """Runs a task that hands on pieces."""
+    """Runs a task that ships pieces."""
 
     task: str
     items: Sequence[bytes]
@@ -254,7 +254,7 @@ class _HandsOn:
 
 @dataclass(frozen=True)
 class _Joins:
-    """Joins the pieces of each bucket, once it has all of them."""
+    """Joins the pieces of each bucket, when it has all of them."""
 
     join: str
 
@@ -281,7 +281,7 @@ def _answer(number: int, answer: Any) -> RecordBatch:
 
 
 def _pieces(known: Sequence[P]) -> Table:
-    """Pieces that are at hand already, as rows of `PIECES`."""
+    """Convert pieces that exist already to rows of `PIECES`."""
     from pyarrow import table  # noqa: PLC0415 - as everywhere in this room
 
     return table(
@@ -294,7 +294,7 @@ def _pieces(known: Sequence[P]) -> Table:
 
 
 def _received(name: str) -> Any:
-    """The task that was sent under that name."""
+    """Load the task that was sent under that name."""
     from pyspark import SparkFiles  # noqa: PLC0415 - few need Spark
 
     return _unpickled(Path(SparkFiles.get(name)).read_bytes())

@@ -1,7 +1,7 @@
-"""Starts the Spark engine that a master asks for, and looks first whether anybody answers there.
+"""Starts the Spark engine for a master, after a check that the master can be reached.
 
-`spark` is for classic sessions, `spark_connect` for those of Spark Connect. Spark itself would wait for minutes where
-nobody answers.
+`spark` is for classic sessions, `spark_connect` for those of Spark Connect. Spark itself would wait for minutes for an
+unreachable master.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from gapless.traces.engines.engine import Engine, Progress
 from gapless.traces.problems import UsageError, shown
 from gapless.traces.timeouts import answer_within
 
-WAITS = 5.0  # seconds for a machine to answer, its name looked up, before nobody is there
+WAITS = 5.0  # seconds for the name lookup and answer of a machine, before it counts as unreachable
 PORTS = {"spark": 7077, "sc": 15002}  # where none is named
 
 
 @contextmanager
 def started(master: str | None, partitions: int | None, progress: Progress | None) -> Iterator[Engine]:
-    """The engine for that master; without one, for the session that is active. Raises UsageError."""
+    """Start the engine for that master; without one, for the active session. Raises UsageError."""
     remote, classic = spark_connect.active() is not None, _classic_is_active()
     if master is None and not remote and not classic:
         master = os.environ.get("SPARK_REMOTE")  # what pyspark itself would take
@@ -45,7 +45,7 @@ def _classic_is_active() -> bool:
 
 
 def reach(master: str) -> None:
-    """See that somebody answers at a master that is a machine, or at one of several. Raises UsageError."""
+    """Check that a master on the network can be reached, or one of several. Raises UsageError."""
     match = re.match(r"(spark|sc)://([^/;]+)", master)
     if not match:
         return
@@ -55,11 +55,11 @@ def reach(master: str) -> None:
     except TimeoutError:
         why = "timed out"
     if why:
-        raise UsageError(f"nobody answers at {shown(master)}: {shown(why)}")
+        raise UsageError(f"no server answers at {shown(master)}: {shown(why)}")
 
 
 def _silence(places: Sequence[tuple[str, int]]) -> str:
-    """Why nobody answers at the last of the places; empty where somebody does at one."""
+    """Return why the last of the places cannot be reached; empty if one of them can."""
     why = ""
     for place in places:
         try:
@@ -73,6 +73,6 @@ def _silence(places: Sequence[tuple[str, int]]) -> str:
 
 
 def _place(text: str, port: int) -> tuple[str, int]:
-    """A machine and its port, as `host:port`, `[address]:port`, or without the port."""
+    """Parse a machine and its port: `host:port`, `[address]:port`, or without the port."""
     match = re.fullmatch(r"\[?(.+?)\]?(?::(\d+))?", text)
     return (match[1], int(match[2] or port)) if match else (text, port)

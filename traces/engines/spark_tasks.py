@@ -1,6 +1,7 @@
-"""What both Spark engines share: tasks run in groups, some groups at a time, and the answers come back in order.
+"""The scheduling that both Spark engines share: tasks run in groups, and answers come back in order.
 
-So memory does not grow with the input. A group is a job of Spark; how one is started is the engines' own business.
+Some groups run at a time, so memory does not grow with the input. A group is a job of Spark; the engines start it in
+their own ways.
 """
 
 from __future__ import annotations
@@ -28,23 +29,23 @@ Given_co = TypeVar("Given_co", covariant=True)
 
 
 class Job(Protocol[Given_co]):
-    """Tasks under way."""
+    """A group of running tasks."""
 
     @property
     def bytes(self) -> int:
-        """How many bytes the tasks read."""
+        """The number of bytes that the tasks read."""
 
     def is_done(self) -> bool:
-        """Whether all tasks have ended, well or not."""
+        """Return True if all tasks have ended, well or not."""
 
     def share_done(self) -> float:
-        """How many of the tasks have ended, as a share."""
+        """Return the share of tasks that have ended."""
 
     def answers(self) -> Sequence[Given_co]:
-        """What the tasks answer_within, in their order. Raises Unreadable."""
+        """Return the answers of the tasks, in order. Raises Unreadable."""
 
     def cancel(self) -> None:
-        """Nobody waits for it any more."""
+        """Cancel the tasks: their answers are no longer needed."""
 
 
 class InGroups(ABC, Generic[Sent]):
@@ -61,16 +62,16 @@ class InGroups(ABC, Generic[Sent]):
         self.progress = progress
 
     @abstractmethod
-    def held(self) -> AbstractContextManager[None]:
-        """A block in which Spark is spoken to, and that an interrupt must not break off where this matters."""
+    def shielded(self) -> AbstractContextManager[None]:
+        """Defer interrupts while a message to Spark is under way, if that matters."""
 
     @abstractmethod
     def sent(self, task: Callable[[Item], Answer]) -> Sent:
-        """The task, sent once to each worker."""
+        """Send the task once to each worker."""
 
     @abstractmethod
     def started(self, sent: Sent, items: Sequence[Item], size: int) -> Job[Answer | Unreadable]:
-        """Start the task on items that are `size` bytes long together."""
+        """Start the task on items of `size` bytes together."""
 
     @abstractmethod
     def shuffled(
@@ -80,35 +81,35 @@ class InGroups(ABC, Generic[Sent]):
         known: Sequence[P],
         join: Callable[[Sequence[P]], Answer],
     ) -> Job[Answer | Unreadable]:
-        """Start what `gather` does."""
+        """Start the tasks of `gather`."""
 
     def is_alone(self, sizes: Sequence[int]) -> bool:
-        """As `Engine` says: a small file, of which there may be thousands, is judged before a job would have begun."""
+        """See `Engine`: a small file, of which there may be thousands, takes less time than to start a job."""
         return len(sizes) == 1 and sizes[0] <= FEW
 
     def located(self, path: Path) -> Path:
-        """As `Engine` says: a worker has another working directory."""
+        """See `Engine`: a worker has another working directory."""
         return path.absolute()
 
     def each(self, task: Callable[[Item], Answer], items: Sequence[Item], sizes: Sequence[int]) -> Iterator[Answer]:
-        """As `Engine` says."""
-        told = Forward(self.progress, sum(sizes)) if self.progress else None
+        """See `Engine`."""
+        forward = Forward(self.progress, sum(sizes)) if self.progress else None
         if self.is_alone(sizes):
             answer = task(items[0])
-            if told:
-                told.tell(sizes[0])
+            if forward:
+                forward.report(sizes[0])
             yield answer
             return
-        with self.held():
+        with self.shielded():
             sent = self.sent(task)
         waiting: deque[Job[Answer | Unreadable]] = deque()
         todo = iter(zip(items, sizes, strict=True))
         while some := list(islice(todo, self.partitions)):
-            with self.held():
+            with self.shielded():
                 waiting.append(self.started(sent, [item for item, _ in some], sum(size for _, size in some)))
             if len(waiting) >= AHEAD:
-                yield from self._answers(waiting, told, leave=AHEAD - 1)
-        yield from self._answers(waiting, told)
+                yield from self._answers(waiting, forward, leave=AHEAD - 1)
+        yield from self._answers(waiting, forward)
 
     def gather(
         self,
@@ -117,77 +118,77 @@ class InGroups(ABC, Generic[Sent]):
         known: Sequence[P],
         join: Callable[[Sequence[P]], Answer],
     ) -> Iterator[Answer]:
-        """As `Engine` says: pieces are shuffled by bucket; a few that are at hand are joined here."""
+        """See `Engine`: pieces are shuffled by bucket; a few known ones are joined here."""
         if not items and sum(part.size for part in known) <= FEW:
             yield from joined(join, ((part.bucket, (True, part)) for part in known))
             return
-        with self.held():
+        with self.shielded():
             job = self.shuffled(task, items, known, join)
         yield from self._answers(deque([job]), None)
 
     def _answers(
-        self, waiting: deque[Job[Answer | Unreadable]], told: Forward | None, leave: int = 0
+        self, waiting: deque[Job[Answer | Unreadable]], forward: Forward | None, leave: int = 0
     ) -> Iterator[Answer]:
-        """What the jobs that wait have to say, the oldest first, until only some are left. Raises Unreadable."""
+        """Yield the answers of the waiting jobs, the oldest first, until only some are left. Raises Unreadable."""
         try:
             while len(waiting) > leave:
-                while not self._is_done(waiting, told):
+                while not self._is_done(waiting, forward):
                     time.sleep(ASKED_EVERY)
-                with self.held():
+                with self.shielded():
                     answers = waiting[0].answers()
-                if told:
-                    told.finished += waiting[0].bytes
+                if forward:
+                    forward.finished += waiting[0].bytes
                 waiting.popleft()
                 yield from (_readable(answer) for answer in answers)
         except BaseException:
-            with self.held(), suppress(Exception):  # what went wrong already is what is told
+            with self.shielded(), suppress(Exception):  # the first error is the one to report
                 for job in waiting:
                     job.cancel()
             raise
 
-    def _is_done(self, waiting: deque[Job[Answer | Unreadable]], told: Forward | None) -> bool:
-        with self.held():
+    def _is_done(self, waiting: deque[Job[Answer | Unreadable]], forward: Forward | None) -> bool:
+        with self.shielded():
             done = waiting[0].is_done()
-            if told:
-                told.tell(sum(job.bytes * job.share_done() for job in waiting))
+            if forward:
+                forward.report(sum(job.bytes * job.share_done() for job in waiting))
         return done
 
 
 class Forward:
-    """Progress that never steps back: Spark knows of tasks that have ended before anybody has their answers."""
+    """Progress that never decreases: Spark counts tasks as ended before their answers arrive."""
 
     def __init__(self, progress: Progress, total: int) -> None:
         self.progress = progress
         self.total = total
         self.done = self.finished = 0
 
-    def tell(self, more: float) -> None:
-        """So many bytes more are done than were finished."""
+    def report(self, more: float) -> None:
+        """Report so many bytes more than the finished ones."""
         self.done = max(self.done, min(self.finished + int(more), self.total))
         self.progress(self.done, self.total)
 
 
 def _readable(answer: Answer | Unreadable) -> Answer:
-    """The answer. Raises Unreadable where it says that its item cannot be read."""
+    """Return the answer. Raises Unreadable if it is an error of its item."""
     if isinstance(answer, Unreadable):
         raise answer
     return answer
 
 
-def told_by(words: Iterable[str]) -> str:
-    """The last line of what a worker said, or the first of what Spark said."""
+def first_error(words: Iterable[str]) -> str:
+    """Return the last line of a worker's error, or the first of Spark's."""
     lines = [line.strip() for text in words for line in text.splitlines() if line.strip()]
-    said = [match[1] for line in lines if (match := re.match(r'details = "(.+)"', line))]  # of gRPC
-    said += [line for line in lines if re.match(r"\w+(Error|Exception|Interrupt)\b", line)]
-    said += [line.partition("SparkException: ")[2].partition(". ")[0] for line in lines if "SparkException: " in line]
-    return shown((said or lines or ["why, it does not say"])[0])
+    errors = [match[1] for line in lines if (match := re.match(r'details = "(.+)"', line))]  # of gRPC
+    errors += [line for line in lines if re.match(r"\w+(Error|Exception|Interrupt)\b", line)]
+    errors += [line.partition("SparkException: ")[2].partition(". ")[0] for line in lines if "SparkException: " in line]
+    return shown((errors or lines or ["without a reason"])[0])
 
 
 # -- what a worker does --------------------------------------------------------------------------------------------
 
 
 def run(task: Callable[[Item], Answer], item: Item) -> Answer | Unreadable:
-    """The task, run on one item; that it cannot be read is an answer, for Spark would try it again."""
+    """Run the task on one item; Unreadable is returned, because Spark would retry after an exception."""
     try:
         return task(item)
     except Unreadable as problem:
@@ -197,7 +198,7 @@ def run(task: Callable[[Item], Answer], item: Item) -> Answer | Unreadable:
 def handed_on(
     task: Callable[[Item], tuple[Answer, Sequence[P]]], item: Item
 ) -> Iterator[tuple[int, tuple[bool, P | Answer | Unreadable]]]:
-    """What is said of an item, and the pieces that it hands on, each by its bucket; True marks a piece."""
+    """Yield the answer for an item, and its pieces by bucket; True marks a piece."""
     found = run(task, item)
     if isinstance(found, Unreadable):
         yield 0, (False, found)
@@ -208,7 +209,7 @@ def handed_on(
 
 
 def joined(join: Callable[[Sequence[P]], Answer], rows: Iterable[tuple[int, tuple[bool, Any]]]) -> Iterator[Answer]:
-    """What was said already, and what there is to say of every bucket."""
+    """Yield the answers that exist already, and that of every bucket."""
     buckets: dict[int, list[P]] = {}
     for bucket, (is_piece, row) in rows:
         if is_piece:

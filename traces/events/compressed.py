@@ -1,4 +1,4 @@
-"""Compressed bytes as a file that is read and sought in as if it were not: forward fast, backward from its start."""
+"""Compressed bytes as a seekable file: fast forward, and backward from its start."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ AT_ONCE = 1 << 20  # bytes
 
 
 class _DecompressionStream(io.RawIOBase):
-    """What a compressed file holds."""
+    """The uncompressed contents of a compressed file."""
 
     def __init__(self, path: Path, codec: Codec) -> None:
         self._path, self._codec = path, codec
         self._begin()
 
     def _begin(self) -> None:
-        file = self._path.open("rb")  # which the stream closes when nobody needs it any more
+        file = self._path.open("rb")  # closed by the stream
         self._stream = pa.CompressedInputStream(pa.PythonFile(file, mode="r"), self._codec)
         self._at = 0
 
@@ -42,7 +42,7 @@ class _DecompressionStream(io.RawIOBase):
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
         if whence == io.SEEK_END:
-            raise io.UnsupportedOperation("nobody knows where the end is")
+            raise io.UnsupportedOperation("the end is unknown")
         wanted = offset + (self._at if whence == io.SEEK_CUR else 0)
         if wanted < self._at:
             self._begin()
@@ -55,13 +55,13 @@ class _DecompressionStream(io.RawIOBase):
 
 
 def decompressed(path: Path, codec: Codec) -> BinaryIO:
-    """What the file holds. Reading it raises OSError where the file is damaged, or cut off."""
+    """Open the uncompressed contents. Reading raises OSError if the file is damaged or cut off."""
     return cast("BinaryIO", io.BufferedReader(_DecompressionStream(path, codec), AT_ONCE))
 
 
 @contextmanager
 def compressed(file: BinaryIO, codec: Codec | None) -> Iterator[BinaryIO]:
-    """A file to write to, whose bytes arrive compressed in `file`."""
+    """Open a file for writing; its bytes arrive compressed in `file`."""
     if codec is None:
         yield file
         return

@@ -1,4 +1,4 @@
-"""Events as they are judged: steps and outcomes as codes, arguments as integers, names of subjects once each."""
+"""Dictionary-encoded events: steps and outcomes as codes, arguments as integers, each name once."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ Names: TypeAlias = "pa.DictionaryArray[Any, Any]"
 
 @dataclass(frozen=True, eq=False)
 class EncodedBatch:
-    """Events that were held to the schema, a column each, in their order.
+    """Events that conform to the schema, in columns, in their order.
 
-    `step`: int64, the index of each one's step in the schema's `steps` · `trace`: the name of its subject, never null ·
-    `position`: int64 · `outcome`: int8, of `OUTCOMES` · `args`: int64, a column for each argument that some event has,
-    0 where an event has none · `saw`: JSON text or null; None where nothing was seen after any event.
+    `step`: int64, the index of each event's step in the schema's `steps` · `trace`: the name of its subject, never null
+    · `position`: int64 · `outcome`: int8, of `OUTCOMES` · `args`: int64, a column for each argument that some event
+    has, 0 where an event has none · `saw`: JSON text or null; None if nothing was observed after any event.
     """
 
     step: Ints
@@ -39,20 +39,23 @@ class EncodedBatch:
 
 
 class IntegerColumn(NamedTuple):
-    """A column of integers as somebody recorded it: 0 where nothing is `there`; None: there is a value everywhere."""
+    """A column of integers as recorded.
+
+    `there`: the rows with a value; the others are 0. None: every row has a value.
+    """
 
     values: Ints
     there: Truths | None
 
 
 def is_text(kind: pa.DataType) -> bool:
-    """Whether a column of this type holds text, each value by itself or from a dictionary."""
+    """True if a column of this type is text, plain or dictionary-encoded."""
     kind = kind.value_type if pa.types.is_dictionary(kind) else kind
     return pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
 
 
 def text_codes(column: pa.Array[Any], names: Iterable[str]) -> npt.NDArray[np.int32]:
-    """The index of every text in `names`; -1 where it is not among them. A dictionary is looked up once."""
+    """Look up every text in `names`; -1 where it is missing. Each dictionary entry is looked up once."""
     if not isinstance(column, pa.DictionaryArray):
         return codes(column, names)
     of_each = np.append(codes(column.dictionary.cast(pa.string()), names), np.int32(-1))
@@ -64,26 +67,24 @@ def text_codes(column: pa.Array[Any], names: Iterable[str]) -> npt.NDArray[np.in
 
 
 def named(column: pa.Array[Any]) -> Names:
-    """A column of texts, none of them null, as indices of 32 bits and names; no name is null."""
+    """Dictionary-encode a column of texts without nulls, with 32-bit indices."""
     encoded = column if isinstance(column, pa.DictionaryArray) else column.dictionary_encode()
     return pa.DictionaryArray.from_arrays(encoded.indices.cast(pa.int32()), encoded.dictionary.cast(pa.string()))
 
 
 def integers(column: pa.Array[Any]) -> IntegerColumn:
-    """A column of integers of any width. Raises ArrowInvalid for a value of more than 64 bits."""
+    """Convert integers of any width. Raises ArrowInvalid for a value of more than 64 bits."""
     wide = column.cast(pa.int64())
     if not wide.null_count:
         return IntegerColumn(wide.to_numpy(), None)
-    valid, held = (memoryview(buffer) for buffer in wide.buffers() if buffer is not None)  # there are nulls: both are
+    valid, data = (memoryview(buffer) for buffer in wide.buffers() if buffer is not None)  # there are nulls: both are
     low, high = wide.offset, wide.offset + len(wide)
     there = np.unpackbits(np.frombuffer(valid, np.uint8), count=high, bitorder="little")[low:].view(np.bool_)
-    return IntegerColumn(
-        np.frombuffer(held, np.int64)[low:high] * there, there
-    )  # what stands where nothing is means nothing
+    return IntegerColumn(np.frombuffer(data, np.int64)[low:high] * there, there)  # the bytes of a null are arbitrary
 
 
 def fields(column: Any) -> dict[str, pa.Array[Any]]:
-    """The fields of a struct that have any value, by name; a field of a null is null."""
+    """Return the fields of a struct that have any value, by name; a field of a null is null."""
     field = column.field if not column.null_count else partial(pc.struct_field, column)
     found = ((kind.name, field(at)) for at, kind in enumerate(column.type))
     return {name: values for name, values in found if values.null_count < len(values)}

@@ -1,6 +1,6 @@
-"""The columns of an event, and the words of whoever writes it. No spec is known here: `schema.py` holds events to them.
+"""The columns of an event, and the vocabulary of its writer. `schema.py` checks events against the specs.
 
-An implementation that records its own steps needs this, `writing.py`, and nothing else of what judges it.
+An implementation that records its own steps needs this and `writing.py`, and nothing else of the checker.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ TAKEN = np.array([outcome in {"ok", "inferred"} for outcome in OUTCOMES])
 
 @dataclass(frozen=True)
 class Origin:
-    """What a file says of all its events: where they come from, and how to judge them. Empty: it does not say."""
+    """Metadata of a file for all of its events: their origin, and how to judge them. Empty: not stated."""
 
     kind: str = ""  # of source, such as `rocketmq-store`: for people
     profile: str = ""  # whose known deviations are anomalies, unless the user names a profile
-    undecided: str = ""  # why not everything of it could be judged, a line for each reason: no event tells of that
+    undecided: str = ""  # why not everything could be judged, a line for each reason: no event says so
 
 
 UNSAID = Origin()
 
 
 class NoEvent(Exception):  # noqa: N818 - it names a finding.
-    """A row or a line that is no event: how many come before it, and what is wrong."""
+    """A row or a line that is no event: the number of events before it, and the problem."""
 
     def __init__(self, row: int, what: str) -> None:
         super().__init__(what)
@@ -53,13 +53,13 @@ class NoEvent(Exception):  # noqa: N818 - it names a finding.
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """The steps that somebody writes or reads: the actions of each spec, and the arguments of each action."""
+    """The steps of a writer or reader: the actions of each spec, and the arguments of each action."""
 
     specs: Mapping[str, Mapping[str, Sequence[str]]]
 
     @cached_property
     def arguments(self) -> tuple[str, ...]:
-        """Every argument once; a column of integers each."""
+        """Every argument once; each is a column of integers."""
         return tuple(dict.fromkeys(name for spec in self.specs for name in self.arguments_of(spec)))
 
     def arguments_of(self, spec: str) -> tuple[str, ...]:
@@ -68,7 +68,7 @@ class Vocabulary:
 
     @cached_property
     def schema(self) -> pa.Schema:
-        """The columns of events in these words; the metadata says which version of them."""
+        """The schema of event columns; its metadata contains the version of their meaning."""
         columns: list[pa.Field[Any]] = [
             pa.field("source", pa.string(), nullable=False),
             pa.field("spec", pa.string(), nullable=False),
@@ -94,9 +94,9 @@ def from_columns(
     args: Ints,
     outcome: npt.NDArray[np.int8] | None = None,
 ) -> pa.RecordBatch:
-    """Events of one spec as a batch, from columns as kernels take them. Nothing was seen after the steps.
+    """Build a batch of one spec's events from columns as kernels take them. Nothing was observed after the steps.
 
-    `traces`: names of the subjects · `trace`: int64 [events], the index of each one's subject; without it all are of
+    `traces`: names of the subjects · `trace`: int64 [events], the index of each event's subject; without it all are of
     the first · `position`: int64 [events] · `action`: int8 [events], in the order of the vocabulary · `args`: int64
     [`arguments_of` the spec, events] · `outcome`: int8 [events], of `OUTCOMES`; without it all steps were taken.
     """
@@ -123,29 +123,29 @@ def from_columns(
 
 
 def utf8(name: str) -> str:
-    """The name, what cannot be written of it escaped: the names of files and topics may be any bytes."""
+    """Escape the part of a name that is not UTF-8: file names and topics may be any bytes."""
     return name.encode(errors="backslashreplace").decode()
 
 
 def _spread(names: Iterable[str], index: npt.NDArray[Any]) -> pa.Array[Any]:
-    """The name at every index."""
+    """Repeat the names by index."""
     return pa.DictionaryArray.from_arrays(pa.array(index), pa.array(list(names), pa.string())).dictionary_decode()
 
 
 def codes(column: pa.Array[Any], names: Iterable[str]) -> npt.NDArray[np.int32]:
-    """The index of every value in `names`; -1 where it is not among them."""
+    """Look up every value in `names`; -1 where it is missing."""
     found = pc.index_in(column, value_set=pa.array(list(names), pa.string()))
     return found.fill_null(-1).to_numpy(zero_copy_only=False)
 
 
 def argument(batch: pa.RecordBatch, name: str) -> pa.Array[Any]:
-    """The column of one argument."""
+    """Return the column of one argument."""
     column: pa.Array[Any] = pc.struct_field(batch.column("args"), name)
     return column
 
 
 def rows(batch: pa.RecordBatch, vocabulary: Vocabulary) -> Iterator[dict[str, Any]]:
-    """Every event as its line has it: null values and defaults are left out."""
+    """Yield every event as a dictionary for its line, without nulls and defaults."""
     args = {name: argument(batch, name).to_pylist() for name in vocabulary.arguments}
     others = (name for name in vocabulary.schema.names if name != "args")
     plain: dict[str, list[Any]] = {name: batch.column(name).to_pylist() for name in others}
@@ -161,7 +161,7 @@ def rows(batch: pa.RecordBatch, vocabulary: Vocabulary) -> Iterator[dict[str, An
 
 
 def seen(text: str) -> dict[str, int]:
-    """The fields in a value of column `saw`. Raises ValueError."""
+    """Parse a value of column `saw`. Raises ValueError."""
     found = parsed(text)
     if not isinstance(found, dict):
         raise ValueError(f"{text} is no object")  # noqa: TRY004 - what a text holds is a value
@@ -169,17 +169,17 @@ def seen(text: str) -> dict[str, int]:
 
 
 def sorted_text(saw: dict[str, int]) -> str:
-    """The text of what was seen: one for one content."""
+    """Format what was observed, with sorted keys: equal content has equal text."""
     return text_of(dict(sorted(saw.items())))
 
 
 def text_of(value: object) -> str:
-    """A value as JSON, on one line."""
+    """Format a value as JSON on one line."""
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
 
 
 def parsed(text: str | bytes) -> Any:
-    """Strict JSON, and fast. Raises ValueError, also where a key stands twice: readers differ in which they take."""
+    """Parse strict JSON, fast. Raises ValueError, also for a repeated key, which readers treat differently."""
     value = from_json(text, allow_inf_nan=False, cache_strings="keys")
     if text.count(":" if isinstance(text, str) else b":") != _keys(value):  # type: ignore[arg-type]
         json.loads(text, object_pairs_hook=_each_once)
@@ -187,13 +187,13 @@ def parsed(text: str | bytes) -> Any:
 
 
 def _keys(value: Any) -> int:
-    """How many keys there are in a value, at any depth: as many as its text has colons, but for those of texts."""
+    """Count the keys in a value at any depth: the colons of its text outside of strings."""
     if isinstance(value, dict):
         return len(value) + sum(_keys(inner) for inner in value.values() if isinstance(inner, dict | list))
     return sum(map(_keys, value)) if isinstance(value, list) else 0
 
 
 def _each_once(pairs: list[tuple[str, Any]]) -> None:
-    """Raise ValueError where two keys of an object are the same."""
+    """Raise ValueError if two keys of an object are the same."""
     if name := twice([name for name, _ in pairs]):
         raise ValueError(f"the key {name!r} stands there twice")

@@ -1,4 +1,4 @@
-"""Which files hold events, and in which form, by their names."""
+"""Files of events and their forms, recognised by name."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ CODECS: dict[str, Codec] = {".gz": "gzip", ".zst": "zstd"}  # of NDJSON; Parquet
 
 
 def is_event_file(path: Path) -> bool:
-    """Whether the name says that events are in it."""
+    """True if the name is that of a file of events."""
     return _form(path) in {".ndjson", ".jsonl"} or path.suffix.lower() == ".parquet"
 
 
 def is_parquet(path: Path) -> bool:
-    """Whether the name says Parquet, and not NDJSON. Raises Unreadable where it says neither."""
+    """True for a Parquet name, False for NDJSON. Raises Unreadable for any other."""
     if not is_event_file(path):
         raise Unreadable(
             f"{shown(path)}: an event file is named .ndjson or .parquet, so that its form is known; rename it"
@@ -26,7 +26,7 @@ def is_parquet(path: Path) -> bool:
 
 
 def codec_of(path: Path) -> Codec | None:
-    """How the lines are compressed, as the end of the name says: None where they are not."""
+    """The compression of a file of lines, by the end of its name; None if it has none."""
     return CODECS.get(path.suffix.lower())
 
 

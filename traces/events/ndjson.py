@@ -27,7 +27,10 @@ Events = TypeVar("Events")
 
 
 def stretches(path: Path, file: BinaryIO, size: int) -> Iterator[tuple[int, int | None, int]]:
-    """Whole lines behind the header, about `size` bytes of them: the first byte, the one behind the last, bytes."""
+    """Split the lines after the header into stretches of about `size` bytes.
+
+    Yields the first byte, the byte after the last, and the number of bytes of each stretch.
+    """
     _header(path, file)
     low, end = file.tell(), file.seek(0, os.SEEK_END)
     while low + size < end and (high := _line_from(file, low + size)) < end:
@@ -37,7 +40,7 @@ def stretches(path: Path, file: BinaryIO, size: int) -> Iterator[tuple[int, int 
 
 
 def _line_from(file: BinaryIO, at: int) -> int:
-    """Where the first line begins that does not begin before byte `at`."""
+    """Find the first line that begins at or after byte `at`."""
     file.seek(at - 1)
     while (line := file.readline(LONGEST)) and not line.endswith(b"\n"):
         pass
@@ -47,9 +50,9 @@ def _line_from(file: BinaryIO, at: int) -> int:
 def read(
     path: Path, file: BinaryIO, low: int, high: int | None, events: Callable[[bytes, int], Events]
 ) -> Iterator[Events]:
-    """The lines from byte `low` up to `high`, some at a time, as `events` makes them of so many bytes and lines.
+    """Read the lines from byte `low` to `high` in blocks, each converted by `events`.
 
-    `low` is 0 for the whole file.
+    `low` is 0 for the whole file. `events` takes a block and its number of lines.
 
     Raises Unreadable; NoEvent with the number of the event in the file.
     """
@@ -71,27 +74,27 @@ def read(
 
 
 def _require_nothing(left: int) -> None:
-    """Nothing follows what is sound. Raises NoEvent."""
+    """Raise NoEvent if anything follows the sound lines."""
     if left > LONGEST:
-        raise NoEvent(0, f"the line goes on for more than {LONGEST:,} bytes, which is no event")
+        raise NoEvent(0, f"the line has more than {LONGEST:,} bytes, so it is no event")
     if left:
         raise NoEvent(0, "the last line is cut off, expected a newline at its end; remove it")
 
 
 def _events_before(file: BinaryIO, low: int) -> int:
-    """How many lines there are before byte `low`, the header left out. Asked only to say where something is wrong."""
+    """Count the lines before byte `low`, without the header. Used only to locate an error."""
     file.seek(0)
     return sum(lines_in(file.read(min(BLOCK, low - at))) for at in range(0, low, BLOCK)) - 1
 
 
 def origin(path: Path, file: BinaryIO) -> Origin:
-    """What the header says of all events. Raises Unreadable."""
+    """Read the metadata of all events from the header. Raises Unreadable."""
     header = _header(path, file)
     return Origin(**{key: header[key] for key in ORIGIN if header.get(key) is not None})
 
 
 def _header(path: Path, file: BinaryIO) -> dict[str, Any]:
-    """What the first line says; the file stands where the first event begins. Raises Unreadable."""
+    """Read the first line; the file then stands at the first event. Raises Unreadable."""
     line = file.readline(LONGEST)
     try:
         header = parsed(line)
@@ -118,7 +121,7 @@ def _header(path: Path, file: BinaryIO) -> dict[str, Any]:
 
 
 def _instead(line: bytes) -> str:
-    """What the first line is, in place of a header: some of it cannot be seen in an editor."""
+    """Describe a first line that is no header: parts of it may be invisible in an editor."""
     if not line:
         return "the file is empty"
     if line.startswith((codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
@@ -129,10 +132,10 @@ def _instead(line: bytes) -> str:
 
 
 def write(file: BinaryIO, batches: Iterable[pa.RecordBatch], vocabulary: Vocabulary, of: Origin) -> int:
-    """Write batches of the vocabulary's schema; returns how many events they hold."""
+    """Write batches of the vocabulary's schema, and return the number of events."""
     count = 0
-    said = {key: value for key, value in asdict(of).items() if value}
-    file.write(f"{text_of(HEADER | said)}\n".encode())
+    metadata = {key: value for key, value in asdict(of).items() if value}
+    file.write(f"{text_of(HEADER | metadata)}\n".encode())
     for batch in batches:
         file.write(b"".join(f"{text_of(row)}\n".encode() for row in rows(batch, vocabulary)))
         count += batch.num_rows

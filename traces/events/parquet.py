@@ -16,7 +16,7 @@ from pyarrow import parquet
 from gapless.traces.events.encoded_batch import is_text
 from gapless.traces.events.event import NAME, ROWS, VERSION, NoEvent, Origin, Vocabulary
 from gapless.traces.problems import Unreadable, shown
-from gapless.traces.remote import RemotePath, told
+from gapless.traces.remote import RemotePath, store_error
 
 ORIGIN = {field.name: f"{NAME}-{field.name}" for field in fields(Origin)}  # the keys of the metadata that say it
 
@@ -30,40 +30,41 @@ Events = TypeVar("Events")
 
 
 def origin(path: Path, file: BinaryIO) -> Origin:
-    """What the metadata says of all events. Raises Unreadable."""
+    """Read the origin of all events from the metadata. Raises Unreadable."""
     with _explained(path):
-        said = _said(_opened(path, file))
-    if strange := [key for key in said if key.startswith(NAME) and key not in (NAME, *ORIGIN.values())]:
+        metadata = _metadata(_opened(path, file))
+    if strange := [key for key in metadata if key.startswith(NAME) and key not in (NAME, *ORIGIN.values())]:
         raise Unreadable(
             f"{shown(path)}: its metadata has a key {shown(strange[0])}, expected {NAME}, and perhaps "
             f"{' and '.join(ORIGIN.values())} (traces/README.md)"
         )
-    return Origin(**{name: said[key] for name, key in ORIGIN.items() if said.get(key)})
+    return Origin(**{name: metadata[key] for name, key in ORIGIN.items() if metadata.get(key)})
 
 
 def stretches(path: Path, file: BinaryIO, size: int) -> Iterator[tuple[int, int, int]]:
-    """Row groups that follow one another and hold `size` bytes together: the first, the one behind the last, bytes.
+    """Group consecutive row groups into stretches of `size` bytes.
 
-    Bytes do not say how many events there are: regular ones take half a byte. What is held grows with these.
+    Yields the first group, the one after the last, and the bytes of each. Bytes do not determine the number of events:
+    regular ones take half a byte. Memory grows with the number of events.
     """
     with _explained(path):
         metadata = _opened(path, file).metadata
         groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
         sizes = [(group.total_byte_size, group.num_rows) for group in groups]
-    low = held = rows = 0
+    low = total = rows = 0
     for number, (bytes_, count) in enumerate(sizes):
-        held, rows = held + bytes_, rows + count
-        if held >= size or rows >= MOST:
-            yield low, number + 1, held
-            low, held, rows = number + 1, 0, 0
+        total, rows = total + bytes_, rows + count
+        if total >= size or rows >= MOST:
+            yield low, number + 1, total
+            low, total, rows = number + 1, 0, 0
     if low < len(sizes) or not sizes:
-        yield low, len(sizes), held
+        yield low, len(sizes), total
 
 
 def spans(path: Path, file: BinaryIO, low: int, high: int | None, asked: frozenset[str]) -> dict[str, tuple[Any, Any]]:
-    """The lowest and the highest value of the columns `asked` for in the row groups `low:high`, where all are said.
+    """Return the minimum and maximum of the columns `asked` for in the row groups `low:high`.
 
-    A field of `args` is called such as `args.number`. Raises Unreadable.
+    Columns without complete statistics are left out. A field of `args` is named as in `args.number`. Raises Unreadable.
     """
     with _explained(path):
         source = _opened(path, file)
@@ -75,12 +76,12 @@ def spans(path: Path, file: BinaryIO, low: int, high: int | None, asked: frozens
             _look_at(source, number, [paths[at] for at in chosen])
             group = source.metadata.row_group(number)
             for at in chosen:
-                name, said = paths[at], group.column(at).statistics
-                if said is None or not said.has_min_max:
-                    silent |= {name} if said is None or said.num_values else set()
+                name, known = paths[at], group.column(at).statistics
+                if known is None or not known.has_min_max:
+                    silent |= {name} if known is None or known.num_values else set()
                     continue
-                before = found.get(name, (said.min, said.max))
-                found[name] = min(before[0], said.min), max(before[1], said.max)
+                before = found.get(name, (known.min, known.max))
+                found[name] = min(before[0], known.min), max(before[1], known.max)
     return {name: span for name, span in found.items() if name not in silent}
 
 
@@ -95,11 +96,11 @@ def read(
     *,
     ahead: bool = False,
 ) -> Iterator[Events]:
-    """The rows of the row groups `low:high`, each batch as `sound` has it, and all that the groups promise.
+    """Read the row groups `low:high`, and check that they are complete; `sound` converts each batch.
 
-    Texts stay what they are in the file: indices into a dictionary. `columns`: which are read, default: all, but for
-    those of `spared` that are nulls throughout these groups: a field that is missing means the same. `ahead`: a thread
-    reads the next batch while one is judged.
+    Texts stay dictionary-encoded as in the file. `columns`: which are read, default: all, except those of `spared` that
+    are null throughout these groups: a missing field means the same. `ahead`: a thread reads the next batch while one
+    is judged.
 
     Raises Unreadable; NoEvent with the number of the row in the file.
     """
@@ -126,10 +127,10 @@ def read(
 def _batches(
     source: parquet.ParquetFile, plain: Callable[[], parquet.ParquetFile], groups: list[int], columns: list[str] | None
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of some row groups. `plain`: the same file, its texts read as they are.
+    """Read the rows of some row groups. `plain`: the same file without dictionary encoding.
 
-    Of texts that lie in a file as lengths or differences (DuckDB writes some so), pyarrow makes no dictionaries. That
-    is known where it meets them: from there on all are read as they are. What is torn fails again.
+    pyarrow cannot make dictionaries of texts in delta encodings (DuckDB writes some). It fails at the first of them:
+    from there on all texts are read plain. A damaged file fails again.
     """
     done = 0
     try:
@@ -148,7 +149,7 @@ def _batches(
 
 
 def _ahead(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The same batches; while one is in use, the next one is read."""
+    """Yield the same batches; a thread reads the next one while one is in use."""
     with ThreadPoolExecutor(1) as reader:
         try:
             waiting = reader.submit(next, batches, None)
@@ -161,10 +162,10 @@ def _ahead(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def _not_all_null(source: parquet.ParquetFile, groups: Sequence[int], spared: frozenset[str]) -> list[str] | None:
-    """The columns without those integers among `spared` that are null in every row of these groups; None for all.
+    """Select the columns without the integers of `spared` that are null throughout these groups; None for all.
 
-    Every recorder writes the arguments of all specs, and a stretch has those of one or two: to make eighty columns of
-    nulls takes thrice as long as to read what is there.
+    Recorders write the arguments of all specs, but a stretch uses those of one or two: to make eighty columns of nulls
+    takes three times as long as to read the others.
     """
     paths = [source.schema.column(number).path for number in range(len(source.schema))]
     if len(set(paths)) < len(paths) or not groups:
@@ -179,30 +180,30 @@ def _not_all_null(source: parquet.ParquetFile, groups: Sequence[int], spared: fr
 
 
 def _look_at(source: parquet.ParquetFile, group: int, columns: list[str]) -> None:
-    """Read one row of some columns: a footer that is damaged raises here, and would end the process in `column`."""
+    """Read one row of some columns: a damaged footer raises here, and would crash the process in `column`."""
     if columns:
         next(source.iter_batches(1, row_groups=[group], columns=columns, use_threads=False), None)
 
 
 def _integers(schema: pa.Schema) -> frozenset[str]:
-    """The fields of structs that are integers, as Parquet calls them."""
+    """Return the integer fields of structs, by their Parquet names."""
     structs = [field for field in schema if pa.types.is_struct(field.type)]
     leaves = [(f"{field.name}.{inner.name}", inner.type) for field in structs for inner in field.type]
     return frozenset(name for name, kind in leaves if pa.types.is_integer(kind))
 
 
 def _is_null(chunk: parquet.ColumnChunkMetaData, rows: int) -> bool:
-    """Whether a file says in every way it has that no row of a group has a value in this column."""
-    said = chunk.statistics
-    if said is None or said.has_min_max or said.num_values:
+    """True if all statistics agree that the column is null in every row of the group."""
+    known = chunk.statistics
+    if known is None or known.has_min_max or known.num_values:
         return False
-    return said.null_count == chunk.num_values == rows
+    return known.null_count == chunk.num_values == rows
 
 
 def _in_dictionaries(path: Path, file: BinaryIO, source: parquet.ParquetFile) -> parquet.ParquetFile:
-    """The same file, its columns of text read as dictionaries; what is no text keeps the type that is told of it.
+    """Open the same file with its text columns read as dictionaries; others keep their types.
 
-    Elsewhere, all that is needed of some row groups is asked for at once: each answer takes its time.
+    For a remote file, all ranges of some row groups are requested together: each answer takes time.
     """
     texts = [field.name for field in source.schema_arrow if field.name in DICTIONARIES and is_text(field.type)]
     return parquet.ParquetFile(
@@ -216,13 +217,13 @@ def _in_dictionaries(path: Path, file: BinaryIO, source: parquet.ParquetFile) ->
 
 @contextmanager
 def _explained(path: Path) -> Iterator[None]:
-    """What pyarrow says of a file that is none, or is torn, in a sentence of ours."""
+    """Translate errors of pyarrow about damaged or foreign files into our own messages."""
     try:
         yield
     except pa.ArrowMemoryError as error:  # that is no fault of the file
         raise Unreadable(f"{shown(path)}: cannot be read (not enough memory: {shown(error)})") from error
-    except (pa.ArrowException, OSError, ValueError) as error:  # pyarrow tells of torn pages by an OSError
-        if why := told(error, path):
+    except (pa.ArrowException, OSError, ValueError) as error:  # pyarrow raises OSError for damaged pages
+        if why := store_error(error, path):
             raise Unreadable(f"{shown(path)}: cannot be read ({why})") from error
         raise Unreadable(
             f"{shown(path)}: {shown(error)}; expected a Parquet file of {NAME} (traces/README.md): copy it again, "
@@ -231,7 +232,7 @@ def _explained(path: Path) -> Iterator[None]:
 
 
 def _opened(path: Path, file: BinaryIO) -> parquet.ParquetFile:
-    """The file, if it is of our version. Raises Unreadable.
+    """Open the file if it is of our version. Raises Unreadable.
 
     With hundreds of row groups a footer takes longer to read than some of them: a process reads it once.
     """
@@ -241,28 +242,28 @@ def _opened(path: Path, file: BinaryIO) -> parquet.ParquetFile:
         found = path.stat()
         footer = _footer(path, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
         source = parquet.ParquetFile(file, metadata=footer, page_checksum_verification=True)
-    check_version(path, _said(source).get(NAME, ""))
+    check_version(path, _metadata(source).get(NAME, ""))
     return source
 
 
-def _said(source: parquet.ParquetFile) -> dict[str, str]:
-    """The metadata of a file.
+def _metadata(source: parquet.ParquetFile) -> dict[str, str]:
+    """Read the metadata of a file.
 
-    Who leaves a schema of Arrow's beside it (polars does) need not say there what it says here, and pyarrow tells of
-    that schema alone.
+    A writer may add Arrow's schema (polars does) without our keys in it, and pyarrow then shows only that schema's
+    metadata.
     """
-    said = (source.schema_arrow.metadata or {}) | (source.metadata.metadata or {})
-    return {key.decode(errors="replace"): value.decode(errors="replace") for key, value in said.items()}
+    known = (source.schema_arrow.metadata or {}) | (source.metadata.metadata or {})
+    return {key.decode(errors="replace"): value.decode(errors="replace") for key, value in known.items()}
 
 
 @lru_cache(maxsize=4)
 def _footer(path: Path, *_same: int) -> parquet.FileMetaData:
-    """The footer of a file, as long as that is the same one."""
+    """Read the footer of a file once, as long as the file is unchanged."""
     return parquet.read_metadata(path)
 
 
 def check_version(path: Path, version: str) -> None:
-    """The file is of the version that is read here. Raises Unreadable."""
+    """Check that the file is of the version that is read here. Raises Unreadable."""
     if not version:
         raise Unreadable(
             f"{shown(path)}: its metadata does not say {NAME} = {VERSION}, so its columns may mean anything; "
@@ -276,13 +277,13 @@ def check_version(path: Path, version: str) -> None:
 
 
 def write(file: BinaryIO, batches: Iterable[pa.RecordBatch], vocabulary: Vocabulary, of: Origin) -> int:
-    """Write batches of the vocabulary's schema; returns how many events they hold."""
+    """Write batches of the vocabulary's schema, and return the number of events."""
     count = 0
-    said = {ORIGIN[name]: value for name, value in asdict(of).items() if value}
+    metadata = {ORIGIN[name]: value for name, value in asdict(of).items() if value}
     integers = ("position", *(f"args.{name}" for name in vocabulary.arguments))
     with parquet.ParquetWriter(
         file,
-        vocabulary.schema.with_metadata({NAME: str(VERSION)} | said),
+        vocabulary.schema.with_metadata({NAME: str(VERSION)} | metadata),
         compression="zstd",
         use_dictionary=list(DICTIONARIES),  # type: ignore[arg-type]  # the stubs know only all columns, or none
         column_encoding=dict.fromkeys(integers, "DELTA_BINARY_PACKED"),
@@ -295,9 +296,10 @@ def write(file: BinaryIO, batches: Iterable[pa.RecordBatch], vocabulary: Vocabul
 
 
 def _tables(batches: Iterable[pa.RecordBatch], waiting: pa.Table) -> Iterator[pa.Table]:
-    """The same events in tables of `GROUPED` times `ROWS`, or of `ROWS` of many traces; the last holds the rest.
+    """Group events into tables of `GROUPED` times `ROWS`, or of `ROWS` if they are of many traces.
 
-    What is of many traces does not wait: a table of it would be written in groups of `ROWS` all the same.
+    Events of many traces do not wait: their table would be written in groups of `ROWS` anyway. The last table has the
+    rest.
     """
     full = 0  # how many events the next table has; 0 while too few of them wait to say so
     for batch in batches:
@@ -312,13 +314,13 @@ def _tables(batches: Iterable[pa.RecordBatch], waiting: pa.Table) -> Iterator[pa
 
 
 def _may_be_few(waiting: pa.Table) -> bool:
-    """Whether events may be of few traces once there are `GROUPED` times `ROWS` of them."""
+    """True if the events may be of few traces once there are `GROUPED` times `ROWS` of them."""
     return LONG * len(waiting.column("trace").slice(0, ROWS).unique()) <= GROUPED * ROWS
 
 
 def _are_few(traces: pa.ChunkedArray[Any]) -> bool:
-    """Whether events are of few traces, which then lie in one row group: what is told of each group takes its time.
+    """True if events are of few traces, so that they belong in one row group.
 
-    Short traces are judged where they lie, and a group tells their names.
+    Each group has a cost to describe. Short traces are judged where they are, and a group lists their names.
     """
     return LONG * len(traces.unique()) <= len(traces)

@@ -1,4 +1,4 @@
-"""Plain lines of JSON in native code: `plain_lines` says what is plain, and here each byte is looked at."""
+"""Native reading of plain JSON lines, byte by byte; `plain_lines` defines what is plain."""
 
 # ruff: noqa: C901, PLR0911, PLR0912, PLR0915
 # A kernel is one pass over the bytes.
@@ -34,9 +34,10 @@ LINK_FACTS = 8  # two words, which bytes of each are its own, how many it has (0
 
 
 class Keys(NamedTuple):
-    """Names as a kernel looks them up: a hash table of their numbers, -1 where it is empty, and their letters.
+    """A hash table of key names.
 
-    `words`: the first eight bytes of each name with the quote and the colon behind it; `masks`: which of these it has.
+    Empty slots are -1. `words`: the first eight bytes of each name with the quote and the colon after it; `masks`:
+    which of these bytes it has.
     """
 
     table: Ints
@@ -47,7 +48,7 @@ class Keys(NamedTuple):
 
 
 def keys_of(names: Sequence[str]) -> Keys:
-    """Names, ready to be looked up."""
+    """Build the hash table of some names."""
     size = 64
     while size < 4 * len(names):
         size *= 2
@@ -69,12 +70,13 @@ def keys_of(names: Sequence[str]) -> Keys:
 
 
 class LineRoom(NamedTuple):
-    """How lines are read, and room for what they say, as `plain_lines.PlainBlock` has it.
+    """The settings and output arrays of `read_lines`.
 
     `outer`, `inner`: keys of a line, and within the one that is an object · `kinds`: of their values · `own`: how many
-    of these a line has itself · `strange`: whether it may have others · `follows`: which key came last behind each, and
-    behind none: one recorder writes them in one order · `rows`: in which row each key is, -1 for one that nobody has
-    met · `used`: how many rows are taken · `links`: what stood last between values of a line itself, as `LINK_FACTS`.
+    of these a line has itself · `strange`: true if it may have others · `follows`: which key came last behind each, and
+    behind none: one recorder writes them in one order · `rows`: in which row each key is, -1 for one that has not
+    occurred · `used`: how many rows are taken · `links`: the bytes that stood last between values of a line itself, as
+    `LINK_FACTS`.
     """
 
     outer: Keys
@@ -98,7 +100,7 @@ LINE_ROOM = record(LineRoom, KEYS, KEYS, INTS, I64, BOOL, INTS, INTS, INTS, INTS
 
 @function(kinds=(BYTES, LINE_ROOM))
 def read_lines(data: Any, lines: Any) -> int:
-    """Read every line; whether any byte is none of ASCII, `NOT_PLAIN` where one is not plain, or `NO_ROOM`."""
+    """Read every line; return if any byte is not ASCII, or `NOT_PLAIN`, or `NO_ROOM`."""
     at, high = next_lines(data, 0, NONE, lines, lines.values.shape[1])
     if at < 0:
         return at
@@ -107,10 +109,10 @@ def read_lines(data: Any, lines: Any) -> int:
 
 @function
 def next_lines(data: Any, at: int, high: Any, lines: Any, count: int) -> tuple[int, Any]:
-    """Read `count` lines from `at` on: what is behind them, or why nothing is read; and their bits, added to `high`.
+    """Read `count` lines from `at` on; return the next position or an error code, and their bits.
 
-    `there` is all `ABSENT` before; the values of a key that a line does not have are left as they are. Where keys need
-    more rows than there are, all is read again with more room (`NO_ROOM`).
+    The bits are added to `high`. `there` is all `ABSENT` before; the values of a key that a line does not have stay
+    unchanged. If keys need more rows than there are, all is read again with more room (`NO_ROOM`).
     """
     outer, inner, kinds, own, strange, follows, rows, used, links, values, ends, there = lines
     for line in range(count):
@@ -192,11 +194,11 @@ def next_lines(data: Any, at: int, high: Any, lines: Any, count: int) -> tuple[i
             if key >= 0 and there[row, line] != ABSENT:
                 return NOT_PLAIN, high
             byte = data[at]
-            value, end, said = 0, 0, THERE
+            value, end, state = 0, 0, THERE
             if byte == AN_N:
                 if data[at + 1] != 117 or data[at + 2] != 108 or data[at + 3] != 108:
                     return NOT_PLAIN, high
-                at, said = at + 4, NULL
+                at, state = at + 4, NULL
             elif kind == 0:
                 value, at = _integer(data, at)
             elif kind == 1 and byte == QUOTE:
@@ -221,7 +223,7 @@ def next_lines(data: Any, at: int, high: Any, lines: Any, count: int) -> tuple[i
                 return NOT_PLAIN, high
             begin = NOT_PLAIN
             if key >= 0:
-                there[row, line], values[row, line] = said, value
+                there[row, line], values[row, line] = state, value
                 if key < own:
                     begin, ends[key, line] = at, end
     return at, high
@@ -229,7 +231,7 @@ def next_lines(data: Any, at: int, high: Any, lines: Any, count: int) -> tuple[i
 
 @function
 def _link(data: Any, begin: int, end: int, links: Any, link: int, key: int, row: int, kind: int) -> None:
-    """Keep what stands between two values, if it is no longer than what is compared."""
+    """Remember the bytes between two values, if they fit into the words that are compared."""
     if begin < 0 or end - begin > LINK or begin + LINK > len(data):
         return
     place, size = LINK_FACTS * link, end - begin
@@ -240,7 +242,7 @@ def _link(data: Any, begin: int, end: int, links: Any, link: int, key: int, row:
 
 @function
 def _line_end(data: Any, at: int) -> int:
-    """What is behind the end of a line that ends at `at`, perhaps behind spaces; -1 if something else is there."""
+    """Return the position after the end of a line that ends at `at`, spaces allowed; -1 for anything else."""
     at = _spaces(data, at)
     if data[at] == RETURN:
         at += 1
@@ -249,7 +251,7 @@ def _line_end(data: Any, at: int) -> int:
 
 @function
 def _spaces(data: Any, at: int) -> int:
-    """The first byte from `at` on that is no space: there is one, for a newline ends the data."""
+    """Find the first byte from `at` on that is no space; a newline ends the data, so there is one."""
     while data[at] <= SPACE and (data[at] == SPACE or data[at] == TAB):
         at += 1
     return at
@@ -257,7 +259,7 @@ def _spaces(data: Any, at: int) -> int:
 
 @function
 def _behind(data: Any, at: int, keys: Any, number: int) -> int:
-    """What is behind this key, which begins at `at`, and its colon; -1 if it is another, or stands apart from that."""
+    """Return the position after this key and its colon, which begin at `at`; -1 for anything else."""
     _, letters, bounds, words, masks = keys
     low = int(bounds[number])
     length = int(bounds[number + 1]) - low
@@ -277,7 +279,10 @@ def _behind(data: Any, at: int, keys: Any, number: int) -> int:
 
 @function
 def _key(data: Any, at: int, keys: Any) -> tuple[int, int]:
-    """The number of the key that begins at `at`, -1 if it is none, and what is behind its quote, -1 if it has none."""
+    """Return the number of the key at `at`, and the position after its quote.
+
+    The number is -1 for an unknown key, the position -1 if there is no quote.
+    """
     table, letters, bounds, _, _ = keys
     low, place = at, 0
     while data[at] != QUOTE:
@@ -301,7 +306,7 @@ def _key(data: Any, at: int, keys: Any) -> tuple[int, int]:
 
 @function
 def _text(data: Any, at: int, high: Any) -> tuple[int, Any]:
-    """Where the text ends that begins at `at`, -1 if it is not plain; and the bits of its bytes, added to `high`."""
+    """Return the end of the text that begins at `at`, -1 if it is not plain; and its bits, added to `high`."""
     while at + 8 <= len(data):
         word = eight(data, at)
         stops = zeros(word ^ QUOTES) | zeros(word ^ BACKSLASHES) | ((word - SPACES) & ~word & TOPS)
@@ -320,7 +325,7 @@ def _text(data: Any, at: int, high: Any) -> tuple[int, Any]:
 
 @function(inline=True)
 def _integer(data: Any, at: int) -> tuple[int, int]:
-    """The integer at `at`, and what is behind it, -1 if it is not plain."""
+    """Return the integer at `at` and the position after it, -1 if it is not plain."""
     sign = 1
     if data[at] == MINUS:
         sign = -1
@@ -350,7 +355,7 @@ def _integer(data: Any, at: int) -> tuple[int, int]:
 
 @function(inline=True)
 def _of_digits(digits: Any) -> Any:
-    """The number of eight digits, the first of them in the lowest byte: pairs of them first, then fours, then both."""
+    """Convert eight digits, the first in the lowest byte: combine pairs, then fours, then both halves."""
     pairs = (digits * np.uint64(10) + (digits >> np.uint64(8))) & np.uint64(0x00FF00FF00FF00FF)
     fours = (pairs * np.uint64(100) + (pairs >> np.uint64(16))) & np.uint64(0x0000FFFF0000FFFF)
     return int64((fours * np.uint64(10000) + (fours >> np.uint64(32))) & np.uint64(0xFFFFFFFF))
@@ -358,7 +363,7 @@ def _of_digits(digits: Any) -> Any:
 
 @function
 def _truth(data: Any, at: int) -> int:
-    """What is behind `true` or `false`, -1 if it is neither."""
+    """Return the position after `true` or `false`, -1 if it is neither."""
     if data[at] == A_TRUE:
         return at + 4 if data[at + 1] == 114 and data[at + 2] == 117 and data[at + 3] == 101 else -1
     if data[at + 1] == 97 and data[at + 2] == 108 and data[at + 3] == 115 and data[at + 4] == 101:
@@ -368,13 +373,13 @@ def _truth(data: Any, at: int) -> int:
 
 @function
 def _kind_of(byte: int) -> int:
-    """The kind of a value that nobody asks for."""
+    """Classify a value of an unknown key."""
     return 1 if byte == QUOTE else 2 if byte in (A_TRUE, A_FALSE) else 0
 
 
 @function
 def _of_integers(data: Any, at: int, high: int) -> tuple[int, int]:
-    """What is behind an object of integers or nulls, of which the first key begins at `at`; -1 if it is not plain."""
+    """Return the position after an object of integers or nulls whose first key begins at `at`; -1 if not plain."""
     at = _spaces(data, at)
     begun = True
     while data[at] != CLOSED:
@@ -408,9 +413,10 @@ def _of_integers(data: Any, at: int, high: int) -> tuple[int, int]:
 def number_texts(
     data: Any, begins: Any, ends: Any, there: Any, table: Any, places: Any, firsts: Any, index: Any
 ) -> Any:
-    """Number every text by its first occurrence, -1 where there is none: `firsts` are the lines of these.
+    """Number every text by its first occurrence, and return how many there are.
 
-    Returns how many there are. `table`, `places`: room to work with.
+    The number is -1 where there is no text; `firsts` are the lines of first occurrences. `table`, `places`: working
+    memory.
     """
     size = LEAST
     table[:size] = -1
@@ -448,7 +454,7 @@ def number_texts(
 
 @function
 def spread(data: Any, low: int, high: int) -> int:
-    """A number for a text, such that those of others are apart from it."""
+    """Hash a text."""
     place = uint64(high - low)
     while low < high:
         place = (place ^ word_of(data, low, min(high - low, 8))) * MIXED
@@ -459,7 +465,7 @@ def spread(data: Any, low: int, high: int) -> int:
 
 @function
 def _alike(data: Any, begins: Any, ends: Any, one: int, other: int) -> Any:
-    """Whether two lines have the same text."""
+    """True if two lines have the same text."""
     length = ends[one] - begins[one]
     if ends[other] - begins[other] != length:
         return False
@@ -468,7 +474,7 @@ def _alike(data: Any, begins: Any, ends: Any, one: int, other: int) -> Any:
 
 @function(kinds=(BYTES, INTS, INTS32, BYTES))
 def copy_texts(data: Any, begins: Any, bounds: Any, letters: Any) -> None:
-    """Copy texts, one behind the other."""
+    """Copy texts one after the other."""
     for number in range(len(begins)):
         begin = begins[number]
         for at in range(bounds[number], bounds[number + 1]):

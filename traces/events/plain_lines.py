@@ -1,12 +1,12 @@
-"""Lines of JSON that are certainly plain, many at once: one flat object on each, of keys that are known.
+"""Plain JSON lines, read in bulk: one flat object per line, of known keys.
 
-Libraries read JSON fast, take `"1"`, `1.4` or `true` for a number, pass over keys that nobody knows, and keep silent
-about it (DuckDB 2.0 does all of this); the strict ones take longer than all that is judged afterwards. So this is no
-reader of JSON. It knows one way to write each value, as recorders write them, and where anything else stands it says
-so, and reads nothing: the caller then reads these lines with a library, and tells what is wrong, if anything is.
+JSON libraries are fast, but accept `"1"`, `1.4` or `true` as a number and unknown keys without a warning (DuckDB 2.0
+does all of this); strict ones take longer than the whole judgement afterwards. So this is no JSON reader. It knows one
+way to write each value, the one of recorders, and reads nothing if it finds anything else: the caller then reads these
+lines with a library, and reports what is wrong, if anything is.
 
 Plain is: an object, perhaps with spaces around its commas and colons; each key once, and known; integers of at most 18
-digits; texts without escapes; `null`, which is the same as left out. Whether the bytes are UTF-8 is left to the caller.
+digits; texts without escapes; `null`, which is the same as left out. The caller decides if the bytes must be UTF-8.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ FEW = 16  # keys of which there is room at first
 
 
 class ValueKind(IntEnum):
-    """What the value of a key must be."""
+    """The required type of a key's value."""
 
     INTEGER = 0
     TEXT = 1
@@ -57,9 +57,9 @@ class ValueKind(IntEnum):
 
 @dataclass(frozen=True, eq=False)
 class PlainBlock:
-    """What lines say: a column for each line.
+    """The values of lines, in columns.
 
-    `rows`: of each key, its row, -1 where no line has it · `values`: int64, the integer, 1 for true, or where a text
+    `rows`: of each key, its row, -1 if no line has it · `values`: int64, the integer, 1 for true, or where a text
     begins; 0 where a key has no value · `ends`: int64, by key, where a text ends · `there`: uint8, `ABSENT`, `THERE` or
     `NULL` · `ascii`: all bytes are.
     """
@@ -74,20 +74,20 @@ class PlainBlock:
 
     @property
     def count(self) -> int:
-        """How many lines there are."""
+        """The number of lines."""
         return int(self.there.shape[1])
 
     def utf8(self) -> bool:
-        """Whether the bytes are text."""
+        """True if the bytes are UTF-8."""
         return self.ascii or is_utf8(self.block)
 
     def has(self, key: int) -> npt.NDArray[np.bool_]:
-        """The lines in which a key has a value."""
+        """Mark the lines in which a key has a value."""
         found: npt.NDArray[np.bool_] = self._there(key) == THERE
         return found
 
     def is_met(self, key: int) -> bool:
-        """Whether a key has a value in any line."""
+        """True if a key has a value in any line."""
         return bool(self.rows[key] >= 0 and self.has(key).any())
 
     def _there(self, key: int) -> npt.NDArray[np.uint8]:
@@ -95,25 +95,25 @@ class PlainBlock:
         return self.there[row] if row >= 0 else np.zeros(self.count, np.uint8)
 
     def integers(self, key: int) -> Ints:
-        """The values of a key, 0 where it has none."""
+        """Return the values of a key, 0 where it has none."""
         row = self.rows[key]
         return self.values[row] if row >= 0 else np.zeros(self.count, np.int64)
 
     def given(self, key: int) -> IntegerColumn:
-        """The values of a key, and where it has any."""
+        """Return the values of a key, and the lines that have one."""
         from gapless.traces.events.encoded_batch import IntegerColumn  # noqa: PLC0415 - pyarrow loads slowly, and client logs do without
 
         there = self.has(key)
         return IntegerColumn(self.integers(key), None if there.all() else there)
 
     def distinct(self, key: int) -> tuple[list[str], Ints]:
-        """The texts of a key, each once, in the order of lines; and the index of every line's, -1 where it has none."""
+        """Return the distinct texts of a key in line order, and each line's index in them, -1 for none."""
         firsts, index = self._firsts(key)
         spans = zip(self.integers(key)[firsts].tolist(), self.ends[key][firsts].tolist(), strict=True)
         return [self.block[begin:end].decode() for begin, end in spans], index.astype(np.int64)
 
     def texts(self, key: int) -> pa.DictionaryArray[Any, Any]:
-        """The texts of a key, each once, and the index of every line's; null where it has none."""
+        """Return the texts of a key, dictionary-encoded; null where it has none."""
         import pyarrow as pa  # noqa: PLC0415 - as above
 
         firsts, index = self._firsts(key)
@@ -123,14 +123,14 @@ class PlainBlock:
         return pa.DictionaryArray.from_arrays(numbers, texts)
 
     def _firsts(self, key: int) -> tuple[Ints, npt.NDArray[np.int32]]:
-        """The lines where a text of a key is the first of its kind; and which of these every line's is, or -1."""
+        """Return the lines where a text of a key first occurs, and each line's index in these, or -1."""
         index, (firsts, places) = np.empty(self.count, np.int32), np.empty((2, self.count), np.int64)
         table = np.empty(max(LEAST, 4 << (2 * self.count).bit_length()), np.int64)
         texts = self.data, self.integers(key), self.ends[key], self._there(key)
         return firsts[: number_texts(*texts, table, places, firsts, index)].copy(), index
 
     def every_text(self, key: int) -> pa.Array[Any]:
-        """The text of a key in every line; null where it has none."""
+        """Return the text of a key in every line; null where it has none."""
         import pyarrow as pa  # noqa: PLC0415 - as above
 
         there = self.has(key)
@@ -140,7 +140,7 @@ class PlainBlock:
         return pa.Array.from_buffers(pa.string(), len(texts), [valid, bounds, letters])
 
     def _cut(self, begins: Ints, ends: Ints) -> pa.Array[Any]:
-        """Texts, cut out of the lines."""
+        """Cut texts out of the lines."""
         import pyarrow as pa  # noqa: PLC0415 - as above
 
         bounds = np.zeros(len(begins) + 1, np.int32)
@@ -152,7 +152,7 @@ class PlainBlock:
 
 
 def is_utf8(block: bytes) -> bool:
-    """Whether bytes are text."""
+    """True if the bytes are UTF-8."""
     try:
         block.decode()
     except UnicodeDecodeError:
@@ -163,7 +163,7 @@ def is_utf8(block: bytes) -> bool:
 class PlainLines:
     """Reads lines with these keys. `nested`: the integers within the one key that is `NESTED`.
 
-    `strange`: whether a line may have other keys, of which no more than a text, an integer or a truth is read.
+    `strange`: true if a line may have other keys; of these only a text, an integer or a truth value is read.
     """
 
     def __init__(
@@ -184,11 +184,11 @@ class PlainLines:
 
     @staticmethod
     def pays(size: int, kernel: Callable[..., int] = read_lines) -> bool:
-        """Whether so many bytes are worth three seconds of compiling, or it was compiled once."""
+        """True if so many bytes are worth three seconds of compiling, or the kernel is compiled already."""
         return size >= MANY or bool(cast("Function", kernel).code.is_kept)
 
     def read(self, block: bytes, room: int) -> PlainBlock | None:
-        """So many whole lines, each with its newline; None where one of them is not plain."""
+        """Read so many whole lines, each with its newline; None if one of them is not plain."""
         data, lines = np.frombuffer(block, np.uint8), self.room(room)
         while (beyond := read_lines(data, lines)) == NO_ROOM:
             lines = self.room(room, 2 * len(lines.values))
@@ -198,7 +198,7 @@ class PlainLines:
         return PlainBlock(data, block, lines.rows, lines.values, lines.ends, lines.there, ascii=not beyond)
 
     def room(self, count: int, keys: int = 0) -> LineRoom:
-        """How lines are read, and room for what so many say, of so many keys at least."""
+        """Allocate the arrays for so many lines and at least so many keys."""
         rows = self._rows.copy()  # another thread may read with the same keys
         used = int(rows.max(initial=-1)) + 1
         keys = min(max(keys, used, FEW), len(rows))
@@ -215,5 +215,5 @@ class PlainLines:
 
 
 def lines_in(block: bytes) -> int:
-    """How many lines end in a block. What `bytes` has for it takes four times as long."""
+    """Count the lines in a block, four times faster than `bytes.count`."""
     return int(np.count_nonzero(np.frombuffer(block, np.uint8) == NEWLINE))

@@ -1,4 +1,4 @@
-"""Reading files of events: whole, or in stretches; what is read is held to the schema."""
+"""Reading of event files, whole or in stretches; each event is checked against the schema."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from gapless.traces.events.files import codec_of, is_parquet
 from gapless.traces.events.plain_lines import PlainLines
 from gapless.traces.events.schema import OURS, Event, EventSchema
 from gapless.traces.problems import Unreadable, shown
-from gapless.traces.remote import RemotePath, told
+from gapless.traces.remote import RemotePath, store_error
 
 Events = TypeVar("Events")
 PACKED = 16  # times fewer bytes are in a compressed file, or thereabouts
@@ -28,10 +28,10 @@ PACKED = 16  # times fewer bytes are in a compressed file, or thereabouts
 
 @dataclass(frozen=True)
 class EventStretch:
-    """Events of a file that follow one another and are read together: row groups of Parquet, or lines of NDJSON.
+    """Consecutive events of a file that are read together: row groups of Parquet, or lines of NDJSON.
 
-    `low:high`: the row groups, or the bytes; of the last lines, `high` is None: they reach to the file's end · `bytes`:
-    how many there are to read · `first`, `last`: no events come before it, or behind it.
+    `low:high`: the row groups, or the bytes; for the last lines, `high` is None: they reach to the file's end ·
+    `bytes`: how many there are to read · `first`, `last`: no events come before it, or after it.
     """
 
     number: int
@@ -43,7 +43,7 @@ class EventStretch:
 
 
 def stretches(path: Path, size: int) -> list[EventStretch]:
-    """The whole file in stretches of about `size` bytes, in its order. Raises Unreadable."""
+    """Split the whole file into stretches of about `size` bytes, in its order. Raises Unreadable."""
     cut = (parquet if is_parquet(path) else ndjson).stretches
     with _opened(path) as file:
         if codec_of(path):  # what is compressed is read from its start
@@ -52,19 +52,19 @@ def stretches(path: Path, size: int) -> list[EventStretch]:
         else:
             bounds = list(cut(path, file, size))
     last = len(bounds) - 1
-    return [EventStretch(n, low, high, held, n == 0, n == last) for n, (low, high, held) in enumerate(bounds)]
+    return [EventStretch(n, low, high, bytes_, n == 0, n == last) for n, (low, high, bytes_) in enumerate(bounds)]
 
 
 def origin(path: Path) -> Origin:
-    """What a file says of all its events. Raises Unreadable."""
+    """Read the metadata of a file's events. Raises Unreadable."""
     with _opened(path) as file:
         return parquet.origin(path, file) if is_parquet(path) else ndjson.origin(path, file)
 
 
 def read(path: Path, stretch: EventStretch | None = None, of: EventSchema = OURS) -> Iterator[pa.RecordBatch]:
-    """The events of a file, or of a stretch of it, in its order, as batches of the schema.
+    """Read the events of a file, or of a stretch, in its order, as batches of the schema.
 
-    One batch is held at a time. Raises Unreadable.
+    One batch is in memory at a time. Raises Unreadable.
     """
     return _read(path, stretch, of.sound, of.from_block, spared=of.leaves)
 
@@ -72,9 +72,9 @@ def read(path: Path, stretch: EventStretch | None = None, of: EventSchema = OURS
 def selected(
     path: Path, columns: pa.Schema, stretch: EventStretch | None = None, of: EventSchema = OURS
 ) -> Iterator[pa.RecordBatch]:
-    """As `read`, of some columns, in their order and types.
+    """Read some columns, in their order and types; otherwise like `read`.
 
-    Of Parquet no others are read then, and nobody looks whether each row is an event. Raises Unreadable.
+    Of Parquet no other columns are read, and rows are not checked to be events. Raises Unreadable.
     """
     if is_parquet(path) and not of.has_all(columns):
         names = ["position", *(name for field in columns for name in _leaves(field))]  # one at least that is there
@@ -85,15 +85,15 @@ def selected(
 
 
 def _leaves(field: pa.Field[Any]) -> list[str]:
-    """What Parquet calls a column, or the fields in it."""
+    """Return the Parquet names of a column, or of the fields in it."""
     kind: Any = field.type
     return [f"{field.name}.{inner.name}" for inner in kind] if pa.types.is_struct(kind) else [field.name]
 
 
 def spans(path: Path, stretch: EventStretch, asked: frozenset[str]) -> dict[str, tuple[Any, Any]]:
-    """The lowest and the highest value of the columns `asked` for in a stretch, as far as its file says them.
+    """Return the minimum and maximum of the columns `asked` for in a stretch.
 
-    Raises Unreadable.
+    Only those that the file's statistics contain. Raises Unreadable.
     """
     if not asked or not is_parquet(path):
         return {}
@@ -104,9 +104,9 @@ def spans(path: Path, stretch: EventStretch, asked: frozenset[str]) -> dict[str,
 def coded(
     path: Path, stretch: EventStretch | None = None, of: EventSchema = OURS, *, ahead: bool = False
 ) -> Iterator[EncodedBatch]:
-    """As `read`, the events in the form in which they are judged. Raises Unreadable.
+    """Read events dictionary-encoded, for the judge; otherwise like `read`. Raises Unreadable.
 
-    `ahead`: a processor is idle: what it can read ahead is read.
+    `ahead`: a processor is idle: a thread reads the next batch.
     """
     size = path.stat().st_size if path.exists() else 0
     plain = not is_parquet(path) and PlainLines.pays(size * PACKED if codec_of(path) else size)
@@ -125,7 +125,7 @@ def _read(
     *,
     ahead: bool = False,
 ) -> Iterator[Events]:
-    """The events of a file, or of a stretch of it, in the form that these two make of them."""
+    """Read the events of a file or a stretch, converted by these two functions."""
     low, high = (stretch.low, stretch.high) if stretch else (0, None)
     columnar = is_parquet(path)
     with _opened(path) as file:
@@ -149,15 +149,15 @@ def _opened(path: Path) -> Iterator[BinaryIO]:
             codec = codec_of(path)
             yield file if codec is None else decompressed(path, codec)
     except OSError as error:
-        why = told(error, path) or error.strerror or error
+        why = store_error(error, path) or error.strerror or error
         raise Unreadable(f"{shown(path)}: cannot be read ({why})") from error
 
 
 def place(path: Path, row: int) -> tuple[str, int]:
-    """Where event `row` (from 0) stands, as people look for it: a line of NDJSON from 1, or a row of Parquet from 0."""
+    """Locate event `row` (from 0) as users count: a line of NDJSON from 1, or a row of Parquet from 0."""
     return ("row", row) if is_parquet(path) else ("line", row + 2)
 
 
 def read_events(path: Path) -> Iterator[Event]:
-    """The events of a file, one by one. Raises Unreadable."""
+    """Read the events of a file one by one. Raises Unreadable."""
     return chain.from_iterable(OURS.to_events(batch) for batch in read(path))

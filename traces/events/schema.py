@@ -1,9 +1,9 @@
-"""The event schema: which steps there are, as the specs have them, and whether an event is one of them.
+"""The event schema: the steps of the specs, and the check that an event is one of them.
 
-`../README.md` describes events at length. Three forms carry the same: `Event`, an object for whoever writes a recorder
-or a test; a line of NDJSON; and a row of a schema, as which millions of events are read. What passes here is a step of
-a spec that is known, with the arguments of that step: later stages do not look again. Known are our specs, which the
-names of this module are about, and those that a user brings to one check: `with_specs` of them has the same names.
+`../README.md` describes events at length. Three forms carry the same: `Event`, an object for recorders and tests; a
+line of NDJSON; and a row of a schema, used to read millions of events. What passes here is a step of a known spec, with
+the arguments of that step: later stages do not check again. Known are our specs, which the names of this module are
+about, and those that a user brings to one check: `with_specs` of them has the same names.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ from gapless.traces.validation import refused, value
 
 
 def _encodable(text: str) -> str:
-    """The same text, if files can hold it: they are UTF-8. Raises ValueError."""
+    """Return the same text if files can contain it: they are UTF-8. Raises ValueError."""
     text.encode()
     return text
 
@@ -72,7 +72,7 @@ class Event(BaseModel):
     args: Integers = Field(default={}, description="the step's arguments, all of them; truth is 1 or 0")
     outcome: Outcome = Field(
         default="ok",
-        description="unknown: nobody was told, as after a timeout; inferred: taken, as what came after it shows",
+        description="unknown: no answer arrived, as after a timeout; inferred: taken, as later events show",
     )
     saw: Integers | None = Field(
         default=None, description="fields of the state as the broker reported them after the step"
@@ -85,7 +85,7 @@ class Event(BaseModel):
 
     @model_validator(mode="after")
     def _is_a_step_of_its_spec(self, info: ValidationInfo) -> Self:
-        """Whether the specs of the context, or ours, have such a step."""
+        """Check that the specs of the context, or ours, have such a step."""
         specs: Mapping[str, Spec] = SPECS if info.context is None else info.context
         spec = specs.get(self.spec)
         if spec is None:
@@ -117,7 +117,7 @@ def _and(names: Iterable[str]) -> str:
 
 
 def _sentence(error: ValidationError, action: Any) -> str:
-    """The first thing that is wrong; `action`: the step that the event names."""
+    """Describe the first error; `action`: the step that the event names."""
     return refused(error, Event.model_fields, of=action if isinstance(action, str) else "")
 
 
@@ -125,35 +125,35 @@ def _sentence(error: ValidationError, action: Any) -> str:
 
 
 class EventSchema(StepTables):
-    """The events of some specs, by name: their columns, and whether a row is one of them."""
+    """The events of some specs, by name: their columns, and the check that a row is one of them."""
 
     def steps_in(self, batch: pa.RecordBatch) -> Ints:
-        """The step of every event as its index in `steps`; -1 where it is none."""
+        """Return every event's index in `steps`; -1 where it is none."""
         return self.step_of[codes(batch.column("spec"), self.specs), codes(batch.column("action"), self.actions)]
 
     def from_events(self, events: Iterable[Event]) -> pa.RecordBatch:
-        """Events as one batch."""
+        """Build one batch of events."""
         rows = [each.model_dump() for each in events]
         for row in rows:
             row["saw"] = None if row["saw"] is None else event.sorted_text(row["saw"])
         return pa.RecordBatch.from_pylist(rows, schema=self.columns)
 
     def to_events(self, batch: pa.RecordBatch) -> Iterator[Event]:
-        """A batch of events as objects."""
+        """Yield the events of a batch as objects."""
         rows = event.rows(self.conformed(batch), self.vocabulary)
         return (Event.model_validate(row, context=self.specs) for row in rows)
 
     def from_block(self, block: bytes, _lines: int = 0) -> pa.RecordBatch:
-        """Whole lines of NDJSON as a batch. Raises NoEvent for the first line that is none."""
+        """Build a batch of whole NDJSON lines. Raises NoEvent for the first line that is none."""
         return self.from_lines(block.split(b"\n")[:-1])
 
     def from_lines(self, lines: list[bytes]) -> pa.RecordBatch:
-        """Lines of NDJSON as a batch. Raises NoEvent for the first line that is none."""
+        """Build a batch of NDJSON lines. Raises NoEvent for the first line that is none."""
         batch = self._at_once(lines)
         return self._by_line(lines) if batch is None else batch
 
     def _at_once(self, lines: list[bytes]) -> pa.RecordBatch | None:
-        """The lines as columns, or None where anything is unusual: `_by_line` finds out what."""
+        """Read the lines as columns; None if anything is unusual, which `_by_line` then examines."""
         try:
             rows = [parsed(line) for line in lines]
             if not all(isinstance(row, dict) and row.keys() <= self.names for row in rows):
@@ -169,7 +169,7 @@ class EventSchema(StepTables):
             return None
 
     def _by_line(self, lines: list[bytes]) -> pa.RecordBatch:
-        """The lines one by one, up to the first that is no event."""
+        """Read the lines one by one, up to the first that is no event."""
         found = []
         for number, line in enumerate(lines):
             given: Any = None
@@ -187,7 +187,7 @@ class EventSchema(StepTables):
     # -- columns, each looked at once ------------------------------------------------------------------------------
 
     def coded(self, batch: pa.RecordBatch) -> EncodedBatch:
-        """The events of a batch. Raises ValueError and NoEvent as `sound` does, which looks again to say why."""
+        """Encode the events of a batch. Raises ValueError and NoEvent as `sound` does, which finds the reason."""
         found = self.in_columns(batch)
         if found is None:
             found = self.in_columns(self.sound(batch))
@@ -195,22 +195,22 @@ class EventSchema(StepTables):
         return found
 
     def coded_lines(self, block: bytes, lines: int) -> EncodedBatch:
-        """The events of so many whole lines of NDJSON. Raises NoEvent for the first line that is none.
+        """Encode so many whole NDJSON lines. Raises NoEvent for the first line that is none.
 
-        Nearly all are plain and good: those are read as columns. Of all others a library has the last word.
+        Nearly all are plain and valid, and are read as columns. All others are read by a library.
         """
         plain = self.plain.read(block, lines)
         found = None if plain is None else self.of_plain(plain)
         return self.coded_one_by_one(block, lines) if found is None else found
 
     def coded_one_by_one(self, block: bytes, _lines: int = 0) -> EncodedBatch:
-        """The same by that library alone."""
+        """Encode the lines by that library alone."""
         return self.coded(self.from_block(block))
 
     # -- columns as others have them, and what is wrong with them --------------------------------------------------
 
     def sound(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The batch with our columns. Raises ValueError where it has others, NoEvent where a row is no event."""
+        """Return the batch with our columns. Raises ValueError if it has others, NoEvent if a row is no event."""
         same = self.conformed(batch)
         at = self._first_wrong(same)
         if at is not None:
@@ -218,7 +218,7 @@ class EventSchema(StepTables):
         return same
 
     def conformed(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The batch with our columns and types. Raises ValueError where it has others."""
+        """Return the batch with our columns and types. Raises ValueError if it has others."""
         names = batch.schema.names
         if strange := [name for name in names if name not in self.names]:
             raise ValueError(f"there is a column {strange[0]}, expected {_and(self.columns.names)}")
@@ -227,11 +227,11 @@ class EventSchema(StepTables):
         return self.selected(batch, self.columns)
 
     def has_all(self, columns: pa.Schema) -> bool:
-        """Whether these are all columns, with all arguments."""
+        """True if these are all columns, with all arguments."""
         return set(columns.names) == self.names and columns.field("args").type.num_fields == len(self.arguments)
 
     def selected(self, batch: pa.RecordBatch, columns: pa.Schema) -> pa.RecordBatch:
-        """The batch with some of our columns, in these types. Raises ValueError where it has others."""
+        """Return the batch with some of our columns, in these types. Raises ValueError if it has others."""
         arrays = []
         for field in columns:
             name: str = field.name
@@ -243,7 +243,7 @@ class EventSchema(StepTables):
         return same
 
     def _arguments(self, column: pa.Array[Any], to: Any) -> pa.Array[Any]:
-        """The arguments that are wanted, of which a file may lack those that it never needs."""
+        """Return the arguments that are selected; a file may lack those that it never needs."""
         if not (pa.types.is_struct(column.type) or pa.types.is_null(column.type)):
             raise ValueError(f"column args is {column.type}, expected a struct of integers")
         given = [] if pa.types.is_null(column.type) else [field.name for field in column.type]
@@ -263,7 +263,7 @@ class EventSchema(StepTables):
         )
 
     def _first_wrong(self, batch: pa.RecordBatch) -> int | None:
-        """The first row that is no event, by column: what `Event` says of one, for all of them at once."""
+        """Find the first row that is no event, by column: the checks of `Event`, for all rows at once."""
         step = self.steps_in(batch)
         wrong = (step < 0) | (codes(batch.column("outcome"), OUTCOMES) < 0)
         for name in ("source", "trace", "position"):
@@ -280,7 +280,7 @@ class EventSchema(StepTables):
         return int(wrong.argmax()) if wrong.any() else None
 
     def _why_wrong(self, batch: pa.RecordBatch, at: int) -> str:
-        """What is wrong with the row at `at`, as `Event` says it."""
+        """Describe the error of row `at`, as `Event` does."""
         row = batch.slice(at, 1).to_pylist()[0]
         try:
             if row["saw"] is not None:
@@ -294,7 +294,7 @@ class EventSchema(StepTables):
 
 
 def _cast(column: pa.Array[Any], name: str, to: pa.DataType) -> pa.Array[Any]:
-    """The same values in our type: other widths and dictionaries are welcome, other kinds are not."""
+    """Convert the values to our type: other widths and dictionaries are accepted, other kinds are not."""
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
     if pa.types.is_boolean(kind) and name.startswith("args."):
         return column.cast(to)
@@ -314,7 +314,7 @@ from_columns = partial(event.from_columns, ALL)
 
 @cache
 def with_specs(specs: tuple[Spec, ...]) -> EventSchema:
-    """The events of our specs, and of these."""
+    """Return the schema of our specs and these."""
     return EventSchema({**SPECS, **{spec.name: spec for spec in specs}}) if specs else OURS
 
 
@@ -324,7 +324,7 @@ def with_specs(specs: tuple[Spec, ...]) -> EventSchema:
 def write(
     path: Path, batches: Iterable[pa.RecordBatch], *, origin: Origin | None = None, of: EventSchema = OURS
 ) -> int:
-    """`writing.write`, of batches of the schema. Raises ValueError where one of them holds what is no event."""
+    """Write batches of the schema, see `writing.write`. Raises ValueError if one contains a row that is no event."""
     return writing.write(path, _checked(batches, of), of.vocabulary, origin=origin)
 
 
@@ -339,7 +339,7 @@ def _checked(batches: Iterable[pa.RecordBatch], of: EventSchema) -> Iterator[pa.
 
 
 def write_events(path: Path, events: Iterable[Event], *, origin: Origin | None = None) -> int:
-    """Write events, and say how many: `write`, for objects."""
+    """Write events from objects, and return how many: `write`, for objects."""
     one_by_one = iter(events)
     groups = (from_events(group) for group in iter(lambda: list(islice(one_by_one, ROWS)), []))
     return write(path, groups, origin=origin)

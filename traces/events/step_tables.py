@@ -1,6 +1,6 @@
-"""Events held to the specs in columns: whether each is a step with its arguments, without a look at any by itself.
+"""Column-wise checks of events against the specs: each must be a step with its arguments.
 
-What fits is judged as it is. What does not may be wrong, or only unusual: `schema.py` reads that again, and says so.
+What fits is judged as it is. The rest may be wrong, or only unusual: `schema.py` reads that again, and decides.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from gapless.traces.events.plain_lines import PlainBlock, PlainLines, ValueKind
 
 
 def without_nulls(given: Any) -> Any:
-    """Null and absent are equivalent, so that a recorder may write every column of every event."""
+    """Drop nulls: null and absent are equivalent, so that a recorder may write every column of every event."""
     return {key: value for key, value in given.items() if value is not None} if isinstance(given, dict) else given
 
 
 def numbers(given: Any) -> Any:
-    """Numbers by name, without nulls; true and false are 1 and 0, as languages that tell them apart write them."""
+    """Return numbers by name, without nulls; true and false become 1 and 0."""
     given = without_nulls(given)
     if isinstance(given, dict) and any(isinstance(value, bool) for value in given.values()):
         return {key: int(value) if isinstance(value, bool) else value for key, value in given.items()}
@@ -60,10 +60,10 @@ REQUIRED = ("source", "spec", "trace", "position", "action")
 
 
 class StepTables:
-    """The steps of some specs, and what each of them takes.
+    """The steps of some specs, and the arguments of each.
 
-    `steps`: every step as (spec, action) · `arguments`: of all steps, a column each · `leaves`: what Parquet
-    calls these · `columns`: of a batch.
+    `steps`: every step as (spec, action) · `arguments`: of all steps, a column each · `leaves`: the Parquet names of
+    these · `columns`: of a batch.
     """
 
     def __init__(self, specs: Mapping[str, Spec]) -> None:
@@ -86,7 +86,7 @@ class StepTables:
             self.step_of[places[spec], self.actions.index(action)] = number
 
     def in_columns(self, batch: pa.RecordBatch) -> EncodedBatch | None:
-        """The events of a batch; None where anything may be wrong."""
+        """Encode the events of a batch; None if anything may be wrong."""
         columns = dict(zip(batch.schema.names, batch.columns, strict=True))
         texts = [columns.get(name) for name in ("source", "spec", "trace", "action")]
         if len(columns) < batch.num_columns or not columns.keys() <= self.names or "position" not in columns:
@@ -105,7 +105,7 @@ class StepTables:
         return self._fitting(step, named(columns["trace"]), position.values, outcome, args, columns.get("saw"))
 
     def of_plain(self, lines: PlainBlock) -> EncodedBatch | None:
-        """The events of lines that are plain; None where anything may be wrong."""
+        """Encode the events of plain lines; None if anything may be wrong."""
         number = self.plain.number
         if not lines.utf8() or not all(lines.has(number[name]).all() for name in REQUIRED):
             return None
@@ -124,7 +124,7 @@ class StepTables:
         return self._fitting(step, named(trace), position, outcomes, args, saw)
 
     def _given(self, column: pa.Array[Any] | None) -> dict[str, IntegerColumn] | None:
-        """The arguments that some events have; None where one is no integer, or none of ours."""
+        """Return the arguments that some events have; None if one is no integer, or unknown."""
         if column is None or pa.types.is_null(column.type):
             return {}
         if not pa.types.is_struct(column.type):
@@ -138,7 +138,7 @@ class StepTables:
         return {name: integers(values) for name, values in fields(column).items()}
 
     def _steps(self, spec: pa.Array[Any], action: pa.Array[Any]) -> Ints:
-        """The step of every event; -1 where it is none."""
+        """Return the step of every event; -1 where it is none."""
         specs, actions = text_codes(spec, self.specs), text_codes(action, self.actions)
         if len(specs) and not specs.strides[0]:  # one spec throughout
             alone: Ints = self.step_of[specs[0]].take(actions)
@@ -155,7 +155,7 @@ class StepTables:
         args: Mapping[str, IntegerColumn],
         saw: pa.Array[Any] | None,
     ) -> EncodedBatch | None:
-        """Events, if all of them are steps with the arguments of these, and saw fields of their specs; or None."""
+        """Build a batch if all events are steps with their arguments and observed fields of their specs; else None."""
         if step.min(initial=0) < 0 or trace.dictionary.null_count:
             return None
         if not self._have_their_arguments(step, args) or not self._may_see(step, saw):
@@ -164,7 +164,7 @@ class StepTables:
         return EncodedBatch(step, trace, position, outcome, {name: given.values for name, given in args.items()}, saw)
 
     def _have_their_arguments(self, step: Ints, args: Mapping[str, IntegerColumn]) -> bool:
-        """Whether every event has the arguments of its step and no other, and what is a flag is 1 or 0."""
+        """True if every event has exactly the arguments of its step, and every flag is 1 or 0."""
         occurring = np.flatnonzero(np.bincount(step))
         takes, flags = self.takes[occurring], self.flags[occurring]
         some: list[bool] = np.logical_or.reduce(takes, axis=0).tolist()
@@ -187,7 +187,7 @@ class StepTables:
         return True
 
     def _may_see(self, step: Ints, saw: pa.Array[Any] | None) -> bool:
-        """Whether what was seen after each event are fields of its spec: each text is read once for each spec."""
+        """True if all observed values are fields of the event's spec: each text is read once for each spec."""
         if saw is None or pa.types.is_null(saw.type):
             return True
         if not is_text(saw.type):
@@ -204,7 +204,7 @@ class StepTables:
         )
 
     def may_be_seen(self, text: str, spec: str) -> bool:
-        """Whether a text says what fields of a spec were."""
+        """True if a text lists fields of a spec."""
         try:
             return SAW.validate_python(seen(text), strict=True).keys() <= set(self.specs[spec].scalars)
         except ValueError:
@@ -212,7 +212,7 @@ class StepTables:
 
 
 def _texts_of(saw: Names) -> pa.Array[Any] | None:
-    """What was seen, each as `sorted_text` has it; None where nothing was."""
+    """Return the observed values, each formatted by `sorted_text`; None if there are none."""
     if not len(saw.dictionary):
         return None
     texts = [sorted_text(numbers(seen(str(text)))) for text in saw.dictionary.to_pylist()]
@@ -220,7 +220,7 @@ def _texts_of(saw: Names) -> pa.Array[Any] | None:
 
 
 def _outcomes(column: pa.Array[Any] | None, count: int) -> npt.NDArray[np.int8] | None:
-    """The outcome of every event, `ok` where it is left out; None where there are others."""
+    """Return the outcome of every event, `ok` if left out; None if there is another value."""
     if column is None or pa.types.is_null(column.type):
         return np.zeros(count, np.int8)
     if not is_text(column.type):

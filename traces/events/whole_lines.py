@@ -1,4 +1,4 @@
-"""A file of lines in blocks of whole lines, none of them too long, wherever the blocks end."""
+"""Reading of files in blocks of whole lines, with a limit on the length of a line."""
 
 from __future__ import annotations
 
@@ -6,22 +6,22 @@ from typing import BinaryIO
 
 
 def next_block(file: BinaryIO, size: int, longest: int) -> bytes:
-    """What comes next: so many bytes, and on to the end of their last line, or for `longest` bytes to look for that."""
+    """Read the next block: so many bytes, extended to the end of the last line, at most `longest` bytes more."""
     block = file.read(size)
     return block + file.readline(longest) if block and not block.endswith(b"\n") else block
 
 
 def cut(block: bytes, longest: int) -> tuple[bytes, int]:
-    """The lines of a block that are sound, and how many bytes are left: of a line without an end, or of a long one."""
+    """Return the sound lines of a block, and how many bytes are left: an unfinished or a too long line."""
     end = sound(block, longest)
     return block[:end], len(block) - end
 
 
 def sound(block: bytes, longest: int) -> int:
-    """How many bytes there are before a line that has no end, or one of more than `longest` bytes with its newline.
+    """Count the bytes before an unfinished line, or one of more than `longest` bytes.
 
-    A block begins where a line begins. Where it goes on to the end of its last line, or for `longest` bytes to look for
-    that end, the answer for a line is the same in every block.
+    A newline counts as part of its line. A block begins where a line begins and is extended to the end of its last
+    line, or by `longest` bytes: so the answer for a line is the same in every block.
     """
     low = 0
     while len(block) - low > longest and (newline := block.rfind(b"\n", low, low + longest)) >= 0:

@@ -1,4 +1,4 @@
-"""Writing a file of events, as Parquet or NDJSON. No spec is known here: `schema.write` also checks what it writes."""
+"""Writing of event files, as Parquet or NDJSON, without a check; `schema.write` also checks the events."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _origin: ContextVar[Origin] = ContextVar("origin", default=UNSAID)
 
 @contextmanager
 def coming_from(origin: Origin) -> Iterator[None]:
-    """Within, files say that their events come from there: a source that writes its events need not know how."""
+    """Set the origin of event files written within the block: sources need not pass it on."""
     token = _origin.set(origin)
     try:
         yield
@@ -32,7 +32,7 @@ def coming_from(origin: Origin) -> Iterator[None]:
 
 @contextmanager
 def undecided(reasons: Iterable[str]) -> Iterator[None]:
-    """Within, files say besides why not everything that they come from could be judged."""
+    """Add reasons why not everything could be judged to files written within the block."""
     lines = "\n".join(" ".join(reason.split()) for reason in reasons)
     with coming_from(replace(_origin.get(), undecided=lines)):
         yield
@@ -41,9 +41,9 @@ def undecided(reasons: Iterable[str]) -> Iterator[None]:
 def write(
     path: Path, batches: Iterable[pa.RecordBatch], vocabulary: Vocabulary, *, origin: Origin | None = None
 ) -> int:
-    """Write batches of the vocabulary's schema; returns how many events they hold. The suffix of `path` says the form.
+    """Write batches of the vocabulary's schema to a form by suffix, and return the number of events.
 
-    `origin`: what the file says of all events; default: as `coming_from` has it. The file appears whole or not at all.
+    `origin`: the metadata of all events; default: as `coming_from` has it. The file appears whole or not at all.
     """
     write_form = parquet.write if is_parquet(path) else ndjson.write
     with _whole(path) as file, compressed(file, codec_of(path)) as out:
@@ -52,7 +52,7 @@ def write(
 
 @contextmanager
 def _whole(path: Path) -> Iterator[BinaryIO]:
-    """A file that takes its name only when it is written to the end."""
+    """Open a temporary file that takes its name when it is completely written."""
     path = path.resolve()
     unfinished = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     replaced = path.is_file() or not path.exists()  # a device or a pipe is written to, never replaced
@@ -62,7 +62,10 @@ def _whole(path: Path) -> Iterator[BinaryIO]:
         if replaced:
             unfinished.replace(path)
     except OSError as error:
-        if error.filename in {None, str(unfinished)}:  # a full disk names no file, and nobody asked for the other name
+        if error.filename in {
+            None,
+            str(unfinished),
+        }:  # a full disk names no file, and the temporary name means nothing to a user
             error.filename = str(path)
         raise
     finally:

@@ -1,1 +1,1 @@
-"""Recorded traces held against a spec, in columns, and what that comes to."""
+"""The judgement of recorded traces by their spec, in columns, and its results."""

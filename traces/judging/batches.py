@@ -1,4 +1,4 @@
-"""Traces as a kernel takes them: in batches, each replayed from the spec's initial state, or from where it was."""
+"""Batches of traces for a kernel, each replayed from the spec's initial state, or from a later one."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SLICE = 1 << 16  # events that are replayed at once, or one trace if it has more
 
 
 def slices(starts: Ints) -> Iterator[tuple[int, int]]:
-    """Ranges of traces with about `SLICE` events each."""
+    """Yield ranges of traces with about `SLICE` events each."""
     low = 0
     while low < len(starts) - 1:
         high = max(low + 1, int(np.searchsorted(starts, starts[low] + SLICE, side="right")) - 1)
@@ -36,9 +36,10 @@ def slices(starts: Ints) -> Iterator[tuple[int, int]]:
 
 @dataclass(frozen=True)
 class Begun:
-    """Where traces were when their last events were judged.
+    """The states of traces after their last judged events.
 
-    `events`: int64 [traces], how many each has had · `state`: int64 [scalars, traces] · `cells`: what its Maps hold.
+    `events`: int64 [traces], how many each has had · `state`: int64 [scalars, traces] · `cells`: the elements of its
+    Maps.
     """
 
     events: Ints
@@ -47,7 +48,7 @@ class Begun:
 
     @classmethod
     def new(cls, spec: Spec, count: int) -> Begun:
-        """So many traces that have had no event."""
+        """Return so many traces without events."""
         none = np.zeros(count, np.int64)
         nothing = np.zeros((len(spec.maps), 0), np.int64)
         cells = Cells(none, np.zeros(count + 1, np.int64), nothing, np.zeros(count, np.bool_))
@@ -55,24 +56,24 @@ class Begun:
 
 
 def initial(spec: Spec, count: int) -> Ints:
-    """The scalars of the state in which a spec begins, for so many traces."""
+    """Return the scalars of a spec's initial state, for so many traces."""
     begin = np.array([int(getattr(spec.initial, name)) for name in spec.scalars], np.int64)
     return np.repeat(begin[:, None], count, axis=1)
 
 
 def state_of(spec: Spec, scalars: Ints, cells: Cells) -> State:
-    """The state of one trace, as the plain functions have it, from its scalars and what its Maps hold."""
+    """Build the state of one trace for the plain functions, from its scalars and the cells of its Maps."""
     values: dict[str, Any] = dict(zip(spec.scalars, scalars.tolist(), strict=True))
     for name, column in zip(spec.maps, cells.values, strict=True):
         default = getattr(spec.initial, name).default
-        (held,) = np.nonzero(column != int(default))
-        entries = zip((held + cells.origins[0]).tolist(), column[held].tolist(), strict=True)
+        (places,) = np.nonzero(column != int(default))
+        entries = zip((places + cells.origins[0]).tolist(), column[places].tolist(), strict=True)
         values[name] = Map(default, immutables.Map(entries))
     return replace(spec.initial, **values)
 
 
 class Batch:
-    """Some traces as a kernel takes them."""
+    """Some traces in the form of a kernel."""
 
     def __init__(self, traces: Traces, chosen: Ints) -> None:
         self.spec = traces.spec
@@ -96,20 +97,20 @@ class Batch:
             self.args[row] = column[here]
 
     def replay(self, of: Kernel, profile: str, begun: Begun | None = None) -> ReplayResult:
-        """Replay all from the spec's initial state, or from where they were: then more events may come."""
+        """Replay all from the spec's initial state, or from their own: then more events may come."""
         state = initial(self.spec, len(self.traces)) if begun is None else begun.state
         origins, widths = self.windows(begun)
         return of.replay(
             self.starts, self.action, self.args, state, origins=origins, widths=widths,
-            cells=begun.cells if begun else None, going_on=begun is not None,
+            cells=begun.cells if begun else None, resumable=begun is not None,
             rows=self.rows, profile=profile,
         )  # fmt: skip
 
     def windows(self, begun: Begun | None = None) -> tuple[Ints, Ints]:
-        """The keys that the Maps of each trace may hold: all that its events name, where they lie close together.
+        """Return the keys that the Maps of each trace may have: all that its events name, if they lie close together.
 
-        Where they do not, one of them is far off: the window lies at the first, and what is written outside of it
-        goes to exact replay. What the Maps hold already is always within, and nothing below what is cut off.
+        Otherwise one of them is far off: the window lies at the first, and a write outside of it goes to exact replay.
+        Existing elements are always within, and none below a cut.
         """
         origins, widths = np.zeros((2, len(self.traces)), np.int64)
         keys = _keys(self.spec)
@@ -125,23 +126,23 @@ class Batch:
         first, events = low[self.starts[:-1]], np.diff(self.starts)
         lowest = np.minimum.reduceat(low, self.starts[:-1])
         highest = np.maximum.reduceat(high, self.starts[:-1])
-        held = np.zeros(len(first), np.int64)
+        present = np.zeros(len(first), np.int64)
         if begun is not None:
-            held, kept = begun.cells.widths, begun.cells.origins
-            some, events = held > 0, events + begun.events
+            present, kept = begun.cells.widths, begun.cells.origins
+            some, events = present > 0, events + begun.events
             lowest = np.where(begun.cells.cut, kept, np.where(some, np.minimum(lowest, kept), lowest))
-            highest = np.where(some, np.maximum(highest, kept + held - 1), highest)
+            highest = np.where(some, np.maximum(highest, kept + present - 1), highest)
             first = np.where(some, kept, first)
         room, needed = 2 * events + 64, highest.astype(np.float64) - lowest + 1
         close = needed <= room
         origins = np.where(close, lowest, first)
-        widths = np.where(close, np.maximum(needed, 0), np.maximum(room, held)).astype(np.int64)
+        widths = np.where(close, np.maximum(needed, 0), np.maximum(room, present)).astype(np.int64)
         usable = (-LIMIT < origins) & (origins < LIMIT)
         return np.where(usable, origins, 0), np.where(usable, widths, 0)
 
 
 def count(traces: Traces, tally: Tally, batch: Batch, found: ReplayResult, sign: int) -> None:
-    """Add what a kernel accepted, or take it back."""
+    """Add what a kernel accepted, or subtract it."""
     tally.events += sign * int(found.covered.sum())
     tally.cover({name: sign * n for name, n in zip(traces.spec.actions, found.covered.tolist(), strict=True)})
     for number, deviation in enumerate(traces.spec.deviations):
@@ -151,7 +152,7 @@ def count(traces: Traces, tally: Tally, batch: Batch, found: ReplayResult, sign:
 
 
 def asked_for(traces: Traces, options: Options) -> npt.NDArray[np.bool_]:
-    """The traces that a user asked for."""
+    """Mark the traces that the user asked for."""
     chosen = np.ones(len(traces.names), np.bool_)
     if options.trace is not None:
         chosen &= [name == options.trace for name in traces.names.to_pylist()]
@@ -161,7 +162,7 @@ def asked_for(traces: Traces, options: Options) -> npt.NDArray[np.bool_]:
 
 
 def by_exact_replay(traces: Traces) -> npt.NDArray[np.bool_]:
-    """The traces that no kernel can judge: with a step that was not surely taken, or something that was seen."""
+    """Mark the traces that no kernel can judge: some step may not have been taken, or there are observations."""
     exact = np.zeros(len(traces.names), np.bool_)
     exact[traces.of[~TAKEN[traces.outcome]]] = True
     exact[traces.of[list(traces.saw)]] = True
@@ -169,7 +170,7 @@ def by_exact_replay(traces: Traces) -> npt.NDArray[np.bool_]:
 
 
 def count_all(traces: Traces, chosen: npt.NDArray[np.bool_], tally: Tally) -> None:
-    """Count what the chosen traces have, whatever becomes of them: events that nobody saw, and rules about events."""
+    """Count facts of the chosen traces that do not depend on the verdict: inferred events, rules about events."""
     mine = chosen[traces.of]
     inferred = traces.action[mine & (traces.outcome == OUTCOMES.index("inferred"))]
     counts = np.bincount(inferred, minlength=len(traces.spec.actions)).tolist()
@@ -177,14 +178,14 @@ def count_all(traces: Traces, chosen: npt.NDArray[np.bool_], tally: Tally) -> No
         if times:
             tally.inferred[name] = tally.inferred.get(name, 0) + times
     if (mine & (traces.outcome == OUTCOMES.index("refused"))).any():
-        tally.held.add(REFUSED)
-    if mine[[at for at, fields in traces.saw.items() if fields]].any():  # who saw no field has said nothing
-        tally.held.add(SEEN)
+        tally.checked.add(REFUSED)
+    if mine[[at for at, fields in traces.saw.items() if fields]].any():  # no field, no observation
+        tally.checked.add(SEEN)
 
 
 @cache
 def _keys(spec: Spec) -> npt.NDArray[np.bool_]:
-    """Which arguments of which action have the type of a Map's key."""
+    """Mark the arguments of each action that have the type of a Map's key."""
     found = np.zeros((len(spec.actions), len(spec.arguments)), np.bool_)
     for code, (name, action) in enumerate(spec.actions.items()):
         for parameter in spec.parameters[name]:

@@ -1,7 +1,7 @@
-"""Events made and read by name: no caller knows the order of a step's arguments, nor the code of an action.
+"""Events made and read by name, independent of the order of arguments and the codes of actions.
 
 `STEPS["queue"].rebuild()` is an event for exact replay. `Events` are columns, as kernels take them; a kernel that
-writes such columns is given codes and rows by name: `codes(spec, Codes).append`, `rows(spec, Rows).number`.
+writes such columns gets codes and rows by name: `codes(spec, Codes).append`, `rows(spec, Rows).number`.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class EventMaker:
         return step
 
     def each(self, action: str, **given: Sequence[int]) -> list[Event]:
-        """Many events of one step; `given`: of each argument the values for all of them."""
+        """Make many events of one step; `given`: of each argument the values for all of them."""
         names = self._spec.parameters[action]
         if given.keys() != set(names):
             raise _others(action, names, given)
@@ -55,12 +55,12 @@ STEPS: Mapping[str, EventMaker] = {name: EventMaker(spec) for name, spec in SPEC
 
 
 def codes(spec: Spec, names: type[Names]) -> Names:
-    """The codes of the actions that are the fields of a named tuple."""
+    """Return the codes of the actions that are the fields of a named tuple."""
     return names._make(spec.codes[name] for name in names._fields)
 
 
 def rows(spec: Spec, names: type[Names]) -> Names:
-    """The rows of the arguments that are the fields of a named tuple."""
+    """Return the rows of the arguments that are the fields of a named tuple."""
     return names._make(spec.arguments.index(name) for name in names._fields)
 
 
@@ -74,12 +74,12 @@ class Events:
 
     @classmethod
     def room(cls, spec: Spec, count: int) -> Events:
-        """Room for so many events, all zeros."""
+        """Allocate room for so many events, all zeros."""
         return cls(spec, np.zeros(count, np.int8), np.zeros((len(spec.arguments), count), np.int64))
 
     @classmethod
     def of(cls, spec: Spec, events: Sequence[Event]) -> Events:
-        """These events. Raises OverflowError where a value is none of 64 bits."""
+        """Convert these events to columns. Raises OverflowError for a value of more than 64 bits."""
         made = cls.room(spec, len(events))
         made.action[:] = [spec.codes[action] for action, _ in events]
         for action in {action for action, _ in events}:
@@ -90,12 +90,12 @@ class Events:
         return made
 
     def column(self, argument: str) -> Ints:
-        """One argument of all events, to be read or written."""
+        """Return one argument of all events, to be read or written."""
         column: Ints = self.args[self.spec.arguments.index(argument)]
         return column
 
     def at(self, number: int) -> Event:
-        """One event."""
+        """Return one event."""
         action = list(self.spec.actions)[self.action[number]]
         return action, tuple(int(self.column(name)[number]) for name in self.spec.parameters[action])
 
@@ -108,7 +108,7 @@ class Events:
 
 
 def states(spec: Spec, count: int, **values: Ints | Sequence[int] | int) -> Ints:
-    """The states in which traces begin, as a kernel takes them: the first one of the spec, but for these values."""
+    """Return initial states of traces for a kernel: the initial one of the spec, except for these values."""
     found = np.empty((len(spec.scalars), count), np.int64)
     for row, name in enumerate(spec.scalars):
         found[row] = values.get(name, int(getattr(spec.initial, name)))

@@ -1,4 +1,4 @@
-"""Many short traces of one spec, replayed at once: exact replay takes twenty times as long, and is for the refused."""
+"""Replays many short traces in one kernel call. Only refused traces need exact replay, which is 20 times slower."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gapless.traces.replay.kernels import Ints, kernel
 def accepted(
     spec: str, traces: Sequence[Sequence[Event]], options: Options, **begin: Ints | Sequence[int] | int
 ) -> list[bool]:
-    """Whether each trace is accepted to its end; False too where only exact replay can tell.
+    """Mark the traces that are accepted to their end; False also if only exact replay can decide.
 
     `begin`: the states in which the traces begin, as `building.states` takes them. No event makes an entry of a Map.
     """

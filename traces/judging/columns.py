@@ -1,7 +1,7 @@
-"""Recorded events as columns, trace by trace, and what travels of them from one task to another.
+"""Recorded events as columns, trace by trace, and their transport from one task to another.
 
-Events are gathered spec by spec as they are read. Those of a trace that may go on elsewhere are packed into bytes, a
-few rows or many, and become columns again where all of that trace come together.
+Events are gathered spec by spec as they are read. Those of a trace that may continue elsewhere are packed into bytes, a
+few rows or many, and become columns again when the whole trace comes together.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from gapless.traces.replay.kernels import Ints
 from gapless.traces.replay.possible_states import TraceEvent
 
 Hashes = npt.NDArray[np.uint64]
-"""Of the names of traces: equal names have equal hashes, and others hardly ever."""
+"""Hashes of trace names: equal names have equal hashes, and others hardly ever."""
 
 AT_ONCE = 1 << 16  # events of one trace that become objects at once
 FEW = 64  # events of a trace that is short
@@ -34,10 +34,10 @@ NARROW = (np.int8, np.int16, np.int32, np.int64)
 
 @dataclass(frozen=True)
 class Traces:
-    """Events of one spec, a column each, in the file's order.
+    """Events of one spec, in columns, in the file's order.
 
-    `names`: of the traces · `of`: int32, the trace of an event · `order`: the events trace by trace, None where they
-    lie like that already · `starts`: int64 [traces + 1], where each begins in that order · `row`, `position`: int64 ·
+    `names`: of the traces · `of`: int32, the trace of an event · `order`: the events trace by trace, None if they lie
+    like that already · `starts`: int64 [traces + 1], where each begins in that order · `row`, `position`: int64 ·
     `action`, `outcome`: int8, codes · `args`: int64, a column for every argument of the spec · `saw`: by event.
     """
 
@@ -54,15 +54,15 @@ class Traces:
     saw: dict[int, dict[str, int]]
 
     def name(self, trace: int) -> str:
-        """The name of one trace."""
+        """Return the name of one trace."""
         return str(self.names[trace].as_py())
 
     def events(self, low: int, high: int) -> Ints:
-        """The events that stand at `low:high` when they are ordered by trace."""
+        """Return the events at `low:high` in the order of traces."""
         return np.arange(low, high) if self.order is None else self.order[low:high]
 
     def only(self, trace: int, low: int, high: int) -> Traces:
-        """Of one trace the events `low:high`, counted from 0."""
+        """Return the events `low:high` of one trace, counted from 0."""
         events = self.events(int(self.starts[trace]) + low, int(self.starts[trace]) + high)
         count = len(events)
         saw = {new: self.saw[old] for new, old in enumerate(events.tolist()) if old in self.saw} if self.saw else {}
@@ -73,7 +73,7 @@ class Traces:
         )  # fmt: skip
 
     def first(self, event: int) -> First:
-        """The place of one event."""
+        """Return the place of one event."""
         return First(int(self.row[event]), int(self.position[event]), self.name(int(self.of[event])))
 
     def begins(self) -> Ints:
@@ -85,7 +85,7 @@ class Traces:
         return self.starts[1:] - 1 if self.order is None else self.order[self.starts[1:] - 1]
 
     def taken(self, trace: int) -> Iterator[TraceEvent]:
-        """The events of one trace, one by one."""
+        """Yield the events of one trace, one by one."""
         names = list(self.spec.actions)
         places = {name: [self.spec.arguments.index(a) for a in self.spec.parameters[name]] for name in names}
         for low in range(self.starts[trace], self.starts[trace + 1], AT_ONCE):
@@ -96,7 +96,7 @@ class Traces:
                 yield TraceEvent(event, outcome, self.saw.get(at), int(self.position[at]), int(self.row[at]))
 
     def falls(self) -> First | None:
-        """The first event in the file whose position is lower than that of the one before it in its trace."""
+        """Find the first event in the file with a lower position than the one before it in its trace."""
         position, of = self.position, self.of
         if self.order is not None and (position[1:] >= position[:-1]).all():
             return None  # nor in the order of traces, then
@@ -113,9 +113,9 @@ class Traces:
 def gathered(
     batches: Iterable[pa.RecordBatch | EncodedBatch], of: EventSchema = OURS, row: int = 0, *, looked_up: bool = True
 ) -> list[Traces]:
-    """The events of batches by spec, in the order in which the specs appear. `row`: that of the first event.
+    """Gather the events of batches by spec, in the order in which the specs appear. `row`: that of the first event.
 
-    Not `looked_up`: a name that stands twice in one dictionary may become two traces, which have the same hash.
+    Not `looked_up`: a name that occurs twice in one dictionary may become two traces, which have the same hash.
     """
     found: dict[int, _ColumnBuilder] = {}
     for batch in batches:
@@ -131,13 +131,13 @@ def gathered(
 
 
 def are_short(batches: Sequence[EncodedBatch]) -> bool:
-    """Whether there are several batches, and most of their traces have a few events each."""
+    """True if there are several batches, and most of their traces have a few events each."""
     sizes = ((len(batch), len(batch.trace.dictionary)) for batch in batches)
     return len(batches) > 1 and all(traces <= events <= FEW * traces for events, traces in sizes)
 
 
 class _ColumnBuilder:
-    """The columns of one spec, while events come in."""
+    """Builds the columns of one spec while events arrive."""
 
     def __init__(self, of: EventSchema, code: int) -> None:
         self.spec = list(of.specs.values())[code]
@@ -175,7 +175,7 @@ class _ColumnBuilder:
             self.add(named(batch.column("trace")), [row.astype(np.int64) + first_row, *values], batch.column("saw"))
 
     def add(self, trace: Names, values: Sequence[npt.NDArray[Any]], saw: pa.Array[Any] | None) -> None:
-        """Add events: the name of each one's trace, a column for each of ours, and what was seen."""
+        """Add events: the names of their traces, a column for each of ours, and the observations."""
         self.traces.append(trace)
         for parts, new, (_, kind) in zip(self.columns, values, _kinds(self.spec), strict=True):
             parts.append(new.astype(kind, copy=False))
@@ -184,7 +184,7 @@ class _ColumnBuilder:
         self.count += len(trace)
 
     def done(self, *, looked_up: bool = True) -> Traces:
-        """All that was taken; `gathered` says what is `looked_up`."""
+        """Return all that was added; `gathered` explains `looked_up`."""
         row, position, action, outcome, *args = (self._whole(parts) for parts in self.columns)
         if not looked_up and len(self.traces) == 1 and (bounds := _lying_in_order(self.traces[0])) is not None:
             names, of = self.traces[0].dictionary, self.traces[0].indices.to_numpy()
@@ -197,9 +197,9 @@ class _ColumnBuilder:
         return Traces(self.spec, names, of, order, starts, row, position, action, outcome, args, self.saw)
 
     def _whole(self, parts: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:
-        """One column of all parts, which are let go: two columns of everything are never held.
+        """Concatenate one column of all parts, and release them: two columns of everything are never in memory.
 
-        It may be written to, as what arrow holds may not: kernels are compiled once for each of the two.
+        The result may be written to, unlike arrow's memory: kernels are compiled once for each of the two.
         """
         alone = len(parts) == 1 and parts[0].flags.writeable
         whole: npt.NDArray[Any] = parts[0] if alone else np.concatenate(parts)
@@ -208,7 +208,7 @@ class _ColumnBuilder:
 
 
 def _lying_in_order(trace: Names) -> Ints | None:
-    """Where each trace begins and the last ends, if all lie one behind the other as their names do; or None."""
+    """Return where each trace begins and the last ends, if all lie one after the other as their names do; or None."""
     of, count = trace.indices.to_numpy(), len(trace.dictionary)
     if not len(of) or of[0] != 0 or of[-1] != count - 1:
         return None
@@ -219,8 +219,8 @@ def _lying_in_order(trace: Names) -> Ints | None:
 
 
 def _in_order(chunks: Sequence[Names]) -> tuple[pa.Array[Any], npt.NDArray[np.int32]]:
-    """The names that occur, each once, in the order in which they do, and the index of every event's."""
-    once = chunks[0].dictionary.dictionary_encode()  # a dictionary may hold a name twice, and names that never occur
+    """Return the names that occur, each once, in order, and the index of every event's."""
+    once = chunks[0].dictionary.dictionary_encode()  # a dictionary may have a name twice, and names that never occur
     of = np.concatenate([chunk.indices.to_numpy() for chunk in chunks])
     of = of if len(once.dictionary) == len(once) else once.indices.to_numpy()[of]
     first = np.full(len(once.dictionary), len(of), np.int64)
@@ -234,12 +234,12 @@ def _in_order(chunks: Sequence[Names]) -> tuple[pa.Array[Any], npt.NDArray[np.in
 
 
 def _sorted(of: npt.NDArray[np.int32], count: int) -> Ints:
-    """The events trace by trace: numbers of 16 bits are sorted several times as fast."""
+    """Sort the events trace by trace: numbers of 16 bits are sorted several times as fast."""
     return np.argsort(of.astype(np.uint16) if count <= 1 << 16 else of, kind="stable")
 
 
 def _kinds(spec: Spec) -> list[tuple[str, type[np.signedinteger[Any]]]]:
-    """The columns that are kept of an event, and their types."""
+    """Return the columns that are kept of an event, and their types."""
     arguments: list[tuple[str, type[np.signedinteger[Any]]]] = [(f"args.{name}", np.int64) for name in spec.arguments]
     return [("row", np.int64), ("position", np.int64), ("action", np.int8), ("outcome", np.int8), *arguments]
 
@@ -248,7 +248,7 @@ def _kinds(spec: Spec) -> list[tuple[str, type[np.signedinteger[Any]]]]:
 
 
 class EventPack(NamedTuple):
-    """Events of one spec out of one stretch, as bytes. Where they come together is known by their `bucket`."""
+    """Events of one spec from one stretch, as bytes. Those of one trace have the same `bucket`."""
 
     bucket: int
     stretch: int
@@ -257,14 +257,14 @@ class EventPack(NamedTuple):
 
     @property
     def size(self) -> int:
-        """How much there is of it."""
+        """The size in bytes."""
         return len(self.events)
 
 
 def packed(
     traces: Traces, hashes: Hashes, chosen: npt.NDArray[np.bool_], stretch: int, buckets: int
 ) -> list[EventPack]:
-    """The events of the traces that are `chosen`; all of one trace are in one bucket, for names decide it.
+    """Pack the events of the traces that are `chosen`; all of one trace are in one bucket, by its name.
 
     They are compressed, which takes longer than to send them to the next process: they travel far.
     """
@@ -281,7 +281,7 @@ def packed(
 
 
 def packed_whole(traces: Traces, chosen: npt.NDArray[np.bool_] | None, stretch: int) -> list[EventPack]:
-    """The events of the traces that are `chosen`, or of all, in one piece."""
+    """Pack the events of the traces that are `chosen`, or of all, in one piece."""
     events = None if chosen is None else np.flatnonzero(chosen[traces.of])
     if events is not None and not len(events):
         return []
@@ -289,7 +289,7 @@ def packed_whole(traces: Traces, chosen: npt.NDArray[np.bool_] | None, stretch: 
 
 
 def unpacked(parts: Sequence[EventPack], first_rows: Ints, of: EventSchema = OURS) -> list[Traces]:
-    """The events of one bucket by spec, in the file's order; `first_rows`: where each stretch of it begins."""
+    """Unpack the events of one bucket by spec, in the file's order; `first_rows`: where each stretch of it begins."""
     found: dict[str, _ColumnBuilder] = {}
     codes = {name: code for code, name in enumerate(of.specs)}
     for part in sorted(parts, key=lambda part: part.stretch):
@@ -299,7 +299,7 @@ def unpacked(parts: Sequence[EventPack], first_rows: Ints, of: EventSchema = OUR
 
 
 def _table(traces: Traces, events: Ints | None) -> pa.Table:
-    """Some events, or all of them."""
+    """Return some events as a table, or all of them."""
     columns: list[npt.NDArray[Any]] = [traces.row, traces.position, traces.action, traces.outcome, *traces.args]
     chosen = range(len(traces.of)) if events is None else events.tolist()
     saw = [sorted_text(traces.saw[at]) if at in traces.saw else None for at in chosen] if traces.saw else None
@@ -319,7 +319,7 @@ def _table(traces: Traces, events: Ints | None) -> pa.Table:
 
 
 def _narrow(column: npt.NDArray[np.signedinteger[Any]]) -> pa.Array[Any]:
-    """The same integers, in as few bytes as hold them all: many may wait in memory for the rest of their trace."""
+    """Store the integers in the narrowest type: many may wait in memory for the rest of their trace."""
     low, high = int(column.min(initial=0)), int(column.max(initial=0))
     kind = next(kind for kind in NARROW if np.iinfo(kind).min <= low and high <= np.iinfo(kind).max)
     found: pa.Array[Any] = pa.array(column.astype(kind))
@@ -335,7 +335,7 @@ def _bytes(table: pa.Table, *, small: bool) -> bytes:
 
 
 def hashed(traces: Traces) -> Hashes:
-    """The hash of every trace, over the names of its spec and its own."""
+    """Hash every trace by the names of its spec and its own."""
     count = len(traces.names)
     found = np.empty(count, np.uint64)
     if count:
@@ -348,7 +348,7 @@ def hashed(traces: Traces) -> Hashes:
 
 
 def repeated(some: Sequence[Hashes]) -> Hashes:
-    """The hashes that occur more than once, each once, rising."""
+    """Return the hashes that occur more than once, each once, rising."""
     every = np.sort(np.concatenate([np.zeros(0, np.uint64), *some]))
     found: Hashes = np.unique(every[1:][every[1:] == every[:-1]])
     return found
@@ -360,7 +360,7 @@ _SPREAD, _33 = np.uint64(0xFF51AFD7ED558CCD), np.uint64(33)
 
 @native(lambda bounds, data, seed, found: len(found), kinds=(INTS32, BYTES, BYTES, WORDS))  # noqa: ARG005
 def _hash(bounds: Any, data: Any, seed: Any, found: Any) -> None:
-    """FNV-1a of `seed` and each name, and a last round that spreads it over all bits."""
+    """Compute FNV-1a of `seed` and each name, and a last round that spreads it over all bits."""
     begin = _BASIS
     for byte in seed:
         begin = (begin ^ uint64(byte)) * _PRIME

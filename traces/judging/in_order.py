@@ -1,6 +1,6 @@
-"""The traces of a file judged in its order, piece by piece: memory holds what is open, and the pieces that wait.
+"""Judgement of a file's traces in its order, piece by piece: memory contains open traces and waiting pieces.
 
-A story that needs more than what is kept is told in the end, by reading those traces again.
+A story that needs more than what is kept is made at the end, by reading those traces again.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from gapless.traces.judging.tallies import Tally
 from gapless.traces.options import Options
 from gapless.traces.replay.kernels import Ints, kernel
 
-WAITING = 8 << 20  # bytes of packed events that wait until it pays to go on: some half a million events
-RETOLD = 4_000_000  # events that are read again at once, or one trace if it has more
+WAITING = 8 << 20  # bytes of packed events that wait until it pays to continue: some half a million events
+REREAD = 4_000_000  # events that are read again at once, or one trace if it has more
 
 Wanted = dict[str, pa.Array]  # type: ignore[type-arg]
-"""The names of traces, by spec."""
+"""Names of traces, by spec."""
 
 Read = Callable[[Wanted], Iterable[EventPack]]
 """Reads all events of some traces again, with their rows counted from where their stretch begins."""
 
 
 class InOrder:
-    """Takes what a file holds, and judges it. `source`: how the verdict table names the file."""
+    """Takes the pieces of a file, and judges them. `source`: the file's name in the verdict table."""
 
     def __init__(self, source: str, options: Options, events: EventSchema) -> None:
         self.source = source
@@ -40,7 +40,7 @@ class InOrder:
         self.events = events
         self.open: dict[str, OpenTraces] = {}
         self.verdicts: list[pa.RecordBatch] = []
-        self.untold = 0  # traces whose stories nobody read again
+        self.without_story = 0  # traces that were not read again for their stories
         self._first_rows: Ints = np.zeros(1, np.int64)
         self._waiting: list[EventPack] = []
 
@@ -57,7 +57,10 @@ class InOrder:
             self._judge(traces)
 
     def take_all(self, pieces: Iterable[list[Traces]]) -> int:
-        """Take a file piece by piece, each with rows counted from where it begins, and say how many events it has."""
+        """Take a file piece by piece, and return how many events it has.
+
+        Rows of a piece are counted from where it begins.
+        """
         rows = [0]
         for every in pieces:
             rows.append(rows[-1] + self.take_piece(every, rows[-1]))
@@ -65,7 +68,10 @@ class InOrder:
         return rows[-1]
 
     def take_piece(self, every: Sequence[Traces], first_row: int) -> int:
-        """Take what comes next, with rows counted from `first_row` of the file, and say how many events it has."""
+        """Take the next piece, and return how many events it has.
+
+        Its rows are counted from `first_row` of the file.
+        """
         for traces in every:
             traces.row[:] += first_row
             self._judge(traces)
@@ -78,34 +84,34 @@ class InOrder:
         self.open[name].take(traces)
 
     def finish(self, read: Read) -> dict[str, Tally]:
-        """Say what all traces come to, by spec, reading some of them again."""
+        """Return the tallies of all traces by spec, after reading some of them again."""
         tallies = self.so_far()
         todo = [(spec, place) for spec, one in self.open.items() for place in sorted(one.departing)]
         for some in _in_groups(todo, self.open):
             for spec, traces in self._again(some, read):
-                self._retell(self.open[spec], tallies[spec], traces)
-        self.untold = 0
+                self._replay_exactly(self.open[spec], tallies[spec], traces)
+        self.without_story = 0
         first = {
-            spec: {rule: one.to_retell[rule] for rule, _ in tallies[spec].clusters if rule in one.to_retell}
+            spec: {rule: one.late_stories[rule] for rule, _ in tallies[spec].clusters if rule in one.late_stories}
             for spec, one in self.open.items()
         }
         for spec, rules in first.items():
             for some in _in_groups([(spec, place) for place in sorted(set(rules.values()))], self.open):
                 for _, traces in self._again(some, read):
-                    self._tell_better(self.open[spec], tallies[spec], traces)
+                    self._improve_story(self.open[spec], tallies[spec], traces)
         return tallies
 
     def so_far(self) -> dict[str, Tally]:
-        """What is known without reading anything again."""
+        """Return the tallies without reading anything again."""
         self._go_on()
         tallies = {name: one.finished() for name, one in self.open.items()}
-        self.untold = sum(len(one.departing) for one in self.open.values())
+        self.without_story = sum(len(one.departing) for one in self.open.values())
         if self.options.listed:
             self.verdicts = [one.rows(self.source) for one in self.open.values()]
         return tallies
 
     def _again(self, some: Sequence[tuple[str, int]], read: Read) -> Iterator[tuple[str, Traces]]:
-        """All events of some traces, with these traces alone."""
+        """Yield all events of some traces, with these traces alone."""
         wanted = {
             spec: self.open[spec].names.take(pa.array([p for of, p in some if of == spec], pa.int64()))
             for spec in dict.fromkeys(spec for spec, _ in some)
@@ -113,13 +119,13 @@ class InOrder:
         for traces in unpacked(list(read(wanted)), self._first_rows, self.events):
             yield traces.spec.name, traces
 
-    def _retell(self, one: OpenTraces, tally: Tally, traces: Traces) -> None:
-        """Count and tell what becomes of traces that depart by exact replay; what kernels counted is taken back."""
+    def _replay_exactly(self, one: OpenTraces, tally: Tally, traces: Traces) -> None:
+        """Replay departing traces exactly, for counts and stories; what kernels counted is subtracted."""
         places = pc.index_in(traces.names, one.names).to_numpy()
         judge = Judge(self.source, replace(self.options, listed=False))
         judge.take(traces, np.ones(len(traces.names), np.bool_))
-        told = judge.tallies[one.spec.name]
-        tally.add(_of_stories(told), 0)
+        replayed = judge.tallies[one.spec.name]
+        tally.add(_of_stories(replayed), 0)
         for trace, place in enumerate(places.tolist()):
             low, high = traces.starts[trace : trace + 2].tolist()
             known = int((traces.row[traces.events(low, high)] < one.departing[place].since).sum())
@@ -128,8 +134,8 @@ class InOrder:
                 found = batch.replay(kernel(one.spec, self.options.ignored), self.options.profile)
                 count(traces.only(trace, 0, known), tally, batch, found, -1)
 
-    def _tell_better(self, one: OpenTraces, tally: Tally, traces: Traces) -> None:
-        """The story of the first trace that breaks a rule, told from its beginning."""
+    def _improve_story(self, one: OpenTraces, tally: Tally, traces: Traces) -> None:
+        """Replace the story of the first trace that breaks a rule by one from its beginning."""
         for trace in range(len(traces.names)):
             alone = traces.only(trace, 0, int(traces.starts[trace + 1] - traces.starts[trace]))
             judge = Judge(self.source, replace(self.options, listed=False))
@@ -141,12 +147,12 @@ class InOrder:
 
 
 def _in_groups(todo: Sequence[tuple[str, int]], known: dict[str, OpenTraces]) -> Iterator[list[tuple[str, int]]]:
-    """Traces in groups that are read at once."""
+    """Yield groups of traces that are read at once."""
     some: list[tuple[str, int]] = []
     events = 0
     for spec, place in todo:
         more = int(known[spec].known.events[place])
-        if some and events + more > RETOLD:
+        if some and events + more > REREAD:
             yield some
             some, events = [], 0
         some.append((spec, place))
@@ -155,8 +161,8 @@ def _in_groups(todo: Sequence[tuple[str, int]], known: dict[str, OpenTraces]) ->
         yield some
 
 
-def _of_stories(told: Tally) -> Tally:
-    """What a tally says of traces beyond that they are there."""
+def _of_stories(replayed: Tally) -> Tally:
+    """Reduce a tally to what it adds about traces that are counted already."""
     return replace(
-        told, asked=0, traces=0, inferred={}, held=set(), rested=0, unopened=None, falls=None
+        replayed, asked=0, traces=0, inferred={}, checked=set(), rested=0, unopened=None, falls=None
     )  # fmt: skip

@@ -1,6 +1,6 @@
-"""Traces held against their spec: columns for nearly all of them, objects for the few that need more.
+"""The judge of traces by their spec: in columns for nearly all of them, as objects for the rest.
 
-The compiled kernel replays every trace in which all steps were taken and nothing was reported afterwards. Exact replay
+The compiled kernel replays every trace in which all steps were taken and nothing was observed afterwards. Exact replay
 (`possible_states`) takes the others, and decides whatever a kernel refused or could not decide.
 """
 
@@ -59,7 +59,7 @@ class Judge:
             for trace in np.flatnonzero(chosen & exact).tolist():
                 suspects += self._exact(traces, tally, trace, verdicts)
         finally:  # also where a user has had enough
-            self._tell(traces, tally, refused, stories, suspects, verdicts)
+            self._explain(traces, tally, refused, stories, suspects, verdicts)
             if before := self.tallies.get(traces.spec.name):
                 before.add(tally, 0)
             else:
@@ -70,7 +70,7 @@ class Judge:
     def _chosen(
         self, traces: Traces, mine: npt.NDArray[np.bool_], tally: Tally, verdicts: _Verdicts
     ) -> npt.NDArray[np.bool_]:
-        """The traces that were asked for, and begin as a trace must."""
+        """Select the traces that were asked for, and begin as a trace must."""
         chosen = mine & asked_for(traces, self.options)
         tally.asked = int(chosen.sum())
         verdicts.verdict[chosen] = verdict_table.VERDICTS.index("conforms")
@@ -119,9 +119,10 @@ class Judge:
     def _overruled(
         self, traces: Traces, tally: Tally, refused: dict[str, Ints], stories: dict[str, Suspect]
     ) -> npt.NDArray[np.bool_]:
-        """The traces that a kernel refuses for a rule for which the plain functions do not refuse the first of them.
+        """Return the traces that a kernel refuses but the plain functions accept.
 
-        The plain functions decide. What was counted of them is taken back, and how many there are is told.
+        The plain functions decide, by the first trace of each rule. The counts of these traces are subtracted, and
+        their number is reported.
         """
         traces_of_rule = np.zeros(len(traces.names), np.bool_)
         for rule, events in list(refused.items()):
@@ -150,15 +151,15 @@ class Judge:
                 replayed.take(taken)
                 same = same if taken.event[0] == same else ""
             except Departs as departs:
-                told = departs.departure(replayed, traces.taken(trace))
+                departure = departs.departure(replayed, traces.taken(trace))
                 if not suspects:
-                    verdicts.depart(np.array([trace]), np.array([taken.position]), told.rule)
-                moment += bool(suspects) and told.event[0] != same
-                same = told.event[0]
-                suspects.append(replace(stateless(at, told, departs.also, moment), broken=len(suspects)))
-                if taken.outcome == "refused" or not replayed.take_over(taken, told.rule):
+                    verdicts.depart(np.array([trace]), np.array([taken.position]), departure.rule)
+                moment += bool(suspects) and departure.event[0] != same
+                same = departure.event[0]
+                suspects.append(replace(stateless(at, departure, departs.also, moment), broken=len(suspects)))
+                if taken.outcome == "refused" or not replayed.take_over(taken, departure.rule):
                     break
-                tally.taken_over[told.event[0]] = tally.taken_over.get(told.event[0], 0) + 1
+                tally.taken_over[departure.event[0]] = tally.taken_over.get(departure.event[0], 0) + 1
             except TooMany:
                 tally.given_up = added(tally.given_up, 1, at)
                 verdicts.give_up(trace)
@@ -176,7 +177,7 @@ class Judge:
 
     # -- those that depart -----------------------------------------------------------------------------------------
 
-    def _tell(
+    def _explain(
         self,
         traces: Traces,
         tally: Tally,
@@ -185,7 +186,7 @@ class Judge:
         suspects: list[Suspect],
         verdicts: _Verdicts,
     ) -> None:
-        """One cluster for all that break the same rule, of one trace at one moment; the first of each is explained."""
+        """Cluster traces that break the same rule, of one trace at one moment; explain the first of each."""
         for suspect in suspects:
             assert suspect.departure is not None  # noqa: S101 - for the type checker: exact replay explains each
             rule = suspect.departure.rule
@@ -199,7 +200,7 @@ class Judge:
 
 
 def _with_others(suspects: list[Suspect]) -> list[Suspect]:
-    """The departures of one trace; the first of a moment names the others that break the same rule then."""
+    """Return the departures of one trace; the first of a moment names the others that break the same rule then."""
     alike: dict[str, list[Suspect]] = {}
     for suspect in suspects:
         alike.setdefault(suspect.departure.rule if suspect.departure else "", []).append(suspect)
@@ -212,10 +213,10 @@ def _with_others(suspects: list[Suspect]) -> list[Suspect]:
 
 
 def _others(suspects: list[Suspect]) -> str:
-    """Which other steps break the rule."""
-    told = ", ".join(call(d.of, d.event) for d in (suspect.departure for suspect in suspects[:NAMED]) if d)
+    """Name the other steps that break the rule."""
+    steps = ", ".join(call(d.of, d.event) for d in (suspect.departure for suspect in suspects[:NAMED]) if d)
     more = len(suspects) - NAMED
-    return f"Other steps break it too, and are assumed for what follows: {told}{f', and {more:,} more' * (more > 0)}."
+    return f"Other steps break it too, and are assumed for what follows: {steps}{f', and {more:,} more' * (more > 0)}."
 
 
 class _Verdicts:
@@ -230,19 +231,19 @@ class _Verdicts:
         self.rules: list[str] = []
 
     def depart(self, some: npt.NDArray[np.integer[Any]], positions: Ints, rule: str) -> None:
-        """These traces depart: where, and which rule is broken."""
+        """Record that these traces depart: where, and which rule is broken."""
         self.verdict[some] = verdict_table.VERDICTS.index("departs")
         self.rule[some] = len(self.rules)
         self.position[some] = positions
         self.rules.append(rule)
 
     def give_up(self, trace: int) -> None:
-        """Nobody can say whether this trace departs, unless it has departed before."""
+        """Record that the trace cannot be decided, unless it has departed before."""
         if self.rule[trace] < 0:
             self.verdict[trace] = verdict_table.VERDICTS.index("inconclusive")
 
     def batch(self, source: str) -> pa.RecordBatch:
-        """The rows of all that were judged."""
+        """Return the rows of all that were judged."""
         mine = np.flatnonzero(self.verdict >= 0)
         return verdict_table.rows_of(
             source, self.traces.spec.name, self.traces.names.take(mine), self.verdict[mine], self.rule[mine],

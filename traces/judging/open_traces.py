@@ -1,8 +1,8 @@
-"""Traces that go on: the state of each after its events so far, kept in columns until more of them come.
+"""Open traces: the state of each after its events so far, kept in columns until more events come.
 
-No event is kept. What memory holds is the state, as large as a spec makes it. The compiled kernels go on from there;
+No event is kept. Memory contains the state, as large as a spec makes it. The compiled kernels continue from there;
 a trace that needs exact replay, from then on, has the states that are possible instead. The verdicts are those of the
-judge of whole traces (`judge`), which tests hold them to. There is no story: whoever wants one reads the trace again.
+judge of whole traces (`judge`); tests compare the two. There is no story: it needs another reading of the trace.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from gapless.traces.report import verdict_table
 from gapless.traces.timeouts import uninterrupted
 
 Places = npt.NDArray[np.int64]
-"""Where open traces stand in the columns."""
+"""Rows of open traces in the columns."""
 
 NO_VERDICT, CONFORMS = -1, verdict_table.VERDICTS.index("conforms")
 DEPARTS, INCONCLUSIVE = (verdict_table.VERDICTS.index(name) for name in ("departs", "inconclusive"))
@@ -50,7 +50,7 @@ DEPARTS, INCONCLUSIVE = (verdict_table.VERDICTS.index(name) for name in ("depart
 
 @dataclass
 class ExactTrace:
-    """A trace that exact replay goes on with, from the event in row `since`; `events`: how many it took."""
+    """A trace under exact replay, from the event in row `since`; `events`: how many it took."""
 
     replayed: Replay
     since: int
@@ -59,7 +59,7 @@ class ExactTrace:
 
 @dataclass
 class _Known:
-    """What is known of each trace, a column each, of which all are as long."""
+    """The facts about each trace, in columns of the same length."""
 
     last: Ints = field(default_factory=lambda: np.zeros(0, np.int64))  # the position of its last event
     events: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
@@ -71,17 +71,17 @@ class _Known:
     position: Ints = field(default_factory=lambda: np.zeros(0, np.int64))  # of the event that departs
 
     def grow(self, count: int) -> None:
-        """Room for so many traces more."""
+        """Make room for so many traces more."""
         for name, column in vars(self).items():
             fill = NO_VERDICT if name in {"verdict", "rule"} else 0
             setattr(self, name, np.concatenate([column, np.full(count, fill, column.dtype)]))
 
 
 class OpenTraces:
-    """Traces of one spec that go on; `tally` counts what was judged, as far as it is known without a story.
+    """Open traces of one spec; `tally` counts what was judged, as far as it is known without a story.
 
-    What a trace counts that departs by exact replay is not in it, but what a kernel accepted before: its story, and all
-    that may follow it, are told by whoever reads it again (`departing`).
+    Of a trace that departs by exact replay it has only the events that a kernel accepted before: its story, and all
+    that may follow it, come from reading it again (`departing`).
     """
 
     def __init__(self, spec: Spec, options: Options, begins: int = 0) -> None:
@@ -96,13 +96,13 @@ class OpenTraces:
         self.exact: dict[int, ExactTrace] = {}
         self.departing: dict[int, ExactTrace] = {}  # by exact replay
         self.explained: dict[tuple[str, int], Suspect] = {}
-        self.to_retell: dict[str, int] = {}  # rules by whose first story begins too late, and the trace that it is of
+        self.late_stories: dict[str, int] = {}  # by rule, the trace whose first story begins too late
 
     def __len__(self) -> int:
         return len(self.names)
 
     def take(self, traces: Traces) -> Places:
-        """Go on by events of some traces, and say where these stand."""
+        """Judge more events of some traces, and return their rows."""
         self._prepare(len(traces.of))
         with uninterrupted():  # or columns would not fit together
             places = self._placed(traces)
@@ -118,16 +118,16 @@ class OpenTraces:
         return places
 
     def _prepare(self, events: int) -> None:
-        """Compile or load the kernel, if that pays for so many events: whoever waits for that may be interrupted."""
+        """Compile or load the kernel, if that pays for so many events; an interrupt is possible meanwhile."""
         spec, nothing = self.spec, np.zeros(0, np.int8)
         with expecting(events):
             kernel(spec, self.options.ignored).replay(
                 np.zeros(1, np.int64), nothing, np.zeros((len(spec.arguments), 0), np.int64), initial(spec, 0),
-                going_on=True, profile=self.options.profile,
+                resumable=True, profile=self.options.profile,
             )  # fmt: skip
 
     def _by_kernels(self, traces: Traces, places: Places) -> npt.NDArray[np.bool_]:
-        """Go on by the kernels, and say which traces are left for exact replay."""
+        """Continue by the kernels, and mark the traces that are left for exact replay."""
         going = ~self.known.over[places]
         exact = by_exact_replay(traces)
         exact[np.isin(places, np.array(list(self.exact), np.int64))] = True
@@ -138,13 +138,13 @@ class OpenTraces:
         return going & exact
 
     def forget_stories(self) -> None:
-        """Keep the verdicts, and nothing that only a story or a count needs."""
-        self.departing, self.explained, self.to_retell, self.tally = {}, {}, {}, Tally(self.tally.begins)
+        """Keep the verdicts, and drop what only a story or a count needs."""
+        self.departing, self.explained, self.late_stories, self.tally = {}, {}, {}, Tally(self.tally.begins)
         for one in self.exact.values():
             one.replayed.worlds = [world._replace(deviated=None, undone=None) for world in one.replayed.worlds]
 
     def finished(self) -> Tally:
-        """What was counted, with the traces that exact replay went on with: no more events come."""
+        """Return the counts, with the traces under exact replay: no more events come."""
         for place, one in self.exact.items():
             if self._bare(place, one):
                 self.known.verdict[place] = INCONCLUSIVE
@@ -155,22 +155,22 @@ class OpenTraces:
         return self.tally
 
     def _add(self, place: int, one: ExactTrace) -> None:
-        """Count what a trace came to by exact replay."""
+        """Count the result of a trace's exact replay."""
         self.tally.events += one.events
         self.tally.cover(one.replayed.covered)
         for name, taken in one.replayed.deviations():
             self.tally.deviate(name, 1, First(taken.row, taken.position, self.name(place)))
 
     def _bare(self, place: int, one: ExactTrace) -> bool:
-        """Whether no step of a trace was surely taken: then nothing was checked."""
+        """True if no step of a trace was surely taken: then nothing was checked."""
         return not one.replayed.covered and int(self.known.events[place]) == one.events
 
     def name(self, place: int) -> str:
-        """The name of one trace."""
+        """Return the name of one trace."""
         return str(self.names[place].as_py())
 
     def rows(self, source: str, places: Places | None = None) -> pa.RecordBatch:
-        """The rows of the verdict table, of these traces or of all that were judged."""
+        """Return the rows of the verdict table, of these traces or of all that were judged."""
         known = self.known
         mine = np.flatnonzero(known.verdict >= 0) if places is None else places
         verdict = known.verdict[mine]
@@ -184,7 +184,7 @@ class OpenTraces:
     # -- who they are ------------------------------------------------------------------------------------------------
 
     def _placed(self, traces: Traces) -> Places:
-        """Where the traces stand; those that nobody knew stand behind the others from now on."""
+        """Return the rows of the traces; new traces are appended."""
         found = pc.index_in(traces.names, self.names).fill_null(-1).to_numpy().astype(np.int64)
         (new,) = np.nonzero(found < 0)
         if len(new):
@@ -197,7 +197,7 @@ class OpenTraces:
         return found
 
     def _open(self, traces: Traces, new: Ints, places: Places) -> None:
-        """Which of the new traces were asked for, and begin as a trace must."""
+        """Open the new traces that were asked for and begin as a trace must."""
         known, tally = self.known, self.tally
         chosen = asked_for(traces, self.options)[new]
         tally.asked += int(chosen.sum())
@@ -213,7 +213,7 @@ class OpenTraces:
                 known.over[places[strange]] = True
 
     def _look_at_order(self, traces: Traces, places: Places) -> None:
-        """Whether an event stands before one that came earlier, here or in what was taken before."""
+        """Note an event whose position is lower than that of an earlier one, here or in previous batches."""
         begins, known = traces.begins(), self.known
         behind = begins[(known.events[places] > 0) & (traces.position[begins] < known.last[places])]
         falls = [traces.first(int(behind[traces.row[behind].argmin()]))] if len(behind) else []
@@ -222,7 +222,7 @@ class OpenTraces:
         known.last[places] = traces.position[traces.ends()]
 
     def _count(self, traces: Traces, places: Places) -> None:
-        """What is counted of every trace that is judged, whatever becomes of it."""
+        """Count facts of every judged trace that do not depend on the verdict."""
         judged = self.known.judged[places]
         count_all(traces, judged, self.tally)
         resting = np.unique(traces.of[traces.action == self.spec.codes.get(END, -1)])
@@ -231,15 +231,15 @@ class OpenTraces:
     # -- by the kernels ----------------------------------------------------------------------------------------------
 
     def _slices(self, traces: Traces, places: Places) -> Iterator[tuple[int, int]]:
-        """Ranges of traces that a kernel takes at once, by their events and by what their Maps hold."""
+        """Yield ranges of traces that a kernel takes at once, by their events and the sizes of their Maps."""
         weights = np.cumsum(np.diff(traces.starts) + self.cells.width[places] // 4)
         cuts = np.flatnonzero(np.diff(weights // SLICE)) + 1
         return pairwise([0, *cuts.tolist(), len(places)])
 
     def _compiled(self, of: Kernel, traces: Traces, places: Places, some: Ints, *, whole: bool = False) -> Ints:
-        """Replay the traces that are `some` by the kernel; those that it cannot decide stay, and are named.
+        """Replay the traces that are `some` by the kernel; return those that it cannot decide, unchanged.
 
-        What lies far below in their Maps is given to it only where it looks there: then the `whole` of it.
+        Cells far below are given to it only if it looks there: then the `whole` of each Map.
         """
         batch, there = Batch(traces, some), places[some]
         begun = self._begun(there, whole=whole)
@@ -266,9 +266,9 @@ class OpenTraces:
             count(traces, self.tally, again, again.replay(of, self.options.profile, known), -1)
         for rule, these in departing:
             self._depart(traces, batch.events[found.bad_at[these]], there[these], rule)
-        goes_on = found.bad_why == 0
-        self.state[:, there[goes_on]] = found.state[:, goes_on]
-        self.cells.put(there[goes_on], found.cells.of(goes_on), whole=whole)
+        continues = found.bad_why == 0
+        self.state[:, there[continues]] = found.state[:, continues]
+        self.cells.put(there[continues], found.cells.of(continues), whole=whole)
         if not looked_below.any():
             return some[unsure]
         left = self._compiled(of, traces, places, some[looked_below], whole=True)
@@ -279,7 +279,7 @@ class OpenTraces:
         return Begun(self.known.events[places], self.state[:, places], cells)
 
     def _depart(self, traces: Traces, events: Ints, places: Places, rule: str) -> None:
-        """Traces of which a kernel says that they depart, each at its event."""
+        """Record the traces that a kernel refuses, each at its event."""
         self.tally.events += len(events)
         self._end(places, DEPARTS, rule, traces.position[events])
         order = np.argsort(traces.row[events], kind="stable")
@@ -289,14 +289,14 @@ class OpenTraces:
         self.tally.gather((rule, 0), Cluster(len(events), tuple(suspects)))
 
     def _is_explained(self, rule: str, row: int) -> bool:
-        """Whether the story of this rule is known, and no later one than that of the event in this row."""
+        """True if the story of this rule is known, and is not later than that of the event in this row."""
         known = self.explained.get((rule, 0))
         return known is not None and known.at.row <= row
 
     def _explain(self, traces: Traces, events: Ints, places: Places, rule: str) -> bool:
-        """Tell why the first of these events is refused, from where its trace was before; False where it is not.
+        """Explain why the first of these events is refused, from its trace's last state; False if it is not.
 
-        Such a story may begin too late: `to_retell` names its trace.
+        Such a story may begin too late: `late_stories` names its trace.
         """
         first = int(traces.row[events].argmin())
         place, event = int(places[first]), int(events[first])
@@ -305,13 +305,13 @@ class OpenTraces:
         if suspect is None or suspect.departure is None or suspect.departure.rule != rule:
             return False
         self.explained[rule, 0] = suspect
-        self.to_retell.pop(rule, None)
+        self.late_stories.pop(rule, None)
         if before:
-            self.to_retell[rule] = place
+            self.late_stories[rule] = place
         return True
 
     def _end(self, places: Any, verdict: int, rule: str = "", position: Any = 0) -> None:
-        """Nothing changes the verdict of these traces any more."""
+        """Record a final verdict of these traces."""
         known = self.known
         known.over[places], known.verdict[places], known.position[places] = True, verdict, position
         if rule:
@@ -322,7 +322,7 @@ class OpenTraces:
     # -- by exact replay ---------------------------------------------------------------------------------------------
 
     def _exactly(self, traces: Traces, trace: int, place: int) -> None:
-        """Go on with one trace through the plain functions."""
+        """Continue one trace through the plain functions."""
         one = self.exact.get(place)
         for taken in traces.taken(trace):
             if one is None:
@@ -348,7 +348,7 @@ class OpenTraces:
             one.replayed.worlds = [world._replace(undone=None) for world in one.replayed.worlds]
 
     def _replay(self, place: int) -> Replay:
-        """Exact replay of a trace from where the kernels have brought it."""
+        """Start exact replay of a trace from the state that the kernels left."""
         found = Replay(self.spec, self.options)
         found.number = int(self.known.events[place])
         if found.number:
@@ -356,12 +356,12 @@ class OpenTraces:
         return found
 
     def state_of(self, place: int) -> State:
-        """Where the kernels have brought a trace."""
+        """Return the state of a trace that the kernels left."""
         return state_of(self.spec, self.state[:, place], self.cells.whole(np.array([place])))
 
 
 def rule_of(replayed: Replay, departs: Departs) -> str:
-    """The id of the rule that an event breaks."""
+    """Return the id of the rule that an event breaks."""
     spec, options = replayed.spec, replayed.options
     if departs.rule is not None:
         return f"{spec.name}/{departs.rule}"

@@ -1,7 +1,7 @@
-"""What the Maps of open traces hold, kept in as few bytes as do.
+"""Elements of the Maps of open traces, in the narrowest integers.
 
-A Map may hold something for every number that a trace ever had. Steps look at the last of them, as a rule: what lies
-far below is put cold, where it costs nothing, until a step looks there after all.
+A Map may have an element for every number that a trace ever had. Steps mostly look at the last of them: elements far
+below are stored as cold cells, which cost nothing, until a step looks there.
 """
 
 from __future__ import annotations
@@ -13,21 +13,21 @@ import numpy.typing as npt
 
 from gapless.traces.replay.kernels import Cells, Ints
 
-LONG = 1 << 14  # keys in a window from which some are put cold
-AT_HAND = 1 << 12  # keys of such a window that stay
-LEFT = 1 << 20  # cells that nobody needs any more, and that are let go together
+LONG = 1 << 14  # keys in a window, above which the lowest become cold
+AT_HAND = 1 << 12  # keys of such a window that stay hot
+LEFT = 1 << 20  # unused cells that are released together
 NARROW = (np.int8, np.int16, np.int32, np.int64)
 
 
 class ColdCells(NamedTuple):
-    """Cells of one trace that lie below those at hand: for each Map, from key `origin` on."""
+    """Cells of one trace below its hot ones: for each Map, from key `origin` on."""
 
     origin: int
     values: list[npt.NDArray[Any]]
 
 
 class PackedMapCells:
-    """The cells of all open traces of a spec, by the place of each."""
+    """The cells of all open traces of a spec, by the row of each."""
 
     def __init__(self, maps: int) -> None:
         self.values: list[npt.NDArray[Any]] = [np.zeros(0, np.int8) for _ in range(maps)]
@@ -35,12 +35,12 @@ class PackedMapCells:
         self.cold: dict[int, list[ColdCells]] = {}
 
     def grow(self, count: int) -> None:
-        """Room for so many traces more, whose Maps are as they begin."""
+        """Make room for so many traces more, with empty Maps."""
         none = np.zeros(count, np.int64)
         self.origin, self.at, self.width = (np.concatenate([c, none]) for c in (self.origin, self.at, self.width))
 
     def of(self, places: Ints) -> Cells:
-        """What is at hand of some traces."""
+        """Return the hot cells of some traces."""
         where, starts = self._where(places)
         values = np.zeros((len(self.values), int(starts[-1])), np.int64)
         for row, column in enumerate(self.values):
@@ -48,7 +48,7 @@ class PackedMapCells:
         return Cells(self.origin[places], starts, values, np.isin(places, np.array(list(self.cold), np.int64)))
 
     def whole(self, places: Ints) -> Cells:
-        """All that the Maps of some traces hold."""
+        """Return all cells of some traces."""
         at_hand, origins, values = self.of(places), self.origin[places].copy(), []
         for number, place in enumerate(places.tolist()):
             parts = [np.array(part.values, np.int64) for part in self.cold.get(place, ())]
@@ -60,7 +60,7 @@ class PackedMapCells:
         return Cells(origins, starts, np.concatenate(values, axis=1), np.zeros(len(places), np.bool_))
 
     def put(self, places: Ints, cells: Cells, *, whole: bool) -> None:
-        """Keep what is at hand of some traces now, or the `whole` of it."""
+        """Store the hot cells of some traces, or the `whole` of them."""
         end = len(self.values[0]) if self.values else 0
         for row, column in enumerate(self.values):
             self.values[row] = np.concatenate([column, _narrow(cells.values[row])])
@@ -69,13 +69,13 @@ class PackedMapCells:
             self.cold.pop(place, None)
 
     def forget(self, places: Ints) -> None:
-        """Nobody asks what the Maps of these traces hold."""
+        """Drop the cells of these traces: they are not needed again."""
         self.width[places] = 0
         for place in self.cold.keys() & set(places.tolist()) if self.cold else ():
             del self.cold[place]
 
     def tidy(self) -> None:
-        """Put cold what lies far below, and let go of what was replaced, where that is worth it."""
+        """Move low cells to the cold ones, and release replaced cells, if that is worth it."""
         for place in np.flatnonzero(self.width > LONG).tolist():
             low, cut = int(self.at[place]), int(self.width[place]) - AT_HAND
             below = ColdCells(int(self.origin[place]), [_once(column[low : low + cut]) for column in self.values])
@@ -95,12 +95,12 @@ class PackedMapCells:
 
 
 def _once(column: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """The same integers; where all are alike, as behind most workers, memory holds one of them."""
+    """Return the same integers; if all are equal, as behind most workers, memory contains one of them."""
     alike = bool((column == column[0]).all())
     return np.broadcast_to(_narrow(column[:1]), len(column)) if alike else _narrow(column)
 
 
 def _narrow(column: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """The same integers, in as few bytes as hold them all."""
+    """Convert the integers to the narrowest type."""
     low, high = int(column.min(initial=0)), int(column.max(initial=0))
     return column.astype(next(k for k in NARROW if np.iinfo(k).min <= low and high <= np.iinfo(k).max))

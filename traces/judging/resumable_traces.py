@@ -1,6 +1,6 @@
-"""Traces that go on from one batch of a stream to the next: what is kept of them in one place.
+"""Traces that continue from one batch of a stream to the next, kept in one place.
 
-No event is kept, but the states that are possible (`open_traces`), and the verdict as it stands. There is no story.
+No event is kept, but the states that are possible (`open_traces`), and the verdict so far. There is no story.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from gapless.traces.problems import Unreadable, shown
 
 @dataclass
 class ResumableTraces:
-    """All traces that are kept in one place, by spec. `source`: how the verdict table names where they come from."""
+    """All traces that are kept in one place, by spec. `source`: their name in the verdict table."""
 
     source: str
     open: dict[str, OpenTraces] = field(default_factory=dict)
 
     def take(self, some: Iterable[Traces], options: Options) -> list[pa.RecordBatch]:
-        """Go on by events of several traces, and give the rows of the verdict table that change. Raises Unreadable."""
+        """Judge events of several traces, and return the rows of the verdict table that change. Raises Unreadable."""
         changed = []
         for traces in some:
             one = self.open.setdefault(traces.spec.name, OpenTraces(traces.spec, options))
@@ -39,5 +39,5 @@ class ResumableTraces:
         return changed
 
     def rows(self) -> Iterator[pa.RecordBatch]:
-        """The rows of the verdict table, of all traces."""
+        """Yield the rows of the verdict table, of all traces."""
         return (one.rows(self.source) for one in self.open.values())

@@ -1,7 +1,7 @@
-"""What judging recorded traces came to, as data that travels and adds up.
+"""Results of judging recorded traces, as data that travels and adds up.
 
-A task judges the traces that lie wholly in its stretch of a file. What it says of them is counted in rows of that
-stretch; added together, tallies count in rows of the file.
+A task judges the traces that lie wholly in its stretch of a file. It counts in rows of that stretch; added together,
+tallies count in rows of the file.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ TRACES = 5  # traces named in a cluster of findings
 
 
 class First(NamedTuple):
-    """Where something was seen first."""
+    """The place where something was seen first."""
 
     row: int
     position: int
@@ -25,12 +25,12 @@ class First(NamedTuple):
 
 
 Seen = tuple[int, First]
-"""How often, and where first."""
+"""A count, and its first place."""
 
 
 @dataclass(frozen=True)
 class Suspect:
-    """A trace that departs, and where; the departure is None as long as only a kernel says so."""
+    """A trace that departs, and where; the departure is None as long as only a kernel has refused it."""
 
     at: First
     departure: Departure | None = None
@@ -40,7 +40,7 @@ class Suspect:
     broken: int = 0  # departures of its trace before this one
 
     def moved(self, rows: int) -> Suspect:
-        """The same, so many rows further on."""
+        """Return the same suspect, so many rows further on."""
         return replace(self, at=_moved(self.at, rows))
 
 
@@ -56,7 +56,7 @@ class Cluster:
         return Cluster(self.count + other.count, tuple(first[:TRACES]))
 
     def moved(self, rows: int) -> Cluster:
-        """The same, so many rows further on."""
+        """Return the same cluster, so many rows further on."""
         return replace(self, first=tuple(suspect.moved(rows) for suspect in self.first))
 
 
@@ -64,14 +64,14 @@ class Cluster:
 class Tally:
     """Traces of one spec in numbers.
 
-    `begins`: the first row with an event of the spec · `asked`: traces that a user asked for · `traces`: those of
-    them that were judged · `events`: how many were looked at · `covered`: accepted ones by action · `inferred`:
-    those that nobody saw, by action · `taken_over`: those that were refused, and are what the broker claims from
-    then on · `anomalies`: by deviation · `clusters`: by the rule that is broken, and the moment of its trace ·
-    `held`: rules about events that some were held against · `unopened`: traces that do not begin as they must ·
-    `rested`: traces that claim to have come to rest · `given_up`: traces with too many possible states ·
-    `unpromised`: traces in which an assumption does not hold · `overruled`: events that a kernel refused, and the plain
-    functions did not, which decide · `falls`: the first event that stands behind a later one.
+    `begins`: the first row with an event of the spec · `asked`: traces that a user asked for · `traces`: those of them
+    that were judged · `events`: how many were looked at · `covered`: accepted ones by action · `inferred`: those that
+    were not observed, by action · `taken_over`: those that were refused, and are what the broker claims from then on ·
+    `anomalies`: by deviation · `clusters`: by the rule that is broken, and the moment of its trace · `checked`: rules
+    about events that were checked · `unopened`: traces that do not begin as they must · `rested`: traces that claim to
+    have come to rest · `given_up`: traces with too many possible states · `unpromised`: traces in which an assumption
+    is broken · `overruled`: events that a kernel refused, and the plain functions did not, which decide · `falls`:
+    the first event that stands behind a later one.
     """
 
     begins: int
@@ -83,7 +83,7 @@ class Tally:
     taken_over: dict[str, int] = field(default_factory=dict)
     anomalies: dict[str, Seen] = field(default_factory=dict)
     clusters: dict[tuple[str, int], Cluster] = field(default_factory=dict)
-    held: set[str] = field(default_factory=set)
+    checked: set[str] = field(default_factory=set)
     rested: int = 0
     unopened: Seen | None = None
     given_up: Seen | None = None
@@ -92,11 +92,11 @@ class Tally:
     falls: First | None = None
 
     def add(self, other: Tally, rows: int) -> None:
-        """Add what is said of other traces, `rows` further on."""
+        """Add the tally of other traces, `rows` further on."""
         self.begins = min(self.begins, other.begins + rows)
         self.asked += other.asked
         self.traces += other.traces
-        self.held |= other.held
+        self.checked |= other.checked
         self.rested += other.rested
         self.events += other.events
         self.cover(other.covered)
@@ -121,23 +121,23 @@ class Tally:
             self.falls = min(self.falls, falls) if self.falls else falls
 
     def gather(self, signature: tuple[str, int], cluster: Cluster) -> None:
-        """Add traces, or departures of one, that are told as one."""
+        """Add traces, or departures of one, that form one cluster."""
         before = self.clusters.get(signature)
         self.clusters[signature] = before + cluster if before else cluster
 
     def cover(self, counts: Mapping[str, int]) -> None:
-        """Count accepted events by action; what is negative is taken back."""
+        """Count accepted events by action; negative counts are subtracted."""
         for action, count in counts.items():
             if total := self.covered.pop(action, 0) + count:
                 self.covered[action] = total
 
     def deviate(self, name: str, count: int, first: First) -> None:
-        """Count a deviation; what is negative is taken back."""
+        """Count a deviation; a negative count is subtracted."""
         self.anomalies[name] = added(self.anomalies.get(name), count, first)
 
 
 def added(before: Seen | None, count: int, first: First) -> Seen:
-    """So many more, and which was first."""
+    """Return the sum, and the earlier first place."""
     return (before[0] + count, min(before[1], first)) if before else (count, first)
 
 

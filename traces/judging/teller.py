@@ -18,7 +18,7 @@ from gapless.traces.problems import Unreadable, pasted, shown
 from gapless.traces.replay import event_rules
 from gapless.traces.replay.exact import Departure, in_words, story
 from gapless.traces.replay.kernels import kernel
-from gapless.traces.replay.notation import breach, values_told
+from gapless.traces.replay.notation import breach, values_text
 from gapless.traces.replay.possible_states import STATES
 from gapless.traces.report.parts import Parts
 from gapless.traces.report.sections import presentation
@@ -64,7 +64,7 @@ class Teller:
             parts.events[spec] = tally.events
             parts.traces += tally.traces
             parts.coverage |= {f"{spec}.{action}": count for action, count in tally.covered.items()}
-            parts.held |= {f"{spec}/{name}" for name in tally.held}
+            parts.held |= {f"{spec}/{name}" for name in tally.checked}
             parts.not_exercised += self._not_exercised(self.specs[spec], tally)
             clusters = sorted(tally.clusters.values(), key=lambda cluster: cluster.first[0].at)
             parts.findings += [self._finding(spec, cluster) for cluster in clusters]
@@ -225,10 +225,10 @@ def _message(departure: Departure) -> str:
         case event_rules.REFUSED:
             return f"{action} was refused, though the spec allows it"
         case event_rules.SEEN:
-            return f"another state was recorded after {action}: {values_told(values)}"
+            return f"another state was recorded after {action}: {values_text(values)}"
         case _:
             broken = breach(action, departure.because)
-            return f"{broken}: {values_told(values)}" if values else broken
+            return f"{broken}: {values_text(values)}" if values else broken
 
 
 def anomaly(

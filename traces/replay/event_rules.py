@@ -1,4 +1,4 @@
-"""Rules about what a recorded event says beside its step: its outcome, and what the broker saw afterwards."""
+"""Rules about a recorded event besides its step: its outcome, and what the broker observed afterwards."""
 
 from __future__ import annotations
 

@@ -22,34 +22,34 @@ from gapless.traces.replay.notation import (
     NOT_ALLOWED,
     SEEN_OTHERWISE,
     SEEN_THERE,
-    TOLD_AS_TAKEN,
+    SHOWN_AS_TAKEN,
     TURNED_AWAY,
     Change,
     breach,
     by_name,
     call_of,
     changes,
+    changes_text,
     column,
     consequence,
     of_field,
-    told,
-    values_told,
+    values_text,
 )
 
-REMEMBERED = 100_000  # events back from a refusal that a story may tell of: bounds memory, whatever a trace's length
+REMEMBERED = 100_000  # events before a refusal that a story may contain: bounds memory for traces of any length
 
 CLAIMED = " (not allowed, but assumed for what follows)"
 
 Event = tuple[str, tuple[int, ...]]
 Element = tuple[str, int | None]
-"""A field of a state, or what a Map has at a key."""
+"""A field of a state, or an element of a Map."""
 
 
 @dataclass(frozen=True)
 class StoryStep:
-    """One step of a story: the event, and what it changed, as (what, before, after).
+    """One step of a story: the event, and its changes as (name, before, after).
 
-    `number`: of the event in its trace, from 1 · `outcome`: what the broker said became of it ·
+    `number`: of the event in its trace, from 1 · `outcome`: the broker's answer ·
     `claimed`: the step was refused, and the model took over what the broker claims · `made`: of the changes, those of
     the values that the broken rule reads.
     """
@@ -64,12 +64,11 @@ class StoryStep:
 
 @dataclass(frozen=True)
 class Departure:
-    """A refused event: everything that a report needs to tell why, as data.
+    """A refused event, with all data that a report needs to explain it.
 
     `of` is the spec, `rule` the id of the rule that is broken (SPEC/RULE), `because` what is needed, and `otherwise`
     what follows from breaking it; `here` the values it looks at, a counterexample first; `steps` the accepted events
-    that made those values; `left_out` how many events do not matter; `outcome` what the broker said became of the
-    event.
+    that made those values; `left_out` how many events do not matter; `outcome` the broker's answer.
     """
 
     of: Spec
@@ -92,7 +91,7 @@ class Departure:
 
 @dataclass
 class Outcome:
-    """What a replay ends in: the state, accepted events by action, anomalies by deviation, the departure if any."""
+    """The end of a replay: the state, accepted events by action, anomalies by deviation, the departure if any."""
 
     state: State
     covered: dict[str, int] = field(default_factory=dict)
@@ -109,7 +108,7 @@ class PastStep(NamedTuple):
 
 
 def named(spec: AnySpec, event: Event) -> dict[str, int]:
-    """An event's arguments by name."""
+    """Return an event's arguments by name."""
     action, args = event
     return dict(zip(resolve_spec(spec).parameters[action], args, strict=True))
 
@@ -124,7 +123,7 @@ def replay(
     beyond: bool = False,
     before: int = 0,
 ) -> Outcome:
-    """Take every event from `state` on, up to the first that is refused; or `beyond` those that can be taken over.
+    """Take every event from `state` on, up to the first refusal, after `beyond` that can be taken over.
 
     Then the departure is that of the last event, if that is refused. `before`: how many events led to `state`.
     """
@@ -175,14 +174,14 @@ def _departure(
 
 
 def elements(reads: provenance.Reads) -> set[Element]:
-    """The fields and map elements among what was read."""
+    """Return the fields and map elements among the reads."""
     return {(read.name, read.key) for read in reads if read.of == "field"}
 
 
 def here_of(spec: AnySpec, reads: provenance.Reads, args: Mapping[str, int], state: State) -> dict[str, int]:
-    """What was read, by name: first a counterexample, then arguments, then fields.
+    """Return the values read, by name: first a counterexample, then arguments, then fields.
 
-    An argument that shares its name with a field is told apart from it; where one is named, so is the other.
+    An argument that shares its name with a field is distinguished from it; if one is named, so is the other.
     """
     order = {name: place for place, name in enumerate(args)}
     fields = sorted((r for r in reads if r.of == "field" and not r.counterexample), key=lambda r: (r.name, r.key or 0))
@@ -200,7 +199,7 @@ def here_of(spec: AnySpec, reads: provenance.Reads, args: Mapping[str, int], sta
 
 
 def lookup(state: State, name: str, key: int | None) -> int:
-    """What a state has in a field, or at a key of it."""
+    """Return the value of a state's field, or of an element."""
     value = getattr(state, name)
     return int(value if key is None else value[key])
 
@@ -217,7 +216,7 @@ def changes_of(some: Iterable[Element], before: State, after: State) -> tuple[Ch
 
 
 def that_made(history: Sequence[PastStep], taken: int, state: State, wanted: set[Element]) -> tuple[StoryStep, ...]:
-    """The last step that changed each of the values that the failed need looks at.
+    """Return the last step that changed each of the values that the failed need reads.
 
     `history`: the last of the `taken` events that led to `state`, each with the state before it.
     """
@@ -237,22 +236,22 @@ def that_made(history: Sequence[PastStep], taken: int, state: State, wanted: set
 
 
 def call(spec: AnySpec, event: Event) -> str:
-    """An event in the notation of stories: `append(number=17, position=40112)`."""
+    """Format an event in the notation of stories: `append(number=17, position=40112)`."""
     kinds = signature(resolve_spec(spec).actions[event[0]]).parameters
     values = {name: by_name(kinds[name].annotation, value) for name, value in named(spec, event).items()}
     return call_of(event[0], values)
 
 
 def life(spec: AnySpec, events: Iterable[Event], *, profile: str, ignored: frozenset[str] = frozenset()) -> list[str]:
-    """Every step of a trace up to the first that is refused, a line each, with what it changed."""
+    """Return a line for every step of a trace up to the first refusal, with its changes."""
     of = resolve_spec(spec)
     state, lines = of.initial, []
-    with waiving(of.name, ignored), suppress(Refused):  # whose story is told with the finding
+    with waiving(of.name, ignored), suppress(Refused):  # the finding has the story of a refusal
         for event in events:
             after, deviation = of.step(state, event[0], named(of, event), profile)
             note = f" ({deviation.replace('_', ' ')})" if deviation else ""
             note += " (inferred from its op)" if event[0] == "roll_back" else ""
-            lines.append((call(of, event), told(changes(state, after)) + note))
+            lines.append((call(of, event), changes_text(changes(state, after)) + note))
             state = after
     width = column(lines)
     return [f"{n:>3}. {text:<{width}}   {what}" for n, (text, what) in enumerate(lines, 1)]
@@ -266,9 +265,9 @@ def story(
     where: Callable[[int], str] | None = None,
     again: str,
 ) -> list[str]:
-    """The departure as lines: what led to it, what was refused and why, what can be left out, how to see it again.
+    """Return the departure as lines: the steps before it, the refusal and its reason, and how to see it again.
 
-    `where`: tells of the number of a step in which place of its source it was recorded.
+    `where` returns the place in the source of a step's number.
     """
 
     def at(event: Event, number: int) -> str:
@@ -287,9 +286,9 @@ def story(
 
 
 def reasons(departure: Departure, also: Sequence[str] = ()) -> Iterator[str]:
-    """The rule that the last step breaks, the values at hand, and the consequence."""
+    """Yield the rule that the last step breaks, the values at hand, and the consequence."""
     yield f"{breach(departure.event[0], departure.because)}."
-    if here := values_told(in_words(departure)):
+    if here := values_text(in_words(departure)):
         yield f"Here: {here}."
     yield from also
     yield from consequence(departure.otherwise)
@@ -301,14 +300,18 @@ def in_words(departure: Departure) -> dict[str, int | str]:
 
 
 def became_of(step: StoryStep) -> str:
-    """What became of a step that led to a departure."""
+    """Return the result of a step that led to a departure."""
     if step.outcome == "refused":
         return BROKER_REFUSED
-    return told(step.changes) + CLAIMED * step.claimed + (f" ({TOLD_AS_TAKEN})" if step.outcome == "unknown" else "")
+    return (
+        changes_text(step.changes)
+        + CLAIMED * step.claimed
+        + (f" ({SHOWN_AS_TAKEN})" if step.outcome == "unknown" else "")
+    )
 
 
 def departed(departure: Departure) -> str:
-    """What became of the step that departs: who took it, and who does not allow it."""
+    """Return the result of the step that departs: who took it, and who does not allow it."""
     rule = departure.rule.partition("/")[2]
     if rule not in OF_EVENTS:
         return NOT_ALLOWED

@@ -57,11 +57,11 @@ Numbers = npt.NDArray[np.int32] | npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Cells:
-    """What Maps hold, trace by trace, each within a window of its own.
+    """The elements of Maps, trace by trace, each within a window of its own.
 
     `origins`: int64 [traces], the lowest key of each window · `starts`: int64 [traces + 1], where its cells begin ·
     `values`: int64 [Maps of the spec, cells], for key `origins[t] + i` at `starts[t] + i` · `cut`: bool [traces], there
-    is more below a window: a kernel that looks there leaves the trace to others.
+    is more below a window: a kernel that looks there leaves the trace to exact replay.
     """
 
     origins: Ints
@@ -71,15 +71,15 @@ class Cells:
 
     @property
     def widths(self) -> Ints:
-        """How many keys are in each window."""
+        """The number of keys in each window."""
         return np.diff(self.starts)
 
     def handed(self) -> Cells:
-        """The same, as native code is given it."""
+        """Return the same cells with types for native code."""
         return Cells(handed(self.origins), handed(self.starts), handed(self.values), handed(self.cut))
 
     def of(self, chosen: npt.NDArray[np.bool_]) -> Cells:
-        """Those of some traces."""
+        """Return the cells of some traces."""
         starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(self.widths[chosen])])
         values = self.values if chosen.all() else self.values[:, np.repeat(chosen, self.widths)]
         return Cells(self.origins[chosen], starts, values, self.cut[chosen])
@@ -87,12 +87,12 @@ class Cells:
 
 @dataclass(frozen=True)
 class ReplayResult:
-    """What a kernel found, per trace: the state at its end or refusal, and where and why it was refused.
+    """The result of a kernel, per trace: the state at its end or refusal, and the event and reason of the refusal.
 
     `state`: int64 [scalars, traces] · `bad_at`: index of the refused event or -1, int64 [traces] · `bad_why`: reason
     (1-based, `EXACT`, or 0 for none), int64 [traces] · `covered`: accepted events per action · `deviated` and
     `deviated_at`: anomalies per deviation and the index of the first event of each · `deviant`: the deviations in each
-    trace, a bit for each, int64 [traces] · `cells`: the rest of the state, where it was asked for.
+    trace, a bit for each, int64 [traces] · `cells`: the rest of the state, if it was asked for.
     """
 
     state: Ints
@@ -109,7 +109,7 @@ class ReplayResult:
 class Kernel:
     """A spec as a native replay loop.
 
-    `obstacle`: why the plain functions judge all its traces; empty where they need not · `ignored`: the rules that it
+    `obstacle`: why the plain functions judge all its traces; empty if they need not · `ignored`: the rules that it
     leaves out.
     """
 
@@ -121,19 +121,19 @@ class Kernel:
 
     @cached_property
     def steps(self) -> StepFunctions:
-        """The functions that its loop is made of."""
+        """The functions of its loop."""
         with waiving(self.spec.name, self.ignored):
             return steps_of(trees_of(self.spec))
 
     @cached_property
     def unsure(self) -> tuple[int, ...]:
-        """The reasons with which a trace is left to exact replay: it may know better, or go on behind the event."""
-        goes_on = {f"{self.spec.name}/{takeover.rule}" for takeover in self.spec.takeovers}
+        """The reasons after which a trace is left to exact replay, which may know better, or continue."""
+        continuing = {f"{self.spec.name}/{takeover.rule}" for takeover in self.spec.takeovers}
         rules = enumerate((reason.rule for reason in self.reasons), 1)
-        return (EXACT, *(why for why, rule in rules if rule in goes_on or rule.endswith(f"/{ASSUMED}")))
+        return (EXACT, *(why for why, rule in rules if rule in continuing or rule.endswith(f"/{ASSUMED}")))
 
     def prepare(self) -> None:
-        """Have native code loaded, or compiled, if the work that is expected will be done by it."""
+        """Load or compile native code, if the expected work is large enough to use it."""
         if isinstance(self.loop, Loop):
             self.loop.prepare()
 
@@ -147,20 +147,20 @@ class Kernel:
         origins: Ints | None = None,
         widths: Ints | None = None,
         cells: Cells | None = None,
-        going_on: bool = False,
+        resumable: bool = False,
         rows: Ints | None = None,
-        held: Numbers | None = None,
+        resident: Numbers | None = None,
         profile: str,
     ) -> ReplayResult:
         """Replay many traces, each from its own state, up to its first refusal.
 
         `starts`: int64 [traces + 1], trace *t* is the events `starts[t]:starts[t + 1]` · `action`: int8 [events] ·
-        `args`: int64 [argument names of the spec, events] · `state`: int64 [scalars, traces], where each begins
-        · `origins`, `widths`: int64 [traces], the keys that the Maps of each trace may hold · `cells`: what the Maps
-        begin with, within these windows; their defaults if it is not given · `going_on`: what they hold at the end is
-        wanted too, for more events to come · `rows`: int64 [events], where each stands: the lowest row with a deviation
-        is its first · `held`: [1 + width, Maps of the spec], what the Maps of the only trace hold, in place of `cells`:
-        its events go on from that, and change it; the last row is the kernel's own. Nothing else given is changed.
+        `args`: int64 [argument names of the spec, events] · `state`: int64 [scalars, traces], where each begins ·
+        `origins`, `widths`: int64 [traces], the keys that the Maps of each trace may have · `cells`: the initial
+        elements of the Maps, within these windows; default: their defaults · `resumable`: also return the final
+        elements of the Maps, for more events to come · `rows`: int64 [events], the row of each: the lowest row with a
+        deviation is its first · `resident`: [1 + width, Maps of the spec], the elements of the only trace's Maps, in
+        place of `cells`, updated by its events; the last row is the kernel's own. No other argument is changed.
         """
         traces = len(starts) - 1
         none = np.zeros(traces, np.int64)
@@ -168,11 +168,11 @@ class Kernel:
         widths = none if widths is None else handed(widths)
         now = np.empty(len(self.spec.scalars), np.int64)  # the state of the trace that is being replayed
         columns = max(1, len(self.spec.maps))
-        if held is None:
+        if resident is None:
             windows: Numbers = np.empty((1 + int(widths.max(initial=0))) * columns, np.int64)
         else:
-            windows = held.view()
-            windows.shape = (held.size,)  # which is no copy, or an error
+            windows = resident.view()
+            windows.shape = (resident.size,)  # a view, or an error
         deviations = self.spec.deviations
         found = ReplayResult(
             state=np.array(state, np.int64, order="C"),
@@ -182,9 +182,9 @@ class Kernel:
             deviated=np.zeros(len(deviations) + 1, np.int64),
             deviated_at=np.zeros(len(deviations) + 1, np.int64),
             deviant=np.empty(traces, np.int64),
-            cells=_room(origins, widths, len(self.spec.maps)) if going_on else None,
+            cells=_room(origins, widths, len(self.spec.maps)) if resumable else None,
         )
-        begin, end = (cells or (NO_CELLS if held is None else HELD)).handed(), found.cells or NO_CELLS
+        begin, end = (cells or (NO_CELLS if resident is None else RESIDENT)).handed(), found.cells or NO_CELLS
         allowed = np.array([profile in d.profiles for d in deviations] + [False], np.bool_)
         self.loop(
             handed(starts), handed(action), handed(args), found.state, now, origins, widths, windows, allowed,
@@ -197,20 +197,20 @@ class Kernel:
 
 
 NO_CELLS = Cells(np.zeros(0, np.int64), np.zeros(1, np.int64), np.zeros((0, 0), np.int64), np.zeros(0, np.bool_))
-HELD = replace(NO_CELLS, starts=np.zeros(0, np.int64))
-"""Says to a kernel that its windows are held: nothing is to be put into them."""
+RESIDENT = replace(NO_CELLS, starts=np.zeros(0, np.int64))
+"""Marks windows as resident: the kernel loads nothing into them."""
 
 
 def _room(origins: Ints, widths: Ints, maps: int) -> Cells:
-    """Room for what Maps hold."""
+    """Allocate room for the elements of Maps."""
     starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(widths)])
     return Cells(origins, starts, np.zeros((maps, int(starts[-1])), np.int64), np.zeros(len(widths), np.bool_))
 
 
 def kernel(spec: AnySpec, ignored: frozenset[str] = frozenset()) -> Kernel:
-    """The kernel of a spec, without the rules in `ignored`. Raises ForeignWords.
+    """Return the kernel of a spec, without the rules in `ignored`. Raises ForeignWords.
 
-    What is ignored of other specs makes no other kernel: there is less to compile.
+    Ignored rules of other specs make no other kernel: there is less to compile.
     """
     whole = _kernel(resolve_spec(spec), frozenset())
     return _kernel(resolve_spec(spec), ignored & {reason.rule for reason in whole.reasons})
@@ -253,10 +253,9 @@ def _made(spec: Spec, ignored: frozenset[str], reasons: tuple[Reason, ...], code
 
 
 def _digest(spec: Spec, ignored: frozenset[str]) -> str:
-    """The letters under which a kernel is kept: to make it takes a fifth of the time of a small check.
+    """Return the key of a kernel in the cache: to make a kernel takes a fifth of the time of a small check.
 
-    They stand for all that it is made of: its specs, the language, and those who make it. Empty where a program made
-    the spec.
+    It covers all inputs: its specs, the language, and the compiler. Empty if a program made the spec.
     """
     if not all(map(has_text, spec.files)):
         return ""
@@ -265,14 +264,14 @@ def _digest(spec: Spec, ignored: frozenset[str]) -> str:
 
 
 def _needed(spec: Spec) -> Iterator[Reason]:
-    """The reasons for which the actions of a spec are refused, by their text: no kernel of it can tell them."""
+    """Yield the reasons for which actions of a spec are refused by their text: no kernel can evaluate them."""
     for name, action in spec.actions.items():
         for need in needs(action):
             yield Reason(name, name, f"{spec.name}/{need.rule}", need.because, need.otherwise)
 
 
 def _leave_all(starts: Ints, *columns: Any) -> None:
-    """Leave all traces to exact replay: `Kernel.replay` says what the columns are."""
+    """Leave all traces to exact replay: `Kernel.replay` describes the columns."""
     bad_at, bad_why, deviant = columns[BAD_AT], columns[BAD_AT + 1], columns[BAD_AT + 5]
     bad_at[:], bad_why[:], deviant[:] = starts[:-1], EXACT, 0
 
@@ -281,7 +280,7 @@ BAD_AT = 8  # of the columns behind the first
 
 
 def code_of(steps: StepFunctions) -> CodeType:
-    """The functions as Python runs them: a module of them."""
+    """Compile the functions to a module of Python."""
     whole = ast.Module(list(steps.functions), [])
     code: CodeType = compile(whole, "a kernel", "exec")
     return code
@@ -297,10 +296,10 @@ LARGEST = 400_000  # bytes of Python's code of the steps that are compiled; more
 
 
 class Loop:
-    """A replay loop: by Python as it stands for the first events, and compiled once there are many.
+    """A replay loop: run by Python for the first events, and compiled if there are many.
 
     To compile takes longer than to judge a small file. Both are made of the same functions, and so are the answers.
-    What was compiled before is used from the first event on, and so is all where `few` is 0.
+    Code that was compiled before is used from the first event on, also if `few` is 0.
 
     `code`: the steps as a module of Python · `steps`: the same as syntax trees, which only native code needs ·
     `digest`: another one for other steps.
@@ -315,19 +314,19 @@ class Loop:
         self._native: Any = None
 
     def __call__(self, starts: Ints, *columns: Any) -> None:
-        """Replay traces: `Kernel.replay` says what the columns are."""
+        """Replay traces: `Kernel.replay` describes the columns."""
         self._seen = max(self._seen + int(starts[-1] - starts[0]) + len(starts), expected())
         self._chosen()(starts, *columns)
 
     def prepare(self) -> None:
-        """Load native code, or compile it, if the work that is expected will be done by it: forked workers have it."""
+        """Load or compile native code, if the expected work will use it: forked workers then share it."""
         self._seen = max(self._seen, expected())
         self._chosen()
         if self._native is not None:
             self._native.load()
 
     def load(self) -> int:
-        """Compile native code, or load it. Returns the number of functions: none where the spec is too large."""
+        """Load or compile native code. Returns the number of functions: none if the spec is too large."""
         if self._is_too_large:
             return 0
         native_reading(self._spec, self._steps, self._digest).code.load()
@@ -355,7 +354,7 @@ class Loop:
 
 
 def python_reading(spec: Spec, code: CodeType, names: Mapping[str, Any] | None = None) -> Run:
-    """The loop as Python runs it. `names`: what stands in for the functions that steps call."""
+    """Return the loop as Python runs it. `names`: replacements of the functions that steps call."""
     known = {**words(spec), **(names or {})}
     found: dict[str, Any] = {
         name: by_python(word) if isinstance(word, Function) else word for name, word in known.items()
@@ -365,13 +364,13 @@ def python_reading(spec: Spec, code: CodeType, names: Mapping[str, Any] | None =
 
 
 def words(spec: Spec) -> dict[str, Any]:
-    """The functions of the loop that steps call."""
+    """Return the functions of the loop that steps call."""
     named = ((name, getattr(loop, name)) for name in ("at", "put", "forget", "clear", "stood_in"))
     return {name: specialised(word, **constants(spec)) for name, word in named}
 
 
 def constants(spec: Spec) -> dict[str, Any]:
-    """The numbers that the loop of a spec is specialised by."""
+    """Return the numbers that specialise the loop for a spec."""
     defaults = [int(getattr(spec.initial, name).default) for name in spec.maps]
     return {
         "SCALARS": len(spec.scalars),
@@ -382,7 +381,7 @@ def constants(spec: Spec) -> dict[str, Any]:
 
 
 def native_reading(spec: Spec, steps: Callable[[], StepFunctions], digest: str = "") -> Function:
-    """The loop as a function that is compiled. `steps` are asked for where nothing is kept under the digest."""
+    """Return the loop as a compiled function. `steps` are made only if the cache has none under the digest."""
     step = _KeptSteps(spec, steps, digest) if digest else _sources(spec, steps())["step"]
     made: Function = specialised(loop.replay, STEP=step, **constants(spec))
     made.kinds = signatures(spec)
@@ -390,20 +389,20 @@ def native_reading(spec: Spec, steps: Callable[[], StepFunctions], digest: str =
 
 
 def signatures(spec: Spec) -> list[Signature]:
-    """The kinds of the columns that a loop is given, as `Kernel.replay` does it."""
-    windows = [INTS, INTS32] if spec.name in HELD_NARROW else [INTS]
+    """Return the types of the loop's columns, as `Kernel.replay` passes them."""
+    windows = [INTS, INTS32] if spec.name in RESIDENT_NARROW else [INTS]
     return [(
-        INTS, INTS8, TABLE, TABLE, INTS, INTS, INTS, held, FLAGS, INTS, INTS, INTS, INTS, INTS, INTS, INTS, INTS, INTS,
-        TABLE, FLAGS, INTS, TABLE, INTS,
-    ) for held in windows]  # fmt: skip
+        INTS, INTS8, TABLE, TABLE, INTS, INTS, INTS, resident, FLAGS, INTS, INTS, INTS, INTS, INTS, INTS, INTS, INTS,
+        INTS, TABLE, FLAGS, INTS, TABLE, INTS,
+    ) for resident in windows]  # fmt: skip
 
 
-HELD_NARROW = frozenset({"hash_index"})
-"""The specs of which somebody holds what Maps have in 32 bits, from one call to the next."""
+RESIDENT_NARROW = frozenset({"hash_index"})
+"""The specs with resident windows of 32 bits."""
 
 
 def _sources(spec: Spec, steps: StepFunctions) -> dict[str, Any]:
-    """The functions by name, as each sees the others."""
+    """Return the functions by name, as they see each other."""
     names: dict[str, Any] = words(spec)
     for node in steps.functions:
         names[node.name] = SyntaxFunction(f"{spec.name}.{node.name}", node, names)
@@ -411,7 +410,7 @@ def _sources(spec: Spec, steps: StepFunctions) -> dict[str, Any]:
 
 
 class _KeptSteps(SyntaxFunction):
-    """The steps of a spec, which are only made where native code is not kept under their digest."""
+    """The steps of a spec, made only if the cache has no native code under their digest."""
 
     def __init__(self, spec: Spec, steps: Callable[[], StepFunctions], digest: str) -> None:
         super().__init__(f"{spec.name}.step", NO_FUNCTION, {}, digest=digest)
@@ -434,7 +433,7 @@ class _KeptSteps(SyntaxFunction):
 
     @property
     def global_names(self) -> tuple[str, ...]:  # it never changes, and is not kept
-        """None, for the digest stands for them all, and none is a constant of the loop."""
+        """Return no names: the digest covers them all, and none is a constant of the loop."""
         return ()
 
     @property

@@ -1,6 +1,6 @@
 """The replay loop: traces one after the other, each event by the step of its action, up to the first refusal.
 
-Functions of the native language (`native/README.md`), the same for every spec. What differs is given by `specialised`:
+Functions of the native language (`native/README.md`), the same for every spec. What differs is passed by `specialised`:
 `STEP`, the steps of a spec (`step_functions.py` makes them of its decision trees), and the numbers below.
 """
 
@@ -27,26 +27,26 @@ def STEP(  # noqa: N802 - a constant, of which this is the kind.
     act: Any, e: Any, t: Any, now: Any, args: Any, windows: Any, origin: Any, width: Any, escape: Any, allowed: Any,
     deviated: Any, deviated_at: Any, deviant: Any, rows: Any,
 ) -> Any:  # fmt: skip
-    """The number of the reason for which an event is refused; 0 where it is taken."""
+    """Return the number of the reason for which an event is refused; 0 if it is taken."""
     del act, e, t, now, args, windows, origin, width, escape, allowed, deviated, deviated_at, deviant, rows
     return UNKNOWN_ACTION
 
 
 # -- Maps ----------------------------------------------------------------------------------------------------------
 #
-# The windows are rows of a column for each Map, which holds the keys from `origin` on, in `width` rows. The last row of
+# The windows are rows of a column for each Map, with the keys from `origin` on, in `width` rows. The last row of
 # all says whether keys below were looked at.
 
 
 @function
 def look_below(windows: Any) -> None:
-    """Note that a key below the window was looked at."""
+    """Note that a key below the window was read."""
     windows[len(windows) - COLUMNS] = 1
 
 
 @function(inline=True)
 def at(windows: Any, place: Any, width: Any, column: Any, default: Any) -> Any:
-    """The value at a place of a Map."""
+    """Return the value at a place of a Map."""
     if place < 0:
         look_below(windows)
     return windows[place * COLUMNS + column] if 0 <= place < width else default
@@ -54,7 +54,7 @@ def at(windows: Any, place: Any, width: Any, column: Any, default: Any) -> Any:
 
 @function(inline=True)
 def put(windows: Any, place: Any, width: Any, column: Any, default: Any, value: Any, escape: Any) -> None:
-    """A value at a place of a Map; beyond the window, only its default may be put."""
+    """Write a value at a place of a Map; beyond the window, only its default may be written."""
     if 0 <= place < width:
         windows[place * COLUMNS + column] = value
     elif value != default:
@@ -63,7 +63,7 @@ def put(windows: Any, place: Any, width: Any, column: Any, default: Any, value: 
 
 @function
 def forget(windows: Any, place: Any, width: Any, column: Any, default: Any) -> None:
-    """The default of a Map from a place on."""
+    """Reset a Map to its default from a place on."""
     if place < 0:
         look_below(windows)
     for later in range(max(place, 0), width):
@@ -72,14 +72,14 @@ def forget(windows: Any, place: Any, width: Any, column: Any, default: Any) -> N
 
 @function
 def clear(windows: Any, width: Any, column: Any, default: Any) -> None:
-    """The default of a Map everywhere."""
+    """Reset a whole Map to its default."""
     for place in range(width):
         windows[place * COLUMNS + column] = default
 
 
 @function
 def load(windows: Any, place: Any, cells: Any, low: Any, high: Any) -> None:
-    """Put into the windows what the Maps of a trace held."""
+    """Load the elements of a trace's Maps into the windows."""
     for column in range(len(cells)):
         for cell in range(low, high):
             windows[(place + cell - low) * COLUMNS + column] = cells[column, cell]
@@ -87,7 +87,7 @@ def load(windows: Any, place: Any, cells: Any, low: Any, high: Any) -> None:
 
 @function
 def leave(windows: Any, cells: Any, low: Any, high: Any) -> None:
-    """Take out of the windows what the Maps of a trace hold."""
+    """Store the elements of a trace's Maps from the windows."""
     for column in range(len(cells)):
         for cell in range(low, high):
             cells[column, cell] = windows[(cell - low) * COLUMNS + column]
@@ -101,7 +101,10 @@ def stood_in(
     number: Any, why: Any, instead: Any, e: Any, t: Any, escape: Any, deviated: Any, deviated_at: Any, deviant: Any,
     rows: Any,
 ) -> Any:  # fmt: skip
-    """The reason left for an event that a deviation may stand in for, which said `instead`; one it takes is counted."""
+    """Try a deviation for an event that is refused for `instead`; count it if it is taken.
+
+    Returns the reason that remains.
+    """
     if instead == 0 and escape[0] == 0:
         if deviated[number] == 0 or (len(rows) > 0 and rows[e] < rows[deviated_at[number]]):
             deviated_at[number] = e
@@ -112,7 +115,7 @@ def stood_in(
 
 @function
 def large(now: Any) -> Any:
-    """True if a number of the state is none that a step may begin with."""
+    """Return True if a number of the state is too large for a step to begin with."""
     for row in range(SCALARS):  # noqa: SIM110 - generators are not in the language
         if not -LIMIT < now[row] < LIMIT:
             return True
@@ -125,7 +128,7 @@ def replay(  # noqa: C901, PLR0912 - the loop
     bad_at: Any, bad_why: Any, covered: Any, deviated: Any, deviated_at: Any, deviant: Any, escape: Any, there: Any,
     loaded: Any, cells: Any, cut: Any, left: Any, left_cells: Any, rows: Any,
 ) -> Any:  # fmt: skip
-    """Replay traces: `Kernel.replay` says what the columns are."""
+    """Replay traces: `Kernel.replay` describes the columns."""
     for t in range(len(starts) - 1):
         bad_at[t] = -1
         bad_why[t] = 0
@@ -138,7 +141,7 @@ def replay(  # noqa: C901, PLR0912 - the loop
             bad_at[t] = starts[t]
             bad_why[t] = EXACT
             continue
-        if len(loaded) > 0:  # otherwise the windows are held from one call to the next
+        if len(loaded) > 0:  # otherwise the windows are resident
             for place in range(width):
                 for column in range(MAPS):
                     windows[place * COLUMNS + column] = DEFAULTS[column]

@@ -1,4 +1,4 @@
-"""How a step is told, wherever one is: in a report, in a regression file, on the way to a state."""
+"""The notation of steps in reports, in regression files, and on the way to a state."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from gapless.spec.catalog import State
 from gapless.spec.language import Map
 
 Change = tuple[str, int | str, int | str]
-"""What a step changed, from what, to what; a value that has a name is called by it."""
+"""One change of a step: name, before, after; a value that has a name is given by it."""
 
-KEYS = 3  # of one Map that are told: a step that forgets a whole Map is understood from these
+KEYS = 3  # shown of one Map: enough to understand a step that clears the whole Map
 ASKED, SEEN_THERE, FOR = " asked", " seen", "for "
 """In the name of a value: what an event asks for of a field of that name, what a broker saw of it; and in front of the
 variable of a quantifier."""
 
 NOT_ALLOWED = "not allowed"
 BROKER_REFUSED = "refused, as the spec requires"
-TOLD_AS_TAKEN = "its outcome is unknown; shown as taken"
+SHOWN_AS_TAKEN = "its outcome is unknown; shown as taken"
 TURNED_AWAY = "refused, though the spec allows it"
 SEEN_OTHERWISE = MappingProxyType(
     {  # by the outcome of the event
@@ -33,13 +33,13 @@ SEEN_OTHERWISE = MappingProxyType(
     }
 )
 DEPARTING = (NOT_ALLOWED, TURNED_AWAY, *dict.fromkeys(SEEN_OTHERWISE.values()))
-"""The fate of a step that departs, for each kind of rule and outcome."""
+"""Results of a step that departs, for each kind of rule and outcome."""
 
-WIDE = 76  # letters of a call, beyond which what it changed is no longer told in one column
+WIDE = 76  # letters of a call, beyond which its changes are no longer aligned in a column
 
 
 def changes(before: State, after: State) -> tuple[Change, ...]:
-    """Every field and every map value that differs."""
+    """Return every field and every map value that differs."""
     found: list[Change] = []
     for f in fields(before):
         old, new = getattr(before, f.name), getattr(after, f.name)
@@ -58,35 +58,35 @@ def changes(before: State, after: State) -> tuple[Change, ...]:
 
 
 def called(value: int) -> int | str:
-    """The value's name if it has one, such as PREPARED; otherwise the number."""
+    """Return the value's name if it has one, such as PREPARED; otherwise the number."""
     return value.name if isinstance(value, IntEnum) else int(value)
 
 
 def by_name(kind: Any, value: int) -> int | str:
-    """The name that `kind` has for the value, if it has one."""
+    """Return the name that `kind` has for the value, if it has one."""
     if isinstance(kind, type) and issubclass(kind, IntEnum) and value in set(kind):
         return kind(value).name
     return value
 
 
 def of_field(state: State, name: str, value: int) -> int | str:
-    """A value of a field, or of an element of a Map, by its name if it has one."""
+    """Return a value of a field, or of an element of a Map, by its name if it has one."""
     kept = getattr(state, name)
     return by_name(type(kept.default if isinstance(kept, Map) else kept), value)
 
 
 def call_of(action: str, args: Mapping[str, int | str]) -> str:
-    """A step in the notation of stories: `append(number=17, position=40112)`."""
+    """Format a step in the notation of stories: `append(number=17, position=40112)`."""
     return f"{action}({', '.join(f'{name}={value}' for name, value in args.items())})"
 
 
-def told(changed: tuple[Change, ...]) -> str:
-    """What changed, in a line."""
+def changes_text(changed: tuple[Change, ...]) -> str:
+    """Format changes on one line."""
     return ", ".join(f"{name} {before} → {after}" for name, before, after in changed) or "nothing changes"
 
 
 def column(calls: Sequence[tuple[str, str]]) -> int:
-    """How wide the calls of a story are, beside which stands what became of each."""
+    """Return the width of the calls of a story, for the column of results next to them."""
     return min(max((len(text) for text, _ in calls), default=0), WIDE)
 
 
@@ -96,26 +96,26 @@ def breach(step: str, rule: str) -> str:
 
 
 def consequence(otherwise: str) -> list[str]:
-    """The line of a story that says what follows from a broken rule; none if its spec does not say."""
+    """Return the line of a story with the consequence of a broken rule; none if its spec has none."""
     return [f"Consequence: {otherwise}."] if otherwise else []
 
 
 def follows(doc: str) -> str:
-    """The docstring of a property as a line of a story: *Otherwise X* becomes *Consequence: X*."""
+    """Return the docstring of a property as a line of a story: *Otherwise X* becomes *Consequence: X*."""
     return re.sub(r"^Otherwise,? ", "Consequence: ", doc)
 
 
-def values_told(here: Mapping[str, int | str]) -> str:
-    """Values by name, in a line; an argument or a recorded value stands next to that of the state."""
-    told = []
+def values_text(here: Mapping[str, int | str]) -> str:
+    """Format values by name on one line; an argument or a recorded value stands next to that of the state."""
+    parts = []
     for name, value in here.items():
         field, who = name, ""
-        for kind, said, expected in ((ASKED, "the step says", "the state has"), (SEEN_THERE, "recorded", "expected")):
+        for kind, verb, expected in ((ASKED, "the step says", "the state has"), (SEEN_THERE, "recorded", "expected")):
             if name.endswith(kind):
                 field = name.removesuffix(kind)
-                who = f"{said} {value}" + (f", {expected} {here[field]}" if field in here else "")
+                who = f"{verb} {value}" + (f", {expected} {here[field]}" if field in here else "")
         if who:
-            told.append(f"{field}: {who}")
+            parts.append(f"{field}: {who}")
         elif not {name + ASKED, name + SEEN_THERE} & here.keys():
-            told.append(f"{name} = {value}")
-    return ("; " if any(": " in one for one in told) else ", ").join(told)
+            parts.append(f"{name} = {value}")
+    return ("; " if any(": " in one for one in parts) else ", ").join(parts)

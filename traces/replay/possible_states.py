@@ -1,7 +1,7 @@
-"""One recorded trace through the plain functions, with every state that is possible after what was recorded.
+"""Exact replay of one recorded trace, with every state that is possible after the recorded events.
 
-Exact replay takes what a kernel cannot: steps that the broker refused, then the model must refuse them too; steps with
-an unknown outcome, then every state that is still possible is kept; and what the broker saw.
+It handles what a kernel cannot: refused steps, which the model must refuse too; steps with an unknown outcome, with
+every state that is still possible; and observations of the broker.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class TraceEvent(NamedTuple):
 
 
 class World(NamedTuple):
-    """One state that is still possible, and what must be so for it; linked lists, newest first."""
+    """One state that is still possible, and its assumptions; linked lists, newest first."""
 
     state: State
     anomalies: int = 0  # how many deviations it needs
@@ -54,7 +54,7 @@ class World(NamedTuple):
     undone: Any = None  # (number of an event with unknown outcome that did not happen, those before it)
 
     def deviating(self, deviation: str, taken: TraceEvent) -> World:
-        """The same, with one deviation more."""
+        """Return the same world with one deviation more."""
         return self._replace(anomalies=self.anomalies + 1, deviated=((deviation, taken), self.deviated))
 
     @property
@@ -67,7 +67,7 @@ class World(NamedTuple):
         return frozenset(numbers)
 
     def without(self, number: int) -> World:
-        """The same, for event `number` did not happen."""
+        """Return the same world in which event `number` did not happen."""
         return self._replace(undone=(number, self.undone))
 
 
@@ -80,7 +80,7 @@ class BrokenPromise(Exception):  # noqa: N818 - an outcome, not an error.
 
 
 class Departs(Exception):  # noqa: N818 - an outcome, not an error.
-    """No state that is still possible explains the event; told for the first of them."""
+    """No state that is still possible explains the event; the story is for the first of them."""
 
     def __init__(self, rule: str | None, number: int, taken: TraceEvent, world: World, also: tuple[str, ...]) -> None:
         super().__init__(rule)
@@ -91,7 +91,7 @@ class Departs(Exception):  # noqa: N818 - an outcome, not an error.
         self.also = also
 
     def departure(self, replayed: Replay, events: Iterator[TraceEvent]) -> Departure:
-        """Why, as data: the path that leads to the world, and the rule that is broken there."""
+        """Explain it as data: the path that leads to the world, and the rule that is broken there."""
         known = list(islice(events, self.number))
         path = list(replayed.path(known, self.world))
         departure = self._of_the_need(replayed, path) if self.rule is None else self._of_the_event(replayed, path)
@@ -109,7 +109,7 @@ class Departs(Exception):  # noqa: N818 - an outcome, not an error.
         )
 
     def _of_the_need(self, replayed: Replay, path: Sequence[tuple[int, TraceEvent]]) -> Departure:
-        """Of a step that was taken, and that a need of the spec does not allow."""
+        """Explain a step that was taken, but that a need of the spec does not allow."""
         spec, options = replayed.spec, replayed.options
         events = [*(taken.event for _, taken in path), self.taken.event]
         outcome = replay(
@@ -119,7 +119,7 @@ class Departs(Exception):  # noqa: N818 - an outcome, not an error.
         return outcome.departure
 
     def _of_the_event(self, replayed: Replay, path: Sequence[tuple[int, TraceEvent]]) -> Departure:
-        """Of a step that the broker refused though it is allowed, or after which it saw what cannot be."""
+        """Explain a step that was refused though it is allowed, or an impossible observation after it."""
         assert self.rule is not None  # noqa: S101 - for the type checker: it is a rule of events
         spec, state, event = replayed.spec, self.world.state, self.taken.event
         if self.rule == SEEN:
@@ -148,10 +148,10 @@ class Replay:
         self.worlds = [World(spec.initial)]
         self.number = 0
         self.covered: dict[str, int] = {}
-        self.unpromised = False  # whether some state refuses the event only for what the environment did
+        self.unpromised = False  # some state refuses the event only for what the environment did
 
     def take(self, taken: TraceEvent) -> None:
-        """Go on to the states that are possible after the event. Raises Departs, TooMany, BrokenPromise."""
+        """Compute the states that are possible after the event. Raises Departs, TooMany, BrokenPromise."""
         before, self.unpromised = self.worlds, False
         match taken.outcome:
             case "ok" | "inferred":
@@ -180,7 +180,7 @@ class Replay:
             raise TooMany
 
     def take_over(self, taken: TraceEvent, rule: str) -> bool:
-        """Go on behind an event that departs, with what the broker claims; False where nobody can say what that is."""
+        """Continue after an event that departs, with the state that the broker claims; False if that is unknown."""
         spec, (action, _) = self.spec, taken.event
         args, name = named(spec, taken.event), rule.partition("/")[2]
         claimed = [(world, spec.taken_over(world.state, action, args, name)) for world in self.worlds]
@@ -192,7 +192,7 @@ class Replay:
         return True
 
     def _accepting(self, taken: TraceEvent) -> list[World]:
-        """The worlds after the step, where it can be taken."""
+        """Return the worlds after the step, if it can be taken."""
         found = []
         action, args = taken.event[0], named(self.spec, taken.event)
         with waiving(self.spec.name, self.options.ignored):
@@ -207,7 +207,7 @@ class Replay:
         return found
 
     def _refuses(self, world: World, taken: TraceEvent) -> bool:
-        """Whether the design refuses the step too: with all its needs, and whatever real brokers allow themselves."""
+        """True if the design refuses the step too: with all its needs, and the deviations of real brokers."""
         if self._ignores(REFUSED):
             return True
         try:
@@ -220,7 +220,7 @@ class Replay:
         return f"{self.spec.name}/{rule}" in self.options.ignored
 
     def _also(self) -> tuple[str, ...]:
-        """What the story must say of the states that it does not tell."""
+        """Return what the story must state about the states that it does not show."""
         if len(self.worlds) == 1:
             return ()
         possible = (
@@ -229,28 +229,28 @@ class Replay:
         return possible, "The story shows one of them."
 
     def deviations(self) -> Iterator[tuple[str, TraceEvent]]:
-        """The deviations that every explanation needs, newest first."""
+        """Yield the deviations that every explanation needs, newest first."""
         link = self.worlds[0].deviated
         while link is not None:
             yield link[0]
             link = link[1]
 
     def path(self, known: Sequence[TraceEvent], world: World) -> Iterator[tuple[int, TraceEvent]]:
-        """The events that were taken, as `world` has it, with their numbers from 1."""
+        """Yield the events that were taken in `world`, with their numbers from 1."""
         undone = world.not_done
         for number, taken in enumerate(known):
             if taken.outcome != "refused" and number not in undone:
                 yield number + 1, taken
 
     def refused_before(self, known: Sequence[TraceEvent], event: Event) -> list[StoryStep]:
-        """The last time that the broker refused the very step that departs, as the model did."""
+        """Return the last time that the broker refused the same step, as the model did."""
         if self._ignores(REFUSED):
-            return []  # then nobody asked the model
+            return []  # then the model was not asked
         numbers = [n for n, taken in enumerate(known, 1) if taken.outcome == "refused" and taken.event == event]
         return [StoryStep(number, event, (), "refused") for number in numbers[-1:]]
 
     def history(self, path: Sequence[Event]) -> tuple[deque[PastStep], State]:
-        """The last events of a path with the state before each, and the state behind it."""
+        """Return the last events of a path with the state before each, and the state after it."""
         found: deque[PastStep] = deque(maxlen=REMEMBERED)
         state = self.spec.initial
         with waiving(self.spec.name, self.options.ignored):
@@ -261,7 +261,7 @@ class Replay:
         return found, state
 
     def _after(self, state: State, event: Event) -> tuple[State, bool]:
-        """The state after an event of a path, and whether it was taken over as the broker claims it."""
+        """Return the state after an event of a path, and True if it was taken over as the broker claims it."""
         args = named(self.spec, event)
         try:
             return self.spec.step(state, event[0], args, self.options.profile)[0], False
@@ -270,7 +270,7 @@ class Replay:
 
 
 def _distinct(worlds: list[World], integers: Sequence[str]) -> list[World]:
-    """One world for every state, those that need the fewest deviations first."""
+    """Return one world for every state, those with the fewest deviations first."""
     if len(worlds) == 1:
         return worlds
     worlds.sort(key=lambda world: world.anomalies)

@@ -1,8 +1,8 @@
-"""Values that remember where they were read: how a story learns which numbers a need that is not met looked at.
+"""Values that remember where they were read: a story then names the numbers that an unmet need looked at.
 
-One more reading of a spec's functions: they are called on the values at hand, each of which carries the arguments,
-fields and map elements that it comes from. The last question that a step asks before it refuses is the need that is not
-met; where that is a quantifier, it is what its first counterexample answers with no.
+One more reading of a spec's functions: they are called on real values, each of which carries the arguments, fields and
+map elements that it comes from. The last question that a step asks before it refuses is the unmet need; for a
+quantifier, it is the answer to its first counterexample.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from gapless.traces.replay.notation import FOR, of_field
 
 
 class Read(NamedTuple):
-    """One value that was looked at.
+    """One value that was read.
 
-    `of`: what it is; `bound` is the variable of a quantifier · `key`: of a Map's element · `counterexample`: whether it
-    was read where a quantifier does not hold · `when`: in which of two states, if there are two.
+    `of`: its kind; `bound` is the variable of a quantifier · `key`: of a Map's element · `counterexample`: it was read
+    where a quantifier fails · `when`: in which of two states, if there are two.
     """
 
     of: Literal["argument", "field", "bound"]
@@ -37,29 +37,29 @@ class Read(NamedTuple):
 
     @property
     def label(self) -> str:
-        """How it is called where no argument can be taken for a field."""
-        told = self.name if self.key is None else f"{self.name}[{self.key}]"
-        return f"{FOR if self.of == 'bound' else ''}{told}{self.when}"
+        """The name, if no argument can be confused with a field."""
+        element = self.name if self.key is None else f"{self.name}[{self.key}]"
+        return f"{FOR if self.of == 'bound' else ''}{element}{self.when}"
 
 
 Reads = tuple[Read, ...]
 
 
 class ProvenanceReader(Reader):
-    """What is asked while a spec's function runs on watched values, and how quantifiers are read there."""
+    """Records the reads of each question while a spec's function runs, and evaluates quantifiers."""
 
     def __init__(self) -> None:
         self.last: Reads = ()  # what the last question looked at
         self.every: dict[Read, None] = {}  # what all questions looked at, in order
 
     def ask(self, question: ProvenanceValue) -> bool:
-        """The answer, which is at hand: only what it looks at is noted."""
+        """Answer the question, and note what it reads."""
         self.last = question.reads
         self.every |= dict.fromkeys(question.reads)
         return bool(question.value)
 
     def all_between(self, low: Any, high: Any, holds: Callable[[Any], Any]) -> ProvenanceValue:
-        """Whether `holds(n)` for every `n` between; if not, what was read at the first for which it does not."""
+        """Evaluate `holds(n)` for every `n` between; if one fails, note the reads at the first that does."""
         bounds, outside = reads_of(low, high), self.every
         for n in range(plain(low), plain(high)):
             self.last, self.every = (), {}
@@ -80,7 +80,7 @@ class ProvenanceReader(Reader):
         return ProvenanceValue(0, reads, self)
 
     def accepts(self, step: Callable[..., State], *args: Any) -> bool:
-        """Whether the step may be taken; what its needs look at is read like anything else."""
+        """Return True if the step may be taken; the reads of its needs are noted."""
         try:
             step(*args)
         except Refused:
@@ -88,7 +88,7 @@ class ProvenanceReader(Reader):
         return True
 
     def state(self, state: State, when: str = "") -> State:
-        """The same state, watched; `when` tells two states of one field apart."""
+        """Return the same state with recorded reads; `when` tells two states of one field apart."""
         found: dict[str, Any] = {}
         for f in fields(state):
             value = getattr(state, f.name)
@@ -99,7 +99,7 @@ class ProvenanceReader(Reader):
         return type(state)(**found)
 
     def arguments(self, args: Mapping[str, int]) -> list[ProvenanceValue]:
-        """Arguments, watched."""
+        """Return arguments with recorded reads."""
         return [
             ProvenanceValue(value, (Read("argument", name, None, int(value)),), self) for name, value in args.items()
         ]
@@ -114,12 +114,12 @@ def _unwatched(state: State) -> State:
 
 
 def _counterexample(holds: Callable[[Any], Any], n: int, reads: Reads) -> Iterator[Read]:
-    """What was read for this `n`, which is named itself unless a key already says it."""
+    """Yield the reads for this `n`, and `n` itself unless a key already shows it."""
     yield from _at_a_counterexample({next(iter(signature(holds).parameters)): n}, reads)
 
 
 def _at_a_counterexample(numbers: Mapping[str, int], reads: Reads) -> Iterator[Read]:
-    """What was read for these numbers, each of which is named itself unless a key already says it."""
+    """Yield the reads for these numbers, and each number itself unless a key already shows it."""
     for name, n in numbers.items():
         if all(read.key != n for read in reads):
             yield Read("bound", name, None, n, counterexample=True)
@@ -127,13 +127,13 @@ def _at_a_counterexample(numbers: Mapping[str, int], reads: Reads) -> Iterator[R
 
 
 def united(*reads: Iterable[Read]) -> Reads:
-    """All of them, each once; what was read at a counterexample first."""
+    """Combine reads, each once; those at a counterexample first."""
     every = dict.fromkeys(read for some in reads for read in some)
     return tuple(read for read in every if read.counterexample or read._replace(counterexample=True) not in every)
 
 
 class ProvenanceValue:
-    """A value, and what it was read from."""
+    """A value, and the reads that it comes from."""
 
     __slots__ = ("reads", "value", "watch")
 
@@ -156,12 +156,12 @@ class ProvenanceValue:
 
 
 def plain(value: Any) -> Any:
-    """The value alone."""
+    """Return the value alone."""
     return value.value if isinstance(value, ProvenanceValue) else value
 
 
 def reads_of(*values: Any) -> Reads:
-    """What the watched among the values were read from."""
+    """Return the reads that the values come from."""
     return united(*(value.reads for value in values if isinstance(value, ProvenanceValue)))
 
 
@@ -179,7 +179,7 @@ for _name in SIGNS.values():
 
 
 class ProvenanceMap(Window):
-    """A Map whose elements are watched; what a step writes there carries what was written."""
+    """A Map whose elements record their reads; a step's writes keep those of the written values."""
 
     def __init__(
         self, kept: Map[int, int], field: str, watch: ProvenanceReader, when: str, *, empty: bool = False,
@@ -191,13 +191,13 @@ class ProvenanceMap(Window):
         self.when = when
 
     def there(self, key: Any) -> ProvenanceValue:
-        """The element as the state has it."""
+        """Return the element of the state."""
         value = self.kept[plain(key)]
         element = Read("field", self.field, int(plain(key)), int(value), when=self.when)
         return ProvenanceValue(value, united(reads_of(key), (element,)), self.watch)
 
     def like(self, *, empty: bool, effects: tuple[Effect, ...]) -> ProvenanceMap:
-        """The same Map with other effects."""
+        """Return the same Map with other effects."""
         return ProvenanceMap(self.kept, self.field, self.watch, self.when, empty=empty, effects=effects)
 
 
@@ -210,7 +210,7 @@ def _watching(watch: ProvenanceReader, function: Callable[..., Any], *args: Any)
 
 
 def refused_for(step: Callable[..., State], state: State, args: Mapping[str, int]) -> Reads:
-    """What the need of the step that is not met here looks at."""
+    """Return the reads of the step's first unmet need."""
     watch = ProvenanceReader()
     try:
         _watching(watch, step, watch.state(state), *watch.arguments(args))
@@ -220,14 +220,14 @@ def refused_for(step: Callable[..., State], state: State, args: Mapping[str, int
 
 
 def allowed_for(step: Callable[..., State], state: State, args: Mapping[str, int]) -> Reads:
-    """What all needs of a step look at that may be taken here."""
+    """Return the reads of all needs of a step that may be taken."""
     watch = ProvenanceReader()
     _watching(watch, step, watch.state(state), *watch.arguments(args))
     return tuple(watch.every)
 
 
 def broken_for(holds: Callable[..., Any], states: Sequence[State], free: Mapping[str, int]) -> dict[str, int | str]:
-    """By name, what a property looks at where it does not hold: in one state, or in those before and after a step."""
+    """Return the values that a broken property reads, by name: in one state, or before and after a step."""
     watch, when = ProvenanceReader(), ("",) if len(states) == 1 else (" before", "")
     seen = [watch.state(state, name) for state, name in zip(states, when, strict=True)]
     if _watching(watch, holds, *seen, *free.values()):

@@ -1,8 +1,8 @@
-"""Makes the steps of a spec as functions of the native language: its decision trees, as syntax trees.
+"""Compiles the steps of a spec to functions of the native language: decision trees become syntax trees.
 
 Each action is a function of its own. Its tree becomes nested `if`s, its effects assignments, its refusals numbered
-reasons. What stands in several places of the trees is a function, and called: trees of steps that are made of steps
-repeat themselves, and compilers take longer the longer a function is.
+reasons. A subtree that occurs several times becomes a function: trees of steps that are made of steps repeat
+themselves, and compilers take longer the longer a function is.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ ASKED, WRITTEN = 8, 12  # nodes of a question, and of what is written to a field
 
 @dataclass(frozen=True)
 class Reason:
-    """The reason for which a step is refused: the need that is not met, and what follows from that."""
+    """The reason for which a step is refused: the unmet need, and the consequence of that."""
 
     action: str
     step: str  # the action's name, or that of the deviation that was tried in its place
@@ -74,7 +74,7 @@ class Reason:
 
 @dataclass(frozen=True)
 class StepFunctions:
-    """The steps of a spec: functions, each before those that call it, the last of which tells actions apart.
+    """The functions of a spec's steps, each before its callers; the last one dispatches on the action.
 
     `quantifiers`: by the name of a function, the same for one number and without guards, for proofs.
     """
@@ -86,9 +86,9 @@ class StepFunctions:
 
 @dataclass(frozen=True)
 class StepTrees:
-    """The decision trees of a spec: of each action, and of the deviations that may stand in for it by their number.
+    """The decision trees of a spec: of each action, and of the deviations by their number.
 
-    `unmet`: all reasons that some way gives, also one of which the answers on it contradict one another.
+    `unmet`: all reasons that some path gives, also a path whose answers contradict one another.
     """
 
     spec: Spec
@@ -98,7 +98,7 @@ class StepTrees:
 
     @property
     def obstacle(self) -> str:
-        """The reason for which steps cannot be compiled exactly; empty where they can."""
+        """The reason for which steps cannot be compiled exactly; empty if they can."""
         for name in self.spec.maps:
             if not -LIMIT < int(getattr(self.spec.initial, name).default) < LIMIT:
                 return f"the default of the Map `{name}` is too large"
@@ -112,7 +112,7 @@ class StepTrees:
 
 
 def trees_of(spec: Spec) -> StepTrees:
-    """The decision trees of a spec, without guards against numbers that are too large."""
+    """Return the decision trees of a spec, without guards against numbers that are too large."""
     before = state_of_terms(spec.initial)
 
     unmet: dict[Reason, None] = {}
@@ -133,12 +133,12 @@ def trees_of(spec: Spec) -> StepTrees:
 
 
 def reason_of(spec: Spec, action: str, step: str, refused: Refused) -> Reason:
-    """A refusal as the reason that a kernel numbers."""
+    """Convert a refusal to the reason that a kernel numbers."""
     return Reason(action, step, f"{spec.name}/{refused.rule}", refused.because, refused.otherwise)
 
 
 def steps_of(trees: StepTrees) -> StepFunctions:
-    """The steps of a spec as functions."""
+    """Compile the steps of a spec to functions."""
     return _Writer(trees).steps()
 
 
@@ -158,7 +158,7 @@ class _Writer:
         self.arguments = {name: row for row, name in enumerate(self.spec.arguments)}
 
     def steps(self) -> StepFunctions:
-        """All of it."""
+        """Return all functions."""
         spec = self.spec
         for code, (name, tree) in enumerate(self.trees.actions.items()):
             self._step(f"step_{code}", guarded(tree), name, name, bounded=True)
@@ -172,7 +172,7 @@ class _Writer:
         return StepFunctions(tuple(self.reasons), tuple(self.functions), self.quantifiers.bodies)
 
     def _dispatched(self) -> ast.FunctionDef:
-        """The function that tells actions apart."""
+        """Make the function that dispatches on the action."""
         body: list[ast.stmt] = []
         for code, name in reversed(list(enumerate(self.spec.actions))):
             own: list[ast.stmt] = [syntax.assign("why", syntax.call(f"step_{code}", *syntax.names(CALLED)))]
@@ -188,7 +188,7 @@ class _Writer:
     # -- one step
 
     def _step(self, called: str, tree: Tree, action: str, step: str, *, bounded: bool = False) -> None:
-        """A step as a function, behind a look at its arguments where they are to be `bounded`."""
+        """Make the function of a step; with `bounded`, its arguments are checked first."""
         body = _Body(self, tree, action, step)
         first = [f"a_{name}" for name in self.spec.parameters[action]] if bounded else []
         lines = body.lines(tree)
@@ -198,7 +198,7 @@ class _Writer:
         self.functions.append(syntax.function(called, CALLED, [*self.loads(body.looked_at), *lines]))
 
     def loads(self, looked_at: set[LeafTerm]) -> list[ast.stmt]:
-        """The parts of the state and of the event that a function reads, by name."""
+        """Return the statements that load the parts of state and event that a function reads."""
         fields = [
             syntax.assign(f"s_{name}", syntax.item("now", syntax.constant(row)))
             for name, row in self.rows.items()
@@ -211,19 +211,19 @@ class _Writer:
         ]
 
     def reason(self, action: str, step: str, refused: Refused) -> int:
-        """The number of why a step is refused."""
+        """Return the number of a reason for which a step is refused."""
         reason = reason_of(self.spec, action, step, refused)
         return self.reasons.setdefault(reason, len(self.reasons) + 1)
 
     # -- terms
 
     def number(self, term: Term) -> ast.expr:
-        """A term as an expression that is a number."""
+        """Convert a term to an expression that is a number."""
         made = self.expression(term)
         return ast.IfExp(made, syntax.constant(1), syntax.constant(0)) if is_truth(term) else made
 
     def expression(self, term: Term) -> ast.expr:  # noqa: PLR0911 - a kind of term a line
-        """A term as an expression; what is true or false by its form is so here."""
+        """Convert a term to an expression; a term of a boolean form becomes a boolean."""
         match term:
             case Constant(value):
                 return syntax.constant(value)
@@ -243,34 +243,34 @@ class _Writer:
         raise TypeError(f"{term} is no word of a step")
 
     def truth(self, term: Term) -> ast.expr:
-        """A term as an expression that is true or false."""
+        """Convert a term to a boolean expression."""
         made = self.expression(term)
         return made if is_truth(term) else syntax.compared(made, "!=", syntax.constant(0))
 
     def place(self, key: Any) -> ast.expr:
-        """The place of a key in its window."""
+        """Return the place of a key in its window."""
         return syntax.binary(self.number(term_of(key)), "-", syntax.name("origin"))
 
 
 def name_of(leaf: Term) -> str:
-    """The name of a field, an argument or a variable in a function."""
+    """Return the name of a field, an argument or a variable in a function."""
     assert isinstance(leaf, LeafTerm)  # noqa: S101 - for the type checker
     return {Field: "s_", Argument: "a_"}.get(type(leaf), "") + leaf.name
 
 
 def plain_reads(reads: Reads) -> list[LeafTerm]:
-    """The fields, arguments and variables among what is read, in the order of their names."""
+    """Return the fields, arguments and variables among the reads, in the order of their names."""
     found = [one for one in reads if isinstance(one, Field | Argument | Variable)]
     return sorted(found, key=name_of)
 
 
 def _large(some: list[str]) -> ast.expr:
-    """That one of several numbers is none that a step may take in or leave behind."""
+    """Return the test that one of several numbers is too large for a step to read or write."""
     return syntax.any_of([syntax.not_between(-LIMIT, one, LIMIT) for one in some])
 
 
 def _instead(number: int) -> ast.stmt:
-    """The lines that try a deviation where its action is refused."""
+    """Return the statement that tries a deviation if its action is refused."""
     tried = syntax.call(f"instead_{number}", *syntax.names(CALLED))
     given = syntax.names(("e", "t", "escape", "deviated", "deviated_at", "deviant", "rows"))
     why = syntax.call("stood_in", syntax.constant(number), syntax.name("why"), tried, *given)
@@ -280,7 +280,7 @@ def _instead(number: int) -> ast.stmt:
 
 
 class _Body:
-    """The lines of one function. `looked_at`: the fields and arguments that they speak of."""
+    """The lines of one function. `looked_at`: the fields and arguments that they read."""
 
     def __init__(self, writer: _Writer, root: Tree, action: str, step: str) -> None:
         self.writer, self.action, self.step = writer, action, step
@@ -292,14 +292,14 @@ class _Body:
         self.parts: dict[Tree, str] = {}
 
     def lines(self, tree: Tree) -> list[ast.stmt]:
-        """The lines of a tree, each way of which ends with a `return`."""
+        """Return the lines of a tree; every path ends with a `return`."""
         if isinstance(tree, End):
             return self._ended(tree)
         yes, no = self._child(tree.yes), self._child(tree.no)
         return [syntax.choose(self.writer.truth(self._noted(tree.question)), yes), *no]
 
     def _child(self, tree: Tree) -> list[ast.stmt]:
-        """The lines of what follows from an answer, or a call of the function that has them."""
+        """Return the lines of a branch, or a call of the function that has them."""
         if tree not in self.parts:
             size = self._size(tree)
             if (size > LONG and isinstance(tree, Branch)) or (self.shared[tree] > 1 and size > SHARED):
@@ -309,7 +309,7 @@ class _Body:
         return self.lines(tree)
 
     def _part(self, tree: Tree) -> str:
-        """The name of the function that has the lines of a tree."""
+        """Return the name of the function that has the lines of a tree."""
         refusals = (one for one in outcomes(tree) if isinstance(one, Refused))
         key = tree, tuple(self.writer.reason(self.action, self.step, one) for one in refusals)
         if key not in self.writer.part_of:
@@ -322,7 +322,7 @@ class _Body:
         return self.writer.part_of[key]
 
     def _size(self, tree: Tree) -> int:
-        """The number of terms in the lines of a tree, but for those that are functions of their own."""
+        """Count the terms in the lines of a tree, without those that are functions of their own."""
         if tree in self.parts:
             return 1
         if tree not in self.sizes:
@@ -356,9 +356,9 @@ class _Body:
         return self._effect(tree.outcome)
 
     def _effect(self, made: Any) -> list[ast.stmt]:
-        """Every new value is computed before any is stored, for each may read what another replaces.
+        """Compute every new value before any is stored, because each may read what another replaces.
 
-        What is computed must lie within the bound, as all that goes in does. A constant that does not is not stored.
+        A computed value must lie within the bound, as all inputs do. A constant that does not is not stored.
         """
         if any(isinstance(term, Constant) and not -LIMIT < term.value < LIMIT for term, _ in stored_terms(made)):
             return [syntax.give(syntax.constant(EXACT))]
@@ -391,7 +391,7 @@ class _Body:
         return [*computed, *large, *stored, syntax.give(syntax.constant(0))]
 
     def _written(self, window: MapTerm, column: int, keep: Callable[[Any], ast.expr]) -> Iterator[ast.stmt]:
-        """The lines that write to a Map, in order."""
+        """Yield the lines that write to a Map, in order."""
         of = (syntax.constant(column), syntax.constant(window.default))
         windows, width, origin = (syntax.name(one) for one in ("windows", "width", "origin"))
         if window.empty:
@@ -411,7 +411,7 @@ class _Body:
 
 
 class _Quantifiers:
-    """Quantifiers as loops in functions of their own, bounded by the window."""
+    """Compiles quantifiers to loops in functions of their own, bounded by the window."""
 
     WINDOW = ("windows", "origin", "width", "escape")
 
@@ -421,7 +421,7 @@ class _Quantifiers:
         self.bodies: dict[str, ast.FunctionDef] = {}
 
     def call(self, every: Every) -> ast.expr:
-        """The call that asks whether it holds."""
+        """Return the call that evaluates it."""
         key = every.variable, every.body
         if key not in self.called:
             given = [one for one in plain_reads(every.body.reads) if one is not every.variable]
@@ -448,9 +448,9 @@ class _Quantifiers:
         self.bodies[called] = syntax.function(f"one_of_{called}", (variable, *given, *self.WINDOW), one)
 
     def _truth(self, tree: Tree, *, guards: bool = True) -> list[ast.stmt]:
-        """The lines that return False where a tree's outcome is false.
+        """Return the lines that return False where a tree's outcome is false.
 
-        Without `guards`, no number is too large: where a function gives up, it has no answer that could be wrong.
+        Without `guards`, no number is too large: a function that gives up has no answer that could be wrong.
         """
         if not guards and isinstance(tree, Branch):
             for child, other in ((tree.yes, tree.no), (tree.no, tree.yes)):

@@ -1,4 +1,4 @@
-"""Syntax trees of functions of the native language, made part by part: short names for what `ast` spells out."""
+"""Short constructors for syntax trees of the native language."""
 
 from __future__ import annotations
 
@@ -14,48 +14,48 @@ COMPARED: dict[str, type[ast.cmpop]] = {
 
 
 def name(of: str) -> ast.Name:
-    """A name that is looked up."""
+    """Make a name that is read."""
     return ast.Name(of, ast.Load())
 
 
 def constant(value: int) -> ast.expr:
-    """A number."""
+    """Make a number."""
     return ast.Constant(value) if value >= 0 else ast.UnaryOp(ast.USub(), ast.Constant(-value))
 
 
 def binary(left: ast.expr, sign: str, right: ast.expr) -> ast.BinOp:
-    """An operation on numbers."""
+    """Make an operation on numbers."""
     return ast.BinOp(left, BINARY[sign](), right)
 
 
 def compared(left: ast.expr, sign: str, right: ast.expr) -> ast.Compare:
-    """A comparison of two numbers."""
+    """Make a comparison of two numbers."""
     return ast.Compare(left, [COMPARED[sign]()], [right])
 
 
 def not_between(low: int, value: str, high: int) -> ast.expr:
-    """That a number lies beyond two others, or is one of them."""
+    """Make the test that a number lies outside of two others, or is one of them."""
     between = ast.Compare(constant(low), [ast.Lt(), ast.Lt()], [name(value), constant(high)])
     return ast.UnaryOp(ast.Not(), between)
 
 
 def any_of(some: Sequence[ast.expr]) -> ast.expr:
-    """That one of several is true."""
+    """Make the test that one of several is true."""
     return some[0] if len(some) == 1 else ast.BoolOp(ast.Or(), list(some))
 
 
 def call(function: str, *args: ast.expr) -> ast.Call:
-    """A call by position."""
+    """Make a call by position."""
     return ast.Call(name(function), list(args), [])
 
 
 def names(some: Iterable[str]) -> list[ast.expr]:
-    """Several names that are looked up."""
+    """Make several names that are read."""
     return [name(one) for one in some]
 
 
 def item(array: str, *places: ast.expr) -> ast.Subscript:
-    """An element of an array."""
+    """Make an element of an array."""
     return ast.Subscript(name(array), _places(places), ast.Load())
 
 
@@ -64,27 +64,27 @@ def _places(places: Sequence[ast.expr]) -> ast.expr:
 
 
 def assign(target: str, value: ast.expr) -> ast.stmt:
-    """A name for a value."""
+    """Make an assignment to a name."""
     return ast.Assign([ast.Name(target, ast.Store())], value)
 
 
 def store(array: str, place: ast.expr, value: ast.expr) -> ast.stmt:
-    """A value in place of an element."""
+    """Make an assignment to an element."""
     return ast.Assign([ast.Subscript(name(array), place, ast.Store())], value)
 
 
 def give(value: ast.expr) -> ast.stmt:
-    """A `return`."""
+    """Make a `return`."""
     return ast.Return(value)
 
 
 def choose(test: ast.expr, then: list[ast.stmt], otherwise: list[ast.stmt] | None = None) -> ast.stmt:
-    """An `if`."""
+    """Make an `if`."""
     return ast.If(test, then, otherwise or [])
 
 
 def function(called: str, parameters: Iterable[str], body: list[ast.stmt]) -> ast.FunctionDef:
-    """A function; every node of it has a line."""
+    """Make a function; every node of it has a line."""
     given = ast.arguments([], [ast.arg(one) for one in parameters], None, [], [], None, [])
     made: ast.FunctionDef = _definition(name=called, args=given, body=body, decorator_list=[])
     return ast.fix_missing_locations(made)

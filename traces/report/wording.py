@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
 from gapless.traces.problems import shown
-from gapless.traces.replay.notation import DEPARTING, consequence, values_told
+from gapless.traces.replay.notation import DEPARTING, consequence, values_text
 from gapless.traces.report.charts import clipped
 from gapless.traces.report.sections import Section, presentation
 from gapless.traces.report.values import WORST, Finding, Report, SourceRow, VerdictName
@@ -116,7 +116,7 @@ def story_of(finding: Finding) -> list[str]:
     """The story; for a violation without one, its rule, values and consequence."""
     if finding.story or finding.severity == "anomaly":
         return finding.story
-    here = values_told(finding.here)
+    here = values_text(finding.here)
     return [f"Rule: {finding.needs}.", *([f"Here: {here}."] if here else []), *consequence(finding.otherwise)]
 
 

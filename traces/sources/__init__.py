@@ -1,1 +1,1 @@
-"""Where events come from: one folder for each kind of source, behind one protocol."""
+"""Sources of events: one folder for each kind, behind one protocol."""

@@ -1,4 +1,7 @@
-"""All kinds of sources: a line each. An installed package adds one through the entry point group `gapless.sources`."""
+"""The registry of sources, one line each.
+
+An installed package adds one through the entry point group `gapless.sources`.
+"""
 
 from __future__ import annotations
 
@@ -20,22 +23,22 @@ OURS = (  # in the order in which they are asked whether a path is theirs
 
 
 def sources() -> tuple[Source, ...]:
-    """Every source; those of other packages first, so that a file of theirs is not taken for one of ours.
+    """Return every source; those of other packages first, so that their files are not taken for ours.
 
-    A source that cannot be loaded is left out, and `expected` tells of it.
+    A source that cannot be loaded is left out, and `expected` says so.
     """
     return _loaded()[0]
 
 
 @cache
 def _loaded() -> tuple[tuple[Source, ...], tuple[str, ...]]:
-    """The sources, and what is wrong with those of other packages that cannot be loaded."""
+    """Load the sources; also return the errors of those of other packages that cannot be loaded."""
     found: list[Source] = []
     broken = []
     for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name):
         try:
             found.append(entry.load())
-        except Exception as error:  # noqa: BLE001 - whatever somebody's package does, it must not end a check of ours
+        except Exception as error:  # noqa: BLE001 - an error in another package must not end our check
             broken.append(
                 f"the source {entry.name} cannot be loaded from {entry.value} ({type(error).__name__}: {error})"
             )
@@ -45,15 +48,15 @@ def _loaded() -> tuple[tuple[Source, ...], tuple[str, ...]]:
 
 
 def expected(path: Path) -> str:
-    """What to say of a file or a folder that no source knows."""
+    """Describe the expected files and folders, for a path that no source knows."""
     kinds = [source.expected_folder if path.is_dir() else source.expected_file for source in sources()]
     return "; ".join(["not " + "; nor ".join(kind for kind in kinds if kind), *_loaded()[1]])
 
 
 def recognised(path: Path) -> tuple[Source, Path] | None:
-    """The source that knows the path, and what it opens; None where nobody does. Raises OSError.
+    """Return the source that knows the path, and the path to open; None if there is none. Raises OSError.
 
-    Others than files of events are read from a disk, and not asked of what lies elsewhere.
+    Sources other than files of events read local disks, and are not asked about remote paths.
     """
     for source in sources():
         if isinstance(path, RemotePath) and source.kind != EVENTS:

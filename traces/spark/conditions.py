@@ -1,7 +1,7 @@
-"""What Spark asks of rows while they are read: its filters, on columns of Arrow and on what is known of many rows.
+"""Filters of Spark, evaluated on columns of Arrow and on statistics of many rows.
 
-A filter that is not understood is left to Spark. One that is understood is answered as SQL has it: a comparison with a
-null is neither true nor false, and such a row is left out.
+An unknown filter is left to Spark. A known one follows SQL: a comparison with a null is neither true nor false, and
+such a row is left out.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 Spans = Mapping[str, tuple[Any, Any]]
-"""The lowest and the highest value of some columns by name, `args.number` for a field; nulls are not among them."""
+"""The minimum and maximum of some columns by name, `args.number` for a field; nulls are not included."""
 
 COMPARED: dict[str, Callable[[Any, Any], Any]] = {
     "EqualTo": pc.equal,
@@ -30,7 +30,7 @@ TEXTS: dict[str, Callable[..., Any]] = {
     "StringEndsWith": pc.ends_with,
     "StringContains": pc.match_substring,
 }
-REACHES: dict[str, Callable[[Any, Any, Any], bool]] = {  # whether a value between two bounds may be so
+REACHES: dict[str, Callable[[Any, Any, Any], bool]] = {  # True if a value between two bounds may satisfy it
     "EqualTo": lambda low, high, value: bool(low <= value <= high),
     "EqualNullSafe": lambda low, high, value: bool(low <= value <= high),
     "GreaterThan": lambda _, high, value: bool(gt(high, value)),
@@ -43,7 +43,7 @@ REACHES: dict[str, Callable[[Any, Any, Any], bool]] = {  # whether a value betwe
 
 @dataclass(frozen=True)
 class Condition:
-    """One filter: which column, what is asked of it, and whether the opposite is meant."""
+    """One filter: its column, its comparison, and True if it is negated."""
 
     column: tuple[str, ...]
     asks: str  # the name of the filter's class in `pyspark.sql.datasource`
@@ -55,8 +55,8 @@ class Condition:
         """The column, as `Spans` call it."""
         return ".".join(self.column)
 
-    def holds(self, batch: pa.RecordBatch) -> pa.Array[Any]:
-        """For every row whether it is so; null where nobody can say."""
+    def matches(self, batch: pa.RecordBatch) -> pa.Array[Any]:
+        """Evaluate the filter for every row; null if it is unknown."""
         column: Any = batch.column(self.column[0])
         for name in self.column[1:]:
             column = pc.struct_field(column, name)
@@ -79,8 +79,8 @@ class Condition:
             case asks:
                 return COMPARED[asks](column, pa.scalar(self.value, column.type))
 
-    def may_hold(self, spans: Spans) -> bool:
-        """Whether it may be so of any of the rows of which no more is known."""
+    def may_match(self, spans: Spans) -> bool:
+        """True if any of the rows with these statistics may match."""
         span, reaches = spans.get(self.name), REACHES.get(self.asks)
         if span is None or reaches is None or self.negated:
             return True
@@ -88,7 +88,7 @@ class Condition:
 
 
 def understood(asked: Any, columns: pa.Schema) -> Condition | None:
-    """A filter of Spark's as a condition on such columns; None where Spark must see to it itself."""
+    """Convert a filter of Spark to a condition on such columns; None if Spark must evaluate it."""
     negated = type(asked).__name__ == "Not"
     one = asked.child if negated else asked
     asks, value = type(one).__name__, getattr(one, "value", None)
@@ -107,7 +107,7 @@ def understood(asked: Any, columns: pa.Schema) -> Condition | None:
 
 
 def _kind(columns: pa.Schema, path: Iterable[str]) -> pa.DataType:
-    """The type of a column, or of a field in it. Raises KeyError."""
+    """Return the type of a column, or of a field in it. Raises KeyError."""
     first, *others = path
     kind: Any = columns.field(first).type
     for name in others:
@@ -119,7 +119,7 @@ def _kind(columns: pa.Schema, path: Iterable[str]) -> pa.DataType:
 
 
 def _is_of(value: object, kind: pa.DataType) -> bool:
-    """Whether a value is one of that type, exactly."""
+    """True if a value has exactly that type."""
     plain = {pa.string(): str, pa.bool_(): bool, pa.int64(): int, pa.int32(): int}.get(kind)
     try:
         return plain is type(value) and pa.scalar(value, kind).as_py() == value
@@ -128,7 +128,7 @@ def _is_of(value: object, kind: pa.DataType) -> bool:
 
 
 def kept(batch: pa.RecordBatch, conditions: Iterable[Condition]) -> pa.RecordBatch:
-    """The rows of which all conditions hold."""
+    """Return the rows that match all conditions."""
     for condition in conditions:
-        batch = batch.filter(condition.holds(batch))
+        batch = batch.filter(condition.matches(batch))
     return batch

@@ -1,6 +1,6 @@
 """Events and stores as data sources of Spark: `spark.read.format("gapless-events")`, and `format("rocketmq-store")`.
 
-Spark tells a Python data source by filters which rows it wants, and not which columns: a user names these by a schema.
+Spark passes a Python data source its filters on rows, but not the selected columns: a user names these by a schema.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ PUSHES = "spark.sql.python.filterPushdown.enabled"
 
 
 def register(spark: SparkSession) -> None:
-    """Make the formats `gapless-events` and `rocketmq-store` known to a session, and let it push its filters down."""
+    """Register the formats `gapless-events` and `rocketmq-store` with a session, and enable filter pushdown."""
     for source in (GaplessEvents, RocketMQStore):
         spark.dataSource.register(source)
     spark.conf.set(PUSHES, "true")  # or Spark refuses a source that could take them
@@ -46,7 +46,7 @@ def register(spark: SparkSession) -> None:
 class _Source(DataSource):
     """A table as Spark sees it."""
 
-    takes: tuple[str, ...] = ("split",)  # the options that there are, beside those of `load`
+    takes: tuple[str, ...] = ("split",)  # the options, besides those of `load`
 
     def __init__(self, options: dict[str, str]) -> None:
         super().__init__(options)
@@ -58,26 +58,26 @@ class _Source(DataSource):
                 raise UsageError(f"{self.name()}: there is no option {shown(name)}; there are {', '.join(self.takes)}")
 
     def table(self) -> SparkTable:
-        """What is read. Raises UsageError, Unreadable, NothingThere."""
+        """Open the table. Raises UsageError, Unreadable, NothingThere."""
         raise NotImplementedError
 
     def schema(self) -> StructType:
-        """All columns that the table has."""
+        """Return all columns of the table."""
         return from_arrow_schema(self.table().columns)
 
     def reader(self, schema: StructType) -> TableReader:
-        """Who reads the columns of that schema. Raises UsageError where the table has no such columns."""
+        """Return the reader of that schema's columns. Raises UsageError if the table has no such columns."""
         return TableReader(self.table(), schema)
 
     def paths(self) -> list[Path]:
-        """The paths that were given to `load`. Raises UsageError."""
+        """Return the paths that were given to `load`. Raises UsageError."""
         several = json.loads(self.options.get("paths", "[]"))
         if not (found := [*several, *filter(None, [self.options.get("path")])]):
             raise UsageError(f"{self.name()}: say what to read: load(PATH)")
         return [path_of(path if "://" in path else path.removeprefix("file:")) for path in found]
 
     def split(self) -> int | None:
-        """Bytes that one task reads, if a user names them. Raises UsageError."""
+        """Return the bytes that one task reads, if a user names them. Raises UsageError."""
         given = self.options.get("split")
         if given is not None and not (given.isdecimal() and int(given)):
             raise UsageError(f"split: {shown(given)}, expected a number of bytes")
@@ -85,17 +85,20 @@ class _Source(DataSource):
 
 
 class GaplessEvents(_Source):
-    """Files of events. Options: `spec`, files of specs that users bring, with commas between them; `split`."""
+    """Files of events.
+
+    Options: `spec`, files of specs that users bring, with commas between them; `split`.
+    """
 
     takes = ("spec", "split")
 
     @classmethod
     def name(cls) -> str:
-        """As Spark knows it."""
+        """Return the name for Spark."""
         return "gapless-events"
 
     def table(self) -> SparkTable:
-        """As `_Source` says."""
+        """See `_Source`."""
         specs = [name for name in self.options.get("spec", "").split(",") if name]
         return event_table(self.paths(), specs, self.split())
 
@@ -105,16 +108,16 @@ class RocketMQStore(_Source):
 
     @classmethod
     def name(cls) -> str:
-        """As Spark knows it."""
+        """Return the name for Spark."""
         return "rocketmq-store"
 
     def table(self) -> SparkTable:
-        """As `_Source` says."""
+        """See `_Source`."""
         return store_table(self.paths(), self.split())
 
 
 class TableReader(DataSourceReader):
-    """Reads some columns of a table, and the rows of which Spark's filters hold."""
+    """Reads some columns of a table, and the rows that match Spark's filters."""
 
     def __init__(self, table: SparkTable, schema: StructType) -> None:
         self.table = table
@@ -126,7 +129,7 @@ class TableReader(DataSourceReader):
                 raise UsageError(f"there is no column {shown(field.name)}; there are {', '.join(known.names)}")
 
     def pushFilters(self, filters: list[Any]) -> Iterable[Any]:  # noqa: N802 - Spark's name
-        """Take those that are understood, and leave the others to Spark."""
+        """Take the known filters, and leave the others to Spark."""
         for asked in filters:
             if condition := understood(asked, self.columns):
                 self.conditions.append(condition)
@@ -134,17 +137,17 @@ class TableReader(DataSourceReader):
                 yield asked
 
     def partitions(self) -> list[InputPartition]:
-        """The parts in which there may be such rows, small ones together."""
+        """Return the parts in which rows may match, small ones together."""
         asked = frozenset(condition.name for condition in self.conditions)
         wanted = (
             part
             for part, spans in self.table.parts(asked)
-            if all(condition.may_hold(spans) for condition in self.conditions)
+            if all(condition.may_match(spans) for condition in self.conditions)
         )
         return [InputPartition([tuple(part) for part in task]) for task in in_tasks(wanted, self.table.split)]
 
     def read(self, partition: InputPartition) -> Iterator[RecordBatch]:
-        """The rows of some parts as Arrow batches."""
+        """Yield the rows of some parts as Arrow batches."""
         if partition.value is None:  # Spark's own, where there are no parts
             return
         for part in partition.value:

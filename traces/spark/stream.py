@@ -1,7 +1,7 @@
-"""A stream of event files, judged as they come: the verdicts of one check over all of them, after every batch.
+"""A stream of event files, judged as they arrive: after every batch, the verdicts of one check over all of them.
 
-Spark says which files are new, and remembers in its checkpoint which were seen. What is known of each trace is kept
-beside it, in files by bucket and batch: a batch that is run again, after a crash, begins where it began the first time.
+Spark finds new files, and remembers in its checkpoint the ones it has seen. The states of traces are kept next to it,
+in files by bucket and batch: a batch that is repeated after a crash begins where it began the first time.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ DONE = "done.json"
 FORM = 2  # of what is kept; raised when it changes
 
 Tells = Callable[[int, pa.Table], None]
-"""Told after each batch: its number, and the rows of the verdict table of all traces that it has events of."""
+"""Called after each batch with its number, and the verdict rows of all traces that it has events of."""
 
 
 def judged(
@@ -63,13 +63,13 @@ def judged(
     files: int | None = None,
     tells: Tells | None = None,
 ) -> DataStreamWriter:
-    """A stream of the files of events in a folder, judged as they come; `.start()` starts it.
+    """Judge the event files in a folder as a stream; `.start()` starts it.
 
-    Events of a trace may go on in later files. Files come by the time when they were written, then by name; each must
-    take its name when it is whole. `checkpoint`: a folder, where the stream goes on when it is started again ·
-    `profile`, `only`, `ignore`, `specs`: as `check` has them · `files`: so many at a time · `tells`: told what was
-    found, once for each batch, and once more where a batch is run again after a crash; the same rows then.
-    A file that cannot be read ends the stream. Raises UsageError.
+    Events of a trace may continue in later files. Files are ordered by the time when they were written, then by name;
+    each must get its name when it is complete. `checkpoint`: a folder, where the stream continues when it is started
+    again · `profile`, `only`, `ignore`, `specs`: as `check` has them · `files`: so many at a time · `tells`: called
+    with the findings once for each batch, and again with the same rows if a batch is repeated after a crash. A file
+    that cannot be read ends the stream. Raises UsageError.
     """
     if type(spark).__module__.startswith("pyspark.sql.connect"):
         raise UsageError("a stream of event files needs a classic session of Spark: batches are judged on its cluster")
@@ -81,7 +81,7 @@ def judged(
         )
     own = own_specs(specs)
     options = Options(profile=profile or "", ignored=ignored_rules(only, ignore, own), specs=own)
-    kept = KeptTraces(Path(checkpoint).absolute() / KEPT, str(folder))
+    kept = TraceStates(Path(checkpoint).absolute() / KEPT, str(folder))
 
     def batch_of(found: DataFrame, number: int) -> None:
         new = [_path(row.path) for row in found.orderBy("modificationTime", "path").collect()]
@@ -97,16 +97,16 @@ def judged(
 
 
 def verdicts(checkpoint: str | os.PathLike[str]) -> pa.Table:
-    """The verdict of every trace after the last batch that was done: the verdict table of all files so far."""
+    """Return the verdict of every trace after the last completed batch: the verdict table of all files so far."""
     folder = Path(checkpoint).absolute() / KEPT
     done = _done(folder)
-    kept = KeptTraces(folder, done.source)
+    kept = TraceStates(folder, done.source)
     found = [kept.before(bucket, done.batch + 1) for bucket in range(BUCKETS)]
     return pa.Table.from_batches([batch for going in found for batch in going.rows()], SCHEMA)
 
 
 def _path(name: str) -> Path:
-    """The path of a file as Spark names it."""
+    """Return the path of a file as Spark names it."""
     found = urlparse(name)
     return (
         path_of(f"{found.scheme}://{found.netloc}{unquote(found.path)}") if found.netloc else Path(unquote(found.path))
@@ -118,7 +118,7 @@ def _path(name: str) -> Path:
 
 @dataclass(frozen=True)
 class LastBatch:
-    """The last batch that is whole, the profile that judges the stream, and its folder as a user named it."""
+    """The last completed batch, the profile of the stream, and its folder as a user named it."""
 
     batch: int = -1
     profile: str = ""
@@ -127,7 +127,7 @@ class LastBatch:
 
 
 def _done(folder: Path) -> LastBatch:
-    """The last batch. Raises UsageError where another version of ours has written it."""
+    """Return the last batch. Raises UsageError if another version of gapless has written it."""
     file = folder / DONE
     if not file.exists():
         return LastBatch()
@@ -141,19 +141,19 @@ def _done(folder: Path) -> LastBatch:
 
 
 @dataclass(frozen=True)
-class KeptTraces:
-    """What is known of all traces, in a folder: for each bucket a file of the last batch, and one of that before."""
+class TraceStates:
+    """The states of all traces, in a folder: for each bucket a file of the last batch, and one of that before."""
 
     folder: Path
     source: str  # as the verdict table names it
 
     def before(self, bucket: int, batch: int) -> ResumableTraces:
-        """What was known before a batch."""
+        """Load the states before a batch."""
         earlier = [number for number in self._numbers(bucket) if number < batch]
         return _load(self._file(bucket, max(earlier))) if earlier else ResumableTraces(self.source)
 
     def write(self, bucket: int, batch: int, going: ResumableTraces) -> None:
-        """Keep what is known after a batch, and what was known before it: it may be run again."""
+        """Save the states after a batch, and keep those before it: it may be repeated."""
         earlier = sorted(number for number in self._numbers(bucket) if number < batch)
         file = self._file(bucket, batch)
         _write(file, pickle.dumps(going))
@@ -161,20 +161,20 @@ class KeptTraces:
             self._file(bucket, number).unlink(missing_ok=True)
 
     def profile(self, paths: Sequence[Path], options: Options) -> str:
-        """By which profile the files are judged: one for the whole stream. Raises Unreadable."""
-        said = _done(self.folder).profile
+        """Return the one profile for all files of the stream. Raises Unreadable."""
+        known = _done(self.folder).profile
         for path in paths:
             own = options.profile or profile_of(path, reading.origin(path))
-            if said and own != said:
+            if known and own != known:
                 raise Unreadable(
-                    f"{shown(path)}: is to be judged by {own}, and the files before it by {said}: one profile judges a "
+                    f"{shown(path)}: is to be judged by {own}, and earlier files by {known}: one profile judges a "
                     "stream; name it, for it wins over what files say"
                 )
-            said = own
-        return said
+            known = own
+        return known
 
     def finish(self, batch: int, profile: str) -> None:
-        """All of a batch is kept."""
+        """Mark a batch as completed."""
         _write(self.folder / DONE, json.dumps(asdict(LastBatch(batch, profile, self.source))).encode())
 
     def _file(self, bucket: int, batch: int) -> Path:
@@ -185,7 +185,7 @@ class KeptTraces:
 
 
 def _write(file: Path, content: bytes) -> None:
-    """Write a file, whole or not at all, and safely: Spark forgets a batch once it is done."""
+    """Write a file atomically and durably: Spark forgets a completed batch."""
     unfinished = file.with_name(f".{file.name}.{os.getpid()}.tmp")
     with unfinished.open("wb") as out:
         out.write(content)
@@ -213,15 +213,15 @@ class NewStretch:
 
 @dataclass(frozen=True)
 class BatchTask:
-    """What every task of a batch needs."""
+    """The data that every task of a batch needs."""
 
-    kept: KeptTraces
+    kept: TraceStates
     batch: int
     options: Options
 
 
-def judge_batch(engine: Engine, kept: KeptTraces, batch: int, paths: Sequence[Path], options: Options) -> pa.Table:
-    """Judge new files, after all that came before, and give the rows of the verdict table that they change.
+def judge_batch(engine: Engine, kept: TraceStates, batch: int, paths: Sequence[Path], options: Options) -> pa.Table:
+    """Judge new files after all earlier ones, and return the changed rows of the verdict table.
 
     Raises Unreadable.
     """
@@ -236,7 +236,7 @@ def judge_batch(engine: Engine, kept: KeptTraces, batch: int, paths: Sequence[Pa
 
 
 def _packed(work: BatchTask, new: NewStretch) -> tuple[list[pa.RecordBatch], Sequence[EventPack]]:
-    """The events of a stretch, for those who know their traces. Raises Unreadable."""
+    """Pack the events of a stretch by bucket, for the tasks with their traces. Raises Unreadable."""
     of = with_specs(work.options.specs)
     return [], list(_each_packed(gathered(reading.coded(new.path, new.stretch, of), of), new.number))
 
@@ -248,10 +248,10 @@ def _each_packed(every: Sequence[Any], number: int) -> Iterator[EventPack]:
 
 
 def _judged(work: BatchTask, parts: Sequence[EventPack]) -> list[pa.RecordBatch]:
-    """The traces of one bucket go on, and what is known of them is kept. Raises Unreadable."""
+    """Judge more events of one bucket's traces, and save their states. Raises Unreadable."""
     bucket = parts[0].bucket
     going = work.kept.before(bucket, work.batch)
-    nowhere = np.zeros(1 + max(part.stretch for part in parts), np.int64)  # no row is told of
+    nowhere = np.zeros(1 + max(part.stretch for part in parts), np.int64)  # rows are not reported
     changed = going.take(unpacked(parts, nowhere, with_specs(work.options.specs)), work.options)
     work.kept.write(bucket, work.batch, going)
     return changed

@@ -1,4 +1,4 @@
-"""Tables that Spark can read: their columns, the parts that are read by one task each, and what a part holds."""
+"""Tables that Spark can read: their columns, and the parts that are read by one task each."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ TOGETHER = 64  # small parts at most that one task reads: each is a file to open
 
 
 class TablePart(NamedTuple):
-    """What is read together: the file, from where to where, and how many bytes that are; None is its end."""
+    """A part that is read as a whole: the file, its range, and its bytes; an end of None is the file's end."""
 
     path: str
     low: int
@@ -38,7 +38,7 @@ class TablePart(NamedTuple):
 
 
 def in_tasks(parts: Iterable[TablePart], size: int) -> Iterator[list[TablePart]]:
-    """The parts in their order, so many for one task as come to `size` bytes: starting one takes longer than a part."""
+    """Group the parts, in order, to tasks of `size` bytes: to start a task takes longer than to read a part."""
     task: list[TablePart] = []
     room = size
     for part in parts:
@@ -53,7 +53,7 @@ def in_tasks(parts: Iterable[TablePart], size: int) -> Iterator[list[TablePart]]
 
 
 class SparkTable(Protocol):
-    """What is read. It travels to the workers."""
+    """The table; it travels to the workers."""
 
     @property
     def columns(self) -> pa.Schema:
@@ -61,13 +61,13 @@ class SparkTable(Protocol):
 
     @property
     def split(self) -> int:
-        """Bytes that one task reads."""
+        """The bytes that one task reads."""
 
     def parts(self, asked: frozenset[str]) -> Iterator[tuple[TablePart, Spans]]:
-        """The parts, in their order, and what is known of the columns `asked` for in each. Raises Unreadable."""
+        """Yield the parts in order, with statistics of the columns `asked` for. Raises Unreadable."""
 
     def read(self, part: TablePart, columns: pa.Schema) -> Iterator[pa.RecordBatch]:
-        """The rows of a part, such columns of them. Raises Unreadable."""
+        """Yield the rows of a part, with these columns. Raises Unreadable."""
 
 
 @dataclass(frozen=True)
@@ -80,29 +80,29 @@ class EventTable:
 
     @property
     def events(self) -> EventSchema:
-        """Which events there may be."""
+        """The events that may occur."""
         return with_specs(self.specs)
 
     @property
     def columns(self) -> pa.Schema:
-        """As `SparkTable` says."""
+        """See `SparkTable`."""
         return self.events.columns.remove_metadata()
 
     def parts(self, asked: frozenset[str]) -> Iterator[tuple[TablePart, Spans]]:
-        """As `SparkTable` says."""
+        """See `SparkTable`."""
         for path in self.paths:
             for stretch in reading.stretches(path, self.split):
                 part = TablePart(str(path), stretch.low, stretch.high, stretch.bytes)
                 yield part, reading.spans(path, stretch, asked)
 
     def read(self, part: TablePart, columns: pa.Schema) -> Iterator[pa.RecordBatch]:
-        """As `SparkTable` says."""
+        """See `SparkTable`."""
         stretch = EventStretch(0, part.low, part.high, part.bytes, first=False, last=False)
         return reading.selected(path_of(part.path), columns, stretch, self.events)
 
 
 def event_table(paths: Sequence[Path], specs: Sequence[str] = (), split: int | None = None) -> EventTable:
-    """The events of files, of folders of them, and of patterns. Raises UsageError where there are none."""
+    """Make the table of event files, of folders of them, and of patterns. Raises UsageError if there are none."""
     own = own_specs(specs)
     inputs = [one for path in paths for one in named(path.absolute())]
     for one in inputs:
@@ -118,7 +118,7 @@ COLUMNS: list[pa.Field[Any]] = [
     pa.field("position", pa.int64(), nullable=False),  # of the record in the commit log
     pa.field("size", pa.int64(), nullable=False),  # bytes
     pa.field("stored", pa.int64(), nullable=False),  # ms since 1970, by the broker's clock
-    pa.field("whole", pa.bool_(), nullable=False),  # it lies where it says, its parts add up, its checksums hold
+    pa.field("whole", pa.bool_(), nullable=False),  # its position, its lengths and its checksums are right
     pa.field("topic", pa.string()),  # null where the record is in no queue
     pa.field("queue", pa.int64()),
     pa.field("number", pa.int64()),  # in its queue
@@ -138,7 +138,7 @@ class StoreTable:
     columns: pa.Schema = RECORDS
 
     def parts(self, asked: frozenset[str]) -> Iterator[tuple[TablePart, Spans]]:  # noqa: ARG002 - as `SparkTable` says
-        """As `SparkTable` says."""
+        """See `SparkTable`."""
         for _, store in self.stores:
             for split in splits(store, self.split):
                 base = split.file.base
@@ -148,7 +148,7 @@ class StoreTable:
                 )
 
     def read(self, part: TablePart, columns: pa.Schema) -> Iterator[pa.RecordBatch]:
-        """As `SparkTable` says."""
+        """See `SparkTable`."""
         name, store, file = next(
             (name, store, file) for name, store in self.stores for file in store.files if file.path == part.path
         )
@@ -161,7 +161,7 @@ class StoreTable:
 
 
 def store_table(paths: Sequence[Path], split: int | None = None) -> StoreTable:
-    """The records of stores. Raises UsageError where one is none, Unreadable, NothingThere."""
+    """Make the table of records of stores. Raises UsageError if one is none, Unreadable, NothingThere."""
     found = []
     for path in paths:
         folder = store_folder(path.absolute())
@@ -172,7 +172,7 @@ def store_table(paths: Sequence[Path], split: int | None = None) -> StoreTable:
 
 
 def _records(source: str, found: Columns) -> pa.RecordBatch:
-    """The records of one segment as rows of `RECORDS`."""
+    """Read the records of one segment as rows of `RECORDS`."""
     log, rows = found.log, found.rows
     at = np.searchsorted(log[scan.POSITION], rows[scan.PLACE])
     nowhere = np.setdiff1d(np.arange(log.shape[1]), at)

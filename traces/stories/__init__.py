@@ -1,1 +1,1 @@
-"""Stories as files: steps of one trace in the notation of reports, which are held against a spec like a recording."""
+"""Story files: steps of one trace in the notation of reports, checked against a spec like a recording."""

@@ -6,7 +6,7 @@ import re
 
 from gapless.traces.replay.event_rules import OF_EVENTS, REFUSED, SEEN
 from gapless.traces.replay.exact import CLAIMED
-from gapless.traces.replay.notation import BROKER_REFUSED, SEEN_OTHERWISE, TOLD_AS_TAKEN, TURNED_AWAY, breach
+from gapless.traces.replay.notation import BROKER_REFUSED, SEEN_OTHERWISE, SHOWN_AS_TAKEN, TURNED_AWAY, breach
 
 OLD_FATES = {
     "the broker refused it, as the model does; and then seen otherwise": SEEN_OTHERWISE["refused"],
@@ -15,7 +15,7 @@ OLD_FATES = {
     "the broker refused it, and the model allows it": TURNED_AWAY,
     "taken, and then seen otherwise": SEEN_OTHERWISE["ok"],
     "nobody knows whether it was taken; what the broker saw fits neither": SEEN_OTHERWISE["unknown"],
-    "its outcome is unknown; told as taken": TOLD_AS_TAKEN,
+    "its outcome is unknown; told as taken": SHOWN_AS_TAKEN,
     "nobody was told what came of it; here it": "its outcome is unknown; here it",
     "nobody saw it; what came after shows it": "inferred from later events",
     " (refused, and taken over as claimed)": CLAIMED,

@@ -1,4 +1,4 @@
-"""A story held against its spec: what becomes of every step, and where that is not what the story says."""
+"""The replay of a story: the result of every step, and differences from what the story states."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NOT_REACHED = "not reached: the step above departs"
 
 @dataclass(frozen=True)
 class Playback:
-    """What became of a story. `before`: the state before the step that departs, or behind the last."""
+    """The results of a story's steps. `before`: the state before the step that departs, or after the last."""
 
     departure: Departure | None
     becomes: tuple[str, ...]
@@ -28,7 +28,7 @@ class Playback:
 
 
 def played(story: Story) -> Playback:
-    """The story, played up to its end, or to the first step that departs."""
+    """Play the story up to its end, or to the first step that departs."""
     spec, options = story.begun, Options(profile=story.profile)
     replayed, departure, closing = Replay(spec, options), None, list[str]()
     for taken in story.steps:
@@ -52,25 +52,25 @@ def played(story: Story) -> Playback:
 
 
 def differences(story: Story) -> Iterator[str]:
-    """Where the story says otherwise than what becomes of its steps, a sentence each. None: it is as it says."""
+    """Yield a sentence for each difference between the story's statements and the results; none: it is as stated."""
     found = played(story)
-    for said, becomes in zip(story.said, found.becomes, strict=True):
+    for line, becomes in zip(story.claims, found.becomes, strict=True):
         departs = found.departure is not None and becomes == departed(found.departure)
-        if not _says(said.becomes, becomes) and (said.becomes or departs or becomes in (NOT_REACHED, "not judged")):
-            yield f"line {said.line} says {said.becomes or 'that the step is allowed'!r}, and it is {becomes!r}"
-    for said in story.closing:
-        if said.becomes not in found.closing:
-            told = f"and there is {found.closing[0]!r}" if found.closing else "and nothing departs"
-            yield f"line {said.line} says {said.becomes!r}, {told}"
+        if not _agrees(line.becomes, becomes) and (line.becomes or departs or becomes in (NOT_REACHED, "not judged")):
+            yield f"line {line.line} says {line.becomes or 'that the step is allowed'!r}, and it is {becomes!r}"
+    for line in story.closing:
+        if line.becomes not in found.closing:
+            actual = f"and there is {found.closing[0]!r}" if found.closing else "and nothing departs"
+            yield f"line {line.line} says {line.becomes!r}, {actual}"
 
 
-def _says(said: str, becomes: str) -> bool:
-    """Whether a story says of a step what becomes of it, or some of what it changes."""
-    return said == becomes or (bool(said) and {*said.split(", ")} <= {*becomes.split(", ")})
+def _agrees(stated: str, becomes: str) -> bool:
+    """True if a story states the result of a step, or some of its changes."""
+    return stated == becomes or (bool(stated) and {*stated.split(", ")} <= {*becomes.split(", ")})
 
 
 def text_of(story: Story, spec_name: str = "", notes: Sequence[str] = ()) -> str:
-    """The story as a file, with all that becomes of its steps; `notes` are lines for people, at its end.
+    """Format the story as a file, with the results of its steps; `notes` are lines for people, at its end.
 
     `spec_name`: how the file names the spec, if that is not one of ours.
     """
@@ -89,24 +89,24 @@ def text_of(story: Story, spec_name: str = "", notes: Sequence[str] = ()) -> str
 
 
 def _apart(lines: Sequence[str]) -> Iterable[str]:
-    """Lines below an empty one."""
+    """Return lines below an empty one."""
     return ["", *lines] if lines else []
 
 
 def _call(story: Story, taken: TraceEvent) -> str:
-    """A step with what the broker said of it, and what it saw."""
+    """Format a step with the broker's answer, and its observations."""
     saw = ", ".join(f"{name}={of_field(story.spec.initial, name, value)}" for name, value in (taken.saw or {}).items())
     outcome = "" if taken.outcome == "ok" else f" {taken.outcome}"
     return call(story.spec, taken.event) + outcome + (f" saw({saw})" if saw else "")
 
 
 def _given(state: State, name: str, value: int) -> str:
-    """A value of the state that the story begins in, by its name if it has one."""
+    """Format a value of the state that the story begins in, by its name if it has one."""
     return f"{name} = {of_field(state, name.partition('[')[0], value)}"
 
 
 def elements_of(state: State, initial: State) -> dict[str, int]:
-    """All that a state has other than the initial one, by field or FIELD[KEY]."""
+    """Return the differences of a state from the initial one, by field or FIELD[KEY]."""
     found: dict[str, int] = {}
     for name in state.__dataclass_fields__:
         value, begun = getattr(state, name), getattr(initial, name)

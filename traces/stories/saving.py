@@ -1,4 +1,4 @@
-"""A finding written as a story: the events of its trace are read again, and as many left out as can be."""
+"""Saves a finding as a story: its trace is read again, and reduced to as few events as possible."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def saved_story(
     options: Options,
     *,
     config: Path | None = None,
-    beside: Path | None = None,
+    folder: Path | None = None,
 ) -> str:
-    """The text of a story of what was found in a trace of a recording; `beside`: the folder that it is written to.
+    """Return the text of a story of a finding in a recording's trace; `folder`: where it is written to.
 
     Raises NotATale, Unreadable, UsageError, NothingThere, OSError.
     """
@@ -41,22 +41,22 @@ def saved_story(
     if is_event_file(path) and path.is_file():
         events = _events(path, trace, finding.spec, options)
     else:
-        with tempfile.TemporaryDirectory(prefix="gapless-") as folder:
-            copy = Path(folder) / "events.parquet"
+        with tempfile.TemporaryDirectory(prefix="gapless-") as scratch:
+            copy = Path(scratch) / "events.parquet"
             export(path, copy, config=config)
             events = _events(copy, trace, finding.spec, options)
     story = shortest(spec, events, options)
-    name = _beside(spec.given, beside) if isinstance(spec, GivenSpec) else spec.name
+    name = _spec_path(spec.given, folder) if isinstance(spec, GivenSpec) else spec.name
     return text_of(story, name, [f"{finding.rule}, from {shown(path)}, {finding.where.file}", *finding.story])
 
 
-def _beside(given: str, folder: Path | None) -> str:
-    """How a story in a folder names a file of a spec."""
+def _spec_path(given: str, folder: Path | None) -> str:
+    """Return the path of a spec's file relative to a story's folder."""
     return os.path.relpath(Path(given).resolve(), (folder or Path.cwd()).resolve())
 
 
 def _events(path: Path, trace: str, spec: str, options: Options) -> list[TraceEvent]:
-    """The events of one trace, in their order."""
+    """Return the events of one trace, in order."""
     schema = with_specs(options.specs)
     chosen = (pc.field("trace") == trace) & (pc.field("spec") == spec)
 

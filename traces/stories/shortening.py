@@ -1,9 +1,8 @@
-"""From the events of a trace to the shortest story of where it departs that is soon found.
+"""Reduces the events of a trace to a short story of where it departs.
 
-Three ways are tried in turn: the steps that the report tells of, alone; all events, with as many left out as can be
-(delta debugging: Zeller and Hildebrandt, "Simplifying and Isolating Failure-Inducing Input", 2002); and the step that
-departs alone, in a state that is given. What comes out breaks the same rule by the same step with the same values at
-hand, and no other rule before.
+Three ways are tried in turn: only the steps of the report's story; all events, reduced by delta debugging (Zeller and
+Hildebrandt, "Simplifying and Isolating Failure-Inducing Input", 2002); and only the step that departs, in a given
+state. The result breaks the same rule by the same step with the same values, and no other rule before.
 """
 
 from __future__ import annotations
@@ -24,11 +23,11 @@ LONG = 12  # steps of a story; with more, one that begins in a given state is ea
 
 
 class NotATale(Exception):  # noqa: N818 - it names a finding.
-    """The events of the trace alone do not depart, or need more of the state than a story can tell."""
+    """The events of the trace alone do not depart, or need more of the state than a story can contain."""
 
 
 def shortest(spec: Spec, events: Sequence[TraceEvent], options: Options) -> Story:
-    """A story of the first event that departs. Raises NotATale."""
+    """Return a story of the first event that departs. Raises NotATale."""
     replayed, end = Replay(spec, options), -1
     for end, taken in enumerate(events):  # noqa: B007 - the last is the one that departs
         try:
@@ -39,22 +38,22 @@ def shortest(spec: Spec, events: Sequence[TraceEvent], options: Options) -> Stor
         except (TooMany, BrokenPromise):
             raise NotATale("its events are not judged to their end") from None
     else:
-        raise NotATale("its events conform: what departs is seen from other evidence, such as files beside them")
+        raise NotATale("its events conform: the departure comes from other evidence, such as files next to them")
     before, last = list(events[:end]), events[end]
-    told = [*before[:1], *(before[step.number - 1] for step in departure.steps if step.number > 1)]
+    steps = [*before[:1], *(before[step.number - 1] for step in departure.steps if step.number > 1)]
 
     def departs(steps: Sequence[TraceEvent]) -> bool:
         return _departs(Story(spec, options.profile, (*steps, last), {}), departure)
 
-    if departs(told):
-        return Story(spec, options.profile, (*_without(told, departs), last), {})
+    if departs(steps):
+        return Story(spec, options.profile, (*_without(steps, departs), last), {})
     if len(before) <= MANY and len(some := _without(before, departs)) < LONG:
         return Story(spec, options.profile, (*some, last), {})
     return _in_a_state(spec, replayed.worlds[0].state, last, departure, options)
 
 
-def _departs(story: Story, as_told: Departure) -> bool:
-    """Whether the last step departs as told, and no other."""
+def _departs(story: Story, expected: Departure) -> bool:
+    """True if the last step departs as expected, and no other."""
     replayed = Replay(story.begun, Options(profile=story.profile))
     *before, last = story.steps
     try:
@@ -66,14 +65,14 @@ def _departs(story: Story, as_told: Departure) -> bool:
         replayed.take(last)
     except Departs as departs:
         found = departs.departure(replayed, iter(story.steps))
-        return (found.rule, found.here) == (as_told.rule, as_told.here)
+        return (found.rule, found.here) == (expected.rule, expected.here)
     except (TooMany, BrokenPromise):
         return False
     return False
 
 
 def _without(events: Sequence[TraceEvent], departs: Callable[[Sequence[TraceEvent]], bool]) -> list[TraceEvent]:
-    """The events without those that can be left out: halves first, then smaller and smaller parts."""
+    """Drop the events that can be left out: halves first, then smaller and smaller parts."""
     kept, size = list(events), max(1, len(events) // 2)
     while size:
         at = 0
@@ -88,7 +87,7 @@ def _without(events: Sequence[TraceEvent], departs: Callable[[Sequence[TraceEven
 
 
 class _KeyRecorder(Map[int, int]):
-    """A Map that notes at which keys it is read."""
+    """A Map that records the keys at which it is read."""
 
     __slots__ = ("noted",)
     noted: set[int]
@@ -98,7 +97,7 @@ class _KeyRecorder(Map[int, int]):
         return super().__getitem__(key)
 
     def set(self, key: int, value: int) -> Map[int, int]:
-        """As `Map`, and reads of what comes out are noted, too."""
+        """See `Map`; reads of the result are recorded, too."""
         return _noting(super().set(key, value), self.noted)
 
 
@@ -109,7 +108,7 @@ def _noting(kept: Map[int, int], noted: set[int]) -> _KeyRecorder:
 
 
 def _in_a_state(spec: Spec, state: State, last: TraceEvent, departure: Departure, options: Options) -> Story:
-    """The step that departs alone, in as much of the state as it looks at. Raises NotATale."""
+    """Return the step that departs alone, in as much of the state as it reads. Raises NotATale."""
     noted: dict[str, set[int]] = {name: set() for name in spec.maps}
     watched = replace(state, **{name: _noting(getattr(state, name), noted[name]) for name in spec.maps})
     with waiving(spec.name, options.ignored), suppress(Refused):

@@ -1,4 +1,4 @@
-"""A story: a few steps of one trace, and what is said to become of each.
+"""A story: a few steps of one trace, and what is claims to become of each.
 
 It is a file, `NAME.story`, and a person may write it by hand:
 
@@ -12,9 +12,9 @@ It is a file, `NAME.story`, and a person may write it by hand:
 
     index breaks the rule "the entry points at its message".
 
-The fate of a step stands behind it. Where nothing stands there, the step is allowed, and its changes are not compared.
-`given: end = 7, positions[6] = 900` begins the story in the middle of a life: in the initial state, but for these. The
-outcome that was recorded of a step, and the state after it, stand behind the call: `append(…) refused`,
+The result of a step stands after it. A step without one is allowed, and its changes are not compared.
+`given: end = 7, positions[6] = 900` lets the story begin in another state: the initial one, except for these values.
+The recorded outcome of a step, and the state after it, follow the call: `append(…) refused`,
 `flush(…) unknown saw(end=4)`. Lines that begin with # are for people.
 """
 
@@ -46,16 +46,16 @@ STEP = re.compile(
 NUMBERED = re.compile(r"\s*\d+\.")
 GIVEN = re.compile(r"(?P<field>\w+)(?:\[(?P<key>-?\d+)\])?")
 LEFT_OUT = re.compile(r"Again: |[\d,]+ of [\d,]+ events do not matter to this and are left out\.")
-"""Lines at the end of a report's story that say nothing of the steps in it."""
+"""Lines at the end of a report's story that are not about its steps."""
 
 
 class NoStory(ValueError):  # noqa: N818 - it names a finding.
-    """A file that is no story, and why: the message names the file and the line."""
+    """A file that is no story: the message names the file, the line and the problem."""
 
 
 @dataclass(frozen=True)
 class SpecFrom(Spec):
-    """A spec whose lives begin in another state."""
+    """A spec that begins in another state."""
 
     begins: State = None
 
@@ -67,7 +67,7 @@ class SpecFrom(Spec):
 
 @dataclass(frozen=True)
 class StoryLine:
-    """What a story says in a line of its file. `becomes`: of its step; of the lines behind the steps, all of it."""
+    """A line of a story's file. `becomes`: the stated result of its step; after the steps, the whole line."""
 
     line: int
     becomes: str
@@ -75,29 +75,29 @@ class StoryLine:
 
 @dataclass(frozen=True)
 class Story:
-    """Steps, and what is said of them.
+    """Steps, and the stated results.
 
-    `given`: values of the state that it begins in, by field or FIELD[KEY] · `said`: of every step · `closing`: the
-    lines behind the steps.
+    `given`: values of the state that it begins in, by field or FIELD[KEY] · `claims`: of every step · `closing`: the
+    lines after the steps.
     """
 
     spec: Spec
     profile: str
     steps: tuple[TraceEvent, ...]
     given: Mapping[str, int]
-    said: tuple[StoryLine, ...] = ()
+    claims: tuple[StoryLine, ...] = ()
     closing: tuple[StoryLine, ...] = ()
 
     @property
     def begun(self) -> Spec:
-        """Its spec, with the state that the story begins in."""
+        """Return its spec, with the state that the story begins in."""
         if not self.given:
             return self.spec
         return SpecFrom(self.spec.module, self.spec.deviating, state_with(self.spec.initial, self.given))
 
 
 def state_with(state: State, given: Mapping[str, int]) -> State:
-    """The state, but for these values."""
+    """Return the state, except for these values."""
     changed: dict[str, Any] = {}
     for name, value in given.items():
         field, _, key = name.partition("[")
@@ -110,7 +110,7 @@ def state_with(state: State, given: Mapping[str, int]) -> State:
 
 
 def is_story(path: Path) -> bool:
-    """Whether a file says that it is a story: others have files of this name, too."""
+    """True if a file begins as a story does: other programs have files of this name, too."""
     if path.suffix != SUFFIX or not path.is_file():
         return False
     with path.open("rb") as file:
@@ -118,7 +118,7 @@ def is_story(path: Path) -> bool:
 
 
 def read(path: Path) -> Story:
-    """The story in a file. Raises NoStory."""
+    """Read the story in a file. Raises NoStory."""
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
@@ -129,12 +129,12 @@ def read(path: Path) -> Story:
 
 
 def parsed(text: str, path: Path) -> Story:
-    """The story in a text, which is that of `path`: a spec that it names by file is looked for beside it."""
+    """Parse the story in a text; a spec that it names by file is searched next to `path`. Raises NoStory."""
     return _Parser(text, path).story()
 
 
 class _Parser:
-    """Reads one file from its first line to its last."""
+    """Parses one file from its first line to its last."""
 
     def __init__(self, text: str, path: Path) -> None:
         self.path = path
@@ -155,23 +155,23 @@ class _Parser:
         given = self._given(spec, *head.pop("given", (0, "")))
         for name, (line, _) in head.items():
             raise self.wrong(line, f"there is a {name!r}, expected spec, profile or given")
-        steps, said, closing = list[TraceEvent](), list[StoryLine](), list[StoryLine]()
+        steps, claims, closing = list[TraceEvent](), list[StoryLine](), list[StoryLine]()
         for number, text in body:
             if found := STEP.fullmatch(text):
                 if closing:
                     raise self.wrong(number, f"a step, and line {closing[0].line} says how the story ends")
                 steps.append(self._step(spec, number, found, len(steps)))
-                said.append(StoryLine(number, old_wording.fate(found["becomes"] or "")))
+                claims.append(StoryLine(number, old_wording.fate(found["becomes"] or "")))
             elif NUMBERED.match(text):
                 raise self.wrong(number, f"{text.strip()!r} is no step, expected 1. STEP(ARGUMENT=NUMBER, …)")
             elif steps and text and not LEFT_OUT.match(text):
-                closing.append(StoryLine(number, old_wording.closing(text, _departing(steps, said))))
+                closing.append(StoryLine(number, old_wording.closing(text, _departing(steps, claims))))
         if not steps:
             raise self.wrong(self.lines[-1][0], "there is no step, expected 1. STEP(ARGUMENT=NUMBER, …)")
-        return Story(spec, profile[1], tuple(steps), given, tuple(said), tuple(closing))
+        return Story(spec, profile[1], tuple(steps), given, tuple(claims), tuple(closing))
 
     def _parts(self) -> tuple[dict[str, tuple[int, str]], list[tuple[int, str]]]:
-        """The head, by name, with the number of each line; and all that is below its empty line."""
+        """Return the head, by name, with the number of each line; and all that is below its empty line."""
         head: dict[str, tuple[int, str]] = {}
         for at, (number, line) in enumerate(self.lines[1:], 1):
             if not line:

@@ -23,7 +23,7 @@ from gapless.properties.processes import workers
 from gapless.properties.simulation import schedules
 from gapless.properties.subject import Subject
 from gapless.spec import dispatch as spec
-from gapless.traces.replay.notation import changes, told
+from gapless.traces.replay.notation import changes, changes_text
 
 BOUND = 1000  # steps: no run needs so many
 STEPS = 60  # of a run, roughly: among these, priorities change
@@ -219,4 +219,4 @@ def story(make: Callable[[], Subject], text: str) -> tuple[list[str], bool]:
 
 def _told(before: Sequence[spec.State], after: Sequence[spec.State]) -> str:
     pairs = enumerate(zip(before, after, strict=True))
-    return "; ".join(f"queue {q}: {told(changes(old, new))}" for q, (old, new) in pairs if old != new)
+    return "; ".join(f"queue {q}: {changes_text(changes(old, new))}" for q, (old, new) in pairs if old != new)

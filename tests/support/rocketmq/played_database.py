@@ -57,13 +57,13 @@ class PlayedDatabase(PlayedStore):
         database.close()
 
     def stop(self) -> None:
-        """As `PlayedStore` says."""
+        """See `PlayedStore`."""
         shutil.rmtree(self.folder / "consumequeue", ignore_errors=True)
         super().stop()
 
     @property
     def end(self) -> int:
-        """As `PlayedStore` says."""
+        """See `PlayedStore`."""
         position, _name, _number, value = self.entries[-1]
         return position + int.from_bytes(value[8:12], "big")
 

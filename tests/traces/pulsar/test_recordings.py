@@ -475,7 +475,7 @@ def test_an_outcome_without_a_record_is_told_even_if_no_client_heard_of_it(tmp_p
     [
         (of_another_epoch, "an epoch that nobody opened"),
         (answered_again, "the second of its kind for one call"),
-        (answered_unasked, "an answer to what nobody asked"),
+        (answered_unasked, "an answer to no call"),
         (added_without_a_record, "more add_part calls were answered well than records"),
     ],
 )

@@ -1,10 +1,10 @@
-"""One file of events, held against the specs.
+"""One file of events, judged in stretches or in its own order.
 
-A file is judged in stretches, each by a task that reads it. A trace that lies wholly in one is judged there. What may
-go on in a neighbour, the first and the last trace of a stretch, is handed on as rows, and judged where all of it meets.
-Whether that is all is seen from the hashes of the names: where another trace occurs in several stretches, these are
-read once more, and that trace is put together too. Where most traces go on from stretch to stretch, all is handed on,
-and judged in the file's order (`judging/in_order`). Only a stretch is held as columns, 0.2 kB for an event.
+Each stretch is judged by a task that reads it. A trace that lies wholly in one is judged there. The first and the last
+trace of a stretch may continue in a neighbour: they are shipped as rows, and judged when the whole trace has come
+together. The hashes of the names show if that is all: if another trace occurs in several stretches, these are read
+again, and that trace is shipped too. If most traces continue from stretch to stretch, all is shipped, and judged in the
+file's order (`judging/in_order`). Only a stretch is in memory as columns, 0.2 kB for an event.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ from gapless.traces.sources.event_files.stretches import (
     StretchResult,
     StretchTask,
     among,
-    goes_on,
     hand_on,
+    is_interleaved,
     judge_packed,
     judge_stretch,
     pick,
@@ -58,9 +58,9 @@ MANY = 8  # stretches from which it pays to ask whether traces go on from one to
 
 
 class EventFile:
-    """One file, and what the tasks said so far of each stretch.
+    """One file, and the results of its stretches so far.
 
-    What is said of a stretch again counts in place of what was said before.
+    A later result of a stretch replaces its earlier one.
     """
 
     def __init__(self, name: Path, path: Path, options: Options, table: TableRows | None) -> None:
@@ -76,11 +76,11 @@ class EventFile:
         self.in_order: InOrder | None = None
 
     def task(self, engine: Engine) -> Callable[[EventStretch], StretchResult]:
-        """As `Recording` says; where traces go on and on, all of the file is judged in its order."""
+        """See `Recording`; a file whose traces are interleaved is judged in its order."""
         work = self._work(engine)
         near = engine.near and len(self.splits) > 1 and not codec_of(self.path)
         here = near and (self._is_alone(engine) or self._is_read_fast())
-        if (here or (near and len(self.splits) >= MANY)) and goes_on(work, self.splits):
+        if (here or (near and len(self.splits) >= MANY)) and is_interleaved(work, self.splits):
             self.in_order = self._in_order()
             return InProcess(read_on, replace(work, ahead=engine.processors > 1)) if here else partial(hand_on, work)
         return partial(judge_stretch, work, None)
@@ -89,7 +89,7 @@ class EventFile:
         return engine.is_alone([split.bytes for split in self.splits])
 
     def _is_read_fast(self) -> bool:
-        """Whether it takes longer to send what a worker reads to this process than to read it here."""
+        """True if it takes longer to send events from a worker to this process than to read them here."""
         return is_parquet(self.path) and not isinstance(self.path, RemotePath)
 
     def _in_order(self) -> InOrder:
@@ -101,7 +101,7 @@ class EventFile:
         return StretchTask(self.path, str(self.name), self.options, buckets, engine.handed_on, self.table, ahead=idle)
 
     def take(self, result: StretchResult) -> None:
-        """As `Recording` says. Raises KeyboardInterrupt where a task was interrupted."""
+        """See `Recording`. Raises KeyboardInterrupt if a task was interrupted."""
         if result.problem:
             raise Unreadable(result.problem)
         if result.stretch is None:
@@ -118,18 +118,18 @@ class EventFile:
             raise KeyboardInterrupt
 
     def finish(self, engine: Engine) -> Parts:
-        """As `Recording` says: first, traces that several stretches hold are put together."""
+        """See `Recording`: first, traces that several stretches share are put together."""
         if self.in_order is None:
             self._put_together(engine)
         if self.in_order is not None:
-            self._tell(self.in_order, self.in_order.finish(partial(self._picked, engine)))
+            self._add_result(self.in_order, self.in_order.finish(partial(self._picked, engine)))
         parts = self._parts(interrupted=False)
         if self.options.trace is not None and parts.traces and not parts.violations:
             parts.life = list(self._history(self.options.trace))
         return parts
 
     def _put_together(self, engine: Engine) -> None:
-        """Judge the traces that several stretches hold: here in the file's order, or wherever pieces can meet."""
+        """Judge the traces that several stretches share: in the file's order here, or in buckets."""
         shared, again = self._scattered()
         work, known = self._work(engine), self._loose()
         if not engine.near:
@@ -153,22 +153,22 @@ class EventFile:
         self.in_order = joined
 
     def _picked(self, engine: Engine, wanted: Wanted) -> Iterator[EventPack]:
-        """The events of some traces, read again."""
+        """Yield the events of some traces, read again."""
         pieces = engine.each(partial(pick, self._work(engine), wanted), self.splits, [s.bytes for s in self.splits])
         for judged in pieces:
             if judged.problem:
                 raise Unreadable(judged.problem)
             yield from judged.packed
 
-    def _tell(self, in_order: InOrder, tallies: dict[str, Tally]) -> None:
-        """Take what was judged in the order of the file as one more result."""
+    def _add_result(self, in_order: InOrder, tallies: dict[str, Tally]) -> None:
+        """Add the tallies of a judgement in the file's order as one more result."""
         judged = StretchResult(None, tallies=tallies)
         if self.table is not None:
             judged.listed = self.table.write("in-order", in_order.verdicts)
         self.joined.append(judged)
 
     def _history(self, trace: str) -> Iterator[str]:
-        """What happened to the one trace that was asked for, by spec: others may have a subject of that name."""
+        """Yield the history of the one selected trace, by spec: several specs may have a subject of that name."""
         of = with_specs(self.options.specs)
         batches = reading.read(self.path, of=of)
         found = gathered((batch.filter(pc.equal(batch.column("trace"), pa.scalar(trace))) for batch in batches), of)
@@ -178,11 +178,11 @@ class EventFile:
             yield from trace_history(traces.spec, list(traces.taken(0)), self.options)
 
     def so_far(self) -> Parts:
-        """As `Recording` says."""
+        """See `Recording`."""
         if self.in_order is None:
             self._scattered()
         else:
-            self._tell(self.in_order, self.in_order.so_far())
+            self._add_result(self.in_order, self.in_order.so_far())
         return self._parts(interrupted=True)
 
     def _parts(self, *, interrupted: bool) -> Parts:
@@ -200,10 +200,12 @@ class EventFile:
         return parts
 
     def _notes(self) -> list[str]:
-        """Whose events they are, and by which profile they are judged where nobody says."""
+        """List the origin of the events, and the profile that applies if none is stated."""
         notes = []
-        if self.in_order is not None and self.in_order.untold:
-            notes.append(f"departures whose stories were not read again: {plural(self.in_order.untold, 'trace')} more")
+        if self.in_order is not None and self.in_order.without_story:
+            notes.append(
+                f"departures whose stories were not read again: {plural(self.in_order.without_story, 'trace')} more"
+            )
         if self.origin.kind:
             notes.append(f"its events come from: {self.origin.kind}")
         elif not self.origin.profile:
@@ -211,7 +213,7 @@ class EventFile:
         return notes
 
     def _scattered(self) -> tuple[Hashes, list[EventStretch]]:
-        """The traces that occur in several stretches, and the stretches that must be read again for them."""
+        """Return the traces that occur in several stretches, and the stretches that must be read again for them."""
         shared = repeated([hashes for j in self.judged.values() for hashes in (j.whole, j.loose)])
         again = [
             self.splits[number]
@@ -220,24 +222,24 @@ class EventFile:
         ]
         for judged in self.judged.values():
             judged.whole = judged.loose = NO_HASHES
-        for stretch in again:  # what was said of half a trace counts for nothing
+        for stretch in again:  # results of half a trace do not count
             self.judged[stretch.number] = StretchResult(stretch.number, self.judged[stretch.number].records)
         return shared, again
 
     def _loose(self) -> list[EventPack]:
-        """The events that were handed on by stretches that need not be read again."""
+        """Return the shipped events of stretches that need not be read again."""
         loose = [part for judged in self.judged.values() for part in judged.packed]
         for judged in self.judged.values():
             judged.packed = []
         return loose
 
     def _first_rows(self, count: int | None = None) -> Ints:
-        """The row of the file at which each of the first `count` stretches begins, or every one."""
+        """Return the row of the file at which each of the first `count` stretches begins, or every one."""
         records = [self.judged[stretch.number].records for stretch in self.splits[:count]]
         return np.concatenate([np.zeros(1, np.int64), np.cumsum(records, dtype=np.int64)])
 
     def _tallies(self) -> dict[str, Tally]:
-        """All that was said, by spec, in the order in which the specs appear in the file."""
+        """Add all tallies by spec, in the order in which the specs appear in the file."""
         total: dict[str, Tally] = {}
         rows = 0
         for _, judged in sorted(self.judged.items()):
@@ -250,22 +252,22 @@ class EventFile:
         return dict(sorted(total.items(), key=lambda item: item[1].begins))
 
 
-def profile_of(path: Path, said: Origin) -> str:
-    """The profile that a file is judged by unless the user names one: what it says; strict where it does not.
+def profile_of(path: Path, origin: Origin) -> str:
+    """Return the file's own profile, or strict: it applies unless the user names another.
 
-    Raises Unreadable where it names one that nobody knows.
+    Raises Unreadable if the file names an unknown one.
     """
-    if said.profile and said.profile not in PROFILES:
+    if origin.profile and origin.profile not in PROFILES:
         where = "its metadata" if is_parquet(path) else "line 1"
         raise Unreadable(
-            f"{shown(path)}, {where}: no such profile: {shown(said.profile)}, expected one of {', '.join(PROFILES)}; "
+            f"{shown(path)}, {where}: no such profile: {shown(origin.profile)}, expected one of {', '.join(PROFILES)}; "
             "name one with --profile, which wins over what a file says"
         )
-    return said.profile or STRICT
+    return origin.profile or STRICT
 
 
 def _judge_again(work: StretchTask, shared: Hashes, stretch: EventStretch) -> tuple[StretchResult, Sequence[EventPack]]:
-    """A stretch judged without the traces that others share, and these to be handed on."""
+    """Judge a stretch without the traces that others share, and ship these."""
     judged = judge_stretch(work, shared, stretch)
     parts, judged.packed = judged.packed, []
     return judged, parts

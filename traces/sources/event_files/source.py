@@ -1,4 +1,4 @@
-"""Files of events as a source: from any instrumented broker, and from the implementation's recorder."""
+"""The source of event files, from any instrumented broker and from the recorder of the implementation."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ FORMS = {b"PAR1": ".parquet", b"\x1f\x8b": ".ndjson.gz", b"\x28\xb5\x2f\xfd": ".
 
 
 def spooled(file: BinaryIO) -> Path:
-    """What comes from a pipe as a file, which is read more than once, and is there until this process ends.
+    """Copy a pipe to a file, which can be read several times and exists until this process ends.
 
-    Raises OSError, where there is no room for it.
+    Raises OSError if there is no room for it.
     """
     folder = Path(tempfile.mkdtemp(prefix="gapless-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
@@ -43,7 +43,7 @@ def spooled(file: BinaryIO) -> Path:
 
 
 def conforms(report: Report, trace: str) -> Iterator[str]:
-    """What `gapless explain` says of a trace that departs nowhere: its life."""
+    """Yield the output of `gapless explain` for a trace that conforms: its history."""
     yield f"{trace} conforms: {plural(report.counts.events, 'event')}."
     if report.life:
         yield from ("", *report.life)
@@ -60,22 +60,22 @@ class EventFiles:
     expected_file = ""
 
     def recognise(self, path: Path) -> Path | None:
-        """As `Source` says; `-` is standard input, whatever form it has."""
+        """See `Source`; `-` is standard input, whatever form it has."""
         if path == STDIN:
             return spooled(sys.stdin.buffer)
         return path if is_event_file(path) and path.is_file() else None
 
     def prepare(self, found: Path, options: Options) -> None:
-        """As `Source` says: the kernels depend on the specs in the file."""
+        """See `Source`: the kernels depend on the specs in the file."""
 
     def open(self, path: Path, found: Path, options: Options, side: SideInputs, table: TableRows | None) -> Recording:  # noqa: ARG002 - as `Source` says
-        """As `Source` says."""
+        """See `Source`."""
         from gapless.traces.sources.event_files.file import EventFile  # noqa: PLC0415 - pyarrow loads slowly
 
         return EventFile(path, found, options, table)
 
     def export(self, path: Path, found: Path, out: Path, side: SideInputs, progress: Progress | None) -> int:  # noqa: ARG002 - as `Source` says
-        """As `Source` says."""
+        """See `Source`."""
         from gapless.traces.events import reading, schema  # noqa: PLC0415 - see above
 
         known = schema.with_specs(side.specs)

@@ -1,4 +1,4 @@
-"""What a task does with a stretch of an event file: judge the traces that lie in it, and hand on the others."""
+"""Tasks on stretches of an event file: judge the traces that lie wholly in one, and ship the others."""
 
 from __future__ import annotations
 
@@ -49,12 +49,12 @@ NO_NAMES = pa.nulls(0, pa.string())
 
 @dataclass
 class StretchResult:
-    """What one task found out. `stretch` is None where it put traces together that several stretches hold.
+    """The result of one task. `stretch` is None if it judged traces that several stretches share.
 
     `records`: events in the stretch · `tallies`: by spec · `whole`: of the traces judged here · `loose`: of those that
-    may go on elsewhere · `packed`: their events, unless they are `too_many` to be handed on at once · `problem`: why
-    the stretch cannot be read · `listed`: verdicts that were written down · `pieces`: instead of all that, its events,
-    read when they are asked for: what is judged in the order of the file in the process that reads it.
+    may continue elsewhere · `packed`: their events, unless they are `too_many` to be shipped at once · `problem`: why
+    the stretch cannot be read · `listed`: verdicts that were written · `pieces`: instead of all that, its events, read
+    on demand: the process that reads them judges them in the order of the file.
     """
 
     stretch: int | None
@@ -72,11 +72,11 @@ class StretchResult:
 
 @dataclass(frozen=True)
 class StretchTask:
-    """What every task of one file needs.
+    """The data that every task of one file needs.
 
-    `buckets`: how many there are, in which traces meet that several stretches hold · `handed_on`: how many events may
-    travel before it is known whether they are needed · `table`: where verdicts go, if they are wanted · `ahead`: a
-    processor is idle, and may read what comes next.
+    `buckets`: how many there are, in which shared traces come together · `handed_on`: how many events may travel
+    speculatively · `table`: where verdicts are written, if they are wanted · `ahead`: a processor is idle, and may read
+    ahead.
     """
 
     path: Path
@@ -93,11 +93,11 @@ class StretchTask:
         return with_specs(self.options.specs)
 
     def judge(self) -> Judge:
-        """A judge of its traces."""
+        """Make a judge of its traces."""
         return Judge(shown(self.name), self.options)
 
     def done(self, judged: StretchResult, judge: Judge, part: str) -> StretchResult:
-        """What was judged, with its verdicts written down if they are wanted."""
+        """Build the result of a judge, and write its verdicts if they are wanted."""
         judged.tallies = judge.tallies
         if self.table is not None:
             judged.listed = self.table.write(part, judge.verdicts)
@@ -105,10 +105,10 @@ class StretchTask:
 
 
 def judge_stretch(work: StretchTask, shared: Hashes | None, stretch: EventStretch) -> StretchResult:
-    """Judge the traces that lie wholly in a stretch, and hand on the others: those that are `shared`.
+    """Judge the traces that lie wholly in a stretch, and ship the others: those that are `shared`.
 
-    As long as nobody knows which are (None), the first and the last may be, and those that reach over half of the
-    stretch: they go on in a neighbour more often than not.
+    As long as the shared ones are unknown (None), the first and the last are shipped, and those that span over half of
+    the stretch: they continue in a neighbour more often than not.
     """
     if codec_of(work.path):
         return _judge_compressed(work, stretch)
@@ -125,7 +125,7 @@ def judge_stretch(work: StretchTask, shared: Hashes | None, stretch: EventStretc
 
 
 def _begun(work: StretchTask, stretch: EventStretch) -> tuple[StretchResult, list[EncodedBatch]]:
-    """What is to be said of a stretch, so far how many events it has or why it cannot be read, and these."""
+    """Read a stretch: its events, or the reason why it cannot be read."""
     try:
         batches = list(reading.coded(work.path, stretch, work.events, ahead=work.ahead))
     except Unreadable as problem:
@@ -141,10 +141,10 @@ def _judge_batches(
     judged: StretchResult,
     judge: Judge,
 ) -> list[Traces]:
-    """Judge the traces that lie wholly in one batch, each as it was read, if they are short; and give all others.
+    """Judge the traces that lie wholly in one batch, if they are short; return all others.
 
-    So nothing is put together but the few that go on from one batch to the next: to put millions together, and to find
-    out of each whether it was met before, takes longer than to judge them. The batches are let go.
+    Only traces that span batches are concatenated: to concatenate millions, and to check if each was met before, takes
+    longer than to judge them. The batches are released.
     """
     if (stretch.first and stretch.last) or not are_short(batches):
         every = gathered(batches, work.events)
@@ -173,7 +173,7 @@ def _judge_batches(
 
 
 def _judge_compressed(work: StretchTask, stretch: EventStretch) -> StretchResult:
-    """Judge a file that nobody can cut, piece by piece as it is read."""
+    """Judge a compressed file, which cannot be split, piece by piece as it is read."""
     judged, in_order = StretchResult(stretch.number), InOrder(shown(work.name), work.options, work.events)
 
     def again(wanted: Wanted) -> Iterator[EventPack]:
@@ -196,7 +196,7 @@ def _judge_compressed(work: StretchTask, stretch: EventStretch) -> StretchResult
 
 
 def _pieces(work: StretchTask, stretch: EventStretch) -> Iterator[list[Traces]]:
-    """The events of a stretch, not too many at a time. Raises Unreadable."""
+    """Yield the events of a stretch, not too many at a time. Raises Unreadable."""
     some: list[EncodedBatch] = []
     for events in reading.coded(work.path, stretch, work.events, ahead=work.ahead):
         some.append(events)
@@ -209,7 +209,7 @@ def _pieces(work: StretchTask, stretch: EventStretch) -> Iterator[list[Traces]]:
 def _loose(
     work: StretchTask, traces: Traces, shared: Hashes | None, stretch: EventStretch, judged: StretchResult
 ) -> npt.NDArray[np.bool_]:
-    """The traces that are not judged here, with their events packed into `judged`."""
+    """Mark the traces that are not judged here, and pack their events into `judged`."""
     loose = np.zeros(len(traces.names), np.bool_)
     if stretch.first and stretch.last:
         return loose
@@ -232,7 +232,7 @@ def _loose(
 
 
 def _may_go_on(traces: Traces, stretch: EventStretch, records: int) -> npt.NDArray[np.bool_]:
-    """The traces that go on in a neighbour of a stretch more often than not: at its ends, or over half of it."""
+    """Mark traces that probably continue in a neighbour of a stretch: at its ends, or over half of it."""
     found: npt.NDArray[np.bool_] = 2 * (traces.row[traces.ends()] - traces.row[traces.begins()]) >= records
     found[traces.of[0]] |= traces.row[0] == 0 and not stretch.first
     found[traces.of[-1]] |= traces.row[-1] == records - 1 and not stretch.last
@@ -240,7 +240,7 @@ def _may_go_on(traces: Traces, stretch: EventStretch, records: int) -> npt.NDArr
 
 
 def judge_packed(work: StretchTask, first_rows: Ints, parts: Sequence[EventPack]) -> StretchResult:
-    """Judge the traces of one bucket, put together from what several stretches handed on."""
+    """Judge the traces of one bucket, put together from several stretches."""
     judged = StretchResult(None)
     judge = work.judge()
     try:
@@ -252,17 +252,17 @@ def judge_packed(work: StretchTask, first_rows: Ints, parts: Sequence[EventPack]
 
 
 def hand_on(work: StretchTask, stretch: EventStretch) -> StretchResult:
-    """Hand on all events of a stretch: traces go on and on in this file."""
+    """Ship all events of a stretch: the traces of this file are interleaved."""
     return _handed_on(work, stretch, lambda traces: None)  # noqa: ARG005 - all are
 
 
 def read_on(work: StretchTask, stretch: EventStretch) -> StretchResult:
-    """All events of a stretch, for the process that judges them in the order of the file."""
+    """Return all events of a stretch, for the process that judges them in the order of the file."""
     return StretchResult(stretch.number, pieces=_pieces(work, stretch))
 
 
 def pick(work: StretchTask, wanted: Wanted, stretch: EventStretch) -> StretchResult:
-    """Hand on the events of some traces."""
+    """Ship the events of some traces."""
     return _handed_on(work, stretch, lambda traces: _named(traces, wanted))
 
 
@@ -283,10 +283,10 @@ def _handed_on(
     return judged
 
 
-def goes_on(work: StretchTask, stretches: Sequence[EventStretch]) -> bool:
-    """Whether most events of a file are of traces that go on from one stretch to the next.
+def is_interleaved(work: StretchTask, stretches: Sequence[EventStretch]) -> bool:
+    """True if most events of a file are of traces that continue from one stretch to the next.
 
-    It is judged by how the first two begin. Where these cannot be read it is left to others to say so.
+    It is estimated from the beginnings of the first two. If these cannot be read, their tasks report it.
     """
     first = stretches[:2]
     if is_parquet(work.path):
@@ -301,7 +301,7 @@ def goes_on(work: StretchTask, stretches: Sequence[EventStretch]) -> bool:
 
 
 def among(hashes: Hashes, chosen: Hashes) -> npt.NDArray[np.bool_]:
-    """Which of the hashes are in `chosen`, which is sorted."""
+    """Mark the hashes that are in `chosen`, which is sorted."""
     if not len(chosen):
         return np.zeros(len(hashes), np.bool_)
     at = np.minimum(np.searchsorted(chosen, hashes), len(chosen) - 1)

@@ -1,4 +1,4 @@
-"""A recording held against the specs: its events are judged as those of any other source."""
+"""The check of a recording: its events are judged like those of any other source."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gapless.traces.problems import shown
 from gapless.traces.report.parts import Parts
 from gapless.traces.sources.pulsar import PROFILE, RECORDING
 from gapless.traces.sources.pulsar.recording import recorded
-from gapless.traces.sources.pulsar.stories import tell_lives
+from gapless.traces.sources.pulsar.stories import extend_stories
 
 NOT_READ = [
     "what topics and subscriptions made of the outcomes: markers, horizons and deliveries are not judged",
@@ -26,7 +26,7 @@ NOT_READ = [
 
 
 class CoordinatorCheck:
-    """One recording. It is read as a whole: a call and its answer may be far apart."""
+    """The check of one recording. It is read as a whole: a call and its answer may be far apart."""
 
     splits = ()
 
@@ -36,20 +36,20 @@ class CoordinatorCheck:
         self.options = options
 
     def task(self, engine: Engine) -> Callable[[Any], Any]:  # noqa: ARG002 - as `Recording` says
-        """As `Recording` says: there are no splits."""
+        """See `Recording`: there are no splits."""
         return self.take
 
     def take(self, result: Any) -> None:
-        """As `Recording` says."""
+        """See `Recording`."""
 
     def finish(self, engine: Engine) -> Parts:
-        """As `Recording` says."""
+        """See `Recording`."""
         recording = recorded(self.found, engine.progress)
         judge = Judge(shown(self.path), self.options)
         for traces in gathered(recording.batches):
             judge.take(traces, np.ones(len(traces.names), np.bool_))
-            tell_lives(traces, judge.tallies[traces.spec.name], self.options)
-        told = Recorded(
+            extend_stories(traces, judge.tallies[traces.spec.name], self.options)
+        source = Recorded(
             self.path,
             (self.found / RECORDING).stat().st_size,
             recording.lines.count,
@@ -58,7 +58,7 @@ class CoordinatorCheck:
             PROFILE,
             lambda number: f"line {int(recording.line[number - 1])}",
         )
-        parts = Teller(told, self.options, self.options.trace).parts(judge.tallies)
+        parts = Teller(source, self.options, self.options.trace).parts(judge.tallies)
         parts.rows["coordinators"] = recording.coordinators
         parts.not_exercised += NOT_READ
         parts.reasons += recording.reasons
@@ -66,5 +66,5 @@ class CoordinatorCheck:
         return parts
 
     def so_far(self) -> Parts:
-        """As `Recording` says: nothing is judged before all of it is read."""
+        """See `Recording`: nothing is judged before all of it is read."""
         return Parts()

@@ -1,4 +1,4 @@
-"""Whether the lines of a recording fit together. Where they do not, some are lost or altered: that is no pass."""
+"""Consistency of a recording's lines. If they are inconsistent, some are lost or altered: that is no pass."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ ASKED_BY = {"adm": "call", "ret": "call", "end_ret": "end_call", "op_done": "op_
 
 
 def misfits(lines: Lines, found: Mapping[int, Sequence[Epoch]]) -> Iterator[str]:
-    """Why not all of it can be judged."""
+    """Yield the reasons why not all of it can be judged."""
     if not found:
         yield "no coordinator is loaded in it: nothing was checked"
         return
     yield from _of_no_epoch(lines, found)
-    yield from _told_twice(lines)
+    yield from _repeated(lines)
     yield from _unasked(lines)
     yield from _unwritten(lines)
     yield from _cut_off(lines, found)
@@ -36,15 +36,15 @@ def _of_no_epoch(lines: Lines, found: Mapping[int, Sequence[Epoch]]) -> Iterator
     known = np.array([epoch.key for epochs in found.values() for epoch in epochs], np.int64)
     for kind in ("call", "log", "replay"):
         strange = ~np.isin(pair(lines.ints(kind, "source"), lines.ints(kind, "ep")), known)
-        yield from _told(lines, kind, np.flatnonzero(strange), "of an epoch that nobody opened")
+        yield from _located(lines, kind, np.flatnonzero(strange), "of an epoch that was never opened")
 
 
-def _told_twice(lines: Lines) -> Iterator[str]:
+def _repeated(lines: Lines) -> Iterator[str]:
     for kind, (field, what) in ONE_EACH.items():
         key = pair(lines.ints(kind, "source"), lines.ints(kind, field))
         _, first = np.unique(key, return_index=True)
         again = np.setdiff1d(np.arange(len(key)), first)
-        yield from _told(lines, kind, again, f"the second of its kind for one {what}")
+        yield from _located(lines, kind, again, f"the second of its kind for one {what}")
 
 
 def _unasked(lines: Lines) -> Iterator[str]:
@@ -52,7 +52,7 @@ def _unasked(lines: Lines) -> Iterator[str]:
         field = ONE_EACH[asked][0]
         there = pair(lines.ints(asked, "source"), lines.ints(asked, field))
         strange = ~np.isin(pair(lines.ints(kind, "source"), lines.ints(kind, field)), there)
-        yield from _told(lines, kind, np.flatnonzero(strange), "an answer to what nobody asked")
+        yield from _located(lines, kind, np.flatnonzero(strange), "an answer to no call")
 
 
 WRITTEN = (  # what is never answered well without a record: a call, its record, and the status that both name
@@ -82,12 +82,12 @@ def _rows(lines: Lines, kind: str, op: str, status: str) -> Ints:
 
 
 def _of(lines: Lines, kind: str, op: str, status: str) -> Ints:
-    """The epoch and transaction of every such line."""
+    """Return the epoch and transaction of every such line."""
     return pair(lines.ints(kind, "ep"), lines.ints(kind, "txn"))[_rows(lines, kind, op, status)]
 
 
 def _count(among: Ints, values: Ints) -> Ints:
-    """How often each value occurs."""
+    """Count the occurrences of each value."""
     among = np.sort(among)
     return np.searchsorted(among, values, "right") - np.searchsorted(among, values, "left")
 
@@ -99,7 +99,7 @@ def _cut_off(lines: Lines, found: Mapping[int, Sequence[Epoch]]) -> Iterator[str
             yield f"{source} does not end in order: its last lines may be missing, and what they tell was not judged"
 
 
-def _told(lines: Lines, kind: str, rows: Ints, what: str) -> Iterator[str]:
+def _located(lines: Lines, kind: str, rows: Ints, what: str) -> Iterator[str]:
     if len(rows):
         line = int(lines.ints(kind, "line")[rows[0]])
         more = f" (and {len(rows) - 1:,} more are)" if len(rows) > 1 else ""

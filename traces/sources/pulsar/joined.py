@@ -1,4 +1,4 @@
-"""A recorded coordinator's lines, joined: calls with their answers, records with what was answered for them."""
+"""Joined lines of a recorded coordinator: calls with their answers, and records with the answers to them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Flags = npt.NDArray[np.bool_]
 
 OK, REFUSED, UNKNOWN, INFERRED = (OUTCOMES.index(name) for name in ("ok", "refused", "unknown", "inferred"))
 NEVER = 2**56  # a line that never comes
-BESIDE = 4  # between two lines there is room for what is placed beside them
+SLOTS = 4  # places per line: steps may be placed between two lines
 
 STATUSES = tuple(status.name for status in Status)  # their index is their value
 CALLS = ("open", "add_part", "add_sub", "update")
@@ -32,10 +32,10 @@ GIVEN, FAILED, IGNORED = range(len(ANSWERS))
 
 @dataclass(frozen=True)
 class Epoch:
-    """One time that a coordinator was loaded: by whom, with which limit, and the lines that tell of it.
+    """One load of a coordinator: by whom, with which limit, and the lines about it.
 
-    `table`: the line of what it found · `row`: which of the lines of that kind; -1 where it never said so · `ready`: 0
-    where it failed.
+    `table`: the line of the transactions that it found · `row`: the row of that line, -1 if it is missing · `ready`: 0
+    if it failed.
     """
 
     source: int
@@ -53,7 +53,7 @@ class Epoch:
 
 
 def coordinators(lines: Lines) -> dict[int, list[Epoch]]:
-    """Every coordinator of the recording, with its epochs in their order."""
+    """Return every coordinator of the recording, with its epochs in order."""
     events = lines.codes("epoch", "ev", ("opening", "ready"))
     key = pair(lines.ints("epoch", "source"), lines.ints("epoch", "ep"))
     source, number, tc = lines.ints("epoch", "source"), lines.ints("epoch", "ep"), lines.ints("epoch", "tc", 0)
@@ -83,13 +83,13 @@ class Calls:
         self.by_clock = lines.ints("call", "timeout", 0)[rows] > 0
         self.txn = lines.ints("call", "txn")[rows]
         self.answer = np.full(len(rows), NEVER)
-        self.said = np.full(len(rows), -1)
+        self.outcome = np.full(len(rows), -1)
         self.rejected = np.zeros(len(rows), np.bool_)
         self.admitted = np.full(len(rows), NEVER)
         key = pair(lines.ints("call", "source"), lines.ints("call", "c"))[rows]
         call, ret = matched(key, pair(lines.ints("ret", "source"), lines.ints("ret", "c")))
         self.answer[call] = lines.ints("ret", "line")[ret]
-        self.said[call] = lines.codes("ret", "res", ANSWERS)[ret]
+        self.outcome[call] = lines.codes("ret", "res", ANSWERS)[ret]
         self.rejected[call] = lines.codes("ret", "err", ("InvalidTxnStatusException",))[ret] == 0
         self.txn[call] = np.where(self.opens[call], lines.ints("ret", "txn")[ret], self.txn[call])
         call, adm = matched(key, pair(lines.ints("adm", "source"), lines.ints("adm", "c")))
@@ -97,7 +97,7 @@ class Calls:
 
 
 class Records:
-    """Every record of the log, in its order: as it was acknowledged, or else as it was found when the log was read."""
+    """Every record of the log, in order: as it was acknowledged, or as it was found when the log was read."""
 
     def __init__(self, lines: Lines, rows: Ints, read: Ints, loaded: Sequence[Epoch], calls: Calls) -> None:
         later = _unacknowledged(lines, rows, read, loaded[0].key if loaded else 0)
@@ -112,7 +112,7 @@ class Records:
         self.start, self.ttl, self.mod = both("start"), both("ttl"), both("mod")
         self.kind, self.expected, self.new = coded("op", RECORDS), coded("exp", STATUSES), coded("new", STATUSES)
         self.epoch = pair(both("source"), both("ep"))
-        self.key = self.line * BESIDE
+        self.key = self.line * SLOTS
         self._found(len(rows), loaded)
         self.answer = np.full(len(self.line), NEVER)
         self.outcome = np.full(len(self.line), UNKNOWN, np.int64)
@@ -120,19 +120,19 @@ class Records:
         self._answered(calls, len(rows))
 
     def _found(self, acknowledged: int, loaded: Sequence[Epoch]) -> None:
-        """What was found was written in the time of the epoch before, and was there before the table that holds it."""
+        """Place records that a load found: in the time of the epoch before, and before the load's table."""
         for before, epoch in pairwise(loaded):
             mine = np.flatnonzero(self.epoch == epoch.key)
             mine = mine[mine >= acknowledged]
             self.epoch[mine] = before.key
-            self.key[mine] = np.minimum(self.key[mine], epoch.table * BESIDE - 2)
+            self.key[mine] = np.minimum(self.key[mine], epoch.table * SLOTS - 2)
 
     def _answered(self, calls: Calls, acknowledged: int) -> None:
-        """What was answered to who asked for a record: of equal ones, the first answer is for the first record.
+        """Match answers with records: of equal records, the first answer is for the first.
 
-        Where there are more answers than records, or fewer, and they differ, nobody knows which is for which.
+        If their numbers differ, and the answers do too, the match is unknown.
         """
-        asked = np.flatnonzero((calls.said == GIVEN) | calls.rejected)
+        asked = np.flatnonzero((calls.outcome == GIVEN) | calls.rejected)
         asked = asked[np.argsort(calls.answer[asked], kind="stable")]
         written = np.arange(acknowledged)
         names = ("epoch", "kind", "txn", "expected", "new")
@@ -154,35 +154,35 @@ class Records:
 
     @property
     def begins_an_end(self) -> Flags:
-        """Whether a record is the beginning of an end. One that can be neither is told as what can never be taken.
+        """True for records that begin an end. A record that fits neither phase becomes an impossible step.
 
-        It says from where it goes to where: an end that begins with an outcome is no beginning, and so on.
+        A record has its old and new status: an end that begins with an outcome is no beginning, and so on.
         """
         begins = (self.expected == Status.OPEN) & ((self.new == Status.COMMITTING) | (self.new == Status.ABORTING))
         ends = (self.new >= Status.COMMITTED) & (self.new == self.expected + 2)
         return np.asarray(begins | (~ends & (self.new >= Status.COMMITTED)))
 
     def changes(self) -> tuple[Ints, Ints, Ints]:
-        """When slots are taken and freed: after which line, certainly by which, and by how many.
+        """Return when slots are taken and freed: the earliest line, the latest line, and the change.
 
-        The answer comes after the change; and one record is applied after the other.
+        The answer comes after the change, and records are applied one after the other.
         """
         freed = (self.kind == UPDATE) & (self.new >= Status.COMMITTED) & (self.outcome != REFUSED)
         change = np.where(self.kind == NEW, 1, np.where(freed, -1, 0))
         rows = np.flatnonzero(change)
         rows = rows[np.argsort(self.key[rows], kind="stable")]
-        at = self.key[rows] // BESIDE
+        at = self.key[rows] // SLOTS
         certain = np.minimum(self.answer[rows], np.append(at[1:], NEVER)[: len(rows)])
         return at, np.maximum.accumulate(certain), change[rows]
 
 
 def pair(high: Ints | np.int64, low: Ints | np.int64) -> Ints:
-    """Two numbers as one."""
+    """Combine two numbers to one."""
     return np.asarray((high << 40) + low, np.int64)
 
 
 def matched(key: Ints, theirs: Ints) -> tuple[Ints, Ints]:
-    """Where a key of theirs is one of ours: our row, and theirs."""
+    """Join rows by key: the rows of ours and of theirs with equal keys."""
     if not len(key):
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
     order = np.argsort(key, kind="stable")
@@ -192,7 +192,7 @@ def matched(key: Ints, theirs: Ints) -> tuple[Ints, Ints]:
 
 
 def _grouped(keys: Sequence[Ints]) -> Ints:
-    """The same number for rows that are equal in all keys."""
+    """Return the same number for rows that are equal in all keys."""
     order = np.lexsort(list(keys))
     differs = np.zeros(len(order), np.bool_)
     for key in keys:
@@ -203,10 +203,10 @@ def _grouped(keys: Sequence[Ints]) -> Ints:
 
 
 def _unacknowledged(lines: Lines, rows: Ints, read: Ints, first: int) -> Ints:
-    """Records that were found in the log, once each, and of which nobody said that they are in it.
+    """Return records that were found in the log, once each, without an acknowledgement.
 
-    What is in the log up to where it was read for the `first` epoch was there before the recording began. What is alone
-    in its batch is written with and without its place there.
+    Records up to where the log was read for the `first` epoch are from before the recording. A record alone in its
+    batch may be written with or without its place there.
     """
 
     def positions(kind: str, some: Ints) -> Any:
@@ -226,7 +226,7 @@ def _unacknowledged(lines: Lines, rows: Ints, read: Ints, first: int) -> Ints:
 
 
 def _places(positions: Any) -> Ints:
-    """Where entries lie in the log: ledger and entry as one number, which grows."""
+    """Combine ledger and entry of places in the log to one number, which grows."""
     parts: Any = pc.extract_regex(positions, r"^(?P<ledger>\d{1,9}):(?P<entry>\d{1,9})(?::|$)")
     ledger, entry = (
         pc.struct_field(parts, name).fill_null("0").cast(pa.int64()).to_numpy(zero_copy_only=False)

@@ -1,8 +1,8 @@
-"""A recording's lines as columns, kind by kind.
+"""The lines of a recording as columns, kind by kind.
 
-Every line begins with the same four fields, and of one kind all have the same types: so lines are told apart by a
-regular expression, and each kind is read as one table. Kinds that nobody asks for are not read any further. A block of
-the file is held at a time, and of the lines the columns that are asked for.
+Every line begins with the same four fields, and lines of one kind have the same types: so a regular expression
+separates kinds, and each kind is read as one table. Kinds that are not needed are not read further. One block of the
+file is in memory at a time, and of the lines the needed columns.
 """
 
 from __future__ import annotations
@@ -68,8 +68,8 @@ NEEDED: Mapping[str, tuple[str, ...]] = {
 class Lines:
     """All lines of a recording.
 
-    `count`: how many · `sources`: who wrote them · `kinds`: for every kind that is read, its fields, and `line` (from
-    1), `t` (microseconds) and `source` (an index into `sources`) · `ended`: the sources that ended in order.
+    `count`: how many · `sources`: the writers · `kinds`: for every kind that is read, its fields, and `line` (from 1),
+    `t` (microseconds) and `source` (an index into `sources`) · `ended`: the sources that ended in order.
     """
 
     count: int
@@ -78,13 +78,13 @@ class Lines:
     ended: frozenset[str]
 
     def ints(self, kind: str, name: str, absent: int = -1) -> Ints:
-        """A column of integers; `absent` where a line does not have it."""
+        """Return a column of integers; `absent` where a line does not have it."""
         column: Any = self.kinds[kind].column(name).combine_chunks()
         found: Ints = column.cast(pa.int64()).fill_null(absent).to_numpy(zero_copy_only=False).astype(np.int64)
         return found
 
     def codes(self, kind: str, name: str, words: Sequence[str]) -> Ints:
-        """A column of words, each by its index in `words`; -1 where it is none of them."""
+        """Return a column of words, each by its index in `words`; -1 where it is none of them."""
         column: Any = self.kinds[kind].column(name).combine_chunks()
         found: Any = pc.index_in(column, value_set=pa.array(words, pa.string()))
         codes: Ints = found.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
@@ -92,7 +92,7 @@ class Lines:
 
 
 def read(path: Path, progress: Progress | None = None) -> Lines:
-    """Every line of a recording's trace. Raises Unreadable."""
+    """Read every line of a recording's trace. Raises Unreadable."""
     reading = _LineReader(path)
     total = path.stat().st_size
     try:
@@ -107,7 +107,7 @@ def read(path: Path, progress: Progress | None = None) -> Lines:
 
 
 class _LineReader:
-    """What was read so far."""
+    """Reads lines block by block, and collects them."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -123,7 +123,7 @@ class _LineReader:
         if whole:
             self.take(whole)
         if left > LONGEST:
-            raise self._unreadable(0, f"goes on for more than {LONGEST:,} bytes, which is no line of a recording")
+            raise self._unreadable(0, f"has more than {LONGEST:,} bytes, so it is no line of a recording")
         if left:
             raise Unreadable(
                 f"{shown(self.path)}: the last line is cut off, expected a newline at its end; copy it again"
@@ -160,21 +160,21 @@ class _LineReader:
         self.count += len(lines)
 
     def _require_once(self, lines: pa.Array[Any]) -> None:
-        """No line says again what its head says: the head is taken, and others would take what comes last.
+        """Reject a line that repeats a key of its head: readers differ in which value they take.
 
-        Of other fields Arrow finds out.
+        Arrow rejects other repeated keys.
         """
         again = pc.match_substring_regex(lines, AGAIN).to_numpy(zero_copy_only=False)
         for row in np.flatnonzero(again).tolist():
             try:
                 pairs = json.loads(lines[row].as_py(), object_pairs_hook=list, parse_int=str)
-            except ValueError:  # of a kind that nobody reads, or told of below
+            except ValueError:  # of a kind that is not read, or reported below
                 continue
             if name := twice(sorted((name for name, _ in pairs if name in OF_HEAD), key=OF_HEAD.index)):
                 raise self._unreadable(row, f"the key {name!r} stands there twice, expected each once")
 
     def _sources(self, heads: pa.Array[Any]) -> Ints:
-        """Who wrote each line. Each numbers its own: a number that is missing is a line that was lost."""
+        """Return the writer of each line. Each numbers its own lines: a missing number is a lost line."""
         names = pc.struct_field(heads, "s").dictionary_encode()
         number = pc.struct_field(heads, "n").cast(pa.int64()).to_numpy()
         index = names.indices.to_numpy()
@@ -194,7 +194,7 @@ class _LineReader:
         return found
 
     def _table(self, kind: str, lines: list[bytes], rows: Ints) -> pa.Table:
-        """Lines of one kind."""
+        """Build a table of the lines of one kind."""
         try:
             table = _parsed(kind, lines)
         except (pa.ArrowInvalid, ValueError) as error:
@@ -206,7 +206,7 @@ class _LineReader:
         return table
 
     def _culprit(self, kind: str, lines: list[bytes], rows: Ints) -> Unreadable:
-        """The first line that cannot be read, found one by one."""
+        """Find the first line that cannot be read."""
         for row, line in zip(rows.tolist(), lines, strict=True):
             try:
                 from_json(line)
@@ -225,7 +225,7 @@ class _LineReader:
         )
 
     def done(self) -> Lines:
-        """All that was read."""
+        """Return all lines."""
         empty = {"line": pa.int64(), "t": pa.int64(), "source": pa.int64()}
         kinds = {
             kind: pa.concat_tables(tables)
@@ -237,7 +237,7 @@ class _LineReader:
 
 
 def _parsed(kind: str, lines: list[bytes]) -> pa.Table:
-    """The fields of lines of one kind. Raises ArrowInvalid, ValueError."""
+    """Parse the fields of lines of one kind. Raises ArrowInvalid, ValueError."""
     schema = pa.schema(list(FIELDS[kind].items()))
     table = arrow_json.read_json(
         BytesIO(b"\n".join(lines)),
@@ -250,7 +250,7 @@ def _parsed(kind: str, lines: list[bytes]) -> pa.Table:
 
 
 def _split(block: bytes) -> pa.Array[Any]:
-    """The lines of a block, without a copy."""
+    """Split a block into lines, without a copy."""
     ends = np.flatnonzero(np.frombuffer(block, np.uint8) == ord("\n")).astype(np.int64)
     bounds = np.concatenate([np.zeros(1, np.int64), ends + 1])
     return pa.Array.from_buffers(

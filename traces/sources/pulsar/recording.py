@@ -1,4 +1,4 @@
-"""A recording as events: what its coordinators did, and what its clients asked."""
+"""A recording as events: the steps of its coordinators, and the requests of its clients."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from gapless.traces.sources.pulsar.report import CoordinatorRow
 
 @dataclass(frozen=True)
 class RecordedSteps:
-    """What was read of a recording: its events, and for each row of them the line that tells of it."""
+    """The events of a recording, and for each of them the line that it comes from."""
 
     lines: Lines
     batches: list[pa.RecordBatch]
@@ -33,7 +33,7 @@ class RecordedSteps:
 
 
 def recorded(path: Path, progress: Progress | None) -> RecordedSteps:
-    """The events of a recording, one trace after the other. Raises Unreadable, NothingThere."""
+    """Read the events of a recording, one trace after the other. Raises Unreadable, NothingThere."""
     file = path / RECORDING
     lines = read(file, progress)
     if not lines.count:
@@ -45,30 +45,30 @@ def recorded(path: Path, progress: Progress | None) -> RecordedSteps:
             "whether anything is lost cannot be judged; record it with its tables (traces/README.md)"
         )
     parts: list[tuple[str, StepColumns]] = []
-    told = []
+    rows = []
     for tc, epochs in sorted(found.items()):
         steps = history.of_coordinator(lines, epochs, alone=len(found) == 1)
         parts.append((f"tc{tc}", steps))
-        told.append(_numbers(path, f"tc{tc}", epochs, steps))
+        rows.append(_numbers(path, f"tc{tc}", epochs, steps))
     batches = [history.batch(steps, name, str(path)) for name, steps in parts]
     line = [steps.line for _, steps in parts]
     for name, steps in requests.of_clients(lines):
         batches.append(history.batch(steps, name, str(path)))
         line.append(steps.line)
-    told_by = np.concatenate([np.zeros(0, np.int64), *line])
-    return RecordedSteps(lines, batches, told_by, told, list(misfits(lines, found)))
+    line_of_row = np.concatenate([np.zeros(0, np.int64), *line])
+    return RecordedSteps(lines, batches, line_of_row, rows, list(misfits(lines, found)))
 
 
-def _numbers(path: Path, trace: str, epochs: Sequence[Epoch], told: StepColumns) -> CoordinatorRow:
-    """A coordinator in numbers: what its log says took effect."""
+def _numbers(path: Path, trace: str, epochs: Sequence[Epoch], recorded: StepColumns) -> CoordinatorRow:
+    """Count a coordinator's steps that took effect, by its log."""
 
     def count(action: str) -> int:
-        return int(((told.action == SPEC.codes[action]) & (told.outcome == OK)).sum())
+        return int(((recorded.action == SPEC.codes[action]) & (recorded.outcome == OK)).sum())
 
-    to = told.args[SPEC.arguments.index("to")]
-    finished = (told.action == SPEC.codes["finish"]) & (told.outcome != REFUSED)
-    active = np.cumsum((told.action == SPEC.codes["begin"]).astype(np.int64) - finished)
-    over_time = activity(told)
+    to = recorded.args[SPEC.arguments.index("to")]
+    finished = (recorded.action == SPEC.codes["finish"]) & (recorded.outcome != REFUSED)
+    active = np.cumsum((recorded.action == SPEC.codes["begin"]).astype(np.int64) - finished)
+    over_time = activity(recorded)
     return CoordinatorRow(
         source=shown(path),
         trace=trace,
@@ -78,7 +78,7 @@ def _numbers(path: Path, trace: str, epochs: Sequence[Epoch], told: StepColumns)
         committed=int((finished & (to == Status.COMMITTED)).sum()),
         aborted=int((finished & (to == Status.ABORTED)).sum()),
         timed_out=count("time_out"),
-        rejected=int((told.outcome == REFUSED).sum()),
+        rejected=int((recorded.outcome == REFUSED).sum()),
         most_active=int(active.max(initial=0)),
         active=over_time.active,
         limits=over_time.limits,

@@ -1,4 +1,4 @@
-"""What a report says of recorded transaction coordinators."""
+"""Report sections of recorded transaction coordinators."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from gapless.traces.report.wording import figure, plural
 
 
 class CoordinatorRow(ReportRow):
-    """One recorded transaction coordinator in numbers, as its log and its answers have them."""
+    """One recorded transaction coordinator in numbers, from its log and its answers."""
 
     part: ClassVar[str] = "coordinators"
 
     trace: str
     loads: int = Field(description="how often it was loaded")
     begun: int = Field(description="transactions that began")
-    ignored: int = Field(description="requests to begin that nobody answered, at the limit")
+    ignored: int = Field(description="requests to begin without an answer, at the limit")
     committed: int
     aborted: int
     timed_out: int = Field(description="of these, aborted by the coordinator's own clock")
@@ -38,7 +38,7 @@ class CoordinatorRow(ReportRow):
 
 
 def sections(parts: RowsByPart) -> list[Section]:
-    """What recordings add to a report."""
+    """Return the sections that recordings add to a report."""
     rows = [_row(row) for row in parts["coordinators"]]
     return [Section("coordinators", "What coordinators did", "coordinator", rows)]
 
@@ -58,7 +58,7 @@ def _row(row: CoordinatorRow) -> SectionRow:
 
 
 def _curves(row: CoordinatorRow) -> Iterator[Curve]:
-    """Active transactions over time, against the limit; those that had ended and came back are told apart."""
+    """Yield the curves of active transactions against the limit; those that came back after their end are separate."""
     if len(row.active) > 1:
         yield Curve(
             "active",
@@ -79,7 +79,7 @@ def _curves(row: CoordinatorRow) -> Iterator[Curve]:
 
 
 def _done(row: CoordinatorRow) -> str:
-    """What a coordinator did, in one sentence."""
+    """Summarise a coordinator's steps in one sentence."""
     return (
         f"loaded {plural(row.loads, 'time')}; {plural(row.begun, 'transaction')} began, at most "
         f"{row.most_active:,} active at once; {plural(row.ignored, 'request')} ignored at the limit; "

@@ -1,7 +1,7 @@
-"""Which request to begin led to which transaction, as far as a recording tells.
+"""The match of requests to begin with transactions, as far as a recording shows it.
 
-A call that was answered with a transaction asked for it. Whoever else was admitted and never heard may have asked for
-what else began: the first of them for the first, as the coordinator takes them in their order.
+A call that was answered with a transaction asked for it. Admitted calls without an answer are matched with the
+remaining transactions in order, as the coordinator takes them.
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ import numpy.typing as npt
 from gapless.traces.sources.pulsar.joined import FAILED, GIVEN, NEVER, NEW, Calls, Records
 from gapless.traces.sources.pulsar.lines import Ints
 
-NOBODY = -1
+NO_CALL = -1
 
 
 def silent_calls(calls: Calls) -> npt.NDArray[np.bool_]:
-    """Requests to begin of which nobody says whether they were admitted."""
+    """Mark requests to begin without any line that says if they were admitted."""
     return np.asarray(calls.opens & (calls.admitted == NEVER) & (calls.answer == NEVER))
 
 
 class RequestNumbers:
-    """The numbers of requests: of calls in their order, then of those that no line tells of.
+    """The numbers of requests: of calls in order, then of those without a line.
 
     `of_call`: of each call · `of_record`: of the request that led to each record NEW · `call` and `record`: the pairs
-    that belong together · `told`: of each record, whether a line says that its request was admitted. Numbers begin with
+    that belong together · `admitted`: of each record, if a line says that its request was admitted. Numbers begin with
     the lowest of a transaction, so that both are small together.
     """
 
@@ -33,28 +33,28 @@ class RequestNumbers:
         self.first = int(records.txn[new].min(initial=NEVER)) if len(new) else 0
         self.of_call = self.first + np.cumsum(calls.opens) - 1
         self.count = int(calls.opens.sum())
-        given = np.flatnonzero(calls.opens & (calls.said == GIVEN))
+        given = np.flatnonzero(calls.opens & (calls.outcome == GIVEN))
         call, record = _in_turn(calls.txn[given], records.txn[new])
-        owner = np.full(len(records.kind), NOBODY)
+        owner = np.full(len(records.kind), NO_CALL)
         owner[new[record]] = given[call]
         for candidates in (
-            calls.opens & (calls.admitted < NEVER) & (calls.said != GIVEN) & (calls.said != FAILED),
+            calls.opens & (calls.admitted < NEVER) & (calls.outcome != GIVEN) & (calls.outcome != FAILED),
             silent_calls(calls),
         ):
-            open_records = new[(owner[new] == NOBODY) & ~unlimited[new]]
+            open_records = new[(owner[new] == NO_CALL) & ~unlimited[new]]
             asked, led_to = _first_come(calls, np.flatnonzero(candidates), records, open_records)
             owner[led_to] = asked
-        self.record = new[owner[new] != NOBODY]
+        self.record = new[owner[new] != NO_CALL]
         self.call = owner[self.record]
-        self.told = np.zeros(len(owner), np.bool_)
-        self.told[self.record] = calls.admitted[self.call] < NEVER
+        self.admitted = np.zeros(len(owner), np.bool_)
+        self.admitted[self.record] = calls.admitted[self.call] < NEVER
         self.of_record = np.zeros(len(owner), np.int64)
         self.of_record[self.record] = self.of_call[self.call]
-        unknown = new[owner[new] == NOBODY]
+        unknown = new[owner[new] == NO_CALL]
         self.of_record[unknown] = self._further(len(unknown))
 
     def earlier(self, count: int) -> Ints:
-        """Numbers for so many requests of before the recording."""
+        """Return numbers for so many requests from before the recording."""
         return self._further(count)
 
     def _further(self, count: int) -> Ints:
@@ -64,7 +64,7 @@ class RequestNumbers:
 
 
 def _in_turn(ours: Ints, theirs: Ints) -> tuple[Ints, Ints]:
-    """Where keys are equal: our row and theirs; of several that are, the first for the first."""
+    """Join rows by key; equal keys are matched in order."""
     left, right = _ranked(ours), _ranked(theirs)
     rows = {key: row for row, key in enumerate(left)}
     found = [(rows[key], row) for row, key in enumerate(right) if key in rows]
@@ -73,7 +73,7 @@ def _in_turn(ours: Ints, theirs: Ints) -> tuple[Ints, Ints]:
 
 
 def _ranked(keys: Ints) -> list[tuple[int, int]]:
-    """Each key with how often it was there before."""
+    """Pair each key with the number of its earlier occurrences."""
     seen: dict[int, int] = {}
     found = []
     for key in keys.tolist():
@@ -83,7 +83,7 @@ def _ranked(keys: Ints) -> list[tuple[int, int]]:
 
 
 def _first_come(calls: Calls, asked: Ints, records: Records, new: Ints) -> tuple[Ints, Ints]:
-    """For records in their order, the first call of the same epoch that came before each, and was not taken yet."""
+    """For each record in order, return the first earlier call of its epoch that is not taken yet."""
     waiting = sorted(asked.tolist(), key=lambda call: int(calls.line[call]))
     pairs = []
     for record in new[np.argsort(records.line[new], kind="stable")].tolist():

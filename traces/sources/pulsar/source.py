@@ -1,4 +1,4 @@
-"""Recordings of Pulsar transaction coordinators and their clients as a source."""
+"""The source of recordings of Pulsar transaction coordinators and their clients."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ class Pulsar:
     expected_file = ""
 
     def recognise(self, path: Path) -> Path | None:
-        """As `Source` says: a folder with such a file in it, or the file itself."""
+        """See `Source`: a folder with such a file in it, or the file itself."""
         if path.name == RECORDING and path.is_file():
             with path.open("rb") as file:
                 return None if b'"schema"' in file.read(64) else path.parent  # as a file of events begins
         return path if (path / RECORDING).is_file() and not (path / "commitlog").is_dir() else None
 
     def prepare(self, found: Path, options: Options) -> None:
-        """As `Source` says: a recording is short, and its kernels load when they are needed."""
+        """See `Source`: a recording is short, and its kernels load when they are needed."""
 
     def open(self, path: Path, found: Path, options: Options, side: SideInputs, table: TableRows | None) -> Recording:  # noqa: ARG002 - as `Source` says
-        """As `Source` says."""
+        """See `Source`."""
         from gapless.traces.sources.pulsar.check import CoordinatorCheck  # noqa: PLC0415 - pyarrow loads slowly
 
         return CoordinatorCheck(path, found, options)
 
     def export(self, path: Path, found: Path, out: Path, side: SideInputs, progress: Progress | None) -> int:  # noqa: ARG002 - as `Source` says
-        """As `Source` says."""
+        """See `Source`."""
         from gapless.traces.events import schema  # noqa: PLC0415 - see above
         from gapless.traces.sources.pulsar.recording import recorded  # noqa: PLC0415 - see above
 

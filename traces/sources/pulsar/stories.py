@@ -1,4 +1,4 @@
-"""The story of a transaction that departs: its own steps, and those that took its coordinator down and up."""
+"""The story of a transaction that departs: its own steps, and the loads and unloads of its coordinator."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ TURNING = ("unload", "recover")  # steps of the coordinator that a story of one 
 SEEN = ("log", "table")  # how far a transaction is: a picture shows it at every step
 
 
-def tell_lives(traces: Traces, tally: Tally, options: Options) -> None:
-    """Let the story of a transaction tell all its life, and when its coordinator was loaded meanwhile."""
+def extend_stories(traces: Traces, tally: Tally, options: Options) -> None:
+    """Extend the story of a transaction to its whole life, with the loads of its coordinator meanwhile."""
     for signature, cluster in tally.clusters.items():
         first = cluster.first[0]
         if first.departure is not None:
-            told = _life(traces, first, first.departure, options)
-            tally.clusters[signature] = replace(cluster, first=(replace(first, departure=told), *cluster.first[1:]))
+            extended = _whole_life(traces, first, first.departure, options)
+            tally.clusters[signature] = replace(cluster, first=(replace(first, departure=extended), *cluster.first[1:]))
 
 
-def _life(traces: Traces, suspect: Suspect, departure: Departure, options: Options) -> Departure:
-    """The same departure, told with the numbers that events have in the file, and with what concerns its subject."""
+def _whole_life(traces: Traces, suspect: Suspect, departure: Departure, options: Options) -> Departure:
+    """Return the same departure with all steps of its subject, numbered as in the file."""
     trace = traces.names.to_pylist().index(suspect.at.trace)
     subject = named(departure.spec, departure.event).get("number")
     seen = [] if subject is None else [(name, subject) for name in SEEN if name in departure.of.maps]
@@ -49,15 +49,18 @@ def _life(traces: Traces, suspect: Suspect, departure: Departure, options: Optio
     if subject is None:
         chosen = needed
     else:
-        told = {step.number: step for step in (*needed, *turns.values(), *steps)}
-        chosen = [told[number] for number in sorted(told)]
+        by_number = {step.number: step for step in (*needed, *turns.values(), *steps)}
+        chosen = [by_number[number] for number in sorted(by_number)]
     return replace(
         departure, number=suspect.at.row + 1, steps=tuple(chosen), left_out=departure.number - 1 - len(chosen)
     )
 
 
 def _path(traces: Traces, trace: int, row: int, options: Options) -> Iterator[tuple[TraceEvent, State, State, bool]]:
-    """The events before `row` that were taken, the states before and after each, and whether it was taken over."""
+    """Yield the events before `row` that were taken.
+
+    Each with the states before and after, and True if it was taken over.
+    """
     spec, state = traces.spec, traces.spec.initial
     for taken in traces.taken(trace):
         if taken.row >= row:

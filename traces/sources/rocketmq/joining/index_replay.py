@@ -106,7 +106,7 @@ class FileReplay:
     def _replay(self, file: ItemReader, events: Events) -> None:
         replayed = self.of.replay(
             np.array([0, len(events.action)], np.int64), events.action, events.args, self.state,
-            widths=np.array([file.slots], np.int64), held=self.held, profile=self.options.profile,
+            widths=np.array([file.slots], np.int64), resident=self.held, profile=self.options.profile,
         )  # fmt: skip
         self.covered += replayed.covered
         self.state = replayed.state
