@@ -61,9 +61,9 @@ def test_a_life_says_what_nobody_saw(tmp_path: Path) -> None:
     assert code == 0
     told_of = [line.split("   ")[-1].strip() for line in lines[2:]]
     assert told_of[1] == "its outcome is unknown; here it did not happen"
-    assert told_of[2].endswith("(it was not observed; later events show it)")
+    assert told_of[2].endswith("(inferred from later events)")
     assert told_of[3].endswith("(its outcome is unknown; here it happened)")
-    assert told_of[5] == "the broker refused it, and so does the model"
+    assert told_of[5] == "refused, as the spec requires"
     assert told_of[6].endswith("(append to a queue made anew)")
 
 

@@ -473,7 +473,7 @@ def test_an_outcome_without_a_record_is_told_even_if_no_client_heard_of_it(tmp_p
 @pytest.mark.parametrize(
     ("damage", "reason"),
     [
-        (of_another_epoch, "an epoch that nobody opened"),
+        (of_another_epoch, "an epoch that was never opened"),
         (answered_again, "the second of its kind for one call"),
         (answered_unasked, "an answer to no call"),
         (added_without_a_record, "more add_part calls were answered well than records"),
