@@ -102,11 +102,13 @@ def run(folder: Path, options: RunOptions) -> Done:
     traces = folder / TRACES / f"recorded.{options.form}"
     traces.parent.mkdir(parents=True)
     with (
-        _going_on(options.workload.messages) as (goes_on, came),
+        _going_on(options.workload.messages) as (proceeds, came),
         Recorder(traces) as recorder,
         ClientLogWriter(folder / CLIENT) as client,
     ):
-        trial = Trial(options.workload, options.settings(), options.together, options.faults, recorder, client, goes_on)
+        trial = Trial(
+            options.workload, options.settings(), options.together, options.faults, recorder, client, proceeds
+        )
         if options.workload.transactions:
             (folder / LIMITS).write_text("".join(f"{name}={value}\n" for name, value in AS_A_BROKER.items()))
         if options.simulated:
@@ -192,11 +194,11 @@ def _going_on(messages: int) -> Iterator[tuple[Callable[[int], bool], list[int]]
         with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
             task = bar.add_task("", total=messages)
 
-            def goes_on(sent: int) -> bool:
+            def proceeds(sent: int) -> bool:
                 bar.update(task, completed=sent)
                 return not came
 
-            yield goes_on, came
+            yield proceeds, came
     finally:
         _listen(before)
 

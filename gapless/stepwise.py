@@ -113,7 +113,7 @@ class Stepwise:
     def _append(self, core: Core) -> None:
         group = list(islice(self._sends, self._trial.together))
         self._whole = not group
-        self._going = bool(group) and self._trial.goes_on(self._trial.sent)
+        self._going = bool(group) and self._trial.proceeds(self._trial.sent)
         for at, send in enumerate(group, self._trial.sent):
             for fault in self._plan.get(at, ()):
                 self._arm(fault)

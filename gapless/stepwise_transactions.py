@@ -76,7 +76,7 @@ class StepwiseTransactions:
 
     def _answered(self, half: BegunHalf, number: int, position: int, result: Result) -> None:
         place = (number, position) if result == "ok" else (None, None)
-        self._producers.told(half, result, *place)
+        self._producers.answered(half, result, *place)
         if result == "ok" and half.decision != "unknown":
             self._at_work.append(half)
 

@@ -136,8 +136,8 @@ class BlockWriter:
         """An error that names the place."""
         line = getattr(node, "lineno", None)
         place = f"{self.of.file}:{line}" if line else self.of.file
-        said = ast.unparse(node) if isinstance(node, ast.expr) else type(node).__name__
-        return LanguageError(f"{place}: {self.of.__name__}: {said[:120]}: {why}")
+        text = ast.unparse(node) if isinstance(node, ast.expr) else type(node).__name__
+        return LanguageError(f"{place}: {self.of.__name__}: {text[:120]}: {why}")
 
     # -- operands
 

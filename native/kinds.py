@@ -170,13 +170,13 @@ def count_arrays(kind: Kind) -> int:
     return int(isinstance(kind, Array))
 
 
-def said(kind: Kind) -> str:
+def kind_name(kind: Kind) -> str:
     """The kind as a message has it."""
     if isinstance(kind, Array):
         how = "" if kind.contiguous else "strided "
-        return f"a {how}{kind.dims}-dimensional array of {said(kind.element)}"
+        return f"a {how}{kind.dims}-dimensional array of {kind_name(kind.element)}"
     if isinstance(kind, TupleKind):
-        return f"a tuple of {', '.join(map(said, kind.kinds)) or 'nothing'}"
+        return f"a tuple of {', '.join(map(kind_name, kind.kinds)) or 'nothing'}"
     if kind == BOOL:
         return "a boolean"
     return f"{'i' if getattr(kind, 'signed', True) else 'u'}{getattr(kind, 'bits', 64)}"

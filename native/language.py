@@ -460,23 +460,23 @@ class _TextCollection:
         for name, text in of.digest_parts:
             self.modules.setdefault(name if name in sys.modules else f"{number} {name}", text)
         self.parts.append(f"{number} {of.inline} {of.apart} {of.distinct} {of.keeps_lock}")
-        self.parts.append(f"{number} defaults {self._said(of.defaults)}")
+        self.parts.append(f"{number} defaults {self._description(of.defaults)}")
         for name in of.global_names:
             try:
                 value = of.named(name)
             except KeyError:  # an attribute's name
                 continue
-            self.parts.append(f"{number} {name} {self._said(value)}")
+            self.parts.append(f"{number} {name} {self._description(value)}")
         return number
 
-    def _said(self, value: Any) -> str:  # noqa: PLR0911 - a kind of value a case
+    def _description(self, value: Any) -> str:  # noqa: PLR0911 - a kind of value a case
         """A text that no other value has."""
         if isinstance(value, Function):
             return f"function {self.number_of(value)}"
         if isinstance(value, Intrinsic):
             return f"word {value.text}"
         if isinstance(value, tuple):
-            return f"{self._said(type(value))}({', '.join(map(self._said, value))})"
+            return f"{self._description(type(value))}({', '.join(map(self._description, value))})"
         if isinstance(value, np.ndarray):
             return f"{value.dtype} {value.shape} {hashlib.sha256(value.tobytes()).hexdigest()}"
         if isinstance(value, ModuleType):

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from gapless.native.arithmetic import Arithmetic
-from gapless.native.kinds import BOOL, I64, U64, Array, Int, Kind, TupleKind, count_arrays, leaves, said
+from gapless.native.kinds import BOOL, I64, U64, Array, Int, Kind, TupleKind, count_arrays, kind_name, leaves
 from gapless.native.values import (
     NONE,
     KnownObject,
@@ -65,7 +65,7 @@ class Variables(Arithmetic):
         if wanted is None:
             of = "the answer" if name is None else name
             raise self.refused(
-                node, f"{of} is {said(kind)} elsewhere, and {said(value.kind)} here: a variable has one kind"
+                node, f"{of} is {kind_name(kind)} elsewhere, and {kind_name(value.kind)} here: a variable has one kind"
             )
         if wanted != kind:
             self.forced[name] = wanted

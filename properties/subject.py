@@ -446,7 +446,7 @@ def path_of(queue: QueueName) -> str:
     return f"{queue[0]}/{queue[1]}"
 
 
-def require_all_told(kind: Any) -> None:
+def require_all_verbs(kind: Any) -> None:
     """A subject has every optional verb, or says why not: otherwise something would be left out in silence.
 
     `kind`: a class, or an object of it. Raises TypeError.

@@ -385,8 +385,8 @@ def a_decision_waits_or_has_its_op_until_a_crash(before: State, after: State) ->
 
 def what_an_op_tells_is_final(before: State, after: State) -> bool:
     """Otherwise a producer that was heard is asked again, and may say something else."""
-    told = is_named(before, before.newest) or before.phase == Phase.PARKED or before.phase == Phase.COMMITTED
-    return implies(told, after.phase == before.phase and after.newest == before.newest)
+    settled = is_named(before, before.newest) or before.phase == Phase.PARKED or before.phase == Phase.COMMITTED
+    return implies(settled, after.phase == before.phase and after.newest == before.newest)
 
 
 def nobody_is_asked_about_what_is_decided(before: State, after: State) -> bool:

@@ -67,7 +67,7 @@ class State:
     outcomes: Map[Number, int] = Map(0)  # of transaction n: how often it was committed or aborted
     owners: Map[Number, Request] = Map(Request(0))  # of transaction n: the request that it began for
     handed: Map[Number, int] = Map(0)  # of transaction n: how many clients were given it
-    told: Map[Number, int] = Map(Status.ABSENT)  # of transaction n: the outcome that its client was told
+    reported: Map[Number, int] = Map(Status.ABSENT)  # of transaction n: the outcome that its client was told
     fates: Map[Request, int] = Map(Fate.NEW)  # of request r: what became of it
     pending: Map[Request, int] = Map(0)  # of request r: 1 while it is admitted, and nothing has come of it yet
 
@@ -283,7 +283,7 @@ def acknowledge(s: State, number: Number, status: Status) -> State:
     require(Status.COMMITTED <= status and status == s.log[number], "outcome-that-is-told-is-in-the-log",
         because="the outcome that is told is in the log",
         otherwise="a client believes in an outcome that may never be, or be another")
-    return replace(s, told=s.told.set(number, status))
+    return replace(s, reported=s.reported.set(number, status))
 
 
 def a_log_is_of_one_coordinator(s: State) -> bool:
@@ -354,8 +354,8 @@ def numbers_to_come_are_unused(s: State, number: Number) -> bool:
 
 def nobody_works_in_what_never_began(s: State, number: Number) -> bool:
     """Otherwise a topic waits for the outcome of nothing."""
-    nobody = s.begun[number] == 0 and s.added[number] == 0 and s.handed[number] == 0
-    return implies(s.log[number] == Status.ABSENT, nobody)
+    no_client = s.begun[number] == 0 and s.added[number] == 0 and s.handed[number] == 0
+    return implies(s.log[number] == Status.ABSENT, no_client)
 
 
 def nobody_shares_a_transaction(s: State, number: Number) -> bool:
@@ -370,8 +370,8 @@ def an_end_has_one_outcome(s: State, number: Number) -> bool:
 
 def a_client_is_told_the_truth(s: State, number: Number) -> bool:
     """Otherwise it acts on an outcome that never was."""
-    told = s.told[number]
-    return implies(told != Status.ABSENT, Status.COMMITTED <= told and told == s.log[number])
+    reported = s.reported[number]
+    return implies(reported != Status.ABSENT, Status.COMMITTED <= reported and reported == s.log[number])
 
 
 def nothing_that_ended_comes_back(s: State, number: Number) -> bool:

@@ -402,13 +402,13 @@ def the_eldest_makes_room_for_one_that_comes(s: State, eldest: Number, message: 
     return implies(due, accepts(_grown_too_old, s, eldest, message, message))
 
 
-def _told_at_once(s: State, message: int) -> State:
+def _answered_at_once(s: State, message: int) -> State:
     return acknowledge(append(s, s.end, message), s.end)
 
 
 def no_producer_is_told_before_its_half_is_put_in(s: State, message: int) -> bool:
     """Otherwise an early commit fails, which is what the cache is for."""
-    return accepts(_told_at_once, s, message) == (s.capacity == 0)
+    return accepts(_answered_at_once, s, message) == (s.capacity == 0)
 
 
 def nobody_is_told_of_a_half_that_is_not_there(s: State, number: Number) -> bool:

@@ -143,14 +143,14 @@ def a_half_can_be_decided_once_it_is_there(s: State) -> bool:
     """Otherwise it is open for ever."""
     return accepts(decide, s) == (0 <= s.position)
 
-def _told(s: State, position: Position, size: int, its_size: int) -> State:
+def _rows(s: State, position: Position, size: int, its_size: int) -> State:
     return find_row(prepare(s, position, size), its_size, 0, 0, True, True)  # noqa: FBT003 - an event's flags
 
 
 def a_half_has_a_row_of_its_size(s: State, position: Position, size: int, its_size: int) -> bool:
     """Otherwise the broker cannot read the half, and forgets it."""
     new = s.position == NOWHERE and s.rows == 0 and s.decisions == 0 and 0 <= position and 0 < size
-    return implies(new, accepts(_told, s, position, size, its_size) == (its_size == size))
+    return implies(new, accepts(_rows, s, position, size, its_size) == (its_size == size))
 
 
 def _two_rows(s: State, size: int) -> State:

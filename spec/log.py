@@ -264,17 +264,17 @@ def the_next_file_begins_where_a_blank_ends_the_last(
     return accepts(_next_file, s, blank, rest, marked, position, size) == (ended and begun)
 
 
-def _told(s: State, to: Position, told: Position, more: Position) -> State:
-    return acknowledge(acknowledge(flush(s, to), told), more)
+def _acknowledged(s: State, to: Position, claimed: Position, more: Position) -> State:
+    return acknowledge(acknowledge(flush(s, to), claimed), more)
 
 
 def a_producer_is_told_of_what_is_on_disk_and_of_nothing_else(
-    s: State, to: Position, told: Position, more: Position
+    s: State, to: Position, claimed: Position, more: Position
 ) -> bool:
     """Otherwise a producer waits for ever for what is safe, or is promised what a crash takes away."""
     written = s.flushed <= to and to <= s.end
-    in_order = s.acknowledged <= told and told <= more and more <= to
-    return accepts(_told, s, to, told, more) == (written and in_order)
+    in_order = s.acknowledged <= claimed and claimed <= more and more <= to
+    return accepts(_acknowledged, s, to, claimed, more) == (written and in_order)
 
 
 def _crashed(s: State, kept: Position, to: Position) -> State:
@@ -293,14 +293,14 @@ def a_log_at_rest_loses_nothing(s: State, kept: Position) -> bool:
     return every_record_is_on_disk(flush(s, s.end)) and implies(every_record_is_on_disk(s), not lost)
 
 
-def _checkpointed(s: State, size: int, time: int, told: int) -> State:
-    return checkpoint(_record(s, s.end, size, time), told)
+def _checkpointed(s: State, size: int, time: int, claimed: int) -> State:
+    return checkpoint(_record(s, s.end, size, time), claimed)
 
 
-def a_checkpoint_may_name_the_newest_record(s: State, size: int, time: int, told: int) -> bool:
+def a_checkpoint_may_name_the_newest_record(s: State, size: int, time: int, claimed: int) -> bool:
     """Otherwise a whole log is called cut off, or one that lost its end is called whole."""
     appended = _has_room(s, size) and s.clock <= time
-    return implies(appended, accepts(_checkpointed, s, size, time, told) == (told <= s.newest or told <= time))
+    return implies(appended, accepts(_checkpointed, s, size, time, claimed) == (claimed <= s.newest or claimed <= time))
 
 
 def _referred(s: State, size: int, position: Position) -> State:

@@ -17,7 +17,7 @@ class State:
     timeout: int = 0  # ms after which a request is given up; 0 where that is not known
     clock: int = 0  # ms
     window: int = 0  # ms, when the present stretch of one timeout began
-    held: int = 0  # permits taken
+    in_use: int = 0  # permits taken
     unanswered: int = 0  # requests of the present stretch that have no answer yet
     waiting: int = 0  # callers that wait for a permit
     stuck: int = 0  # callers that waited, when all came to rest, although a permit was free
@@ -65,14 +65,14 @@ def acquire(s: State, number: Number) -> State:
 
     Source: docs/proposals.md#active-limit-client; docs/pulsar.md#c1, #p-17.
     """
-    require(s.held < s.permits, "permit-is-free",
+    require(s.in_use < s.permits, "permit-is-free",
         because="a permit is free",
         otherwise="a client floods a coordinator that is silent because it has too much to do")
     require(s.taken[number] == 0, "request-is-new",
         because="the request is new", otherwise="it takes two permits, and gives back one")
     return replace(
         s,
-        held=s.held + 1,
+        in_use=s.in_use + 1,
         unanswered=s.unanswered + (1 if 0 < s.timeout else 0),
         waiting=s.waiting - s.waits[number],
         taken=s.taken.set(number, s.taken[number] + 1),
@@ -87,13 +87,13 @@ def reply(s: State, number: Number) -> State:
     Source: docs/pulsar.md#c5, #c7.
     """
     mine = 1 if 0 < s.timeout and s.window <= s.since[number] else 0
-    require(s.returned[number] < s.taken[number] and mine <= s.unanswered and s.unanswered - mine < s.held,
+    require(s.returned[number] < s.taken[number] and mine <= s.unanswered and s.unanswered - mine < s.in_use,
         "request-holds-a-permit",
         because="the request holds a permit",
         otherwise="there is a permit more than before, and another whenever this happens")
     return replace(
         s,
-        held=s.held - 1,
+        in_use=s.in_use - 1,
         unanswered=s.unanswered - mine,
         returned=s.returned.set(number, s.returned[number] + 1),
         answers=s.answers.set(number, s.answers[number] + 1),
@@ -105,15 +105,15 @@ def time_out(s: State, number: Number) -> State:
 
     Source: docs/proposals.md#active-limit-client; docs/pulsar.md#c8, #p-18, #p-19.
     """
-    require(s.returned[number] < s.taken[number] and 0 < s.held, "request-holds-a-permit",
+    require(s.returned[number] < s.taken[number] and 0 < s.in_use, "request-holds-a-permit",
         because="the request holds a permit",
         otherwise="there is a permit more than before, and another whenever this happens")
     require(s.timeout <= s.clock - s.since[number], "timeout-has-passed",
         because="the timeout has passed", otherwise="a client that is met with silence asks again and again")
-    others = s.held - 1  # who is given up is of an earlier stretch: none of the present one is counted twice
+    others = s.in_use - 1  # who is given up is of an earlier stretch: none of the present one is counted twice
     return replace(
         s,
-        held=others,
+        in_use=others,
         unanswered=s.unanswered if s.unanswered <= others else others,
         returned=s.returned.set(number, s.returned[number] + 1),
     )
@@ -142,19 +142,19 @@ def rest(s: State, within: bool) -> State:
 
     Source: docs/proposals.md#active-limit; docs/pulsar.md#p-19, #n-6.
     """
-    require(s.waiting == 0 or s.permits <= s.held, "nobody-waits-while-a-permit-is-free",
+    require(s.waiting == 0 or s.permits <= s.in_use, "nobody-waits-while-a-permit-is-free",
         because="nobody waits while a permit is free", otherwise="a caller waits for ever: the wake-up was lost")
-    return replace(s, stuck=s.waiting if s.held < s.permits else 0)
+    return replace(s, stuck=s.waiting if s.in_use < s.permits else 0)
 
 
 def no_more_requests_are_out_than_permits(s: State) -> bool:
     """Otherwise a client floods a coordinator that is silent because it has too much to do."""
-    return s.held <= s.permits
+    return s.in_use <= s.permits
 
 
 def silence_is_not_answered_with_a_storm(s: State) -> bool:
     """Otherwise a client asks again and again: within a timeout, no more go unanswered than there are permits."""
-    return 0 <= s.unanswered and s.unanswered <= s.held
+    return 0 <= s.unanswered and s.unanswered <= s.in_use
 
 
 def a_permit_is_given_back_once(s: State, number: Number) -> bool:
@@ -191,7 +191,7 @@ def a_stretch_is_no_longer_than_the_timeout(s: State) -> bool:
 def a_permit_is_held_while_its_request_is_out(before: State, after: State, number: Number) -> bool:
     """Otherwise more requests go out than there are permits, or permits are lost."""
     out = after.taken[number] - after.returned[number] - before.taken[number] + before.returned[number]
-    return implies(out != 0, after.held == before.held + out)
+    return implies(out != 0, after.in_use == before.in_use + out)
 
 
 def nobody_is_given_up_before_the_timeout(before: State, after: State, number: Number) -> bool:
@@ -222,7 +222,7 @@ def a_stretch_begins_when_the_last_is_over(before: State, after: State) -> bool:
 
 def a_lost_connection_frees_no_permit(before: State, after: State) -> bool:
     """Otherwise a client doubles its requests whenever its connection is cut."""
-    return implies(before.cuts < after.cuts, after.held == before.held)
+    return implies(before.cuts < after.cuts, after.in_use == before.in_use)
 
 
 # -- what can be done ----------------------------------------------------------------------------------------------
@@ -259,7 +259,7 @@ def who_waits_is_known(s: State, number: Number) -> bool:
 def a_free_permit_is_taken(s: State, number: Number) -> bool:
     """Otherwise a caller waits although it need not; or its request takes two permits, and gives back one."""
     if not accepts(acquire, s, number):
-        return s.held == s.permits or s.taken[number] != 0
+        return s.in_use == s.permits or s.taken[number] != 0
     return not accepts(acquire, acquire(s, number), number)
 
 
@@ -271,7 +271,7 @@ def an_answer_gives_all_back(s: State, number: Number) -> bool:
     if not accepts(reply, asked, number):
         return False
     answered = reply(asked, number)
-    return answered.held == s.held and answered.unanswered == s.unanswered
+    return answered.in_use == s.in_use and answered.unanswered == s.unanswered
 
 
 def an_answer_of_an_earlier_stretch_is_heard(s: State, number: Number) -> bool:
@@ -294,7 +294,7 @@ def a_lost_connection_is_on_record(s: State) -> bool:
 
 def a_client_may_wait_for_its_answers(s: State, within: bool) -> bool:
     """Otherwise a client is accused for the silence of its coordinator."""
-    return implies(s.held == s.permits or s.waiting == 0, accepts(rest, s, within))
+    return implies(s.in_use == s.permits or s.waiting == 0, accepts(rest, s, within))
 
 
 def rest_comes_when_all_is_given_back(s: State, number: Number) -> bool:
@@ -317,12 +317,12 @@ def rest_comes_when_nobody_waits(s: State, number: Number) -> bool:
 
 def nobody_waits_where_rest_leaves_a_permit_free(s: State, within: bool) -> bool:
     """Otherwise a client that has come to rest is said not to, or a caller that nobody wakes is never missed."""
-    return not accepts(rest, s, within) or s.permits <= s.held or nobody_waits(s)
+    return not accepts(rest, s, within) or s.permits <= s.in_use or nobody_waits(s)
 
 
 def no_permit_is_held(s: State) -> bool:
     """Otherwise a permit is lost, and in the end every caller waits."""
-    return s.held == 0
+    return s.in_use == 0
 
 
 def nobody_waits(s: State) -> bool:

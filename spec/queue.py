@@ -378,15 +378,15 @@ def what_is_at_rest_may_stop(s: State, upto: Position) -> bool:
     return implies(every_message_has_its_entry(s), accepts(settle, s, upto) == (not holds_blanks_alone))
 
 
-def _told(s: State, position: Position, size: int, told: Position, same: bool) -> State:
-    return acknowledge(_appended(s, position, size, 0), s.end, told, same)
+def _acknowledged(s: State, position: Position, size: int, claimed: Position, same: bool) -> State:
+    return acknowledge(_appended(s, position, size, 0), s.end, claimed, same)
 
 
 def a_producer_is_told_where_its_message_lies(
-    s: State, position: Position, size: int, told: Position, same: bool
+    s: State, position: Position, size: int, claimed: Position, same: bool
 ) -> bool:
     """Otherwise a producer believes that its message is safe, and consumers receive another one, or none."""
-    return implies(0 < size, accepts(_told, s, position, size, told, same) == (told == position and same))
+    return implies(0 < size, accepts(_acknowledged, s, position, size, claimed, same) == (claimed == position and same))
 
 
 def nobody_is_told_of_what_is_not_there(s: State, number: Number, position: Position) -> bool:
@@ -399,16 +399,16 @@ def what_nobody_sent_is_noticed(s: State, number: Number, sent: bool) -> bool:
     return accepts(account, s, number, sent) == sent
 
 
-def _told_of(s: State, position: Position, size: int, tag: int, number: Number, told: Position) -> State:
-    return tell_last(_indexed(s, position, size, tag, position, size, tag), number, told)
+def _last_claimed(s: State, position: Position, size: int, tag: int, number: Number, claimed: Position) -> State:
+    return tell_last(_indexed(s, position, size, tag, position, size, tag), number, claimed)
 
 
 def the_table_names_the_last_entry_and_no_other(
-    s: State, position: Position, size: int, tag: int, number: Number, told: Position
+    s: State, position: Position, size: int, tag: int, number: Number, claimed: Position
 ) -> bool:
     """Otherwise a whole store is called broken, or the next message gets a number that another one has."""
-    is_last = number == s.end and told == position
-    return implies(s.indexed == s.end, accepts(_told_of, s, position, size, tag, number, told) == is_last)
+    is_last = number == s.end and claimed == position
+    return implies(s.indexed == s.end, accepts(_last_claimed, s, position, size, tag, number, claimed) == is_last)
 
 
 def the_table_may_lag_behind_the_first_message(s: State, number: Number) -> bool:
@@ -443,14 +443,14 @@ def an_entry_of_what_is_kept_is_not_old(s: State, number: Number, position: Posi
     return implies(s.first <= number or s.start <= position, not accepts(outlive, s, number, position))
 
 
-def _goes_on(s: State, kept: Number, number: Number) -> State:
+def _continued(s: State, kept: Number, number: Number) -> State:
     return append(truncate(s, kept), number, 1, Position(0), 1, 0)
 
 
 def a_queue_goes_on_where_it_was_cut_off(s: State, kept: Number, number: Number) -> bool:
     """Otherwise numbers are given to no message, or a broker cannot start again after a crash."""
     was_there = s.first <= kept and kept <= s.end
-    return accepts(_goes_on, s, kept, number) == (was_there and number == kept)
+    return accepts(_continued, s, kept, number) == (was_there and number == kept)
 
 
 def _found(s: State, number: Number, start: Position, old: Number) -> State:

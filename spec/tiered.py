@@ -34,32 +34,32 @@ def open(s: State, start: Position, number: Number) -> State:  # noqa: A001 - th
     return replace(s, start=start, log_end=start, first=number, end=number, read=number, reached=start)
 
 
-def find_log_file(s: State, base: Position, told: int, length: int) -> State:
-    """A file of the tiered log: its first byte is at `base`, its metadata has `told` bytes of `length` for committed.
+def find_log_file(s: State, base: Position, committed: int, length: int) -> State:
+    """A file of the tiered log: `length` bytes from `base` on, of which `committed` are committed by the metadata.
 
     Source: docs/rocketmq-tiered.md#metadata; FlatAppendFile.
     """
     require(base == s.log_end, "tiered-log-file-begins-where-the-one-before-it-ends",
         because="a file of the tiered log begins where the one before it ends",
         otherwise="messages between them are lost, or two lie at one place")
-    require(0 <= told and told <= length, "tiered-log-file-holds-what-its-metadata-says",
+    require(0 <= committed and committed <= length, "tiered-log-file-holds-what-its-metadata-says",
         because="the file holds all that the metadata says is committed",
         otherwise="messages are deleted on the broker's disk, and are nowhere else")
-    return replace(s, log_end=Position(base + told))
+    return replace(s, log_end=Position(base + committed))
 
 
-def find_queue_file(s: State, number: Number, told: int, length: int) -> State:
-    """A file of the tiered queue: its first entry is `number`; it has room for `length`, and `told` are committed.
+def find_queue_file(s: State, number: Number, committed: int, length: int) -> State:
+    """A file of the tiered queue: `length` entries from `number` on, of which `committed` are committed.
 
     Source: docs/rocketmq-tiered.md#metadata; FlatAppendFile.
     """
     require(number == s.end, "tiered-queue-file-begins-where-the-one-before-it-ends",
         because="a file of the tiered queue begins where the one before it ends",
         otherwise="entries between them are lost, and consumers pass over their messages")
-    require(0 <= told and told <= length, "tiered-queue-file-holds-what-its-metadata-says",
+    require(0 <= committed and committed <= length, "tiered-queue-file-holds-what-its-metadata-says",
         because="the file holds all entries that the metadata says are committed",
         otherwise="consumers ask for messages and receive none")
-    return replace(s, end=Number(number + told))
+    return replace(s, end=Number(number + committed))
 
 
 def find_entry(
@@ -160,14 +160,16 @@ def a_tiered_queue_may_begin_anywhere(s: State, start: Position, number: Number)
     return accepts(open, s, start, number) == (is_new and 0 <= start and 0 <= number)
 
 
-def a_log_file_is_taken_where_the_last_one_ends(s: State, base: Position, told: int, length: int) -> bool:
+def a_log_file_is_taken_where_the_last_one_ends(s: State, base: Position, committed: int, length: int) -> bool:
     """Otherwise a whole tiered log is called broken, or one with a gap is not."""
-    return accepts(find_log_file, s, base, told, length) == (base == s.log_end and 0 <= told and told <= length)
+    fits = 0 <= committed and committed <= length
+    return accepts(find_log_file, s, base, committed, length) == (base == s.log_end and fits)
 
 
-def a_queue_file_is_taken_where_the_last_one_ends(s: State, number: Number, told: int, length: int) -> bool:
+def a_queue_file_is_taken_where_the_last_one_ends(s: State, number: Number, committed: int, length: int) -> bool:
     """Otherwise a whole tiered queue is called broken, or one with a gap is not."""
-    return accepts(find_queue_file, s, number, told, length) == (number == s.end and 0 <= told and told <= length)
+    fits = 0 <= committed and committed <= length
+    return accepts(find_queue_file, s, number, committed, length) == (number == s.end and fits)
 
 
 def an_entry_is_taken_if_it_is_what_its_message_says(
@@ -175,9 +177,9 @@ def an_entry_is_taken_if_it_is_what_its_message_says(
     its_number: Number, its_position: Position, its_size: int, its_tag: int, same: bool, intact: bool,
 ) -> bool:
     """Otherwise whole messages are called broken, or consumers receive what is not theirs."""
-    committed = number == s.read and number < s.end
+    due = number == s.read and number < s.end
     fits = its_number == number and its_position == position and its_size == size and its_tag == tag
-    right = committed and s.reached <= position and lies and whole and owned and fits and same and intact
+    right = due and s.reached <= position and lies and whole and owned and fits and same and intact
     taken = accepts(
         find_entry, s, number, position, size, tag, lies, whole, owned,
         its_number, its_position, its_size, its_tag, same, intact,
@@ -190,26 +192,26 @@ def an_old_entry_comes_before_all_others(s: State, number: Number, position: Pos
     old = number == s.read and number < s.end and position < s.start and s.reached == s.start
     return accepts(outlive, s, number, position) == old
 
-def _grown(s: State, base: Position, told: int, more: Position) -> State:
-    return find_log_file(find_log_file(s, base, told, told), more, 0, 0)
+def _grown(s: State, base: Position, committed: int, more: Position) -> State:
+    return find_log_file(find_log_file(s, base, committed, committed), more, 0, 0)
 
 
-def log_files_follow_one_another(s: State, told: int, more: Position) -> bool:
+def log_files_follow_one_another(s: State, committed: int, more: Position) -> bool:
     """Otherwise messages between them are lost, or two lie at one place."""
-    return implies(0 <= told, accepts(_grown, s, s.log_end, told, more) == (more == s.log_end + told))
+    return implies(0 <= committed, accepts(_grown, s, s.log_end, committed, more) == (more == s.log_end + committed))
 
 
-def _old(s: State, start: Position, number: Number, told: int, position: Position) -> State:
-    found = find_queue_file(open(s, start, number), number, told, told)
+def _old(s: State, start: Position, number: Number, committed: int, position: Position) -> State:
+    found = find_queue_file(open(s, start, number), number, committed, committed)
     return outlive(outlive(found, number, Position(start - 1)), Number(number + 1), position)
 
 
 def entries_that_outlive_their_messages_come_one_by_one(
-    s: State, start: Position, number: Number, told: int, position: Position
+    s: State, start: Position, number: Number, committed: int, position: Position
 ) -> bool:
     """Otherwise a file that still holds young entries is called broken."""
-    new = s.log_end == 0 and s.end == 0 and 0 <= start and 0 <= number and 0 <= told
-    return implies(new, accepts(_old, s, start, number, told, position) == (2 <= told and position < start))
+    new = s.log_end == 0 and s.end == 0 and 0 <= start and 0 <= number and 0 <= committed
+    return implies(new, accepts(_old, s, start, number, committed, position) == (2 <= committed and position < start))
 
 
 def _named(s: State, number: Number, position: Position, size: int) -> State:

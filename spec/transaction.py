@@ -43,7 +43,7 @@ class State:
     marks: Map[Number, int] = Map(0)  # of version n: the ops that name it
     commits_asked: Map[Number, int] = Map(0)  # of version n: how often its producer asked to commit it
     rollbacks_asked: Map[Number, int] = Map(0)  # of version n: how often its producer asked to roll it back
-    commits_told: Map[Number, int] = Map(0)  # of version n: 1 where its producer was told that it is committed
+    commits_reported: Map[Number, int] = Map(0)  # of version n: 1 where its producer was told that it is committed
 
 
 def open(s: State, start: Position, max_checks: int, witnessed: int) -> State:  # noqa: A001 - the name in every trace.
@@ -280,7 +280,7 @@ def acknowledge(s: State, number: Number) -> State:
     require(0 < s.commits[number], "commit-that-was-acknowledged-has-its-final",
         because="the commit that was acknowledged has its final",
         otherwise="the producer believes that consumers see what they never will")
-    return replace(s, commits_told=s.commits_told.set(number, 1))
+    return replace(s, commits_reported=s.commits_reported.set(number, 1))
 
 
 def ask_back(s: State, number: Number, half: Position) -> State:
@@ -384,7 +384,7 @@ def nothing_is_decided_unasked(s: State, number: Number) -> bool:
 
 def a_producer_is_told_the_truth(s: State, number: Number) -> bool:
     """Otherwise a producer believes that consumers see what they never will."""
-    return implies(0 < s.commits_told[number], 0 < s.commits[number])
+    return implies(0 < s.commits_reported[number], 0 < s.commits[number])
 
 
 def what_was_seen_stays_seen(before: State, after: State) -> bool:
@@ -440,19 +440,19 @@ def a_rollback_is_as_durable_as_its_op(s: State) -> bool:
     return undone == (s.phase == Phase.PREPARED) and not accepts(_marked_and_crashed_and_rolled_back, s)
 
 
-def _told(s: State, number: Number) -> State:
+def _reported(s: State, number: Number) -> State:
     asked = ask_to_commit(s, s.newest)
     return acknowledge(commit(asked, s.newest, s.positions[s.newest], NOWHERE, True, False), number)  # noqa: FBT003
 
 
-def _told_again(s: State, number: Number) -> State:
-    return acknowledge(_told(s, number), number)
+def _reported_again(s: State, number: Number) -> State:
+    return acknowledge(_reported(s, number), number)
 
 
 def a_producer_is_told_of_its_commit(s: State, number: Number) -> bool:
     """Otherwise it waits for an answer that never comes, or believes that consumers see what they never will."""
-    may_be_told = s.phase == Phase.PREPARED and number == s.newest
-    return accepts(_told, s, number) == may_be_told and accepts(_told_again, s, number) == may_be_told
+    may_be_reported = s.phase == Phase.PREPARED and number == s.newest
+    return accepts(_reported, s, number) == may_be_reported and accepts(_reported_again, s, number) == may_be_reported
 
 
 def nobody_is_asked_about_what_is_not_there(s: State, number: Number, half: Position) -> bool:

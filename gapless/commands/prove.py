@@ -46,7 +46,7 @@ def prove(
     quiet = str(json) == "-"
     try:
         with printing(0):
-            found = ledger.prove(subjects, asked, told=(lambda _entry: None) if quiet else _print_entry)
+            found = ledger.prove(subjects, asked, on_progress=(lambda _entry: None) if quiet else _print_entry)
     except (TypeError, ValueError) as error:  # a spec that Z3 cannot read
         raise failed(str(error)) from None
     with printing(found.exit_code):

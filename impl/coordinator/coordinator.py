@@ -185,8 +185,8 @@ class Coordinator:
             if not names or self._tell is None:
                 self.core.finish(number)
             elif number not in self._telling:
-                told = [name.decode(errors="replace") for name in names]
-                self._telling[number] = self._loop.create_task(self._tell_all(number, to, told))
+                topics = [name.decode(errors="replace") for name in names]
+                self._telling[number] = self._loop.create_task(self._tell_all(number, to, topics))
 
     async def _tell_all(self, number: int, to: Status, names: Sequence[str]) -> None:
         """Those who take part know what was decided: without end, for the slot is taken until they do."""

@@ -132,8 +132,8 @@ class CoordinatorClient:
             self._again.cancel()
             with suppress(asyncio.CancelledError):
                 await self._again
-        while self.permits.held:
-            self._end(next(iter(self.permits.held)), Stopped("the client was closed"))
+        while self.permits.in_use:
+            self._end(next(iter(self.permits.in_use)), Stopped("the client was closed"))
         self._set_timer()
         self.permits.rest()
         if self._wire is not None:
@@ -242,7 +242,7 @@ class CoordinatorClient:
                 self._ready = True
                 self._welcome.set()
                 self._delay = AGAIN_AFTER[0]
-                for number in list(self.permits.held):
+                for number in list(self.permits.in_use):
                     if self._wire is not None and number in self._calls:
                         self._wire.send(number, self._calls[number].content)
             case No(_, sentence) if request == OF_THE_CONNECTION:

@@ -80,5 +80,5 @@ class PermitObserver(Protocol):
     def disconnected(self) -> None:
         """The connection is lost."""
 
-    def rested(self, *, held: int, waiting: int) -> None:
+    def rested(self, *, in_use: int, waiting: int) -> None:
         """The client has come to rest."""

@@ -298,8 +298,8 @@ class PermitRecorder:
         """The connection is lost."""
         self._put("disconnect")
 
-    def rested(self, *, held: int, waiting: int) -> None:
+    def rested(self, *, in_use: int, waiting: int) -> None:
         """The client has come to rest."""
         self._put("rest", 0)
-        if not held and not waiting:
+        if not in_use and not waiting:
             self._put("end")

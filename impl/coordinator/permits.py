@@ -15,8 +15,8 @@ from gapless.impl.records.errors import Refused
 class Permits:
     """The permits of one client.
 
-    `held`: of each request that is out, when it took its permit. `waiting`: the requests whose callers wait, the first
-    comes first. `now`, everywhere, is in ms and never steps back.
+    `in_use`: of each request that is out, when it took its permit. `waiting`: the requests whose callers wait, the
+    first comes first. `now`, everywhere, is in ms and never steps back.
     """
 
     def __init__(self, count: int, timeout: int, observer: PermitObserver | None = None) -> None:
@@ -25,7 +25,7 @@ class Permits:
             raise Refused(f"{count} permits and a timeout of {timeout} ms, expected at least 1 of both")
         self.count = count
         self.timeout = timeout
-        self.held: dict[int, int] = {}
+        self.in_use: dict[int, int] = {}
         self.waiting: deque[int] = deque()
         self.cuts = 0
         self._observer = observer
@@ -36,7 +36,7 @@ class Permits:
     @property
     def free(self) -> int:
         """Permits that nobody holds."""
-        return self.count - len(self.held)
+        return self.count - len(self.in_use)
 
     def ask(self, now: int) -> tuple[int, bool]:
         """A new request: its number, and whether it has a permit at once. If not, its caller waits."""
@@ -54,8 +54,8 @@ class Permits:
 
         Raises Refused: there is no such request, or it is not out yet.
         """
-        if number in self.held:
-            del self.held[number]
+        if number in self.in_use:
+            del self.in_use[number]
             if self._observer is not None:
                 self._observer.replied(number)
             return self._wake(now)
@@ -67,12 +67,14 @@ class Permits:
 
     def next_timeout(self) -> int | None:
         """When the next request is given up, in ms; None if none is out."""
-        return next(iter(self.held.values())) + self.timeout if self.held else None  # they time out as they went out
+        return (
+            next(iter(self.in_use.values())) + self.timeout if self.in_use else None
+        )  # they time out as they went out
 
     def due(self, now: int) -> list[int]:
         """The requests that nobody answered in time."""
         found = []
-        for number, since in self.held.items():
+        for number, since in self.in_use.items():
             if now - since < self.timeout:
                 break
             found.append(number)
@@ -83,11 +85,11 @@ class Permits:
 
         Raises Refused: it holds none, or has time left.
         """
-        if number not in self.held:
+        if number not in self.in_use:
             raise Refused(f"request {number} holds no permit")
-        if now - self.held[number] < self.timeout:
-            raise Refused(f"request {number} has {self.held[number] + self.timeout - now} ms left")
-        del self.held[number]
+        if now - self.in_use[number] < self.timeout:
+            raise Refused(f"request {number} has {self.in_use[number] + self.timeout - now} ms left")
+        del self.in_use[number]
         if self._observer is not None:
             self._observer.timed_out(number, now)
         return self._wake(now)
@@ -101,10 +103,10 @@ class Permits:
     def rest(self) -> None:
         """All has come to rest."""
         if self._observer is not None:
-            self._observer.rested(held=len(self.held), waiting=len(self.waiting))
+            self._observer.rested(in_use=len(self.in_use), waiting=len(self.waiting))
 
     def _acquire(self, number: int, now: int) -> None:
-        self.held[number] = now
+        self.in_use[number] = now
         if self._observer is not None:
             self._observer.acquired(number, now)
 

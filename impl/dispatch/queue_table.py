@@ -36,7 +36,7 @@ class QueueTable:
         self.names: Bytes = np.zeros(1024, np.uint8)
         self.bits: Bytes = np.zeros(4096, np.uint8)
         self._met: set[int] = set()
-        self._held: dict[int, deque[tuple[int, Bytes]]] = defaultdict(deque)
+        self._open_slots: dict[int, deque[tuple[int, Bytes]]] = defaultdict(deque)
         self._subjects = self._names = self._bits = 0  # how much of the arrays is used
 
     def meet(self, topic: bytes, queue_id: int) -> None:
@@ -83,27 +83,27 @@ class QueueTable:
 
         False where too many queues are in flight: an operating system has room for some 65,000 mapped files.
         """
-        if len(self._held) >= self._crowd:
+        if len(self._open_slots) >= self._crowd:
             self._let_go()
-        if len(self._held) >= self.limit and queue.index not in self._held:
+        if len(self._open_slots) >= self.limit and queue.index not in self._open_slots:
             return False
         slots, upto = queue.reserve(number)
-        row, held = self.columns[queue.index], self._held[queue.index]
+        row, open_slots = self.columns[queue.index], self._open_slots[queue.index]
         row[s.ADDRESS], row[s.FROM], row[s.UPTO] = slots.ctypes.data, number, upto
         # Workers write by address: what lies there stays in memory until all of it is visible, whoever closes the file.
-        while held and held[0][0] <= row[s.COMMITTED]:
-            held.popleft()
-        held.append((upto, slots))
+        while open_slots and open_slots[0][0] <= row[s.COMMITTED]:
+            open_slots.popleft()
+        open_slots.append((upto, slots))
         return True
 
     def _let_go(self) -> None:
         """The slots of queues that have nothing in flight need not stay in memory: they are asked for once more."""
-        for index in list(self._held):
+        for index in list(self._open_slots):
             row = self.columns[index]
             if row[s.SCANNED] == row[s.COMMITTED]:
                 row[s.FROM] = row[s.UPTO] = 0
-                del self._held[index]
-        self._crowd = min(max(self.most, 2 * len(self._held)), self.limit)
+                del self._open_slots[index]
+        self._crowd = min(max(self.most, 2 * len(self._open_slots)), self.limit)
 
     def widen(self, queue: ConsumeQueue) -> None:
         """The queue's bitmap has twice the room."""

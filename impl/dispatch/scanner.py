@@ -102,7 +102,7 @@ class Scanner:
             queue.first = queue.flushed = two
             table.begin(queue, two)
         elif why == scan_kernel.ANEW and may_begin:
-            queue.begin_anew()
+            queue.restart()
             table.begin(queue, 0)
         elif why == scan_kernel.ANEW:
             self.blocked = True

@@ -66,5 +66,5 @@ def _positions(content: bytes, times: tuple[int, ...]) -> tuple[int, ...]:
     block = content[_BLOCK_AT : _BLOCK_AT + _BLOCK.size]
     if content[_BLOCK_AT + _BLOCK.size :][: _CHECKSUM.size] != _CHECKSUM.pack(zlib.crc32(block)):
         return ()
-    magic, *said = _BLOCK.unpack(block)
-    return tuple(said[5:]) if magic == _MAGIC and tuple(said[:5]) == times else ()
+    magic, *numbers = _BLOCK.unpack(block)
+    return tuple(numbers[5:]) if magic == _MAGIC and tuple(numbers[:5]) == times else ()

@@ -36,8 +36,8 @@ class ConsumeQueue:
     `index`: its place among all queues · `prefix`: its topic as records have it, length first · `first`: the lowest
     number whose message is kept · `next`: the number that the next message takes; `found`: what that was when the store
     was opened · `scanned`, `committed`, `flushed`: exclusive ends of the numbers that dispatch gave, of the entries
-    that readers see (the commit position), and of those that survive a crash · `anew`: how often its numbers began at 0
-    again · `recovered`: how far its entries reached when the store was opened · `reach`: where in the log the
+    that readers see (the commit position), and of those that survive a crash · `restarts`: how often its numbers began
+    at 0 again · `recovered`: how far its entries reached when the store was opened · `reach`: where in the log the
     message of the last entry that was found ends, as the entries alone say; 0 where there is none.
     """
 
@@ -52,7 +52,7 @@ class ConsumeQueue:
         self.segments = segments
         self.per_file = segments.size // ENTRY_BYTES
         self.first = self.next = self.scanned = self.committed = self.flushed = self.found = 0
-        self.anew = self.recovered = self.reach = 0
+        self.restarts = self.recovered = self.reach = 0
         self._last = 0  # where the message of the last recovered entry lies
         self._is_followed = False  # something lies behind the entries that were recovered
 
@@ -87,9 +87,9 @@ class ConsumeQueue:
         bases = range(self._base(low), high * ENTRY_BYTES, self.segments.size)
         return [self.segments.file(base, write=True) for base in bases]
 
-    def begin_anew(self) -> None:
+    def restart(self) -> None:
         """The topic was deleted and made again: numbers start at 0, and the old entries are gone."""
-        self.anew += 1
+        self.restarts += 1
         self.segments.delete_from(0)
         self.first = self.scanned = self.committed = self.flushed = self.recovered = 0
 
@@ -280,7 +280,7 @@ class ConsumeQueues:
     def clear(self) -> None:
         """All entries are gone, to be built again from the log."""
         for queue in self.all:
-            queue.begin_anew()
+            queue.restart()
             queue.next = 0
 
     def close(self) -> None:

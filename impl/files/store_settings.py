@@ -66,14 +66,14 @@ def agreed(kept: Mapping[str, Any], given: Mapping[str, Any], usual: Mapping[str
 
     `given`: None where the caller says nothing.
     """
-    said = {name: tuple(value) if name == "delays" else value for name, value in given.items() if value is not None}
-    for name, value in said.items():
+    stated = {name: tuple(value) if name == "delays" else value for name, value in given.items() if value is not None}
+    for name, value in stated.items():
         if kept.get(name, value) != value:
             raise Refused(
                 f"settings: {name}={value!r}, and the store was made with {kept[name]!r} ({KEPT}); leave it out, or "
                 "say change=True to have it so from now on"
             )
-    return KeptSettings(**{**usual, **kept, **said})
+    return KeptSettings(**{**usual, **kept, **stated})
 
 
 def write_kept(disk: Disk, settings: KeptSettings) -> None:

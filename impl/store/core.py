@@ -131,13 +131,13 @@ class Core:
         self.queues.load()
         doubted = NEVER if clean else self.checkpoint.log
         begin = self._last_file() if clean else self._last_safe_file()
-        anew = self.settings.rebuild or self._queues_are_unsound()
-        if anew:
+        rebuild = self.settings.rebuild or self._queues_are_unsound()
+        if rebuild:
             begin = self.log.start
         self._recover(begin, doubted)
         if self.log.end < begin:  # found by stepping through what comes before, and to be cut off there
             begin = self.log.start
-        sound = clean and not anew
+        sound = clean and not rebuild
         trusted = self.log.end if sound else begin
         self._recover_queues(trusted)
         self._require_no_loss(clean=clean)
@@ -145,7 +145,7 @@ class Core:
         try:
             write_kept(self.disk, self.kept)
             self.log.truncate()
-            if anew:
+            if rebuild:
                 self.queues.clear()
             self._build_queues(begin, trusted)
             self._cut_queues(certain=sound)
@@ -163,13 +163,13 @@ class Core:
 
     def _agree(self) -> None:
         """The settings are complete. Raises Refused where one is another than the store was made with."""
-        said, kept = {name: getattr(self.settings, name) for name in NAMES}, read_kept(self.disk)
+        stated, kept = {name: getattr(self.settings, name) for name in NAMES}, read_kept(self.disk)
         usual = kept.get("file_size", folder.LOG_FILE), kept.get("queue_file_size", folder.QUEUE_FILE)
-        sizes = folder.file_sizes(self.disk, said["file_size"], said["queue_file_size"], usual=usual)
-        said["file_size"], said["queue_file_size"] = sizes
+        sizes = folder.file_sizes(self.disk, stated["file_size"], stated["queue_file_size"], usual=usual)
+        stated["file_size"], stated["queue_file_size"] = sizes
         carried = self.checkpoint.sealed != NOWHERE or not asked(lambda: self.disk.names(folder.LOG), folder.LOG)
         known = {} if self.settings.change else {n: v for n, v in kept.items() if not n.endswith("file_size")}
-        self.kept = agreed(known, said, {"checksums": carried, **kept})
+        self.kept = agreed(known, stated, {"checksums": carried, **kept})
         self.settings = replace(self.settings, **asdict(self.kept))
 
     def _recover(self, begin: int, doubted: int) -> None:

@@ -71,8 +71,8 @@ class ReadCalls:
         found = self._met.get((topic, queue))
         if found is None or self._closing or not found.first <= number < found.committed:
             return self._one(topic, queue, number)
-        of, anew, low, high, facts, _alive = self._window
-        if of is not found or not low <= number < high or anew != found.anew:
+        of, restarts, low, high, facts, _alive = self._window
+        if of is not found or not low <= number < high or restarts != found.restarts:
             facts, _alive = self._look_at(found, number)
         files, count, _files = self._at_hand
         fields = read_kernel.read_one(facts, files, count, number)
@@ -103,12 +103,12 @@ class ReadCalls:
     def _look_at(self, queue: ConsumeQueue, number: int) -> tuple[int, tuple[object, ...]]:
         """Entries are at hand, that of `number` among them: where the facts lie, and what is to live as long."""
         low = number // queue.per_file * queue.per_file
-        anew, prefix, slots = queue.anew, queue.prefix, queue.slots(low, low + queue.per_file)
+        restarts, prefix, slots = queue.restarts, queue.prefix, queue.slots(low, low + queue.per_file)
         facts = np.array(
             [id(prefix) + PAYLOAD, len(prefix), queue.id, self._log.sealed, low, slots.ctypes.data], np.int64
         )
         at, alive = facts.ctypes.data, (facts, prefix, slots)
-        self._window = (queue, anew, low, low + len(slots), at, alive)
+        self._window = (queue, restarts, low, low + len(slots), at, alive)
         return at, alive
 
     def read(self, topic: str, queue: int, number: int, count: int = 32) -> list[Record]:

@@ -105,7 +105,7 @@ class SpeakingStore:
         except KeyboardInterrupt:
             return {"error": "interrupted"}
         except Exception as error:  # noqa: BLE001 - whoever asked is told
-            return _told(error)
+            return _error_answer(error)
 
     def open(self, request: Request) -> None:
         """The folder's store is open. A queue file holds fewer entries than a log file holds small messages."""
@@ -195,17 +195,17 @@ class SpeakingStore:
 
     def fork(self, request: Request) -> dict[str, Any]:
         """A child tries every verb, and tells what came of it; then it lives on, without the pipes of its parent."""
-        heard, told = os.pipe()
+        heard, report = os.pipe()
         child = os.fork()
         if not child:
-            self._be_a_child(request, told)
+            self._be_a_child(request, report)
         try:
-            os.close(told)
+            os.close(report)
             return {"pid": child, "outcomes": json.loads(next(_lines(heard), b"{}"))}
         finally:
             os.close(heard)
 
-    def _be_a_child(self, request: Request, told: int) -> None:
+    def _be_a_child(self, request: Request, report: int) -> None:
         """What a forked child does; it never returns."""
         try:
             signal.alarm(OUTLIVES)
@@ -218,8 +218,8 @@ class SpeakingStore:
                     self.verbs[verb](asked)
                     outcomes[verb] = "done"
                 except Exception as error:  # noqa: BLE001 - told
-                    outcomes[verb] = _told(error)["error"]
-            os.write(told, json.dumps(outcomes).encode() + b"\n")
+                    outcomes[verb] = _error_answer(error)["error"]
+            os.write(report, json.dumps(outcomes).encode() + b"\n")
             time.sleep(OUTLIVES)
         finally:
             os._exit(0)
@@ -274,16 +274,16 @@ def _body(name: str, size: int) -> bytes:
     return (pattern * (size // len(pattern) + 1))[:size]
 
 
-def _told(error: Exception) -> Answer:
+def _error_answer(error: Exception) -> Answer:
     """An error as the protocol has it, and how many of the messages were appended nevertheless."""
     kind = "failed"
     kinds = {Refused: "refused", DiskFull: "full", InUse: "in use"}
     with suppress(StopIteration):
         kind = next(name for of, name in kinds.items() if isinstance(error, of))
-    told = {"error": kind, "says": f"{type(error).__name__}: {error}"}
+    answer = {"error": kind, "says": f"{type(error).__name__}: {error}"}
     if isinstance(error, StoreError) and error.appended is not None:
-        return {**told, "kept": len(error.appended[0])}
-    return {**told, "kept": 0} if kind == "full" else told
+        return {**answer, "kept": len(error.appended[0])}
+    return {**answer, "kept": 0} if kind == "full" else answer
 
 
 def _lines(source: int) -> Iterator[bytes]:

@@ -376,12 +376,12 @@ class Transactions(TransactionState):
         if not len(done):
             return
         few = self.settings.max_checks - 1
-        held = table.where(
+        undecided = table.where(
             lambda part: (table.status[part] == UNDECIDED) & (table.checks[part] < few), self.half_cursor
         )
-        held = held[held < done[-1]]
-        for low in range(0, len(held), AT_ONCE):
-            self.put_back(held[low : low + AT_ONCE], now)
+        undecided = undecided[undecided < done[-1]]
+        for low in range(0, len(undecided), AT_ONCE):
+            self.put_back(undecided[low : low + AT_ONCE], now)
         self.advance()
 
     @property

@@ -82,9 +82,9 @@ class Producers:
         """They were sent together, and this was raised."""
         refused = isinstance(error, DiskFull) and len(halves) == 1  # of many, some may have found room
         for half in halves:
-            self.told(half, "fail" if refused else "unknown")
+            self.answered(half, "fail" if refused else "unknown")
 
-    def told(self, half: BegunHalf, result: Result, number: int | None = None, position: int | None = None) -> None:
+    def answered(self, half: BegunHalf, result: Result, number: int | None = None, position: int | None = None) -> None:
         """How sending it was answered."""
         if result == "ok" and number is not None and position is not None:
             half.answered, half.number, half.position = True, number, position

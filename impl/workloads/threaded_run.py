@@ -29,7 +29,7 @@ def run_threaded(trial: Trial, folder: Path) -> None:
         if trial.faults:
             _plant(store.core, trial, random.Random(workload.seed))  # noqa: S311 - a seed is no secret
         transactions = ThreadedTransactions(store, trial) if workload.transactions else None
-        while trial.goes_on(trial.sent) and (group := list(islice(sends, trial.together))):
+        while trial.proceeds(trial.sent) and (group := list(islice(sends, trial.together))):
             if workload.rate:
                 time.sleep(max(0.0, began + trial.sent / workload.rate - time.monotonic()))
             now = group[-1].time

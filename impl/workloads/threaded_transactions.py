@@ -62,7 +62,7 @@ class ThreadedTransactions:
                 return []
             raise
         for half, (number, position) in zip(halves, places, strict=True):
-            self._producers.told(half, "ok", number, position)
+            self._producers.answered(half, "ok", number, position)
         return halves
 
     def _decide(self, halves: Sequence[BegunHalf]) -> None:

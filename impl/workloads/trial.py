@@ -28,7 +28,7 @@ MET_BY = 0.1  # of the batches: how many meet a worker that is slow, or one that
 class Trial:
     """One run. `together`: messages in one append · `sent`: messages so far · `met`: how often each fault occurred.
 
-    `goes_on`: called with the number of messages sent; where it returns False, the run stops in order.
+    `proceeds`: called with the number of messages sent; where it returns False, the run stops in order.
     """
 
     workload: Workload
@@ -37,7 +37,7 @@ class Trial:
     faults: frozenset[str]
     recorder: Recorder
     client: ClientLogWriter
-    goes_on: Callable[[int], bool] = lambda _sent: True
+    proceeds: Callable[[int], bool] = lambda _sent: True
     sent: int = 0
     met: Counter[str] = field(default_factory=Counter)
 

@@ -193,8 +193,8 @@ class ClientLogWriter:
         That it does not know is never answered.
         """
         self.decisions[decision] += 1
-        told = "none" if decision == "unknown" else result
-        self._write(op="end", uniq=key, half=number, phys=position, decision=decision, from_check=asked, result=told)
+        outcome = "none" if decision == "unknown" else result
+        self._write(op="end", uniq=key, half=number, phys=position, decision=decision, from_check=asked, result=outcome)
 
     def _write(self, **line: Any) -> None:
         with self._writing:

@@ -119,7 +119,7 @@ def _near(value: Any, begun: Any, number: int) -> bool:
     if isinstance(value, Window):
         raise TypeError("a bound that is found by itself looks at all that a Map holds")
     if isinstance(value, Map):
-        return all(-1 <= key <= number and _near(held, begun.default, number) for key, held in value.entries.items())
+        return all(-1 <= key <= number and _near(entry, begun.default, number) for key, entry in value.entries.items())
     return bool(value == begun or -1 <= value <= number)
 
 

@@ -91,8 +91,8 @@ class NativeGraph(StateGraph):
     def deadlocks(self) -> list[int]:
         """States in which no step was accepted, but for the claim that all has come to rest."""
         stuck = (self._tables.ahead < 0) & ~self._tables.beyond
-        told = np.flatnonzero(stuck[: self._explored]).tolist()
-        return self._found.whole.graph().deadlocks if told and not self._found.is_whole else told
+        deadlocks = np.flatnonzero(stuck[: self._explored]).tolist()
+        return self._found.whole.graph().deadlocks if deadlocks and not self._found.is_whole else deadlocks
 
     def _enclosed(self) -> list[int]:
         """The states from which no path leads to an open-ended one: most have one, by way of the farthest each time."""

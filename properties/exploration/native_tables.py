@@ -51,13 +51,13 @@ class Tables:
     def new(cls, packing: StateLayout, kinds: int, reasons: int, room: int = 0, *, whole: bool = True) -> Tables:
         """Room for the first states, or for as many as are expected; `whole`: and for how each of them was met."""
         room = max(room, FIRST)
-        told = room if whole else 1
+        traced = room if whole else 1
         made = cls(
             states=zeros(np.uint64, room, packing.words),
             slots=zeros(np.uint64, 0),
             places=zeros(np.int32, 0),
-            met_source=zeros(np.int32, told),
-            met_call=zeros(np.int32, told),
+            met_source=zeros(np.int32, traced),
+            met_call=zeros(np.int32, traced),
             beyond=zeros(np.bool_, room),
             ahead=zeros(np.int32, room),
             accepted=np.zeros(kinds, np.int64),
@@ -159,29 +159,29 @@ class PackingCache:
         return cache_folder() / f"explore_{self.name}_{self.digest}.packing"
 
     @property
-    def _held(self) -> dict[str, Any]:
+    def _record(self) -> dict[str, Any]:
         try:
-            held: dict[str, Any] = json.loads(self._path.read_text("utf-8"))
+            record: dict[str, Any] = json.loads(self._path.read_text("utf-8"))
         except (OSError, ValueError):
             return {}
-        return held
+        return record
 
     def states(self, *, whole: bool) -> int:
         """The number of states that there were before, with those beyond the bound or without."""
-        return int(self._held.get("met" if whole else "states", 0))
+        return int(self._record.get("met" if whole else "states", 0))
 
     def packing(self, least: StateLayout | None) -> StateLayout | None:
         """The packing of before."""
-        held = self._held
+        record = self._record
         try:
-            fields = [PackedField(*one) for one in held["fields"]]
+            fields = [PackedField(*one) for one in record["fields"]]
             numbers = len(least.numbers) if least else 0
             return least and replace(
                 least,
                 numbers=tuple(fields[:numbers]),
                 maps=tuple(fields[numbers:]),
-                origin=held["origin"],
-                width=held["width"],
+                origin=record["origin"],
+                width=record["width"],
             )
         except (KeyError, TypeError):
             return None
@@ -189,8 +189,8 @@ class PackingCache:
     def keep(self, packing: StateLayout, met: int, states: int) -> None:
         """Remember how states are packed, how many there are, and how many of them within the bound."""
         fields = [(one.least, one.bits) for one in (*packing.numbers, *packing.maps)]
-        held = {"fields": fields, "origin": packing.origin, "width": packing.width, "met": met, "states": states}
-        text = json.dumps(held)
+        record = {"fields": fields, "origin": packing.origin, "width": packing.width, "met": met, "states": states}
+        text = json.dumps(record)
         with suppress(OSError):
             if not self._path.exists() or self._path.read_text("utf-8") != text:
                 write_whole(self._path, text.encode())

@@ -220,11 +220,11 @@ class _Search:
             raise NotCompilable("the search ends where it begins")
         found = native.run(self.limit, progress)
         graph, end = found.graph(), found.ended
-        broken = self._told(graph, end) if end.status in {BROKEN_STATE, BROKEN_STEP} else None
+        broken = self._broken_by_python(graph, end) if end.status in {BROKEN_STATE, BROKEN_STEP} else None
         self.found, self.graph, self.complete = found, graph, end.status == DONE
         return self.come_to_rest() if self.complete else broken
 
-    def _told(self, graph: StateGraph, end: SearchEnd) -> BrokenProperty:
+    def _broken_by_python(self, graph: StateGraph, end: SearchEnd) -> BrokenProperty:
         """What native code found to be broken, by the plain functions. Raises NotCompilable where they say no."""
         self.graph, kept = graph, self.graph
         before, after, origin = graph.states[end.source], graph.states[end.target], graph.met[end.target]
@@ -346,11 +346,11 @@ class _Search:
                     if stood_in is None:
                         continue
                     call, after = stood_in
-                held = read(after)
-                target = number(held)
+                key = read(after)
+                target = number(key)
                 if target is None:
                     target = len(self.graph.states)
-                    broken = self.meet(after, held, (source, call))
+                    broken = self.meet(after, key, (source, call))
                     if broken:
                         return broken
                 add_target(target)
@@ -373,10 +373,10 @@ class _Search:
                 return call._replace(deviation=deviation.step.__name__), after
         return None
 
-    def meet(self, state: State, held: object, origin: tuple[int, Call] | None) -> BrokenProperty | None:
+    def meet(self, state: State, key: object, origin: tuple[int, Call] | None) -> BrokenProperty | None:
         """Number a new state, and check it against the invariants."""
         graph = self.graph
-        number = self.numbers[held] = len(graph.states)
+        number = self.numbers[key] = len(graph.states)
         graph.states.append(state)
         graph.met.append(origin)
         if not self.bound.within(state):

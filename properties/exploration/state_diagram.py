@@ -171,8 +171,8 @@ def _shown(one: Exploration) -> tuple[list[int], str]:
 def _box(one: Exploration, number: int) -> DrawnState:
     lines = _lines(one, number)
     stays = dict.fromkeys(call.deviation or call.action for call, to in one.graph.leaving(number) if to == number)
-    held = differing(one.spec.initial, one.graph.states[number])
-    title = [f"{name}={value}" for name, value in held.items()] or ["the initial state"]
+    values = differing(one.spec.initial, one.graph.states[number])
+    title = [f"{name}={value}" for name, value in values.items()] or ["the initial state"]
     width = max(LETTER * len(text) for text, _ in lines) + 34
     return DrawnState(
         number=number,
@@ -197,10 +197,10 @@ def _kind(one: Exploration, number: int) -> str:
 def _lines(one: Exploration, number: int) -> list[tuple[str, bool]]:
     """What a state holds; first what the first step here changed."""
     states, origin = one.graph.states, one.graph.met[number]
-    held = differing(one.spec.initial, states[number])
-    changed = differing(states[origin[0]], states[number]) if origin else held
+    values = differing(one.spec.initial, states[number])
+    changed = differing(states[origin[0]], states[number]) if origin else values
     new = [f"{name} {value}" for name, value in changed.items()] or ["initial state"]
-    old = [f"{name} {value}" for name, value in held.items() if name not in changed]
+    old = [f"{name} {value}" for name, value in values.items() if name not in changed]
     lines = [*((line, True) for line in _wrapped(new)), *((line, False) for line in _wrapped(old))]
     return lines if len(lines) <= LINES else [*lines[: LINES - 1], ("…", False)]
 

@@ -198,6 +198,6 @@ def _states(count: int) -> str:
 
 
 def _where(one: Exploration, state: int) -> str:
-    held = values_text(differing(one.spec.initial, one.graph.states[state]))
+    values = values_text(differing(one.spec.initial, one.graph.states[state]))
     way = ", ".join(called(one.spec, call) for call in one.graph.path(one.graph.way(state)))
-    return f"{held or 'all is as in the beginning'}, after {way or 'no step'}."
+    return f"{values or 'all is as in the beginning'}, after {way or 'no step'}."

@@ -66,7 +66,7 @@ def fate_of(one: MutantVerdict) -> Fate:
     return "nobody notices" if one.makes_a_difference else "it makes no difference"
 
 
-def audits(specs: Sequence[Spec], jobs: int = 2, told: Progress = lambda _done, _all: None) -> list[SpecAudit]:
+def audits(specs: Sequence[Spec], jobs: int = 2, on_progress: Progress = lambda _done, _all: None) -> list[SpecAudit]:
     """Audit specs, in so many processes. Raises ForeignWords, NotProved."""
     of_proofs = ledger.prove(specs, ledger.ProofOptions(jobs=jobs)).obligations
     for spec in specs:
@@ -86,7 +86,7 @@ def audits(specs: Sequence[Spec], jobs: int = 2, told: Progress = lambda _done, 
         waiting: list[Future[Any]] = [*of_needs.values(), *chain.from_iterable(of_faults.values())]
         for future in as_completed(waiting):
             done += len(future.result())
-            told(done, total)
+            on_progress(done, total)
         return [
             SpecAudit(
                 spec,

@@ -291,7 +291,7 @@ def _leaks(permits: Permits, number: int, now: int) -> list[int]:
 def _leaks_on_errors(client: CoordinatorClient, request: int, answer: IsDone | StoreError) -> None:
     """In the end every caller waits."""
     if isinstance(answer, StoreError) and request in client._calls:
-        client.permits.held[request] = 1 << 60  # nobody looks for it again
+        client.permits.in_use[request] = 1 << 60  # nobody looks for it again
         client._tell(request, answer, [])
         return
     _answered(client, request, answer)
@@ -314,7 +314,7 @@ def _two_for_one(permits: Permits, number: int, now: int) -> list[int] | None:
 
 
 @permit_fault("a timeout wakes nobody", Permits, "time_out", "P07")
-def _wakes_nobody(permits: Permits, number: int, now: int) -> list[int]:
+def _wakes_no_caller(permits: Permits, number: int, now: int) -> list[int]:
     """A caller waits for ever, and a permit is free."""
     waiting, permits.waiting = permits.waiting, deque()
     _permits_time_out(permits, number, now)
@@ -336,20 +336,20 @@ def _lost_wake_up(permits: Permits, number: int, now: int) -> list[int] | None:
 def _frees_all(permits: Permits) -> None:
     """A client doubles its requests whenever its connection is cut."""
     _disconnect(permits)
-    permits.held.clear()
+    permits.in_use.clear()
 
 
 @permit_fault("a timer gives up another request", Permits, "due", "P08")
 def _the_wrong_one(permits: Permits, now: int) -> list[int]:
     """A request fails that would have been answered at once."""
-    return list(permits.held)[-1:] if _due(permits, now) else []
+    return list(permits.in_use)[-1:] if _due(permits, now) else []
 
 
 @permit_fault("the clock of a request starts before it has a permit", Permits, "_acquire")
 def _too_early(permits: Permits, number: int, now: int) -> None:
     """Requests that waited are given up at once, and a silent coordinator is asked the more."""
     _acquire(permits, number, now)
-    permits.held[number] = max(0, now - permits.timeout // 2) if permits.cuts or len(permits.held) > 1 else now
+    permits.in_use[number] = max(0, now - permits.timeout // 2) if permits.cuts or len(permits.in_use) > 1 else now
 
 
 @permit_fault("who comes later goes first", Permits, "ask")
@@ -363,7 +363,7 @@ def _barges_in(permits: Permits, now: int) -> tuple[int, bool]:
 
 
 @permit_fault("a caller that was cancelled keeps its place", CoordinatorClient, "_send")
-def _waits_for_nobody(client: CoordinatorClient, number: int) -> None:
+def _does_not_wait(client: CoordinatorClient, number: int) -> None:
     """A permit is lost with every caller that goes away."""
     call = client._calls[number]
     if call.answer.cancelled():

@@ -293,7 +293,7 @@ class _BelievesAnyNumber(Scanner):
     def _help(self, why: int, data: Bytes, base: int, p: int, *, may_begin: bool) -> bool:
         if why != SKIPPED:
             return super()._help(why, data, base, p, may_begin=may_begin)
-        queue, number = (int(told) for told in self._found[TOLD : TOLD + 2])
+        queue, number = (int(value) for value in self._found[TOLD : TOLD + 2])
         self.table.begin(self.table.queues.all[queue], number)
         return True
 

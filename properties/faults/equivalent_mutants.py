@@ -27,7 +27,7 @@ _REASONS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "index_table": ("pass_by: forgets passed=s.passed + 1",),
         "tiered": ("open: forgets first=number",),
         "timer_table": ("deliver: forgets delivered=s.delivered + copies",),
-        "transaction": ("acknowledge: forgets commits_told=s.commits_told.set(number, 1)",),
+        "transaction": ("acknowledge: forgets commits_reported=s.commits_reported.set(number, 1)",),
     },
     "a step takes it for granted of whoever tells it what happened, and properties speak of such events alone": {
         "compaction": (

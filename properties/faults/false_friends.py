@@ -190,7 +190,7 @@ def versions_are_a_chain(s: transaction.State, number: Number, other: Number) ->
 
 def an_acknowledged_commit_has_its_op(s: transaction.State, number: Number) -> bool:
     """The op waits in memory, and may be lost there. The final is what was promised."""
-    return implies(s.commits_told[number] > 0, s.marks[number] > 0)
+    return implies(s.commits_reported[number] > 0, s.marks[number] > 0)
 
 
 def a_rollback_is_final(before: transaction.State, after: transaction.State) -> bool:
@@ -252,7 +252,7 @@ def a_decision_frees_the_slot(s: coordinator.State, number: Number) -> bool:
 
 def a_lost_connection_frees_all_permits(before: permits.State, after: permits.State) -> bool:
     """Requests that are out keep theirs, and go out once more."""
-    return implies(before.cuts < after.cuts, after.held == 0)
+    return implies(before.cuts < after.cuts, after.in_use == 0)
 
 
 def who_waits_is_woken(s: permits.State) -> bool:

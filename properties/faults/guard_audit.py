@@ -177,7 +177,7 @@ class _Change:
         found: dict[str, None] = {}
         for way in reversed(self.there.ways(self.step)[1]):
             new = isinstance(way.outcome, Refused) and way.outcome.rule not in found
-            if new and ask((*self.known, refused, *way.facts), work=WORK).said != "unsat":
+            if new and ask((*self.known, refused, *way.facts), work=WORK).verdict != "unsat":
                 found[way.outcome.rule] = None
         return tuple(found)
 
@@ -195,14 +195,14 @@ class _Change:
         others = [z3.FreshConst(claim.sort(), "other") for claim in claims]
         lawful = z3.substitute(symbolic.taken(ways), *zip(claims, others, strict=True))
         never = z3.ForAll(others, z3.Not(lawful)) if others else z3.Not(lawful)
-        return ask((*self.known, symbolic.taken(self.there.ways(self.step)[1]), never), work=WORK).said == "unsat"
+        return ask((*self.known, symbolic.taken(self.there.ways(self.step)[1]), never), work=WORK).verdict == "unsat"
 
     def hides_an_anomaly(self) -> bool:
         """Whether all that it lets through is what a deviation stands for: lawful then, and counted by nobody."""
         stand_ins = [d.step for d in self.spec.deviations if d.instead_of is self.step]
         others = [z3.Not(symbolic.taken(self.here.ways(step)[1])) for step in stand_ins]
         more = (symbolic.taken(self.there.ways(self.step)[1]), z3.Not(symbolic.taken(self.here.ways(self.step)[1])))
-        return bool(stand_ins) and ask((*self.known, *more, *others), work=WORK).said == "unsat"
+        return bool(stand_ins) and ask((*self.known, *more, *others), work=WORK).verdict == "unsat"
 
 
 def _terms(state: State) -> Iterator[Any]:

@@ -89,13 +89,13 @@ def _judged(spec: Spec) -> Counter[str]:
     seen: Counter[str] = Counter()
     verdicts = dict[tuple[str, str], str]()
     for obligation in induction.obligations(spec):
-        verdicts[obligation.step, obligation.invariant] = said = verdict(obligation)
-        seen[said] += 1
-        if obligation.invariant == COVERED and said == "refuted":
-            raise Disagreement(f"{obligation.step}: {COVERED}: {said}")
+        verdicts[obligation.step, obligation.invariant] = fate = verdict(obligation)
+        seen[fate] += 1
+        if obligation.invariant == COVERED and fate == "refuted":
+            raise Disagreement(f"{obligation.step}: {COVERED}: {fate}")
     bound = _bound(spec)
     found = explore(spec, bound, limit=STATES)
-    kept = {said for (_, invariant), said in verdicts.items() if invariant != induction.CAN_HAPPEN}
+    kept = {verdict for (_, invariant), verdict in verdicts.items() if invariant != induction.CAN_HAPPEN}
     proved = kept == {"proved"}
     seen["specs proved"] += proved
     if found.broken:
@@ -125,11 +125,11 @@ def verdict(obligation: Obligation) -> str:
     """`proved`, `refuted` by an example that the plain functions confirm, or `unknown`. Raises Disagreement."""
     answer = ask(obligation.question().terms, work=induction.WORK if obligation.invariant == COVERED else WORK)
     if obligation.wanted == "sat":
-        return {"sat": "proved", "unsat": "refuted"}.get(answer.said, "unknown")
-    if answer.said == "unsat":
+        return {"sat": "proved", "unsat": "refuted"}.get(answer.verdict, "unknown")
+    if answer.verdict == "unsat":
         return "proved"
     if obligation.holds is None:
-        return "refuted" if answer.said == "sat" else "unknown"
+        return "refuted" if answer.verdict == "sat" else "unknown"
     found = counterexamples.refuted([obligation], WINDOW, VALUES, work=WORK)
     if found is None or found.example is None:
         return "unknown"
@@ -159,7 +159,7 @@ def _break(spec: Spec, found: Exploration, broken: BrokenProperty, verdicts: Map
     before = symbolic.symbolic(found.graph.states[broken.way[-2]]) if broken.path else None
     of = theory(spec, False, None)  # noqa: FBT003 - the design's own steps
     with symbolic.read(of.reading):
-        if before is None or ask([of.reading.everywhere(holds, before) for holds in of.invariants]).said == "sat":
+        if before is None or ask([of.reading.everywhere(holds, before) for holds in of.invariants]).verdict == "sat":
             raise Disagreement(f"{step} is proved to keep {broken.sentence}, and does not: {broken.path}")
 
 
@@ -169,7 +169,7 @@ def _break(spec: Spec, found: Exploration, broken: BrokenProperty, verdicts: Map
 def _steps(spec: Spec, bound: Bound, found: Exploration) -> Iterator[tuple[str, State, tuple[int, ...]]]:
     """Some steps that were taken, where Maps hold most, and as many that may be refused."""
     states = found.graph.states
-    fullest = sorted(range(found.graph.explored), key=lambda n: -_held(spec, states[n]))
+    fullest = sorted(range(found.graph.explored), key=lambda n: -_near_bound(spec, states[n]))
     taken = [(call, states[n]) for n in fullest[:READ] for call, _ in list(found.graph.leaving(n))[: 2 * READ]]
     for call, state in taken[:: max(1, len(taken) // READ)]:
         yield call.action, state, call.args
@@ -178,7 +178,7 @@ def _steps(spec: Spec, bound: Bound, found: Exploration) -> Iterator[tuple[str, 
         yield name, states[-1], args
 
 
-def _held(spec: Spec, state: State) -> int:
+def _near_bound(spec: Spec, state: State) -> int:
     return sum(len(getattr(state, name).entries) for name in spec.maps)
 
 
@@ -202,7 +202,7 @@ def _read(spec: Spec, name: str, before: State, args: tuple[int, ...]) -> None:
         for way in ways
         if way.accepted == (after is not None)
     ]
-    if ask((*same, z3.Or(reads)), work=WORK).said == "unsat":
+    if ask((*same, z3.Or(reads)), work=WORK).verdict == "unsat":
         raise Disagreement(f"{name}{args} in {before} is read otherwise: it comes to {after}")
 
 

@@ -105,8 +105,8 @@ class DispatchRefinement(GroundTruth):
         try:
             self.subject.scan()
         except self.subject.errors.damaged as damaged:
-            told, folder = str(damaged), self.subject.files["log"].rstrip("*")
-            expect(name in told and folder in told, f"scan: it does not say where: {told}")
+            message, folder = str(damaged), self.subject.files["log"].rstrip("*")
+            expect(name in message and folder in message, f"scan: it does not say where: {message}")
             self.sometimes["a wrong number was refused"] += 1
         else:
             raise Mismatch(f"scan: {name} gave number {number}, and {due} was due")
@@ -385,8 +385,10 @@ class DispatchRefinement(GroundTruth):
             model = self.models[q]
             found = self.subject.as_dispatch(name, model)
             if found != model:
-                told = ", ".join(f"{what} is {is_} and not {ought}" for what, ought, is_ in changes(model, found))
-                raise Mismatch(f"{self.label(q)}: {told}")
+                differences = ", ".join(
+                    f"{what} is {is_} and not {ought}" for what, ought, is_ in changes(model, found)
+                )
+                raise Mismatch(f"{self.label(q)}: {differences}")
 
     def everything_is_visible(self) -> None:
         """When no actor has anything left to do, every message is visible; once all is flushed, all is at rest."""

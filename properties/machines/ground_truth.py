@@ -19,7 +19,7 @@ from gapless.properties.subject import (
     SubjectBatch,
     SubjectLayout,
     path_of,
-    require_all_told,
+    require_all_verbs,
 )
 
 TOPIC = "T"
@@ -50,7 +50,7 @@ class GroundTruth:
     """
 
     def __init__(self, subject: Subject, layout: SubjectLayout, queues: int) -> None:
-        require_all_told(subject)
+        require_all_verbs(subject)
         self.subject = subject
         self.names: list[QueueName] = [(TOPIC, q) for q in range(queues)]
         self.numbers = {name: q for q, name in enumerate(self.names)}

@@ -65,7 +65,7 @@ class Lockstep:
                 why = f"the spec takes it, and {self.called} refuses: {error}"
                 raise self._departs(step, why, ("refuses", name)) from error
         except Exception as error:
-            story = self._told(step, f"{self.called} raises {type(error).__name__}, which is no refusal")
+            story = self._story_of(step, f"{self.called} raises {type(error).__name__}, which is no refusal")
             setattr(error, STORY, story)
             error.add_note(story)
             raise
@@ -116,10 +116,10 @@ class Lockstep:
         return f"{self.called} departs from {self.spec.called}.\n"
 
     def _departs(self, step: Event, why: str, kind: tuple[str, ...], *more: str) -> StepMismatch:
-        text = "\n".join([self._head(), self._told(step, why), *(["", *more] if more else [])])
+        text = "\n".join([self._head(), self._story_of(step, why), *(["", *more] if more else [])])
         return StepMismatch(text, kind, self.offered)
 
-    def _told(self, step: Event, why: str) -> str:
+    def _story_of(self, step: Event, why: str) -> str:
         """The story up to a step."""
         return "\n".join(_lines([*self.story, (call(self.spec, step), why)]))
 

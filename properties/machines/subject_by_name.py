@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from importlib import import_module
 
-from gapless.properties.subject import Subject, require_all_told
+from gapless.properties.subject import Subject, require_all_verbs
 
 OURS = "gapless.properties.reference_store.store_subject:ReferenceStore"
 
@@ -15,7 +15,7 @@ def subject_by_name(text: str) -> Callable[[], Subject]:
     module, _, name = text.partition(":")
     try:
         found: Callable[[], Subject] = getattr(import_module(module), name)
-        require_all_told(found)
+        require_all_verbs(found)
     except (AttributeError, ImportError, TypeError, ValueError) as error:
         raise ValueError(f"{text!r}: expected a subject as package.module:Class: {error}") from error
     return found

@@ -96,11 +96,11 @@ def settled(  # noqa: C901, PLR0911 - an answer a case
     for allowed in dict.fromkeys((min(work, SOON), work)):  # what does not hold is found sooner among small numbers
         answer = ask(terms, work=allowed, seed=seed)
         spent, why = spent + answer.work, answer.why
-        if answer.said == "unsat" and obligation.wanted == "sat":
+        if answer.verdict == "unsat" and obligation.wanted == "sat":
             return result("refuted", spent, why="there is no state in which all invariants hold and it is accepted")
-        if answer.said == "unsat":
+        if answer.verdict == "unsat":
             return result("proved", spent)
-        if obligation.otherwise and answer.said == "sat":
+        if obligation.otherwise and answer.verdict == "sat":
             return result("refuted", spent, why=obligation.otherwise)
         if obligation.wanted == "unsat" and allowed <= SOON:
             small, more = smallest(obligation, work=work, seed=seed)
@@ -313,7 +313,7 @@ def _is_good(obligation: Obligation, state: State, window: range) -> bool:
     known = symbolic.symbolic(state)
     with symbolic.read(of.reading):
         every = [of.reading.everywhere(invariant, known) for invariant in of.invariants]
-    return ask((negated(all_of(*every)),)).said == "unsat"
+    return ask((negated(all_of(*every)),)).verdict == "unsat"
 
 
 def _holds_around(invariant: Callable[..., Any], state: State, window: range) -> bool:
@@ -385,11 +385,11 @@ def _arguments(step: Callable[..., State], args: Mapping[str, int]) -> dict[str,
 
 def _state(spec: Spec, state: State) -> str:
     """What a state differs in from the initial one."""
-    held: dict[str, int | str] = {}
+    values: dict[str, int | str] = {}
     for field in fields(state):
         value, plain = getattr(state, field.name), getattr(spec.initial, field.name)
         if isinstance(value, Map):
-            held |= {f"{field.name}[{k}]": of_field(state, field.name, v) for k, v in sorted(value.entries.items())}
+            values |= {f"{field.name}[{k}]": of_field(state, field.name, v) for k, v in sorted(value.entries.items())}
         elif value != plain:
-            held[field.name] = called(value)
-    return values_text(held) or "nothing in it yet"
+            values[field.name] = called(value)
+    return values_text(values) or "nothing in it yet"

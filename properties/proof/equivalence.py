@@ -21,9 +21,9 @@ def same(one: Step, other: Step, here: ByWindow, there: ByWindow) -> bool:
     """Whether it is proved that `one` as `here` reads it is `other` as `there` does."""
     near = apart(one, other, here(WINDOW), there(WINDOW))
     about = Obligation(here(None).spec, "the same", one.__name__, lambda _: near, steps=(one,))
-    if ask((*near.terms, *counterexamples.small([about], [near], WINDOW, VALUES)), work=WORK).said == "sat":
+    if ask((*near.terms, *counterexamples.small([about], [near], WINDOW, VALUES)), work=WORK).verdict == "sat":
         return False
-    return ask(apart(one, other, here(None), there(None)).terms, work=WORK).said == "unsat"
+    return ask(apart(one, other, here(None), there(None)).terms, work=WORK).verdict == "unsat"
 
 
 def apart(one: Step, other: Step, here: Theory, there: Theory) -> Question:

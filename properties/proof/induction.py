@@ -56,14 +56,14 @@ class _Read:
     before: State
     ways: dict[Step, tuple[dict[str, Unknown], list[Way]]] = field(default_factory=dict)
     broken: dict[tuple[Step, Predicate, int], Any] = field(default_factory=dict)
-    held: dict[Predicate, Any] = field(default_factory=dict)
+    formulas: dict[Predicate, Any] = field(default_factory=dict)
 
 
 class Theory:
     """A spec as Z3 knows it: any state before a step, the invariants of it, and the ways through every step.
 
     With `weak`, the steps that a real broker takes count too, and `GIVEN_UP` holds no more. `reading` says
-    how quantifiers are read; `dropped`, a step and a rule, that this step does not need it. What `beside` has read of
+    how quantifiers are read; `dropped`, a step and a rule, that this step does not need it. What `shared` has read of
     steps and properties is not read again: another theory that differs in `weak` alone.
     """
 
@@ -74,13 +74,13 @@ class Theory:
         weak: bool = False,
         reading: Quantification | None = None,
         dropped: tuple[Step, str] | None = None,
-        beside: Theory | None = None,
+        shared: Theory | None = None,
     ) -> None:
         self.spec = spec
         self.weak = weak
         self.reading = reading or Quantification()
         self.dropped = dropped
-        self.read: _Read = beside.read if beside else _Read(symbolic.unknown_state(spec.initial))
+        self.read: _Read = shared.read if shared else _Read(symbolic.unknown_state(spec.initial))
         self.before = self.read.before
         self.invariants: tuple[Predicate, ...] = spec.invariants(weak=weak)
         self.step_properties: tuple[Predicate, ...] = spec.step_properties(weak=weak)
@@ -149,10 +149,10 @@ class Theory:
         """
         if holds not in self.invariants:
             return ()
-        if holds not in self.read.held:
+        if holds not in self.read.formulas:
             with symbolic.read(self.reading):
-                self.read.held[holds] = symbolic.formula(holds, self.before, *free.values())
-        return (self.read.held[holds],)
+                self.read.formulas[holds] = symbolic.formula(holds, self.before, *free.values())
+        return (self.read.formulas[holds],)
 
     def uncovered(self, step: Step) -> Question:
         """A state and arguments for which no way through the step is walked, or two are."""
@@ -190,8 +190,8 @@ def theory(
     dropped: tuple[Step, str] | None = None,
 ) -> Theory:
     """The theory of a spec, made once."""
-    beside = theory(spec, False, window, dropped) if weak else None  # noqa: FBT003 - as above
-    return Theory(spec, weak=weak, reading=Quantification(window), dropped=dropped, beside=beside)
+    shared = theory(spec, False, window, dropped) if weak else None  # noqa: FBT003 - as above
+    return Theory(spec, weak=weak, reading=Quantification(window), dropped=dropped, shared=shared)
 
 
 @dataclass(frozen=True)
@@ -290,7 +290,7 @@ def enabled(spec: Spec) -> Iterator[Obligation]:
 class SolverAnswer:
     """What Z3 says: `sat`, `unsat` or `unknown`; the work that took in its own measure, and a model if there is one."""
 
-    said: Literal["sat", "unsat", "unknown"]
+    verdict: Literal["sat", "unsat", "unknown"]
     work: int
     why: str = ""
     model: Any = None
@@ -303,11 +303,13 @@ def ask(terms: Sequence[Any], *, work: int = WORK, seed: int = 0) -> SolverAnswe
     solver.set("random_seed", seed)
     solver.add(*terms)
     before = _work_so_far(solver)
-    said = str(solver.check())
+    verdict = str(solver.check())
     spent = _work_so_far(solver) - before
-    if said == "sat":
+    if verdict == "sat":
         return SolverAnswer("sat", spent, model=solver.model())
-    return SolverAnswer("unsat", spent) if said == "unsat" else SolverAnswer("unknown", spent, solver.reason_unknown())
+    return (
+        SolverAnswer("unsat", spent) if verdict == "unsat" else SolverAnswer("unknown", spent, solver.reason_unknown())
+    )
 
 
 def _work_so_far(solver: Any) -> int:

@@ -234,9 +234,9 @@ Progress = Callable[[LedgerEntry], None]
 
 
 def prove(
-    chosen: Sequence[Subject] = (), asked: ProofOptions = ProofOptions(), told: Progress = lambda _entry: None
+    chosen: Sequence[Subject] = (), asked: ProofOptions = ProofOptions(), on_progress: Progress = lambda _entry: None
 ) -> Ledger:
-    """Prove all obligations of some subjects, by default of all of ours; `told` hears of each as it is settled.
+    """Prove all obligations of some subjects, by default of all of ours; `on_progress` hears of each as it is settled.
 
     Raises ForeignWords where a spec says what not every reader understands.
     """
@@ -251,12 +251,12 @@ def prove(
             raise ValueError(f"{name}: there are two obligations called {twice[0]!r}: give each a name of its own")
         found[name] = {one: known[one] for one in wanted if one in known}
         for entry in found[name].values():
-            told(entry)
+            on_progress(entry)
         if len(found[name]) < len(wanted):
             waiting.append(subject)
     deadline = None if asked.budget is None else began + asked.budget
     try:
-        in_time = _in_processes(waiting, asked, deadline, found, told)
+        in_time = _in_processes(waiting, asked, deadline, found, on_progress)
     finally:
         for subject in waiting:
             remember(subject, recall(subject) | found[name_of(subject)])
@@ -290,7 +290,7 @@ def _in_processes(
     asked: ProofOptions,
     deadline: float | None,
     found: dict[str, dict[str, LedgerEntry]],
-    told: Progress,
+    on_progress: Progress,
 ) -> bool:
     """A process for each subject, `jobs` at a time, the largest first; whether all ended before the deadline."""
     waiting = sorted(subjects, key=lambda subject: sum(1 for _ in every(subject)))
@@ -313,7 +313,7 @@ def _in_processes(
             if not ready:
                 return False
             for one in ready:
-                _take(one, running, found, told)  # type: ignore[arg-type] # a pipe's end, as all of ours
+                _take(one, running, found, on_progress)  # type: ignore[arg-type] # a pipe's end, as all of ours
         return True
     finally:
         for _, worker in running.values():
@@ -329,7 +329,7 @@ def _take(
     one: Connection,
     running: dict[Connection, tuple[str, Any]],
     found: dict[str, dict[str, LedgerEntry]],
-    told: Progress,
+    on_progress: Progress,
 ) -> None:
     name, worker = running[one]
     try:
@@ -340,7 +340,7 @@ def _take(
         one.close()
         return
     found[name][which] = entry
-    told(entry)
+    on_progress(entry)
 
 
 def _worker(subject: Subject, known: tuple[str, ...], asked: ProofOptions, out: Connection, parent: int) -> None:

@@ -148,7 +148,7 @@ class _RefinementQuestions:
     def against(self, name: str) -> Callable[[State, Mapping[str, int], State], str]:
         """What the plain functions say against it, in a sentence."""
 
-        def said(before: State, args: Mapping[str, int], after: State) -> str:
+        def describe(before: State, args: Mapping[str, int], after: State) -> str:
             whose = self.refinement.abstract.name
             seen = self.refinement.sees(after)
             try:
@@ -159,4 +159,4 @@ class _RefinementQuestions:
                 return ""
             return f"{whose} comes elsewhere: {changes_text(changes(wanted, seen))}"
 
-        return said
+        return describe

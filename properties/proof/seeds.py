@@ -45,7 +45,7 @@ def spreads(subject: str) -> list[Spread]:
         if obligation.wanted == "unsat":
             terms = obligation.question().terms
             answers = [ask(terms, seed=seed) for seed in SEEDS]
-            proved = all(answer.said == "unsat" for answer in answers)
+            proved = all(answer.verdict == "unsat" for answer in answers)
             work = tuple(answer.work for answer in answers)
             found.append(Spread(subject, obligation.step, obligation.invariant, proved, work))
     return found

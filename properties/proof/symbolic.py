@@ -228,12 +228,12 @@ class Quantification(Reader):
     ) -> State:
         """As the word of the spec language, by induction: any one step leads where the next one begins."""
 
-        def goes_on(n: Any, key: Any) -> Unknown:
+        def run(n: Any, key: Any) -> Unknown:
             return Unknown(same_at(step(stands(n), n), stands(n + 1), key))
 
         with _bound() as n, _bound() as key:
             between = self._every(
-                [Unknown(n), Unknown(key)], lambda n, key: _within(low, n, high, lambda n: goes_on(n, key))
+                [Unknown(n), Unknown(key)], lambda n, key: _within(low, n, high, lambda n: run(n, key))
             )
         if not Unknown(between):
             raise ELSEWHERE
@@ -388,7 +388,7 @@ class Pruner:
         self.solver = z3.Solver()
         self.solver.set("rlimit", PRUNING)
         self.solver.add(*given)
-        self.told: list[Any] = []  # the facts of a path, each on a level of its own
+        self.asserted: list[Any] = []  # the facts of a path, each on a level of its own
 
     def __call__(self, path: forking.Path, question: Unknown) -> bool | None:
         """The answer, where there is only one."""
@@ -403,14 +403,14 @@ class Pruner:
 
     def _tell(self, facts: Sequence[Any]) -> None:
         """Have the solver know these facts, and no others."""
-        pairs = enumerate(zip(self.told, facts, strict=False))
-        common = next((n for n, (old, new) in pairs if old is not new), min(len(self.told), len(facts)))
-        self.solver.pop(len(self.told) - common)
-        del self.told[common:]
+        pairs = enumerate(zip(self.asserted, facts, strict=False))
+        common = next((n for n, (old, new) in pairs if old is not new), min(len(self.asserted), len(facts)))
+        self.solver.pop(len(self.asserted) - common)
+        del self.asserted[common:]
         for fact in facts[common:]:
             self.solver.push()
             self.solver.add(fact)
-            self.told.append(fact)
+            self.asserted.append(fact)
 
 
 def facts_of(path: forking.Path) -> tuple[Any, ...]:

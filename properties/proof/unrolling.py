@@ -43,7 +43,7 @@ def run_to(obligation: Obligation, depth: int = DEPTH) -> Run | None:
                 plainest = unrolled.plainest(asked, answer.model, count, low)
                 if found := unrolled.replayed(obligation, plainest, count):
                     return found
-            if answer.said == "unknown":
+            if answer.verdict == "unknown":
                 return None
     return None
 

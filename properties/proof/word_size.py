@@ -81,8 +81,8 @@ def settled(obligation: Obligation, *, step: Any, tree: Tree, work: int, seed: i
         for beyond in _offences(obligation.spec, tree, question):
             answer = ask((*question.terms, *beyond.facts, beyond.is_beyond), work=work, seed=seed)
             spent += answer.work
-            if answer.said == "sat":
-                return result("refuted", spent, _told(step, question, beyond, answer.model))
+            if answer.verdict == "sat":
+                return result("refuted", spent, _overflow_example(step, question, beyond, answer.model))
             unknown = unknown or answer.why
     except TooManyWays:
         unknown = f"it has more than {WAYS:,} ways"
@@ -185,7 +185,7 @@ class _Terms:
         return symbolic.truth(self.value(body.outcome) if isinstance(body.outcome, Term) else body.outcome is not False)
 
 
-def _told(step: Any, question: Question, beyond: Beyond, model: Any) -> str:
+def _overflow_example(step: Any, question: Question, beyond: Beyond, model: Any) -> str:
     """The example in a sentence, and the remedy."""
     args = decoded_values(question.args, model)
     state: dict[str, int | str] = {
@@ -194,10 +194,10 @@ def _told(step: Any, question: Question, beyond: Beyond, model: Any) -> str:
     }
     value = model.eval(beyond.value, model_completion=True)
     where = f", in a state with {values_text(state)}" if state else ""
-    said = f"In {call_of(step.__name__, _given(args))}{where}, `{text_of(beyond.term)}` is {value}"
+    text = f"In {call_of(step.__name__, _given(args))}{where}, `{text_of(beyond.term)}` is {value}"
     names = sorted({f"`{text_of(one)}`" for one in beyond.term.reads})
     listed = f"{', '.join(names[:-1])} and {names[-1]} are" if len(names) > 1 else f"{''.join(names)} is"
-    return f"{said}: {REMEDY.format(names=listed)}"
+    return f"{text}: {REMEDY.format(names=listed)}"
 
 
 def _given(args: Mapping[str, int]) -> dict[str, int | str]:

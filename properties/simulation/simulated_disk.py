@@ -202,7 +202,7 @@ class SimulatedDisk:
     def crash(self, choose: Choose = plainest) -> SimulatedDisk:
         """The disk that a loss of power at this moment leaves, before anybody uses it. The plainest: all is old."""
         with self._mutex:
-            after = self._anew()
+            after = self._copy_of_disk()
             for path, content in self.tree.files():
                 dirty = content.dirty(self.sector)
                 kept = survivors(dirty, self.page // self.sector, choose)
@@ -222,7 +222,7 @@ class SimulatedDisk:
     def kill(self, choose: Choose = plainest) -> SimulatedDisk:
         """The disk that the end of the process at this moment leaves: the next one sees all that this one wrote."""
         with self._mutex:
-            after = self._anew()
+            after = self._copy_of_disk()
             for path, content in self.tree.files():
                 after.tree.put(path, content.copy())
             _settle(after.tree, self._begun, choose)
@@ -423,7 +423,7 @@ class SimulatedDisk:
         if room + sum(content.length for _, content in self.tree.files()) > self.capacity:
             raise OSError(errno.ENOSPC, f"the disk holds {self.capacity} bytes, and no {room} more", path)
 
-    def _anew(self) -> SimulatedDisk:
+    def _copy_of_disk(self) -> SimulatedDisk:
         return SimulatedDisk(page=self.page, sector=self.sector, capacity=self.capacity, lying=self.lying)
 
     def _check_alive(self) -> None:

@@ -28,9 +28,9 @@ def a_producer_is_told_that_its_half_is_on_disk_and_of_nothing_else(
 
     Source: docs/proposals.md#phase-answer.
     """
-    told = accepts(broker.answer, s) == (0 < s.stored)
+    answered = accepts(broker.answer, s) == (0 < s.stored)
     too_early = accepts(_prepared_and_answered, s, number, group, queue)
-    return implies(s.acknowledged == 0, told and not too_early)
+    return implies(s.acknowledged == 0, answered and not too_early)
 
 
 def _answered_and_run(s: State) -> State:

@@ -48,7 +48,7 @@ def load_as_claimed(s: State, number: Number, status: Status) -> State:
         timers=s.timers.set(number, 1 if status == Status.OPEN else 0),
         settled=s.settled.set(number, s.added[number]),
         outcomes=s.outcomes.set(number, 1 if Status.COMMITTED <= status else 0),
-        told=s.told.set(number, Status.ABSENT),
+        reported=s.reported.set(number, Status.ABSENT),
     )
 
 
@@ -159,7 +159,7 @@ def who_asks_is_told_the_outcome(s: State, number: Number, outcome: Status) -> b
     """Otherwise a client never knows what became of its work."""
     if not accepts(coordinator.acknowledge, s, number, outcome):
         return outcome != s.log[number] or outcome < Status.COMMITTED
-    return coordinator.acknowledge(s, number, outcome).told[number] == s.log[number]
+    return coordinator.acknowledge(s, number, outcome).reported[number] == s.log[number]
 
 
 def what_the_log_holds_comes_back(s: State, number: Number, status: Status) -> bool:

@@ -8,13 +8,13 @@ from gapless.spec.permits import State
 def rest_in_a_deadlock(s: State, within: bool) -> State:
     """What goes on from an answer asks again, and waits on the only thread that gives permits back."""
     applies(within)
-    applies(0 < s.waiting and s.held < s.permits)
+    applies(0 < s.waiting and s.in_use < s.permits)
     return replace(s, stuck=s.waiting)
 
 
 def a_deadlock_of_a_client_is_its_own(s: State, within: bool) -> bool:
     """Otherwise a wake-up that was lost is taken for what Pulsar's client does to itself; or that is not forgiven."""
-    stuck = 0 < s.waiting and s.held < s.permits
+    stuck = 0 < s.waiting and s.in_use < s.permits
     return accepts(rest_in_a_deadlock, s, within) == (stuck and within)
 
 

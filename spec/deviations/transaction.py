@@ -315,8 +315,8 @@ def a_half_is_put_back_once_more(s: State, number: Number, parent: Number, posit
     immune = accepts(put_back_while_immune, s, number, parent, position, times, asked, True)  # noqa: FBT003
     old = accepts(put_back_an_old_version, s, number, parent, position, times, True, True)  # noqa: FBT003
     open_still = s.phase == Phase.PREPARED and parent != s.newest
-    told = immune == (_within(s, times) and not asked) and old == (_within(s, times) and open_still)
-    return implies(_in_place(s, number, parent, position), told)
+    as_designed = immune == (_within(s, times) and not asked) and old == (_within(s, times) and open_still)
+    return implies(_in_place(s, number, parent, position), as_designed)
 
 
 def a_half_is_put_back_late(s: State, number: Number, parent: Number, position: Position) -> bool:
@@ -324,9 +324,9 @@ def a_half_is_put_back_late(s: State, number: Number, parent: Number, position: 
     times = s.times[parent] + 1
     decided = accepts(put_back_after_a_decision, s, number, parent, position, times, True, True)  # noqa: FBT003
     parked = accepts(put_back_after_parking, s, number, parent, position, times, True, True)  # noqa: FBT003
-    told = decided == (_within(s, times) and transaction.is_decided(s))
-    told_too = parked == (_within(s, times) and s.phase == Phase.PARKED)
-    return implies(_in_place(s, number, parent, position), told and told_too)
+    as_designed = decided == (_within(s, times) and transaction.is_decided(s))
+    by_age_too = parked == (_within(s, times) and s.phase == Phase.PARKED)
+    return implies(_in_place(s, number, parent, position), as_designed and by_age_too)
 
 
 def _restarted(s: State, number: Number, position: Position) -> State:
@@ -389,13 +389,13 @@ def a_half_is_set_aside_whatever_has_become_of_it(
     decided = accepts(park_after_a_decision, s, number, position, times, same, aged)
     old = accepts(park_an_old_version, s, number, position, times, same, aged)
     open_still = s.phase == Phase.PREPARED and number != s.newest
-    told = for_its_age == (there and aged and (times == own or times == own + 1))
-    return told and decided == (late and transaction.is_decided(s)) and old == (late and open_still)
+    as_designed = for_its_age == (there and aged and (times == own or times == own + 1))
+    return as_designed and decided == (late and transaction.is_decided(s)) and old == (late and open_still)
 
 
 def _resumed_and_set_aside(s: State, number: Number, position: Position) -> State:
-    asked_anew = resume(s, number, s.newest, position, 0, True, True)  # noqa: FBT003
-    return transaction.park(asked_anew, number, position, 0, True, False)  # noqa: FBT003 - an event's flags
+    asked_again = resume(s, number, s.newest, position, 0, True, True)  # noqa: FBT003
+    return transaction.park(asked_again, number, position, 0, True, False)  # noqa: FBT003 - an event's flags
 
 
 def _aged_and_resumed(s: State, number: Number, position: Position) -> State:

@@ -32,7 +32,7 @@ class Answers:
     def __init__(self, turns: Sequence[tuple[Term, bool]] = ()) -> None:
         self.met = dict(turns)
         self.count = len(turns)
-        self._facts = _by_y(one for question, answer in turns for one in _told(question, answer))
+        self._facts = _by_y(one for question, answer in turns for one in _bounds_of(question, answer))
         self._distances: dict[tuple[Term | None, tuple[Difference, ...]], dict[Term | None, int]] = {}
 
     def known(self, path: forking.Path, question: Any) -> bool | None:
@@ -48,7 +48,7 @@ class Answers:
         if not yes or self.count + len(path.turns) > LONGEST:
             return None
         more = tuple(  # what is settled follows from the others, and adds nothing
-            one for turn in path.turns if not turn.settled for one in _told(turn.question, turn.answer)
+            one for turn in path.turns if not turn.settled for one in _bounds_of(turn.question, turn.answer)
         )
         for answer, ways in ((True, yes), (False, no)):
             if any(all(self._implied(more, one) for one in way) for way in ways):
@@ -106,7 +106,7 @@ def _distances(y: Term | None, *facts: _ByY) -> dict[Term | None, int]:
 
 
 @lru_cache(maxsize=KEPT)
-def _told(question: Term, answer: bool) -> tuple[Difference, ...]:
+def _bounds_of(question: Term, answer: bool) -> tuple[Difference, ...]:
     """The differences that an answer tells of."""
     ways = _ways(question) if answer else _contrary(question)
     return ways[0] if len(ways) == 1 else ()

@@ -392,7 +392,7 @@ class MapTerm(Window):
         return MapTerm(self.field, self.default, version=self.version, empty=empty, effects=effects)
 
     def counted(self, word: str) -> Word:
-        """The `most` that it holds, or how many keys are `held`: before effects, of which none may be there."""
+        """The greatest value (`most`), or the number of `entries`, of a Map that no step has changed yet."""
         if self.effects or self.empty:
             raise TypeError(f"{word} of a Map that was written to")
         return Word(word, self.field, self.version)

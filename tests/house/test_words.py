@@ -41,3 +41,10 @@ def test_no_area_has_more_of_them_than_it_owes() -> None:
 
 def test_a_place_is_shown_with_its_line() -> None:
     assert str(Place(Path("spec/log.py"), 3, "class Told")) == "spec/log.py:3: class Told"
+
+
+def test_the_id_of_a_rule_stays() -> None:
+    """Users ignore a rule by its id; a sentence with the same word has no such reason."""
+    ids = Page(Path("spec/example.py"), 'require(True, "nobody-waits-too-long")\ndef nobody_waits_too_long(s): ...\n')
+    other = Page(Path("spec/example.py"), 'require(True, "nobody-waits-at-all")\n')
+    assert (len([*words.persons(ids)]), len([*words.persons(other)])) == (0, 1)

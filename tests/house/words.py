@@ -57,7 +57,14 @@ def _words(*words: str) -> re.Pattern[str]:
 
 PERSONS = _words("nobody", "somebody", "whoever")
 RIDDLES = _words("told", "said", "held", "hold", "beside", "anew", "once more", "goes on")
-PERMITTED = _words(*ARGUED)
+IDS = [
+    name
+    for line in (ROOT / "tests/spec/rule_ids.txt").read_text("utf-8").split()
+    if PERSONS.search(name := line.partition("/")[2]) or RIDDLES.search(name)
+]
+"""Ids of rules, by which users ignore a rule: they stay, and so do the functions that they are named after."""
+ID = rf"(?<![A-Za-z-])(?:(?:an?|the)_)?(?:{'|'.join(name.replace('-', '[-_ ]') for name in IDS[::-1])})(?![\w-])"
+PERMITTED = re.compile(f"{_words(*ARGUED).pattern}|{ID}", re.IGNORECASE)
 
 
 @dataclass(frozen=True)

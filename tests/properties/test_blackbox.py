@@ -286,7 +286,7 @@ def test_an_undecided_half_is_not_refused_until_its_checks_are_spent() -> None:
 
 def test_a_round_decides_what_producers_know() -> None:
     ledger, halves, _ = _halves("one")
-    halves.told({"one": "commit"})
+    halves.decided({"one": "commit"})
     ledger.tick()
     asked = halves.begin_to_check()
     assert halves.checked(ledger.clock, asked) == 1

@@ -285,10 +285,10 @@ SOMETIMES: dict[str, list[Callable[[Any], bool]]] = {
         lambda s: s.limit == 1 and s.ignored == s.active == s.admitted == 1,
         lambda s: s.limit == -1 and s.ignored == 1,
         lambda s: s.begun[1] == 1 and s.begun[0] == 0,  # a number was burned
-        lambda s: s.told[0] == 4 and s.log[1] == 4,
+        lambda s: s.reported[0] == 4 and s.log[1] == 4,
     ],
     "permits": [
-        lambda s: s.held == s.permits == 2 and s.waiting == 1 and s.cuts == 1,  # silence, and a lost connection
+        lambda s: s.in_use == s.permits == 2 and s.waiting == 1 and s.cuts == 1,  # silence, and a lost connection
         lambda s: (
             s.returned[0] == s.returned[1] == 1 and s.since[2] == 2 and s.answers[0] == 0
         ),  # given up; the next goes
@@ -310,7 +310,7 @@ def test_what_a_spec_is_about_is_reached(name: str, explored: dict[str, Explorat
 def test_deviations_are_reached_too(with_deviations: dict[str, Exploration]) -> None:
     assert some(with_deviations["coordinator"], lambda s: s.limit == 1 and s.active == 2 > s.loaded)  # a crowd of two
     assert some(with_deviations["coordinator"], lambda s: s.left[0] == 1)  # timed out at birth
-    assert some(with_deviations["permits"], lambda s: s.stuck == 1 and s.held == 1)
+    assert some(with_deviations["permits"], lambda s: s.stuck == 1 and s.in_use == 1)
 
 
 # --- What is broken is found --------------------------------------------------------------------------------

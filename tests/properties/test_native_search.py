@@ -10,7 +10,7 @@ import pytest
 
 from gapless.native import object_code
 from gapless.properties.exploration import native_search, search, summary
-from gapless.properties.exploration.bounds import Bound, bound_of, has_wide, held, most, untouched
+from gapless.properties.exploration.bounds import Bound, bound_of, count_entries, has_wide, most, untouched
 from gapless.properties.exploration.compiled.conditions import JUDGED, Conditions
 from gapless.properties.exploration.compiled.syntax import answer, function
 from gapless.properties.exploration.search import Exploration, explore
@@ -165,7 +165,7 @@ STEP_PROPERTIES = (it_fills_one_by_one,)
 '''
 SEATS = Bound(
     says="three seats",
-    within=lambda s: s.sold <= 3 and most(s.paid) <= 900 and (held(s.seats) <= 3 or untouched(s)),
+    within=lambda s: s.sold <= 3 and most(s.paid) <= 900 and (count_entries(s.seats) <= 3 or untouched(s)),
     numbers={"seat": range(4), "low": (0, 1), "price": (-1, 0, 70_000, 9)},
 )
 

@@ -114,7 +114,7 @@ def test_a_permit_that_comes_back_twice_is_found() -> None:
     reply = Permits.reply
 
     def twice(self: Permits, number: int, now: int) -> list[int] | None:
-        self.held.setdefault(number, now)
+        self.in_use.setdefault(number, now)
         return reply(self, number, now)
 
     with replacing(Permits, "reply", twice):

@@ -316,7 +316,7 @@ def agree(step: Callable[..., Any], state: Any, args: tuple[int, ...]) -> None:
     terms = [Unknown(number(value)) for value in args]
     with symbolic.read(Quantification()):
         found = symbolic.ways(step, symbolic.symbolic(state), terms)
-    taken = [way for way in found if induction.ask(way.facts).said == "sat"]
+    taken = [way for way in found if induction.ask(way.facts).verdict == "sat"]
     assert len(taken) == 1
     outcome = called(step, state, args)
     assert isinstance(outcome, Refused) is not taken[0].accepted
@@ -324,7 +324,7 @@ def agree(step: Callable[..., Any], state: Any, args: tuple[int, ...]) -> None:
         assert taken[0].outcome.rule == outcome.rule
         return
     same = symbolic.same_state(taken[0].outcome, symbolic.symbolic(outcome))
-    assert induction.ask((*taken[0].facts, z3.Not(same))).said == "unsat"
+    assert induction.ask((*taken[0].facts, z3.Not(same))).verdict == "unsat"
 
 
 def called(step: Callable[..., Any], state: Any, args: tuple[int, ...]) -> Any:
@@ -342,7 +342,7 @@ def test_sums_and_quotients_are_pythons(a: int, b: int, by: int) -> None:
 
     terms = every(*(Unknown(z3.IntVal(value)) for value in (a, b)))
     for term, plain in zip(terms, every(a, b), strict=True):
-        assert induction.ask((number(term) != plain,)).said == "unsat"
+        assert induction.ask((number(term) != plain,)).verdict == "unsat"
 
 
 def test_what_z3_would_read_otherwise_is_refused() -> None:
@@ -432,16 +432,16 @@ def test_the_words_of_the_language_have_one_meaning(entries: dict[int, int], low
     for reading in (Quantification(), Quantification(range(-5, 9))):
         with symbolic.read(reading):
             asked = all_between(low, high, lambda n: term[n] <= value)
-        assert induction.ask((symbolic.truth(asked) != every,)).said == "unsat"
+        assert induction.ask((symbolic.truth(asked) != every,)).verdict == "unsat"
     larger = symbolic.term(greatest, Unknown(z3.IntVal(low)), Unknown(z3.IntVal(high)))
-    assert induction.ask((larger != greatest(low, high),)).said == "unsat"
+    assert induction.ask((larger != greatest(low, high),)).verdict == "unsat"
     for of_plain, of_term in (
         (plain.set(low, value), term.set(low, value)),
         (plain.cleared(), term.cleared()),
         (plain.forget_from(low), term.forget_from(low)),
     ):
         for key in range(-5, 9):
-            assert induction.ask((number(of_term[key]) != of_plain[key],)).said == "unsat"
+            assert induction.ask((number(of_term[key]) != of_plain[key],)).verdict == "unsat"
 
 
 @pytest.mark.parametrize("claimed", [0, 1])
@@ -456,13 +456,13 @@ def test_steps_in_turn_lead_where_they_are_said_to(claimed: int) -> None:
 
     with symbolic.read(Quantification()):
         taken = [way for way in symbolic.ways(scanned, symbolic.symbolic(spec.initial), ()) if way.accepted]
-        accepted = [way for way in taken if induction.ask(way.facts).said == "sat"]
+        accepted = [way for way in taken if induction.ask(way.facts).verdict == "sat"]
     outcome = called(scanned, spec.initial, ())
     assert isinstance(outcome, Refused) == (not accepted) == bool(claimed)
     if not claimed:
         assert outcome == replace(spec.initial, scanned=3)
         same = symbolic.same_state(accepted[0].outcome, symbolic.symbolic(outcome))
-        assert induction.ask((z3.Not(same),)).said == "unsat"
+        assert induction.ask((z3.Not(same),)).verdict == "unsat"
 
 
 def test_the_language_has_at_most_five_words_that_readers_read_their_own_way() -> None:
@@ -510,7 +510,7 @@ def test_proofs_are_remembered_until_a_definition_changes(monkeypatch: pytest.Mo
     first = ledger.prove(["ring"])
     assert first.exit_code == 0
     told: list[ledger.LedgerEntry] = []
-    again = ledger.prove(["ring"], told=told.append)
+    again = ledger.prove(["ring"], on_progress=told.append)
     assert again.obligations == first.obligations == told
     monkeypatch.setattr(ledger, "digest", lambda _subject: "another")
     assert ledger.recall("ring") == {}

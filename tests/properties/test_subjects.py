@@ -28,7 +28,7 @@ from gapless.properties.machines.stateful.subject_machine import SubjectMachine
 from gapless.properties.machines.subject_by_name import left_out, subject_by_name
 from gapless.properties.reference_store.store_subject import ReferenceStore
 from gapless.properties.simulation.simulated_disk import SimulatedDisk
-from gapless.properties.subject import ENDLESS, OPTIONAL, Subject, SubjectLayout, require_all_told
+from gapless.properties.subject import ENDLESS, OPTIONAL, Subject, SubjectLayout, require_all_verbs
 from gapless.spec import log
 from tests.support.night import NIGHT, by_day
 
@@ -114,7 +114,7 @@ def test_what_a_subject_lacks_is_named_and_accounted_for() -> None:
         crash_cases.by_chance(Silent, 0)
     with pytest.raises(TypeError, match=r"Strange.absent names rolls"):
         schedule_cases.by_chance(Strange, 0)
-    require_all_told(ReferenceStore)
+    require_all_verbs(ReferenceStore)
     assert not ReferenceStore.absent
     assert not list(left_out(ReferenceStore))
 

@@ -80,8 +80,10 @@ def wrong(of: Kernel, old: str, new: str) -> Kernel:
 )
 def test_a_kernel_that_is_another_one_is_noticed(spec: str, action: str, old: str, new: str) -> None:
     of = kernel(spec)
-    assert induction.ask(differs(theory(SPECS[spec]), TranslatedStep(action), of).terms).said == "unsat"
-    assert induction.ask(differs(theory(SPECS[spec]), TranslatedStep(action), wrong(of, old, new)).terms).said == "sat"
+    assert induction.ask(differs(theory(SPECS[spec]), TranslatedStep(action), of).terms).verdict == "unsat"
+    assert (
+        induction.ask(differs(theory(SPECS[spec]), TranslatedStep(action), wrong(of, old, new)).terms).verdict == "sat"
+    )
 
 
 def test_a_quantifier_that_is_another_one_is_noticed() -> None:
@@ -89,17 +91,17 @@ def test_a_quantifier_that_is_another_one_is_noticed() -> None:
     other = wrong(
         of, "at(windows, n0 - origin, width, 0, 0) < a_start", "at(windows, n0 - origin, width, 0, 0) <= a_start"
     )
-    assert induction.ask(differs(theory(SPECS["queue"]), TranslatedStep("expire"), of).terms).said == "unsat"
-    assert induction.ask(differs(theory(SPECS["queue"]), TranslatedStep("expire"), other).terms).said == "sat"
+    assert induction.ask(differs(theory(SPECS["queue"]), TranslatedStep("expire"), of).terms).verdict == "unsat"
+    assert induction.ask(differs(theory(SPECS["queue"]), TranslatedStep("expire"), other).terms).verdict == "sat"
 
 
 def test_a_deviation_that_takes_what_its_action_takes_is_noticed() -> None:
     """Deviations are read too: here one that is tried although the action accepted."""
     of = kernel("transaction")
     (step,) = (step for step in steps(SPECS["transaction"]) if step.name == "commit_again")
-    assert induction.ask(differs(theory(SPECS["transaction"]), step, of).terms).said == "unsat"
+    assert induction.ask(differs(theory(SPECS["transaction"]), step, of).terms).verdict == "unsat"
     other = wrong(of, "why > 0", "why >= 0")
-    assert induction.ask(differs(theory(SPECS["transaction"]), step, other).terms).said == "sat"
+    assert induction.ask(differs(theory(SPECS["transaction"]), step, other).terms).verdict == "sat"
 
 
 # -- 64 bits -------------------------------------------------------------------------------------------------------
@@ -153,6 +155,6 @@ def test_a_number_that_leaves_64_bits_is_told_with_numbers(tmp_path: Path, need:
     result = counterexamples.settled(obligation)
     assert result.verdict == said
     assert told in result.why
-    assert induction.ask(differs(theory(spec), TranslatedStep("take")).terms).said == "unsat", (
+    assert induction.ask(differs(theory(spec), TranslatedStep("take")).terms).verdict == "unsat", (
         "the kernel gives up there"
     )

@@ -25,7 +25,16 @@ from gapless.spec.language import Bound, Map
 from gapless.spec.reading.map_effects import Window
 
 __all__ = [
-    "FLAG", "Bound", "NoBound", "arguments", "bound_of", "has_wide", "held", "most", "one_wrong", "universal",
+    "FLAG",
+    "Bound",
+    "NoBound",
+    "arguments",
+    "bound_of",
+    "count_entries",
+    "has_wide",
+    "most",
+    "one_wrong",
+    "universal",
     "untouched",
 ]  # fmt: skip
 
@@ -60,7 +69,7 @@ def _require_few(bound: Bound, spec: Spec, step: str) -> None:
     """Raise NoBound where a step would be tried with more arguments than anybody waits for."""
     tried = 1
     for name in spec.parameters[step]:
-        some = _said(bound, name, step)
+        some = _declared(bound, name, step)
         if some is not None:
             endless = isinstance(some, range) and some[MOST : MOST + 1]  # len() fails of very long ones
             tried *= MOST + 1 if endless else len(some)
@@ -71,13 +80,13 @@ def _require_few(bound: Bound, spec: Spec, step: str) -> None:
         )
 
 
-def _said(bound: Bound, name: str, step: str) -> Sequence[int] | None:
+def _declared(bound: Bound, name: str, step: str) -> Sequence[int] | None:
     """The numbers that a bound names for an argument: those for this step before those for all."""
     return bound.numbers.get(f"{step}.{name}", bound.numbers.get(name))
 
 
 def _numbers(bound: Bound, spec: Spec, name: str, step: str = "") -> Sequence[int]:
-    some = _said(bound, name, step)
+    some = _declared(bound, name, step)
     if some is not None:
         return tuple(dict.fromkeys(some))
     where = f" of the step {step}" if step else ", over which an invariant speaks,"
@@ -133,7 +142,7 @@ def untouched(s: State) -> bool:
     """Whether nothing has happened yet."""
     begun = type(s)()
     pairs = ((getattr(s, field.name), getattr(begun, field.name)) for field in fields(begun))
-    return all(held(now) == 0 if isinstance(then, Map) else now == then for now, then in pairs)
+    return all(count_entries(now) == 0 if isinstance(then, Map) else now == then for now, then in pairs)
 
 
 def most(counts: Map[Any, int]) -> int:
@@ -144,7 +153,7 @@ def most(counts: Map[Any, int]) -> int:
     return max(counts.entries.values(), default=counts.default)
 
 
-def held(counts: Map[Any, int]) -> int:
+def count_entries(counts: Map[Any, int]) -> int:
     """How many keys of a map have another value than its default."""
     some: Any = counts
-    return some.counted("held") if isinstance(some, Window) else len(counts.entries)  # type: ignore[attr-defined]
+    return some.counted("entries") if isinstance(some, Window) else len(counts.entries)  # type: ignore[attr-defined]

@@ -8,7 +8,7 @@ BOUND = Bound(
     numbers={
         "start": (-1, 0, 1),
         "base": (0, 1, 2, 3),
-        "told": (-1, 0, 1, 2),
+        "committed": (-1, 0, 1, 2),
         "length": (1, 2),
         "open.number": (-1, 0, 1),
         "find_queue_file.number": (0, 1, 2, 3),

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from gapless.properties.exploration.bounds import FLAG, Bound, held, most, one_wrong
+from gapless.properties.exploration.bounds import FLAG, Bound, count_entries, most, one_wrong
 
 BOUND = Bound(
     says="two versions of the half, one check, every question asked once",
@@ -36,10 +36,10 @@ WITH_DEVIATIONS = replace(
     says="two versions of the half, one check, two decisions and answers, one op each",
     within=lambda s: (
         most(s.commits_asked) + most(s.rollbacks_asked) == 0
-        and s.finals + most(s.rollbacks) + most(s.commits_told) <= 2
+        and s.finals + most(s.rollbacks) + most(s.commits_reported) <= 2
         and most(s.marks) <= 1
         and s.checks <= 1
-        and held(s.positions) <= 2
+        and count_entries(s.positions) <= 2
         and (s.restarted == 0 if s.max_checks == 0 else s.restarted == 1 or s.phase == 0)  # the limit is another one
     ),
     numbers={

@@ -70,8 +70,8 @@ def value_at(row: States, key: int) -> int:
     place = key - ORIGIN
     inside = 0 <= place < WIDTH
     bit = BIT + ((place if inside else 0) << SHIFT)
-    held = int64((row[bit >> 6] >> uint64(bit & 63)) & MASK) + LEAST
-    return held if inside else DEFAULT
+    value = int64((row[bit >> 6] >> uint64(bit & 63)) & MASK) + LEAST
+    return value if inside else DEFAULT
 
 
 @function(inline=True, distinct=True)
@@ -122,7 +122,7 @@ def most_value(row: States) -> int:
 
 
 @function(distinct=True)
-def held_keys(row: States) -> int:
+def count_keys(row: States) -> int:
     """The number of keys whose value is not the default."""
     count = 0
     for key in range(ORIGIN, ORIGIN + WIDTH):

@@ -70,7 +70,7 @@ class _Ranges:
             case Variable(name):
                 return inner[term] if term in inner else self.known["variables"][name]
             case Word(word, (name, _)):
-                return (0, self.keys) if word == "held" else self.known["fields"][name]
+                return (0, self.keys) if word == "entries" else self.known["fields"][name]
             case Negative(operand):
                 low, high = self.of(operand, inner)
                 return -high, -low

@@ -81,7 +81,7 @@ def _fields(steps: SearchSteps, packing: StateLayout) -> dict[str, Any]:
                                ("forget", packed_state.forget_values)):  # fmt: skip
             made[f"{word}_{column}"] = bound(function, f"{word}_{column}", **place)
         place["at"], place["put"] = made[f"at_{column}"], made[f"put_{column}"]
-        for word, function in (("most", packed_state.most_value), ("held", packed_state.held_keys)):
+        for word, function in (("most", packed_state.most_value), ("entries", packed_state.count_keys)):
             made[f"{word}_{column}"] = bound(function, f"{word}_{column}", **place)
     for column, source in sorted(steps.copied):
         name = f"copy_{column}_{source}"

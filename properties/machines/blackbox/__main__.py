@@ -101,8 +101,8 @@ def _progress(kills: int) -> Iterator[_Progress]:
         task = bar.add_task("", total=kills)
 
         def show(tally: BlackBoxTally) -> None:
-            said = f"{tally.counts['acknowledged messages']:,} acknowledged, {len(tally.failures)} failed"
-            bar.update(task, completed=tally.disturbed, description=said)
+            text = f"{tally.counts['acknowledged messages']:,} acknowledged, {len(tally.failures)} failed"
+            bar.update(task, completed=tally.disturbed, description=text)
 
         yield show
 

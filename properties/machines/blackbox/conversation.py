@@ -240,13 +240,13 @@ class Conversation:
         expect(high <= known.begun, f"{what}, and {known.begun} messages were sent")
         expect(pending.visible <= high, f"{what}, and consumers saw all below {pending.visible} before")
 
-    def _understand_fork(self, told: dict[str, object]) -> None:
-        outcomes = told["outcomes"]
-        expect(isinstance(outcomes, dict) and outcomes, f"the forked child tells nothing: {told}")
+    def _understand_fork(self, answer: dict[str, object]) -> None:
+        outcomes = answer["outcomes"]
+        expect(isinstance(outcomes, dict) and outcomes, f"the forked child tells nothing: {answer}")
         assert isinstance(outcomes, dict)  # noqa: S101 - for mypy
         done = [verb for verb, outcome in outcomes.items() if outcome == "done" and verb != "close"]
         with suppress(ProcessLookupError):
-            self.children.append(os.pidfd_open(int(str(told["pid"]))))
+            self.children.append(os.pidfd_open(int(str(answer["pid"]))))
         expect(not done, f"a forked child could {', '.join(done)}")
 
     def _require_cause(self, pending: PendingCall, answer: Answer) -> None:
@@ -270,7 +270,7 @@ class Conversation:
 
     def ask_to_open(self, folder: Path) -> None:
         """The answer comes later."""
-        self.halves.told(self.answers)
+        self.halves.decided(self.answers)
         answers = {"answers": self.answers} if self.planner.transactions else {}
         self.process.send(0, "open", folder=str(folder), settings=self.planner.settings, **answers)
 
@@ -291,7 +291,7 @@ class Conversation:
             self.counts["messages found"] += len(rows)
         self.ledger.settle()
         if self.planner.transactions:
-            self.halves.told(self.answers)
+            self.halves.decided(self.answers)
             self.halves.require_count(self._asked("undecided"))
 
     def decide_all(self) -> None:

@@ -172,7 +172,7 @@ class HalfLedger:
 
     # -- checks ------------------------------------------------------------------------------------------------------
 
-    def told(self, answers: Mapping[str, Decision]) -> None:
+    def decided(self, answers: Mapping[str, Decision]) -> None:
         """The subject knows what to answer about these, by their names; a store that asks may begin at once."""
         for half in self.halves:
             half.answer = answers.get(half.message.sent.name)

@@ -180,10 +180,10 @@ class ClientLedger:
     def settle(self) -> None:
         """Every queue was found: of each append of which nobody knew, the first messages are there, and no others."""
         for entries in self._open:
-            told = [e for e in entries if e.fate == "there" or e.begun > self.expirable]  # others may have expired
-            kept = [entry for entry in told if entry.fate == "there"]
+            reported = [e for e in entries if e.fate == "there" or e.begun > self.expirable]  # others may have expired
+            kept = [entry for entry in reported if entry.fate == "there"]
             expect(
-                kept == told[: len(kept)],
+                kept == reported[: len(kept)],
                 f"{kept[-1].sent if kept else ''} is there, and another before it in its batch is not",
             )
             for queue in {entry.sent.queue for entry in kept}:

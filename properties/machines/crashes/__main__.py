@@ -17,7 +17,7 @@ from gapless.properties.machines.crashes.crash_cases import MakeSubject, many, s
 from gapless.properties.machines.subject_by_name import OURS, left_out, subject_by_name
 
 
-def told(make: MakeSubject, case: str, console: Console, *, options: str = "", recorded: bool = False) -> bool:
+def replay(make: MakeSubject, case: str, console: Console, *, options: str = "", recorded: bool = False) -> bool:
     """Print a case, line by line; return whether it passes."""
     lines, error = story(make, case, recorded=recorded)
     for number, line in enumerate(lines, 1):
@@ -50,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error(str(error))
     console, options = Console(), "" if chosen.subject == OURS else f" --subject {chosen.subject}"
     if chosen.again is not None:
-        return int(not told(make, chosen.again, console, options=options, recorded=chosen.recorded > 0))
+        return int(not replay(make, chosen.again, console, options=options, recorded=chosen.recorded > 0))
     began = time.monotonic()
     tally, failures = many(make, chosen.points, chosen.jobs, chosen.seed, chosen.recorded)
     seconds = time.monotonic() - began
@@ -71,7 +71,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if failures:
         console.print(f"the first of them, {failures[0].case}, as short as was soon found:", highlight=False)
         case, _, recorded = failures[0]
-        told(make, shortest(make, case, recorded=recorded), console, options=options, recorded=recorded)
+        replay(make, shortest(make, case, recorded=recorded), console, options=options, recorded=recorded)
     return int(bool(failures))
 
 

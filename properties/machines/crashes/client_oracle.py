@@ -78,12 +78,12 @@ class ClientOracle:
             self._begun.append(AppendStage(s, len(self._coming)))
         return True
 
-    def appended(self, told: Sequence[MessagePlace]) -> None:
+    def appended(self, reported: Sequence[MessagePlace]) -> None:
         """The store says that it has appended, and where."""
         expected = [(sent.position, sent.size, sent.number) for sent in self._coming]
-        said = [(*placed,) for placed in told]
-        if said != expected:
-            raise Mismatch(f"the messages were to be at (position, size, number) {expected}, the store says {said}")
+        places = [(*placed,) for placed in reported]
+        if places != expected:
+            raise Mismatch(f"the messages were to be at (position, size, number) {expected}, the store says {places}")
         self._go(self._begun[-1])
 
     def failed(self, end: int, flushed: int, *, stopped: bool) -> None:
@@ -221,8 +221,8 @@ class ClientOracle:
 
     def read(self, sent: SentMessage, found: StoredMessage) -> None:
         """A reader found this record for a message that was sent."""
-        told = (found.message.queue, found.number, found.position, found.size, found.time)
-        if told != (sent.wanted.queue, sent.number, sent.position, sent.size, sent.time):
-            raise Mismatch(f"expected {sent}, found (queue, number, position, size, time) {told}")
+        reported = (found.message.queue, found.number, found.position, found.size, found.time)
+        if reported != (sent.wanted.queue, sent.number, sent.position, sent.size, sent.time):
+            raise Mismatch(f"expected {sent}, found (queue, number, position, size, time) {reported}")
         if found.message != sent.wanted:
             raise Mismatch(f"at {sent.position} lies another message than was sent: {found}")

@@ -23,7 +23,7 @@ from gapless.properties.subject import (
     SubjectBatch,
     SubjectLayout,
     path_of,
-    require_all_told,
+    require_all_verbs,
 )
 from gapless.spec.language import replace
 
@@ -95,10 +95,10 @@ class StoreClient:
     busy: tuple[QueueName, ...]  # the queues that messages are sent to
 
     def __init__(self, subject: Subject, choose: Choose, tell: Callable[[str], object] | None = None) -> None:
-        require_all_told(subject)
+        require_all_verbs(subject)
         self.subject = subject
         self.choose = choose
-        self.told = tell
+        self.report = tell
         self.tally = CrashTally(cases=1)
         self.now = 1_700_000_000_000
         self.serial = 0
@@ -107,8 +107,8 @@ class StoreClient:
 
     def tell(self, line: str, *parts: object) -> None:
         """One line of the story."""
-        if self.told is not None:
-            self.told(line.format(*parts))
+        if self.report is not None:
+            self.report(line.format(*parts))
 
     def pick(self, ways: Sequence[object]) -> int:
         """The index of one of these."""
@@ -146,7 +146,7 @@ class StoreClient:
             raise Mismatch(f"a flush failed, and the store takes {messages}")
         fits = self.oracle.begin(messages, self.now)
         try:
-            told = ask()
+            places = ask()
         except self.subject.errors.refused:
             if fits:
                 raise
@@ -158,10 +158,10 @@ class StoreClient:
             self.oracle.failed(s.end, s.flushed, stopped=stopped)
             self.stopped |= stopped
             raise
-        self.tell("append {} messages: (position, size, number) {}", len(messages), [(*one,) for one in told])
+        self.tell("append {} messages: (position, size, number) {}", len(messages), [(*one,) for one in places])
         if not fits:
             raise Mismatch(f"the store takes {messages}, of which one fits into no file")
-        self.oracle.appended(told)
+        self.oracle.appended(places)
 
     def flush(self) -> None:
         """All that is in the log is on disk."""
@@ -240,9 +240,9 @@ class StoreClient:
 
     def checkpoint(self) -> None:
         """The checkpoint file says what is safe."""
-        told = self.subject.checkpoint(self.now)
-        self.tell("checkpoint: what was stored up to {} is on disk", told)
-        self.oracle.checkpointed(told)
+        checkpoint = self.subject.checkpoint(self.now)
+        self.tell("checkpoint: what was stored up to {} is on disk", checkpoint)
+        self.oracle.checkpointed(checkpoint)
 
     def make_ready(self) -> None:
         """The next file is created in advance."""

@@ -45,8 +45,8 @@ class Plan:
     def __str__(self) -> str:
         """The queues, and all that differs from the defaults."""
         values = ((f.name, getattr(self, f.name), f.default) for f in fields(self))
-        told = [(name, value) for name, value, usual in values if value != usual or name == "queues"]
-        return " ".join(f"{name}={','.join(map(str, v)) if isinstance(v, tuple) else v}" for name, v in told)
+        shown = [(name, value) for name, value, usual in values if value != usual or name == "queues"]
+        return " ".join(f"{name}={','.join(map(str, v)) if isinstance(v, tuple) else v}" for name, v in shown)
 
     @classmethod
     def parse(cls, text: str) -> Plan:

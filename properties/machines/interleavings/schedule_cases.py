@@ -196,7 +196,7 @@ def story(make: Callable[[], Subject], text: str) -> tuple[list[str], bool]:
 
     def tell() -> None:
         """Append what the last step changed to its line."""
-        lines[-1] = f"{lines[-1]} {_told(models, simulation.pair.models)}".rstrip()
+        lines[-1] = f"{lines[-1]} {_changes_of(models, simulation.pair.models)}".rstrip()
         models[:] = simulation.pair.models
 
     def choose(able: Sequence[str]) -> str | None:
@@ -217,6 +217,6 @@ def story(make: Callable[[], Subject], text: str) -> tuple[list[str], bool]:
     return [*lines, "", "Dispatch and its model agree."], True
 
 
-def _told(before: Sequence[spec.State], after: Sequence[spec.State]) -> str:
+def _changes_of(before: Sequence[spec.State], after: Sequence[spec.State]) -> str:
     pairs = enumerate(zip(before, after, strict=True))
     return "; ".join(f"queue {q}: {changes_text(changes(old, new))}" for q, (old, new) in pairs if old != new)

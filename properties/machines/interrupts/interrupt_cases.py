@@ -109,8 +109,10 @@ class InterruptedClient:
         expect(lengths == numbers, f"the next numbers are {numbers}, expected {lengths}")
         expect(interrupt is not None or kept == len(self.asked), f"{kept} of {len(self.asked)} messages are there")
         for note in getattr(interrupt, "__notes__", ()):
-            told = int(note.split()[2])  # an end like a crash may leave more: what was written, and had not been told
-            expect(kept == told or (is_crash and told <= kept), f"{kept} messages are there: {note}")
+            reported = int(
+                note.split()[2]
+            )  # an end like a crash may leave more: what was written, and had not been told
+            expect(kept == reported or (is_crash and reported <= kept), f"{kept} messages are there: {note}")
         self.known.update((queue, [*there, b"afterwards"]) for queue, there in bodies.items())
 
     def compare(self) -> None:
@@ -128,10 +130,10 @@ class InterruptedClient:
         """The copy is whole, or there is none and nothing is left of it."""
         if self.copy is None:
             return
-        beside = [path for path in self.copy.parent.iterdir() if self.copy.name in path.name]
-        expect(not beside or beside == [self.copy], f"beside the copy there is {beside}")
-        expect(bool(beside) or not is_expected, "there is no copy")
-        if beside:
+        copies = [path for path in self.copy.parent.iterdir() if self.copy.name in path.name]
+        expect(not copies or copies == [self.copy], f"beside the copy there is {copies}")
+        expect(bool(copies) or not is_expected, "there is no copy")
+        if copies:
             with Store.open(self.copy) as store:
                 for queue, bodies in self.known.items():
                     high = store.range("orders", queue)[1]

@@ -75,7 +75,7 @@ class Interrupter:
         frame.f_trace_lines, frame.f_trace_opcodes = False, True
         instructions, last = _instructions(frame.f_code), -1
 
-        def goes_on(frame: FrameType, event: str, _argument: object) -> Callable[..., Any] | None:
+        def trace_line(frame: FrameType, event: str, _argument: object) -> Callable[..., Any] | None:
             nonlocal last
             if event == "exception":  # the call has not returned
                 last = -1
@@ -85,7 +85,7 @@ class Interrupter:
                     last = now
                     self._point()
                 last = now
-            return goes_on
+            return trace_line
 
-        self._locals.append(goes_on)
-        return goes_on
+        self._locals.append(trace_line)
+        return trace_line

@@ -119,8 +119,8 @@ class LogMachine(SubjectMachine):
     def checkpoint(self) -> None:
         """The checkpoint says what is safe."""
         if self.has("checkpoint"):
-            told = self.subject.progress().checkpoint
-            self.both(lambda s: log.checkpoint(s, told), lambda: self._checkpoint(told))
+            checkpoint = self.subject.progress().checkpoint
+            self.both(lambda s: log.checkpoint(s, checkpoint), lambda: self._checkpoint(checkpoint))
 
     @rule(which=st.integers(0, 20), beyond=st.integers(-1, 300))
     def refer(self, which: int, beyond: int) -> None:
@@ -179,10 +179,10 @@ class LogMachine(SubjectMachine):
         if (placed.position, placed.size) != (self.model.end, size):
             raise Mismatch(f"a record is said to be {placed}, expected {size} bytes at {self.model.end}")
 
-    def _checkpoint(self, told: int) -> None:
+    def _checkpoint(self, checkpoint: int) -> None:
         written = self.subject.checkpoint(self.now)
-        if written != told:
-            raise Mismatch(f"the checkpoint says {written} ms, and {told} ms was safe")
+        if written != checkpoint:
+            raise Mismatch(f"the checkpoint says {written} ms, and {checkpoint} ms was safe")
 
     def _find(self, flaw: str, message: NewMessage, time: int, at: int) -> None:
         """A record with a flaw, found at `at` in a file. Raises NothingToDo, or Mismatch if it is accepted."""

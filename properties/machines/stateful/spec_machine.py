@@ -87,9 +87,9 @@ class _Case:
                 try:
                     super().runTest()
                 except StepMismatch as found:
-                    told = shortest(kind.spec, kind.make, kind.profile, found)
-                    told.add_note(_again(found, self.settings))
-                    raise told.with_traceback(None) from None
+                    failure = shortest(kind.spec, kind.make, kind.profile, found)
+                    failure.add_note(_again(found, self.settings))
+                    raise failure.with_traceback(None) from None
                 except Exception as error:
                     if story := getattr(error, STORY, None):  # Hypothesis' own notes are numbers that it drew
                         error.__notes__ = [story, _again(error, self.settings)]

@@ -8,7 +8,7 @@ from typing import Self, TypeVar
 from hypothesis import event
 from hypothesis.stateful import RuleBasedStateMachine
 
-from gapless.properties.subject import Subject, require_all_told
+from gapless.properties.subject import Subject, require_all_verbs
 
 M = TypeVar("M", bound="SubjectMachine")
 
@@ -22,7 +22,7 @@ class SubjectMachine(RuleBasedStateMachine):
     @classmethod
     def of(cls, make: Callable[[], Subject]) -> type[Self]:
         """The machine for these subjects. Raises TypeError: one lacks a verb, and does not say why."""
-        require_all_told(make())
+        require_all_verbs(make())
         return type(cls.__name__, (cls,), {"make": staticmethod(make)})
 
     def begin(self) -> None:

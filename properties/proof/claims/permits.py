@@ -7,8 +7,8 @@ from gapless.properties.proof.claims import Claim, Helpful
 EVERY_PERMIT = Claim(
     "every permit comes back",
     "a client loses a permit with every silence, until all its callers wait for ever",
-    # `held` counts who is out, for every step changes both alike (`a_permit_is_held_while_its_request_is_out`).
-    pending=lambda s, request: s.returned[request] < s.taken[request] and 0 < s.held,
+    # `in_use` counts who is out, for every step changes both alike (`a_permit_is_held_while_its_request_is_out`).
+    pending=lambda s, request: s.returned[request] < s.taken[request] and 0 < s.in_use,
     witness=lambda _s, _request, _none: True,
     rank=lambda s, request, _none: 2 if s.clock - s.since[request] < s.timeout else 1,
     helpful=(
@@ -27,7 +27,7 @@ EVERY_PERMIT = Claim(
             "a client looks for requests that have timed out",
         ),
     ),
-    done=lambda s, request: s.taken[request] <= s.returned[request] or s.held <= 0,
+    done=lambda s, request: s.taken[request] <= s.returned[request] or s.in_use <= 0,
     disturbances={},
 )
 

@@ -70,8 +70,8 @@ class CoordinationCase:
         self.coordinator: Coordinator | None = None
         self.wires: list[SlowWire] = []
         self.given: dict[int, str] = {}  # of each transaction: the request that was given it
-        self.told: dict[int, Status] = {}  # of each transaction: the outcome that anybody was told
-        self.parts_told: dict[int, set[bool]] = {}
+        self.reported: dict[int, Status] = {}  # of each transaction: the outcome that anybody was told
+        self.reported_parts: dict[int, set[bool]] = {}
         self.with_parts: set[int] = set()
         self.faulty = True
         self.wrong: list[BaseException] = []
@@ -101,7 +101,7 @@ class CoordinationCase:
         self.disk.heal()
         for client in clients:
             await client.close()
-            expect(client.permits.free == client.permits.count, f"{client.permits.held} hold permits at rest")
+            expect(client.permits.free == client.permits.count, f"{len(client.permits.in_use)} hold permits at rest")
             expect(not client.permits.waiting, f"{client.permits.waiting} wait at rest")
         await asyncio.sleep(10)  # more than any life, and than what is tried again takes
         await self._rest()
@@ -109,7 +109,7 @@ class CoordinationCase:
     async def _rest(self) -> None:
         coordinator = self._running()
         expect(not coordinator.core.table, f"{coordinator.core.table} take slots at rest")
-        for number, status in self.told.items():
+        for number, status in self.reported.items():
             expect(coordinator.core.status(number) == status, f"transaction {number}: a client was told {status!r}")
         await coordinator.close()
 
@@ -139,8 +139,10 @@ class CoordinationCase:
         if self.faulty and not self.choose(3):
             self.sometimes["those who take part could not be told"] += 1
             raise ConnectionError("not now")
-        self.parts_told.setdefault(number, set()).add(commit)
-        expect(len(self.parts_told[number]) == 1, f"transaction {number}: some are told to commit, and some to abort")
+        self.reported_parts.setdefault(number, set()).add(commit)
+        expect(
+            len(self.reported_parts[number]) == 1, f"transaction {number}: some are told to commit, and some to abort"
+        )
 
     async def _go_wrong(self) -> None:
         self._running()
@@ -220,10 +222,11 @@ class CoordinationCase:
         for _ in range(1 + self.choose(3)):
             await (client.commit if commit else client.abort)(number)
             outcome = Status.COMMITTED if commit else Status.ABORTED
-            expect(self.told.setdefault(number, outcome) == outcome, f"transaction {number} has two outcomes")
+            expect(self.reported.setdefault(number, outcome) == outcome, f"transaction {number} has two outcomes")
             if number in self.with_parts:
                 expect(
-                    self.parts_told.get(number) == {commit}, f"transaction {number}: those who take part know nothing"
+                    self.reported_parts.get(number) == {commit},
+                    f"transaction {number}: those who take part know nothing",
                 )
             self.sometimes[f"told that it is {outcome.name}"] += 1
 

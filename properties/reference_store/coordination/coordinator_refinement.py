@@ -89,10 +89,10 @@ class CoordinatorRefinement:
         s = self.model
         begun = [n for n in map(Number, range(s.first, s.end)) if s.begun[n] and s.owners[n] == request]
         forgotten = any(self._is_forgotten(number) for number in begun)
-        told: list[bool] = []
-        self._both(lambda: told.append(self.core.ask(key, 1, self.now)), taken=not forgotten)
+        answers: list[bool] = []
+        self._both(lambda: answers.append(self.core.ask(key, 1, self.now)), taken=not forgotten)
         replies = self.core.replies()
-        expect(told == [fate != spec.Fate.IGNORED] or forgotten, f"{key} was {fate!r}, and hears otherwise now")
+        expect(answers == [fate != spec.Fate.IGNORED] or forgotten, f"{key} was {fate!r}, and hears otherwise now")
         expect([reply.number for reply in replies] == ([] if forgotten else begun), f"{key}: {replies}")
         self.sometimes["asked again"] += 1
 
@@ -115,10 +115,10 @@ class CoordinatorRefinement:
         so_far = self._judged(number).log[Number(number)]
         if DECISIONS.get(so_far, so_far) == to:
             self._both(lambda: self.core.decide(number, commit=commit), taken=not self._is_forgotten(number))
-            told = [(reply.number, reply.status) for reply in self.core.replies()]
+            replies = [(reply.number, reply.status) for reply in self.core.replies()]
             known = Status.COMMITTED <= so_far and so_far == self.model.log[Number(number)]
             expected = [(number, so_far)] if known and not self._is_forgotten(number) else []
-            expect(told == expected, f"transaction {number} is {so_far!r}, and who asks again is told {told}")
+            expect(replies == expected, f"transaction {number} is {so_far!r}, and who asks again is told {replies}")
             self.sometimes["decided again"] += 1
         else:
             self._offer(spec.decide, number, lambda: self.core.decide(number, commit=commit), int(to))
@@ -142,11 +142,11 @@ class CoordinatorRefinement:
     def acknowledge(self, number: int) -> None:
         """A client is told the outcome, if it is still known."""
         outcome = self.model.log[Number(number)]
-        told: list[int] = []
+        replies: list[int] = []
         can = accepts(spec.acknowledge, self.model, number, outcome) and not self._is_forgotten(number)
-        self._both(lambda: told.append(self.core.acknowledge(number)), taken=can)
-        if told:
-            expect(told == [outcome], f"transaction {number} is {outcome!r}, and a client is told {told}")
+        self._both(lambda: replies.append(self.core.acknowledge(number)), taken=can)
+        if replies:
+            expect(replies == [outcome], f"transaction {number} is {outcome!r}, and a client is told {replies}")
             self.model = self._taken(spec.acknowledge, self.model, number, outcome)
 
     def flush(self, *, full: bool = False) -> None:

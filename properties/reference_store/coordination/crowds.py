@@ -90,7 +90,7 @@ async def _press(
     soonest = min(seen.waited, default=given_up_after)
     expect(soonest > given_up_after - 0.002, f"a request was given up after {soonest} s, of {given_up_after} s")
     for client in clients:
-        expect(client.permits.free == PERMITS, f"{client.permits.held} hold permits at rest")
+        expect(client.permits.free == PERMITS, f"{len(client.permits.in_use)} hold permits at rest")
         expect(not client.late, f"{client.late} answers came late: silence was broken")
         await client.close()
     await coordinator.close()

@@ -36,7 +36,7 @@ class PermitsRefinement:
 
     def ask(self) -> int:
         """A new request takes a permit, if one is free and nobody waits; otherwise its caller waits."""
-        free = self.model.held < self.model.permits and self.model.waiting == 0
+        free = self.model.in_use < self.model.permits and self.model.waiting == 0
         number, has_permit = self.permits.ask(self.now)
         expect(number == self.asked, f"request {self.asked} is called {number}")
         expect(has_permit == free, f"a permit is free: {free}; and taken at once: {has_permit}")
@@ -73,7 +73,7 @@ class PermitsRefinement:
 
     def drain(self) -> None:
         """Nobody answers any more: every permit comes back."""
-        while self.permits.held:
+        while self.permits.in_use:
             self.tick(self.permits.timeout)
             for number in self.permits.due(self.now):
                 self.time_out(number)
@@ -95,7 +95,7 @@ class PermitsRefinement:
         try:
             s = action(self.model, *arguments)
             waited = [n for n in range(self.asked) if s.waits[Number(n)]]
-            expect((woken or []) == waited[: s.permits - s.held], f"of {waited}, {woken} are woken")
+            expect((woken or []) == waited[: s.permits - s.in_use], f"of {waited}, {woken} are woken")
             for number in woken or []:
                 self.sometimes["a caller was woken"] += 1
                 s = spec.acquire(s, Number(number))
@@ -120,12 +120,12 @@ class PermitsRefinement:
             model,
             permits=found.count,
             timeout=found.timeout,
-            held=len(found.held),
+            in_use=len(found.in_use),
             waiting=len(found.waiting),
             cuts=found.cuts,
             taken=_ones(taken),
-            returned=_ones(n for n in taken if n not in found.held),
-            since=_over(model.since, found.held),
+            returned=_ones(n for n in taken if n not in found.in_use),
+            since=_over(model.since, found.in_use),
             waits=_ones(found.waiting),
         )
 

@@ -74,7 +74,8 @@ def transactions(
 def _with_table(tx: Transactions, s: transaction.State, model: transaction.State) -> transaction.State:
     """The same with what the table says. Raises Mismatch where the two contradict one another."""
     s = replace(
-        s, start=model.start, max_checks=model.max_checks, witnessed=model.witnessed, commits_told=model.commits_told,
+        s, start=model.start, max_checks=model.max_checks, witnessed=model.witnessed,
+        commits_reported=model.commits_reported,
         commits_asked=model.commits_asked, rollbacks_asked=model.rollbacks_asked,
     )  # fmt: skip
     if s.newest < tx.table.base:

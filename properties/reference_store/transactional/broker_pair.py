@@ -86,13 +86,13 @@ class BrokerPair:
         """The producer is told that its half is safe, as soon as that is true."""
         first = next((record for record in self._ours() if record.topic == names.HALF_TOPIC), None)
 
-        def told() -> bool:
+        def is_answered() -> bool:
             if first is None or times_of(first):
                 return False
             self.core.acknowledge(first.position + first.size)
             return True
 
-        self._both(told, lambda: broker.answer(self.model))
+        self._both(is_answered, lambda: broker.answer(self.model))
 
     def producer(self, step: Callable[[broker.State], broker.State]) -> None:
         """The producer does something of its own, where producers do so; no store knows of it."""

@@ -55,7 +55,7 @@ class PairSettings:
 
 @dataclass
 class TransactionPair:
-    """One store and its models. `told`: what producers know, by its exclusive end in the log.
+    """One store and its models. `reported_end`: what producers know, by its exclusive end in the log.
 
     `preparing`: keys of halves that a crash may have left, or not · `decided`: what producers were told for good ·
     `client`: what they would write down themselves.
@@ -69,7 +69,7 @@ class TransactionPair:
 
     def start(self) -> None:
         """A new store."""
-        self.now, self.asked, self.told = START, AskedDecisions(), 0
+        self.now, self.asked, self.reported_end = START, AskedDecisions(), 0
         self.files = Settings(file_size=self.chosen.file_size, queue_file_size=400, workers=1)
         self.disk = SimulatedDisk(page=self.chosen.page, sector=self.chosen.sector)
         self.models = self._fresh()
@@ -292,7 +292,7 @@ class TransactionPair:
         self.core.flush()
         self.core.acknowledge(self.core.log.end)
         self.models.flush(records(self.core))
-        self.told = self.core.log.end
+        self.reported_end = self.core.log.end
         self.client.tell()
         for key, s in self.models.halves.items():
             if s.phase in {Phase.COMMITTED, Phase.PARKED} or s.marks[s.newest]:
@@ -321,7 +321,10 @@ class TransactionPair:
         old, self.models = self.models, self._fresh()
         core = Core.open(self.disk, self.files)
         found = list(records(core))
-        expect(core.log.end >= self.told, f"the log ends at {core.log.end}, and producers know of {self.told}")
+        expect(
+            core.log.end >= self.reported_end,
+            f"the log ends at {core.log.end}, and producers know of {self.reported_end}",
+        )
         expect(before == [record.position for record in found][: len(before)], "a kill took records")
         core.abandon()
         self._keep_names(old, found)

@@ -155,10 +155,10 @@ class TieredQueueJudge:
         start = self.log[0].base if self.log else 0
         steps = [
             TIERED.open(start=start, number=first),
-            *(TIERED.find_log_file(base=f.base, told=f.committed, length=max(f.length, 0)) for f in self.log),
+            *(TIERED.find_log_file(base=f.base, committed=f.committed, length=max(f.length, 0)) for f in self.log),
             *(
                 TIERED.find_queue_file(
-                    number=f.base // ENTRY, told=_entries(f, f.committed), length=_entries(f, max(f.length, 0))
+                    number=f.base // ENTRY, committed=_entries(f, f.committed), length=_entries(f, max(f.length, 0))
                 )
                 for f in self.entries
             ),
