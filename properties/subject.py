@@ -424,7 +424,7 @@ class Subject(Protocol):
         written, taken = self.written(name), self.taken(name)
         at = model.at
         if not model.overlap:
-            at = Number(min((number for number in taken if number not in written), default=dispatch_spec.NOBODY))
+            at = Number(min((number for number in taken if number not in written), default=dispatch_spec.NO_NUMBER))
             taken = [number for number in taken if number in written or number == at]
         bits = _ones(visible, written)
         return dispatch_spec.State(

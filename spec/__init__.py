@@ -1,1 +1,1 @@
-"""What is allowed: each step of each system, written once, as a plain function on a frozen state."""
+"""Specs: each step of each system, written once, as a plain function on a frozen state."""

@@ -1,6 +1,6 @@
 """A broker, end to end: one transaction and its producer, the log, and the queue in which consumers find the final.
 
-What the other specs say of each is said here of all together, by calling them. Every record takes one byte of the log,
+This spec composes the others by calling their steps. Every record takes one byte of the log,
 and other topics' records lie between those of the transaction; the file is never full. A version that is put back has a
 new number and a new place. A crash takes what was not flushed: the half falls back to its newest version on disk, so a
 commit is as durable as its final, and a rollback as its op. What survives beyond what was flushed is flushed just
@@ -12,7 +12,7 @@ from typing import NewType
 
 from gapless.spec import log, transaction
 from gapless.spec.language import Map, Number, Position, assume, implies, replace, require
-from gapless.spec.transaction import NOBODY, NOWHERE, Phase
+from gapless.spec.transaction import NO_NUMBER, NOWHERE, Phase
 
 Counter = NewType("Counter", int)
 """How often a version was put back: its place in the order of versions."""
@@ -20,7 +20,7 @@ Counter = NewType("Counter", int)
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """The log's end, the transaction with its records, what its producer knows, and what consumers see of it.
+    """State of the log, of the transaction and its records, of its producer and of the consumers.
 
     A version is known by its number, and by its counter, which is its place in the order of versions.
     """
@@ -29,14 +29,14 @@ class State:
     file_size: int = 0  # bytes of the log's file; 0 until the broker is found, then no step changes it
     flushed: Position = Position(0)  # exclusive end of what survives a crash
     end: Position = Position(0)  # exclusive end of the records
-    acknowledged: Position = Position(0)  # exclusive end of what the producer was told is safe
+    acknowledged: Position = Position(0)  # exclusive end of what is reported safe to the producer
     max_checks: int = 0  # how often the half is put back at most; 0 where that is not known
     phase: int = Phase.ABSENT
-    newest: Number = NOBODY  # the newest version
+    newest: Number = NO_NUMBER  # the newest version
     checks: Counter = Counter(0)  # its counter: how often the half was put back
     stored: Counter = Counter(0)  # how many versions are on disk
     on_disk: int = Phase.ABSENT  # the phase that its records on disk tell of
-    versions: Map[Counter, Number] = Map(NOBODY)  # with counter k: the number of the version
+    versions: Map[Counter, Number] = Map(NO_NUMBER)  # with counter k: the number of the version
     finals: int = 0  # finals in the log
     positions: Map[Number, Position] = Map(NOWHERE)  # of version n: where its record lies
     times: Map[Number, int] = Map(0)  # of version n: its counter
@@ -55,7 +55,7 @@ class State:
     meant: int = 0  # the queue that the message was sent to: the half keeps it, and lies elsewhere
     went: int = 0  # the queue that the final lies in
     runs: int = 0  # how often the producer ran its local transaction
-    gave_up: int = 0  # 1 once the producer said that its local transaction will never be run
+    gave_up: int = 0  # 1 once the producer has given up its local transaction
 
 
 def _log(s: State) -> log.State:
@@ -116,12 +116,12 @@ def prepare(s: State, number: Number, position: Position, group: int, queue: int
 
 
 def answer(s: State) -> State:
-    """The producer is told that its half is safe.
+    """The broker reports to the producer that its half is safe.
 
     Source: docs/proposals.md#phase-answer.
     """
     require(0 < s.stored, "half-is-on-disk",
-        because="the half is on disk", otherwise="the producer goes on, and the message about it is lost")
+        because="the half is on disk", otherwise="the producer continues, and the message about it is lost")
     return _logged(s, log.acknowledge(_log(s), Position(s.positions[s.versions[Counter(0)]] + 1)))
 
 
@@ -131,7 +131,7 @@ def run(s: State) -> State:
     Source: docs/proposals.md#phase-local (it is not run when the half failed).
     """
     require(0 < s.acknowledged, "half-is-safe",
-        because="the half is safe", otherwise="money is paid, and nobody is ever told")
+        because="the half is safe", otherwise="money is paid, and no consumer ever hears of it")
     assume(s.runs == 0 and s.gave_up == 0, because="a producer runs its local transaction once, or gives it up")
     return replace(s, runs=s.runs + 1)
 
@@ -155,7 +155,7 @@ def ask_to_roll_back(s: State, number: Number) -> State:
 
 
 def check(s: State, number: Number, position: Position, times: Counter, group: int) -> State:
-    """The half is put back as version `number` with its counter raised, and a producer of the same group is asked.
+    """The half is put back as version `number`, its counter raised, and a producer of its group is asked.
 
     Source: docs/proposals.md#back-check.
     """
@@ -211,7 +211,7 @@ def dispatch(s: State, position: Position) -> State:
     Source: docs/rocketmq.md#confirm-offset, #recovery.
     """
     require(0 <= position and position == s.final, "entry-points-at-the-final",
-        because="the entry points at the final", otherwise="consumers receive a message that nobody committed")
+        because="the entry points at the final", otherwise="consumers receive a message that was never committed")
     require(position < s.flushed, "final-is-on-disk",
         because="the final is on disk",
         otherwise="a crash takes the final back, and what consumers have acted on is rolled back")
@@ -221,7 +221,7 @@ def dispatch(s: State, position: Position) -> State:
 
 
 def crash(s: State) -> State:
-    """The broker starts again with what was flushed; the user's queue is built anew.
+    """The broker starts again with the flushed records, and builds the user's queue again.
 
     The newest version on disk is the newest; a decision is what its final or its op tells of.
 
@@ -245,7 +245,7 @@ def crash(s: State) -> State:
 
 
 def _is_on_disk(s: State, position: Position) -> bool:
-    """Whether there is a record, and it was flushed."""
+    """True if the record exists and is flushed."""
     return position != NOWHERE and position < s.flushed
 
 
@@ -281,17 +281,17 @@ def a_broker_that_never_started_has_no_log(s: State) -> bool:
 
 
 def a_transaction_has_its_half_in_the_log(s: State) -> bool:
-    """Otherwise a message is committed that nobody prepared."""
+    """Otherwise a message is committed that was never prepared."""
     known = Phase.PREPARED <= s.phase and s.phase <= Phase.PARKED and 0 <= s.checks
     there = 0 <= s.newest and s.newest == s.versions[s.checks]
-    return (known and there) or (s.phase == Phase.ABSENT and s.newest == NOBODY and s.checks == 0)
+    return (known and there) or (s.phase == Phase.ABSENT and s.newest == NO_NUMBER and s.checks == 0)
 
 
 def every_version_is_a_record_of_the_log(s: State, times: Counter) -> bool:
     """Otherwise a producer is asked about a record that is not there, or was put back out of turn."""
     number = s.versions[times]
     there = 0 <= number and s.times[number] == times and 0 <= s.positions[number] and s.positions[number] < s.end
-    return there if s.phase > Phase.ABSENT and 0 <= times and times <= s.checks else number == NOBODY
+    return there if s.phase > Phase.ABSENT and 0 <= times and times <= s.checks else number == NO_NUMBER
 
 
 def a_number_belongs_to_one_version(s: State, number: Number) -> bool:
@@ -335,13 +335,13 @@ def a_transaction_has_one_outcome(s: State, number: Number) -> bool:
     """Otherwise one message is both committed and rolled back, or committed twice."""
     commits = 1 if s.phase == Phase.COMMITTED else 0
     rollbacks = 1 if s.phase == Phase.ROLLED_BACK else 0
-    mine = number == s.newest and number != NOBODY
+    mine = number == s.newest and number != NO_NUMBER
     one = s.commits[number] == (commits if mine else 0) and s.rollbacks[number] == (rollbacks if mine else 0)
     return s.finals == commits and one
 
 
 def an_op_follows_its_decision(s: State) -> bool:
-    """Otherwise the check service forgets a transaction that is open, or a crash leaves the op without its final."""
+    """Otherwise an open transaction is forgotten, or a crash leaves the op without its final."""
     decided = s.phase == Phase.ROLLED_BACK or (s.phase == Phase.COMMITTED and s.final < s.op)
     there = s.positions[s.newest] < s.op and s.op < s.end
     return s.op == NOWHERE or (decided and there)
@@ -364,7 +364,7 @@ def checks_are_limited(s: State) -> bool:
 
 
 def a_local_transaction_has_its_half(s: State) -> bool:
-    """Otherwise money is paid, and nobody is ever told."""
+    """Otherwise money is paid, and no consumer ever hears of it."""
     once = 0 <= s.runs and s.runs <= 1
     return once and implies(s.runs > 0, 0 < s.acknowledged) and implies(0 < s.acknowledged, 0 < s.stored)
 
@@ -399,7 +399,7 @@ def the_message_goes_where_it_was_sent(s: State) -> bool:
 
 
 def who_is_asked_knows(s: State) -> bool:
-    """Otherwise a stranger decides, or somebody is asked about a half that is gone."""
+    """Otherwise a stranger decides, or a producer is asked about a half that is gone."""
     return s.asked == s.group and implies(s.phase == Phase.ABSENT, s.group == 0)
 
 
@@ -416,19 +416,19 @@ def a_decision_is_as_durable_as_its_op(before: State, after: State) -> bool:
 
 
 def a_flushed_half_is_not_forgotten(before: State, after: State) -> bool:
-    """Otherwise a transaction is lost, and nobody asks its producer, or its message goes elsewhere."""
+    """Otherwise a transaction is lost, its producer is never asked, or its message goes elsewhere."""
     known = after.group == before.group and after.meant == before.meant
     return before.stored <= after.stored and implies(0 < before.stored, known)
 
 
 def a_crash_invents_nothing(before: State, after: State) -> bool:
-    """Otherwise consumers receive what nobody sent, or records are lost of which it was said that they are safe."""
+    """Otherwise consumers receive messages never sent, or records are lost that were reported safe."""
     crashed = 0 < before.lives and before.lives < after.lives
     return implies(crashed, after.end == before.flushed and after.flushed == before.flushed)
 
 
 def records_are_lost_in_a_crash_only(before: State, after: State) -> bool:
-    """Otherwise a broker that runs forgets what it was told."""
+    """Otherwise a broker that runs forgets what it knows."""
     return implies(after.end < before.end or after.checks < before.checks, after.lives == before.lives + 1)
 
 
@@ -443,17 +443,17 @@ def nothing_flushed_is_lost(before: State, after: State) -> bool:
 
 
 def nobody_is_asked_about_what_is_decided(before: State, after: State) -> bool:
-    """Otherwise a producer is asked what it has said already, and may say something else."""
+    """Otherwise a producer is asked again, and may answer otherwise."""
     return implies(before.checks < after.checks, before.phase == Phase.PREPARED)
 
 
 def what_was_done_stays_done(before: State, after: State) -> bool:
-    """Otherwise money is paid twice, or by nobody."""
+    """Otherwise money is paid twice, or not at all."""
     return before.runs <= after.runs and before.gave_up <= after.gave_up and before.acknowledged <= after.acknowledged
 
 
 def the_transaction_is_decided_or_set_aside(s: State) -> bool:
-    """Otherwise it is left undecided: nobody asks its producer any more, and no consumer ever sees its message."""
+    """Otherwise it is left undecided: its producer is never asked again, and no consumer ever sees its message."""
     return s.phase != Phase.PREPARED
 
 

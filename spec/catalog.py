@@ -1,4 +1,4 @@
-"""The specs that traces are held against, by name, with what every reader needs to know of them.
+"""The specs by which traces are judged, by name, with all that their readers need.
 
 A spec is found, not listed: every module of this package that ends with `ACTIONS` and `INVARIANTS` is one. What real
 brokers do instead stands in the module of the same name in `deviations/`, if they do.
@@ -20,7 +20,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 from gapless.spec import __path__ as folder
 from gapless.spec import deviations, language
-from gapless.spec.deviations import __path__ as beside
+from gapless.spec.deviations import __path__ as deviation_paths
 from gapless.spec.language import APPLIES, ASSUMED, Bound, Deviation, Map, Refused, Takeover, require, waived
 from gapless.spec.reading.quantification import for_every_number
 
@@ -68,12 +68,12 @@ class Spec:
 
     @property
     def called(self) -> str:
-        """What users name it by."""
+        """The name by which users call it."""
         return self.name
 
     @property
     def source(self) -> str:
-        """Where its rules stand that cite nothing else."""
+        """The citation of its rules that cite nothing else."""
         return "docs/design.md#specs"
 
     def source_of(self, step: Step) -> str:
@@ -96,7 +96,7 @@ class Spec:
 
     @property
     def bound(self) -> Bound | None:
-        """How far it is explored, where it says so itself."""
+        """The bound within which it is explored, if it states one."""
         found: Bound | None = getattr(self.module, "BOUND", None)
         return found
 
@@ -122,11 +122,11 @@ class Spec:
 
     @cached_property
     def takeovers(self) -> tuple[Takeover[Any], ...]:
-        """How a reader goes on behind a broken rule, where one can."""
+        """The takeovers, by which a reader continues behind a broken rule."""
         return self._instead("TAKEOVERS")
 
     def taken_over(self, state: State, action: str, args: Mapping[str, int], rule: str) -> State | None:
-        """The state as the broker claims it, after an action that was refused for a rule; None where nobody can say."""
+        """The state that the broker claims after an action that a rule refused; None if it is unknown."""
         for takeover in self.takeovers:
             if takeover.rule == rule and takeover.instead_of is self.actions[action]:
                 with suppress(Refused):
@@ -182,7 +182,7 @@ class Spec:
 
     @cached_property
     def assumptions(self) -> tuple[str, ...]:
-        """What the environment grants, by the sentences of `assume`: every proof builds on it."""
+        """The assumptions about the environment, by the sentences of `assume`: every proof builds on them."""
         return tuple(dict.fromkeys(sentence for step in self.steps for sentence in assumed(step)))
 
     def rule_of(self, stated: Callable[..., Any]) -> Rule:
@@ -225,12 +225,12 @@ class Spec:
         return frozenset(get_args(hint)[0] for hint in hints if get_origin(hint) is Map)
 
     def invariants(self, *, weak: bool = False) -> tuple[Callable[..., bool], ...]:
-        """What holds in every state; with `weak`, what is left of it where deviations are taken too."""
+        """The invariants; with `weak`, those that survive deviations."""
         given_up = self._instead("GIVEN_UP") if weak else ()
         return tuple(holds for holds in self.module.INVARIANTS if holds not in given_up)
 
     def step_properties(self, *, weak: bool = False) -> tuple[Callable[..., bool], ...]:
-        """What holds across every step; with `weak`, across deviations too."""
+        """The properties of every step; with `weak`, of deviations too."""
         own = tuple(getattr(self.module, "STEP_PROPERTIES", ()))
         if not weak:
             return own
@@ -238,9 +238,9 @@ class Spec:
         return (*kept, *(self._instead("STEP_PROPERTIES") if self.deviating else ()))
 
     def enabled(self, *, weak: bool = False) -> tuple[Holds, ...]:
-        """What can be done wherever all invariants hold: properties of one state, shown from them, and not assumed.
+        """Enabledness laws: properties of one state in which all invariants hold. They are shown, never assumed.
 
-        With `weak`, what is said beside the deviations: of them, wherever what is left of the invariants holds.
+        With `weak`, those in the file of the deviations, from the weaker invariants.
         """
         whose = self.deviating if weak else self.module
         return tuple(getattr(whose, "ENABLED", ()))
@@ -281,11 +281,12 @@ TEXT = "__text__"
 """The name under which the module of a spec that a user brings keeps the text that it was made of."""
 
 END = "end"
-"""The action that claims rest: all that the spec says of it must hold. It changes nothing, and all may begin again."""
+"""The action that claims rest, and changes nothing: every `AT_REST` property of the spec must be true."""
 
 
 def _found() -> Iterator[Spec]:
-    deviating = {module.name: import_module(f"{deviations.__name__}.{module.name}") for module in iter_modules(beside)}
+    paths = iter_modules(deviation_paths)
+    deviating = {module.name: import_module(f"{deviations.__name__}.{module.name}") for module in paths}
     for name in (module.name for module in iter_modules(folder) if not module.ispkg):
         module = import_module(f"gapless.spec.{name}")
         if all(hasattr(module, stated) for stated in STATED):
@@ -324,7 +325,7 @@ def rule(name: str) -> Rule:
 
 @contextmanager
 def waiving(spec: str, rules: frozenset[str]) -> Iterator[None]:
-    """Within, those of the rules that this spec states need not hold."""
+    """Suspend some of this spec's rules within the context."""
     token = waived.set(_of_spec(spec, rules))
     try:
         yield
@@ -363,7 +364,7 @@ def _at_rest(step: Step) -> tuple[Holds, ...]:
 
 
 def claimed(holds: Holds) -> RequireSite:
-    """What holds at rest, as a need."""
+    """The requirement that a property of rest comes to."""
     return RequireSite(id_of(holds.__name__), sentence_of(holds), _otherwise(holds))
 
 
@@ -385,7 +386,7 @@ def sentence_of(function: Callable[..., Any]) -> str:
 
 
 def _source(step: Step) -> str:
-    """What follows *Source:* in a step's docstring; empty where it cites none."""
+    """The citation behind *Source:* in a step's docstring; empty if there is none."""
     match = re.search(r"Source:\s*(.*)", getdoc(step) or "", re.DOTALL)
     return " ".join(match[1].split()).rstrip(".") if match else ""
 
@@ -403,7 +404,7 @@ def _otherwise(holds: Callable[..., Any]) -> str:
 
 
 def needs(step: Step) -> Iterator[RequireSite]:
-    """What a step needs, itself and by the functions that it calls, in the order of the text."""
+    """The requirements of a step and of the functions that it calls, in the order of the text."""
     yield from map(claimed, _at_rest(step))
     for function in made_of(step):
         for call in _calls(function):
@@ -420,7 +421,7 @@ def needs(step: Step) -> Iterator[RequireSite]:
 
 
 def assumed(step: Step) -> tuple[str, ...]:
-    """What the environment grants to a step: the sentences of its `assume`s."""
+    """The assumptions of a step about its environment: the sentences of its `assume`s."""
     return tuple(dict.fromkeys(need.because for need in needs(step) if need.rule == ASSUMED))
 
 
@@ -461,7 +462,7 @@ def text_of(module: ModuleType) -> str:
 
 
 def has_text(module: ModuleType) -> bool:
-    """Whether it was made of a text, and not by a program."""
+    """True if the module was made of a text, and not by a program."""
     return TEXT in vars(module) or getattr(module, "__file__", None) is not None
 
 

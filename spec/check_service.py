@@ -1,10 +1,10 @@
 """The check service of one half queue, with its op batcher and its cursors, followed for one half.
 
-What `op_batch` says of the batcher and `checkpoint` of the cursors is said here of both together, by calling them: an
-op names what the batcher held, and a half is passed only because an op in the log names it, a newer version took its
-place, or it was set aside. A crash ends the process: the log keeps its records, and what waits in memory is lost.
+This spec composes `op_batch` (the batcher) and `checkpoint` (the cursors) by calling their steps: an op names the
+entries of the batcher, and a half is passed only because an op in the log names it, a newer version took its place, or
+it was set aside. A crash ends the process: the log keeps its records, and what waits in memory is lost.
 
-The half is followed through all its versions; other halves come in, are decided and named beside it. Settings and
+The half is followed through all its versions; other halves come in, are decided and named next to it. Settings and
 clocks of the batcher are left out. Source: docs/proposals.md#batched-ops, #back-check,
 docs/rocketmq-transactions.md#batching, #check, #tx9, #op-crash.
 """
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from gapless.spec import checkpoint, op_batch, transaction  # noqa: F401 - whose words are spoken here, too
 from gapless.spec.checkpoint import How
 from gapless.spec.language import Map, Number, accepts, implies, replace, require
-from gapless.spec.transaction import NOBODY, Phase
+from gapless.spec.transaction import NO_NUMBER, Phase
 
 OTHER = -1  # the counter of what is no version of the half that is followed
 
@@ -26,16 +26,16 @@ class State:
     opened: int = 0  # 1 once the queues are found
     max_checks: int = 0  # how often a half is put back at most; 0 where that is not known
     phase: int = Phase.ABSENT
-    newest: Number = NOBODY  # the newest version of the half
+    newest: Number = NO_NUMBER  # the newest version of the half
     checks: int = 0  # how often it was put back
-    op: Number = NOBODY  # the op that names it
+    op: Number = NO_NUMBER  # the op that names it
     times: Map[Number, int] = Map(OTHER)  # of version n: its counter
     written: int = 0  # exclusive end of the places that ops took
     entered: int = 0  # exclusive end of the places that were given
     size: int = 0  # bytes that the entries which wait take in a body
     longest: int = 0  # bytes of the longest entry so far
     reach: Number = Number(0)  # exclusive end of the halves that were entered
-    entries: Map[Number, Number] = Map(NOBODY)  # of place k: the half that took it
+    entries: Map[Number, Number] = Map(NO_NUMBER)  # of place k: the half that took it
     places: Map[Number, int] = Map(op_batch.NOWHERE)  # of half n: the place that it took last
     half_end: Number = Number(0)  # exclusive end of the halves
     half_cursor: Number = Number(0)  # exclusive end of the halves that the check service is done with
@@ -45,7 +45,7 @@ class State:
     op_saved: Number = Number(0)  # the op cursor in the file
     copy_end: Number = Number(0)  # exclusive end of the copies that the check service knows
     how: Map[Number, int] = Map(0)  # of half n: how it is resolved; 0 where it is not
-    by: Map[Number, Number] = Map(NOBODY)  # of half n: the number of the op, version or copy that resolves it
+    by: Map[Number, Number] = Map(NO_NUMBER)  # of half n: the number of the op, version or copy that resolves it
     reaches: Map[Number, Number] = Map(Number(0))  # of op n: exclusive end of the halves that it names
     consumed: Map[Number, int] = Map(0)  # of op n: 1 where the check service needs it no more
 
@@ -119,17 +119,17 @@ def _with_cursors(s: State, after: checkpoint.State) -> State:
 
 
 def is_named(s: State, number: Number) -> bool:
-    """Whether an op in the log names a half."""
+    """True if an op in the log names the half."""
     return op_batch.is_named(_batcher(s), number)
 
 
 def waits(s: State, number: Number) -> bool:
-    """Whether a half waits for its op."""
+    """True if the half waits for its op."""
     return op_batch.waits(_batcher(s), number)
 
 
 def is_version(s: State, number: Number) -> bool:
-    """Whether this is a version of the half that is followed."""
+    """True if this is a version of the half that is followed."""
     return OTHER < s.times[number]
 
 
@@ -149,7 +149,7 @@ def prepare(s: State) -> State:
 
 
 def _newest(s: State, times: int) -> State:
-    """The half is in the log once more, at the end of its queue."""
+    """The half is in the log again, at the end of its queue."""
     after = checkpoint.half(_cursors(s), s.half_end)
     return replace(_with_cursors(s, after), newest=s.half_end, checks=times, times=s.times.set(s.half_end, times))
 
@@ -166,7 +166,7 @@ def put_back(s: State) -> State:
     """
     require(s.phase == Phase.PREPARED, "half-is-undecided",
         because="the half is undecided",
-        otherwise="the producer is asked what it has said already, and may say something else")
+        otherwise="the producer is asked again, and may answer otherwise")
     require(s.max_checks == 0 or s.checks < s.max_checks, "check-is-left",
         because="a check is left", otherwise="the producer is asked for ever")
     return _newest(s, s.checks + 1)
@@ -176,7 +176,7 @@ def commit(s: State) -> State:
     """The final is in the log. The op comes later."""
     require(s.phase == Phase.PREPARED, "half-is-undecided",
         because="the half is undecided",
-        otherwise="the producer is asked what it has said already, and may say something else")
+        otherwise="the producer is asked again, and may answer otherwise")
     return replace(s, phase=Phase.COMMITTED)
 
 
@@ -184,7 +184,7 @@ def roll_back(s: State) -> State:
     """The message will never be seen. The op that comes later is all that tells of it."""
     require(s.phase == Phase.PREPARED, "half-is-undecided",
         because="the half is undecided",
-        otherwise="the producer is asked what it has said already, and may say something else")
+        otherwise="the producer is asked again, and may answer otherwise")
     return replace(s, phase=Phase.ROLLED_BACK)
 
 
@@ -196,7 +196,7 @@ def enqueue(s: State, number: Number, length: int) -> State:
     decided = number == s.newest and (s.phase == Phase.COMMITTED or s.phase == Phase.ROLLED_BACK)
     require(decided or not is_version(s, number), "half-that-waits-for-its-op-is-decided",
         because="the half that waits for its op is decided",
-        otherwise="the check service forgets a transaction that nobody decided")
+        otherwise="the check service forgets a transaction that was never decided")
     known = 0 <= number and number < s.half_end
     after = op_batch.enqueue(_batcher(s), number, length, known)
     return replace(_with_batcher(s, after), reach=Number(number + 1) if s.reach <= number else s.reach)
@@ -234,15 +234,15 @@ def resolve(s: State, number: Number, how: int, by: Number) -> State:
     ours = is_version(s, number)
     require(not ours or how != How.OP or (number == s.newest and by == s.op), "op-that-resolves-the-half-names-it",
         because="the op that resolves the half names it",
-        otherwise="the transaction is forgotten: nobody asks its producer any more")
+        otherwise="the transaction is forgotten: its producer is never asked again")
     require(not ours or how != How.VERSION or (number < s.newest and is_version(s, by)),
         "half-that-a-version-replaces-was-put-back",
         because="the half that a version replaces was put back",
-        otherwise="the transaction is forgotten: nobody asks its producer any more")
+        otherwise="the transaction is forgotten: its producer is never asked again")
     require(not ours or how != How.COPY or (number == s.newest and s.phase == Phase.PARKED),
         "half-that-has-a-copy-was-set-aside",
         because="the half that has a copy was set aside",
-        otherwise="the transaction is forgotten: nobody asks its producer any more")
+        otherwise="the transaction is forgotten: its producer is never asked again")
     require(not ours or how != How.EARLIER, "half-is-resolved-by-what-names-it",
         because="the half is resolved by what names it",
         otherwise="the newest version is asked about for ever, or never")
@@ -286,10 +286,10 @@ def the_queues_are_found_once(s: State) -> bool:
 
 
 def a_transaction_has_its_half_in_the_log(s: State) -> bool:
-    """Otherwise a message is decided that nobody prepared."""
+    """Otherwise a message is decided that was never prepared."""
     there = 0 <= s.newest and s.newest < s.half_end and is_version(s, s.newest)
     known = Phase.PREPARED <= s.phase and s.phase <= Phase.PARKED
-    return (known and there) or (s.phase == Phase.ABSENT and s.newest == NOBODY)
+    return (known and there) or (s.phase == Phase.ABSENT and s.newest == NO_NUMBER)
 
 
 def versions_follow_one_another(s: State, number: Number) -> bool:
@@ -310,7 +310,7 @@ def a_half_is_parked_after_its_last_check(s: State) -> bool:
 
 
 def an_op_follows_a_decision(s: State, number: Number) -> bool:
-    """Otherwise the check service forgets a transaction that nobody decided."""
+    """Otherwise the check service forgets a transaction that was never decided."""
     decided = s.phase == Phase.COMMITTED or s.phase == Phase.ROLLED_BACK
     return implies(is_version(s, number) and op_batch.is_entered(_batcher(s), number), decided and number == s.newest)
 
@@ -325,7 +325,7 @@ def what_waits_has_bytes(s: State) -> bool:
 def an_op_names_what_it_took(s: State) -> bool:
     """Otherwise a decided half is asked about again, for its op is not found."""
     named = 0 <= s.op and s.op < s.op_end and s.newest < s.reaches[s.op]
-    return named if is_named(s, s.newest) else s.op == NOBODY
+    return named if is_named(s, s.newest) else s.op == NO_NUMBER
 
 
 def what_was_entered_is_a_half_of_the_log(s: State, number: Number) -> bool:
@@ -342,13 +342,13 @@ def cursors_stay_within_their_queues(s: State) -> bool:
 
 
 def every_half_that_was_passed_is_resolved(s: State, number: Number) -> bool:
-    """Otherwise its transaction is forgotten: nobody asks its producer any more."""
+    """Otherwise its transaction is forgotten: its producer is never asked again."""
     known = implies(s.how[number] != 0, 0 <= number and number < s.half_end)
     return known and implies(0 <= number and number < s.half_cursor, s.how[number] != 0)
 
 
 def a_half_is_resolved_by_a_record(s: State, number: Number) -> bool:
-    """Otherwise a half is passed that nobody decided."""
+    """Otherwise a half is passed that was never decided."""
     how = s.how[number]
     by = s.by[number]
     version = how != How.VERSION or (number < by and by < s.half_end)
@@ -358,7 +358,7 @@ def a_half_is_resolved_by_a_record(s: State, number: Number) -> bool:
 
 
 def a_half_is_resolved_by_what_became_of_it(s: State, number: Number) -> bool:
-    """Otherwise the transaction is forgotten: nobody asks its producer any more."""
+    """Otherwise the transaction is forgotten: its producer is never asked again."""
     how = s.how[number]
     op = how == How.OP and number == s.newest and is_named(s, number)
     copy = how == How.COPY and number == s.newest and s.phase == Phase.PARKED
@@ -367,13 +367,13 @@ def a_half_is_resolved_by_what_became_of_it(s: State, number: Number) -> bool:
 
 
 def an_op_is_needed_until_its_halves_are_passed(s: State, number: Number) -> bool:
-    """Otherwise a decided half is asked about again, for nobody remembers its op."""
+    """Otherwise a decided half is asked about again, for its op is forgotten."""
     known = implies(s.consumed[number] != 0, 0 <= number and number < s.op_end and s.reaches[number] <= s.half_cursor)
     return known and implies(s.consumed[number] != 0 and number < s.op_saved, s.reaches[number] <= s.half_saved)
 
 
 def no_transaction_is_forgotten(s: State) -> bool:
-    """Otherwise nobody asks its producer any more, and its message is never seen."""
+    """Otherwise its producer is never asked again, and its message is never seen."""
     done = is_named(s, s.newest) or s.phase == Phase.PARKED
     return implies(Phase.ABSENT < s.phase and s.newest < s.half_cursor, done)
 
@@ -390,12 +390,12 @@ def what_an_op_tells_is_final(before: State, after: State) -> bool:
 
 
 def nobody_is_asked_about_what_is_decided(before: State, after: State) -> bool:
-    """Otherwise a producer is asked what it has said already, and may say something else."""
+    """Otherwise a producer is asked again, and may answer otherwise."""
     return implies(before.checks < after.checks, before.phase == Phase.PREPARED)
 
 
 def the_half_is_decided_or_set_aside(s: State) -> bool:
-    """Otherwise it is left undecided: nobody asks its producer any more, and no consumer ever sees its message."""
+    """Otherwise it is left undecided: its producer is never asked again, and no consumer ever sees its message."""
     return s.phase != Phase.PREPARED
 
 
@@ -431,7 +431,7 @@ def a_producer_that_answers_is_heard(s: State) -> bool:
 
 
 def a_half_is_put_back_or_set_aside(s: State) -> bool:
-    """Otherwise nobody asks its producer any more, or it is given up while its producer may still answer."""
+    """Otherwise its producer is never asked again, or it is given up while its producer may still answer."""
     asked = implies(s.phase == Phase.PREPARED, accepts(put_back, s) or accepts(park, s))
     return asked and implies(0 < s.max_checks, not accepts(put_back, s) or not accepts(park, s))
 

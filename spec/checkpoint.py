@@ -10,11 +10,11 @@ from enum import IntEnum
 
 from gapless.spec.language import Map, Number, accepts, all_between, greatest, implies, replace, require
 
-NOBODY = Number(-1)  # the number of an op that has expired with the log's first files
+NO_NUMBER = Number(-1)  # the number of an op that has expired with the log's first files
 
 
 class How(IntEnum):
-    """What resolves a half."""
+    """The means by which a half is resolved."""
 
     OP = 1  # an op names it
     VERSION = 2  # it was put back: a newer version takes its place
@@ -41,7 +41,7 @@ class State:
     op_saved: Number = Number(0)  # the op cursor in the file
     crashes: int = 0  # how often the broker crashed
     how: Map[Number, int] = Map(0)  # of half n: `How` it is resolved; 0 where it is not
-    by: Map[Number, Number] = Map(NOBODY)  # of half n: the number of the op, version or copy that resolves it
+    by: Map[Number, Number] = Map(NO_NUMBER)  # of half n: the number of the op, version or copy that resolves it
     reaches: Map[Number, Number] = Map(Number(0))  # of op n: exclusive end of the halves that it names
     consumed: Map[Number, int] = Map(0)  # of op n: 1 where the check service needs it no more
 
@@ -91,14 +91,14 @@ def resolve(s: State, number: Number, how: int, by: Number) -> State:
         otherwise="a half counts as resolved that the check service has passed, or has yet to see")
     require(How.OP <= how and how <= How.EARLIER, "half-is-resolved-by-a-record",
         because="an op, a newer version or a copy that was set aside resolves the half",
-        otherwise="the transaction is forgotten: nobody asks its producer any more")
-    of_op = how == How.OP or (how == How.EARLIER and not (by == NOBODY and s.expired != 0))
+        otherwise="the transaction is forgotten: its producer is never asked again")
+    of_op = how == How.OP or (how == How.EARLIER and not (by == NO_NUMBER and s.expired != 0))
     require(not of_op or (s.op_cursor <= by and by < s.op_end), "op-that-resolves-the-half-is-in-the-log",
         because="the op that resolves the half is in the log, and not done with",
-        otherwise="a half is passed that nobody decided, or whose op is not read again after a crash")
+        otherwise="a half is passed that was never decided, or whose op is not read again after a crash")
     require(how != How.OP or number < s.reaches[by], "op-that-resolves-the-half-reaches-it",
         because="the op that resolves the half reaches it",
-        otherwise="the transaction is forgotten: nobody asks its producer any more")
+        otherwise="the transaction is forgotten: its producer is never asked again")
     require(how != How.VERSION or (number < by and by < s.half_end), "newer-version-is-in-the-log",
         because="the newer version is in the log", otherwise="the half that was put back is lost with its transaction")
     require(how != How.COPY or 0 <= by, "copy-that-was-set-aside-has-its-number",
@@ -121,7 +121,7 @@ def advance(s: State, to: Number) -> State:
     require(all_between(s.half_cursor, to, lambda n: s.how[Number(n)] != 0),
         "half-cursor-passes-no-undecided-half",
         because="the half cursor passes no undecided half",
-        otherwise="the transaction is forgotten: nobody asks its producer any more")
+        otherwise="the transaction is forgotten: its producer is never asked again")
     return replace(s, half_cursor=to)
 
 
@@ -142,10 +142,10 @@ def consume_op(s: State, number: Number) -> State:
     """
     require(s.op_cursor <= number and number < s.op_end, "op-is-in-the-log-and-not-done-with",
         because="the op is in the log, and not done with",
-        otherwise="an op decides about halves that nobody wrote, or that counts no more")
+        otherwise="an op decides about halves that were never written, or that counts no more")
     require(s.reaches[number] <= s.half_cursor, "half-cursor-has-passed-all-that-the-op-names",
         because="the half cursor has passed all that the op names",
-        otherwise="a decided half is asked about again, for nobody remembers its op")
+        otherwise="a decided half is asked about again, for its op is forgotten")
     return replace(s, consumed=s.consumed.set(number, 1))
 
 
@@ -162,7 +162,7 @@ def advance_ops(s: State, to: Number) -> State:
     require(all_between(s.op_cursor, to, lambda n: s.consumed[Number(n)] == 1),
         "op-cursor-passes-no-op-that-is-still-needed",
         because="the op cursor passes no op that is still needed",
-        otherwise="a decided half is asked about again, for nobody remembers its op")
+        otherwise="a decided half is asked about again, for its op is forgotten")
     return replace(s, op_cursor=to)
 
 
@@ -179,7 +179,7 @@ def flush(s: State, half: Number, op: Number, copy: Number) -> State:
 
 
 def is_safe(s: State, number: Number) -> bool:
-    """Whether what resolves a half is on disk."""
+    """True if the record that resolves the half is on disk."""
     by = s.by[number]
     if s.how[number] == How.VERSION:
         return by < s.half_flushed
@@ -187,12 +187,12 @@ def is_safe(s: State, number: Number) -> bool:
 
 
 def is_flushed(s: State) -> bool:
-    """Whether all that the cursors have passed is on disk."""
+    """True if all that the cursors have passed is on disk."""
     return s.half_cursor <= s.half_flushed and s.op_cursor <= s.op_flushed
 
 
 def is_resolved_for_good(s: State) -> bool:
-    """Whether what resolves the halves that the cursor has passed since it was saved is on disk."""
+    """True if the records that resolve the halves passed since the cursor was saved are on disk."""
     return all_between(s.half_saved, s.half_cursor, lambda n: is_safe(s, Number(n)))
 
 
@@ -206,19 +206,19 @@ def save(s: State) -> State:
         otherwise="a crash leaves cursors beyond the end of the log: halves and ops to come are skipped")
     require(is_resolved_for_good(s), "what-resolves-the-halves-that-were-passed-is-on-disk",
         because="what resolves the halves that were passed is on disk",
-        otherwise="a crash takes it, and the transaction is forgotten: nobody asks its producer any more")
+        otherwise="a crash takes it, and the transaction is forgotten: its producer is never asked again")
     return replace(s, half_saved=s.half_cursor, op_saved=s.op_cursor)
 
 
 def crash(s: State, half: Number, op: Number) -> State:
-    """The broker starts again with the halves before `half` and the ops before `op`, from the cursors in its file.
+    """The broker starts from its saved cursors, with the halves before `half` and the ops before `op`.
 
     Source: docs/rocketmq.md#recovery, docs/rocketmq-transactions.md#n14, #n15.
     """
     require(s.half_flushed <= half and s.op_flushed <= op, "what-was-flushed-survives",
-        because="what was flushed survives", otherwise="a transaction is lost whose producer was told that it is safe")
+        because="what was flushed survives", otherwise="a transaction is lost that was reported safe to its producer")
     require(half <= s.half_end and op <= s.op_end, "crash-invents-nothing",
-        because="a crash invents nothing", otherwise="producers are asked about what nobody sent")
+        because="a crash invents nothing", otherwise="producers are asked about messages that were never sent")
     require(s.half_saved <= half and s.op_saved <= op, "no-saved-cursor-is-beyond-what-the-crash-left",
         because="no saved cursor is beyond what the crash left",
         otherwise="halves and ops to come are skipped: their transactions are forgotten")
@@ -257,25 +257,25 @@ def flushes_stay_within_the_log(s: State) -> bool:
 
 
 def only_halves_of_the_log_are_resolved(s: State, number: Number) -> bool:
-    """Otherwise a half is skipped that is yet to come, or what resolved one that is gone is said of it."""
+    """Otherwise a half is skipped that is yet to come, or is taken for one that is gone."""
     if s.how[number] == 0:
-        return s.by[number] == NOBODY
+        return s.by[number] == NO_NUMBER
     return 0 < s.how[number] and 0 <= number and number < s.half_end
 
 
 def a_half_is_resolved_by_a_record(s: State, number: Number) -> bool:
-    """Otherwise a half is passed that nobody decided, and its transaction is forgotten."""
+    """Otherwise a half is passed that was never decided, and its transaction is forgotten."""
     how = s.how[number]
     by = s.by[number]
     version = how != How.VERSION or (number < by and by < s.half_end)
     copy = how != How.COPY or (0 <= by and by < s.copy_end)
     op = how != How.OP or (0 <= by and by < s.op_end and number < s.reaches[by])
-    earlier = how != How.EARLIER or (NOBODY <= by and by < s.op_end and (0 <= by or s.expired != 0))
+    earlier = how != How.EARLIER or (NO_NUMBER <= by and by < s.op_end and (0 <= by or s.expired != 0))
     return 0 <= how and how <= How.EARLIER and version and copy and op and earlier
 
 
 def every_half_that_was_passed_is_resolved(s: State, number: Number) -> bool:
-    """Otherwise its transaction is forgotten: nobody asks its producer any more."""
+    """Otherwise its transaction is forgotten: its producer is never asked again."""
     return implies(s.first <= number and number < s.half_cursor, s.how[number] != 0)
 
 
@@ -285,12 +285,12 @@ def only_ops_of_the_log_are_consumed(s: State, number: Number) -> bool:
 
 
 def an_op_is_needed_until_its_halves_are_passed(s: State, number: Number) -> bool:
-    """Otherwise a decided half is asked about again, for nobody remembers its op."""
+    """Otherwise a decided half is asked about again, for its op is forgotten."""
     return implies(s.consumed[number] != 0, s.reaches[number] <= s.half_cursor)
 
 
 def an_op_is_read_again_after_a_crash_if_its_halves_are(s: State, number: Number) -> bool:
-    """Otherwise a decided half is asked about again after a crash, for nobody reads its op."""
+    """Otherwise a decided half is asked about again after a crash, for its op is not read."""
     return implies(s.consumed[number] != 0 and number < s.op_saved, s.reaches[number] <= s.half_saved)
 
 
@@ -300,7 +300,7 @@ def no_saved_cursor_is_ahead_of_what_is_flushed(s: State) -> bool:
 
 
 def a_crash_leaves_what_resolves_a_half_that_is_passed_for_good(s: State, number: Number) -> bool:
-    """Otherwise the transaction is forgotten: nobody asks its producer any more."""
+    """Otherwise the transaction is forgotten: its producer is never asked again."""
     return implies(s.how[number] != 0 and number < s.half_saved, is_safe(s, number))
 
 
@@ -314,14 +314,14 @@ def cursors_never_step_back(before: State, after: State) -> bool:
 
 
 def what_was_passed_stays_as_it_was(before: State, after: State, number: Number) -> bool:
-    """Otherwise nobody can tell any more why a cursor passed it."""
+    """Otherwise the reason why a cursor passed it is lost."""
     passed = number < (before.half_saved if before.crashes < after.crashes else before.half_cursor)
     same = after.how[number] == before.how[number] and after.by[number] == before.by[number]
     return implies(0 < before.opened and passed, same)
 
 
 def what_the_half_cursor_passes_is_resolved(before: State, after: State, number: Number) -> bool:
-    """Otherwise a transaction is forgotten: nobody asks its producer any more."""
+    """Otherwise a transaction is forgotten: its producer is never asked again."""
     return implies(
         before.opened > 0 and before.half_cursor <= number and number < after.half_cursor, before.how[number] != 0
     )
@@ -355,7 +355,7 @@ def what_a_crash_took_is_forgotten(before: State, after: State, number: Number) 
 
 
 def every_half_is_done_with(s: State) -> bool:
-    """Otherwise a half is left that nobody decided, or that is asked about again after the next start."""
+    """Otherwise a half is left that was never decided, or that is asked about again after the next start."""
     return s.half_cursor == s.half_end
 
 
@@ -405,7 +405,7 @@ def ops_come_one_by_one(s: State, reach: Number) -> bool:
 
 
 def an_op_resolves_the_halves_up_to_its_reach(s: State, number: Number, by: Number) -> bool:
-    """Otherwise a decided half is asked about again, or one is passed that nobody decided."""
+    """Otherwise a decided half is asked about again, or one is passed that was never decided."""
     there = s.half_cursor <= number and number < s.half_end and s.op_cursor <= by and by < s.op_end
     return accepts(resolve, s, number, How.OP, by) == (there and number < s.reaches[by])
 

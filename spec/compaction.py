@@ -1,8 +1,8 @@
 """One compacted queue: a log of its own keeps the newest message of each key, and entries of its own name them.
 
-Consumers of the topic are served from here. The log is cut into files, each with a file of entries beside it. All files
-but the last are written anew now and then, without the messages that a later one of the same key has made old, and
-without those whose body is empty.
+Consumers of the topic are served from here. The log is cut into files, each with a file of entries of its own. All
+files but the last are written again now and then, without the messages that a later one of the same key has made old,
+and without those whose body is empty.
 
 Source: docs/rocketmq.md#compaction.
 """
@@ -14,7 +14,7 @@ from gapless.spec.language import Number, Position, accepts, assume, implies, re
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """How far the files were followed, and where the last of them begins."""
+    """The last file, and the entries and messages that were followed."""
 
     files: int = 0  # that were found
     base: Position = Position(0)  # of the file that is read
@@ -47,7 +47,7 @@ def find_entry(
     owned: bool, its_number: Number, its_position: Position, its_size: int, its_tag: int, its_time: int, keyed: bool,
     same: bool, intact: bool,
 ) -> State:
-    """Entry `number` says where its message lies, how long it is, the code of its tag, and when it was stored.
+    """Entry `number` names the place, the size, the tag code and the store time of its message.
 
     `count`: how many messages it stands for · `lies`: a record begins there · `whole`: its parts add up · `owned`: it
     has the topic and the queue id of this queue · `its_number` …: what the message itself says · `keyed`: it has a key
@@ -87,7 +87,7 @@ def find_entry(
         because="the message has a key", otherwise="it is kept for ever, for no later one can take its place")
     require(same, "compacted-message-is-the-brokers-own",
         because="the broker's own log has the same message",
-        otherwise="consumers receive what nobody sent")
+        otherwise="consumers receive messages that were never sent")
     require(intact, "compacted-body-has-its-checksum",
         because="the body has its checksum", otherwise="consumers receive damaged data")
     assume(0 < size, because="a message that is whole has a size")
@@ -101,7 +101,7 @@ def find_position(s: State, number: Number, given: bool, hollow: bool) -> State:
     """All up to message `number` was compacted, as the broker wrote down, now or one compaction ago.
 
     `given`: the queue has had a message of this number · `hollow`: its body is empty, or the broker's own log does not
-    hold it any more.
+    contain it any more.
 
     Source: docs/rocketmq.md#compaction-position; CompactionPositionMgr, CompactionLog.compactAndReplace.
     """
@@ -155,7 +155,7 @@ def records_lie_in_the_file_that_is_read(s: State) -> bool:
 
 
 def the_first_message_of_a_file_is_one_that_is_kept(s: State) -> bool:
-    """Otherwise nobody can tell what was compacted, and what was not."""
+    """Otherwise it is unknown which messages were compacted."""
     return 0 <= s.end and implies(s.begun, 0 <= s.first and s.first < s.end)
 
 
@@ -218,7 +218,7 @@ def only_what_is_old_or_empty_may_be_missed(s: State, number: Number, hollow: bo
 
 
 def a_start_takes_files_of_one_length_that_are_called_by_numbers(s: State, numbered: bool, sized: bool) -> bool:
-    """Otherwise a broker is said not to start that does, or to start that does not."""
+    """Otherwise a broker that starts is reported as not starting, or the other way round."""
     return accepts(start, s, numbered, sized) == (numbered and sized)
 
 def _kept(s: State, number: Number, position: Position) -> State:

@@ -19,7 +19,7 @@ FOR_EVER = 2**59  # ms: with so much to live, its deadline may be beyond 64 bits
 
 
 class Status(IntEnum):
-    """How far a transaction is."""
+    """The phase of a transaction."""
 
     ABSENT = 0
     OPEN = 1
@@ -30,7 +30,7 @@ class Status(IntEnum):
 
 
 class Fate(IntEnum):
-    """What became of a request to begin."""
+    """The fate of a request to begin."""
 
     NEW = 0
     ADMITTED = 1  # it passed the limit
@@ -42,7 +42,7 @@ class Fate(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What the log says of every transaction, what the table says, and what clients were told."""
+    """The log, the table and the outcomes that clients know, for every transaction."""
 
     opened: int = 0  # how many coordinators are looked at: 1, or 0 before that
     running: int = 0  # 1 while its table is there
@@ -52,7 +52,7 @@ class State:
     admitted: int = 0  # requests that passed the limit, and whose transaction is not in the log yet
     crowd: int = 0  # the most that were admitted at once since then
     peak: int = 0  # the most that were active or admitted at once since then
-    ignored: int = 0  # requests since then that nobody will answer
+    ignored: int = 0  # requests since then that are never answered
     first: Number = Number(0)  # the first number that was given
     end: Number = Number(0)  # exclusive end of the numbers given
     log: Map[Number, int] = Map(Status.ABSENT)  # of transaction n: how far it is by the log
@@ -67,18 +67,18 @@ class State:
     outcomes: Map[Number, int] = Map(0)  # of transaction n: how often it was committed or aborted
     owners: Map[Number, Request] = Map(Request(0))  # of transaction n: the request that it began for
     handed: Map[Number, int] = Map(0)  # of transaction n: how many clients were given it
-    reported: Map[Number, int] = Map(Status.ABSENT)  # of transaction n: the outcome that its client was told
+    reported: Map[Number, int] = Map(Status.ABSENT)  # of transaction n: the outcome reported to its client
     fates: Map[Request, int] = Map(Fate.NEW)  # of request r: what became of it
     pending: Map[Request, int] = Map(0)  # of request r: 1 while it is admitted, and nothing has come of it yet
 
 
 def takes_a_slot(status: int) -> bool:
-    """Whether a transaction that is so far is active."""
+    """True if a transaction in this phase is active."""
     return Status.ABSENT < status and status < Status.COMMITTED
 
 
 def is_back(s: State, number: Number) -> bool:
-    """Whether the table has a transaction, if it is active."""
+    """True if an active transaction is in the table."""
     return implies(takes_a_slot(s.log[number]), s.table[number] == s.log[number])
 
 
@@ -97,7 +97,7 @@ def _loaded(s: State, limit: int) -> State:
 
 
 def unload(s: State) -> State:
-    """What is in memory is gone, by a crash or in order; the log stays.
+    """The memory of the coordinator is lost, by a crash or a stop; the log stays.
 
     Source: docs/pulsar.md#instance.
     """
@@ -120,7 +120,7 @@ def load(s: State, number: Number, status: Status) -> State:
 
 
 def recover(s: State, limit: int) -> State:
-    """The log is read to its end: the coordinator goes on with what is in its table, and this limit.
+    """The log is read to its end: the coordinator continues with its table and this limit.
 
     More may be active than the limit: nothing that began is given up for it. Source: docs/pulsar.md#replay, #p-6, #n-2.
     """
@@ -130,7 +130,7 @@ def recover(s: State, limit: int) -> State:
         because="the coordinator is known", otherwise="what it promised before is forgotten")
     require(all_between(s.first, s.end, lambda n: is_back(s, Number(n))), "every-active-transaction-comes-back",
         because="every active transaction comes back",
-        otherwise="nobody will ever end it, and consumers wait for ever behind its messages")
+        otherwise="it is never ended, and consumers wait for ever behind its messages")
     return _loaded(s, limit)
 
 
@@ -168,7 +168,7 @@ def ignore(s: State, request: Request) -> State:
 
 
 def burn(s: State, request: Request) -> State:
-    """What was admitted comes to nothing: it could not be written, and its number is never used.
+    """An admitted request comes to nothing: it was not written, and its number is never used.
 
     Source: docs/pulsar.md#o4-failed, #n-17.
     """
@@ -188,11 +188,11 @@ def begin(s: State, number: Number, request: Request, time: int, life: int) -> S
     require(s.running == 1, "coordinator-runs",
         because="the coordinator runs", otherwise="it goes by a table that is not there")
     require(s.limit == 0 or s.active < s.limit, "slot-is-free",
-        because="a slot is free", otherwise="more transactions are active than the coordinator can hold")
+        because="a slot is free", otherwise="more transactions are active than the coordinator has slots")
     require(s.end <= number, "number-is-new",
         because="the number is new", otherwise="two clients work in one transaction")
     require(s.pending[request] == 1 and 0 < s.admitted, "request-was-admitted",
-        because="the request was admitted", otherwise="a slot goes to a transaction nobody asked for")
+        because="the request was admitted", otherwise="a slot goes to a transaction that no client asked for")
     return replace(
         s,
         active=s.active + 1, admitted=s.admitted - 1,
@@ -210,7 +210,7 @@ def hand(s: State, number: Number, request: Request) -> State:
     Source: docs/pulsar.md#p-6, #p-8.
     """
     require(s.handed[number] < s.begun[number], "transaction-has-begun-and-nobody-was-given-it",
-        because="the transaction has begun, and nobody was given it",
+        because="the transaction has begun, and no client was given it",
         otherwise="two clients work in one transaction, or one in none")
     require(s.owners[number] == request, "transaction-began-for-the-request",
         because="the transaction began for the request", otherwise="a request that was ignored is answered")
@@ -225,7 +225,7 @@ def add(s: State, number: Number) -> State:
     require(s.running == 1, "coordinator-runs",
         because="the coordinator runs", otherwise="it goes by a table that is not there")
     require(s.log[number] == Status.OPEN, "transaction-is-open",
-        because="the transaction is open", otherwise="nobody tells it the outcome")
+        because="the transaction is open", otherwise="it never learns the outcome")
     return replace(s, added=s.added.set(number, s.added[number] + 1))
 
 
@@ -276,18 +276,18 @@ def finish(s: State, number: Number, to: Status) -> State:
 
 
 def acknowledge(s: State, number: Number, status: Status) -> State:
-    """The client is told that its transaction is COMMITTED or ABORTED.
+    """The coordinator reports to the client that its transaction is COMMITTED or ABORTED.
 
     Source: docs/pulsar.md#p-7.
     """
     require(Status.COMMITTED <= status and status == s.log[number], "outcome-that-is-told-is-in-the-log",
-        because="the outcome that is told is in the log",
+        because="the outcome that is reported is in the log",
         otherwise="a client believes in an outcome that may never be, or be another")
     return replace(s, reported=s.reported.set(number, status))
 
 
 def a_log_is_of_one_coordinator(s: State) -> bool:
-    """Otherwise what one coordinator promised is held against another."""
+    """Otherwise one coordinator is blamed for the promises of another."""
     return 0 <= s.running and s.running <= s.opened and s.opened <= 1 and implies(s.opened == 0, s.first == s.end)
 
 
@@ -307,7 +307,7 @@ def a_limit_below_zero_lets_nobody_in(s: State, request: Request) -> bool:
 
 
 def the_peak_is_the_most(s: State) -> bool:
-    """Otherwise the limit is passed, and nobody knows."""
+    """Otherwise the limit is passed unnoticed."""
     return s.active + s.admitted <= s.peak and s.admitted <= s.crowd
 
 
@@ -317,7 +317,7 @@ def silence_means_that_the_limit_was_reached(s: State) -> bool:
 
 
 def nothing_begins_unasked(s: State) -> bool:
-    """Otherwise a slot is held by a transaction that nobody works in."""
+    """Otherwise a slot is taken by a transaction that no client works in."""
     return 0 <= s.admitted and implies(s.running == 0 or s.limit < 0, s.admitted == 0)
 
 
@@ -380,7 +380,7 @@ def nothing_that_ended_comes_back(s: State, number: Number) -> bool:
 
 
 def no_active_transaction_is_forgotten(s: State, number: Number) -> bool:
-    """Otherwise nobody ever ends it."""
+    """Otherwise it is never ended."""
     return implies(s.running == 1, is_back(s, number))
 
 
@@ -395,7 +395,7 @@ def no_timer_is_left_behind(s: State, number: Number) -> bool:
 
 
 def who_takes_part_is_settled_before_the_end(s: State, number: Number) -> bool:
-    """Otherwise a topic is never told the outcome."""
+    """Otherwise a topic never learns the outcome."""
     return implies(Status.OPEN < s.log[number], s.added[number] == s.settled[number])
 
 
@@ -447,7 +447,7 @@ def what_became_of_a_request_stays(before: State, after: State, request: Request
 
 
 def what_was_in_memory_is_gone(before: State, after: State, number: Number, request: Request) -> bool:
-    """Otherwise a coordinator goes on with what another has changed since."""
+    """Otherwise a coordinator continues with a state that another has changed since."""
     lost = after.table[number] == Status.ABSENT and after.timers[number] == 0 and after.pending[request] == 0
     return implies(after.running < before.running, lost)
 
@@ -459,7 +459,7 @@ def a_crowd_is_of_one_load(before: State, after: State) -> bool:
 
 
 def an_ignored_request_leaves_nothing_behind(before: State, after: State, number: Number, request: Request) -> bool:
-    """Otherwise a slot that nobody was given is never freed; or nobody knows how many clients wait in vain."""
+    """Otherwise a slot given to no client is never freed, or it is unknown how many clients wait in vain."""
     met_with_silence = before.fates[request] != after.fates[request] and after.fates[request] == Fate.IGNORED
     same_log = after.end == before.end and after.log[number] == before.log[number]
     same = same_log and after.active == before.active and after.admitted == before.admitted

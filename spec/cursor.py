@@ -1,4 +1,4 @@
-"""How far somebody has come in one queue: a consumer group, or the broker itself where it delivers delayed messages."""
+"""The cursor of a reader in one queue: of a consumer group, or of the broker itself for delayed messages."""
 
 from dataclasses import dataclass
 
@@ -15,7 +15,7 @@ class State:
 
 def open(s: State, end: Number) -> State:  # noqa: A001 - the step's name in every trace.
     """A queue is found whose numbers end at `end`."""
-    assume(0 <= end and s.reached <= end, because="nobody has come farther than a queue that was never there")
+    assume(0 <= end and s.reached <= end, because="no reader is farther than a queue that was never there")
     return replace(s, end=end)
 
 
@@ -25,7 +25,7 @@ def save(s: State, to: Number) -> State:
     Source: docs/rocketmq.md#config; ConsumerOffsetManager.
     """
     require(0 <= to, "cursor-of-the-group-is-a-number",
-        because="the group's cursor is a number", otherwise="the group cannot say where it goes on")
+        because="the group's cursor is a number", otherwise="the group cannot say where it continues")
     require(to <= s.end, "cursor-of-the-group-stays-within-its-queue",
         because="the group's cursor stays within its queue", otherwise="the group passes over messages to come")
     return replace(s, reached=to)

@@ -1,7 +1,7 @@
 """One message, by its key, and the consumers that were handed it.
 
-Nobody can be handed what is not in the log, nor a half that was not committed. A store shows the records of a message,
-and what clients trace shows who was handed it. Source: docs/rocketmq-traces.md#deliveries.
+No consumer can be handed a message that is not in the log, nor a half that was not committed. A store shows the records
+of a message, and what clients trace shows who was handed it. Source: docs/rocketmq-traces.md#deliveries.
 """
 
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from gapless.spec.language import Position, accepts, assume, implies, replace, r
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What the log has of the message, and how often it was handed out."""
+    """The records of the message in the log, and the number of its deliveries."""
 
     records: int = 0  # of this message in the log: halves, finals, copies that are delivered again
     seen: int = 0  # of these, such as consumers can read: all but halves
@@ -42,7 +42,7 @@ def hand(s: State) -> State:
     """
     require(0 < s.records, "message-that-was-handed-out-is-in-the-log",
         because="the message that was handed out is in the log",
-        otherwise="a consumer acted on a message that is lost, and nobody else will ever see it")
+        otherwise="a consumer acted on a message that is lost, and no other consumer will ever see it")
     require(s.records == 0 or 0 < s.seen, "half-that-was-handed-out-was-committed",
         because="the half that was handed out was committed",
         otherwise="a consumer acted on a message that its producer may take back")
@@ -55,7 +55,7 @@ def what_was_handed_out_could_be_read(s: State) -> bool:
 
 
 def what_can_be_read_is_in_the_log(s: State) -> bool:
-    """Otherwise consumers are promised what nobody can find."""
+    """Otherwise consumers are promised a message that cannot be found."""
     return 0 <= s.handed and 0 <= s.seen and s.seen <= s.records
 
 

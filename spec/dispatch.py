@@ -9,12 +9,12 @@ from dataclasses import dataclass
 
 from gapless.spec.language import Map, Number, accepts, all_between, implies, replace, require
 
-NOBODY = Number(-1)  # the number that a worker is at, where no worker is at the queue
+NO_NUMBER = Number(-1)  # the number that a worker is at, where no worker is at the queue
 
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """How far the queue is scanned, visible and safe, and what its workers did with each number."""
+    """The scanned, visible and safe ends of the queue, and its workers' progress with each number."""
 
     lives: int = 0  # how often the broker started with this queue; 0 until the queue is found
     overlap: int = 0  # 1 where several workers may be at the queue at once, 0 where one may
@@ -22,7 +22,7 @@ class State:
     flushed: Number = Number(0)  # exclusive end of the entries that survive a crash
     committed: Number = Number(0)  # exclusive end of the entries that consumers see: the commit position
     scanned: Number = Number(0)  # exclusive end of the numbers that were given
-    at: Number = NOBODY  # the number of the worker that came to the queue last, until an entry is written
+    at: Number = NO_NUMBER  # the number of the worker that came to the queue last, until an entry is written
     taken: Map[Number, int] = Map(0)  # of number n: how often a worker took it, in this life
     bits: Map[Number, int] = Map(0)  # of number n: 1 once its entry is written (the bitmap)
     written: Map[Number, int] = Map(0)  # of number n: how often its entry was written, in this life
@@ -61,7 +61,7 @@ def take(s: State, number: Number) -> State:
         otherwise="a worker builds an entry of nothing, or one that consumers have read")
     require(s.taken[number] == 0, "no-worker-has-the-number",
         because="no worker has the number", otherwise="two workers write one entry")
-    require(s.overlap > 0 or s.at == NOBODY, "no-other-worker-is-at-the-queue-or-workers-may-overlap",
+    require(s.overlap > 0 or s.at == NO_NUMBER, "no-other-worker-is-at-the-queue-or-workers-may-overlap",
         because="no other worker is at the queue, or workers may overlap",
         otherwise="two workers are at a queue that was built for one")
     return replace(s, at=number, taken=s.taken.set(number, s.taken[number] + 1))
@@ -73,10 +73,10 @@ def write(s: State, number: Number) -> State:
     Source: docs/proposals.md#parallel-dispatch-write.
     """
     require(s.taken[number] == 1, "worker-has-the-number",
-        because="a worker has the number", otherwise="an entry is in the queue that nobody was asked to write")
+        because="a worker has the number", otherwise="an entry is in the queue that no worker was asked to write")
     require(s.bits[number] == 0, "entry-is-not-written-yet",
         because="the entry is not written yet", otherwise="an entry changes, perhaps while a consumer reads it")
-    return replace(s, at=NOBODY, bits=s.bits.set(number, 1), written=s.written.set(number, s.written[number] + 1))
+    return replace(s, at=NO_NUMBER, bits=s.bits.set(number, 1), written=s.written.set(number, s.written[number] + 1))
 
 
 def commit(s: State, to: Number) -> State:
@@ -88,7 +88,7 @@ def commit(s: State, to: Number) -> State:
     """
     require(s.committed <= to, "commit-position-moves-on",
         because="the commit position moves on",
-        otherwise="consumers are told that an entry is gone which they have read")
+        otherwise="an entry counts as gone that consumers have read")
     require(all_between(s.committed, to, lambda n: s.bits[Number(n)] == 1),
         "every-entry-before-the-commit-position-is-written",
         because="every entry before the commit position is written",
@@ -125,7 +125,7 @@ def crash(s: State, kept: Number) -> State:
         flushed=kept,
         committed=kept,
         scanned=kept,
-        at=NOBODY,
+        at=NO_NUMBER,
         taken=s.taken.forget_from(kept),
         bits=s.bits.forget_from(kept),
         written=s.written.forget_from(kept),
@@ -133,7 +133,7 @@ def crash(s: State, kept: Number) -> State:
 
 
 def positions_are_ordered(s: State) -> bool:
-    """Otherwise entries count as visible that nobody wrote, or as safe that a crash takes away."""
+    """Otherwise entries count as visible that were never written, or as safe that a crash takes away."""
     return 0 <= s.start and s.start <= s.flushed and s.flushed <= s.committed and s.committed <= s.scanned
 
 
@@ -158,7 +158,7 @@ def the_bitmap_tells_what_is_written(s: State, number: Number) -> bool:
 
 
 def what_is_written_was_taken_once(s: State, number: Number) -> bool:
-    """Otherwise two workers write one entry, or one writes what nobody asked for."""
+    """Otherwise two workers write one entry, or one writes an entry that is not due."""
     return 0 <= s.taken[number] and s.taken[number] <= 1 and s.written[number] <= s.taken[number]
 
 
@@ -174,7 +174,7 @@ def one_worker_is_at_the_queue_unless_they_may_overlap(s: State, number: Number)
 
 def who_is_at_the_queue_has_an_entry_to_write(s: State) -> bool:
     """Otherwise the others wait for a worker that is gone, and the queue stands still."""
-    return implies(s.at != NOBODY, s.taken[s.at] == 1 and s.written[s.at] == 0)
+    return implies(s.at != NO_NUMBER, s.taken[s.at] == 1 and s.written[s.at] == 0)
 
 
 def nothing_flushed_is_lost(before: State, after: State) -> bool:
@@ -183,7 +183,7 @@ def nothing_flushed_is_lost(before: State, after: State) -> bool:
 
 
 def what_is_visible_stays_visible_in_one_life(before: State, after: State) -> bool:
-    """Otherwise consumers are told that an entry is gone which they have read."""
+    """Otherwise an entry counts as gone that consumers have read."""
     return implies(before.lives == after.lives, before.committed <= after.committed)
 
 
@@ -206,7 +206,7 @@ def a_new_life_begins_where_the_safe_entries_end(before: State, after: State) ->
 
 
 def what_the_queue_was_built_for_never_changes(before: State, after: State) -> bool:
-    """Otherwise nobody knows whether two workers at one queue are too many."""
+    """Otherwise it is unknown if two workers at one queue are too many."""
     return implies(before.lives > 0, after.overlap == before.overlap and after.start == before.start)
 
 

@@ -12,12 +12,12 @@ from gapless.spec.language import Number, Position, accepts, assume, implies, re
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """How far entries have their units."""
+    """The entries whose units are known."""
 
     begun: bool = False
     first: Number = Number(0)  # of the first entry that the log holds
     end: Number = Number(0)  # behind the last entry whose unit was found
-    missing: int = 0  # how often it was said that entries from there on have none
+    missing: int = 0  # how often entries from there on were reported without units
 
 
 def open(s: State, first: Number) -> State:  # noqa: A001 - the step's name in every trace.
@@ -91,7 +91,7 @@ def units_belong_to_entries_that_the_log_holds(s: State) -> bool:
 
 
 def nothing_is_found_before_a_log_is(s: State) -> bool:
-    """Otherwise units are counted that nobody has looked at."""
+    """Otherwise units are counted that were never looked at."""
     return s.begun or (s.first == 0 and s.end == 0 and s.missing == 0)
 
 
@@ -101,7 +101,7 @@ def units_are_found_one_by_one(before: State, after: State) -> bool:
 
 
 def no_unit_is_found_behind_those_that_are_missing(before: State, after: State) -> bool:
-    """Otherwise an entry between others cannot be found, and nobody sees it."""
+    """Otherwise an entry between others cannot be found, unnoticed."""
     return implies(0 < before.missing, after.end == before.end)
 
 
@@ -135,7 +135,7 @@ def the_last_units_may_be_missing_where_a_broker_was_killed(s: State, number: Nu
 
 
 def a_start_takes_files_of_one_length_that_are_called_by_numbers(s: State, numbered: bool, sized: bool) -> bool:
-    """Otherwise a broker is said not to start that does, or to start that does not."""
+    """Otherwise a broker that starts is reported as not starting, or the other way round."""
     return accepts(start, s, numbered, sized) == (numbered and sized)
 
 def _unit(s: State, number: Number, position: Position) -> State:
@@ -157,7 +157,7 @@ def _unit_behind_a_gap(s: State, number: Number) -> State:
 
 
 def nothing_comes_behind_units_that_are_missing(s: State, number: Number) -> bool:
-    """Otherwise an entry between others cannot be found, and nobody sees it."""
+    """Otherwise an entry between others cannot be found, unnoticed."""
     return not accepts(_unit_behind_a_gap, s, number)
 
 

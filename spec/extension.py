@@ -1,4 +1,4 @@
-"""The extension of one queue: units that hold what does not fit into entries, a tag code and a bitmap for filters."""
+"""The extension of one queue: units for data that does not fit into entries, a tag code and a bitmap."""
 
 from dataclasses import dataclass
 
@@ -29,7 +29,7 @@ def find_file(s: State, length: int, full: int) -> State:
 
 
 def find_unit(s: State, number: Number, size: int, bitmap: int, room: int, whole: bool, timely: bool) -> State:
-    """Entry `number` names a unit of `size` bytes with `bitmap` bytes for filters; its file goes on for `room` bytes.
+    """Entry `number` names a unit of `size` bytes with `bitmap` bytes for filters; its file has `room` bytes left.
 
     `whole` says that a unit lies there; `timely`, that it has the store time of the entry's message. Its tag code is
     that of the entry (`queue.index`).

@@ -2,10 +2,10 @@
 
 A reader that knows a value only as a Z3 term or as a piece of source code gives it a `__bool__` that asks `decide`.
 The function is then run once per way through it, and the runs together cover every input, none twice. No reader need
-take that on trust: whoever proves something of a step proves that of its ways, too.
+take that on trust: a proof about a step is a proof about its ways, too.
 
 What does not pass through `bool` or an overloaded operator is invisible here: `is`, `isinstance` and f-strings fail
-silently. That is why specs keep to a small vocabulary, and why whoever reads one holds it to that.
+silently. That is why specs keep to a small vocabulary, and why every reader checks it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The half-message cache: a decision that comes before its half is readable from disk finds it all the same.
 
-A half goes into the cache once it is written and before its producer is told so, at the end of a line; the eldest
+A half goes into the cache once it is written and before its producer hears of it, at the end of a line; the eldest
 leaves when the cache is full, a hit takes its half out, and a miss falls back to disk. What is answered is what
 `lookup.py` allows, which knows no cache. Source: docs/proposals.md#half-cache;
 docs/rocketmq-transactions.md#cache (proposed, not landed).
@@ -11,13 +11,13 @@ from enum import IntEnum
 
 from gapless.spec.language import Map, Number, accepts, all_between, assume, implies, replace, require
 
-CAPACITY = 8000  # halves that a cache holds where nobody says otherwise: docs/proposals.md#half-cache-capacity
+CAPACITY = 8000  # halves in a cache by default: docs/proposals.md#half-cache-capacity
 NOWHERE = Number(-1)  # the place of a half that is not in the cache
-NOBODY = Number(-1)  # who stands at a place of the line that is empty
+NO_NUMBER = Number(-1)  # who stands at a place of the line that is empty
 
 
 class Answer(IntEnum):
-    """What whoever decides about a half is given."""
+    """The answer to a decision about a half."""
 
     NONE = 0
     FROM_CACHE = 1
@@ -38,13 +38,13 @@ class State:
     size: int = 0  # halves in the cache
     front: Number = Number(0)  # the first place of the line at which a half may stand
     back: Number = Number(0)  # exclusive end of the line: the next half to come stands here
-    about: Number = NOBODY  # the half that the last step of the cache was about
+    about: Number = NO_NUMBER  # the half that the last step of the cache was about
     answers: int = 0  # decisions that were answered
     answer: int = Answer.NONE  # the last answer
     messages: Map[Number, int] = Map(0)  # of half n: which message it is in the log; 0 if it was there before
     copies: Map[Number, int] = Map(0)  # of half n: which message it is in the cache
     places: Map[Number, Number] = Map(NOWHERE)  # of half n: where it stands in the line
-    line: Map[Number, Number] = Map(NOBODY)  # of place k: the half that stands there
+    line: Map[Number, Number] = Map(NO_NUMBER)  # of place k: the half that stands there
     puts: Map[Number, int] = Map(0)  # of half n: how often it was put in, in this life
     left: Map[Number, int] = Map(0)  # of half n: how often it left, by a hit or by age, in this life
 
@@ -65,7 +65,7 @@ def open(s: State, start: Number, number: Number, capacity: int) -> State:  # no
 
 
 def append(s: State, number: Number, message: int) -> State:
-    """A half is written to the log; nobody can read it from there yet.
+    """A half is written to the log; it cannot be read from there yet.
 
     Source: docs/proposals.md#half-cache-early.
     """
@@ -103,13 +103,13 @@ def put(s: State, number: Number, message: int) -> State:
 
 
 def acknowledge(s: State, number: Number) -> State:
-    """The producer is told that its half is written: from now on it may decide, early or late.
+    """The broker reports to the producer that its half is written: from now on it may decide, early or late.
 
     Source: docs/proposals.md#half-cache-put, #half-cache-early, #phase-answer.
     """
     require(s.start <= number and number < s.end, "half-that-its-producer-is-told-of-is-written",
         because="the half that its producer is told of is written",
-        otherwise="a local transaction is run for a half that nobody has")
+        otherwise="a local transaction is run for a half that does not exist")
     require(s.puts[number] == 1 or s.capacity == 0, "half-is-put-into-the-cache-before-its-producer-may-decide",
         because="the half is put into the cache before its producer may decide",
         otherwise="an early commit fails, which is what the cache is for")
@@ -125,7 +125,7 @@ def evict(s: State, number: Number) -> State:
         because="the cache is full", otherwise="a half is forgotten without need, and an early commit of it fails")
     require(s.places[number] != NOWHERE, "half-that-leaves-is-in-the-cache",
         because="the half that leaves is in the cache", otherwise="the cache believes that it has room, and grows")
-    require(all_between(s.front, s.places[number], lambda place: s.line[Number(place)] == NOBODY), "eldest-leaves",
+    require(all_between(s.front, s.places[number], lambda place: s.line[Number(place)] == NO_NUMBER), "eldest-leaves",
         because="the eldest leaves", otherwise="a half is forgotten that came later than one that is kept")
     return replace(_without(s, number), front=Number(s.places[number] + 1))
 
@@ -137,7 +137,7 @@ def _without(s: State, number: Number) -> State:
         about=number,
         copies=s.copies.set(number, 0),
         places=s.places.set(number, NOWHERE),
-        line=s.line.set(s.places[number], NOBODY),
+        line=s.line.set(s.places[number], NO_NUMBER),
         left=s.left.set(number, s.left[number] + 1),
     )
 
@@ -169,7 +169,7 @@ def read(s: State, number: Number, message: int) -> State:
         because="the cache is asked first",
         otherwise="halves that were decided stay in the cache, and drive out those that were not")
     require(s.start <= number and number < s.flushed, "half-that-is-read-from-disk-is-there",
-        because="the half that is read from disk is there", otherwise="consumers receive bytes that nobody wrote")
+        because="the half that is read from disk is there", otherwise="consumers receive bytes that were never written")
     require(message == s.messages[number], "half-that-is-given-is-the-one-on-disk",
         because="the half that is given is the one on disk",
         otherwise="consumers receive another message than the one that was committed")
@@ -193,7 +193,7 @@ def wait(s: State, number: Number) -> State:
 
 
 def deny(s: State, number: Number) -> State:
-    """A decision is told that there is no such half.
+    """The answer to a decision is that there is no such half.
 
     Source: docs/rocketmq-transactions.md#end-lookup, #cache; docs/design.md#specs.
     """
@@ -236,7 +236,7 @@ def lives_are_counted(s: State) -> bool:
 
 
 def the_cache_never_outgrows_its_capacity(s: State) -> bool:
-    """Otherwise halves that nobody decides fill the broker's memory."""
+    """Otherwise undecided halves fill the broker's memory."""
     return 0 <= s.capacity and s.size <= s.capacity
 
 
@@ -267,13 +267,13 @@ def a_cached_half_stands_in_the_line(s: State, number: Number) -> bool:
 
 
 def who_stands_in_the_line_is_cached(s: State, place: Number) -> bool:
-    """Otherwise the eldest is one that has left, and nobody makes room."""
-    return implies(s.line[place] != NOBODY, place != NOWHERE and s.places[s.line[place]] == place)
+    """Otherwise the eldest is one that has left, and no room is made."""
+    return implies(s.line[place] != NO_NUMBER, place != NOWHERE and s.places[s.line[place]] == place)
 
 
 def only_halves_stand_in_the_line(s: State, place: Number) -> bool:
-    """Otherwise the eldest is one that never came, and nobody makes room."""
-    return NOBODY <= s.line[place]
+    """Otherwise the eldest is one that never came, and no room is made."""
+    return NO_NUMBER <= s.line[place]
 
 
 def a_half_is_found_unless_it_was_read_or_grew_too_old(s: State, number: Number) -> bool:
@@ -333,12 +333,12 @@ def an_unflushed_half_is_not_yet_and_never_unknown(before: State, after: State) 
 
 
 def nobody_waits_for_a_half_that_does_not_exist(before: State, after: State) -> bool:
-    """Otherwise a producer asks for ever, or is given what nobody sent."""
+    """Otherwise a producer asks for ever, or is given a message that was never sent."""
     return implies(before.answers < after.answers and before.end <= after.about, after.answer == Answer.UNKNOWN)
 
 
 def who_grew_too_old_is_not_looked_for_again(before: State, after: State) -> bool:
-    """Otherwise whoever makes room passes all places at which a half ever stood."""
+    """Otherwise making room passes all places at which a half ever stood."""
     aged = before.left[after.about] < after.left[after.about] and before.answers == after.answers
     return implies(aged, before.places[after.about] < after.front)
 
@@ -349,19 +349,19 @@ def nothing_flushed_is_lost(before: State, after: State) -> bool:
 
 
 def halves_are_written_one_by_one(before: State, after: State) -> bool:
-    """Otherwise a half counts as written that nobody sent."""
+    """Otherwise a half counts as written that was never sent."""
     one_more = after.end == before.end + 1
     return implies(before.lives == after.lives, after.end == before.end or one_more)
 
 
 def a_new_life_begins_with_what_is_on_disk(before: State, after: State) -> bool:
-    """Otherwise halves count as written that a crash took away, or that nobody sent."""
+    """Otherwise halves count as written that a crash took away, or that were never sent."""
     invented = 0 < before.lives and before.end < after.end
     return implies(before.lives < after.lives, after.flushed == after.end and not invented)
 
 
 def the_world_of_the_cache_never_changes(before: State, after: State) -> bool:
-    """Otherwise nobody knows when the cache is full."""
+    """Otherwise it is unknown when the cache is full."""
     return implies(before.lives > 0, after.capacity == before.capacity and after.start == before.start)
 
 
@@ -387,7 +387,7 @@ def _early(s: State, message: int, given: int) -> State:
 
 
 def an_early_decision_is_given_its_half(s: State, message: int, given: int) -> bool:
-    """Otherwise an early commit fails, which is what the cache is for, or consumers receive another message."""
+    """Otherwise an early commit fails despite the cache, or consumers receive another message."""
     return implies(s.size < s.capacity, accepts(_early, s, message, given) == (given == message))
 
 
@@ -397,7 +397,7 @@ def _grown_too_old(s: State, eldest: Number, message: int, given: int) -> State:
 
 def the_eldest_makes_room_for_one_that_comes(s: State, eldest: Number, message: int) -> bool:
     """Otherwise a cache that was full once takes no half any more."""
-    first = all_between(s.front, s.places[eldest], lambda place: s.line[Number(place)] == NOBODY)
+    first = all_between(s.front, s.places[eldest], lambda place: s.line[Number(place)] == NO_NUMBER)
     due = s.size == s.capacity and s.places[eldest] != NOWHERE and first
     return implies(due, accepts(_grown_too_old, s, eldest, message, message))
 
@@ -412,7 +412,7 @@ def no_producer_is_told_before_its_half_is_put_in(s: State, message: int) -> boo
 
 
 def nobody_is_told_of_a_half_that_is_not_there(s: State, number: Number) -> bool:
-    """Otherwise a local transaction is run for a half that nobody has."""
+    """Otherwise a local transaction is run for a half that does not exist."""
     return implies(number < s.start or s.end <= number, not accepts(acknowledge, s, number))
 
 

@@ -18,7 +18,7 @@ class State:
 
     position: Position = NOWHERE  # in the log
     size: int = 0  # bytes of its record
-    decisions: int = 0  # ops that name it, and finals, as far as the table was told of them
+    decisions: int = 0  # ops that name it, and finals, as far as the table knows of them
     rows: int = 0  # of the half in the table
     extent: int = 0  # bytes that its row says it has
 
@@ -28,12 +28,12 @@ def prepare(s: State, position: Position, size: int) -> State:
     require(s.position == NOWHERE, "half-lies-in-one-place",
         because="the half lies in one place", otherwise="two halves are taken for one")
     require(0 <= position and 0 < size, "half-lies-in-the-log",
-        because="the half lies in the log", otherwise="the broker asks about what nobody sent")
+        because="the half lies in the log", otherwise="the broker asks about a message that was never sent")
     return replace(s, position=position, size=size)
 
 
 def decide(s: State) -> State:
-    """An op names the half, or a final does, and the table was told of it.
+    """An op names the half, or a final does, and the table knows of it.
 
     Source: docs/rocketmq-transactions.md#half-table (TransMessageRocksDBStore.buildTransIndex).
     """
@@ -43,7 +43,7 @@ def decide(s: State) -> State:
 
 
 def find_row(s: State, size: int, checks: int, limit: int, owned: bool, within: bool) -> State:
-    """The table has a row for the half, of `size` bytes, about which its producer was asked `checks` times of `limit`.
+    """The table has a row of `size` bytes for the half, asked about `checks` times of `limit`.
 
     `limit` is 0 where it is not known · `owned`: the row names the half's topic and key · `within`: it lies up to where
     the table says that it ends.
@@ -53,10 +53,10 @@ def find_row(s: State, size: int, checks: int, limit: int, owned: bool, within: 
     require(0 <= s.position, "row-points-at-a-half",
         because="the row points at a half", otherwise="the broker asks about another message, or about none")
     require(s.rows == 0, "half-has-one-row",
-        because="the half has one row", otherwise="its producer is asked twice, and once more after its op")
+        because="the half has one row", otherwise="its producer is asked twice, and again after its op")
     require(size == s.size, "row-has-the-size-of-its-half",
         because="the row has the size of its half",
-        otherwise="the broker cannot read the half, and forgets a transaction that nobody decided")
+        otherwise="the broker cannot read the half, and forgets a transaction that was never decided")
     require(owned, "row-has-topic-and-key-of-its-half",
         because="the row has the topic and the key of its half",
         otherwise="its op deletes no row, and the producer is asked after its decision")
@@ -78,17 +78,17 @@ def miss_row(s: State, spent: bool) -> State:
     """
     require(0 < s.decisions, "half-that-is-undecided-has-its-row",
         because="a half that is undecided has its row",
-        otherwise="nobody asks its producer any more, and no consumer ever sees its message")
+        otherwise="its producer is never asked again, and no consumer ever sees its message")
     return s
 
 
 def find_end(s: State, position: Position, there: bool) -> State:
-    """The table says that the half at `position` is the last that it was told of; `there`: one lies there.
+    """The table says that the half at `position` is the last that it knows of; `there`: one lies there.
 
     Source: docs/rocketmq-transactions.md#half-table (lastOffsetPy).
     """
     require(there, "table-ends-at-a-half",
-        because="the table ends at a half", otherwise="halves are left out, or told of once more after their decision")
+        because="the table ends at a half", otherwise="halves are left out, or appear again after their decision")
     return s
 
 
@@ -167,7 +167,7 @@ def _decided(s: State) -> State:
 
 
 def a_half_that_is_decided_needs_no_row(s: State) -> bool:
-    """Otherwise whoever decides is called broken."""
+    """Otherwise a lawful decision is called broken."""
     return accepts(_decided, s) == (0 <= s.position)
 
 

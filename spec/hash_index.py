@@ -78,7 +78,7 @@ def find_slot(s: State, slot: Slot, head: Item) -> State:
 
 
 def find_header(s: State, used: int, items: Item, first: Position, last: Position, timely: bool) -> State:
-    """All items are read, and the header counts them and the slots in use, and names the first and last record.
+    """All items are read, and the header has their count, the slots in use and the end records.
 
     `timely` says that its times are those of these records.
 
@@ -106,7 +106,7 @@ def look_up(s: State, position: Position, found: bool) -> State:
     Source: docs/rocketmq.md#index; IndexService.queryOffset.
     """
     require(found, "key-leads-to-its-record",
-        because="the key leads to its record", otherwise="nobody finds the message by its key")
+        because="the key leads to its record", otherwise="the message is not found by its key")
     return s
 
 
@@ -116,7 +116,7 @@ def items_are_counted(s: State) -> bool:
 
 
 def slots_in_use_have_items(s: State) -> bool:
-    """Otherwise the header counts slots that nobody used."""
+    """Otherwise the header counts slots that were never used."""
     return 0 <= s.used and implies(1 <= s.items, s.used < s.items) and implies(s.items == 0, s.used == 0)
 
 
@@ -194,7 +194,7 @@ def a_header_is_taken_if_it_is_that_of_its_items(
 
 
 def what_cannot_be_looked_up_is_noticed(s: State, position: Position, found: bool) -> bool:
-    """Otherwise nobody finds the message by its key."""
+    """Otherwise the message is not found by its key."""
     return accepts(look_up, s, position, found) == found
 
 

@@ -27,7 +27,7 @@ def store(s: State, position: Position, keys: int) -> State:
     require(s.position == NOWHERE, "record-lies-in-one-place",
         because="the record lies in one place", otherwise="two records are taken for one")
     require(0 <= position and 0 <= keys, "record-lies-in-the-log",
-        because="the record lies in the log", otherwise="a key leads to what nobody sent")
+        because="the record lies in the log", otherwise="a key leads to a message that was never sent")
     return replace(s, position=position, keys=keys)
 
 
@@ -49,7 +49,7 @@ def find_row(s: State, owned: bool, timely: bool, in_hour: bool) -> State:
         otherwise="who looks a key up in a stretch of time misses its message")
     require(in_hour, "row-stands-in-the-hour-of-its-record",
         because="the row stands among those of its record's hour",
-        otherwise="nobody finds the message by its key, or the row goes before its record does")
+        otherwise="the message is not found by its key, or the row goes before its record does")
     require(s.rows < s.keys, "key-of-a-record-has-one-row",
         because="a key of a record has one row", otherwise="who looks the key up finds the message twice")
     return replace(s, rows=s.rows + 1)
@@ -61,7 +61,7 @@ def pass_by(s: State) -> State:
     Source: docs/rocketmq.md#index-rocksdb (lastOffsetPy).
     """
     require(s.rows == s.keys, "key-of-a-record-has-its-row",
-        because="each key of the record has its row", otherwise="nobody finds the message by its key")
+        because="each key of the record has its row", otherwise="the message is not found by its key")
     return replace(s, passed=s.passed + 1)
 
 
@@ -116,7 +116,7 @@ def a_row_is_taken_if_a_key_lacks_one(s: State, owned: bool, timely: bool, in_ho
 
 
 def a_record_is_passed_by_once_all_its_keys_have_rows(s: State) -> bool:
-    """Otherwise nobody finds the message by its key."""
+    """Otherwise the message is not found by its key."""
     return accepts(pass_by, s) == (s.rows == s.keys)
 
 
@@ -133,7 +133,7 @@ def _passed_with_a_row(s: State, position: Position, keys: int) -> State:
 
 
 def as_many_rows_are_looked_for_as_there_are_keys(s: State, position: Position, keys: int) -> bool:
-    """Otherwise nobody finds a message by one of its keys."""
+    """Otherwise a message is not found by one of its keys."""
     new = s.position == NOWHERE and s.rows == 0 and 0 <= position and 0 <= keys
     without = accepts(_passed, s, position, keys)
     with_one = accepts(_passed_with_a_row, s, position, keys)

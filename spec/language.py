@@ -1,7 +1,7 @@
 """The few words every spec is written in.
 
-A spec file imports this module and nothing else of ours. Its functions are read five ways (called, called beside
-an implementation, proved, compiled, told as a story), so a word that plain Python cannot overload, such as
+A spec file imports this module and nothing else of ours. Its functions are read five ways (called, called next to
+an implementation, proved, compiled, shown as a story), so a word that plain Python cannot overload, such as
 *every number between two bounds*, asks the reader that is at work.
 """
 
@@ -72,7 +72,7 @@ ELSEWHERE = Refused(
 )
 
 waived: ContextVar[frozenset[str]] = ContextVar("waived", default=frozenset())
-"""The rules that need not hold, by their ids within the spec at work: `require` lets them pass."""
+"""The ids of suspended rules of the spec at work: `require` lets them pass."""
 
 
 def require(condition: bool, rule: str, *, because: str, otherwise: str) -> None:
@@ -99,9 +99,9 @@ def applies(condition: bool) -> None:
 
 
 def assume(condition: bool, *, because: str) -> None:
-    """Refuse the step unless `condition` holds, which the environment (disk, clock, client) grants and no broker owes.
+    """Refuse the step unless the environment (disk, clock, client) grants `condition`; no broker owes it.
 
-    Proofs build on it, and list it. A trace in which it does not hold breaks no rule: from there on nothing is
+    Proofs build on it, and list it. A trace in which it is false breaks no rule: from there on nothing is
     promised, so what follows is inconclusive. What a broker could itself cause is not assumed, but required: a disk
     that loses flushed bytes, and a broker that never flushed them, look alike in a trace. Raises `Refused`.
     """
@@ -109,7 +109,7 @@ def assume(condition: bool, *, because: str) -> None:
 
 
 if TYPE_CHECKING:
-    from dataclasses import replace  # type checkers know this one, and hold changes against the state's fields
+    from dataclasses import replace  # type checkers know this one, and check changes by the state's fields
 else:
 
     def replace(s: Any, **changes: Any) -> Any:
@@ -126,7 +126,7 @@ else:
 
 @cache
 def _slots(kind: type) -> tuple[Callable[..., Any], tuple[Callable[..., None], ...], dict[str, Callable[..., None]]]:
-    """How the fields of a state are read all at once, and how each is written: in order, and by name."""
+    """The fields of a state: how to read all, in order, and how to write each by name."""
     names = [f.name for f in fields(kind)]
     write = {name: getattr(kind, name).__set__ for name in names}
     read = attrgetter(*names) if len(names) > 1 else lambda s: (getattr(s, names[0]),)
@@ -134,7 +134,7 @@ def _slots(kind: type) -> tuple[Callable[..., Any], tuple[Callable[..., None], .
 
 
 def implies(premise: bool, conclusion: bool) -> bool:
-    """Whether `conclusion` holds wherever `premise` does."""
+    """True if `premise` is false or `conclusion` is true."""
     return not premise or conclusion
 
 
@@ -144,7 +144,7 @@ def greatest(a: int, b: int) -> int:
 
 
 class Reader:
-    """Who reads a spec without calling it on numbers, and so must read some words its own way.
+    """A reader of specs that calls no function on numbers, and so reads some words its own way.
 
     A reader of steps alone meets no word for properties, nor one for refinements: it refuses them, by TypeError.
     """
@@ -158,7 +158,7 @@ class Reader:
         raise NotImplementedError
 
     def accepts(self, step: Callable[..., Any], *_args: Any) -> Any:
-        """Whether `step(*args)` is accepted."""
+        """True if `step(*args)` is accepted."""
         raise TypeError(f"a step cannot ask whether {step.__name__} is accepted: say what is needed")
 
     def filled(self, _default: Any, _low: Any, _high: Any, _value: Callable[[Any], Any]) -> Any:
@@ -178,7 +178,7 @@ reader: ContextVar[Reader | None] = ContextVar("reader", default=None)
 
 
 def all_between(low: int, high: int, holds: Callable[[int], bool]) -> bool:
-    """Whether `holds(n)` for every `n` with `low <= n < high`."""
+    """True if `holds(n)` for every `n` with `low <= n < high`."""
     at_work = reader.get()
     if at_work is not None:
         return at_work.all_between(low, high, holds)  # type: ignore[no-any-return]
@@ -186,7 +186,7 @@ def all_between(low: int, high: int, holds: Callable[[int], bool]) -> bool:
 
 
 def accepts(step: Callable[..., Any], *args: Any) -> bool:
-    """Whether `step(*args)`, the state first, is accepted: TLA+'s ENABLED. A word for properties, not for steps."""
+    """True if `step(*args)`, the state first, is accepted: TLA+'s ENABLED. A word for properties, not for steps."""
     at_work = reader.get()
     if at_work is not None:
         return at_work.accepts(step, *args)  # type: ignore[no-any-return]
@@ -233,7 +233,7 @@ def filled(default: V, low: int, high: int, value: Callable[[int], V]) -> Map[An
 
 
 def in_turn(low: int, high: int, stands: Callable[[int], S], step: Callable[[S, int], S]) -> S:
-    """What `step(…, n)` for every `n` with `low <= n < high`, one after the other, makes of `stands(low)`.
+    """Run `step(…, n)` for every `n` with `low <= n < high`, one after the other, from `stands(low)`.
 
     `stands(n)` says where it stands once all before `n` are taken. If a step leads elsewhere, `Refused` is raised: so a
     reader that cannot count up to `high` shows it of any one step, by induction. A word for refinements.
@@ -272,10 +272,10 @@ class Deviation(Generic[S]):
 
 @dataclass(frozen=True, slots=True)
 class Takeover(Generic[S]):
-    """How a reader goes on behind a broken rule: the model takes over what the broker claims, and checks it no more.
+    """A continuation behind a broken rule: the model takes over the broker's claim, without a check.
 
     `step` takes the arguments of the action that was refused for `rule`, the id of a rule within the spec. The refusal
-    is a departure all the same. What `step` makes is a state in which nothing that came before is held against what
+    is a departure all the same. In the state that `step` makes, nothing that came before is a reason to refuse what
     comes later: whatever is refused from there on is a departure in its own right.
     """
 
@@ -286,7 +286,7 @@ class Takeover(Generic[S]):
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """Where the exploration of a spec ends. No proof knows of it.
+    """The limits within which a spec is explored. No proof uses them.
 
     `says`: the bound in words · `within(s)`: whether steps are taken from a state; one beyond is judged, and not left ·
     `numbers`: what each argument is tried with, by its name (`number`) or with its step (`append.size`), which takes

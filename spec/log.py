@@ -9,14 +9,14 @@ BLANK = 8  # bytes: the size and magic number that end every file but the last
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """Where the log begins and ends, and how much of it is safe."""
+    """The begin and end of the log, and the part of it that is safe."""
 
     file_size: int = 0  # bytes of every file; 0 until the log is opened, then no step changes it
     start: Position = Position(0)  # where the log begins: what lay below has expired
     base: Position = Position(0)  # where the file being written begins
     end: Position = Position(0)  # exclusive end of the records
     flushed: Position = Position(0)  # exclusive end of what survives a crash
-    acknowledged: Position = Position(0)  # exclusive end of what producers were told is safe
+    acknowledged: Position = Position(0)  # exclusive end of what is reported safe to producers
     clock: int = 0  # ms, the store time of the last record
     newest: int = 0  # ms, the latest store time of any record
 
@@ -62,13 +62,13 @@ def append(
     """
     require(position == s.end, "record-begins-where-the-last-one-ends",
         because="the record begins where the last one ends",
-        otherwise="bytes between two records belong to nobody: messages are lost")
+        otherwise="bytes between two records belong to no record: messages are lost")
     require(known, "record-carries-a-known-magic-number",
         because="the record carries a known magic number",
         otherwise="a broker that starts here takes this for the end of the log and drops all that follows")
     require(fits, "parts-of-the-record-add-up-to-its-size",
         because="the parts of the record add up to its size",
-        otherwise="a broker that starts here drops it and all that follows, or hands out a message that nobody sent")
+        otherwise="a broker that starts here drops it and all that follows, or hands out a message that was never sent")
     require(0 < size, "record-has-bytes",
         because="the record has bytes", otherwise="a reader that steps from record to record stands still")
     require(position + size + BLANK <= s.base + s.file_size, "record-leaves-room-for-the-blank-in-its-file",
@@ -94,7 +94,7 @@ def roll(s: State, position: Position, size: int, marked: bool) -> State:
     """
     require(position == s.end, "blank-begins-where-the-last-record-ends",
         because="the blank begins where the last record ends",
-        otherwise="bytes between the last record and the blank belong to nobody: messages are lost")
+        otherwise="bytes between the last record and the blank belong to no record: messages are lost")
     require(marked, "file-that-is-full-ends-in-a-blank",
         because="a file that is full ends in a blank",
         otherwise="a broker that starts here takes this for the end of the log and drops all later files")
@@ -115,9 +115,9 @@ def flush(s: State, to: Position) -> State:
 
 
 def acknowledge(s: State, to: Position) -> State:
-    """Producers are told that everything before `to` is safe."""
+    """The broker reports to producers that everything before `to` is safe."""
     require(s.acknowledged <= to, "acknowledged-position-moves-on",
-        because="the acknowledged position moves on", otherwise="a producer is told twice, or never")
+        because="the acknowledged position moves on", otherwise="a producer hears of it twice, or never")
     require(to <= s.flushed, "bytes-are-on-disk",
         because="the bytes are on disk", otherwise="a crash loses what a producer was promised")
     return replace(s, acknowledged=to)
@@ -130,7 +130,7 @@ def crash(s: State, kept: Position) -> State:
     require(s.base <= kept, "full-files-survive",
         because="full files survive", otherwise="a file that was flushed whole is lost")
     require(kept <= s.end, "nothing-is-invented",
-        because="nothing is invented", otherwise="consumers receive what nobody sent")
+        because="nothing is invented", otherwise="consumers receive messages that were never sent")
     return replace(s, end=kept, flushed=kept)
 
 
@@ -158,7 +158,7 @@ def refer(s: State, position: Position) -> State:
 
 
 def positions_are_ordered(s: State) -> bool:
-    """Otherwise a producer was told that bytes are safe which a crash can take away."""
+    """Otherwise bytes are reported safe that a crash can take away."""
     return s.acknowledged <= s.flushed and s.flushed <= s.end
 
 
@@ -178,12 +178,12 @@ def the_newest_time_is_a_bound(s: State) -> bool:
 
 
 def nothing_acknowledged_is_lost(before: State, after: State) -> bool:
-    """Otherwise a producer that was told *safe* has lost its message."""
+    """Otherwise a message that was reported safe is lost."""
     return implies(before.file_size > 0, before.acknowledged <= after.end)
 
 
 def what_was_acknowledged_stays_acknowledged(before: State, after: State) -> bool:
-    """Otherwise a producer is told twice that its message is safe, or never."""
+    """Otherwise a message is reported safe twice, or never."""
     return implies(before.file_size > 0, before.acknowledged <= after.acknowledged)
 
 
@@ -210,7 +210,7 @@ def _record(s: State, position: Position, size: int, time: int) -> State:
 
 
 def _has_room(s: State, size: int) -> bool:
-    """Whether a record of `size` bytes, and the blank, fit into what is left of the file."""
+    """True if a record of `size` bytes, and the blank, fit into the rest of the file."""
     return 0 < size and s.end - s.base + size + BLANK <= s.file_size
 
 
@@ -221,7 +221,7 @@ def _two_records(s: State, first: Position, size: int, time: int, second: Positi
 def records_are_laid_end_to_end(
     s: State, first: Position, size: int, time: int, second: Position, more: int, later: int
 ) -> bool:
-    """Otherwise a record that fits its file is refused, or bytes between two records belong to nobody."""
+    """Otherwise a record that fits its file is refused, or bytes between two records belong to no record."""
     end_to_end = first == s.end and second == s.end + size
     in_order = s.clock <= time and time <= later
     fit = 0 < size and 0 < more and _has_room(s, size + more)

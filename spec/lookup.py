@@ -1,4 +1,4 @@
-"""A half is looked up in the log: what whoever decides about it is answered, as if there were no cache.
+"""Lookup of a half in the log: the answer to a decision about it, as if there were no cache.
 
 A cache may change when a half is found: before it can be read from disk. It never changes what is true: what the half
 is, that a half which can be read is found, and that only what is not in the log is unknown. `half_cache.py` refines
@@ -12,7 +12,7 @@ from gapless.spec.language import Map, Number, accepts, assume, implies, replace
 
 
 class LookupAnswer(IntEnum):
-    """What whoever decides about a half is told."""
+    """The answer to a decision about a half."""
 
     NONE = 0
     FOUND = 1
@@ -46,7 +46,7 @@ def open(s: State, start: Number, number: Number) -> State:  # noqa: A001 - the 
 
 
 def append(s: State, number: Number, message: int) -> State:
-    """A half is written to the log; nobody can read it from there yet.
+    """A half is written to the log; it cannot be read from there yet.
 
     Source: docs/proposals.md#half-cache-early.
     """
@@ -62,7 +62,7 @@ def find(s: State, number: Number, message: int) -> State:
     """
     require(s.start <= number and number < s.end, "half-that-is-found-is-in-the-log",
         because="the half that is found is in the log",
-        otherwise="a message is committed that a crash took away, or that nobody sent")
+        otherwise="a message is committed that a crash took away, or that was never sent")
     require(message == s.messages[number], "half-that-is-given-is-the-one-that-was-written",
         because="the half that is given is the one that was written",
         otherwise="consumers receive another message than the one that was committed")
@@ -70,7 +70,7 @@ def find(s: State, number: Number, message: int) -> State:
 
 
 def wait(s: State, number: Number) -> State:
-    """A decision is told to ask again: its half is written, and cannot be read from disk yet.
+    """The answer to a decision is to ask again: its half is written, and cannot be read from disk yet.
 
     Source: docs/proposals.md#half-cache-early; docs/design.md#specs.
     """
@@ -83,7 +83,7 @@ def wait(s: State, number: Number) -> State:
 
 
 def deny(s: State, number: Number) -> State:
-    """A decision is told that there is no such half.
+    """The answer to a decision is that there is no such half.
 
     Source: docs/rocketmq-transactions.md#end-lookup; docs/design.md#specs.
     """
@@ -120,7 +120,7 @@ def only_halves_of_the_log_are_messages(s: State, number: Number) -> bool:
 
 
 def who_asks_is_given_one_answer(before: State, after: State) -> bool:
-    """Otherwise somebody waits for an answer, or is given another one later."""
+    """Otherwise a caller waits for an answer, or is given another one later."""
     same = after.answers == before.answers and after.answer == before.answer
     return same or (after.answers == before.answers + 1 and after.answer != LookupAnswer.NONE)
 
@@ -160,7 +160,7 @@ def _found(
 def what_is_written_can_be_asked_for(
     s: State, start: Number, end: Number, number: Number, message: int, asked: Number, given: int
 ) -> bool:
-    """Otherwise a half is in the log, and nobody can decide about it."""
+    """Otherwise a half is in the log, and it can never be decided."""
     new = s.lives == 0 and s.end == 0 and 0 <= start and start <= end
     same = given == (message if asked == end else s.messages[asked])
     there = number == end and start <= asked and asked <= end
@@ -181,7 +181,7 @@ def _asked_after_a_flush(s: State, to: Number, asked: Number) -> State:
 
 
 def what_is_flushed_need_not_be_asked_for_again(s: State, to: Number, asked: Number) -> bool:
-    """Otherwise a producer asks for ever for what is there to be read, or all it was told is to wait."""
+    """Otherwise a producer asks for ever for what is there to be read, or is made to wait for ever."""
     waits = s.flushed <= to and to <= asked and asked < s.end
     return accepts(_asked_after_a_flush, s, to, asked) == waits and accepts(flush, s, s.end)
 

@@ -8,12 +8,12 @@ MAX_SIZE = 4096  # bytes of a body that is full, unless a broker is set otherwis
 INTERVAL = 3000  # ms that an entry waits at most, unless a broker is set otherwise; docs/proposals.md#batched-ops-size
 
 NOWHERE = -1  # the place of a half that was never entered
-NOBODY = Number(-1)  # the half of a place that nobody took
+NO_NUMBER = Number(-1)  # the half of a place that is free
 
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """The entries in the order in which they came, how far ops have taken them, and how long the eldest has waited.
+    """The entries in their order, the part of them that ops have taken, and the wait of the eldest.
 
     A crash gives the places of what waited to those who come next. So a half is entered if the place that it took is
     still its own.
@@ -32,23 +32,23 @@ class State:
     longest: int = 0  # bytes of the longest entry so far
     ops: int = 0  # ops written
     crashes: int = 0  # how often what waited was lost
-    entries: Map[Number, Number] = Map(NOBODY)  # of place k: the half that took it
+    entries: Map[Number, Number] = Map(NO_NUMBER)  # of place k: the half that took it
     places: Map[Number, int] = Map(NOWHERE)  # of half n: the place that it took last
 
 
 def is_entered(s: State, number: Number) -> bool:
-    """Whether an op names a half, or it waits for one."""
+    """True if an op names a half, or it waits for one."""
     place = s.places[number]
     return 0 <= place and place < s.entered and s.entries[Number(place)] == number
 
 
 def waits(s: State, number: Number) -> bool:
-    """Whether a half waits for its op."""
+    """True if a half waits for its op."""
     return s.written <= s.places[number] and is_entered(s, number)
 
 
 def is_named(s: State, number: Number) -> bool:
-    """Whether an op names a half."""
+    """True if an op names a half."""
     return s.places[number] < s.written and is_entered(s, number)
 
 
@@ -81,7 +81,7 @@ def enqueue(s: State, number: Number, length: int, known: bool) -> State:
         because="no op names the half yet", otherwise="the op cursor waits for a half that was done with before")
     require(known, "half-that-the-op-names-is-in-the-log-before-it",
         because="the half that the op names is in the log before it",
-        otherwise="the check service skips a half that nobody decided, or that is yet to come")
+        otherwise="the check service skips a half that was never decided, or that is yet to come")
     require(0 < length, "number-has-digits",
         because="a number has digits", otherwise="the half is never marked, and asked about again")
     require(s.max_size <= 0 or s.restarted != 0 or s.size < s.max_size,
@@ -119,11 +119,11 @@ def written(s: State, count: int, size: int, last: int, legible: bool, listed: b
     left = s.entered - s.written - count
     require(legible, "op-holds-numbers-of-halves-and-nothing-else",
         because="the op holds numbers of halves and nothing else",
-        otherwise="decided halves are asked about again, for nobody can read their op")
+        otherwise="decided halves are asked about again, for their op cannot be read")
     whole = left == 0 and size == s.size
     require(0 < count and last <= s.longest and (whole or (0 < left and left <= s.size - size)),
         "op-names-what-waits",
-        because="the op names what waits", otherwise="the check service skips a half that nobody decided")
+        because="the op names what waits", otherwise="the check service skips a half that was never decided")
     require(s.max_size <= 0 or size - last < s.max_size, "body-ends-with-the-entry-that-fills-it",
         because="the body ends with the entry that fills it", otherwise="one op grows until no broker can store it")
     require(listed, "op-is-a-list",
@@ -139,7 +139,7 @@ def name(s: State, number: Number) -> State:
     """
     require(is_named(s, number) and s.latest <= s.places[number], "half-that-the-op-names-was-taken-into-it",
         because="the half that the op names was taken into it",
-        otherwise="the check service skips a half that nobody decided")
+        otherwise="the check service skips a half that was never decided")
     return s
 
 
@@ -167,7 +167,7 @@ def stop(s: State) -> State:
 
 
 def crash(s: State) -> State:
-    """What waits is lost: the halves are asked about again.
+    """Waiting entries are lost: the halves are asked about again.
 
     Source: docs/rocketmq-transactions.md#op-crash, #n14.
     """
@@ -186,7 +186,7 @@ def nobody_waits_too_long(s: State) -> bool:
 
 
 def nobody_came_in_the_future(s: State) -> bool:
-    """Otherwise an entry waits longer than the interval, and nobody can tell."""
+    """Otherwise an entry waits longer than the interval, unnoticed."""
     return implies(s.written < s.entered, s.since <= s.clock)
 
 
@@ -237,7 +237,7 @@ def entries_leave_only_by_an_op_or_a_crash(before: State, after: State, number: 
 
 
 def an_op_names_what_waited(before: State, after: State, number: Number) -> bool:
-    """Otherwise the check service skips a half that nobody decided."""
+    """Otherwise the check service skips a half that was never decided."""
     return implies(is_named(after, number), is_named(before, number) or waits(before, number))
 
 
@@ -257,7 +257,7 @@ def the_clock_never_steps_back(before: State, after: State) -> bool:
 
 
 def the_settings_never_change(before: State, after: State) -> bool:
-    """Otherwise nobody can tell how large a body may be, nor how long an entry may wait."""
+    """Otherwise the limits of a body's size and of an entry's wait are unknown."""
     return implies(0 < before.opened, after.max_size == before.max_size and after.interval == before.interval)
 
 
@@ -272,7 +272,7 @@ def no_half_waits_for_its_op(s: State) -> bool:
 
 
 def a_batcher_is_held_against_its_own_settings(s: State, max_size: int, interval: int) -> bool:
-    """Otherwise a full batch goes on to grow, or a decided half waits for longer than it should."""
+    """Otherwise a full batch continues to grow, or a decided half waits for longer than it should."""
     if not accepts(open, s, max_size, interval):
         return True
     after = open(s, max_size, interval)
@@ -312,7 +312,7 @@ def what_waits_can_be_written(s: State) -> bool:
 
 
 def an_op_names_what_was_taken_into_it(s: State, count: int, size: int, last: int, number: Number) -> bool:
-    """Otherwise the check service skips a half that nobody decided, or asks about one that somebody did."""
+    """Otherwise the check service skips a half that was never decided, or asks about one that was."""
     if not accepts(write, s, count, size, last, True, True):  # noqa: FBT003
         return True
     return accepts(name, write(s, count, size, last, True, True), number) == waits(s, number)  # noqa: FBT003
@@ -348,7 +348,7 @@ def two_ticks(s: State, time: int, later: int) -> State:
 
 
 def the_clock_may_be_read_again(s: State) -> bool:
-    """Otherwise whoever looks twice within a millisecond is accused."""
+    """Otherwise two looks within one millisecond are an accusation."""
     return accepts(tick, s, s.clock)
 
 

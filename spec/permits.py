@@ -1,6 +1,6 @@
 """One client's permits: so many requests to a coordinator at once, of whatever kind, and the next caller waits.
 
-A request that nobody answers keeps its permit until it times out: that is what holds a client back when its coordinator
+A request without an answer keeps its permit until it times out: that is what holds a client back when its coordinator
 is silent. Maps are by the number of a request.
 """
 
@@ -11,7 +11,7 @@ from gapless.spec.language import Map, Number, accepts, assume, implies, replace
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """Who holds a permit, since when, and who waits for one."""
+    """The permits in use, since when, and the callers that wait for one."""
 
     permits: int = 0  # how many there are; 0 until the client is looked at
     timeout: int = 0  # ms after which a request is given up; 0 where that is not known
@@ -101,7 +101,7 @@ def reply(s: State, number: Number) -> State:
 
 
 def time_out(s: State, number: Number) -> State:
-    """Nobody answered in time: the request is given up, and gives its permit back.
+    """No answer came in time: the request is given up, and gives its permit back.
 
     Source: docs/proposals.md#active-limit-client; docs/pulsar.md#c8, #p-18, #p-19.
     """
@@ -120,17 +120,17 @@ def time_out(s: State, number: Number) -> State:
 
 
 def late_reply(s: State, number: Number) -> State:
-    """An answer comes to a request that was given up: nobody hears it.
+    """An answer comes to a request that was given up: no caller hears it.
 
     Source: docs/pulsar.md#c4, #p-20.
     """
     require(0 < s.taken[number] and s.returned[number] == s.taken[number], "request-was-given-up",
-        because="the request was given up", otherwise="its caller is never told, and its permit is lost")
+        because="the request was given up", otherwise="its caller never hears of it, and its permit is lost")
     return replace(s, answers=s.answers.set(number, s.answers[number] + 1))
 
 
 def disconnect(s: State) -> State:
-    """The connection is lost: requests that are out keep their permits, and go out once more.
+    """The connection is lost: requests that are out keep their permits, and go out again.
 
     Source: docs/pulsar.md#c9, #c10, #n-7.
     """
@@ -183,7 +183,7 @@ def nothing_is_in_the_future(s: State, number: Number) -> bool:
 
 
 def a_stretch_is_no_longer_than_the_timeout(s: State) -> bool:
-    """Otherwise silence is forgotten, or held against a client that is given an answer."""
+    """Otherwise silence is forgotten, or blamed on a client that got an answer."""
     within = s.clock - s.window < s.timeout if 0 < s.timeout else s.clock == s.window
     return within and implies(s.permits == 0, s.timeout == 0)
 
@@ -201,13 +201,13 @@ def nobody_is_given_up_before_the_timeout(before: State, after: State, number: N
 
 
 def all_who_wait_are_counted(before: State, after: State, number: Number) -> bool:
-    """Otherwise a wake-up is lost, and nobody knows."""
+    """Otherwise a wake-up is lost unnoticed."""
     more = after.waits[number] - before.waits[number]
     return implies(more != 0, after.waiting == before.waiting + more)
 
 
 def who_goes_out_is_unanswered(before: State, after: State, number: Number) -> bool:
-    """Otherwise a client that is met with silence asks again and again, and nobody counts."""
+    """Otherwise a client that is met with silence asks again and again, uncounted."""
     return implies(
         before.taken[number] < after.taken[number],
         after.unanswered == before.unanswered + (1 if 0 < before.timeout else 0),
@@ -229,7 +229,7 @@ def a_lost_connection_frees_no_permit(before: State, after: State) -> bool:
 
 
 def a_client_is_looked_at_once(s: State, permits: int, timeout: int) -> bool:
-    """Otherwise the permits of one client are taken for those of another, or nobody can look at any."""
+    """Otherwise the permits of one client are taken for those of another, or none can be looked at."""
     if not accepts(open, s, permits, timeout):
         return s.permits != 0 or permits <= 0
     return not accepts(open, open(s, permits, timeout), permits, timeout)
@@ -238,7 +238,7 @@ def a_client_is_looked_at_once(s: State, permits: int, timeout: int) -> bool:
 def a_request_is_given_up_when_its_timeout_is_over(
     s: State, number: Number, permits: int, timeout: int
 ) -> bool:
-    """Otherwise a permit is lost with every silence, or a client that is met with silence asks again and again."""
+    """Otherwise a permit is lost with every silence, or a client asks again and again in silence."""
     if not accepts(open, s, permits, timeout) or s.taken[number] != 0 or timeout < 1:
         return True
     asked = acquire(open(s, permits, timeout), number)
@@ -247,7 +247,7 @@ def a_request_is_given_up_when_its_timeout_is_over(
 
 
 def time_may_stand_still(s: State) -> bool:
-    """Otherwise two things that happen within a millisecond cannot both be told."""
+    """Otherwise two events within one millisecond cannot both be recorded."""
     return accepts(tick, s, s.clock)
 
 
@@ -283,7 +283,7 @@ def an_answer_of_an_earlier_stretch_is_heard(s: State, number: Number) -> bool:
 
 
 def a_late_answer_is_on_record(s: State, number: Number) -> bool:
-    """Otherwise nobody knows that a coordinator answers too late."""
+    """Otherwise it is unknown that a coordinator answers too late."""
     return not accepts(late_reply, s, number) or s.answers[number] < late_reply(s, number).answers[number]
 
 
@@ -307,7 +307,7 @@ def rest_comes_when_all_is_given_back(s: State, number: Number) -> bool:
 
 
 def rest_comes_when_nobody_waits(s: State, number: Number) -> bool:
-    """Otherwise a caller that nobody wakes is never missed, or rest never comes."""
+    """Otherwise a caller that is never woken is never missed, or rest never comes."""
     if not accepts(wait, s, number) or not accepts(acquire, wait(s, number), number):
         return True
     waiting = wait(s, number)
@@ -316,7 +316,7 @@ def rest_comes_when_nobody_waits(s: State, number: Number) -> bool:
 
 
 def nobody_waits_where_rest_leaves_a_permit_free(s: State, within: bool) -> bool:
-    """Otherwise a client that has come to rest is said not to, or a caller that nobody wakes is never missed."""
+    """Otherwise a client at rest is reported as busy, or a caller that is never woken is never missed."""
     return not accepts(rest, s, within) or s.permits <= s.in_use or nobody_waits(s)
 
 

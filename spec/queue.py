@@ -15,7 +15,7 @@ class State:
     first: Number = Number(0)  # the lowest number whose message is kept (RocketMQ: min)
     indexed: Number = Number(0)  # exclusive end of the entries
     end: Number = Number(0)  # exclusive end of the numbers given (RocketMQ: max)
-    blank: Number = Number(0)  # exclusive end of the slots that hold a blank; 0 where none does
+    blank: Number = Number(0)  # exclusive end of the slots with a blank; 0 where none does
     positions: Map[Number, Position] = Map(Position(0))  # of message n: where its record lies
     sizes: Map[Number, int] = Map(0)  # of message n: bytes of its record
     tags: Map[Number, int] = Map(0)  # of message n: its tag code
@@ -96,7 +96,7 @@ def index_batch(s: State, number: Number, count: int, position: Position, size: 
         because="the entry ends where its batch ends", otherwise="consumers pass over messages, or ask again for some")
     assume(count <= 32767 and all_between(number + 1, s.end,
             lambda n: s.positions[Number(n)] == 0 and s.sizes[Number(n)] == 0 and s.tags[Number(n)] == 0),
-        because="a batch is counted in two bytes, and its entry is told of right behind it")
+        because="a batch is counted in two bytes, and its entry follows right behind it")
     return replace(index(s, number, position, size, tag), indexed=Number(number + count))
 
 
@@ -112,7 +112,7 @@ def find_file(s: State, base: Position, length: int, full: int) -> State:
 
 
 def outlive(s: State, number: Number, position: Position) -> State:
-    """Entry `number`, kept in its file beside younger ones, points at `position`, where its message once lay.
+    """Entry `number`, old among younger ones, points at `position`, where its message once lay.
 
     Source: docs/rocketmq.md#expiry, #cq1.
     """
@@ -188,7 +188,7 @@ def settle(s: State, upto: Position) -> State:
 
 
 def tell_last(s: State, number: Number, position: Position) -> State:
-    """The broker's own table says that entry `number` is the queue's last, and that its message lies at `position`.
+    """The broker's own table has `number` as the queue's last entry, and its message at `position`.
 
     Source: docs/rocketmq.md#rocksdb-queues; RocksDBConsumeQueueOffsetTable.
     """
@@ -217,12 +217,12 @@ def account(s: State, number: Number, sent: bool) -> State:
     Source: docs/design.md#inferred; what clients were promised, traces/README.md.
     """
     require(sent, "client-sent-the-message",
-        because="a client sent the message", otherwise="consumers act on a message that nobody sent")
+        because="a client sent the message", otherwise="consumers act on a message that was never sent")
     return s
 
 
 def acknowledge(s: State, number: Number, position: Position, same: bool) -> State:
-    """The broker told a producer that its message has `number` and lies at `position`.
+    """The broker reported to a producer that its message has `number` and lies at `position`.
 
     `same` says that what lies there is what the producer sent, in the topic and queue that it was sent to.
 
@@ -230,7 +230,7 @@ def acknowledge(s: State, number: Number, position: Position, same: bool) -> Sta
     """
     require(0 < s.sizes[number] and position == s.positions[number],
         "message-that-was-acknowledged-is-in-the-log-where-the-answer-said",
-        because="the message that was acknowledged is in the log, where the answer said",
+        because="the message that was acknowledged is in the log, where the answer placed it",
         otherwise="a producer believes that its message is safe, and no consumer ever receives it")
     require(same, "message-that-was-acknowledged-is-what-its-producer-sent",
         because="the message that was acknowledged is what its producer sent",
@@ -395,7 +395,7 @@ def nobody_is_told_of_what_is_not_there(s: State, number: Number, position: Posi
 
 
 def what_nobody_sent_is_noticed(s: State, number: Number, sent: bool) -> bool:
-    """Otherwise consumers act on a message that nobody sent."""
+    """Otherwise consumers act on a message that was never sent."""
     return accepts(account, s, number, sent) == sent
 
 
@@ -412,7 +412,7 @@ def the_table_names_the_last_entry_and_no_other(
 
 
 def the_table_may_lag_behind_the_first_message(s: State, number: Number) -> bool:
-    """Otherwise a table that nobody asked since messages expired is called wrong, or one that hides some is not."""
+    """Otherwise a table unused since messages expired is called wrong, or one that hides some is not."""
     return accepts(tell_first, s, number) == (number <= s.first)
 
 

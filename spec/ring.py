@@ -18,10 +18,10 @@ EMPTY = Batch(-1)  # the batch in a slot that holds none
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """How far the log is cut into batches and dispatched, and what lies in the ring."""
+    """The cut and the dispatched parts of the log, and the content of the ring."""
 
     slots: int = 0  # of the ring; 0 until it is made, then no step changes it
-    services: int = 0  # how often dispatch was begun anew
+    services: int = 0  # how often dispatch was begun again
     cut: Batch = Batch(0)  # exclusive end of the batches that the scanner has cut
     next: Batch = Batch(0)  # the pointer: exclusive end of the batches that were dispatched
     slot: Slot = Slot(0)  # where the pointer's batch belongs
@@ -69,7 +69,7 @@ def decode(s: State, batch: Batch) -> State:
 
 
 def slot_of(s: State, batch: Batch) -> Slot:
-    """Where a batch belongs that the ring has room for."""
+    """The slot of a batch for which the ring has room."""
     ahead = s.slot + batch - s.next
     return Slot(ahead if ahead < s.slots else ahead - s.slots)
 
@@ -95,7 +95,7 @@ def dispatch(s: State, batch: Batch) -> State:
 
 
 def truncate(s: State) -> State:
-    """The log's end is cut off, and dispatch begins anew: batch 0, an empty ring, the pointer at its first slot.
+    """The log's end is cut off, and dispatch begins again: batch 0, an empty ring, the pointer at its first slot.
 
     Source: docs/rocketmq.md#ring-truncation, which see for what landed instead.
     """
@@ -167,7 +167,7 @@ def a_new_service_begins_with_nothing(before: State, after: State, slot: Slot) -
 
 
 def the_ring_never_changes_its_size(before: State, after: State) -> bool:
-    """Otherwise batches lie where nobody looks for them."""
+    """Otherwise batches lie where no worker looks for them."""
     return implies(before.slots > 0, after.slots == before.slots)
 
 
@@ -190,7 +190,7 @@ def a_batch_goes_through_a_ring_of_any_size(s: State, slots: int) -> bool:
 
 
 def a_ring_has_room_and_is_made_before_its_batches(s: State, slots: int) -> bool:
-    """Otherwise batches lie in a ring where nobody looks for them, or never come into one."""
+    """Otherwise batches lie in a ring where no worker looks for them, or never come into one."""
     return implies(slots <= 0 or 0 < s.slots or 0 < s.cut, not accepts(open, s, slots))
 
 

@@ -12,11 +12,11 @@ from gapless.spec.language import Number, Position, accepts, assume, implies, re
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """How far the files go, and how far the entries were followed to their messages."""
+    """The ends of the files, and of the entries that were followed to their messages."""
 
     start: Position = Position(0)  # of the queue's tiered log: messages below have expired
     log_end: Position = Position(0)  # exclusive end of its files, as far as they are committed
-    first: Number = Number(0)  # of the first entry that the files hold
+    first: Number = Number(0)  # of the first entry in the files
     end: Number = Number(0)  # exclusive end of the entries that are committed
     read: Number = Number(0)  # exclusive end of the entries that were followed
     reached: Position = Position(0)  # where the last message ends that an entry named
@@ -30,7 +30,7 @@ def open(s: State, start: Position, number: Number) -> State:  # noqa: A001 - th
     require(s.log_end == 0 and s.end == 0, "tiered-queue-is-new", because="the tiered queue is new",
         otherwise="two queues are taken for one")
     require(0 <= start and 0 <= number, "tiered-queue-begins-at-0-or-behind",
-        because="a queue and its log begin at 0 or behind it", otherwise="nobody can ask for what lies there")
+        because="a queue and its log begin at 0 or behind it", otherwise="its messages cannot be asked for")
     return replace(s, start=start, log_end=start, first=number, end=number, read=number, reached=start)
 
 
@@ -108,7 +108,7 @@ def find_entry(
 
 
 def outlive(s: State, number: Number, position: Position) -> State:
-    """Entry `number`, kept in its file beside younger ones, points at `position`, where its message once lay.
+    """Entry `number`, old among younger ones, points at `position`, where its message once lay.
 
     Source: docs/rocketmq-tiered.md#expiry; FlatMessageFile.getConsumeQueueMinOffset.
     """
@@ -188,7 +188,7 @@ def an_entry_is_taken_if_it_is_what_its_message_says(
 
 
 def an_old_entry_comes_before_all_others(s: State, number: Number, position: Position) -> bool:
-    """Otherwise a file that still holds young entries is called broken, or one that lost its message is not."""
+    """Otherwise a file with young entries is called broken, or one that lost its message is not."""
     old = number == s.read and number < s.end and position < s.start and s.reached == s.start
     return accepts(outlive, s, number, position) == old
 

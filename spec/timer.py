@@ -1,4 +1,4 @@
-"""What is due at one time of the timer wheel: a chain of units in the timer log, and the slot that names its end.
+"""The messages due at one time of the timer wheel: a chain of units in the timer log, and its slot.
 
 A message that is to be delivered later waits in a topic of the broker's own. For each, a unit is appended to the timer
 log; it names the message, and the unit of the same time before it. The wheel has a slot for every time, which names the
@@ -30,7 +30,7 @@ def open(s: State, start: Position) -> State:  # noqa: A001 - the step's name in
     require(s.units == 0 and s.start == 0, "chain-is-new", because="the chain is new",
         otherwise="two times are taken for one")
     require(0 <= start, "timer-log-begins-at-0", because="the timer log begins at 0",
-        otherwise="a unit lies where nobody looks")
+        otherwise="a unit lies where no reader looks")
     return replace(s, start=start)
 
 
@@ -77,7 +77,7 @@ def schedule(
 def turn(s: State, first: Position, last: Position, count: int, counted: bool) -> State:
     """The slot of this time names its `first` and `last` unit, and says how many messages there are.
 
-    `counted`: nobody started the broker again since; a start finds units that it does not count, and a first one that
+    `counted`: the broker was not started again since; a start finds units that it does not count, and a first one that
     others came before.
 
     Source: docs/rocketmq.md#timers (TimerWheel).
@@ -96,7 +96,7 @@ def seek(s: State, number: Number, there: bool) -> State:
 
     Source: docs/rocketmq.md#timers (TimerMessageStore.commitQueueOffset).
     """
-    require(0 <= number, "message-has-a-number", because="a message has a number", otherwise="nobody finds it")
+    require(0 <= number, "message-has-a-number", because="a message has a number", otherwise="it is never found")
     require(there, "message-that-waits-has-its-unit",
         because="a message that waits has its unit", otherwise="it is never delivered")
     return s
@@ -108,7 +108,7 @@ def deliver(s: State, copies: int, cancelled: bool) -> State:
     Source: docs/rocketmq.md#timers (TimerMessageStore.dequeue).
     """
     require(s.delivered < s.units, "unit-is-delivered-once",
-        because="a unit is delivered once", otherwise="consumers receive what nobody sent")
+        because="a unit is delivered once", otherwise="consumers receive messages that were never sent")
     require(cancelled or 0 < copies, "message-is-delivered-when-its-time-has-come",
         because="a message is delivered when its time has come", otherwise="no consumer ever receives it")
     require(copies <= 1, "message-is-delivered-once",
@@ -117,7 +117,7 @@ def deliver(s: State, copies: int, cancelled: bool) -> State:
 
 
 def what_is_delivered_was_scheduled(s: State) -> bool:
-    """Otherwise consumers receive what nobody sent."""
+    """Otherwise consumers receive messages that were never sent."""
     return 0 <= s.delivered and s.delivered <= s.units
 
 
@@ -157,7 +157,7 @@ def the_log_keeps_its_beginning(before: State, after: State) -> bool:
 
 
 def a_timer_log_is_found_once(s: State, start: Position) -> bool:
-    """Otherwise two times are taken for one, or a unit lies where nobody looks."""
+    """Otherwise two times are taken for one, or a unit lies where no reader looks."""
     return accepts(open, s, start) == (s.units == 0 and s.start == 0 and 0 <= start)
 
 
@@ -176,7 +176,7 @@ def a_unit_is_taken_if_it_says_what_is_so(
 def a_slot_is_taken_if_it_names_its_chain(
     s: State, first: Position, last: Position, count: int, counted: bool
 ) -> bool:
-    """Otherwise messages of that time are never delivered, or a start that mended a wheel is called broken."""
+    """Otherwise messages of that time are never delivered, or a mended wheel is called broken."""
     exact = first == s.first and count == s.count
     return accepts(turn, s, first, last, count, counted) == (last == s.last and implies(counted, exact))
 
@@ -196,7 +196,7 @@ def _first(s: State, start: Position, position: Position) -> State:
 
 
 def a_unit_lies_in_the_log_that_was_found(s: State, start: Position, position: Position) -> bool:
-    """Otherwise a unit lies where nobody looks."""
+    """Otherwise a unit lies where no reader looks."""
     new = s.units == 0 and s.start == 0 and 0 <= start
     return implies(new, accepts(_first, s, start, position) == (start <= position))
 
@@ -218,7 +218,7 @@ def _two_delivered(s: State) -> State:
 
 
 def every_unit_is_delivered_once(s: State) -> bool:
-    """Otherwise consumers receive what nobody sent."""
+    """Otherwise consumers receive messages that were never sent."""
     return accepts(_two_delivered, s) == (s.delivered + 1 < s.units)
 
 

@@ -24,14 +24,14 @@ class State:
 
 
 def wait(s: State, position: Position) -> State:
-    """A message that waits lies at `position`, and the table was told of it."""
+    """A message that waits lies at `position`, and the table knows of it."""
     require(0 <= position and s.last < position, "message-of-a-timer-lies-behind-those-before-it",
         because="a message lies behind those before it", otherwise="one message is taken for two")
     return replace(s, last=position, messages=s.messages + 1)
 
 
 def cancel(s: State) -> State:
-    """A message cancels those with this key and this time, and the table was told of it in time."""
+    """A message cancels those with this key and this time, and the table knows of it in time."""
     return replace(s, cancelled=s.cancelled + 1)
 
 
@@ -39,7 +39,7 @@ def find_row(s: State, named: bool, whole: bool, over: bool) -> State:
     """The table has a row for this key and this time.
 
     `named`: one of the messages lies where it says · `whole`: it has that message's size · `over`: the time is, and so
-    nobody looks at the row any more.
+    the row is not looked at any more.
 
     Source: docs/rocketmq.md#timers-rocksdb (TimerRocksDBRecord).
     """
@@ -57,7 +57,7 @@ def find_row(s: State, named: bool, whole: bool, over: bool) -> State:
 
 
 def seek(s: State, handed_on: bool) -> State:
-    """The time is to come, and the table was told of the messages; `handed_on`: they were delivered all the same.
+    """The time is to come, and the table knows of the messages; `handed_on`: they were delivered all the same.
 
     Source: docs/rocketmq.md#timers-rocksdb (Timeline).
     """
@@ -79,18 +79,18 @@ def deliver(s: State, copies: int) -> State:
 
 
 def read_to(s: State, number: Number, end: Number) -> State:
-    """The table was told of messages up to `number`, and those that wait end at `end`.
+    """The table knows of messages up to `number`, and those that wait end at `end`.
 
     Source: docs/rocketmq.md#timers-rocksdb (sys_topic_scan_offset_checkpoint).
     """
     require(number <= end, "timers-are-read-up-to-those-that-wait",
-        because="the table was told of no more messages than there are",
+        because="the table knows of no more messages than there are",
         otherwise="messages that come are never put into it")
     return s
 
 
 def what_has_a_row_waits(s: State) -> bool:
-    """Otherwise what nobody sent is delivered."""
+    """Otherwise a message that was never sent is delivered."""
     return implies(0 < s.rows, 0 < s.messages) and 0 <= s.messages and 0 <= s.cancelled
 
 

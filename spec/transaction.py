@@ -10,12 +10,12 @@ from enum import IntEnum
 from gapless.spec.language import Map, Number, Position, accepts, implies, replace, require
 
 NOWHERE = Position(-1)  # the position of a version that is not in the log
-NOBODY = Number(-1)  # the number of a version that is not there
-CHECKS = 15  # how often a half is put back at most, unless a broker is told otherwise: docs/proposals.md#back-check
+NO_NUMBER = Number(-1)  # the number of a version that is not there
+CHECKS = 15  # how often a half is put back at most, by default: docs/proposals.md#back-check
 
 
 class Phase(IntEnum):
-    """How far the transaction is."""
+    """The phase of the transaction."""
 
     ABSENT = 0
     PREPARED = 1
@@ -26,14 +26,14 @@ class Phase(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """The half with all its versions, what was decided of each, and what its producer said."""
+    """The half with all its versions, the decisions about each, and the answers of its producer."""
 
     start: Position = Position(0)  # where the log begins: versions below have expired
     max_checks: int = 0  # how often a half is put back at most; 0 where that is not known
     witnessed: int = 0  # 1 where all that producers asked for is known
     restarted: int = 0  # 1 where the broker may have been set otherwise in an earlier life
     phase: int = Phase.ABSENT
-    newest: Number = NOBODY  # the newest version
+    newest: Number = NO_NUMBER  # the newest version
     checks: int = 0  # the counter of the newest version: how often the half was put back
     finals: int = 0  # messages of this transaction that consumers can see
     positions: Map[Number, Position] = Map(NOWHERE)  # of version n: where its record lies
@@ -43,11 +43,11 @@ class State:
     marks: Map[Number, int] = Map(0)  # of version n: the ops that name it
     commits_asked: Map[Number, int] = Map(0)  # of version n: how often its producer asked to commit it
     rollbacks_asked: Map[Number, int] = Map(0)  # of version n: how often its producer asked to roll it back
-    commits_reported: Map[Number, int] = Map(0)  # of version n: 1 where its producer was told that it is committed
+    commits_reported: Map[Number, int] = Map(0)  # of version n: 1 if its commit was reported to its producer
 
 
 def open(s: State, start: Position, max_checks: int, witnessed: int) -> State:  # noqa: A001 - the name in every trace.
-    """A transaction is looked at, in a log that begins at `start`, with what is known of its broker and producers.
+    """A transaction is found in a log that begins at `start`, with its settings and clients.
 
     Source: docs/design.md#evidence.
     """
@@ -92,7 +92,7 @@ def prepare(s: State, number: Number, position: Position, marked: bool) -> State
         because="the half has its place in the log", otherwise="no decision can ever name it")
     require(marked, "half-carries-its-marker",
         because="the half carries its marker",
-        otherwise="a message that nobody prepared waits for a decision, and its producer is asked for one")
+        otherwise="a message that was never prepared waits for a decision, and its producer is asked for one")
     return replace(
         s,
         phase=Phase.PREPARED,
@@ -112,7 +112,7 @@ def outlive(s: State, number: Number, position: Position, times: int) -> State:
         because="the transaction is new", otherwise="two transactions are taken for one")
     require(0 < s.start, "version-without-the-one-before-it-stands-in-a-log-whose-beginning-has-expired",
         because="a version without the one before it stands in a log whose beginning has expired",
-        otherwise="a half was put back that nobody prepared: its producer is asked about a stranger's message")
+        otherwise="a half was put back that was never prepared: its producer is asked about a stranger's message")
     require(0 <= times, "counter-counts-from-0",
         because="the counter counts from 0", otherwise="the producer is asked more often than it should")
     return put_back(replace(s, phase=Phase.PREPARED), number, position, times)
@@ -135,7 +135,7 @@ def put_back(s: State, number: Number, position: Position, times: int) -> State:
 
 
 def is_decided(s: State) -> bool:
-    """Whether the transaction was committed or rolled back."""
+    """True if the transaction was committed or rolled back."""
     return s.phase == Phase.COMMITTED or s.phase == Phase.ROLLED_BACK
 
 
@@ -150,7 +150,7 @@ def check(s: State, number: Number, parent: Number, position: Position, times: i
     """
     require(0 <= s.positions[parent], "half-that-is-put-back-is-in-the-log",
         because="the half that is put back is in the log",
-        otherwise="a half was put back that nobody prepared: its producer is asked about a stranger's message")
+        otherwise="a half was put back that was never prepared: its producer is asked about a stranger's message")
     require(s.positions[parent] < position, "version-lies-behind-the-one-that-is-put-back",
         because="the version lies behind the one that is put back", otherwise="it was written before it was due")
     require(times == s.times[parent] + 1, "counter-goes-up-by-one",
@@ -160,10 +160,10 @@ def check(s: State, number: Number, parent: Number, position: Position, times: i
     require(s.max_checks == 0 or times <= s.max_checks, "check-is-left",
         because="a check is left", otherwise="the producer is asked for ever")
     require(asked, "producer-is-asked",
-        because="the producer is asked", otherwise="a check is used up, and nobody was asked")
+        because="the producer is asked", otherwise="a check is used up, and no producer was asked")
     require(s.phase == Phase.PREPARED, "transaction-is-undecided",
         because="the transaction is undecided",
-        otherwise="the producer is asked what it has said already, and may say something else")
+        otherwise="the producer is asked again, and may answer otherwise")
     require(parent == s.newest, "newest-version-is-put-back",
         because="the newest version is put back", otherwise="there are two halves now, each of which can be committed")
     return put_back(s, number, position, times)
@@ -178,7 +178,8 @@ def commit(s: State, number: Number, half: Position, position: Position, same: b
     Source: docs/rocketmq-transactions.md#end, #tx3, #tx6, #tx14; EndTransactionProcessor.endMessageTransaction.
     """
     require(0 <= half and half == s.positions[number], "final-names-a-version-of-its-half",
-        because="the final names a version of its half", otherwise="consumers receive a message that nobody prepared")
+        because="the final names a version of its half",
+        otherwise="consumers receive a message that was never prepared")
     require(same, "final-carries-what-its-half-carries",
         because="the final carries what its half carries",
         otherwise="consumers receive something else than the producer sent, or in another queue")
@@ -230,7 +231,7 @@ def marked(s: State, number: Number) -> State:
         otherwise="the check service skips a half that it has never seen")
     require(s.marks[number] < s.commits[number] + s.rollbacks[number], "decision-came-before-the-op",
         because="a decision came before the op",
-        otherwise="the check service forgets a transaction that nobody decided")
+        otherwise="the check service forgets a transaction that was never decided")
     return replace(s, marks=s.marks.set(number, s.marks[number] + 1))
 
 
@@ -243,7 +244,8 @@ def park(s: State, number: Number, position: Position, times: int, same: bool, a
     Source: docs/rocketmq-transactions.md#park, #tx8; DefaultTransactionalMessageCheckListener.resolveDiscardMsg.
     """
     require(0 <= s.positions[number], "what-is-set-aside-is-a-half-of-the-log",
-        because="what is set aside is a half of the log", otherwise="an operator is shown a message that nobody sent")
+        because="what is set aside is a half of the log",
+        otherwise="an operator is shown a message that was never sent")
     require(same, "half-is-set-aside-as-it-was",
         because="the half is set aside as it was",
         otherwise="an operator who resumes it commits something else than the producer sent")
@@ -253,11 +255,11 @@ def park(s: State, number: Number, position: Position, times: int, same: bool, a
         because="the half is not older than messages are kept", otherwise="it is given up for its age")
     require(times == s.times[number], "copy-has-the-counter-of-its-half",
         because="the copy has the counter of its half",
-        otherwise="a message is given up that nobody was asked about so often")
+        otherwise="a message is given up before its last check")
     require(s.phase == Phase.PREPARED, "transaction-is-undecided",
         because="the transaction is undecided", otherwise="an operator is shown a problem that is none")
     require(number == s.newest, "newest-version-is-set-aside",
-        because="the newest version is set aside", otherwise="the newest version goes on being asked about")
+        because="the newest version is set aside", otherwise="the newest version is asked about all the same")
     return replace(s, phase=Phase.PARKED)
 
 
@@ -273,7 +275,7 @@ def crash(s: State) -> State:
 
 
 def acknowledge(s: State, number: Number) -> State:
-    """The producer was told that version `number` is committed; who asks again may be told again.
+    """The broker reports to the producer that version `number` is committed, again if it is asked again.
 
     Source: docs/rocketmq-transactions.md#tx6, #n14.
     """
@@ -318,24 +320,24 @@ def an_op_follows_a_decision(s: State, number: Number) -> bool:
 
 
 def there_is_one_outcome(s: State, number: Number, other: Number) -> bool:
-    """Otherwise some consumers act on what others were told to forget."""
+    """Otherwise some consumers act on a message that others must forget."""
     return implies(s.commits[number] > 0, s.rollbacks[other] == 0)
 
 
 def a_decision_names_a_half(s: State, number: Number) -> bool:
-    """Otherwise a message appears that nobody prepared."""
+    """Otherwise a message appears that was never prepared."""
     return implies(s.commits[number] + s.rollbacks[number] > 0, 0 <= s.positions[number])
 
 
 def all_is_counted_from_zero(s: State, number: Number) -> bool:
-    """Otherwise a decision is undone that nobody made."""
+    """Otherwise a decision is undone that was never made."""
     decided = 0 <= s.commits[number] and 0 <= s.rollbacks[number]
     asked = 0 <= s.commits_asked[number] and 0 <= s.rollbacks_asked[number]
     return decided and asked and 0 <= s.times[number] and 0 <= s.marks[number]
 
 
 def a_phase_is_one_of_five(s: State) -> bool:
-    """Otherwise nobody can say how far the transaction is."""
+    """Otherwise the phase of the transaction is unknown."""
     return Phase.ABSENT <= s.phase and s.phase <= Phase.PARKED
 
 
@@ -345,7 +347,7 @@ def nothing_is_decided_of_what_is_absent(s: State, number: Number) -> bool:
 
 
 def nothing_is_in_the_log_of_what_is_absent(s: State, number: Number) -> bool:
-    """Otherwise a version is set aside, or decided, of which nobody knows that it is there."""
+    """Otherwise a version is set aside, or decided, that is not known to exist."""
     return implies(s.phase == Phase.ABSENT, s.positions[number] < 0)
 
 
@@ -355,7 +357,7 @@ def the_newest_version_is_decided_once(s: State, number: Number) -> bool:
 
 
 def the_newest_version_can_be_found(s: State) -> bool:
-    """Otherwise nobody can decide it, nor put it back."""
+    """Otherwise it can neither be decided nor put back."""
     return implies(s.phase > Phase.ABSENT, 0 <= s.positions[s.newest])
 
 
@@ -410,7 +412,7 @@ def an_outcome_is_final(before: State, after: State) -> bool:
 
 
 def the_transaction_is_decided_or_set_aside(s: State) -> bool:
-    """Otherwise it is left undecided: nobody asks its producer any more, and no consumer ever sees its message."""
+    """Otherwise it is left undecided: its producer is never asked again, and no consumer ever sees its message."""
     return s.phase != Phase.PREPARED
 
 
@@ -450,7 +452,7 @@ def _reported_again(s: State, number: Number) -> State:
 
 
 def a_producer_is_told_of_its_commit(s: State, number: Number) -> bool:
-    """Otherwise it waits for an answer that never comes, or believes that consumers see what they never will."""
+    """Otherwise it waits for ever, or believes that consumers see messages they never will."""
     may_be_reported = s.phase == Phase.PREPARED and number == s.newest
     return accepts(_reported, s, number) == may_be_reported and accepts(_reported_again, s, number) == may_be_reported
 
@@ -461,7 +463,7 @@ def nobody_is_asked_about_what_is_not_there(s: State, number: Number, half: Posi
 
 
 def what_is_at_rest_is_neither_asked_about_nor_set_aside(s: State, number: Number, position: Position) -> bool:
-    """Otherwise a transaction that waits for its producer is left alone, or one that is over is called open."""
+    """Otherwise a waiting transaction is left alone, or a finished one is called open."""
     asked = accepts(check, s, number, s.newest, position, s.checks + 1, True, True)  # noqa: FBT003
     left = asked or accepts(park, s, s.newest, position, s.checks, True, False)  # noqa: FBT003
     may_lie_there = s.positions[number] < 0 and s.positions[s.newest] < position

@@ -192,5 +192,5 @@ NO_OP = _instead(
 AHEAD = _without(
     "C11", "checkpoint.save", "what-the-saved-cursors-passed-is-on-disk", "no_saved_cursor_is_ahead_of_what_is_flushed"
 )
-NOBODY_NOTICED: tuple[Defect, ...] = (NO_OP, ONE_NUMBER, AHEAD, BURNT_SLOT, DECIDED_FOR_EVER, TIMER_LEFT)
+UNNOTICED: tuple[Defect, ...] = (NO_OP, ONE_NUMBER, AHEAD, BURNT_SLOT, DECIDED_FOR_EVER, TIMER_LEFT)
 """Faults that, planted together, proofs and exploration once passed as *all hold*: each has a property of its own."""

@@ -212,7 +212,7 @@ def a_body_is_no_longer_than_its_limit(before: op_batch.State, after: op_batch.S
 
 
 def what_waits_is_written_in_the_end(before: op_batch.State, after: op_batch.State) -> bool:
-    """What is younger than the interval is lost even in an orderly stop; back-check repairs it, and nothing else."""
+    """Entries younger than the interval are lost even in an orderly stop; back-check repairs it, and nothing else."""
     return implies(after.entered - after.written < before.entered - before.written, before.ops < after.ops)
 
 
@@ -256,7 +256,7 @@ def a_lost_connection_frees_all_permits(before: permits.State, after: permits.St
 
 
 def who_waits_is_woken(s: permits.State) -> bool:
-    """What goes on from an answer asks again, and waits on the only thread that gives permits back."""
+    """A continuation of an answer asks again, and waits on the only thread that gives permits back."""
     return s.stuck == 0
 
 

@@ -1,1 +1,1 @@
-"""What named brokers do instead of what the design says, beside the spec of the same name."""
+"""Deviations of named brokers from the design, each in a module named after its spec."""

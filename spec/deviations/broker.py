@@ -1,4 +1,4 @@
-"""What a broker takes and what it refuses, said beside its steps: no broker deviates from them, and their file is long.
+"""Enabledness laws of the broker. No broker deviates; they are here because `spec/broker.py` is full.
 
 A helper's name says which steps it takes, one after the other.
 """
@@ -59,7 +59,7 @@ def a_broker_that_runs_may_crash_at_any_time(s: State) -> bool:
 
 
 def what_is_at_rest_is_neither_asked_about_nor_set_aside(s: State, number: Number) -> bool:
-    """Otherwise a transaction that waits for its producer is left alone, or one that is over is called open.
+    """Otherwise a waiting transaction is left alone, or a finished one is called open.
 
     Source: docs/proposals.md#back-check.
     """

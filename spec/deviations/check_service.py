@@ -1,4 +1,4 @@
-"""What a check service takes and what it refuses, said beside its steps: none deviates, and their file is long.
+"""Enabledness laws of the check service. No service deviates; `spec/check_service.py` is full.
 
 A helper's name says which steps it takes, one after the other.
 """
@@ -22,7 +22,7 @@ def a_new_half_queue_is_found_once(s: State, max_checks: int, more: int) -> bool
 
 
 def a_half_may_come_in_at_any_time(s: State) -> bool:
-    """Otherwise a producer cannot send, or one message is prepared twice, or nobody looks at what has come."""
+    """Otherwise a message cannot be sent, is prepared twice, or is never looked at."""
     prepared = accepts(check_service.prepare, s) == (s.phase == Phase.ABSENT)
     if not accepts(check_service.other_half, s):
         return False
@@ -39,7 +39,7 @@ def a_producer_commits_or_rolls_back_while_its_half_is_open(s: State) -> bool:
 
 
 def what_is_decided_is_entered_once(s: State, number: Number, length: int) -> bool:
-    """Otherwise a decided half is asked about again, or one is forgotten that nobody decided.
+    """Otherwise a decided half is asked about again, or one is forgotten that was never decided.
 
     Source: docs/proposals.md#batched-ops.
     """
@@ -79,7 +79,7 @@ def an_op_resolves_what_waited_for_it(s: State, number: Number) -> bool:
 
 
 def an_op_in_the_log_resolves_the_half_that_it_names(s: State, number: Number, by: Number) -> bool:
-    """Otherwise a decided half is asked about again, or one is forgotten that nobody decided."""
+    """Otherwise a decided half is asked about again, or one is forgotten that was never decided."""
     there = s.half_cursor <= number and number < s.half_end and s.op_cursor <= by and by < s.op_end
     named = number < s.reaches[by] and (not check_service.is_version(s, number) or (number == s.newest and by == s.op))
     return accepts(check_service.resolve, s, number, How.OP, by) == (there and named)
@@ -105,7 +105,7 @@ def _put_back_and_resolved(s: State) -> State:
 
 
 def a_half_is_put_back_while_checks_are_left(s: State) -> bool:
-    """Otherwise nobody asks its producer any more, or it is asked for ever.
+    """Otherwise its producer is never asked again, or it is asked for ever.
 
     Source: docs/proposals.md#back-check.
     """
@@ -118,7 +118,7 @@ def _parked_and_resolved(s: State, by: Number) -> State:
 
 
 def a_half_is_set_aside_after_its_last_check(s: State, by: Number) -> bool:
-    """Otherwise it is given up while its producer may still answer, or asked about again when it was given up."""
+    """Otherwise it is given up while its producer may still answer, or asked about after that."""
     spent = s.phase == Phase.PREPARED and s.max_checks <= s.checks
     return accepts(_parked_and_resolved, s, by) == (spent and 0 <= by)
 

@@ -1,7 +1,7 @@
-"""What RocketMQ does with its cursors that the design forbids, and more of what can be done as designed."""
+"""RocketMQ's deviations with its cursors, and more enabledness laws of the design."""
 
 from gapless.spec import checkpoint
-from gapless.spec.checkpoint import NOBODY, How, State
+from gapless.spec.checkpoint import NO_NUMBER, How, State
 from gapless.spec.language import Deviation, Number, accepts, applies, implies, replace
 
 
@@ -61,7 +61,7 @@ def _crash_twice(s: State, half: Number, op: Number, halves: Number, ops: Number
 
 
 def what_a_crash_leaves_is_on_disk(s: State, half: Number, op: Number, halves: Number, ops: Number) -> bool:
-    """Otherwise a broker starts with records that the next crash takes, or cannot save what it passes of them.
+    """Otherwise a broker starts with records that the next crash takes, or cannot save its cursor.
 
     Source: docs/rocketmq.md#recovery.
     """
@@ -70,9 +70,9 @@ def what_a_crash_leaves_is_on_disk(s: State, half: Number, op: Number, halves: N
 
 
 def an_op_of_an_earlier_version_resolves_the_half(s: State, number: Number, by: Number) -> bool:
-    """Otherwise a half that was decided before it came back is asked about again, or one that nobody decided is not."""
+    """Otherwise a half decided before it came back is asked about again, or an undecided one is not."""
     there = s.half_cursor <= number and number < s.half_end
-    left = (s.op_cursor <= by and by < s.op_end) or (by == NOBODY and s.expired != 0)
+    left = (s.op_cursor <= by and by < s.op_end) or (by == NO_NUMBER and s.expired != 0)
     return accepts(checkpoint.resolve, s, number, How.EARLIER, by) == (there and left)
 
 
@@ -89,7 +89,7 @@ def _found_decided_and_flushed(s: State, number: Number, by: Number, copy: Numbe
 
 
 def only_copies_count_as_set_aside(s: State, number: Number, by: Number, copy: Number) -> bool:
-    """Otherwise a copy that nobody wrote counts as on disk."""
+    """Otherwise a copy that was never written counts as on disk."""
     named = accepts(_named_and_flushed, s, number, by, copy)
     replaced = accepts(_replaced_and_flushed, s, number, by, copy)
     earlier = accepts(_found_decided_and_flushed, s, number, by, copy)
@@ -103,7 +103,7 @@ def an_op_is_consumed_in_time_or_too_early(s: State, number: Number) -> bool:
 
 
 def cursors_are_saved_whatever_is_on_disk(s: State) -> bool:
-    """Otherwise nobody knows what the next crash skips."""
+    """Otherwise it is unknown what the next crash skips."""
     if not accepts(save_ahead_of_the_flush, s):
         return accepts(checkpoint.save, s)
     after = save_ahead_of_the_flush(s)
@@ -111,7 +111,7 @@ def cursors_are_saved_whatever_is_on_disk(s: State) -> bool:
 
 
 def a_broker_starts_again_wherever_its_cursors_were_saved(s: State, half: Number, op: Number) -> bool:
-    """Otherwise a cursor that RocketMQ corrects is held against it."""
+    """Otherwise a cursor that RocketMQ corrects is blamed on it."""
     left = s.half_flushed <= half and half <= s.half_end and s.op_flushed <= op and op <= s.op_end
     started = accepts(checkpoint.crash, s, half, op) or accepts(crash_behind_a_saved_cursor, s, half, op)
     return started == left

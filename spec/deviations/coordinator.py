@@ -1,4 +1,4 @@
-"""What Pulsar does that the design of a coordinator forbids, and how the model goes on behind what is no deviation.
+"""Pulsar's deviations from the design of a coordinator, and the takeovers behind other broken rules.
 
 And what can be done in a coordinator, be it Pulsar's or as designed: it is proved wherever what is left of the
 invariants holds.
@@ -12,13 +12,13 @@ PULSAR = frozenset({"pulsar"})
 
 
 def begin_above_the_limit(s: State, number: Number, request: Request, time: int, life: int) -> State:
-    """The limit was asked before the others that were admitted beside this one had taken their slots."""
+    """The limit was checked before requests admitted at the same time had taken their slots."""
     applies(s.limit != 0 and s.limit <= s.active)
     return replace(coordinator.begin(replace(s, limit=0), number, request, time, life), limit=s.limit)
 
 
 def time_out_at_birth(s: State, number: Number, time: int) -> State:
-    """A life that is shorter than a tick of the clock, or longer than it can count, is over as soon as it begins."""
+    """A life shorter than a tick of the clock, or longer than it can count, ends as soon as it begins."""
     life = s.lives[number]
     left = s.times[number] + life - time
     applies(life < AT_BIRTH or FOR_EVER <= life)
@@ -27,9 +27,9 @@ def time_out_at_birth(s: State, number: Number, time: int) -> State:
 
 
 def load_as_claimed(s: State, number: Number, status: Status) -> State:
-    """The transaction is as far as the coordinator says, whatever its log says: it may be ended once more.
+    """The transaction is as far as the coordinator says, whatever its log says: it may be ended again.
 
-    Nobody is held to what was decided, counted or told of it before.
+    Earlier decisions, counts and reports about it bind no client.
     """
     applies(s.running == 0 and s.opened == 1 and 0 <= number)
     applies(Status.OPEN <= status and status <= Status.ABORTED)
@@ -56,7 +56,7 @@ def load_as_claimed(s: State, number: Number, status: Status) -> State:
 
 
 def a_coordinator_is_looked_at_once(s: State, limit: int) -> bool:
-    """Otherwise the log of one coordinator is taken for that of another, or nobody can look at any."""
+    """Otherwise the log of one coordinator is taken for that of another, or none can be looked at."""
     if not accepts(coordinator.open, s, limit):
         return s.opened == 1
     return not accepts(coordinator.open, coordinator.open(s, limit), limit)
@@ -114,7 +114,7 @@ def who_was_admitted_begins(s: State, request: Request, time: int, life: int) ->
 
 
 def what_began_is_handed_to_who_asked(s: State, number: Number) -> bool:
-    """Otherwise a slot is held by a transaction that nobody works in; or two clients work in one."""
+    """Otherwise a slot is taken by a transaction that no client works in; or two clients work in one."""
     request = s.owners[number]
     if not accepts(coordinator.hand, s, number, request):
         return s.begun[number] == s.handed[number]
@@ -130,14 +130,14 @@ def an_open_transaction_is_at_its_clients_disposal(s: State, number: Number) -> 
 
 
 def who_takes_part_is_counted(s: State, number: Number) -> bool:
-    """Otherwise a topic joins, and is not among those who are told the outcome."""
+    """Otherwise a topic joins, and is not among those that learn the outcome."""
     return not accepts(coordinator.add, s, number) or s.added[number] < coordinator.add(s, number).added[number]
 
 
 def a_transaction_has_its_time_and_no_more(
     s: State, number: Number, request: Request, time: int, life: int
 ) -> bool:
-    """Otherwise the work of a client that is in time is thrown away, or a client that is gone holds its slot."""
+    """Otherwise the work of a client in time is thrown away, or a client that is gone keeps its slot."""
     if not accepts(coordinator.begin, s, number, request, time, life):
         return True
     begun = coordinator.begin(s, number, request, time, life)
@@ -201,7 +201,7 @@ def who_was_admitted_begins_whatever_the_limit(s: State, request: Request, time:
 
 
 def a_life_that_no_clock_measures_may_end_at_once(s: State, number: Number, time: int) -> bool:
-    """Otherwise the limits of Pulsar's clock are held against it."""
+    """Otherwise the limits of Pulsar's clock are blamed on it."""
     unmeasured = s.lives[number] < AT_BIRTH or FOR_EVER <= s.lives[number]
     ends = accepts(coordinator.time_out, s, number, time)
     return implies(
@@ -211,12 +211,12 @@ def a_life_that_no_clock_measures_may_end_at_once(s: State, number: Number, time
 
 
 def a_life_that_is_cut_short_is_on_record(s: State, number: Number, time: int) -> bool:
-    """Otherwise nobody knows that work was thrown away in time."""
+    """Otherwise it is unknown that work was thrown away in time."""
     return not accepts(time_out_at_birth, s, number, time) or 0 < time_out_at_birth(s, number, time).left[number]
 
 
 def how_long_a_life_was_is_on_record(s: State, number: Number, time: int) -> bool:
-    """Otherwise nobody knows whether work was thrown away in time."""
+    """Otherwise it is unknown if work was thrown away in time."""
     if not accepts(coordinator.time_out, s, number, time):
         return True
     return coordinator.time_out(s, number, time).left[number] == s.times[number] + s.lives[number] - time
@@ -232,7 +232,7 @@ def _load_behind_its_back(s: State, limit: int, number: Number, status: Status) 
 
 
 def what_came_to_nothing_is_on_record(s: State, request: Request) -> bool:
-    """Otherwise nobody knows why its client was given no transaction."""
+    """Otherwise it is unknown why its client was given no transaction."""
     return not accepts(coordinator.burn, s, request) or coordinator.burn(s, request).fates[request] == Fate.BURNT
 
 

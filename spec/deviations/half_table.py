@@ -1,4 +1,4 @@
-"""What RocketMQ does with its table of halves that the design forbids."""
+"""RocketMQ's deviations from the design of the half table."""
 
 from gapless.spec import half_table
 from gapless.spec.half_table import State

@@ -1,4 +1,4 @@
-"""What brokers do that the design of a log forbids."""
+"""Deviations of brokers from the design of a log."""
 
 from gapless.spec import log
 from gapless.spec.language import Deviation, Position, accepts, applies, implies, replace
@@ -25,7 +25,7 @@ def append_after_the_clock_stepped_back(
 
 
 def a_clock_may_be_set_back_however_far(s: State, size: int, time: int) -> bool:
-    """Otherwise a broker is accused of what somebody did to its machine's clock."""
+    """Otherwise a broker is accused of a change of its machine's clock."""
     has_room = 0 < size and s.end - s.base + size + log.BLANK <= s.file_size
     taken = accepts(
         append_after_the_clock_stepped_back, s, s.end, size, s.end, True, True, True, True, time  # noqa: FBT003

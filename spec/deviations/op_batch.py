@@ -1,4 +1,4 @@
-"""What RocketMQ does with its ops that the design forbids."""
+"""RocketMQ's deviations from the design of the op batcher."""
 
 from gapless.spec import op_batch
 from gapless.spec.language import Deviation, Number, accepts, applies, implies, replace
@@ -15,7 +15,7 @@ def enqueue_again(s: State, number: Number, length: int, known: bool) -> State:
 
 
 def enqueue_behind_a_full_batch(s: State, number: Number, length: int, known: bool) -> State:
-    """Whoever enters a number wakes the batcher, and does not wait for it: 20,000 numbers may lie in its queue."""
+    """An entry wakes the batcher without waiting for it: 20,000 numbers may lie in its queue."""
     applies(s.restarted == 0)
     applies(0 < s.max_size and s.max_size <= s.size)
     return replace(op_batch.enqueue(replace(s, max_size=0), number, length, known), max_size=s.max_size)
@@ -57,7 +57,7 @@ def wait_for_another_interval(s: State, time: int) -> State:
 
 
 def stop_with_entries_waiting(s: State) -> State:
-    """What is younger than the interval is lost even in an orderly stop."""
+    """Entries younger than the interval are lost even in an orderly stop."""
     applies(s.written < s.entered)
     return op_batch.crash(s)
 
@@ -85,7 +85,7 @@ def _fill_an_op_and_leave_one(s: State, number: Number) -> State:
 
 
 def every_decision_is_entered(s: State, number: Number, length: int, known: bool) -> bool:
-    """Otherwise a broker is accused of taking what comes behind a full batch, or what it was told before."""
+    """Otherwise a broker is accused of taking numbers behind a full batch, or numbers that it knew."""
     designed = accepts(op_batch.enqueue, s, number, length, known)
     again = accepts(enqueue_again, s, number, length, known)
     behind = accepts(enqueue_behind_a_full_batch, s, number, length, known)

@@ -1,4 +1,4 @@
-"""What the Pulsar client does with its permits that the design forbids."""
+"""The Pulsar client's deviations from the design of permits."""
 
 from gapless.spec import permits
 from gapless.spec.language import Deviation, accepts, applies, replace
@@ -6,7 +6,7 @@ from gapless.spec.permits import State
 
 
 def rest_in_a_deadlock(s: State, within: bool) -> State:
-    """What goes on from an answer asks again, and waits on the only thread that gives permits back."""
+    """A continuation of an answer asks again, and waits on the only thread that gives permits back."""
     applies(within)
     applies(0 < s.waiting and s.in_use < s.permits)
     return replace(s, stuck=s.waiting)
@@ -19,12 +19,12 @@ def a_deadlock_of_a_client_is_its_own(s: State, within: bool) -> bool:
 
 
 def who_is_stuck_is_on_record(s: State, within: bool) -> bool:
-    """Otherwise nobody knows whom the deadlock holds."""
+    """Otherwise the callers in the deadlock are unknown."""
     return not accepts(rest_in_a_deadlock, s, within) or rest_in_a_deadlock(s, within).stuck == s.waiting
 
 
 def who_was_stuck_is_free_again(s: State, within: bool) -> bool:
-    """Otherwise a deadlock that is over is told of for ever."""
+    """Otherwise a deadlock that is over is reported for ever."""
     return not accepts(permits.rest, s, within) or permits.rest(s, within).stuck == 0
 
 

@@ -1,4 +1,4 @@
-"""What RocketMQ does that the design of a queue forbids."""
+"""RocketMQ's deviations from the design of a queue."""
 
 from gapless.spec import queue
 from gapless.spec.language import Deviation, Number, Position, accepts, applies, implies, replace, require
@@ -6,11 +6,11 @@ from gapless.spec.queue import BLANK_SLOT, State
 
 
 def append_to_a_queue_made_anew(s: State, number: Number, count: int, position: Position, size: int, tag: int) -> State:
-    """The topic was deleted and made anew: its numbers start again at 0, and its old entries are gone."""
+    """The topic was deleted and created again: its numbers start at 0, and its old entries are gone."""
     require(number == 0, "queue-made-anew-begins-at-number-0",
-        because="a queue made anew begins at number 0", otherwise="messages are lost")
+        because="a queue made again begins at number 0", otherwise="messages are lost")
     applies(0 < s.end)
-    anew = replace(
+    fresh = replace(
         s,
         first=number,
         indexed=number,
@@ -23,11 +23,11 @@ def append_to_a_queue_made_anew(s: State, number: Number, count: int, position: 
         entry_sizes=s.entry_sizes.cleared(),
         entry_tags=s.entry_tags.cleared(),
     )
-    return queue.append(anew, number, count, position, size, tag)
+    return queue.append(fresh, number, count, position, size, tag)
 
 
 def pass_a_blank_slot(s: State, number: Number, position: Position, size: int, tag: int) -> State:
-    """The queue was made anew while its numbers went on: the slots before its first entry hold a blank each."""
+    """The queue was created again and its numbers continued: a blank fills each slot before its first entry."""
     require(s.indexed == s.first, "no-entry-was-written-before-the-blank",
         because="no entry was written before the blank", otherwise="an entry that consumers need is lost")
     require(number == s.indexed, "no-slot-before-it-is-missing",
@@ -45,7 +45,7 @@ def a_blank_slot_takes_no_entry_away(before: State, after: State) -> bool:
 
 
 def a_topic_may_be_made_anew(s: State, position: Position, size: int, tag: int) -> bool:
-    """Otherwise a store in which somebody deleted a topic is called broken."""
+    """Otherwise a store in which a topic was deleted is called broken."""
     return implies(0 < s.end, accepts(append_to_a_queue_made_anew, s, Number(0), 1, position, size, tag))
 
 
@@ -65,13 +65,13 @@ def _stopped_behind_a_blank(s: State, upto: Position) -> State:
 
 
 def blanks_alone_are_no_queue(s: State, upto: Position) -> bool:
-    """Otherwise the entries of a whole queue are lost, and nobody is told."""
+    """Otherwise the entries of a whole queue are lost, unnoticed."""
     return implies(s.indexed + 1 == s.end, not accepts(_stopped_behind_a_blank, s, upto))
 
 
 DEVIATIONS = (
     Deviation(append_to_a_queue_made_anew, queue.append, frozenset({"rocketmq"}),
-        "docs/rocketmq.md#cl3: a topic deleted and made anew, and clean-expired-queue, start at 0 again"),
+        "docs/rocketmq.md#cl3: a topic deleted and created again, and clean-expired-queue, start at 0 again"),
     Deviation(pass_a_blank_slot, queue.index, frozenset({"rocketmq"}),
         "docs/rocketmq.md#pre-blank: ConsumeQueue.fillPreBlank, after a topic was deleted under traffic"),
 )

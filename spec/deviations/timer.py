@@ -1,4 +1,4 @@
-"""What RocketMQ does with timers that the design forbids."""
+"""RocketMQ's deviations from the design of timers."""
 
 from gapless.spec import timer
 from gapless.spec.language import Deviation, Position, accepts, applies

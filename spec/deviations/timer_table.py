@@ -1,4 +1,4 @@
-"""What RocketMQ does with its table of timers that the design forbids."""
+"""RocketMQ's deviations from the design of the timer table."""
 
 from gapless.spec import timer_table
 from gapless.spec.language import Deviation, accepts, applies
@@ -8,7 +8,7 @@ ROCKETMQ = frozenset({"rocketmq"})
 
 
 def deliver_timer_again(s: State, copies: int) -> State:
-    """A start reads again from the time, or the message, that was on disk last, and delivers what was delivered."""
+    """A start reads again from the last time or message on disk, and delivers messages again."""
     applies(1 < copies)
     return timer_table.deliver(s, 1)
 
@@ -20,6 +20,6 @@ def a_message_may_be_delivered_again(s: State, copies: int) -> bool:
 
 DEVIATIONS = (
     Deviation(deliver_timer_again, timer_table.deliver, ROCKETMQ,
-        "docs/rocketmq.md#timers-rocksdb: a start goes on from timeline_checkpoint and from the scan's number"),
+        "docs/rocketmq.md#timers-rocksdb: a start continues from timeline_checkpoint and from the scan's number"),
 )
 ENABLED = (a_message_may_be_delivered_again,)

@@ -1,4 +1,4 @@
-"""What RocketMQ does to a transaction that the design forbids: mostly, it decides twice."""
+"""RocketMQ's deviations from the design of a transaction: mostly, it decides twice."""
 
 from gapless.spec import transaction
 from gapless.spec.language import Deviation, Number, Position, accepts, applies, implies, replace
@@ -19,7 +19,7 @@ def _check(s: State, number: Number, parent: Number, position: Position, times: 
 
 
 def prepare_again(s: State, number: Number, position: Position, marked: bool) -> State:
-    """The producer sends a half once more under the same key, as clients do that were not answered."""
+    """The producer sends a half again under the same key, as clients do without an answer."""
     applies(s.phase > Phase.ABSENT)
     return _opened_again(s, transaction.prepare(replace(s, phase=Phase.ABSENT), number, position, marked))
 
@@ -38,7 +38,7 @@ def outlive_beside(s: State, number: Number, position: Position, times: int) -> 
 def put_back_while_immune(
     s: State, number: Number, parent: Number, position: Position, times: int, asked: bool, same: bool
 ) -> State:
-    """The half is immune to checks for a time: it is put back, a check is used up, and nobody is asked."""
+    """The half is immune to checks for a time: it is put back, a check is used up, and no producer is asked."""
     applies(not asked)
     begin = replace(s, phase=Phase.PREPARED, newest=parent)
     return replace(_check(begin, number, parent, position, times, True, same), phase=s.phase)  # noqa: FBT003
@@ -78,7 +78,7 @@ def put_back_beyond_the_limit_of_today(
 
 
 def resume(s: State, number: Number, parent: Number, position: Position, times: int, asked: bool, same: bool) -> State:
-    """An operator puts the message back to be asked about anew: its counter begins at 0 again."""
+    """An operator puts the message back to be asked about again: its counter begins at 0 again."""
     applies(times == 0)
     applies(s.phase > Phase.ABSENT)
     return _opened_again(s, transaction.put_back(s, number, position, times))
@@ -132,7 +132,7 @@ def commit_a_final(s: State, number: Number, half: Position, position: Position,
 
 
 def _roll_back_all_the_same(s: State, number: Number) -> State:
-    """The rollback of a half that is not the newest undecided one, and a rollback like any other but for that."""
+    """The rollback of a half that is not the newest undecided one; otherwise it is an ordinary rollback."""
     return replace(transaction.roll_back(replace(s, phase=Phase.PREPARED, newest=number), number), newest=s.newest)
 
 
@@ -180,7 +180,7 @@ def park_for_its_age(s: State, number: Number, position: Position, times: int, s
 
 
 def _park_all_the_same(s: State, number: Number, position: Position, times: int, same: bool, before: State) -> State:
-    """What is set aside though something newer is known of it, or for its age; what was decided stays decided."""
+    """A half is set aside for its age or behind a newer version; a decision stays a decision."""
     begin = replace(_of_an_earlier_life(s), phase=Phase.PREPARED, newest=number)
     after = transaction.park(begin, number, position, times, same, False)  # noqa: FBT003
     decided = transaction.is_decided(before)
@@ -232,7 +232,7 @@ def _begun(s: State, max_checks: int, witnessed: int, number: Number, position: 
 
 
 def a_half_is_prepared_once_and_carries_its_marker(s: State, number: Number, position: Position, marked: bool) -> bool:
-    """Otherwise a producer cannot begin, or is asked about a message that nobody prepared."""
+    """Otherwise a producer cannot begin, or is asked about a message that was never prepared."""
     taken = accepts(_begun, s, 0, 0, number, position, marked)
     return taken == (s.phase == Phase.ABSENT and 0 <= position and marked)
 
@@ -248,7 +248,7 @@ def _asked_back(s: State, start: Position, number: Number, position: Position, t
 def a_version_may_outlive_the_ones_before_it(
     s: State, start: Position, number: Number, position: Position, times: int, half: Position
 ) -> bool:
-    """Otherwise a store whose oldest files were deleted cannot be judged, or a stranger's message is asked about."""
+    """Otherwise a store without its oldest files cannot be judged, or a stranger's message is asked about."""
     known = s.phase == Phase.ABSENT and 0 < start and 0 <= position and 0 <= times
     found = accepts(_outlived, s, start, number, position, times) == known
     asked = accepts(_asked_back, s, start, number, position, times, half)
@@ -296,16 +296,16 @@ def what_was_asked_for_is_rolled_back(s: State, witnessed: int, number: Number, 
     return implies(s.phase == Phase.ABSENT and 0 <= position, rolled_back)
 
 
-# What deviations are for, and what stays as it was beside them.
+# What deviations are for, and what stays as it was with them.
 
 
 def _in_place(s: State, number: Number, parent: Number, position: Position) -> bool:
-    """Whether `parent` can be put back as `number`, at `position`."""
+    """True if `parent` can be put back as `number`, at `position`."""
     return 0 <= s.positions[parent] and s.positions[parent] < position and s.positions[number] < 0
 
 
 def _within(s: State, times: int) -> bool:
-    """Whether this many checks are allowed by today's limit, or may have been in an earlier life."""
+    """True if today's limit allows this many checks, or an earlier one may have."""
     return s.max_checks == 0 or times <= s.max_checks or 0 < s.restarted
 
 
@@ -354,8 +354,8 @@ def a_half_may_come_twice(s: State, number: Number, position: Position, times: i
     again = accepts(prepare_again, s, number, position, marked) == (known and marked)
     new = known and s.positions[number] < 0
     resumed = accepts(resume, s, number, s.newest, position, times, True, True) == (new and times == 0)  # noqa: FBT003
-    beside = accepts(outlive_beside, s, number, position, times)
-    return again and resumed and beside == (new and 0 < s.start and 0 <= times)
+    old = accepts(outlive_beside, s, number, position, times)
+    return again and resumed and old == (new and 0 < s.start and 0 <= times)
 
 
 def a_half_is_committed_late(s: State, number: Number, half: Position, same: bool, twice: bool) -> bool:
@@ -409,13 +409,13 @@ def _parked_and_resumed(s: State, number: Number, position: Position) -> State:
 
 
 def what_is_resumed_has_all_its_checks(s: State, number: Number, position: Position) -> bool:
-    """Otherwise a message is given up a second time, and nobody was asked in between."""
+    """Otherwise a message is given up a second time, without a question in between."""
     again = accepts(_aged_and_resumed, s, number, position) or accepts(_parked_and_resumed, s, number, position)
     return implies(0 < s.max_checks, not again)
 
 
 def _in_order(s: State) -> bool:
-    """Whether the newest version has its op if it was decided, and the counter is its own."""
+    """True if the newest version has its op if it was decided, and the counter is its own."""
     return transaction.an_op_names_what_was_decided(s) and s.checks == s.times[s.newest]
 
 
@@ -434,7 +434,7 @@ def what_comes_late_leaves_the_newest_version_as_it_was(s: State, number: Number
 
 
 def what_is_set_aside_stays_so_in_a_crash(s: State) -> bool:
-    """Otherwise a producer is asked anew after its last check."""
+    """Otherwise a producer is asked again after its last check."""
     return implies(s.phase == Phase.PARKED, transaction.the_transaction_is_decided_or_set_aside(transaction.crash(s)))
 
 

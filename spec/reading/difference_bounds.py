@@ -159,7 +159,7 @@ def _times(one: Sum, by: int) -> Sum:
 
 
 def _at_most_0(what: Sum) -> Difference | None:
-    """The difference that is said by a sum being 0 or less."""
+    """The difference that a sum of 0 or less expresses."""
     factors, more = what
     up = [term for term, factor in factors if factor == 1]
     down = [term for term, factor in factors if factor == -1]

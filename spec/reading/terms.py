@@ -358,9 +358,10 @@ def _divided(sign: str, left: Any, right: Any) -> Any:
 
 
 def replaced(node: Any, by: Mapping[Term, Term]) -> Any:
-    """A term or tree of truth values in which terms stand for some of its fields, arguments, variables, Map accesses.
+    """Substitute terms for some fields, arguments, variables and Map accesses in a term or tree.
 
-    What stands in must not hold a variable that is bound there. Nothing is computed: an operation on constants is one.
+    The new terms must not contain a variable that is bound there. Nothing is computed: an operation on constants is
+    one.
     """
     if not isinstance(node, Node):
         return node

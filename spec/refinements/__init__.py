@@ -1,1 +1,1 @@
-"""Which spec refines which: one module each, with an abstraction function and the abstract step that each step is."""
+"""Refinements between specs: a module each, with an abstraction function and an abstract step for each step."""

@@ -35,7 +35,7 @@ def answer(s: broker.State) -> log.State:
 
 
 def check(s: broker.State, number: Number, position: Position, times: Counter, group: int) -> log.State:
-    """What is put back is a record."""
+    """The half that is put back is a record."""
     return _appended(s, position)
 
 
@@ -60,7 +60,7 @@ def flush(s: broker.State) -> log.State:
 
 
 def crash(s: broker.State) -> log.State:
-    """What was flushed is left."""
+    """The flushed records are left."""
     return log.crash(log_of(s), s.flushed)
 
 

@@ -48,7 +48,7 @@ def ask_to_roll_back(s: broker.State, number: Number) -> transaction.State:
 
 
 def flush(s: broker.State) -> transaction.State:
-    """What the record says that is on disk now, if it is one of the transaction's."""
+    """The part of the transaction in a record that is on disk now, if it is one of its records."""
     begun = transaction_of(s)
     here = s.flushed
     number = s.versions[s.stored]

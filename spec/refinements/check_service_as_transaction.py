@@ -63,7 +63,7 @@ def park(s: State) -> transaction.State:
 
 
 def crash(s: State) -> transaction.State:
-    """What was not written is lost."""
+    """The unwritten ops are lost."""
     return transaction.crash(transaction_of(s))
 
 

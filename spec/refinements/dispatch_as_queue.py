@@ -24,7 +24,7 @@ def _with_entries_before(s: dispatch.State, visible: Number) -> queue.State:
 
 
 def open(s: dispatch.State, number: Number, overlap: int) -> queue.State:  # noqa: A001 - as in the spec.
-    """The queue is found; whether workers may overlap is nobody's business who reads it."""
+    """The queue is found; overlap of workers makes no difference to its readers."""
     return queue.open(queue_of(s), number, Position(number))
 
 

@@ -6,7 +6,7 @@ from gapless.spec.language import Number, seen_as
 
 
 def lookup_of(s: half_cache.State) -> lookup.State:
-    """The log and the last answer; whether a half came from the cache or from disk is nobody's business."""
+    """The log and the last answer; a half from the cache and a half from disk are the same here."""
     return seen_as(
         lookup.INITIAL,
         lives=s.lives,
@@ -30,7 +30,7 @@ def _answer(s: half_cache.State) -> int:
 def open(  # noqa: A001 - the step's name in every trace.
     s: half_cache.State, start: Number, number: Number, capacity: int
 ) -> lookup.State:
-    """The halves are found; how many of them a cache can hold makes no difference."""
+    """The halves are found; the size of the cache makes no difference."""
     return lookup.open(lookup_of(s), start, number)
 
 
@@ -50,7 +50,7 @@ def read(s: half_cache.State, number: Number, message: int) -> lookup.State:
 
 
 def wait(s: half_cache.State, number: Number) -> lookup.State:
-    """Who asks is to ask again."""
+    """The caller is to ask again."""
     return lookup.wait(lookup_of(s), number)
 
 

@@ -29,7 +29,7 @@ def dispatch(s: ring.State, batch: Batch) -> queue.State:
 
 
 def truncate(s: ring.State) -> queue.State:
-    """The new service cuts what is left of the log anew: no batch is in the log yet."""
+    """The new service cuts the rest of the log again: no batch is in the log yet."""
     return queue.truncate(queue_of(s), Number(0))
 
 

@@ -60,7 +60,7 @@ RIDDLES = _words("told", "said", "held", "hold", "beside", "anew", "once more", 
 IDS = [
     name
     for line in (ROOT / "tests/spec/rule_ids.txt").read_text("utf-8").split()
-    if PERSONS.search(name := line.partition("/")[2]) or RIDDLES.search(name)
+    if PERSONS.search(name := line.partition("/")[2]) or RIDDLES.search(name.replace("-", "_"))
 ]
 """Ids of rules, by which users ignore a rule: they stay, and so do the functions that they are named after."""
 ID = rf"(?<![A-Za-z-])(?:(?:an?|the)_)?(?:{'|'.join(name.replace('-', '[-_ ]') for name in IDS[::-1])})(?![\w-])"

@@ -61,7 +61,7 @@ def test_a_case_is_the_same_again() -> None:
         (
             CoordinatorRecorder,
             "finished",
-            "(the outcome that is told is in the log|a slot is free|the limit leaves room)",
+            "(the outcome that is reported is in the log|a slot is free|the limit leaves room)",
         ),
         (PermitRecorder, "timed_out", "a permit is free"),
         (PermitRecorder, "acquired", "the request holds a permit"),

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from gapless.properties.faults import implementation, operators, spec_mutants, trace_defects, zoo
-from gapless.properties.faults.documented_defects import DEFECTS, NOBODY_NOTICED, Defect, planted
+from gapless.properties.faults.documented_defects import DEFECTS, UNNOTICED, Defect, planted
 from gapless.properties.faults.trace_defects import TraceDefect
 from gapless.properties.faults.unmodelled_defects import DOES_NOT_APPLY
 from gapless.properties.proof.counterexamples import settled
@@ -48,9 +48,9 @@ def test_a_defect_that_its_step_does_not_say_is_refused() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("spec", sorted({defect.spec for defect in NOBODY_NOTICED}))
+@pytest.mark.parametrize("spec", sorted({defect.spec for defect in UNNOTICED}))
 def test_faults_that_nobody_noticed_are_noticed_together(spec: str) -> None:
-    mine = [defect for defect in NOBODY_NOTICED if defect.spec == spec]
+    mine = [defect for defect in UNNOTICED if defect.spec == spec]
     mutant = planted(*mine)
     assert all(broken(defect, mutant) for defect in mine)
 

@@ -88,7 +88,7 @@ def test_a_counterexample_is_the_smallest_and_is_told_as_a_story() -> None:
         "",
         "Broken: positions are ordered.",
         "Here: acknowledged = 1, flushed = 0.",
-        "Consequence: a producer was told that bytes are safe which a crash can take away.",
+        "Consequence: bytes are reported safe that a crash can take away.",
     ]
 
 

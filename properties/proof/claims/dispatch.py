@@ -7,7 +7,7 @@ from typing import Any
 
 from gapless.properties.proof.claims import Claim, Helpful, beyond, first_gap
 from gapless.spec.catalog import State
-from gapless.spec.dispatch import NOBODY
+from gapless.spec.dispatch import NO_NUMBER
 
 COMMIT_GAP = first_gap(lambda s: s.committed, lambda s, n: s.bits[n] == 1)
 
@@ -16,7 +16,7 @@ def _commit_position(sentence: str, may_overlap: Callable[[State], Any], disturb
     """The commit position passes every number that the log has a message for."""
 
     def busy(s: State) -> Any:
-        return s.overlap <= 0 and s.at != NOBODY
+        return s.overlap <= 0 and s.at != NO_NUMBER
 
     def stage(s: State, gap: Any) -> Any:
         if s.scanned <= gap:

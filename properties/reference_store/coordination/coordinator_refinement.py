@@ -30,7 +30,7 @@ from gapless.spec.language import Map, Number, accepts, replace
 V = TypeVar("V", bound=int)
 
 CLIENT = b"client-of-a-test"
-NOBODY = Request(-1)
+NO_REQUEST = Request(-1)
 DECISIONS: dict[int, int] = {Status.COMMITTED: Status.COMMITTING, Status.ABORTED: Status.ABORTING}
 
 
@@ -317,7 +317,7 @@ class CoordinatorRefinement:
             lives=_over(model.lives, {n: t.life for n, t in active.items()}),
             added=_over(model.added, {n: t.added for n, t in active.items()}),
             outcomes=_over(model.outcomes, {n: int(s >= Status.COMMITTED) for n, s in whole.items()}),
-            owners=_over(model.owners, {n: self.requests.get(t.key, NOBODY) for n, t in active.items()}),
+            owners=_over(model.owners, {n: self.requests.get(t.key, NO_REQUEST) for n, t in active.items()}),
             pending=_map({self.requests[t.key]: 1 for t in core.table.values() if not t.status}),
         )
 

@@ -15,7 +15,7 @@ from gapless.properties.machines.mismatch import Mismatch, expect
 from gapless.spec import checkpoint, half_cache, op_batch, transaction
 from gapless.spec.checkpoint import How
 from gapless.spec.language import Number, Position, Refused
-from gapless.spec.transaction import NOBODY, Phase
+from gapless.spec.transaction import NO_NUMBER, Phase
 
 Key = str
 """UNIQ_KEY of a half: all its versions, its final and its copy have it."""
@@ -119,7 +119,7 @@ class TransactionModels:
         """The halves in the cache, the eldest first."""
         places = range(self.cache.front, self.cache.back)
         found = (self.cache.line[Number(place)] for place in places)
-        return [number for number in found if number != half_cache.NOBODY]
+        return [number for number in found if number != half_cache.NO_NUMBER]
 
     def commit(self, final: Record, *, found: bool = True) -> None:
         """The final is in the log. `found`: its half was read through the cache."""
@@ -274,4 +274,4 @@ def _replay_op(fresh: TransactionModels, op: Record, finals: Sequence[int]) -> N
     fresh.write_op(op)
 
 
-__all__ = ["NOBODY", "AskedDecisions", "Mismatch", "Phase", "Refused", "TransactionModels", "from_log", "key_of"]
+__all__ = ["NO_NUMBER", "AskedDecisions", "Mismatch", "Phase", "Refused", "TransactionModels", "from_log", "key_of"]
