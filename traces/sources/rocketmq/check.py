@@ -1,4 +1,4 @@
-"""A store held against the specs: opened with what lies beside it, judged split by split, joined in log order."""
+"""Checks a store: opened with its client log and settings, judged split by split, joined in log order."""
 
 from __future__ import annotations
 
@@ -41,22 +41,22 @@ from gapless.traces.sources.source import SideInputs
 def opened(path: Path, folder: Path, options: Options, side: SideInputs, *, listed: bool = False) -> StoreCheck:
     """The store in `folder`, with its settings and what its clients say. Raises Unreadable, NothingThere."""
     store = open_store(folder, side.config, copied=side.copied)
-    said, notes = _evidence(folder, side.client, path)
+    clients, notes = _evidence(folder, side.client, path)
     with expecting(records_in(Path(file.path) for file in store.files)):
-        said = with_trace_topics(store, options, said, shown(str(path)))
-    return StoreCheck(path, replace(store, notes=(*store.notes, *notes)), options, said, listed=listed)
+        clients = with_trace_topics(store, options, clients, shown(str(path)))
+    return StoreCheck(path, replace(store, notes=(*store.notes, *notes)), options, clients, listed=listed)
 
 
 def _evidence(folder: Path, given: Path | None, path: Path) -> tuple[Evidence | None, list[str]]:
-    """What clients say, and what a reader should know of it. A log beside the store is used if none is given."""
+    """Returns the clients' evidence, and notes for the reader. By default the log next to the store is used."""
     found = given or client_log_beside(folder)
     if found is None:
         return None, []
     try:
-        said = evidence.read(found, str(path))
+        clients = evidence.read(found, str(path))
     except NothingThere as nothing:
         return None, [f"{nothing}: it is not used"]
-    return said, [] if given else [f"what clients were promised from {found.name} beside the store"]
+    return clients, [] if given else [f"what clients were promised from {found.name} beside the store"]
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class StoreCheck:
         path: Path,
         store: StoreDirectory,
         options: Options,
-        said: Evidence | None = None,
+        clients: Evidence | None = None,
         *,
         listed: bool = False,
         exported: bool = False,
@@ -95,21 +95,21 @@ class StoreCheck:
         self.splits: Sequence[Split] = list(splits.splits(store, options.split, begin))
         with expecting(records_in((Path(file.path) for file in store.files), begin)):
             tasks.prepare_more(store, options)
-        self.judge = StoreJudge(store, options, said, exported=exported)
+        self.judge = StoreJudge(store, options, clients, exported=exported)
         if before:
             restore(self.judge, before)
             self.judge.queues.find_files()
 
     def task(self, engine: Engine) -> Task:  # noqa: ARG002 - as `Recording` says
-        """As `Recording` says."""
+        """Implements `Recording`."""
         return Task(self.judge.store, self.options, self.judge.evidence)
 
     def take(self, result: SplitResult) -> None:
-        """As `Recording` says."""
+        """Implements `Recording`."""
         self.judge.add(result)
 
     def finish(self, engine: Engine) -> Parts:
-        """As `Recording` says; the log may end before all that departs."""
+        """Implements `Recording`; the log may end before all departures."""
         judged = self._settled(engine)
         parts = summary(self.path, judged, self.options)
         if self.listed:
@@ -128,10 +128,10 @@ class StoreCheck:
             self.take(result)
 
     def _settled(self, engine: Engine) -> StoreFindings:
-        """What all results come to, at whichever end of the log.
+        """Joins all results, at whichever end of the log.
 
-        A running broker may have been in the middle of a write when the store was opened. So what departs of its store
-        is read again, up to the same end of the log.
+        A running broker may have been in the middle of a write when the store was opened. So departures of its store
+        are read again, up to the same end of the log.
         """
         judged = self.judge.finish()
         if judged.store.moment and judged.breaches:
@@ -143,11 +143,11 @@ class StoreCheck:
         return judged
 
     def so_far(self) -> Parts:
-        """As `Recording` says."""
+        """Implements `Recording`."""
         return summary(self.path, self.judge.judged, self.options, interrupted=True)
 
     def _again(self, store: StoreDirectory, judged: StoreFindings, engine: Engine) -> StoreFindings:
-        """The same store judged once more, as `store` has it now."""
+        """Judges the same store again, as `store` has it now."""
         before = self.before if self.before and self.before.reached <= store.limit else None
         again = StoreCheck(self.path, store, self.options, judged.evidence, exported=judged.exported, before=before)
         again._add_all(engine)
@@ -170,7 +170,10 @@ class StoreCheck:
 
 
 def _drop_changed(judged: StoreFindings, limit: int) -> None:
-    """A queue that was deleted, or made anew, while it was read is judged by nobody; `limit` is where the log ended."""
+    """Drops findings of queues that were deleted or created again while they were read.
+
+    `limit`: the log's end.
+    """
     of_queues = [found for found in judged.breaches if found.spec == "queue" and not found.trace.endswith(SOME_QUEUE)]
     for found in of_queues:
         later = found.action.startswith("index") and found.arguments["position"] >= limit

@@ -65,10 +65,10 @@ def finding(
     judged: StoreFindings, found: Breach, *, source: str, count: int, traces: list[str], how: str = "", title: str = "",
     also: str = "", old: int = 0,
 ) -> Finding:  # fmt: skip
-    """One departure as a finding, told in full; `how`: what else to type to see it again.
+    """Describes one departure as a finding. `how`: further arguments of the command that shows it.
 
-    `title`: of its story, unless it departs already · `also`: what else the story says · `old`: how many slots of old
-    bytes it is about.
+    `title`: of its story, unless it departs already · `also`: further lines of the story · `old`: the number of slots
+    with old bytes.
     """
     store, departure = judged.store, found.departure
     where = place(store, found)
@@ -100,7 +100,7 @@ def finding(
 def hazard(
     judged: StoreFindings, found: Hazard, *, source: str, count: int, traces: list[str], how: str = ""
 ) -> Finding:
-    """What the next start will break, as a finding: the story is that of its first wrong step."""
+    """Describes a violation at the next start as a finding, with the story of its first wrong step."""
     where, trace = place(judged.store, found.breach), shown(found.breach.trace)
     first, end = int(found.breach.departure.state.end), judged.end
     last = first + found.slots - 1
@@ -152,7 +152,7 @@ TOLD = {"tell_last": "max", "tell_first": "min"}  # what a key of the table is c
 
 
 def place(store: StoreDirectory, found: Breach) -> Where:  # noqa: PLR0911 - one for every kind of place
-    """Where the damage lies: in the log for records, in the consume queue for entries."""
+    """Returns the place of the damage: in the log for records, in the consume queue for entries."""
     departure = found.departure
     args = named(found.spec, departure.event)
     if found.spec == "log":
@@ -225,7 +225,7 @@ def _batch_unit(store: StoreDirectory, queue: Queue, number: int) -> Where:
 
 
 def _message(found: Breach) -> str:  # noqa: C901, PLR0911, PLR0912 - a sentence for every kind
-    """What is wrong, in one sentence without its end."""
+    """Describes the violation in one sentence without its end."""
     args = named(found.spec, found.departure.event)
     action = found.action
     if found.spec in OF_FILES:
@@ -377,7 +377,7 @@ def _queue_context(judged: StoreFindings, found: Breach) -> list[str]:
 
 
 def _entry(store: StoreDirectory, position: int) -> list[str]:
-    """What the header of a DLedger entry says, if it is one: some of it is wrong (docs/rocketmq.md#dledger)."""
+    """Describes the header of a DLedger entry, of which a part is wrong (docs/rocketmq.md#dledger)."""
     header = file_access.entry_at(store, position)
     if header is None:
         return []
@@ -388,7 +388,7 @@ def _entry(store: StoreDirectory, position: int) -> list[str]:
 
 
 def _entry_target(judged: StoreFindings, found: Breach) -> list[str]:
-    """What an entry points at, and by which known defect, if it is one."""
+    """Describes the target of an entry, and the known defect that explains it, if there is one."""
     if found.rule in MISSING and judged.store.database and found.position == judged.store.start:
         anew = "a broker that makes its queues anew in RocksDB leaves it out (docs/rocketmq.md#rocksdb-switched)"
         killed = (
@@ -415,7 +415,7 @@ def _entry_target(judged: StoreFindings, found: Breach) -> list[str]:
 
 
 def _recreation(judged: StoreFindings, found: Breach) -> list[str]:
-    """That the topic was made anew, if the queue's numbers tell so."""
+    """Notes that the topic was created again, if the queue's numbers show it."""
     run = judged.queues.get(queue_named(found.trace))
     if run is None or not run.restarted:
         return []

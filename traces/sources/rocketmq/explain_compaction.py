@@ -1,4 +1,4 @@
-"""What departs in compacted topics, told: where it lies, and what is wrong, in one sentence."""
+"""Explains departures of compacted topics: the place, and the violation in one sentence."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ NEWEST = rule("compaction/newest-message-of-its-key-is-kept").id
 
 
 def place(store: StoreDirectory, found: Breach) -> Where:
-    """A file, an entry, the message that it names, where a missing one would have its entry, or the positions."""
+    """Returns the place of a file, an entry, its message, a missing entry, or the positions."""
     args, state = found.arguments, found.departure.state
     if found.action == "start":
         return UnexpectedFile.of(found.detail).place
@@ -71,7 +71,7 @@ def _entry(compacted: CompactedFiles, base: int, end: int, *, begun: bool) -> tu
 
 
 def message(found: Breach) -> str:
-    """What is wrong, in one sentence without its end."""
+    """Describes the violation in one sentence without its end."""
     args, state = found.arguments, found.departure.state
     if found.action == "find_files":
         if args["base"] < state.reached:

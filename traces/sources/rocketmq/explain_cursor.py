@@ -1,4 +1,4 @@
-"""What departs of a cursor, told: where it stands, and what is wrong, in one sentence."""
+"""Explains departures of a cursor: the place, and the violation in one sentence."""
 
 from __future__ import annotations
 
@@ -14,5 +14,5 @@ def place(_store: StoreDirectory, found: Breach) -> Where:
 
 
 def message(found: Breach) -> str:
-    """What is wrong, in one sentence without its end."""
+    """Describes the violation in one sentence without its end."""
     return f"the cursor is {found.arguments['to']}, and the numbers of the queue end at {found.departure.state.end}"

@@ -1,4 +1,4 @@
-"""What departs in the index of a DLedger log, told: where it lies, and what is wrong, in one sentence."""
+"""Explains departures of a DLedger log's index: the place, and the violation in one sentence."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def place(store: StoreDirectory, found: Breach) -> Where:
 
 
 def message(found: Breach) -> str:
-    """What is wrong, in one sentence without its end."""
+    """Describes the violation in one sentence without its end."""
     if found.action == "start":
         return UnexpectedFile.of(found.detail).sentence
     sentence = SENTENCES.get(found.rule, f"breaks the rule: {found.departure.because}")

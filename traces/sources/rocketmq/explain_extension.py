@@ -1,4 +1,4 @@
-"""What departs of a queue's extension, told: where it lies, and what is wrong, in one sentence."""
+"""Explains departures of a queue's extension: the place, and the violation in one sentence."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def place(store: StoreDirectory, found: Breach) -> Where:
 
 
 def of_entry(store: StoreDirectory, trace: str, number: int) -> Where | None:
-    """Where the unit lies that an entry names, if it names one: its tag code stands there."""
+    """Returns the place of the unit that an entry names in its tag code, if it does."""
     *_, tag = file_access.read_slot(store, *queue_named(trace), number)
     return _in_file(store, trace, tag ^ LOWEST) if tag <= EXTENDED else None
 
@@ -29,7 +29,7 @@ def _in_file(store: StoreDirectory, trace: str, at: int) -> Where:
 
 
 def message(found: Breach) -> str:
-    """What is wrong, in one sentence without its end."""
+    """Describes the violation in one sentence without its end."""
     args = found.arguments
     if found.action == "find_file":
         return f"a file of {args['length']} bytes, where all others have {args['full']}"

@@ -1,4 +1,4 @@
-"""What departs of the hash index, told: where it lies, and what is wrong, in one sentence."""
+"""Explains departures of the hash index: the place, and the violation in one sentence."""
 
 from __future__ import annotations
 
@@ -47,14 +47,14 @@ def _tiered_file(store: StoreDirectory, trace: str) -> TieredIndexFile | None:
 
 
 def wrong_in_header(found: Breach) -> str:
-    """Which number of a header is wrong; nothing where it is a time, or no header."""
+    """Returns the name of a header's wrong number; empty for a time, or without a header."""
     if found.action != "find_header":
         return ""
     return next((name for name in HEADER if found.arguments[name] != getattr(found.departure.state, name)), "")
 
 
 def message(found: Breach) -> str:
-    """What is wrong, in one sentence without its end."""
+    """Describes the violation in one sentence without its end."""
     args, state = found.arguments, found.departure.state
     match found.action:
         case "look_up":

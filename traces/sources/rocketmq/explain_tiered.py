@@ -1,4 +1,4 @@
-"""What departs in tiered storage, told: where it lies, and what is wrong, in one sentence."""
+"""Explains departures of tiered storage: the place, and the violation in one sentence."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def known_defect(found: Breach) -> str:
 
 
 def message(found: Breach) -> str:
-    """What is wrong, in one sentence without its end."""
+    """Describes the violation in one sentence without its end."""
     args, state = found.arguments, found.departure.state
     if found.action in ("find_log_file", "find_queue_file"):
         of_log = found.action == "find_log_file"

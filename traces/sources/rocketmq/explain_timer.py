@@ -1,4 +1,4 @@
-"""What departs of the timer wheel, told: where it stands, and what is wrong, in one sentence."""
+"""Explains departures of the timer wheel: the place, and the violation in one sentence."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def place(store: StoreDirectory, found: Breach) -> Where | None:
 
 
 def message(found: Breach) -> str:
-    """What is wrong, in one sentence without its end."""
+    """Describes the violation in one sentence without its end."""
     state, args = found.departure.state, found.arguments
     match found.action:
         case "schedule":

@@ -1,4 +1,4 @@
-"""What departs of the table of timers, told: where it lies, and what is wrong, in one sentence."""
+"""Explains departures of the table of timers: the place, and the violation in one sentence."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def place(_store: StoreDirectory, found: Breach) -> Where | None:
 
 
 def message(found: Breach) -> str:
-    """What is wrong, in one sentence without its end."""
+    """Describes the violation in one sentence without its end."""
     args, state = found.arguments, found.departure.state
     both = f" ({found.detail})" if found.detail else ""
     match found.action:

@@ -51,9 +51,9 @@ Joint = tuple[int, str, str, Sequence[Event]]
 
 
 def export(path: Path, store: StoreDirectory, out: Path, progress: Progress | None = None) -> int:
-    """Write the events of the store to `out`, and say how many: the very events that a check judges.
+    """Writes the events of the store to `out`: the same events that a check judges. Returns their number.
 
-    One segment is held in memory at a time, and 128 bytes of every step of a transaction. Raises Unreadable.
+    Memory is needed for one segment at a time, and for 128 bytes of every step of a transaction. Raises Unreadable.
     """
     judged = StoreCheck(path, store, Options(), exported=True).whole(Local(progress=progress))
     with undecided(judged.inconclusive):
@@ -140,7 +140,7 @@ def _ops(judged: StoreFindings, rows: Ints, given: Terms) -> Iterator[ExportedEv
 
 
 def _cursors(judged: StoreFindings, lives: Lineages, given: Terms) -> Iterator[ExportedEvent]:
-    """The halves and ops in the order of the log, what became of each, and at the end how far the cursors came."""
+    """Yields the halves and ops in the order of the log, their outcomes, and at the end the cursors."""
     steps, rows, end = STEPS["checkpoint"], lives.rows, judged.end
     is_half = (rows[KIND] == HALF) & (rows[NUMBER] < BY_PLACE)  # no cursor passes those that a table tells of
     halves, ops = rows[:, is_half], np.flatnonzero((rows[KIND] == OP) & (rows[KEY] == 0))
@@ -174,7 +174,7 @@ def _joints(joints: list[Joint], source: str) -> Iterator[pa.RecordBatch]:
 
 
 def _later(judged: StoreFindings, keys: Ints, source: str) -> Iterator[pa.RecordBatch]:
-    """What is made again for this, and the keys that are found in the hash index, by the records that have them."""
+    """Yields the events that are made again for the export, and the keys found in the hash index."""
     for _, trace, made in judged.later:
         for events in made():
             yield _batch(judged, events, trace, source)
@@ -236,6 +236,6 @@ def _queues(judged: StoreFindings, columns: Columns, source: str) -> Iterator[pa
 
 
 def _counts(judged: StoreFindings, subjects: list[tuple[str, int]], trace: Ints, position: Ints, entry: Flags) -> Flags:
-    """Which events count: of a queue that was made anew, no entry is older than that."""
+    """Returns the mask of events to write: in a queue that was created again, only the new entries."""
     anew = np.array([judged.queues[s].recreated_at if s in judged.queues else 0 for s in subjects], np.int64)
     return ~entry | (position >= anew[trace])

@@ -1,4 +1,4 @@
-"""What a report says of stores: their queues, their transactions, and what clients were promised."""
+"""The part of a report about stores: their queues, their transactions, and promises to clients."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class TransactionsRow(ReportRow):
 
     @property
     def empty(self) -> bool:
-        """Whether the store holds nothing of any transaction."""
+        """True if the store has no transactions."""
         return not (self.transactions or self.halves or self.finals or self.ops or self.parked)
 
 
@@ -76,9 +76,9 @@ class ClientRow(ReportRow):
 
 
 class TraceTopicRow(ReportRow):
-    """What the trace topics of a store tell: how much was understood, and of how many messages it tells.
+    """The content of a store's trace topics: how much was understood, and the number of messages.
 
-    Clients discard traces when they have too many: what is not there says nothing.
+    Clients discard traces when they have too many: a missing trace proves nothing.
     """
 
     part: ClassVar[str] = "testimony"
@@ -105,7 +105,7 @@ class TraceTopicRow(ReportRow):
 
     @property
     def share(self) -> float:
-        """How much of what clients wrote is testified."""
+        """The share of the messages of clients that traces confirm."""
         return self.testified / max(self.written, self.testified, 1)
 
 
@@ -116,7 +116,7 @@ SELDOM = ("never", "once", "twice")  # put back so often: counted one by one, an
 
 
 def sections(parts: RowsByPart) -> list[Section]:
-    """What stores add to a report."""
+    """Returns the sections of stores in a report."""
     transactions = [row for row in parts["transactions"] if not row.empty]
     return [
         Section(
@@ -167,14 +167,14 @@ def _lags(rows: Sequence[QueueRow]) -> Iterator[SectionRow]:
     """For each store whose queues lag behind its log: by how many messages, the longest first."""
     behind: dict[str, list[tuple[str, int]]] = {}
     for row in rows:
-        if row.end > row.indexed and row.verdict != "departs":  # of one that departs nobody knows
+        if row.end > row.indexed and row.verdict != "departs":  # the count of one that departs is unknown
             behind.setdefault(row.source, []).append((f"{row.topic}/{row.queue}", row.end - row.indexed))
     for source, queues in behind.items():
         queues.sort(key=lambda queue: (-queue[1], queue[0]))
         total, unit = sum(lag for _, lag in queues), ("message", "messages")
-        said = f"{plural(total, *unit)} without an entry yet, in {plural(len(queues), 'queue')}"
+        lead = f"{plural(total, *unit)} without an entry yet, in {plural(len(queues), 'queue')}"
         chart = Chart("lag", "Queues", unit, "by the queue that has no entry for them", queues)
-        yield SectionRow(source, line=said, figures=(figure(total, *unit),), charts=(chart,))
+        yield SectionRow(source, line=lead, figures=(figure(total, *unit),), charts=(chart,))
 
 
 def _queue(row: QueueRow) -> SectionRow:
@@ -193,10 +193,10 @@ def _client(row: ClientRow) -> SectionRow:
 def _testimony(row: TraceTopicRow) -> SectionRow:
     expired = f" ({row.expired:,} expired since)" if row.expired else ""
     share = f"{row.share:.1%}"
-    said = f"{plural(row.promised, 'message')} promised{expired}, {row.testified:,} found as told"
+    lead = f"{plural(row.promised, 'message')} promised{expired}, {row.testified:,} found as told"
     asked = f"{plural(row.commits, 'commit')} and {plural(row.rollbacks, 'rollback')} asked for"
     handed = f"{plural(row.delivered, 'message')} handed out, {row.readable:,} of them in this log"
-    line = f"{said}: {share} of what clients wrote is testified; {asked}, {handed}"
+    line = f"{lead}: {share} of what clients wrote is testified; {asked}, {handed}"
     numbers = (
         row.messages, row.damaged + row.strange, row.promised, row.testified, row.expired, share, row.commits,
         row.rollbacks, row.delivered, row.readable,
@@ -205,7 +205,7 @@ def _testimony(row: TraceTopicRow) -> SectionRow:
 
 
 def _unused(row: TraceTopicRow) -> Iterator[str]:
-    """What traces tell that was not used, and why."""
+    """Yields the trace contents that were not used, with the reason."""
     if row.damaged or row.strange:
         yield (
             f"not understood: {plural(row.damaged, 'trace message')}, and {row.strange:,} of "
@@ -239,12 +239,12 @@ def _transactions(row: TransactionsRow) -> SectionRow:
 
 
 def cursor(at: int | None, end: int) -> str:
-    """How far a cursor is: `1,131 of 1,205`."""
+    """Formats the position of a cursor: `1,131 of 1,205`."""
     return f"– of {end:,}" if at is None else f"{at:,} of {end:,}"
 
 
 def charts(row: TransactionsRow) -> tuple[Chart, ...]:
-    """What a store's transactions are like, as four pictures; one without bars has nothing to count."""
+    """Returns four charts of a store's transactions; one without bars has nothing to count."""
     unit = ("transaction", "transactions")
     sizes = histogram(row.batches, "{:,}".format)
     return (
@@ -256,7 +256,7 @@ def charts(row: TransactionsRow) -> tuple[Chart, ...]:
 
 
 def _pending(row: TransactionsRow) -> Iterator[tuple[str, str]]:
-    """What lies in a store for the sake of transactions, as (number, what it counts)."""
+    """Yields the records that a store keeps for transactions, as (number, kind)."""
     yield figure(row.transactions, "transaction")
     halves, noun = figure(row.halves, "half", "halves")
     yield halves, noun + (f" ({row.renewals:,} put back)" if row.renewals else "")
@@ -268,7 +268,7 @@ def _pending(row: TransactionsRow) -> Iterator[tuple[str, str]]:
 
 
 def _spread(row: TransactionsRow) -> Iterator[str]:
-    """How long decisions took, how often halves were put back, how ops were batched."""
+    """Yields durations of decisions, counts of versions, and sizes of op batches."""
     if times := reached(row.decided_within):
         yield "decided: " + ", ".join(f"{part} within {span(bound)}" for part, bound in times)
     if often := ", ".join(_times(row.back_checks)):
@@ -278,7 +278,7 @@ def _spread(row: TransactionsRow) -> Iterator[str]:
 
 
 def _times(counts: Mapping[int, int]) -> Iterator[str]:
-    """How many were put back how often: `700 never, 50 once, 40 twice, 6 up to 15 times`."""
+    """Formats how often halves were put back: `700 never, 50 once, 40 twice, 6 up to 15 times`."""
     for times, word in enumerate(SELDOM):
         if counts.get(times):
             yield f"{counts[times]:,} {word}"
@@ -290,7 +290,7 @@ def _times(counts: Mapping[int, int]) -> Iterator[str]:
 
 
 def conforms(report: Report, trace: str) -> Iterator[str]:
-    """What `gapless explain` says of a queue, a transaction, an op or the log that departs nowhere."""
+    """Yields the lines of `gapless explain` for a queue, a transaction, an op or the log without a departure."""
     queues: Sequence[QueueRow] = report.queues
     for row in queues:
         yield (

@@ -26,7 +26,7 @@ class RocketMQ:
     expected_file = "a directory: a RocketMQ store is one, with commitlog/ and consumequeue/ in it"
 
     def recognise(self, path: Path) -> Path | None:
-        """As `Source` says: the store itself, or the `store/` in a folder."""
+        """Implements `Source`: the store itself, or the `store/` in a folder."""
         if not path.is_dir():
             return None
         from gapless.traces.sources.rocketmq.store.directory import store_folder  # noqa: PLC0415 - a check of something else need not load it
@@ -34,7 +34,7 @@ class RocketMQ:
         return store_folder(path)
 
     def prepare(self, found: Path, options: Options) -> None:
-        """As `Source` says: it is compiled if the log is long."""
+        """Implements `Source`: compiles if the log is long."""
         from gapless.native import expecting  # noqa: PLC0415 - see above
         from gapless.traces.sources.rocketmq.segments import tasks  # noqa: PLC0415 - see above
         from gapless.traces.sources.rocketmq.store.append_evidence import records_in  # noqa: PLC0415 - see above
@@ -44,13 +44,13 @@ class RocketMQ:
             tasks.prepare(options)
 
     def open(self, path: Path, found: Path, options: Options, side: SideInputs, table: TableRows | None) -> Recording:
-        """As `Source` says: settings and client log are found beside the store too."""
+        """Implements `Source`: settings and client log are found next to the store too."""
         from gapless.traces.sources.rocketmq import check  # noqa: PLC0415 - see above
 
         return check.opened(path, found, options, side, listed=table is not None)
 
     def export(self, path: Path, found: Path, out: Path, side: SideInputs, progress: Progress | None) -> int:
-        """As `Source` says: one segment is held in memory at a time, and 128 bytes of every step of a transaction."""
+        """Implements `Source`: needs memory for one segment, and 128 bytes of every step of a transaction."""
         from gapless.traces.sources.rocketmq.export import export  # noqa: PLC0415 - see above
         from gapless.traces.sources.rocketmq.store.directory import open_store  # noqa: PLC0415 - see above
 

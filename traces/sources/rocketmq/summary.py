@@ -1,4 +1,4 @@
-"""What a judged store comes to: findings, rows and numbers for the report, and what was not judged."""
+"""The result of a judged store: findings, rows and numbers for the report, and unjudged parts."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ TRACES = 5  # traces named in a cluster of findings
 
 
 def summary(path: Path, judged: StoreFindings, options: Options, *, interrupted: bool = False) -> Parts:
-    """What the store at `path` adds to the report."""
+    """Returns the part of the report about the store at `path`."""
     store, source = judged.store, shown(path)
     findings = _findings(path, judged, options)
     parts = Parts(
@@ -141,7 +141,7 @@ def _events(judged: StoreFindings, spec: str) -> int:
 
 
 def _vacuous(judged: StoreFindings, options: Options) -> Iterator[str]:
-    """Why nothing, or not enough, was checked. Vacuity is not conformance."""
+    """Yields the reasons if nothing, or not enough, was checked. Vacuity is not conformance."""
     if absent := _absent(judged, options):
         yield absent
     elif options.trace == COMMIT_LOG or _is_of_index(judged, options):
@@ -157,21 +157,21 @@ def _vacuous(judged: StoreFindings, options: Options) -> Iterator[str]:
 
 
 def _absent(judged: StoreFindings, options: Options) -> str:
-    """What is not in the log that was asked for, or nothing."""
+    """Describes the requested trace if the log lacks it, or returns an empty text."""
     if not judged.records:
         return "no record in the log: nothing was checked"
     if options.topic is not None and not judged.queues:
         return f"no message of topic {options.topic} in the log"
     if (one := selected_transaction(options)) is not None:
         return "" if judged.transactions.numbers.get("transactions") else f"no transaction {one} in the log"
-    beside = any(
+    elsewhere = any(
         judged.covered.get(one)
         for one in (
             "timer.open", "half_table.find_row", "index_table.store", "timer_table.wait", "dledger_index.open",
         )
     )  # fmt: skip
-    beside = beside or any(found.trace == options.trace for found in judged.breaches)
-    if options.trace in (None, COMMIT_LOG) or judged.queues or beside or _is_of_index(judged, options):
+    elsewhere = elsewhere or any(found.trace == options.trace for found in judged.breaches)
+    if options.trace in (None, COMMIT_LOG) or judged.queues or elsewhere or _is_of_index(judged, options):
         return ""
     if not includes_transactions(options):
         return f"no message of {options.trace} in the log"
@@ -179,13 +179,13 @@ def _absent(judged: StoreFindings, options: Options) -> str:
 
 
 def _is_of_index(judged: StoreFindings, options: Options) -> bool:
-    """Whether a file of the hash index was asked for, and is there."""
+    """True if a file of the hash index was requested, and exists."""
     plain = judged.store.index.files if judged.store.index else ()
     return options.trace in judged.tiered_index or any(file.name == options.trace for file in plain)
 
 
 def _has_op(store: StoreDirectory, trace: str) -> bool:
-    """Whether there is an op of this name. The queue of ops is a trace too; ops of other queues are not looked up."""
+    """True if there is an op of this name; ops of other queues are not looked up."""
     place, plus, number = trace.partition("+")
     if not plus or place != f"{OP_TOPIC}/0":
         return True
@@ -197,7 +197,7 @@ def _has_op(store: StoreDirectory, trace: str) -> bool:
 
 
 def _is_garbage(store: StoreDirectory) -> bool:
-    """Whether there are bytes in the log that are no record: zeros are nothing, anything else is not ours."""
+    """True if the log has bytes that are no record: zeros are nothing, other bytes are not RocketMQ's."""
     for split in splits.splits(store):
         window = file_access.FileWindow(split.file)
         window.read(split.low, split.high)
@@ -266,7 +266,7 @@ NOT_JUDGED = (  # records that only the rules of the log are about
 
 
 def _of_layouts_not_exercised(judged: StoreFindings) -> Iterator[str]:
-    """What is not judged of queues that are no plain files."""
+    """Yields the unjudged parts of queues that are not plain files."""
     store = judged.store
     if without := sum(run.batches for run in judged.queues.values()):
         which = plural(without, "inner batch", "inner batches")
@@ -290,12 +290,12 @@ def _of_layouts_not_exercised(judged: StoreFindings) -> Iterator[str]:
 
 
 def _promises_not_exercised(judged: StoreFindings) -> Iterator[str]:
-    """What is not known of promises to clients."""
-    sent, said = rule("queue/client-sent-the-message").id, judged.evidence
+    """Yields unknown parts of the promises to clients."""
+    sent, clients = rule("queue/client-sent-the-message").id, judged.evidence
     if judged.client is None:
         for name in (sent,) if judged.testimony and judged.testimony.promised else (*ACKNOWLEDGED, sent):
             yield f"{name}: nobody says what was sent; a client log would (--client)"
-    elif said is not None and not said.complete:
+    elif clients is not None and not clients.complete:
         yield f"{sent}: the client log has messages without their keys; with all keys it would tell"
 
 
@@ -306,7 +306,7 @@ ACKNOWLEDGED = (
 
 
 def _transactions_not_exercised(judged: StoreFindings) -> Iterator[str]:
-    """What is not known of transactions, and which evidence would tell."""
+    """Yields unknown parts of transactions, and the evidence that would add them."""
     store, numbers = judged.store, judged.transactions.numbers
     if not numbers.get("transactions"):
         yield "transaction, checkpoint, op_batch: there is no transaction in the log, or they were not asked for"

@@ -71,7 +71,7 @@ def _reported(found: Breach | None) -> Row:
 
 
 def _unreported(run: QueueProgress) -> Row:
-    """A queue that is only counted among those that depart: where exactly it does, nobody looked."""
+    """Returns the row of a queue that is only counted among those that depart, without its position."""
     if run.waits:
         return {"verdict": "inconclusive"}
     rule = run.suspect.refusal.rule if run.suspect else None

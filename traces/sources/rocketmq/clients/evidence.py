@@ -56,11 +56,11 @@ STORIES = 40  # doubtful messages of one segment and kind that are reported; mor
 class Evidence:
     """A client log, trace topics or both, in the form in which workers look things up.
 
-    `said`: decisions and back-checks in a client log · `sends`: acknowledged messages by position · `keys`: of all
-    messages in the client log · `half_keys`: of the halves among them, rising, each once · `topics`: by index.
+    `decisions`: and back-checks in a client log · `sends`: acknowledged messages by position · `keys`: of all messages
+    in the client log · `half_keys`: of the halves among them, rising, each once · `topics`: by index.
     """
 
-    said: DecisionIndex
+    decisions: DecisionIndex
     sends: AnsweredSends
     keys: Ints
     half_keys: Ints
@@ -119,7 +119,7 @@ def read(path: Path, source: str) -> Evidence:
     log = client_log.read(path)
     sends, placed = log.sends, _placed(log.sends)
     return Evidence(
-        said=DecisionIndex.of_log(log.ends, log.checks),
+        decisions=DecisionIndex.of_log(log.ends, log.checks),
         sends=placed,
         keys=sends.key,
         half_keys=distinct(sends.key[sends.half == 1]),
@@ -230,10 +230,10 @@ def judge_messages(
     answers = number, sends.position, matches.same[:placed]
     kept, testified = int((sends.line > 0).sum()), int((sends.witness >= 0).sum())
     of = kernel("queue", options.ignored)
-    said = (whose, there), (accounts, answers)
-    heard = _heard(of, messages, *said, options.profile)
+    reports = (whose, there), (accounts, answers)
+    heard = _heard(of, messages, *reports, options.profile)
     if heard.refused:  # reports behind a refused one are replayed separately
-        heard = _heard(of, messages, *said, options.profile, apart=True)
+        heard = _heard(of, messages, *reports, options.profile, apart=True)
     doubts: list[DoubtedMessage] = []
     more: Counter[str] = Counter()
     refused: Counter[tuple[bool, str]] = Counter()
@@ -313,7 +313,7 @@ class _MessageTraces:
 
 
 def _heard(
-    of: Kernel, messages: SegmentMessages, rows: tuple[Ints, Ints], said: tuple[tuple[Ints, ...], tuple[Ints, ...]],
+    of: Kernel, messages: SegmentMessages, rows: tuple[Ints, Ints], reports: tuple[tuple[Ints, ...], tuple[Ints, ...]],
     profile: str, *, apart: bool = False,
 ) -> _MessageTraces:  # fmt: skip
     """Replays the messages of queue rows and what clients report of them. `apart`: as in `write_events`."""
@@ -329,7 +329,7 @@ def _heard(
         starts=np.empty(many + 1, np.int64),
         of=np.empty(many, np.int64),
     )
-    (whose, there), (accounts, answers) = rows, (tuple(map(handed, columns)) for columns in said)
+    (whose, there), (accounts, answers) = rows, (tuple(map(handed, columns)) for columns in reports)
     count = write_events(messages.rows, whose, accounts, there, answers, int(apart), telling)
     starts, action = telling.starts[: count + 1], telling.action[: telling.starts[count]]
     numbers = args[into[0][0], starts[:-1]]

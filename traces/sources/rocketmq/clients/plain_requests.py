@@ -294,8 +294,8 @@ def _ended(b: Bytes, values: Ints, stops: Ints, there: Bytes, i: int, ends: tupl
     ends[_E_KEY][e], ends[_E_NUMBER][e], ends[_E_POSITION][e] = _key(b, values, stops, there, i), number, position
     ends[_E_DECISION][e], ends[_E_RESULT][e] = decision, result
     ends[_E_FROM_CHECK][e] = values[_FROM_CHECK, i] if there[_FROM_CHECK, i] == THERE else 0
-    said = result >= 0 and decision >= 0 and (result != NONE or decision == UNDECIDED)
-    return bool(said and _is_version(number, position))
+    sound = result >= 0 and decision >= 0 and (result != NONE or decision == UNDECIDED)
+    return bool(sound and _is_version(number, position))
 
 
 @function(inline=True)

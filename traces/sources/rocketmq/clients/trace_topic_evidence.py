@@ -24,11 +24,11 @@ from gapless.traces.sources.rocketmq.store.lookup import distinct
 BEFORE = 2000  # ms that a client's clock may be behind the broker's, where messages of an earlier log are left out
 
 
-def with_trace_topics(store: StoreDirectory, options: Options, said: Evidence | None, source: str) -> Evidence | None:
+def with_trace_topics(store: StoreDirectory, options: Options, client: Evidence | None, source: str) -> Evidence | None:
     """Adds the evidence of the store's trace topics to a client log's; None if there is neither."""
     answers = trace_topics.read(store, options)
     if answers is None or not answers.messages:
-        return said
+        return client
     promised, untimely = promises_of(store, answers)
     what = answers.rows[bodies.WHAT]
     row = TraceTopicRow(
@@ -48,7 +48,7 @@ def with_trace_topics(store: StoreDirectory, options: Options, said: Evidence | 
         rollbacks=_keys(answers, what == bodies.ROLL_BACK_ASKED),
         handed=int((what == bodies.HANDED).sum()),
     )
-    merged = _merged(said or no_evidence(), promised, answers.topics, row)
+    merged = _merged(client or no_evidence(), promised, answers.topics, row)
     return replace(merged, handed=deliveries_of(store, answers))
 
 
@@ -105,7 +105,7 @@ def as_answers(rows: Ints) -> AnsweredSends:
 def no_evidence() -> Evidence:
     """Returns evidence without content."""
     return Evidence(
-        said=no_decisions(),
+        decisions=no_decisions(),
         sends=AnsweredSends.empty(),
         keys=np.zeros(0, np.int64),
         half_keys=np.zeros(0, np.int64),
@@ -116,13 +116,13 @@ def no_evidence() -> Evidence:
     )
 
 
-def _merged(said: Evidence, promised: AnsweredSends, names: tuple[str, ...], row: TraceTopicRow) -> Evidence:
+def _merged(client: Evidence, promised: AnsweredSends, names: tuple[str, ...], row: TraceTopicRow) -> Evidence:
     """Both, by position. Of what both tell, the line of the client log stays, for it says more."""
-    topics = tuple(dict.fromkeys((*said.topics, *names)))
+    topics = tuple(dict.fromkeys((*client.topics, *names)))
     index = np.array([topics.index(name) for name in names], np.int64)
     if len(promised):
         promised.topic[:] = index[promised.topic]
-    sends = said.sends.with_others(promised)
+    sends = client.sends.with_others(promised)
     sends = sends.some(np.lexsort([-sends.line, sends.position]))
     line, key = sends.line, sends.key
     twice = np.flatnonzero(
@@ -134,4 +134,4 @@ def _merged(said: Evidence, promised: AnsweredSends, names: tuple[str, ...], row
     sends.witness[twice] = sends.witness[twice + 1]
     rest = np.ones(len(sends), np.bool_)
     rest[twice + 1] = False
-    return replace(said, sends=sends.some(rest), topics=topics, testimony=row)
+    return replace(client, sends=sends.some(rest), topics=topics, testimony=row)

@@ -1,4 +1,4 @@
-"""Where else a log may end. Nobody can be accused of what departs behind that; what departs before it still does."""
+"""Other positions at which a log may end: departures behind such an end accuse no broker, those before it do."""
 
 from __future__ import annotations
 
@@ -118,10 +118,10 @@ def _first_torn(file: LogFile, at: int, size: int, high: int) -> int:
 
 
 def has_new_departures(shorter: StoreFindings, judged: StoreFindings) -> bool:
-    """Whether something departs in the shorter judgement that does not in the other one, in which more may depart.
+    """True if the shorter judgement has a departure that the other one lacks.
 
-    Of a rule that more departs from than is told, only how often counts. What may only have been an echo of the torn
-    end departed in the other one, too.
+    Of a rule with more departures than are reported, only their number counts. A departure that may only be an echo of
+    the torn end is in the other one, too.
     """
     echoed = {found.rule for found in judged.echoes}
     counted = (judged.unreported.keys() | shorter.unreported.keys()) - echoed

@@ -1,7 +1,7 @@
-"""The entries of batch queues in the order of their files: a number is looked up there by halving what is left.
+"""The entries of batch queues in the order of their files: brokers look numbers up there by bisection.
 
-Each message was held against the entry of its number. What remains is that entries stand in order, each once, and that
-none reaches into the next one. What lies behind the entry of the queue's last message is left over from a crash.
+Each message was compared with the entry of its number. What remains is that entries are in order, each once, and that
+none overlaps the next one. Entries behind that of the queue's last message are left from a crash.
 
 Source: docs/rocketmq.md#batch-queues.
 """
@@ -31,7 +31,7 @@ class BatchOrder:
         self.joined = joined
 
     def judge(self) -> None:
-        """Hold every batch queue that is still judged against the order of its files."""
+        """Compares every queue that is still judged with the order of its files."""
         for subject, run in sorted(self.judged.queues.items()):
             files = self.judged.store.batched.get(subject)
             if files and not run.ended and run.indexed > run.first:

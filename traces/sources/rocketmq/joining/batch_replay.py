@@ -1,4 +1,4 @@
-"""Many short traces of one spec, told step by step in columns: replayed by a kernel, and told where it refuses."""
+"""Replays many short traces of one spec in batches, and reports each refusal."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class TraceBatch(NamedTuple):
 def replay_batch(
     judged: StoreFindings, options: Options, of: str, steps: list[StepEvents], traces: Ints, name: Callable[[int], str]
 ) -> None:
-    """Replay what is told of every trace, by the spec `of`; what a kernel refuses is told by the plain functions."""
+    """Replays all traces by the spec `of` with a kernel; its refusals are explained by exact replay."""
     replay_parts(judged, options, of, [(steps, traces)], name)
 
 
@@ -65,7 +65,7 @@ def replay_parts(
     parts: Iterable[tuple[list[StepEvents], Ints]],
     name: Callable[[int], str],
 ) -> None:
-    """The same for parts, one after the other: what is told of some of the traces, and these, rising."""
+    """Replays parts one after the other: the events of some traces, and the numbers of these, rising."""
     deviated: Deviated = {}
     judged.cover(of, dict.fromkeys(SPECS[of].actions, 0))
     rules: dict[int, str] = {}
@@ -80,14 +80,14 @@ def replay_parts(
 
 
 class StepPlaces(NamedTuple):
-    """Events of one step, and the place of each among all that are told of the same traces, trace by trace."""
+    """Events of one step, and the place of each in its batch, which is ordered by trace."""
 
     some: StepEvents
     places: Ints
     in_order: bool  # whether their traces rise, so that those of some traces lie side by side
 
     def of(self, first: int, last: int, low: int, high: int) -> Ints | slice:
-        """Which of them are of the traces from `first` to `last`, whose places are from `low` on, before `high`."""
+        """Selects the events of the traces from `first` to `last`, with places in `low:high`."""
         if self.in_order:
             traces = self.some.traces
             return slice(int(traces.searchsorted(first)), int(traces.searchsorted(last, side="right")))
@@ -149,9 +149,9 @@ def _judge(
 def _trace_batch(
     spec: Spec, placed: Sequence[StepPlaces], traces: Ints, starts: Ints, space: Space
 ) -> TraceBatch:  # fmt: skip
-    """What is told of some traces, which are not empty; it is written over what was told of others before.
+    """Builds the batch of some traces, none of them empty; it overwrites the batch before.
 
-    `starts`: where their events begin among all.
+    `starts`: the begin of each trace's events among all.
     """
     low, high = int(starts[0]), int(starts[-1])
     args: Ints = space.array("told", (len(spec.arguments), high - low), np.int64)
@@ -176,9 +176,9 @@ def _departures(
     events: Events,
     rules: dict[int, str],
 ) -> Iterator[tuple[int, Departure]]:
-    """What the plain functions refuse of the traces that a kernel refused. What would only be counted is not replayed.
+    """Replays the traces that a kernel refused exactly, except those that would only be counted.
 
-    The departures are to be told as they come. `rules`: why the kernel refuses, and the rule that this is.
+    Each departure must be reported before the next is asked for. `rules`: the rule for each reason of the kernel.
     """
     for bad in np.flatnonzero(replayed.bad_at >= 0).tolist():
         why = int(replayed.bad_why[bad])

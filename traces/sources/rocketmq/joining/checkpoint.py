@@ -1,7 +1,7 @@
-"""A judgement that goes on: all that is known of a log up to some position, as bytes, and taken up again from them.
+"""Saves the judgement of a log up to a position as bytes, and restores it.
 
-What is only judged at the end of a log is judged on a copy, so the judgement itself never ends. What grows with the log
-is in files that copies share: memory does not grow with it.
+The end of a log is judged on a copy, so the judgement itself never ends. Data that grows with the log is in files that
+copies share: memory does not grow with it.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ REMEMBERED: dict[str, type[Blocks]] = {"settled": SettledHalves, "unpassed": Blo
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """What is known of a log up to the position `reached`; `remembered`: what is in files, as `REMEMBERED` names it.
+    """The state of a judgement up to the position `reached`. `remembered`: its files, named by `REMEMBERED`.
 
-    `index`: of the hash index, if it was followed · `promises`: of what clients traced, if they did ·
-    `halves`: of those that a table tells of.
+    `index`: of the hash index, if it was followed · `promises`: of trace messages, if there are any · `halves`: of
+    those in the input of a table.
     """
 
     reached: int
@@ -42,7 +42,7 @@ class Checkpoint:
 
 
 def save(judge: StoreJudge) -> Checkpoint:
-    """What a judge knows by now."""
+    """Saves the state of a judge."""
     judged = {one.name: getattr(judge.judged, one.name) for one in fields(StoreFindings) if one.name not in BESIDE}
     log = {name: getattr(judge, name) for name in OF_THE_LOG}
     transactions = {name: getattr(judge.transactions, name) for name in OF_TRANSACTIONS}

@@ -1,7 +1,8 @@
-"""Compacted queues, held against their own records, the broker's own log, and what compaction promises.
+"""Compacted queues, compared with their records, the broker's own log, and the promise of compaction.
 
-The store's log and queues were judged before. What a queue keeps is taken file by file; then how far it was compacted,
-as the broker wrote it down; and then, from the newest on, every message of the broker's own log that is not kept.
+The store's log and queues were judged before. A queue's compacted log is read file by file; then the position up to
+which it was compacted, as the broker saved it; and then, from the newest on, every message of the broker's own log
+that the compacted one lacks.
 
 Source: docs/rocketmq.md#compaction.
 """
@@ -51,7 +52,7 @@ SIZES = "compactionMappedFileSize", "compactionCqMappedFileSize"  # with others 
 
 
 def compacts(store: StoreDirectory) -> bool:
-    """Whether the broker compacts topics, as it does unless its settings say otherwise."""
+    """True if the broker compacts topics, which is the default."""
     return is_on(store.settings, SWITCH, otherwise=True)
 
 
@@ -96,7 +97,7 @@ class CompactionJudge:
             )
 
     def _doubt(self, notes: list[str]) -> None:
-        """What is not judged, unless settings say that nothing is compacted."""
+        """Adds notes about unjudged parts, unless settings turn compaction off."""
         for text in notes if compacts(self.store) else ():
             self.judged.doubt(text)
 
@@ -114,7 +115,7 @@ class CompactedQueueJudge:
         self.options = options
         self.compacted = compacted
         self.name = name_of(compacted.queue)
-        # Numbers begin again where a topic is made anew, and what is kept of the topic before stays there.
+        # Numbers start again when a topic is created again, and the compacted messages of the old topic stay.
         self.own = Originals(judged, options, compacted.queue, "the compacted log", rooms, once=False)
         self.trace = IncrementalReplay(judged, options, "compaction", self.name)
         self.numbers = self.times = self.keys = np.zeros(0, np.int64)
@@ -152,9 +153,9 @@ class CompactedQueueJudge:
         return None if run is None or self._is_rewritten or run.batches else run
 
     def _replay(self, events: Events, details: Ints | None = None, *, last: bool = False) -> bool:
-        """Replay events, and say whether all were accepted.
+        """Replays events; True if all were accepted.
 
-        `details`: what else is told of each, or -1 · `last`: they are of the file that was being written
+        `details`: what a finding adds about each, or -1 · `last`: they are of the file that was being written
         """
         refused = self.trace.replay(events)
         if refused is None:
@@ -266,7 +267,7 @@ class CompactedQueueJudge:
             ("number", numbers[:kept]), ("position", positions[:kept]), ("size", sizes[:kept]), ("tag", tags[:kept]),
             ("time", times[:kept]), ("count", counts[:kept]), ("lies", lies), ("same", details < 0), ("keyed", keyed),
             ("its_tag", _where(known, message["tag"], tags[:kept])),
-            # Where no message lies, or no whole one, nothing else is said of it: one rule is broken, not eight.
+            # Without a complete message, no other rule is checked: one rule is broken, not eight.
             ("whole", message["whole"] | ~lies), ("owned", message["owned"] | ~lies),
             ("its_number", _where(lies, message["number"], numbers[:kept])),
             ("its_position", _where(lies, message["claimed"], positions[:kept])),
@@ -370,7 +371,7 @@ class CompactedQueueJudge:
 
     @property
     def _or_else(self) -> str:
-        """What it is otherwise that a message is missing."""
+        """Other reasons for a missing message."""
         if self.compacted.files or not self.store.has_queue_database:
             return "damage otherwise"
         return (
@@ -380,11 +381,11 @@ class CompactedQueueJudge:
 
     @property
     def _compacts_from_the_beginning(self) -> bool:
-        """Whether every message of a first life was to be put here.
+        """True if every message of a first life had to be compacted.
 
-        The switch changes with a start alone, and a topic has its policy from when it is made, or never. A slave takes
-        its part from its master. Without any file, somebody may have left them out; but with queues in RocksDB, younger
-        brokers make none.
+        The switch changes with a start alone, and a topic has its policy from its creation, or never. A slave receives
+        its part from its master. Without any file, a copy may lack them; but with queues in RocksDB, younger brokers
+        make none.
         """
         made = bool(self.compacted.files) or self.store.has_queue_database
         return made and bool(self.store.settings) and not is_slave(self.store.settings)

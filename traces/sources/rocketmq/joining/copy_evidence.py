@@ -1,11 +1,11 @@
-"""Of which moments the files of a store are: of one, as a kill leaves them, or of several, as copies of a running one.
+"""Signs that a store's files are of one moment, as after a kill, or of several, as in a live copy.
 
-A broker writes a message to its log, then its entry; a process that is killed loses neither. So where its files are of
+A broker writes a message to its log, then its entry; a process that is killed loses neither. So if its files are of
 one moment, the messages with an entry are a prefix of the log. A copy takes one file after another: entries that name
-what lies beyond the log's end were copied after it, and queues that end before messages that others have entries for
-were copied before these. A loss of power takes the ends of files in the same ways, and nothing tells the two apart.
+positions beyond the log's end were copied after it, and queues that end before messages with later entries in other
+queues were copied before these. A loss of power takes the ends of files in the same ways, and cannot be distinguished.
 
-What it looks like changes no verdict. That a store was copied so is for its user to say (`--copied`).
+These signs change no verdict. Only the user can declare that a store was copied so (`--copied`).
 
 Source: docs/rocketmq.md#cq2, #power-loss; docs/rocketmq-protocol.md#live.
 """
@@ -24,10 +24,10 @@ OTHERWISE = "a copy of a running broker looks so, file by file (cp, rsync, tar),
 
 
 def copy_evidence(judged: StoreFindings, later: int, earlier: int) -> Moments | None:
-    """Of which moments the files look to be, and a note that says so; nothing where queues have no files to tell it.
+    """Returns the moments that the files look to be of, and adds a note; None if queues have no files.
 
-    `later`: queues that have entries for what lies beyond the log's end · `earlier`: queues that end before a message
-    of theirs, while another queue has its entry for a later one.
+    `later`: queues with entries for positions beyond the log's end · `earlier`: queues that end before one of their
+    messages, while another queue has its entry for a later one.
     """
     store = judged.store
     if store.live:

@@ -1,4 +1,4 @@
-"""What traces say was handed to consumers, held against the whole log."""
+"""Compares the deliveries to consumers, as traces report them, with the whole log."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DELIVERY = STEPS["delivery"]
 
 
 class Deliveries:
-    """The deliveries that are told of, as far as the segments of a store have been joined."""
+    """The deliveries in trace messages, looked up in all segments so far."""
 
     def __init__(self, judged: StoreFindings, options: Options) -> None:
         self.judged = judged
@@ -44,7 +44,7 @@ class Deliveries:
             self.half[segment.delivered.halves] = segment.delivered.places
 
     def finish(self) -> dict[str, int]:
-        """Say what was not there, as far as it can be said; and for the report, how much was handed out."""
+        """Reports deliveries of missing messages, if that can be decided, and returns counts for the report."""
         reported = self.handed[1] < self.judged.end
         missing = reported & ~self.seen
         halves = np.flatnonzero(missing & (self.half >= 0))
@@ -67,7 +67,7 @@ class Deliveries:
         }
 
     def _is_whole(self) -> bool:
-        """Whether all that clients ever wrote can be looked for."""
+        """True if the log still has all that clients ever wrote."""
         return not self.judged.store.start and not self.judged.damage and self.options.topic is None
 
     def _accept(self, count: int) -> None:

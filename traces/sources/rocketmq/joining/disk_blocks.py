@@ -1,7 +1,7 @@
-"""What is judged and forgotten, in files: it grows with the log, and memory does not.
+"""Results that grow with the log, in files: memory does not grow with it.
 
-A copy shares what is written by then, and goes on in a file of its own. So a place to go back to, in a log that is
-followed, costs next to nothing.
+A copy shares what was written before, and continues in a file of its own. So a savepoint of a log that is followed
+costs next to nothing.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class SharedFile:
     """A file without a name, which is only added to; it goes with the last who refers to it."""
 
     def __init__(self) -> None:
-        # Without a buffer: what did not fit into the file would be written once more when it is closed.
+        # Unbuffered: a buffer would be written a second time when the file is closed after a full disk.
         self.file: IO[bytes] = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - closed with its owner
         self.size = 0
         weakref.finalize(self, self.file.close)
@@ -66,15 +66,15 @@ class Blocks:
 
     def __init__(self) -> None:
         self.stretches: list[BlockRun] = []
-        self.own: SharedFile | None = None  # that nobody else adds to
+        self.own: SharedFile | None = None  # only this object adds to it
 
     @property
     def columns(self) -> int:
-        """How many there are."""
+        """The number of columns."""
         return sum(sum(stretch.counts) for stretch in self.stretches)
 
     def copy(self) -> Self:
-        """The same, for somebody who goes on alone."""
+        """Returns an independent copy."""
         other = type(self)()
         other.stretches = [BlockRun(one.spool, one.at, one.counts[:]) for one in self.stretches]
         return other
@@ -106,7 +106,7 @@ class Blocks:
             self.stretches, self.own = left.stretches, left.own
 
     def write(self, out: IO[bytes]) -> None:
-        """Write all of it into a file of somebody's, for `read`."""
+        """Writes all of it into an open file, for `read`."""
         counts = array("q", (count for stretch in self.stretches for count in stretch.counts))
         out.write(_COUNT.pack(len(counts)) + np.array(counts, "<i8").tobytes())
         for block in self.blocks():
@@ -114,7 +114,7 @@ class Blocks:
 
     @classmethod
     def read(cls, file: IO[bytes], left: int) -> Self:
-        """What `write` wrote, of which no more than `left` bytes can be there. Raises ValueError where it is not so."""
+        """Reads the output of `write`, at most `left` bytes. Raises ValueError for anything else."""
         (blocks,) = _COUNT.unpack(_exactly(file, _COUNT.size, left))
         counts = np.frombuffer(_exactly(file, 8 * blocks, left), "<i8")
         size = 8 * cls.ROWS * int(counts.sum())
@@ -138,7 +138,7 @@ def _exactly(file: IO[bytes], size: int, left: int) -> bytes:
 
 
 class TableHalves(Blocks):
-    """What a table of halves is told of: columns of `HalfRecords`."""
+    """The input of a table of halves: columns of `HalfRecords`."""
 
     ROWS = COLUMNS
 

@@ -1,7 +1,7 @@
-"""The index of a DLedger log, held against the log's entries: each has its unit.
+"""The index of a DLedger log, compared with the log's entries: each must have its unit.
 
-The log was judged before, indexes and terms of its entries too. Units behind those of the last entry are of no
-account: a truncation leaves them there.
+The log was judged before, and so were indexes and terms of its entries. Units behind those of the last entry are
+ignored: a truncation leaves them.
 
 Source: docs/rocketmq.md#dledger-index.
 """
@@ -112,7 +112,7 @@ class DledgerIndexJudge:
             )
 
     def _why_not(self, name: str) -> str:
-        """Why it cannot be held against the log, or nothing."""
+        """The reason if it cannot be compared with the log, or an empty text."""
         if any(link.path.startswith(f"{name}/") for link in self.store.broken):
             return "a link in it leads nowhere"
         if self.store.of_moments:
@@ -123,7 +123,7 @@ class DledgerIndexJudge:
 
 
 def _wrong_at_the_end(events: Events) -> int:
-    """How many units at the end are not those of their entries."""
+    """The number of units at the end that are not those of their entries."""
     right = events.column("known") != 0
     for name in ("number", "position", "size", "term"):
         right &= events.column(f"its_{name}") == events.column(name)

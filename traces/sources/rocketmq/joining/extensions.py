@@ -56,7 +56,7 @@ class Extensions:
                 )
 
     def _ends_before(self, queue: Queue, offset: int) -> bool:
-        """Whether nothing is written in the extension of a queue from an offset on: it was copied before that was."""
+        """True if nothing is written in a queue's extension from an offset on: it was copied before."""
         for file in self.store.extension.get(queue, ()):
             for low in range(max(offset - file.base, 0), file.length, AT_ONCE):
                 data = np.zeros(min(AT_ONCE, file.length - low), np.uint8)

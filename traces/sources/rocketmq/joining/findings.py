@@ -1,4 +1,4 @@
-"""What judging a store comes to, as data: departures, queues, the log's end, and what was seen on the way."""
+"""The findings about one store, as data: departures, queues, the log's end, and counts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from gapless.traces.sources.rocketmq.store.lookup import among
 from gapless.traces.sources.rocketmq.store.queue_database import QueueDatabase
 from gapless.traces.sources.rocketmq.transactions.parameters import Totals
 
-STORIES = 40  # departures of one kind that are told; more are counted with them
+STORIES = 40  # departures of one kind that are reported; more are counted with them
 SAY_SO = "--copied says so"  # that a store was copied while its broker ran
 
 
@@ -36,7 +36,7 @@ class Breach:
     departure: Departure
     detail: str = ""  # what else a reader should know
     picture: Picture | None = None
-    database: QueueDatabase | None = None  # that holds the entry, where files hold it too
+    database: QueueDatabase | None = None  # the database with the entry, if files have it too
 
     @property
     def spec(self) -> str:
@@ -61,7 +61,7 @@ class Breach:
 
 @dataclass(frozen=True)
 class Hazard:
-    """What the broker's next start will break: the step that it takes then, and how many slots it takes for entries."""
+    """A violation at the broker's next start: the step that it will take, and the number of wrong slots."""
 
     breach: Breach
     slots: int
@@ -69,7 +69,7 @@ class Hazard:
 
 @dataclass(frozen=True)
 class RefusedPiece:
-    """A queue that a kernel refused: where, from which state, and why. Not told yet."""
+    """A queue that a kernel refused: the segment, the state, and the reason. Not reported yet."""
 
     split: Split
     start: int
@@ -93,21 +93,21 @@ class QueueProgress:
     messages: int = 0
     batches: int = 0  # of them inner batches, which have no entry in a simple consume queue
     damage_seen: int = 0  # damaged stretches of the log that its pieces may have jumped over
-    restarted: bool = False  # a number 0 follows others: the topic may have been made anew
-    recreated_at: int = 0  # log position of the message that it was made anew with: no entry is older
+    restarted: bool = False  # a number 0 follows others: the topic may have been created again
+    recreated_at: int = 0  # log position of the first message of the topic that was created again: no entry is older
     pending: tuple[Split, int] | None = None  # the segment in which its entries fall behind its messages
     breach: Breach | None = None
     suspect: RefusedPiece | None = None
-    waits: bool = False  # what follows was not judged: an entry that a start writes is missing, or nobody can say
+    waits: bool = False  # the rest was not judged: an entry that a start writes is missing, or its state is unknown
 
     @property
     def departs(self) -> bool:
-        """Whether the queue was refused, told or not."""
+        """True if the queue was refused, reported or not."""
         return self.breach is not None or self.suspect is not None
 
     @property
     def ended(self) -> bool:
-        """Whether nothing more is judged of the queue."""
+        """True if nothing more is judged of the queue."""
         return self.breach is not None or self.suspect is not None or self.waits
 
 
@@ -123,7 +123,7 @@ class TraceListing:
     refused: list[tuple[str, str | None, int | None, int]] = field(default_factory=list)
 
     def take_back(self, keys: Ints) -> None:
-        """Transactions with these keys are judged anew."""
+        """Removes transactions with these keys, which are judged again."""
         self.accepted = [some[:, ~among(some[0], keys)] for some in self.accepted]
 
 
@@ -145,11 +145,13 @@ class StoreFindings:
     exported: bool = False  # its events are wanted, so that `joints` are remembered
     records: int = 0
     breaches: list[Breach] = field(default_factory=list)
-    echoes: list[Breach] = field(default_factory=list)  # not told, for what they lack may lie in damage of the log
+    echoes: list[Breach] = field(
+        default_factory=list
+    )  # not reported, because the missing part may be in damage of the log
     hazards: list[Hazard] = field(default_factory=list)
     feared: list[Breach] = field(default_factory=list)  # other steps to come that will depart: hazards
     unreported: dict[str, int] = field(default_factory=dict)  # only counted: by rule
-    stories: Counter[str] = field(default_factory=Counter)  # told and unreported ones, by rule: see `report`
+    stories: Counter[str] = field(default_factory=Counter)  # departures by rule, reported or not: see `report`
     inconclusive: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     queues: dict[Subject, QueueProgress] = field(default_factory=dict)
@@ -175,12 +177,12 @@ class StoreFindings:
     counters: list[int] = field(default_factory=lambda: [0] * scan.COUNTERS)
 
     def report(self, trace: str, position: int, departure: Departure, detail: str = "") -> None:
-        """Add a departure; only count it where enough like it are told."""
+        """Adds a departure, or only counts it after enough of its rule."""
         if not self.is_over_limit(departure.rule):
             self.find(trace, position, departure, detail)
 
     def is_over_limit(self, rule: str) -> bool:
-        """Count a departure from one rule: whether enough like it are told, so that it is only counted."""
+        """Counts a departure from a rule; True if enough were reported, so that it is only counted."""
         self.stories[rule] += 1
         enough = self.stories[rule] > STORIES
         if enough:
@@ -203,7 +205,7 @@ class StoreFindings:
         return breach
 
     def count_only(self, rule: str, count: int = 1) -> None:
-        """Only count departures: enough like them are told."""
+        """Only counts departures, after enough of their rule were reported."""
         self.unreported[rule] = self.unreported.get(rule, 0) + count
 
     def cover(self, spec: str, accepted: Mapping[str, int]) -> None:

@@ -1,8 +1,8 @@
-"""Cursors of consumer groups and of delay levels, held against the queues as they were judged.
+"""Cursors of consumer groups and of delay levels, compared with the ends of the judged queues.
 
-Where a group has come is its clients' to say, and brokers take it as it comes: a cursor beyond the end is no broker's
-departure, but a hazard, for the group will pass over messages to come. How far delayed messages are delivered is the
-broker's own word. A slave has the cursors of its master, which may be ahead of its log.
+Clients decide about a group's cursor, and brokers accept any: a cursor beyond the end is no departure of the broker,
+but a hazard, because the group will skip messages to come. The cursor of delayed messages is the broker's own. A slave
+has the cursors of its master, which may be ahead of its log.
 
 Source: docs/rocketmq.md#config, #replicas.
 """
@@ -71,13 +71,13 @@ class GroupCursorJudge:
 
     @property
     def _is_master(self) -> bool:
-        """Whether the settings say that all cursors were saved by this broker."""
+        """True if all cursors were saved by this broker, by its settings."""
         follows = is_slave(self.store.settings)
         controlled = self.store.setting("enableControllerMode") or Path(self.store.path, "epochFileCheckpoint").exists()
         return bool(self.store.settings) and not follows and not controlled
 
     def _judge(self, cursor: GroupCursor) -> None:
-        """One cursor; of a queue without a message in the log, nobody knows where it ends."""
+        """Judges one cursor; a queue without a message in the log has no known end."""
         run = self.judged.queues.get((cursor.topic, cursor.queue))
         if run is None or run.departs:
             return

@@ -1,7 +1,7 @@
-"""The table of halves, held against the halves of the log that it was told of: each undecided one has its row.
+"""The table of halves, compared with the halves in its input: each undecided one has its row.
 
-What the table was told of, it says itself: it was written in the order of the log up to its end. Halves behind that are
-not judged, nor ops that may not have come yet.
+The table records the end of its input, which it reads in the order of the log. Later halves are not judged, and
+neither are ops that may not have been read yet.
 
 Source: docs/rocketmq-transactions.md#half-table.
 """
@@ -47,9 +47,9 @@ Truths = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class HalfCheckpoint:
-    """What is known of halves before: `records` up to log position `reached`.
+    """The halves that were read before: `records` up to log position `reached`.
 
-    `rows`: the table of a running broker, as it was when the log ended before `reached`; None where there is none yet.
+    `rows`: the table of a running broker, as it was when the log ended before `reached`; None without a table.
     """
 
     records: TableHalves
@@ -88,7 +88,7 @@ class HalfTableJudge:
             HalfTableReplay(self.judged, self.options, records, rows).judge()
 
     def _records(self) -> tuple[HalfRecords, int]:
-        """What the table was told of, and how far the log could be followed."""
+        """Returns the input of the table, and the end of the readable log."""
         if not self.known:
             return half_records(self.store, self.judged.end)
         more, reached = half_records(self.store, self.judged.end, self.known.reached)
@@ -122,7 +122,7 @@ def table_of(store: Path) -> TableOfHalves | str:
 
 
 class HalfTableReplay:
-    """One table, with the records that it was told of."""
+    """One table, with the records in its input."""
 
     def __init__(self, judged: StoreFindings, options: Options, records: HalfRecords, rows: TableOfHalves) -> None:
         self.judged = judged
@@ -135,7 +135,7 @@ class HalfTableReplay:
         self.limit = number_set(self.store.settings, "transactionCheckMax") if self.store.settings_apply else 0
         self.checks = number_set(self.store.settings, "transactionCheckMax", CHECKS)
         self.interval = max(number_set(self.store.settings, "transactionCheckInterval", INTERVAL, most=LARGEST_TIME), 1)
-        # Where nobody started on the files again, nothing of the log was cut off, and nothing rows told of was lost.
+        # If no broker started on the files again, nothing of the log was cut off, and no row lost its half.
         self.surely = (self.store.clean or self.store.live) and self.store.first_life
 
     def judge(self) -> None:
@@ -189,7 +189,7 @@ class HalfTableReplay:
         yield _of("find_row", rows.position[kept], 2, args)
 
     def _behind(self, behind: Truths) -> None:
-        """Undecided halves that the table was not told of yet."""
+        """Notes undecided halves behind the table's end."""
         if self.store.live or not (count := int(behind.sum())):
             return
         halves = (
@@ -232,10 +232,10 @@ class HalfTableReplay:
         yield _of("miss_row", self.halves.position[kept], 2, {"spent": spent[kept]})
 
     def _are_young(self) -> Truths:
-        """Halves of a first life whose checks cannot be over by the end of the log.
+        """Returns the mask of halves of a first life whose checks cannot be over by the end of the log.
 
-        There is a round of checks at a start, when nothing is there yet, and one each interval. Nobody knows for how
-        long a broker ran after its last message, so this accuses nobody. A strict reading wants no reason.
+        There is a round of checks at a start, when the table is still empty, and one each interval. The time that a
+        broker ran after its last message is unknown, so this accuses no broker. A strict reading wants no reason.
         """
         known, profile = self.store.checkpoint, self.options.profile
         if not self.store.first_life or known is None or profile == STRICT:
@@ -250,10 +250,10 @@ class HalfTableReplay:
         return due
 
     def _cannot_be_spent(self) -> Truths:
-        """Halves that were asked about less often than is allowed, as the row of an older one shows.
+        """Returns the mask of halves with fewer checks than allowed, as the row of an older one shows.
 
-        A round of checks goes through all rows, oldest first, and leaves out immune ones. So a half that lies behind
-        another, and is immune as long, was asked about once more at most: where a round came in the middle.
+        A round of checks goes through all rows, oldest first, and skips immune ones. So a half behind another one, and
+        immune as long, was checked at most one time more: if a round was in progress.
         """
         halves = self.halves
         cannot = np.zeros(len(halves.position), np.bool_)
@@ -299,7 +299,7 @@ def _of(step: str, traces: Ints, rank: int, args: dict[str, npt.NDArray[np.int64
 
 
 def _first(among: Ints, wanted: Ints) -> Ints:
-    """Where each wanted number first stands among rising ones; -1 where it does not."""
+    """Returns the first index of each wanted number among rising ones; -1 without one."""
     if not len(among):
         return np.full(len(wanted), -1)
     at = np.minimum(among.searchsorted(wanted), len(among) - 1)

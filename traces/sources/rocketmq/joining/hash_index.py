@@ -1,12 +1,12 @@
-"""The hash index of a store, held against the log: the items of every file, its slots, its header, and all keys.
+"""The hash index of a store, compared with the log: items of every file, its slots, its header, and all keys.
 
-Workers say which items are those of their records and which keys no item has (`segments/index_keys.py`). Here the items
-of each file are taken in their order, and what is missing is weighed: brokers lose parts of their index lawfully.
+Workers report the items of their records, and the keys without an item (`segments/index_keys.py`). Here the items of
+each file are replayed in order, and missing keys are weighed: brokers lose parts of their index lawfully.
 
-* An unclean start deletes every file that ends behind the checkpoint's index time, and indexes anew only what it
-  dispatches again. So an index has gaps between files, once a broker was killed.
+* An unclean start deletes every file that ends behind the checkpoint's index time, and indexes only what it dispatches
+  again. So an index has gaps between files after a broker was killed.
 * Nothing is indexed while `messageIndexEnable` is off.
-* A log that is cut off, after a power loss, leaves items that point beyond its end, or at what came after.
+* A log that is cut off, after a power loss, leaves items that point beyond its end, or at later records.
 
 Source: docs/rocketmq.md#index.
 """
@@ -39,10 +39,10 @@ SWITCHES = ("messageIndexEnable", "indexFileWriteEnable")  # settings without wh
 
 @dataclass(frozen=True)
 class IndexCheckpoint:
-    """What is known of an index before, up to some position of the log.
+    """The judgement of an index up to some position of the log.
 
-    `conform`: full files of which nothing departs, by their names, and what was accepted of each · `replays`: of other
-    files, as far as their items are known.
+    `conform`: full files without a departure, by name, with the accepted steps of each · `replays`: of other files, up
+    to their known items.
     """
 
     found: IndexCoverage
@@ -67,7 +67,7 @@ class HashIndexJudge:
     def add(self, segment: Segment) -> None:
         """Remember what one segment's worker found."""
         if segment.indexed is not None:
-            assert self.store.index is not None  # noqa: S101 - otherwise nobody asks what it has
+            assert self.store.index is not None  # noqa: S101 - otherwise this is not called
             self.found.add(segment.indexed, self.store.index.files)
 
     def finish(self) -> None:
@@ -86,9 +86,9 @@ class HashIndexJudge:
                 self._look_up()
 
     def _judge_so_far(self, index: Index) -> None:
-        """A broker goes on writing the index: judge what is known of it, for that does not change any more.
+        """Judges the known part of an index that a broker is writing: that part does not change any more.
 
-        A file that is full has its slots and its header; of the others, items. Which keys have none shows at the end.
+        A full file has its slots and its header; the others, items. Missing keys are found at the end.
         """
         reach = index.reach or 0
         self.judged.note(f"index/ is judged up to {reach:,} of the log: what comes behind that is judged at the end")
@@ -169,12 +169,12 @@ class HashIndexJudge:
         self.judged.find(file.name, max(int(departure.state.last), self.store.start), departure)
 
     def _point_beyond(self, file: IndexFile, tail: int) -> bool:
-        """Whether all items from one on point beyond the log's end."""
+        """True if all items from one on point beyond the log's end."""
         positions = file.read(tail, file.items)["position"].astype(np.int64)
         return bool((positions >= self.judged.end).all())
 
     def _is_deleted_next(self, file: IndexFile) -> bool:
-        """Whether the broker's next start deletes the file, for it stopped in the middle of it."""
+        """True if the broker's next start deletes the file, because it stopped in the middle of it."""
         known = self.store.checkpoint
         return not self.store.clean and (known is None or file.header[1] > known.index)
 
@@ -211,12 +211,12 @@ class HashIndexJudge:
 
     @property
     def enabled(self) -> bool:
-        """Whether the settings, if there are any, have the broker write an index."""
+        """True if the broker writes an index, by its settings."""
         return all(is_on(self.store.settings, name, otherwise=True) for name in SWITCHES)
 
     @property
     def promised(self) -> bool:
-        """Whether all records must be in the index: it was on from the first record on, and nothing was lost."""
+        """True if all records must be in the index: it was on from the first record on, and nothing was lost."""
         return self.enabled and self.store.clean and bool(self.store.settings) and self.store.settings_apply
 
     def _spans(self) -> list[tuple[int, int, IndexFile]]:
@@ -225,7 +225,7 @@ class HashIndexJudge:
         return [(int(file.lows[0]), int(file.highs[-1]), file) for file in files if len(file.lows)]
 
     def _is_consequence(self, first: int, last: int) -> bool:
-        """Whether records lie where a file departs already, or where what is known of the log ends."""
+        """True if records belong to a file that departs already, or lie behind the known part of the log."""
         ends = first >= self.judged.end or self.store.limit != FARTHEST
         return ends or self._is_of_a_broken_file(first, last)
 
@@ -234,7 +234,7 @@ class HashIndexJudge:
         return any(low <= last and first <= high and file.name in broken for low, high, file in self._spans())
 
     def _why_lost(self, first: int, last: int) -> str | None:
-        """Why no key of these records is found: a doubt; nothing where that is lawful; None where it is not."""
+        """Returns a doubt if no key of these records is found; empty if that is lawful, None if it is not."""
         spans = self._spans()
         behind = all(high < first for _, high, _ in spans)
         if not self.enabled or (behind and not self.store.clean):
@@ -250,7 +250,7 @@ class HashIndexJudge:
         )
 
     def _is_cut_short(self, position: int) -> bool:
-        """Whether the other keys of a record went into a file that a start deleted, or were not written yet."""
+        """True if the other keys of a record went into a file that a start deleted, or were not written yet."""
         spans = self._spans()
         if not self.store.first_life and any(position in (low, high) for low, high, _ in spans):
             return True

@@ -1,4 +1,4 @@
-"""What is not decided of a transaction that departs from its spec: its evidence ends, or its half went elsewhere."""
+"""Transactions that depart and are not judged: their evidence ends, or their half was delayed."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ UNASKED = rule("transaction/producer-asked-to-roll-it-back").id
 
 
 def may_lie_beyond(judged: StoreFindings, event: Event) -> bool:
-    """Whether a producer tells of what the log may have had beyond its end, had the broker stopped in order."""
+    """True if a producer's report is about a part that the log may have lost beyond its end."""
     if judged.store.clean:
         return False
     return event[0] == "acknowledge" or (event[0] == "ask_back" and named("transaction", event)["half"] >= judged.end)
 
 
 class DelayedHalves:
-    """Halves that wait where delayed messages do: their clients asked for a delay.
+    """Halves among delayed messages: their clients asked for a delay.
 
-    The broker diverts such a half, and puts it among the halves later, at another place and by another number. A final
-    names it where it waits, and an op by its number there, which some other half may have. What becomes of its
-    transaction, and of that other one, nobody promises. `client`: what was asked, as in `Terms`.
-    Source: docs/rocketmq-transactions.md#delayed-half, #n26.
+    The broker diverts such a half, and puts it among the halves later, at another position and with another number. A
+    final names it by its first position, and an op by its first number, which some other half may have. No broker
+    promises an outcome of its transaction, or of that other one. `client`: the requests, as in `Terms`. Source:
+    docs/rocketmq-transactions.md#delayed-half, #n26.
     """
 
     def __init__(self, store: StoreDirectory, client: DecisionIndex) -> None:
@@ -46,7 +46,7 @@ class DelayedHalves:
         self.client = client
 
     def concern(self, departure: Departure) -> bool:
-        """Whether what departs may come of one of them."""
+        """True if a departure may be the effect of a delayed half."""
         step = named("transaction", departure.event)
         if departure.rule == NAMES_NO_HALF:
             return self._number(step["half"]) is not None
@@ -54,7 +54,7 @@ class DelayedHalves:
 
     @cached_property
     def _numbers(self) -> set[int | None]:
-        """Those by which ops name the ones that somebody decided about."""
+        """The numbers by which ops name the delayed halves with a decision."""
         rows = self.client.rows
         asked = rows[CLIENT_POSITION, rows[CLIENT_WHAT] <= ROLL_BACK]
         return {self._number(position) for position in distinct(asked).tolist()}

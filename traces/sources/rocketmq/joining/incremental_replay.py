@@ -52,7 +52,7 @@ class IncrementalReplay:
         return (bad + 1 + after[0], after[1]) if after else None
 
     def skip_to(self, covered: dict[str, int], **reached: int) -> None:
-        """Go on from where somebody else has replayed events to: what was accepted, and what the state is then."""
+        """Continues from a state to which another replay led: its accepted steps, and the values of its state."""
         self.judged.cover(self.spec.name, covered)
         for name, value in reached.items():
             self.state[self.spec.scalars.index(name), 0] = value

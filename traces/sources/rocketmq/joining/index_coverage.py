@@ -1,4 +1,4 @@
-"""What a hash index has of the records of a log: of many segments as of one."""
+"""The matches of a log's records with a hash index: of many segments as of one."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class IndexCoverage:
     odd: dict[str, Ints] = field(default_factory=dict)
 
     def add(self, part: IndexMatches, files: Sequence[IndexFile]) -> None:
-        """Add what the next segment has. `files`: those of the index that it was held against."""
+        """Adds the matches of the next segment. `files`: those of the index with which it was compared."""
         some = np.flatnonzero(np.bincount(part.odd[0])).tolist()
         odd = {files[at].name: part.odd[1:][:, part.odd[0] == at] for at in some}
         self.join(IndexCoverage(part.found, part.first, part.last, part.runs, part.partly, odd))
@@ -50,7 +50,7 @@ class IndexCoverage:
             self.odd[name] = np.concatenate([self.odd[name], items], axis=1)[:, :MOST] if name in self.odd else items
 
     def copy(self) -> IndexCoverage:
-        """The same, for somebody who adds to it alone."""
+        """Returns an independent copy."""
         return IndexCoverage(self.found, self.first, self.last, self.runs, self.partly, dict(self.odd))
 
     def odd_items(self, name: str) -> Ints:

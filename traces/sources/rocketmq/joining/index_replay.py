@@ -29,7 +29,7 @@ class ItemReader(Protocol):
 
     @property
     def slots(self) -> int:
-        """How many slots it has."""
+        """The number of slots."""
 
     @property
     def items(self) -> int:
@@ -48,7 +48,7 @@ class ItemReader(Protocol):
         """The time that its header is to end with."""
 
     def heads(self) -> Iterator[tuple[int, Heads]]:
-        """What the slots name, in stretches, each with the number of its first slot. Raises Unreadable."""
+        """Yields the items that slots point to, in stretches with the number of the first slot. Raises Unreadable."""
 
     def read(self, low: int, high: int) -> Items:
         """The items from number `low` to `high`. Raises Unreadable."""
@@ -58,11 +58,11 @@ class ItemReader(Protocol):
 
 
 class FileReplay:
-    """How far the items of one file are replayed.
+    """The replay of one file's items.
 
-    `items`: the exclusive end of those that were · `held`: the newest of them in each slot, and one row that the kernel
-    has for itself · `accepted`: events · `covered`: of these, how many of each step · `refused`: whether the next one
-    was · `departure`: what that is.
+    `items`: the exclusive end of the replayed ones · `heads`: the newest of them in each slot, and one row for the
+    kernel itself · `accepted`: events · `covered`: of these, how many of each step · `refused`: the next one was
+    refused · `departure`: its departure.
     """
 
     def __init__(self, slots: int, options: Options) -> None:
@@ -70,22 +70,22 @@ class FileReplay:
         self.of = kernel("hash_index", options.ignored)
         self.items = 0  # the file itself is not found yet
         self.state = np.array([[int(getattr(self.of.spec.initial, name))] for name in self.of.spec.scalars], np.int64)
-        self.held = np.zeros((slots + 1, 1), np.int32)  # zeros that nobody wrote take no memory
+        self.newest = np.zeros((slots + 1, 1), np.int32)  # zeros that were not written take no memory
         self.accepted = 0
         self.covered = np.zeros(len(self.of.spec.actions), np.int64)
         self.refused = False
         self.departure: Departure | None = None
 
     def copy(self) -> FileReplay:
-        """The same, for somebody who goes on alone."""
+        """Returns an independent copy."""
         other = FileReplay(0, self.options)
-        other.items, other.state, other.held = self.items, self.state.copy(), self.held.copy()
+        other.items, other.state, other.newest = self.items, self.state.copy(), self.newest.copy()
         other.accepted, other.covered, other.departure = self.accepted, self.covered.copy(), self.departure
         other.refused = self.refused
         return other
 
     def counts(self) -> dict[str, int]:
-        """How many of each step were accepted."""
+        """The number of accepted events of each step."""
         covered = zip(self.of.spec.actions, self.covered.tolist(), strict=True)
         return {name: count for name, count in covered if count}
 
@@ -98,7 +98,7 @@ class FileReplay:
             self.items = max(high, 1)
 
     def finish(self, file: ItemReader, *, clean: bool) -> None:
-        """Hold the slots and the header against all items, which were replayed. Raises Unreadable."""
+        """Compares the slots and the header with all items, which were replayed. Raises Unreadable."""
         for events in self.ends(file, clean=clean):
             if not self.refused:
                 self._replay(file, events)
@@ -106,7 +106,7 @@ class FileReplay:
     def _replay(self, file: ItemReader, events: Events) -> None:
         replayed = self.of.replay(
             np.array([0, len(events.action)], np.int64), events.action, events.args, self.state,
-            widths=np.array([file.slots], np.int64), resident=self.held, profile=self.options.profile,
+            widths=np.array([file.slots], np.int64), resident=self.newest, profile=self.options.profile,
         )  # fmt: skip
         self.covered += replayed.covered
         self.state = replayed.state
@@ -154,7 +154,7 @@ class FileReplay:
         """The slots of a file and then its header, once its items are read. Raises Unreadable."""
         used, codes = 0, SPECS["hash_index"].codes
         for low, stored in file.heads():
-            heads = self.held[low : low + len(stored), 0]
+            heads = self.newest[low : low + len(stored), 0]
             used += int(np.count_nonzero(heads))
             if not clean:  # the broker was killed in the middle of a step: the item is there, and not counted
                 stored[stored == file.items] = heads[stored == file.items]
@@ -167,19 +167,19 @@ class FileReplay:
         yield Events.of(SPECS["hash_index"], [self._header(file, used, clean=clean)])
 
     def _header(self, file: ItemReader, used: int, *, clean: bool) -> Event:
-        """What the header says; of a broker that was killed, as it would be after its last step."""
-        begin, end, first, last, said, items = file.header
+        """Returns the event of the header; after a kill, as the broker's last step would have left it."""
+        begin, end, first, last, counted, items = file.header
         if file.items == 1:  # a file that was begun, and holds nothing yet: its header tells of the file before it
             first, last, begin, end = 0, 0, file.began, file.ended
         elif not clean:
-            said = used if said == used + 1 else said
+            counted = used if counted == used + 1 else counted
         timely = begin == file.began and end == file.ended
-        return INDEX.find_header(used=said, items=max(items, 1), first=first, last=last, timely=timely)
+        return INDEX.find_header(used=counted, items=max(items, 1), first=first, last=last, timely=timely)
 
     # -- what is wrong -------------------------------------------------------------------------------------------------
 
     def _departure(self, file: ItemReader, event: Event) -> Departure | None:
-        """The departure, replayed by the plain functions from the state before it, with the item that it leads to."""
+        """Returns the departure from exact replay of the event, with the item that it points to."""
         spec = SPECS["hash_index"]
         reached = dict(zip(spec.scalars, self.state[:, 0].tolist(), strict=True))
         slot = named(spec, event).get("slot", 0)

@@ -1,7 +1,7 @@
-"""The table of keys, held against the log: each key of a record has its row, and no row leads elsewhere.
+"""The table of keys, compared with the log: each key of a record has its row, and no row leads elsewhere.
 
-The table says itself up to which record it was written. What lies behind that is not judged: the next start writes it.
-Rows are held against their records stretch by stretch of the log. Rows go lawfully, by whole hours: see `_is_over`.
+The table records the last record of its input. Later ones are not judged: the next start writes them. Rows are
+compared with their records stretch by stretch of the log. Rows are deleted lawfully, by whole hours: see `_is_over`.
 
 Source: docs/rocketmq.md#index-rocksdb.
 """
@@ -45,7 +45,7 @@ Truths = npt.NDArray[np.bool_]
 
 
 class CountWithFirst(NamedTuple):
-    """How much was counted of a kind, and the log position of the first."""
+    """The number of a kind, and the log position of the first."""
 
     many: int
     first: int
@@ -79,13 +79,13 @@ class IndexTableJudge:
 
     @property
     def _is_on(self) -> bool:
-        """Whether the settings, if there are any, have the broker write the table."""
+        """True if the broker writes the table, by its settings."""
         settings = self.store.settings
         return bool(settings) and all(is_on(settings, name, otherwise) for name, otherwise in SWITCHES.items())
 
 
 class IndexTableReplay:
-    """One table of keys, with the records that it was told of."""
+    """One table of keys, with the records in its input."""
 
     def __init__(self, judged: StoreFindings, options: Options, table: IndexTable, *, is_on: bool) -> None:
         self.judged = judged
@@ -96,7 +96,9 @@ class IndexTableReplay:
         self.last = -1 if table.last is None else table.last
         self.there = False  # a record with keys lies where the table ends
         self.timely = False
-        self.times: dict[int, int] = {}  # ms: the store times of records whose rows have others, as many as are told
+        self.times: dict[
+            int, int
+        ] = {}  # ms: the store times of records whose rows have others, as many as are reported
         self.newest = 0  # ms: the store time of the newest record up to there
         self.latest = np.zeros(0, np.int64)  # of each row, by position: the latest hour of those up to it
         self.behind: list[CountWithFirst] = []
@@ -186,14 +188,14 @@ class IndexTableReplay:
 
     @property
     def _promised(self) -> bool:
-        """Whether the table was written from the first record on."""
+        """True if the table was written from the first record on."""
         return self.is_on and self.store.settings_apply and not self.store.live
 
     def _is_over(self, positions: Ints, times: Ints) -> Truths:
-        """Whether rows of records may have gone with their hour.
+        """Returns the mask of records whose rows may have been deleted with their hour.
 
-        Once the log has lost a file, a broker deletes the rows of a week up to an hour, all at once. So nothing goes
-        behind which an older row of that week is left.
+        Once the log has lost a file, a broker deletes the rows of a week up to an hour, all at once. So nothing is
+        deleted behind an older row of that week.
         """
         if not self.store.start and not self.store.live:
             return np.zeros(len(positions), np.bool_)
@@ -204,7 +206,7 @@ class IndexTableReplay:
         return over
 
     def _may_be_cut(self, positions: Ints) -> Truths:
-        """Whether what a row leads to may have been cut off with a log's end, and other records lie there now."""
+        """Returns the mask of rows whose records may have been cut off with a log's end, and replaced."""
         return np.full(len(positions), not self.store.first_life)
 
     def _elsewhere(self, reached: int) -> None:
@@ -222,15 +224,15 @@ class IndexTableReplay:
         self._judge([StepEvents("find_row", position, np.full(len(position), FIND), position, args)])
 
     def _look_for_the_end(self, wanted: WantedRows) -> None:
-        """Whether the record at which the table ends is among these."""
+        """Looks for the record at which the table ends."""
         upto = wanted.position <= self.last
         if upto.any():
             self.newest = max(self.newest, int(wanted.time[upto].max()))
         mine = wanted.time[wanted.position == self.last]
         if len(mine):
             self.there = True
-            said = self.table.last_time
-            self.timely = said is not None and int(mine[0]) <= said <= self.newest
+            last_time = self.table.last_time
+            self.timely = last_time is not None and int(mine[0]) <= last_time <= self.newest
             self.times[self.last] = int(mine[0])
 
     def _end(self, reached: int) -> None:
@@ -268,7 +270,7 @@ class IndexTableReplay:
         replay_batch(self.judged, self.options, "index_table", steps, traces, lambda trace: f"{INDEX_TABLE}/{trace}")
 
     def _name_rows(self) -> None:
-        """Say of each departure what the rows say that lead to its record: they are looked up once more."""
+        """Adds to each departure the texts of the rows that point to its record: they are read a second time."""
         mine = [n for n, found in enumerate(self.judged.breaches) if found.spec == "index_table"]
         positions = {self.judged.breaches[n].position for n in mine}
         if not positions:
@@ -288,7 +290,7 @@ class IndexTableReplay:
             self.judged.breaches[n] = replace(found, detail="; ".join(rows) + its)
 
     def _note_counts(self) -> None:
-        """What was counted, in sentences."""
+        """Adds notes with all counts."""
         lawful = not self.store.clean or self.store.live or not self.is_on
         self._count(
             self.behind, "record", "behind the end of the table of keys",
@@ -343,7 +345,7 @@ def _once(rising: Ints) -> Ints:
 
 
 def _places(among: Ints, texts: Ints) -> Ints:
-    """Where each text stands among rising ones; -1 where it does not."""
+    """Returns the place of each text among rising ones; -1 without one."""
     if not len(among):
         return np.full(len(texts), -1)
     at = np.minimum(among.searchsorted(texts), len(among) - 1)

@@ -1,11 +1,11 @@
 """Joins the segments of a store's log, and finds its end.
 
-Workers report segments in log order, each replayed from the state that it claims. Here every end is held against the
-next claim; where they do not fit, the plain functions decide, from the state that was really reached.
+Workers report segments in log order, each replayed from the state that it claims. Here every end is compared with the
+next claim; if they differ, exact replay decides, from the state that was really reached.
 
-The log ends at the first place where no record follows, unless something that cannot be old bytes lies beyond
+The log ends at the first place where no record follows, unless there is something beyond that cannot be old bytes
 (docs/design.md#messy-stores): a later file with a record, or records that the queues name. Old bytes, left by an
-earlier truncation, may look like good records; they are older than what was written since, and that gives them away.
+earlier truncation, may look like good records; they are older than later writes, and are recognised by that.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ class StoreJudge:
 
     @property
     def reached(self) -> int:
-        """Where the next segment is expected to begin, those that are held included."""
+        """The expected begin of the next segment, behind the pending ones."""
         return self.held[-1][1].end if self.held else int(self.log.end)
 
     def _segment(self, split: Split, segment: Segment) -> None:
@@ -114,7 +114,7 @@ class StoreJudge:
             self.held.clear()
 
     def _is_evidence(self, segment: Segment) -> bool:
-        """Whether the segment's records cannot be old bytes: what a truncation left is older than what came after."""
+        """True if the segment's records cannot be old bytes: those are older than later writes."""
         if segment.opened < self.log.clock or self._has_no_times:
             return False
         known = self.store.checkpoint
@@ -123,7 +123,7 @@ class StoreJudge:
 
     @property
     def _has_no_times(self) -> bool:
-        """Whether the last record says not when it was stored (docs/rocketmq.md#thrown-away): nothing is older then."""
+        """True if the last record has no store time (docs/rocketmq.md#thrown-away): nothing is older then."""
         return self.judged.records > 0 and not self.log.clock
 
     def last_file_with_a_record(self) -> int:
@@ -144,7 +144,9 @@ class StoreJudge:
         self.judged.stepped_back = max(self.judged.stepped_back, segment.stepped_back, segment.start if older else -1)
         if segment.last >= 0:  # in a DLedger log, that of the message, behind the header of its entry
             self.judged.last_record = max(self.judged.last_record, segment.last - split.file.wrapped)
-        if not (segment.refused and segment.refused[0].event == segment.first_event):  # then the refusal is told below
+        if not (
+            segment.refused and segment.refused[0].event == segment.first_event
+        ):  # then the refusal is reported below
             self._step(segment.first_event, segment.start, again=True, detail=missing)
         self.log = replace(
             self.log,
@@ -169,7 +171,7 @@ class StoreJudge:
         self.entries.add(segment)
 
     def _damaged(self, low: int, high: int) -> None:
-        """No record can be read from `low` to `high`, and the log goes on there."""
+        """Handles an unreadable stretch `low:high` behind which the log continues."""
         self.judged.damage.append((low, high))
         file_end = self.log.base + self.store.file_size
         if all(file.base != self.log.base for file in self.store.files):
@@ -187,7 +189,10 @@ class StoreJudge:
             self.log = replace(self.log, base=file_end, end=file_end)
 
     def _unless_copied(self, how: str) -> str:
-        """What else it may be, where nobody said so. A broker that runs, or stopped in order, leaves no such copy."""
+        """Returns the other explanation, unless the user excluded it.
+
+        A running or cleanly stopped broker leaves no such copy.
+        """
         store = self.store
         return "" if store.clean or store.live or store.copied else f"unless this is a copy {how}: {SAY_SO}"
 
@@ -198,9 +203,9 @@ class StoreJudge:
         )
 
     def _step(self, event: Event, position: int, *, again: bool = False, detail: str = "") -> bool:
-        """Take one log event from the state that was really reached, and say whether it was accepted.
+        """Replays one log event from the state that was really reached; True if it was accepted.
 
-        `again` says that a worker has it among its own; `detail` is told with the refusal.
+        `again`: a worker has counted it already · `detail` is added to a refusal.
         """
         if not again:
             self.judged.joint(position, "log", COMMIT_LOG, [event])
@@ -223,7 +228,7 @@ class StoreJudge:
     # -- the end of the log ----------------------------------------------------------------------------------------
 
     def finish(self) -> StoreFindings:
-        """All results are in: find the log's end, and hold every queue against it."""
+        """Finds the log's end after the last result, and judges every queue by it."""
         judged = self.judged
         if self.held:
             self._old_bytes(sum(segment.records for _, segment in self.held))
@@ -272,7 +277,7 @@ class StoreJudge:
             self.judged.note(f"{where} are old bytes of an earlier truncation")
 
     def _torn_at_the_end(self) -> Event | None:
-        """Behind the last record of a clean log, one that names its place there and was stored before the stop."""
+        """Finds a torn record behind the last one of a clean log: it names its place, and is older than the stop."""
         at, known = self.judged.end, self.store.checkpoint
         header = file_access.header_of(self.store, at)
         if known is None or not header.known or header.claimed != at:
@@ -285,7 +290,7 @@ class StoreJudge:
         return self._broken(at, header.size, header.time, known=True)
 
     def _beyond_the_end(self, beyond: list[tuple[int, str]]) -> None:
-        """What speaks of records beyond the end: entries that name them, and a checkpoint that is newer than all.
+        """Weighs signs of records beyond the end: entries that name them, and a checkpoint that is newer than all.
 
         Each alone may be wrong, an old entry or a damaged checkpoint. Together, or on a store that was never
         truncated, they accuse.

@@ -21,9 +21,9 @@ BRIEF = 80  # letters of what no broker writes that a sentence shows
 def read_table(
     judged: StoreFindings, family: str, what: str, reader: Callable[[Iterator[Pairs]], Table], *, is_on: bool
 ) -> Table | None:
-    """What `reader` makes of a column family; None where it is not there, or cannot be judged.
+    """Reads a column family with `reader`; None if it is missing, or cannot be judged.
 
-    `what`: begins the sentence that says why · `is_on`: the settings have the broker write it.
+    `what`: begins the sentence with the reason · `is_on`: the settings have the broker write it.
     """
     store = judged.store
     tell = judged.doubt if is_on or not store.settings else judged.note

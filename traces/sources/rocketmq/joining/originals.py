@@ -1,4 +1,4 @@
-"""Messages of another log, held against the same messages of the broker's own log: found there by their numbers.
+"""Messages of another log, compared with their originals in the broker's own log, by number.
 
 Source: docs/rocketmq-tiered.md#upload, docs/rocketmq.md#compaction.
 """
@@ -23,7 +23,7 @@ BLOCK = 1 << 18  # entries that are read at once
 
 
 class Buffers:
-    """What one queue after the other is held in: memory for its records, and files that are looked at."""
+    """Memory and mapped files that are used for one queue after the other."""
 
     def __init__(self) -> None:
         self.space, self.maps = own_space(), Maps()
@@ -46,7 +46,7 @@ class Originals:
         self.elsewhere = elsewhere
         self.rooms = rooms
         self.compared = 0
-        self.others = False  # messages of the other log were others, and that was told
+        self.others = False  # messages of the other log differ, and that was reported
 
     @property
     def run(self) -> QueueProgress | None:
@@ -56,10 +56,9 @@ class Originals:
         return None if run is None or run.ended or departs else run
 
     def differ(self, files: Sequence[LogFile], numbers: Ints, positions: Ints, sizes: Ints) -> Ints:
-        """In which byte each message at `positions` of other files differs from the broker's own; -1 where it does not.
+        """Returns the first byte in which each message at `positions` differs from its original, or -1.
 
-        So it is where the broker's own is not there. Where the log itself departs, nothing is compared: what is wrong
-        is told once.
+        It is -1 without an original, too. If the log itself departs, nothing is compared: each fault is reported once.
         """
         differ = np.full(len(numbers), -1, np.int64)
         if self.run is None or not len(numbers):
@@ -83,7 +82,7 @@ class Originals:
 
     @property
     def _is_sound(self) -> bool:
-        """Whether all that was judged of the queue and of its messages is as it must be, and no rule was left out."""
+        """True if the queue and its messages conform, and no rule was ignored."""
         run = self.run
         if run is None or run.restarted or run.batches:
             return False
@@ -93,10 +92,10 @@ class Originals:
         self, files: Sequence[LogFile], numbers: Ints, positions: Ints, sizes: Ints, tags: Ints,
         keys: Ints | None = None,
     ) -> TieredMessages | None:  # fmt: skip
-        """The messages of these numbers, which rise, at `positions` of other files, if they are the broker's own.
+        """Returns the messages of these rising numbers at `positions`, if each equals its original.
 
-        They are to lie one behind the other, and each to be the same byte for byte. None where one is not: then
-        somebody is to look at them as at any others. `keys`: room for the digest of the keys of each, if it is wanted.
+        They must follow one another, and each must be the same byte for byte. None if one is not: then each is
+        compared separately. `keys`: room for the digest of the keys of each, if it is wanted.
         """
         if not len(numbers) or not self._is_sound or (positions[1:] != positions[:-1] + sizes[:-1]).any():
             return None
@@ -113,7 +112,7 @@ class Originals:
         return found
 
     def places(self, numbers: Ints) -> tuple[Ints, Ints]:
-        """Where the broker's own log has the messages of these numbers, which rise, and their sizes; 0: it has none."""
+        """Returns positions and sizes of the originals of these rising numbers; size 0 without one."""
         places, sizes, _ = self._entries(numbers)
         return places, sizes
 
@@ -145,12 +144,12 @@ class Originals:
             yield at, slots if len(some) == len(slots) else slots[some - low]
 
     def _is_another(self, files: Sequence[LogFile], position: int, place: int) -> bool:
-        """Whether two messages of one number were sent at different times, so that none is the other, damaged."""
+        """True if two messages of one number were sent at different times, so neither is a damaged copy."""
         theirs, own = header_in(files, position), header_in(self.store.files, place)
         return theirs[STORED] != own[STORED] and theirs[BORN] != own[BORN]
 
     def _doubt_lost(self, number: int) -> None:
-        """Messages of the other log are others than those of the log that have their numbers: told once."""
+        """Reports once that messages of the other log differ from those of the same numbers."""
         if self.others:
             return
         self.others = True

@@ -63,12 +63,12 @@ class PackedBlocks:
         return found
 
     def longest(self, part: int = 0) -> int:
-        """How many rows the longest block of a part has."""
+        """The number of rows in the longest block of a part."""
         blocks = (block if isinstance(block, PackedColumns) else block[1] for block in self._blocks.get(part, ()))
         return max((block.length for block in blocks), default=0)
 
     def has(self, part: int) -> bool:
-        """Whether there is anything of a part."""
+        """True if a part has blocks."""
         return part in self._blocks
 
     def _written(self, block: PackedColumns) -> Written:

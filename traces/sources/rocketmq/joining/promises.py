@@ -1,4 +1,4 @@
-"""What clients were promised, held against the whole log: which answers no record keeps."""
+"""The promises to clients, compared with the whole log: the answers without a record."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from gapless.traces.sources.rocketmq.store.bytes import Ints
 from gapless.traces.sources.rocketmq.store.names import HALVES, TABLE_HALVES, is_of_clients
 from gapless.traces.sources.rocketmq.store.selection import includes_queue
 
-ENOUGH = 10  # answers of which one at least lies where it said, if the client log is this store's
+ENOUGH = 10  # if the client log is this store's, at least one of so many answers names a record
 OF_CLIENTS = (  # rules of transactions that only a client log exercises
     rule("transaction/producer-asked-to-commit-it").id,
     rule("transaction/producer-asked-to-roll-it-back").id,
@@ -36,7 +36,7 @@ FORGOTTEN = (  # rules that a record breaks which ended with its broker
     rule("queue/message-that-was-acknowledged-is-what-its-producer-sent").id,
     *OF_CLIENTS[2:],
 )
-UNASKED = (  # rules that accuse where nobody asked
+UNASKED = (  # rules that accuse if no client made the request
     rule("queue/client-sent-the-message").id,
     rule("transaction/producer-asked-to-commit-it").id,
     rule("transaction/producer-asked-to-roll-it-back").id,
@@ -45,7 +45,7 @@ UNASKED = (  # rules that accuse where nobody asked
 
 @dataclass(frozen=True)
 class PromiseCheckpoint:
-    """What is known of promises in a part of the log, of which trace messages were read before.
+    """The state of promises in the part of the log whose trace messages were read before.
 
     `covered`, `doubts`, `more`, `testified`: as in `PromiseResult` · `delivered`, `readable`: messages that consumers
     received, without those still in the evidence · `seen`, `half`: of those in the evidence, as in `Deliveries`.
@@ -67,9 +67,9 @@ class Promises:
     def __init__(self, judged: StoreFindings, options: Options) -> None:
         self.judged = judged
         self.options = options
-        self.said: Evidence | None = judged.evidence
+        self.evidence: Evidence | None = judged.evidence
         self.doubts: list[DoubtedMessage] = []
-        self.looked_up = np.zeros(len(self.said.sends) if self.said else 0, np.bool_)
+        self.looked_up = np.zeros(len(self.evidence.sends) if self.evidence else 0, np.bool_)
         self.lost = np.zeros_like(self.looked_up)
         self.beyond = 0  # answers that name a place beyond the log's end
         self.deliveries = Deliveries(judged, options)
@@ -103,7 +103,7 @@ class Promises:
 
     def finish(self) -> None:
         """All segments are in: tell of the promises that were not kept."""
-        if self.said is None:
+        if self.evidence is None:
             return
         foreign = self._is_of_another_store()
         if not foreign:
@@ -111,29 +111,29 @@ class Promises:
         for doubt in self.doubts:
             if not foreign or doubt.witness >= 0:
                 self._report(doubt.subject, [doubt.message, doubt.event], doubt.line, doubt.witness)
-        sends, start = self.said.sends, self.judged.store.start
+        sends, start = self.evidence.sends, self.judged.store.start
         broken = self.lost | ~self.looked_up
         if broken.any():
             accuses = (sends.position >= start) & (not foreign or sends.witness >= 0)
-            self._lost(sends.some(broken & accuses), self.said.topics)
+            self._lost(sends.some(broken & accuses), self.evidence.topics)
         if self.judged.store.forgets:
             self._forgive()
         if self.beyond and not self.judged.store.live:
             messages = plural(self.beyond, "acknowledged message lies", "acknowledged messages lie")
             self.judged.lost_or_later(f"{messages} beyond the log's end at {self.judged.end:,}")
-        if self.said.summary:
+        if self.evidence.summary:
             expired = int(((sends.position < start) & (sends.line > 0)).sum())
-            self.judged.client = self.said.summary.model_copy(update={"expired": expired})
-        if self.said.testimony:
+            self.judged.client = self.evidence.summary.model_copy(update={"expired": expired})
+        if self.evidence.testimony:
             counts = self.deliveries.finish() | {"testified": self.testified, "written": self._written()}
-            self.judged.testimony = self.said.testimony.model_copy(update=counts)
+            self.judged.testimony = self.evidence.testimony.model_copy(update=counts)
 
     def _written(self) -> int:
         """Messages that clients wrote: what consumers see, less what commits wrote, and the halves as they were sent.
 
         A delayed message counts where it is delivered, for one that is.
         """
-        traces = self.said.testimony.topics.split(", ") if self.said and self.said.testimony else ()
+        traces = self.evidence.testimony.topics.split(", ") if self.evidence and self.evidence.testimony else ()
         seen = sum(
             run.messages
             for (topic, _), run in self.judged.queues.items()
@@ -144,10 +144,10 @@ class Promises:
         return seen - numbers.get("finals", 0) + halves
 
     def _is_of_another_store(self) -> bool:
-        """Whether not one answer of the client log fits the log: then it accuses nobody."""
-        assert self.said is not None  # noqa: S101 - asked only where there is a client log
+        """True if no answer of the client log fits the log: then it accuses no broker."""
+        assert self.evidence is not None  # noqa: S101 - asked only where there is a client log
         judged = self.judged
-        sends = self.said.sends
+        sends = self.evidence.sends
         answers = int(((sends.position >= judged.store.start) & (sends.line > 0)).sum())
         if answers < ENOUGH or self.kept or self.options.trace or self.options.topic:
             return False
@@ -158,13 +158,13 @@ class Promises:
         return True
 
     def _older_than_the_store(self) -> None:
-        """A client log may have been copied before a store that was written on: then nobody is asked what came after.
+        """Drops missing senders behind the client log's last position, if it may be older than the store.
 
-        It shows in messages behind the last place that the client log names, which nobody sent.
+        It shows in messages behind the last position in the client log, which no client sent.
         """
-        assert self.said is not None  # noqa: S101 - as above
-        answered = self.said.sends.position[self.said.sends.line > 0]
-        reach = max(answered.max(initial=-1), self.said.said.reach)
+        assert self.evidence is not None  # noqa: S101 - as above
+        answered = self.evidence.sends.position[self.evidence.sends.line > 0]
+        reach = max(answered.max(initial=-1), self.evidence.decisions.reach)
         unsent = [doubt for doubt in self.doubts if doubt.event[0] == "account"]
         later = [doubt for doubt in unsent if named("queue", doubt.message)["position"] > reach]
         if self.judged.store.clean or not later:
@@ -178,7 +178,7 @@ class Promises:
         )
 
     def _forgive(self) -> None:
-        """What was answered for and is not there: a broker that is killed takes what lay in memory of its own."""
+        """Drops broken promises that a kill explains: the broker's own memory may be lost then."""
         judged = self.judged
         lost = [found for found in judged.breaches if found.rule in FORGOTTEN]
         count = len(lost) + sum(judged.unreported.pop(broken, 0) for broken in FORGOTTEN)
@@ -191,7 +191,7 @@ class Promises:
             )
 
     def _lost(self, sends: AnsweredSends, topics: tuple[str, ...]) -> None:
-        """Messages were acknowledged, and no record lies where the answers said."""
+        """Reports acknowledged messages without a record at the answered position."""
         halves = HALVES if HALVES in self.judged.queues or TABLE_HALVES not in self.judged.queues else TABLE_HALVES
         columns = (sends.line, sends.witness, sends.position, sends.number, sends.topic, sends.queue, sends.half)
         for line, witness, position, number, topic, queue, half in zip(*(c.tolist() for c in columns), strict=True):
@@ -206,7 +206,7 @@ class Promises:
                 self._report(subject, [answer], line, witness)
 
     def _report(self, subject: Subject, events: list[Event], line: int, witness: int) -> None:
-        """Exact replay of one message and what is said of it."""
+        """Replays one message exactly, with the reports about it."""
         number = named("queue", events[0])["number"]
         begin = replace(SPECS["queue"].initial, start=self.judged.store.start, first=number, indexed=number, end=number)
         outcome = replay("queue", begin, events, profile=self.options.profile, ignored=self.options.ignored)

@@ -1,4 +1,4 @@
-"""What only the whole log shows of a queue: what became of its last messages, its files, and what lies behind."""
+"""The judgement of queues that needs the whole log: their last messages, their files, and later slots."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class QueueEnds:
         self._report_several()
 
     def _report_several(self) -> None:
-        """What many queues may have in common is said once."""
+        """Notes causes that many queues have in common once."""
         if self.early:
             self.judged.note(
                 f"the checkpoint was copied after {plural(len(self.early), 'queue')} ({_some(self.early)}): a broker "
@@ -140,7 +140,7 @@ class QueueEnds:
         return named("queue", first)["number"] if first else run.opened
 
     def _is_of_a_life_before(self, subject: Subject, run: QueueProgress, departure: Departure) -> bool:
-        """Whether it departs before its topic was made anew for the last time: where nobody reads it any more."""
+        """True if it departs before its topic was last created again: those entries are not read any more."""
         args = named("queue", departure.event)
         if departure.event[0] != "append" or args["position"] >= run.recreated_at:
             return False
@@ -151,8 +151,8 @@ class QueueEnds:
         )
         return True
 
-    def _since(self, subject: Subject, anew: int) -> Iterator[Event]:
-        """All events of one queue, read again; of its entries, only those of messages from position `anew` on."""
+    def _since(self, subject: Subject, begin: int) -> Iterator[Event]:
+        """Yields all events of one queue, read again; entries only of messages from position `begin` on."""
         counts = False
         for split in splits.splits(self.store):
             for scanned in SplitReader(self.store, split).segments():
@@ -161,7 +161,7 @@ class QueueEnds:
                 mine = queue_events(self.store, scanned.columns, lambda *queue: queue == subject)
                 for event in mine.of_subject(subject):
                     if event[0] == "append":
-                        counts = named("queue", event)["position"] >= anew
+                        counts = named("queue", event)["position"] >= begin
                         yield event
                     elif counts:
                         yield event
@@ -187,7 +187,7 @@ class QueueEnds:
     # -- messages without entries ------------------------------------------------------------------------------------
 
     def _has_entries(self, subject: Subject, run: QueueProgress) -> bool:
-        """Whether the queue's messages are to have entries that can be read."""
+        """True if the queue's messages must have readable entries."""
         unread = run.batches or self.store.live or self.store.no_queues or is_behind(self.store.broken, *subject)
         return not unread and not self._is_deleted(subject, run)
 
@@ -263,7 +263,7 @@ class QueueEnds:
             self.judged.note(f"{count}; the broker writes what is missing at its next start")
 
     def _shortened(self, departure: Departure, run: QueueProgress, events: Iterable[Event]) -> Departure:
-        """The same departure, told with the one step that matters: the append of the message without entry."""
+        """Shortens a departure to the one step that matters: the append of the message without entry."""
         number = int(departure.state.indexed)
         waiting = self.joined.appended(events, number)
         begin = self.joined.state(run, indexed=number, end=number)
@@ -277,25 +277,25 @@ class QueueEnds:
         return self.judged.end if by_files else min(self.judged.end, self.joined.redispatched_of(subject))
 
     def _is_dispatched_behind(self, subject: Subject, position: int) -> bool:
-        """Whether a message behind `position`, of whichever queue, is known to have its entry."""
+        """True if a message behind `position`, of any queue, is known to have its entry."""
         if self.store.database_of(subject):
             return False  # what a database lacks at its end was never flushed, of any queue
         return any(run.last > position and run.indexed == run.end for run in self.judged.queues.values())
 
     @property
     def earlier(self) -> int:
-        """How many queues end before a message of theirs, though another has its entry for a later one."""
+        """The number of queues that end before one of their messages, though another has a later entry."""
         queues = self.judged.queues.values()
         reached = max((run.last for run in queues if run.first < run.indexed == run.end), default=-1)
         reached = max(reached, self.reached)
         return sum(position < reached for position in self.waits)
 
     def _is_deleted(self, subject: Subject, run: QueueProgress) -> bool:
-        """The queue has no file: its topic was deleted, and if it was made anew, nothing was sent to this queue since.
+        """True if the queue has no file, because its topic was deleted, and nothing was sent to it since.
 
         A deletion takes the files of all queues of a topic. So nothing was deleted after the last message of this one
-        if another queue of the topic has an entry that is older. And a broker that did not stop in order may have had
-        no time to make the file of a queue that is new.
+        if another queue of the topic has an older entry. And a broker that did not stop in order may have had no time
+        to create the file of a new queue.
 
         Source: docs/rocketmq.md#deleted-topics.
         """
@@ -313,7 +313,7 @@ class QueueEnds:
         return True
 
     def _has_older(self, subject: Subject, position: int) -> bool:
-        """Whether another queue of the same topic has an entry for a message that lies before `position`."""
+        """True if another queue of the same topic has an entry for a message before `position`."""
         for other in self._queues_of(subject[0]):
             run = self.judged.queues[other]
             if other != subject and self.store.queues.get(other) and run.began < position:
@@ -332,10 +332,10 @@ class QueueEnds:
     # -- what lies behind the entries, and queues without messages ----------------------------------------------------
 
     def _left_over(self, subject: Subject, run: QueueProgress) -> None:
-        """The slot behind the last entry: unused; a repeated entry; one whose message is gone; or old bytes.
+        """Judges the slot behind the last entry: unused, repeated, without its message, or old bytes.
 
-        What the next start will take for an entry is the step that is told of: a hazard. A start takes none out of a
-        database, whose table says where the queue ends; of a batch queue, it was never seen.
+        The next start may take a slot for an entry: that step is reported as a hazard. A start takes no slot out of a
+        database, whose table has the queue's end; of a batch queue, it was never seen.
         """
         if self.store.database_of(subject) or subject in self.store.batched:
             return
@@ -357,7 +357,7 @@ class QueueEnds:
             self.judged.hazards.append(Hazard(breach, self._taken_next(subject, run.end)))
 
     def _taken_next(self, subject: Subject, number: int) -> int:
-        """How many slots from `number` on the broker's next start takes for entries (docs/rocketmq.md#old-slots)."""
+        """Returns the number of slots from `number` on that the next start takes for entries."""
         taken = 0
         while True:
             data = np.zeros(SLOTS * ENTRY, np.uint8)
@@ -393,7 +393,7 @@ class QueueEnds:
                 )
 
     def _names_records(self, subject: Subject) -> bool:
-        """Whether the first or the last entry of a queue without messages points into the log."""
+        """True if the first or the last entry of a queue without messages points into the log."""
         there = self.store.queues[subject]
         for file in there[:1] + there[-1:]:
             data = np.zeros(file.length, np.uint8)

@@ -1,7 +1,7 @@
-"""The table of a queue database, held against the queues as they were judged: where each begins and ends.
+"""The table of a queue database, compared with the judged queues: the first and last number of each.
 
-Entries and table are written at once, so they agree after any stop (docs/rocketmq.md#rocksdb-queues). Two things are
-no departure: a least number that was not asked for since messages expired, and a table that reaches beyond the end of
+Entries and table are written together, so they agree after any stop (docs/rocketmq.md#rocksdb-queues). Two things are
+no departure: a least number that was not requested since messages expired, and a table that reaches beyond the end of
 the log. The next start corrects both.
 """
 
@@ -37,7 +37,7 @@ class EndsTableJudge:
         self.beyond: list[tuple[int, str]] = []
 
     def judge(self) -> None:
-        """Hold every queue that is still judged against what the table says of it."""
+        """Compares every queue that is still judged with the table."""
         queues = [
             (subject, run)
             for subject, run in sorted(self.judged.queues.items())
@@ -63,10 +63,10 @@ class EndsTableJudge:
         self._beyond_the_end()
 
     def _reached(self, subject: Subject, run: QueueProgress) -> int:
-        """Behind which entry the queue ends for the table.
+        """Returns the last entry of the queue by the table.
 
-        All messages that lie below where dispatch goes on have their entries. A start that dispatches the log again
-        begins below entries that are there: then queues of which no message came yet are told of as before.
+        All messages below the dispatch position have their entries. A start that dispatches the log again begins below
+        existing entries: then the table keeps the old ends of queues without a new message.
         """
         last, least = self.database.last.get(subject), run.indexed
         if self.database.dispatched < self.judged.end:
@@ -83,7 +83,7 @@ class EndsTableJudge:
         return first_from(range(max(run.first, run.blank), run.indexed), position, place)
 
     def _table_events(self, subject: Subject, run: QueueProgress, end: int) -> Iterator[Event]:
-        """What the table says of a queue that ends at number `end`, behind the steps that made its last entry."""
+        """Yields the table's events for a queue that ends at `end`, after the steps of its last entry."""
         last, first = self.database.last.get(subject), self.database.first.get(subject)
         if first is not None and first.position >= self.judged.store.start:
             yield QUEUE.tell_first(number=first.number)
@@ -102,23 +102,23 @@ class EndsTableJudge:
             yield QUEUE.append(number=end - 1, count=1, position=position, size=size, tag=tag)
             yield QUEUE.index(number=end - 1, position=position, size=size, tag=tag)
         elif last.number == end - 1:
-            return  # its message has expired, and nobody knows where it lay
+            return  # its message has expired, so its position is unknown
         yield QUEUE.tell_last(number=last.number, position=last.position)
 
     @property
     def _is_below_the_log(self) -> bool:
-        """Whether all that the database holds lay below the log's start, which expired before more was on disk."""
+        """True if the whole database was below the log's start, which expired before more was on disk."""
         return not self.judged.store.clean and self.database.dispatched <= self.judged.store.start
 
     def _refused(
         self, runs: Sequence[QueueProgress], begins: Sequence[int], traces: Sequence[Sequence[Event]]
     ) -> list[bool]:
-        """Which traces a kernel does not accept, each from the state of its queue before its last entry."""
+        """Returns which traces a kernel refuses, each from the state of its queue before its last entry."""
         options = self.joined.options
         of = kernel("queue", options.ignored)
         try:
             events = building.Events.of(SPECS["queue"], list(chain.from_iterable(traces)))
-        except OverflowError:  # nobody knows what a damaged table says
+        except OverflowError:  # a damaged table may contain anything
             return [True] * len(traces)
         claims = building.states(
             SPECS["queue"], len(traces), start=self.judged.store.start, first=[run.first for run in runs],
@@ -132,7 +132,7 @@ class EndsTableJudge:
         return refused
 
     def _beyond_the_end(self) -> None:
-        """How far the log has been dispatched, beyond its end."""
+        """Judges a dispatch position beyond the log's end."""
         store, dispatched = self.judged.store, self.database.dispatched
         if store.live or dispatched <= self.judged.end:
             return

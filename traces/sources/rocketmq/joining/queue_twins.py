@@ -1,8 +1,8 @@
-"""Queues that a broker writes twice, to files and to a database: what the database holds is what the files hold.
+"""Queues that a broker writes twice, to files and to a database, compared with each other.
 
-The files' entries were held against their messages. What the database has in their place is compared with them, number
-by number; one that differs is told as the step that it is, an entry of a message. Where the database has none, the
-broker may have been set to write files alone for a time: that accuses nobody.
+The files' entries were compared with their messages. The database's entries are compared with them, number by number;
+one that differs is reported as the step that it is, an entry of a message. If the database lacks some, the broker may
+have been set to write files alone for a time: that accuses no broker.
 
 Source: docs/rocketmq.md#written-twice.
 """
@@ -36,7 +36,7 @@ LAST_OF_FLAGS, TIME, LONGER = 39, 56, 12  # bytes of a record: its flags, when i
 
 
 class TwinQueues:
-    """The queues of a database beside files of the same."""
+    """The queues of a database that a broker writes in addition to files."""
 
     def __init__(self, judged: StoreFindings, joined: QueueJudge, database: QueueDatabase) -> None:
         self.judged = judged
@@ -47,7 +47,7 @@ class TwinQueues:
         self.compared = 0
 
     def judge(self) -> None:
-        """Hold every queue that is still judged against what the database has of it."""
+        """Compares every queue that is still judged with the database."""
         for subject, run in sorted(self.judged.queues.items()):
             read_there = self.judged.store.database_of(subject)
             if not run.ended and not run.batches and not read_there and self.judged.store.queues.get(subject):
@@ -78,7 +78,7 @@ class TwinQueues:
                     return
 
     def _same(self, subject: Subject, run: QueueProgress, file: QueueFile, low: int, high: int) -> bool:
-        """Whether the entries from number `low` to `high` are the same in both; the first that is not departs."""
+        """True if the entries from number `low` to `high` are the same in both; the first difference departs."""
         ours, theirs = np.zeros((2, (high - low) * ENTRY), np.uint8)
         file_access.read_entries(self.judged.store, *subject, low, ours.data)
         opened = LogFile(self.database.copy, file.base, file.length, file.at)
@@ -102,9 +102,9 @@ class TwinQueues:
         return False
 
     def _put_tag_codes(self, subject: Subject, low: int, ours: Slots, theirs: Slots) -> None:
-        """Put the tag codes of units in place of the addresses of entries: a database has no extension.
+        """Replaces the addresses of entries by the tag codes of their units: a database has no extension.
 
-        Where a unit is not there, which is told elsewhere, the tag code in the database is believed.
+        Without a unit, which is reported elsewhere, the tag code in the database is used.
         """
         (named,) = np.nonzero(ours["tag"] <= EXTENDED)
         if len(named):
@@ -129,7 +129,7 @@ class TwinQueues:
             theirs["tag"][lawful] = ours["tag"][lawful]
 
     def _stored(self, positions: Ints) -> Ints:
-        """When the messages at these positions were stored, in ms; -1 where none lies there."""
+        """Returns the store times in ms of the messages at these positions; -1 without a message."""
         times, sizes = np.full(len(positions), -1, np.int64), np.full(len(positions), SMALLEST)
         for file in self.judged.store.files:
             (here,) = np.nonzero(file.holds(positions, sizes))

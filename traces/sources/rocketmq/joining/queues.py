@@ -45,7 +45,7 @@ class QueueJudge:
         self.read = lru_cache(maxsize=1)(self._read)  # many queues may wait for their entries in the same segment
 
     def forget_reads(self) -> None:
-        """The store goes on: what was read of it may have changed."""
+        """Forgets slots that were read: the store has grown since."""
         self.read.cache_clear()
         self.found.cache_clear()
         self.__dict__.pop("_redispatched", None)
@@ -114,7 +114,7 @@ class QueueJudge:
                 run.breach = self.judged.find(name_of(subjects[at]), run.began, outcome.departure)
 
     def refused(self, traces: Sequence[Sequence[Event]], **begin: Sequence[int] | int) -> list[int]:
-        """Which traces a kernel does not accept. What it accepts of others is counted."""
+        """Returns the traces that a kernel refuses; accepted events of the others are counted."""
         accepts = accepted("queue", traces, self.options, **begin)
         self.judged.cover("queue", Counter(event[0] for trace in compress(traces, accepts) for event in trace))
         return [at for at, accept in enumerate(accepts) if not accept]
@@ -133,7 +133,7 @@ class QueueJudge:
         return QUEUE.find_file(base=file.base, length=file.length, full=full)
 
     def _join(self, split: Split, start: int, run: QueueProgress, piece: Piece) -> None:
-        """Hold the piece's claim against the queue's state; where they differ, or it was refused, look closer."""
+        """Compares the piece's claim with the queue's state; after a difference or refusal, judges it exactly."""
         claim, refusal, end = piece.number, piece.refusal, piece.end
         if refusal and refusal.rule and claim == run.end == run.indexed:
             run.suspect = RefusedPiece(split, start, self.state(run, end=run.end), refusal)
@@ -189,9 +189,10 @@ class QueueJudge:
         return bool(files) and number < files[0].base // ENTRY
 
     def _dead_letter(self, subject: Subject, run: QueueProgress, departure: Departure) -> int | None:
-        """Where the message lies that does not fit into a light queue, if it may be in none: versions differ in it.
+        """Returns the position of a message in a light queue that some versions keep out of all queues.
 
-        Its number is an old one, and 0 looks as if the queue were made anew. Source: docs/rocketmq.md#multi-dispatch.
+        Its number is an old one, and 0 looks as if the queue were created again. Source:
+        docs/rocketmq.md#multi-dispatch.
         """
         appended = departure.event[0] == "append"
         if not is_light(subject) or self.store.before_5 or not (appended or run.restarted):
@@ -216,9 +217,9 @@ class QueueJudge:
         return run.last
 
     def redispatched_of(self, subject: Subject) -> int:
-        """From where on the next start dispatches every message of a queue again, after any stop but a clean one.
+        """Returns the position from which the next start dispatches a queue again, after an unclean stop.
 
-        A database says itself from where on, after a stop of either kind: what it holds was written at once.
+        A database has that position itself, after a stop of either kind: its content was written together.
 
         Source: docs/rocketmq.md#rocksdb-queues.
         """
@@ -251,7 +252,7 @@ class QueueJudge:
         return replace(self.spec.initial, **(known | values))
 
     def replayed(self, state: State, events: Iterable[Event], profile: str | None = None) -> Outcome:
-        """What the events come to, taken from `state` on."""
+        """Replays the events exactly from `state` on."""
         return replay("queue", state, events, profile=profile or self.options.profile, ignored=self.options.ignored)
 
     def events(self, split: Split, start: int, subject: Subject) -> list[Event]:
@@ -266,18 +267,18 @@ class QueueJudge:
         return queue_events(self.store, scanned.columns) if scanned else None
 
     def behind(self, subject: Subject, run: QueueProgress) -> Slot | None:
-        """What is written in the slot behind the queue's last entry."""
+        """Returns the content of the slot behind the queue's last entry."""
         return written(run.behind) if run.stop == run.end else self.slot(subject, run.end)
 
     def slot(self, subject: Subject, number: int) -> Slot | None:
-        """What is written in slot `number`."""
+        """Returns the content of slot `number`."""
         return written(file_access.read_slot(self.store, *subject, number))
 
 
 def first_number(store: StoreDirectory, queue: Subject, run: QueueProgress) -> int:
-    """The number of a queue's first message in the log, whose first files may have expired since it was joined.
+    """Returns the number of a queue's first message, after files of the log may have expired.
 
-    Where entries are missing, it may be a later one.
+    If entries are missing, it may be a later one.
     """
     if run.began >= store.start:
         return run.opened

@@ -1,7 +1,7 @@
-"""Queues in tiered storage, held against their metadata, their own messages, and the broker's own log.
+"""Queues in tiered storage, compared with their metadata, their messages, and the broker's own log.
 
-The store's log and queues were judged before. What the uploader had not committed, beyond the end that the metadata
-tells, is judged by nobody.
+The store's log and queues were judged before. Content beyond the end in the metadata was not committed by the
+uploader, and is not judged.
 
 Source: docs/rocketmq-tiered.md.
 """
@@ -35,7 +35,7 @@ from gapless.traces.sources.rocketmq.store.tiered_files import TieredFile, Tiere
 TIERED = STEPS["tiered"]
 SPEC = SPECS["tiered"]
 AT_ONCE = 1 << 14  # entries that are followed at once
-RESERVED, RESERVED_HOURS = "tieredStoreFileReservedTime", 72  # a setting, and what it is where nobody says
+RESERVED, RESERVED_HOURS = "tieredStoreFileReservedTime", 72  # a setting, and its default
 
 
 class TieredJudge:
@@ -61,7 +61,7 @@ class TieredJudge:
         self._judge(found)
 
     def _moment(self) -> str:
-        """Why files and metadata of this store need not agree; nothing where they must."""
+        """Returns the reason if files and metadata need not agree, or an empty text."""
         if self.store.live or self.store.watched:
             return "a broker is running on this store; `gapless check` judges it once the broker has stopped"
         return "its files and their metadata are of different moments" if self.store.copied else ""
@@ -110,10 +110,10 @@ class TieredQueueJudge:
         self.own = Originals(judged, options, tiered.queue, "tiered storage", rooms, once=self.store.first_life)
 
     def _without_expired(self, files: tuple[TieredFile, ...]) -> tuple[TieredFile, ...]:
-        """The files but for the oldest that are gone, where a broker may have been killed while it deleted them.
+        """Returns the files without the oldest missing one, if a kill during a deletion explains it.
 
-        They go one by one, each before its metadata does; and a start makes the file anew, without a byte. So a broker
-        that is killed leaves one such file, whose messages have all expired: more are no trace of that.
+        They are deleted one by one, each before its metadata; and a start creates the file again, without a byte. So a
+        broker that is killed leaves one such file, whose messages have all expired: more have another cause.
         """
         gone = 0
         while gone < len(files) and (
@@ -142,7 +142,7 @@ class TieredQueueJudge:
         return files[gone:]
 
     def _is_due(self, file: TieredFile) -> bool:
-        """Whether a file's messages were old enough to be deleted when the log was last known to be written."""
+        """True if a file's messages were old enough to be deleted when the log was last known to be written."""
         kept = number_set(self.store.settings, RESERVED, RESERVED_HOURS) * 3_600_000
         known = self.store.checkpoint
         return known is not None and file.youngest < known.log - kept
@@ -225,7 +225,7 @@ class TieredQueueJudge:
         columns = {
             "size": sizes[young], "tag": tags[young], "lies": lies, "same": details[young] < 0,
             "its_tag": np.where(known, of_young["tag"], tags[young]),
-            # Where no message lies, or no whole one, nothing else is said of it: one rule is broken, not eight.
+            # Without a complete message, no other rule is checked: one rule is broken, not eight.
             "whole": of_young["whole"] | ~lies, "owned": of_young["owned"] | ~lies,
             "its_number": np.where(lies, of_young["number"], low + young),
             "its_position": np.where(lies, of_young["claimed"], positions[young]),
@@ -253,7 +253,7 @@ class TieredQueueJudge:
 
 
 def _as_expected(messages: TieredMessages) -> dict[str, Ints | int]:
-    """What is told of messages that lie where they should, each of which is the broker's own."""
+    """Returns the arguments of messages in their expected places, each of which is the broker's own."""
     return {
         "size": messages.size, "tag": messages.tag, "lies": 1, "whole": 1, "owned": 1, "same": 1, "intact": 1,
         "its_number": messages.number, "its_position": messages.claimed, "its_size": messages.size,
@@ -262,11 +262,11 @@ def _as_expected(messages: TieredMessages) -> dict[str, Ints | int]:
 
 
 def _put(events: Events, places: Ints | slice, columns: Mapping[str, npt.NDArray[Any] | int]) -> None:
-    """Write what is told of the messages of some entries."""
+    """Writes the arguments of some entries' messages."""
     for name, values in columns.items():
         events.column(name)[places] = values
 
 
 def _entries(file: TieredFile, length: int) -> int:
-    """How many entries end in the first bytes of a file."""
+    """Returns the number of entries that end in the first bytes of a file."""
     return (file.base + length) // ENTRY - file.base // ENTRY

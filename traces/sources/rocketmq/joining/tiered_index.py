@@ -1,11 +1,11 @@
-"""The index of tiered storage, held against the queues there: no item leads elsewhere, and no slot passes one over.
+"""The index of tiered storage, compared with the queues there: items lead to their messages, slots to all items.
 
-Items are those of the hash index, and so are their rules, but that they come in no order: the logs of several queues
-have none, so each item counts as lying at 0. That a key is found is promised by nobody.
+Its items are those of the hash index, and so are their rules, except that they have no order: the logs of several
+queues have none, so each item counts as lying at 0. It is not promised that a key is found.
 
-Whatever departs is an accusation only where nothing else may have brought it about. Nobody flushes a file that is still
-written, so a power loss may take any page of it; a kill may part an item from its slot; and what was so left is sealed
-by the next life. A queue that was begun anew, or whose topic was, leaves items of its life before.
+A departure accuses only if nothing else can be its cause. A file that is being written is not flushed, so a power loss
+may take any page of it; a kill may separate an item from its slot; and the next life seals such remains. A queue or
+topic that was created again leaves items of its earlier life.
 
 Source: docs/rocketmq-tiered.md#index.
 """
@@ -39,9 +39,9 @@ LEAST = -(2**31)  # a hash that has no positive one: the slot of its key lies be
 
 
 class TieredIndexJudge:
-    """The index of the tiered storage of a store whose queues there were judged.
+    """Judges the index of a tiered storage whose queues were judged.
 
-    `found`: items that lead to a message with their key · `passed`: others that nobody can be accused of.
+    `found`: items that lead to a message with their key · `passed`: others that accuse no broker.
     """
 
     def __init__(self, judged: StoreFindings, options: Options, storage: TieredStorage) -> None:
@@ -94,13 +94,13 @@ class TieredIndexJudge:
             )
 
     def _is_sure(self, file: TieredIndexFile, departure: Departure) -> bool:
-        """Whether nothing but damage brings such a file about: it was full, and sealed, in the store's first life."""
+        """True if only damage can cause such a file: it was full, and sealed, in the store's first life."""
         items = file.fields(int(departure.state.items), int(departure.state.items) + 1) if _is_put(departure) else ()
         least = len(items) > 0 and int(items["hash"][0]) == LEAST  # type: ignore[call-overload]
         return self.store.first_life and (file.sealed or self.store.clean) and not least
 
     def _leads_to(self, file: TieredIndexFile, departure: Departure) -> str:
-        """Where the item that departs leads to; nothing where none does."""
+        """Returns the position to which the departing item leads; an empty text without one."""
         if not _is_put(departure):
             return ""
         number = int(departure.state.items)
@@ -155,7 +155,7 @@ def _is_put(departure: Departure) -> bool:
 
 
 def _has_expired(tiered: TieredQueue, positions: Ints) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
-    """Which places lie below the log's start, or in a file of it that does not hold what is committed."""
+    """Returns the mask of positions below the log's start, or in a file that lacks committed bytes."""
     gone = (positions >= 0) & (positions < tiered.log[0].base)
     for file in tiered.log:
         if file.length < file.committed:
@@ -164,5 +164,5 @@ def _has_expired(tiered: TieredQueue, positions: Ints) -> np.ndarray[tuple[int, 
 
 
 def _is_of_one_life(tiered: TieredQueue) -> bool:
-    """Whether the queue was never begun anew: it begins with its first message, which then would have expired."""
+    """True if the queue was never created again: it begins with its first message, which then would have expired."""
     return tiered.log[0].base == 0 and len(tiered.entries) > 0 and tiered.entries[0].base == 0

@@ -12,7 +12,7 @@ from gapless.traces.sources.rocketmq.store.timer_records import COLUMNS, TimerRo
 
 
 class TimerMessages:
-    """What segments of one log have of them, as far as one follows the other from its beginning on."""
+    """The timer messages of consecutive segments of one log, from its beginning on."""
 
     def __init__(self, judged: StoreFindings, options: Options) -> None:
         self.judged = judged

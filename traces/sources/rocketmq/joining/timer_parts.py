@@ -1,7 +1,7 @@
-"""Units of the timer log, each with its message, and the messages: put together by the time that they are for.
+"""Units of the timer log and the messages, joined and grouped by their delivery time.
 
-All that is said of one time of the wheel, and of messages for that time, is in one part; a part is no larger than
-memory has room for, unless it is of one time. Units and messages are joined as both lie, stretch by stretch of the log.
+All units of one time of the wheel, and all messages for that time, are in one part; a part is no larger than memory
+has room for, unless it is of one time. Units and messages are joined in the order of the log, stretch by stretch.
 
 Source: docs/rocketmq.md#timers.
 """
@@ -33,12 +33,12 @@ Truths = npt.NDArray[np.bool_]
 
 
 class UnitFacts(NamedTuple):
-    """Units, the `nth` of all, and what is known of them.
+    """Units, the `nth` of all, and the facts about them.
 
-    Of the message: when it is `due`, its `row` among all or -1, and its digests, which are 0 where no unit cancels any.
-    `at`: when the unit is due by itself, in ms · `flags`: `IS_OLD`, it was written long before the wheel; `HAS_ROW`,
-    a message lies where it says; `WAITS`, it does or nobody can look; `MARKED`, it cancels if that says so; `AGAIN`,
-    another unit before it names the same message.
+    Of the message: its time `due`, its `row` among all or -1, and its digests, which are 0 unless a unit cancels some.
+    `at`: the unit's own time, in ms · `flags`: `IS_OLD`, it was written long before the wheel; `HAS_ROW`, a message is
+    in its place; `WAITS`, it does or cannot be read; `MARKED`, it cancels if the message says so; `AGAIN`, another
+    unit before it names the same message.
     """
 
     nth: Ints
@@ -54,7 +54,7 @@ class UnitFacts(NamedTuple):
     cancels: Ints
 
     def are(self, flag: int) -> Truths:
-        """Which have a flag."""
+        """Returns the mask of those with a flag."""
         truths: Truths = self.flags & flag != 0
         return truths
 
@@ -71,16 +71,16 @@ class RowFacts(NamedTuple):
     flags: Ints
 
     def are(self, flag: int) -> Truths:
-        """Which have a flag."""
+        """Returns the mask of those with a flag."""
         truths: Truths = self.flags & flag != 0
         return truths
 
 
 class TimerPart(NamedTuple):
-    """What is said of the turns from `low` on, before `high`.
+    """The units and messages of the turns in `low:high`.
 
-    `others`: units of other turns, that name messages for these · `copies`: of such units as are among `units`, by
-    index, what the parts of their messages say.
+    `others`: units of other turns that name messages for these · `copies`: for such units among `units`, by index, the
+    results of the parts of their messages.
     """
 
     units: UnitFacts
@@ -176,7 +176,7 @@ class TimerParts:
             reached = bound
 
     def _between(self, low: int, high: int) -> list[int]:
-        """Where to stop between two places of the log, for there may be many units without a message that is there."""
+        """Returns bounds between two log positions, for there may be many units without a message."""
         return sorted({stretch.low for stretch in self.log.stretches if low < stretch.low < high})
 
     def _add_part(self, rows: TimerRows, first: int, units: TimerUnits) -> None:
@@ -221,7 +221,7 @@ class TimerParts:
         )  # fmt: skip
 
     def _unknown(self, units: TimerUnits) -> Truths:
-        """Units of messages that nobody can look at: expired, or beyond the end of a log that a crash may have cut."""
+        """Returns the mask of units with unreadable messages: expired, or beyond a possibly cut end of the log."""
         store = self.judged.store
         cut = not store.clean or not store.first_life
         beyond = (units.message >= self.judged.end) & cut
@@ -230,7 +230,7 @@ class TimerParts:
     # -- messages as their senders know them ---------------------------------------------------------------------------
 
     def _report_others(self, part: int) -> None:
-        """Units of other times than their messages: how many copies these have, told to the parts of the units."""
+        """Sends the copy counts of messages with units of other times to the parts of those units."""
         units, rows, others = self._facts_of(part)
         groups = Groups(rows, units, others, self.over)
         self.copies.spread([others.nth, groups.copies(others)], self._part(others.at))
@@ -255,13 +255,13 @@ class Groups:
         self.rolls, self.straight = self._tally(group[rolled]), self._tally(group[~rolled])
 
     def copies(self, units: UnitFacts) -> Ints:
-        """In how many copies the messages of units lie in their topics; whether one that is rolled waits once more."""
+        """Returns the number of copies of the units' messages in their topics; a rolled one may wait again."""
         group, rolled = self.of(units.row), units.are(ROLLS)
         again = self.waiting > self.rolls
         return np.where(rolled, again[group], self.out[group] // np.maximum(self.straight, 1)[group])
 
     def are_here(self, units: UnitFacts) -> Truths:
-        """Whose messages are among the rows."""
+        """Returns the mask of units whose messages are among the rows."""
         if not len(self.nth):
             return np.zeros(len(units.row), np.bool_)
         near = np.minimum(self.nth.searchsorted(units.row), len(self.nth) - 1)
@@ -274,7 +274,7 @@ class Groups:
         return found
 
     def _tally(self, groups: Ints) -> Ints:
-        """How many there are of each group."""
+        """Returns the size of each group."""
         return np.bincount(groups, minlength=self.groups).astype(np.int64)
 
 
@@ -294,7 +294,7 @@ def _rows_of(units: TimerUnits, rows: TimerRows) -> Ints:
 
 
 def _again(messages: Ints) -> Truths:
-    """Which are not the first of their message."""
+    """Returns the mask of messages that occurred before."""
     again = np.zeros(len(messages), np.bool_)
     if (messages[1:] > messages[:-1]).all():
         return again

@@ -1,7 +1,7 @@
-"""The table of timers, held against the messages that wait, and against what was delivered.
+"""The table of timers, compared with the messages that wait, and with those that were delivered.
 
-A timer is the messages with one key that wait for one time; each is a trace of its own. What the table was told of, it
-says itself: the number of the next message that it reads, and the time up to which it has delivered.
+A timer is the messages with one key that wait for one time; each is a trace of its own. The table records the end of
+its input: the number of the next message that it reads, and the time up to which it has delivered.
 
 Source: docs/rocketmq.md#timers-rocksdb.
 """
@@ -90,12 +90,12 @@ class TimerTableJudge:
 
 def _table(stretches: Iterator[Pairs]) -> TimerTable:
     """The table whose keys and values come in stretches."""
-    columns, said, odd = [np.zeros((4, 0), np.int64)], {NUMBER: 0, TIME: 0}, ""
+    columns, numbers, odd = [np.zeros((4, 0), np.int64)], {NUMBER: 0, TIME: 0}, ""
     for pairs in stretches:
         rows = [(key, value) for key, value in pairs if len(value) == VALUE and len(key) > 8]
         for key, value in pairs if len(rows) < len(pairs) else ():
-            if key in said and len(value) == 8:
-                said[key] = int.from_bytes(value, "big", signed=True)
+            if key in numbers and len(value) == 8:
+                numbers[key] = int.from_bytes(value, "big", signed=True)
             elif len(value) != VALUE or len(key) <= 8:
                 odd = odd or f"{key.hex()}: {value.hex()}"
         data = np.frombuffer(b"".join([key for key, _ in rows]), np.uint8)
@@ -105,7 +105,7 @@ def _table(stretches: Iterator[Pairs]) -> TimerTable:
         due = np.frombuffer(b"".join([key[:8] for key, _ in rows]), ">i8")
         columns.append(np.stack([due, digests_between(data, begins + 8, stops), values["size"], values["position"]]))
     due, key, size, position = np.concatenate(columns, axis=1).astype(np.int64)
-    return TimerTable(due, key, size, position, said[NUMBER], said[TIME], odd)
+    return TimerTable(due, key, size, position, numbers[NUMBER], numbers[TIME], odd)
 
 
 class TimerTableReplay:
@@ -121,7 +121,7 @@ class TimerTableReplay:
         self.rows = rows
         self.end = int(rows.number[rows.waits == 1].max(initial=-1)) + 1
         live = table.position >= self.store.start  # the messages of others have expired
-        unsure = (rows.waits == 1) & ((rows.key == 0) | (rows.due < 0))  # nobody knows what rows they have
+        unsure = (rows.waits == 1) & ((rows.key == 0) | (rows.due < 0))  # their rows are unknown
         live &= ~np.isin(table.position, rows.position[unsure])
         self.table = table._replace(
             due=table.due[live], key=table.key[live], size=table.size[live], position=table.position[live]
@@ -167,8 +167,8 @@ class TimerTableReplay:
             if found.spec != "timer_table" or found.action == "read_to":
                 continue
             rows, messages = (some.position == found.position for some in (self.table, self.rows))
-            said = zip(self.table.due[rows].tolist(), self.table.size[rows].tolist(), strict=True)
-            row = " and ".join(f"time {due} and {size} bytes" for due, size in said)
+            numbers = zip(self.table.due[rows].tolist(), self.table.size[rows].tolist(), strict=True)
+            row = " and ".join(f"time {due} and {size} bytes" for due, size in numbers)
             lies = zip(self.rows.due[messages].tolist(), self.rows.size[messages].tolist(), strict=True)
             message = " and ".join(f"time {due} and {size} bytes" for due, size in lies)
             detail = f"its row has {row or 'nothing'}, its message {message or 'nothing'}" if row or message else ""
@@ -221,7 +221,7 @@ class TimerTableReplay:
         return found
 
     def _sought(self) -> StepEvents:
-        """Timers whose time is to come, all of whose messages the table was told of."""
+        """Returns the events of future timers whose messages are all in the table's input."""
         mine = (self.newest < self.table.number) & (self.due > self.table.time)
         lacks = mine & ~self.is_cancelled & (self.copies == 0) & ~np.isin(self.timers, self.of_row)
         unsure = lacks & ((not self.store.first_life) | (self.due - self.stored < PROMPT))
@@ -238,7 +238,7 @@ class TimerTableReplay:
         return StepEvents("seek", self.timers[mine], np.full(int(mine.sum()), LATER), self._places(mine), args)
 
     def _in_the_wheel(self) -> Ints:
-        """Where the messages lie that units of the timer log name."""
+        """Returns the log positions of messages that units of the timer log name."""
         files = timer_files(Path(self.store.path), self.store.settings)
         if files is None:
             return np.zeros(0, np.int64)
@@ -259,7 +259,7 @@ class TimerTableReplay:
         )
 
     def _read_to(self) -> list[StepEvents]:
-        """How far messages were read, where it is known how many there are."""
+        """Returns the event of the table's read position, if the number of messages is known."""
         number = self.table.number
         if not self.end:
             return []
@@ -296,7 +296,7 @@ class TimerTableReplay:
 
     @cached_property
     def _places_of(self) -> tuple[Ints, Ints, Ints]:
-        """Of each timer, its number, rising: its time, and the first place in the log that it is known by."""
+        """Returns number, time and first log position of each timer, by rising number."""
         of = np.concatenate([self.of_waiting, self.of_row])
         timers, first = np.unique(of, return_index=True)
         due = np.concatenate([self.waiting.due, self.table.due])[first]
@@ -328,7 +328,7 @@ def _timer(due: Ints, key: Ints) -> Ints:
 
 
 def _of(known: Ints, values: Ints, wanted: Ints) -> Ints:
-    """What is known of each wanted one, or 0."""
+    """Returns the value of each wanted number, or 0."""
     if not len(known):
         return np.zeros(len(wanted), np.int64)
     at = np.minimum(known.searchsorted(wanted), len(known) - 1)
@@ -336,7 +336,7 @@ def _of(known: Ints, values: Ints, wanted: Ints) -> Ints:
 
 
 def _in_pairs(among: Ints, wanted: Ints) -> Truths:
-    """Which of the wanted pairs are among others."""
+    """Returns the mask of the wanted pairs that are among the others."""
     _, same = np.unique(np.concatenate([among, wanted]), axis=0, return_inverse=True)
     same = same.reshape(-1)
     return np.isin(same[len(among) :], same[: len(among)])

@@ -1,8 +1,8 @@
-"""The timer wheel of a store: each time's chain of units, its slot, and what became of the messages.
+"""The timer wheel of a store: each time's chain of units, its slot, and the outcome of its messages.
 
-Units name messages of the log, which were judged before; here each unit is held against its message, the slot of a time
-against its chain, and, where the time is over, its messages against what was delivered. The times of a wheel are traces
-of their own.
+Units name messages of the log, which were judged before; here each unit is compared with its message, the slot of a
+time with its chain, and, if the time is over, its messages with those delivered. The times of a wheel are traces of
+their own.
 
 Source: docs/rocketmq.md#timers.
 """
@@ -120,7 +120,7 @@ class Wheel:
         self.judged.note(f"the timer log has {units}, of {times} in all")
 
     def _steps(self, part: TimerPart) -> tuple[list[StepEvents], Ints]:
-        """All that is told of some times, and which these are."""
+        """Returns all events of some times, and these times."""
         units, turn = part.units, self.parts.turn(part.units.at)
         groups = Groups(part.rows, units, part.others, self._over)
         steps = [
@@ -176,9 +176,9 @@ class Wheel:
         return self._turn_events(pending[reported], ranks[np.where(stands, behind, needed)[reported]], args, reported)
 
     def _known(self, units: UnitFacts) -> Truths:
-        """Units that the wheel was told of before it was written: all that were on disk then.
+        """Returns the mask of units that were on disk when the wheel was written.
 
-        Of the newest, the slot may have been missed: a unit is on disk just before its slot is made.
+        Of the newest, the slot may have been missed: a unit is on disk just before its slot.
         """
         on_disk = units.place < self.files.flushed
         is_newest = units.place + UNIT.itemsize >= self.files.flushed
@@ -202,7 +202,7 @@ class Wheel:
         return self._turn_events(times, np.full(len(times), -1), args, mine)
 
     def _turn_events(self, times: Ints, behind: Ints, args: Mapping[str, Column], reported: Truths) -> StepEvents:
-        """`behind`: after which unit each slot stands. Of `args`, those that are told."""
+        """Returns the events of slots. `behind`: the unit after which each comes. `args`: filtered by `reported`."""
         about = np.full(len(times), self.judged.end)
         chosen = {name: np.asarray(values)[reported] for name, values in args.items()}
         return StepEvents("turn", times, np.maximum(4 * behind + 1, 0), about, chosen)
@@ -237,12 +237,12 @@ class Wheel:
 
     @property
     def _is_master(self) -> bool:
-        """Whether the settings say that it is a master: a slave may know a time to be over before it has copies."""
+        """True if it is a master by its settings: a slave may know a time to be over before it has copies."""
         settings = self.store.settings
         return bool(settings) and not is_slave(settings)
 
     def _cancelled(self, units: UnitFacts, turn: Ints, at: Ints) -> Truths:
-        """Whether a unit of the same time cancels the message: it is named by its key, and by its topic too or not."""
+        """True if a unit of the same time cancels the message: by its key, with or without its topic."""
         (cancelling,) = np.nonzero(units.are(CANCELLING) & ~units.are(ROLLS) & units.are(HAS_ROW))
         cancelled = np.zeros(len(at), np.bool_)
         if not len(cancelling):
@@ -282,7 +282,7 @@ ENDS = (("first", -1), ("last", -1), ("count", 0))  # of a slot, and what stands
 
 
 def _last_of(times: Ints, at: Ints, wanted: Ints) -> Ints:
-    """Of each wanted time, the last of the units `at`, which have these times; -1 where there is none."""
+    """Returns for each wanted time the last of the units `at`, which have these times; -1 without one."""
     order = np.argsort(times, kind="stable")
     behind = times[order].searchsorted(wanted, side="right") - 1
     found = np.full(len(wanted), -1)

@@ -1,8 +1,8 @@
-"""Joins the transactions of all segments of a log, and holds the check service's cursors against them.
+"""Joins the transactions of all segments of a log, and compares the check service's cursors with them.
 
-A segment brings the numbers of those that began and ended in it, and the rows of the others. Rows are held until
-their transaction is settled, and then only its key is remembered, in a file: a key that comes back, with a repeated
-commit say, is read again where it lay, and judged as the one transaction that it is.
+A segment brings the counts of transactions that began and ended in it, and the rows of the others. Rows are kept until
+their transaction is settled, and then only its key is remembered, in a file: if a key comes back, with a repeated
+commit for example, the transaction is read again, and judged as one.
 """
 
 from __future__ import annotations
@@ -66,8 +66,8 @@ from gapless.traces.sources.rocketmq.transactions.transaction_rows import (
     PLACE,
 )
 
-ROWS_IN_MEMORY = 1 << 16  # rows that are held before what is settled among them is forgotten
-LINES = 200  # of a transaction's life that are told
+ROWS_IN_MEMORY = 1 << 16  # rows that wait before the settled ones among them are forgotten
+LINES = 200  # of a transaction's life that are reported
 
 CURSOR = STEPS["checkpoint"]
 ECHOES = ("transaction", "checkpoint", "op_batch")  # specs that damage of the log makes depart
@@ -121,16 +121,16 @@ class TransactionJudge:
             self.judged.listed.ops.append(judgement.listed_ops)
 
     def _all(self) -> Ints:
-        """All rows that are held, in log order; they are held no more."""
+        """Returns all waiting rows in log order, and removes them."""
         rows = np.concatenate([NO_ROWS, *self.held], axis=1)
         self.held, self.rows = [], 0
         return np.ascontiguousarray(rows[:, np.argsort(rows[PLACE], kind="stable")])
 
     def forget_expired(self, start: int) -> None:
-        """The log begins at `start` now: nobody reads again what lay before.
+        """Forgets rows below the log's new start, which cannot be read again.
 
-        So rows of before are held no more, as if the log had always begun there: what they belong to may be judged and
-        forgotten, and a half would be without its op, an op without its half.
+        Without that, a transaction could be judged without its first rows: a half without its op, or an op without its
+        half. So the rows are dropped as if the log had always begun there.
         """
         self.held = [rows[:, rows[PLACE] >= start] for rows in self.held]
         self.rows = sum(rows.shape[1] for rows in self.held)
@@ -152,7 +152,7 @@ class TransactionJudge:
             self.totals.add(totals)
 
     def finish(self) -> None:
-        """All segments are in: judge what is left, and hold the cursors against it."""
+        """Judges the remaining transactions after the last segment, and the cursors."""
         if self.terms.only:
             self._finish_one(self._all())
             return
@@ -207,13 +207,13 @@ class TransactionJudge:
         judged.transactions = self.totals
 
     def _is_damaged(self) -> bool:
-        """Whether records are missing or changed, so that what a transaction lacks may have been there."""
+        """True if records are missing or changed, so that evidence of a transaction may be lost."""
         queues = [self.judged.queues.get(subject) for subject in (HALVES, OPS)]
         lost = any(run and run.breach and run.breach.departure.event[0] == "append" for run in queues)
         return lost or any(found.spec == "log" for found in self.judged.breaches)
 
     def _with_those_that_came_back(self, rows: Ints) -> Ints:
-        """The rows, with those of settled transactions of which there is more: taken back, and judged anew."""
+        """Returns the rows, with those of settled transactions that continue: these are judged again."""
         back = self.settled.again(distinct(rows[KEY]), distinct(rows[NAMES, (rows[KIND] == MARK) & (rows[KEY] == 0)]))
         if not back.shape[1]:
             return rows
@@ -236,12 +236,12 @@ class TransactionJudge:
         merged = np.concatenate([rows, again], axis=1)
         order = np.lexsort(merged[[COUNT, KIND, PLACE]])
         merged = merged[:, order]
-        first = np.ones(len(order), np.bool_)  # some of what was read again was held, too
+        first = np.ones(len(order), np.bool_)  # some of those that were read again also waited
         first[1:] = (merged[[COUNT, KIND, PLACE], 1:] != merged[[COUNT, KIND, PLACE], :-1]).any(axis=0)
         return np.ascontiguousarray(merged[:, first])
 
     def _take_back(self, rows: Ints, back: Ints) -> None:
-        """What was counted of settled transactions, each by itself, is taken back."""
+        """Subtracts the counts of settled transactions, one by one."""
         lineage.key_marks(rows)
         self.judged.listed.take_back(distinct(back[0]))
         spans = back[[0, 2, 3]]  # key, first and last position
@@ -408,7 +408,7 @@ class TransactionJudge:
         return f"the half cursor in {cursors.file} is {cursors.half}" if cursors else ""
 
     def _ends(self) -> None:
-        """Hold each cursor against the end of its queue, if the log begins or goes on with any of it."""
+        """Compares each cursor with the end of its queue, if the log begins or continues with any of it."""
         cursors, store = self.judged.store.cursors, self.judged.store
         if cursors is None or store.of_moments or not self.judged.records:
             return

@@ -1,1 +1,1 @@
-"""Replicas of one store, held against one another: a master and its slaves."""
+"""Compares the replicas of one store: a master and its slaves."""

@@ -17,7 +17,7 @@ EPOCHS = re.compile(r"(\d{1,10})\n(\d{1,10})\n((?:\d{1,10}-\d{1,19}\n)*)")
 
 
 def read_epochs(store: Path) -> dict[int, int] | None:
-    """Where each epoch starts in the log; None where there is no file. Raises Unreadable."""
+    """Reads the start of each epoch in the log; None without a file. Raises Unreadable."""
     path = store / FILE
     try:
         text = path.read_text(encoding="utf-8")
@@ -38,10 +38,10 @@ def read_epochs(store: Path) -> dict[int, int] | None:
 
 
 def compare_epochs(one: Side, other: Side) -> tuple[str, str, int | None]:
-    """What the epoch files say, why that leaves something undecided, and from where on the logs may differ lawfully.
+    """Compares the epoch files: a note, a reason for doubt, and the position from which logs may differ.
 
-    Both are empty, and there is no such place, where the files agree: all epochs of both are the same, or one knows
-    later ones that begin behind the other's log. A replica whose epochs fork from its master's drops what lies behind
+    Both texts are empty, and there is no position, if the files agree: all epochs of both are the same, or one has
+    later ones that begin behind the other's log. A replica whose epochs fork from its master's drops its log behind
     the fork when it connects next, so that nothing is accused there. Raises Unreadable.
     """
     mine, theirs = (read_epochs(Path(side.store.path)) for side in (one, other))
@@ -65,7 +65,7 @@ def compare_epochs(one: Side, other: Side) -> tuple[str, str, int | None]:
 
 
 def _end(epochs: dict[int, int], epoch: int, log_end: int) -> int:
-    """Where an epoch ends: where the next begins, or with the log."""
+    """Returns the end of an epoch: the begin of the next one, or the log's end."""
     return min([start for later, start in epochs.items() if later > epoch], default=log_end)
 
 

@@ -20,17 +20,17 @@ from gapless.traces.sources.rocketmq.store.file_access import LARGEST, FileWindo
 from gapless.traces.sources.rocketmq.store.files import LogFile, read_exactly
 from gapless.traces.sources.rocketmq.store.names import UNIQ_KEY
 
-BLOCK = 4 << 20  # bytes of either log that are held at once
+BLOCK = 4 << 20  # bytes of either log in memory
 
 
 class LogComparison(NamedTuple):
-    """What comparing two logs came to."""
+    """The result of comparing two logs."""
 
     low: int
     high: int
     fork: LogFork | None
     missing: int  # bytes in between of which one has no file
-    blanks: int  # blanks that differ behind their first eight bytes, which nobody reads
+    blanks: int  # blanks that differ behind their first eight bytes, which are never read
 
 
 def compare_logs(one: Side, other: Side, block: int = BLOCK) -> LogComparison:
@@ -75,7 +75,7 @@ def _read(store: StoreDirectory, low: int, high: int) -> Bytes | None:
 
 
 def _is_in_the_rest_of_a_blank(one: Side, other: Side, position: int) -> bool:
-    """Whether a byte lies behind the first eight of a blank, in both: nobody reads it, nor what follows in its file.
+    """True if a byte is behind the first eight of a blank, in both: it is never read.
 
     Source: docs/rocketmq.md#blank.
     """
@@ -93,7 +93,7 @@ def _is_in_the_rest_of_a_blank(one: Side, other: Side, position: int) -> bool:
 
 
 def _record_start(store: StoreDirectory, position: int) -> int:
-    """Where the record or the blank begins that `position` lies in, as the scan reads this log."""
+    """Returns the start of the record or blank that contains `position`, as the scan reads this log."""
     file = _file_at(store, position)
     if file is None:
         return -1
@@ -112,7 +112,7 @@ def _record_start(store: StoreDirectory, position: int) -> int:
 
 
 def _fork(one: Side, other: Side, byte: int, last: int, apart: int, high: int) -> LogFork:
-    """The first record that differs, told."""
+    """Describes the first record that differs."""
     at = max(_record_start(one.store, byte), _record_start(other.store, byte))
     ending = min(
         _record_start(side.store, high - 1) for side in (one, other)
@@ -130,7 +130,7 @@ def _fork(one: Side, other: Side, byte: int, last: int, apart: int, high: int) -
 
 
 class _LogPlace(NamedTuple):
-    """What one log has at a place: for a reader, and in bytes."""
+    """The content of one log at a position: for a reader, and in bytes."""
 
     copy: RecordCopy
     data: bytes  # no more than one record

@@ -1,4 +1,4 @@
-"""The consume queues of two replicas, compared entry by entry as far as both logs and both queues reach."""
+"""Compares the consume queues of two replicas entry by entry, up to the end that both have."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from gapless.traces.sources.rocketmq.store.file_access import read_entries, reco
 from gapless.traces.sources.rocketmq.store.files import ENTRY, SLOT, Queue
 from gapless.traces.sources.rocketmq.store.names import DELAYING
 
-BLOCK = 1 << 16  # entries of either queue that are held at once
+BLOCK = 1 << 16  # entries of either queue in memory
 NOTHING = 0x7FFFFFFF  # the size in a slot that was filled with a blank (docs/rocketmq.md#pre-blank)
 
 Slots = npt.NDArray[Any]
 
 
 class QueueComparison(NamedTuple):
-    """What comparing all queues came to."""
+    """The result of comparing all queues."""
 
     queues: int
     entries: int
@@ -66,7 +66,7 @@ def _queues(side: Side) -> set[Queue]:
 
 
 def _blocks(one: Side, other: Side, queue: Queue, block: int) -> Iterator[tuple[int, Slots, Slots]]:
-    """The slots that both queues hold, and that are their entries: the number of the first, and the slots of each."""
+    """Yields the slots with entries in both queues: the number of the first, and the slots of each."""
     low = max(side.store.queues[queue][0].base // ENTRY for side in (one, other))
     high = min(_end(side, queue) for side in (one, other))
     for number in range(low, high, block):
@@ -84,9 +84,9 @@ def _end(side: Side, queue: Queue) -> int:
 
 
 def _differing(one: Side, other: Side, queue: Queue, a: Slots, b: Slots) -> tuple[int, npt.NDArray[np.bool_]]:
-    """How many slots were compared, and which differ.
+    """Returns the number of compared slots, and the mask of those that differ.
 
-    Entries count that point into what both logs hold: others are of messages that one has not, or not any more.
+    Entries count if they point into the part that both logs have: others are of messages that one lacks.
     """
     low, high = max(one.start, other.start), min(one.end, other.end)
     compared = np.ones(len(a), np.bool_)
@@ -106,7 +106,7 @@ def _differing(one: Side, other: Side, queue: Queue, a: Slots, b: Slots) -> tupl
 
 
 def _apart(one: Side, other: Side, queue: Queue, number: int, slots: tuple[Any, Any]) -> EntryDifference | None:
-    """An entry that differs, told; None where it does so lawfully."""
+    """Describes an entry that differs; None if it does so lawfully."""
     entries = [_entry(side, queue, number, slot) for side, slot in zip((one, other), slots, strict=True)]
     mine, theirs = entries
     if (mine.position, mine.size) == (theirs.position, theirs.size) and _is_unsure(one, mine.position):
@@ -136,7 +136,7 @@ def _entry(side: Side, queue: Queue, number: int, slot: Any) -> EntryCopy:
 
 
 def _is_unsure(side: Side, position: int) -> bool:
-    """Whether versions of the broker read the tags of a message differently.
+    """True if versions of the broker read the tags of a message differently.
 
     Source: docs/rocketmq.md#client-batches.
     """
@@ -145,7 +145,7 @@ def _is_unsure(side: Side, position: int) -> bool:
 
 
 def _why(mine: EntryCopy, theirs: EntryCopy, number: int) -> str:
-    """What the logs, which agree, make of two entries that do not."""
+    """Explains two entries that differ although the logs agree."""
     if mine.right and theirs.right:
         new, old = (mine, theirs) if mine.position > theirs.position else (theirs, mine)
         return (

@@ -1,4 +1,4 @@
-"""A slave beside its master: logs, queues and epochs, and what they come to."""
+"""Compares a slave with its master: logs, queues and epochs, and the verdict."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class _Epochs(NamedTuple):
 
 
 def compare_pair(master: Side, slave: Side, name: str) -> PairRow:
-    """Hold a slave against its master. Raises Unreadable."""
+    """Compares a slave with a master. Raises Unreadable."""
     logs = compare_logs(master, slave)
     epochs = _epochs(master, slave)
     forked = logs.fork is not None and logs.fork.again is None
@@ -68,7 +68,7 @@ def compare_pair(master: Side, slave: Side, name: str) -> PairRow:
 
 
 def _epochs(master: Side, slave: Side) -> _Epochs:
-    """What the files of epochs say; one that cannot be read keeps nobody from comparing logs and queues."""
+    """Compares the files of epochs; an unreadable one does not prevent comparing logs and queues."""
     try:
         return _Epochs(*compare_epochs(master, slave))
     except Unreadable as error:
@@ -76,9 +76,9 @@ def _epochs(master: Side, slave: Side) -> _Epochs:
 
 
 def _uncommitted(master: Side, slave: Side, position: int) -> str:
-    """Why logs that part at `position` need not break a promise: not both are known to have had that committed.
+    """The reason if logs may lawfully differ at `position`: it is not known to be committed in both.
 
-    What a DLedger leader wrote alone, the next one replaces.
+    The next DLedger leader replaces entries that one leader wrote alone.
     """
     for side in (master, slave):
         dledger = side.store.dledger
@@ -106,7 +106,7 @@ class _UnmatchedQueue(NamedTuple):
 
 
 def _alone(master: Side, slave: Side, queues: QueueComparison) -> Iterator[_UnmatchedQueue]:
-    """What each side has alone, if both have queues at all."""
+    """Yields the queues that only one side has, if both have queues at all."""
     if master.store.no_queues or slave.store.no_queues:
         return
     for side, other, names in zip((master, slave), (slave, master), queues.only, strict=True):
@@ -116,7 +116,7 @@ def _alone(master: Side, slave: Side, queues: QueueComparison) -> Iterator[_Unma
 
 
 def _missing(alone: Sequence[_UnmatchedQueue]) -> list[str]:
-    """Why it is not said to agree that one alone has a queue of which the other's log has messages.
+    """Returns the doubts about queues of one side, if the other's log has their messages.
 
     Source: docs/rocketmq.md#recovery-unclean.
     """
@@ -130,7 +130,7 @@ def _missing(alone: Sequence[_UnmatchedQueue]) -> list[str]:
 
 
 def _notes(master: Side, slave: Side, logs: LogComparison, alone: Sequence[_UnmatchedQueue]) -> list[str]:
-    """What is lawful, and good to know."""
+    """Returns notes about lawful differences."""
     lines = []
     if slave.end > master.end:
         lines.append(

@@ -23,7 +23,7 @@ CLOSING = {
     "inconclusive": "inconclusive",
 }
 AGREES = {"conforms": "agrees"}
-MANY = 20  # queues that are told one by one
+MANY = 20  # queues that are listed one by one
 
 
 def lines(comparison: Comparison) -> Iterator[str]:

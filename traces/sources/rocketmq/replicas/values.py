@@ -1,4 +1,4 @@
-"""What a comparison of replicas says: one verdict, and for each slave where it parts from its master.
+"""The result of comparing replicas: one verdict, and for each slave the first difference from its master.
 
 These models are the `--json` output of `gapless compare`; `schema` is raised when a key changes its meaning or goes.
 """
@@ -16,7 +16,7 @@ Role = Literal["master", "slave"]
 
 
 class RecordCopy(Model):
-    """What lies in one replica where its log parts from the other's."""
+    """The content of one replica at the position where its log differs from the other's."""
 
     role: Role
     file: str = Field(description="relative to the store")
@@ -78,7 +78,7 @@ class ReplicaRow(Model):
 
 
 class PairRow(Model):
-    """A slave beside its master."""
+    """A slave compared with its master."""
 
     slave: str
     verdict: VerdictName

@@ -1,7 +1,7 @@
-"""The entries of one segment of a DLedger log, held against their units of its index by the worker that has read them.
+"""Compares the entries of a DLedger log's segment with their units, by the worker that has read them.
 
-As a rule all of them are right, and the log is not read once more. Where one is not, nothing is said here: who joins
-the segments reads the entries again from there on, for what a unit at the end may be depends on how the log ends.
+Mostly all of them are right, and the log is not read a second time. If one is wrong, nothing is reported here: the
+join reads the entries again from there on, because the meaning of a unit at the end depends on the log's end.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ class EntryUnits(NamedTuple):
 
 
 def includes_entry_units(store: StoreDirectory, options: Options) -> bool:
-    """Whether workers are to look for units: not in an index of another moment than the log, or where there is none."""
+    """True if workers must look for units: not in an index of another moment than the log."""
     there = store.dledger is not None and store.dledger.index.is_dir() and not store.broken
     return there and not store.of_moments and includes_dledger_index(store, options)
 
 
 def unit_events(entries: EntryColumns, units: npt.NDArray[np.void]) -> Events:
-    """What is found of entries: of each its unit."""
+    """Returns the events of entries with their units."""
     events = Events.room(SPEC, len(entries.number))
     events.action[:] = SPEC.codes["find_unit"]
     for name, values in (

@@ -1,7 +1,7 @@
-"""The keys of a segment's records, held against the items of the hash index that point into it.
+"""Compares the keys of a segment's records with the items of the hash index that point into it.
 
-Items lie in the order of the log, so a worker finds those of its records by itself: nothing is shuffled. What it says
-of them are flags; what follows from them, the spec says, in `joining/hash_index.py`.
+Items are in the order of the log, so a worker finds those of its records by itself: nothing is shuffled. The results
+are flags; the spec judges them, in `joining/hash_index.py`.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ MOST_MISFITS = 1 << 16  # items and records of a segment that are remembered one
 
 
 class IndexMatches(NamedTuple):
-    """What the index has of the records of one segment.
+    """The matches of one segment's records with the index.
 
-    `keys`, `found`: how many keys are to be found, and are · `first`, `last`: positions of the first and the last
-    record that has any, or -1 · `runs`: [4, runs], stretches of records without any ·
-    `partly`: log positions of records of which some keys are found, and not all; `parts` counts them · `odd`: items
-    that are not owned, or not timely, as [file, item, position, bits]; `odds` counts them.
+    `keys`, `found`: the number of keys that must be found, and that are · `first`, `last`: positions of the first and
+    the last record with a key, or -1 · `runs`: [4, runs], stretches of records without any match · `partly`: log
+    positions of records with some of their keys; `parts` counts them · `odd`: items that are not owned, or not timely,
+    as [file, item, position, bits]; `odds` counts them.
     """
 
     keys: int
@@ -57,7 +57,7 @@ class IndexMatches(NamedTuple):
 
 
 def indexed(index: Index, columns: Columns, start: int, end: int) -> IndexMatches:
-    """Hold the keys of a segment from log position `start` to `end` against the index. Raises Unreadable."""
+    """Compares the keys of a segment, from log position `start` to `end`, with the index. Raises Unreadable."""
     result = _in_order(index, columns, start, end) or _matched(index, columns, start, end, MOST_MISFITS)
     counts = result.counts.tolist()
     return IndexMatches(
@@ -100,7 +100,7 @@ def found_keys(index: Index, columns: Columns, start: int, end: int) -> Ints:
 
 
 def _matched(index: Index, columns: Columns, start: int, end: int, most: int) -> MatchResult:
-    """What records and the items that point to them say of each other: see `match`. `most`: what is told one by one."""
+    """Matches records with the items that point to them: see `match`. `most`: of misfits listed one by one."""
     result = room_for(columns.count, columns.index_keys.shape[1], most)
     items = _items(index, columns, start, end)
     match(columns.log[scan.POSITION], columns.log[scan.TIME], columns.index_keys, items, result)

@@ -33,10 +33,10 @@ LONGER = 12  # bytes by which the time lies further behind where the sender has 
 
 
 def odd_items(queue: Queue, files: Sequence[LogFile], items: Items, began: int) -> npt.NDArray[np.int8]:
-    """Of each item of a queue, whether it is owned, and whether it is timely: bits as `matching` has them.
+    """Returns the bits `matching` has for each item of a queue: is it owned, is it timely.
 
-    It is owned if a message of its size lies where it says, names that place, and has a key of its hash. `files`: of
-    the tiered log · `began`: the time in ms that its own counts from.
+    It is owned if a message of its size is in its place, names that place, and has a key of its hash. `files`: of the
+    tiered log · `began`: the time in ms from which its own counts.
     """
     bits, maps = np.zeros(len(items), np.int8), Maps()
     positions, sizes, hashes = (items[name].astype(np.int64) for name in ("position", "size", "hash"))
@@ -67,7 +67,7 @@ def _number(data: Bytes, places: Ints, offset: int, width: int) -> Ints:
 
 
 def _have(data: Bytes, places: Ints, hashes: Ints) -> npt.NDArray[np.bool_]:
-    """Whether each record has a key with this hash, or one of which nobody knows the hash."""
+    """Returns the mask of records that have a key with this hash, or one with an unknown hash."""
     room, filled = 4 * len(places) + 1, -1
     keys = np.zeros((KEY_ROWS, 0), np.int64)
     while filled < 0:
@@ -82,7 +82,7 @@ def _have(data: Bytes, places: Ints, hashes: Ints) -> npt.NDArray[np.bool_]:
 
 
 def _may_be_of_no_word(topic: str, hashes: Ints) -> npt.NDArray[np.bool_]:
-    """Whether each hash is that of an empty word among the keys; nobody knows it where a topic's name is no UTF-8."""
+    """Returns the mask of hashes that may be of an empty word; unknown if a topic's name is no UTF-8."""
     text = np.frombuffer(os.fsencode(f"{topic}#"), np.uint8)
     found, known = by_python(java_hash)(text, 0, len(text))
     same: npt.NDArray[np.bool_] = hashes == abs(int(found))

@@ -34,17 +34,17 @@ ODD_FILE, ODD_ITEM, ODD_POSITION, ODD_BITS, ODD_ROWS = range(5)
 OWNED, TIMELY = 1, 2  # bits of what is found out about an item
 LONGEST = 2**31 - 1  # seconds, the most that an item holds
 
-# Counts of what is told.
+# Indexes of `counts`.
 C_KEYS, C_FOUND, C_FIRST, C_LAST, C_RUNS, C_PARTS, C_ODDS, COUNTS = range(8)
 
 
 class MatchResult(NamedTuple):
-    """What is told of records and items that do not fit: room for it, and how much of each there is.
+    """The buffers for records and items that do not match, with the number of each.
 
-    `found`: of each key, whether an item has its hash · `runs`: stretches of records without any of their keys, [4,
-    runs] · `partly`: positions of records with some of their keys · `odd`: items that are not owned, or not timely, [4,
-    items] · `counts`: keys that are to be found, and are; positions of the first and the last record that has any, or
-    -1; runs; of the two others as many as there are, whatever there was room for.
+    `found`: mask of keys with an item of their hash · `runs`: stretches of records without any of their keys, [4,
+    runs] · `partly`: positions of records with some of their keys · `odd`: items that are not owned, or not timely,
+    [4, items] · `counts`: keys that must be found, and those that are; positions of the first and the last record with
+    a key, or -1; runs; and the number of the other two, even beyond their room.
     """
 
     found: Found
@@ -69,10 +69,10 @@ def room_for(records: int, keys: int, misfits: int) -> MatchResult:
 
 @native(lambda b, *_: len(b) // ITEM_BYTES, kinds=(BYTES, I64, I64, TupleKind((I64, I64, I64)), TABLE, I64))
 def gather(b: Bytes, first: int, file: int, wanted: tuple[int, int, int], items: Ints, filled: int) -> int:
-    """Append those of a file's items in `b` that point where it is wanted, and say how many there are then.
+    """Appends the items in `b` that point into the `wanted` range, and returns their number.
 
-    `first`: the number of the first of them · `file`: that of their file · `wanted`: from which log position to which,
-    and since when times count in the file.
+    `first`: the number of the first item · `file`: that of their file · `wanted`: the range of log positions, and the
+    time from which the file counts.
     """
     start, end, since = wanted
     n = filled
@@ -102,7 +102,7 @@ class PutArguments(NamedTuple):
 
 @native(lambda b, *_: len(b) // ITEM_BYTES, kinds=(BYTES, I64, TABLE, I64, record(PutArguments)))
 def write_items(b: Bytes, slots: int, args: Ints, begin: int, into: PutArguments) -> None:
-    """Write the items in `b` as arguments of `put`, from column `begin` on, as if each were owned and timely."""
+    """Writes the items in `b` as arguments of `put`, from column `begin` on, as owned and timely ones."""
     for k in range(len(b) // ITEM_BYTES):
         p, n = k * ITEM_BYTES, begin + k
         code = i32(b, p)
@@ -127,10 +127,10 @@ class ItemRange(NamedTuple):
 
 @native(lambda positions, *_: len(positions), kinds=(INTS, INTS, TABLE.strided, BYTES, record(ItemRange), INTS))
 def match_in_order(positions: Ints, times: Ints, keys: Ints, b: Bytes, wanted: ItemRange, counts: Ints) -> bool:
-    """Whether the items in `b` that are wanted are those of the keys, in the same order: each of one, and timely.
+    """True if the wanted items in `b` are those of the keys, in the same order, one each, and timely.
 
-    A key has one or, if it need not be found, none. So it is in an index that is whole, and then `match` would find
-    nothing to tell but `counts`, which are filled; where it is not so, they mean nothing.
+    A key has one item or, if it need not be found, none. It is so in a complete index, and then `match` would report
+    nothing except `counts`, which are filled; otherwise these mean nothing.
     """
     count, i, k = len(b) // ITEM_BYTES, 0, 0
     while i < count and i64(b, i * ITEM_BYTES + ITEM_POSITION) < wanted.start:
@@ -158,7 +158,7 @@ def match_in_order(positions: Ints, times: Ints, keys: Ints, b: Bytes, wanted: I
 
 
 def match(positions: Ints, times: Ints, keys: Ints, items: Ints, result: MatchResult) -> None:
-    """As `_match` says."""
+    """Calls `_match` with its memory."""
     _match(positions, times, keys, items, result, np.empty(keys.shape[1], np.int64), np.empty(len(items), np.int64))
 
 
@@ -248,7 +248,7 @@ def _put_odd(items: Ints, i: int, bits: int, odd: Ints, counts: Ints) -> None:
 
 @function(inline=True)
 def is_timely(time: int, seconds: int, item: int, since: int) -> bool:
-    """Whether an item has the time of its record. That of a file's first item counts since the file before it ended."""
+    """True if an item has the time of its record; a file's first item counts from the end of the file before."""
     if item == 1:
         return bool(seconds >= 0)
     passed = (time - since) // 1000 if since > 0 and time > since else 0
@@ -259,7 +259,10 @@ def is_timely(time: int, seconds: int, item: int, since: int) -> bool:
 def _sort_both(
     keys: Ints, items: Ints, found: Found, begin: int, k: int, first: int, i: int, of_keys: Ints, of_items: Ints
 ) -> None:
-    """Find the very many keys of one record, by sorting, in the room `of_keys` and `of_items`, which stay sorted."""
+    """Finds the very many keys of one record by sorting, in the buffers `of_keys` and `of_items`.
+
+    They stay sorted.
+    """
     for x in range(begin, k):
         of_keys[x - begin] = keys[HASH, x]
     for j in range(first, i):
@@ -290,7 +293,7 @@ def _sort(values: Ints, count: int) -> None:
 
 @function
 def _is_among(values: Ints, count: int, value: int) -> bool:
-    """Whether a value is one of the first `count`, which rise."""
+    """True if a value is one of the first `count`, which rise."""
     at = first_from(values, count, value)
     return bool(at < count and values[at] == value)
 

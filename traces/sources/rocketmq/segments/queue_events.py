@@ -80,9 +80,9 @@ QUEUE_CUT = record(QueueCut, INTS, INTS, INTS, INTS, INTS, INTS)
 
 @dataclass(frozen=True, eq=False)
 class QueueEvents:
-    """The events of a segment's pieces: `starts` bounds those of each, `subjects` says whose it is.
+    """The events of a segment's pieces: `starts` has the bounds of each, `subjects` its subject.
 
-    `beside`: the slots before the first number of each and behind its last one, [pieces, 2]; zeros where there is none.
+    `edges`: the slots before the first number of each and behind its last one, [pieces, 2]; zeros without a slot.
     """
 
     rows: Ints
@@ -90,7 +90,7 @@ class QueueEvents:
     subjects: list[tuple[str, int]]
     starts: Ints
     columns: building.Events
-    beside: npt.NDArray[np.void]
+    edges: npt.NDArray[np.void]
     units: Units | None  # that entries name in place of their tag codes
 
     def of_subject(self, subject: tuple[str, int]) -> list[Event]:
@@ -138,7 +138,7 @@ def queue_events(
             for subject, first, begin, end in zip(subjects, pieces.origins.tolist(), low, low[1:], strict=False)
         ),
     )
-    beside = entries[np.stack([bounds[:-1], bounds[1:] - WIDTH], axis=1)[..., None] + np.arange(WIDTH)]
+    edges = entries[np.stack([bounds[:-1], bounds[1:] - WIDTH], axis=1)[..., None] + np.arange(WIDTH)]
     count = 2 * len(pieces.order)
     action = columns.space.array("actions", (count,), np.int8)
     args: Ints = columns.space.array("queue events", (len(spec.arguments), count), np.int64)
@@ -147,7 +147,7 @@ def queue_events(
     pair(columns.room.rows, pieces, batched, entries, bounds, action, args, *names, starts)
     events = building.Events(spec, action, args)
     units = _resolved(store, columns.room.rows, pieces, subjects, starts, events) if store.extended else None
-    return QueueEvents(columns.room.rows, pieces, subjects, starts, events, beside.view(SLOT)[..., 0], units)
+    return QueueEvents(columns.room.rows, pieces, subjects, starts, events, edges.view(SLOT)[..., 0], units)
 
 
 def _resolved(
@@ -181,9 +181,9 @@ def _resolved(
 
 @function(inline=True)
 def _is_delay(delay: Any) -> Any:
-    """Whether a delay level may stand for so many ms: a number, or a column of them.
+    """True if a delay level may stand for so many ms: a number, or a column of them.
 
-    Levels may be set anew at every start. Source: spec/decisions/0002-tag-codes-of-delayed-messages.md.
+    Levels may be changed at every start. Source: spec/decisions/0002-tag-codes-of-delayed-messages.md.
     """
     return (delay > 0) & (delay < FOREVER) & (delay % 1000 == 0)
 
@@ -298,10 +298,10 @@ def pair(
 
 @function(inline=True)
 def _is_excused(rows: Ints, r: int, size: int, tag: int) -> bool:
-    """Whether an entry's tag code cannot be judged, and is taken for the message's own.
+    """True if an entry's tag code cannot be judged, and counts as the message's own.
 
-    So is the time in an entry of the schedule topic if it lies behind the store time as a delay level may have it
-    (seen: docs/rocketmq.md#delay-levels).
+    The same holds of the time in an entry of the schedule topic if it is behind the store time by a possible delay
+    level (seen: docs/rocketmq.md#delay-levels).
     """
     loose = rows[LOOSE, r]
     return size != BLANK_SLOT and (loose == UNSURE or (loose == SCHEDULED and _is_delay(tag - rows[MOMENT, r])))

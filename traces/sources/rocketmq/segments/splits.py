@@ -25,7 +25,7 @@ MOST = 4 * SPLIT  # bytes of a split of a store with very many queues
 A_VISIT = 4096  # bytes of a split for each queue: some twenty records, or opening its file costs more than judging them
 LONGEST = 1 << 16  # bytes of a topic's name, at most: its length, and that of the properties, are 16 bits wide
 FIRST = 1 << 12  # bytes that are looked at before all others
-MOST_DAMAGE = 64  # damaged places in one split that are told one by one; what follows is one damaged stretch
+MOST_DAMAGE = 64  # damaged places in one split that are reported one by one; the rest is one damaged stretch
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Split:
 
     @property
     def bytes(self) -> int:
-        """How much is to be read."""
+        """The number of bytes to read."""
         return self.high - self.low
 
 
@@ -57,11 +57,11 @@ def splits(store: StoreDirectory, size: int | None = None, begin: int = 0) -> It
 
 
 class Columns:
-    """What a scan writes of one segment, and the steps of transactions in it. Grown and entered again where too small.
+    """The output of a scan of one segment, and its transaction steps. Grows and scans again if too small.
 
-    `steps`: see `transactions/transaction_rows.py` · `keys`: of the records, by `records.find_keys` · `index_keys`: the
-    keys that the hash index must have, by `record_keys.find_index_keys` · `timers`: the messages with a delivery time,
-    by `timer_records.find_timers`. Each only if it is asked for.
+    `steps`: see `transactions/transaction_rows.py` · `keys`: of the records, by `records.find_keys` · `index_keys`:
+    the keys that the hash index must have, by `record_keys.find_index_keys` · `timers`: the messages with a delivery
+    time, by `timer_records.find_timers`. Each only if it is asked for.
     """
 
     def __init__(
@@ -99,7 +99,7 @@ class Columns:
 
     @property
     def count(self) -> int:
-        """How many records there are."""
+        """The number of records."""
         return int(self.room.filled[0])
 
     @property
@@ -124,7 +124,7 @@ class Columns:
 
     @property
     def index_keys(self) -> Ints:
-        """What the hash index is to have of them, if that is wanted."""
+        """The keys that the hash index must have of them, if they were asked for."""
         return self.all_index_keys[:, : self.index_key_count]
 
     @property
@@ -302,7 +302,7 @@ class SplitReader:
             window.read(at, self.split.high + SLACK)
 
     def diagnose(self, at: int) -> scan.DamagedHeader | None:
-        """A record whose magic number or size alone is wrong. None where it cannot be told."""
+        """Returns a record with only its magic number or size wrong; None if it cannot be identified."""
         header = header_at(self.file, at)
         of_this_place = header.claimed == self.file.base + at
         if not of_this_place and (self.file.wrapped or not header.known):
@@ -319,6 +319,6 @@ class SplitReader:
 
 
 def _any(data: Bytes) -> bool:
-    """Whether any byte is not zero: mostly, one of the first is not."""
+    """True if any byte is not zero: mostly, one of the first is not."""
     words = len(data) & ~7
     return bool(data[:FIRST].any() or data[:words].view(np.uint64).any() or data[words:].any())

@@ -62,7 +62,7 @@ def name_of(subject: Subject) -> str:
 
 @dataclass(frozen=True)
 class Refusal:
-    """Where a piece was refused: the event, and the rule that it breaks, or None where only exact replay can tell."""
+    """A refusal of a piece: the event, and its broken rule, or None if only exact replay can find it."""
 
     event: Event
     rule: str | None
@@ -73,11 +73,11 @@ Slot = tuple[int, int, int]
 
 
 class Piece(NamedTuple):
-    """What one queue has in one segment. `number`, the one that its first message claims, is where its replay began.
+    """The part of one queue in one segment. Its replay began at `number`, which its first message claims.
 
-    `first`, `indexed`, `end`: its state's, at the replay's end or refusal · `began`, `last`: log positions of the first
-    and last message · `messages`: how many there are, `batches` how many of them are inner batches · `before`,
-    `behind`: the slots beside its own, that behind it being number `stop`.
+    `first`, `indexed`, `end`: its state's, at the replay's end or refusal · `began`, `last`: log positions of the
+    first and last message · `messages`: their number, `batches` that of inner batches among them · `before`, `behind`:
+    the slots next to its own, the latter with number `stop`.
     """
 
     subject: Subject
@@ -103,7 +103,7 @@ PieceRow = tuple[Subject, int, int, int, int, int, int, int, int, Slot, Slot, in
 class Pieces:
     """The pieces of all queues in one segment: a column for each number of a `Piece`.
 
-    `ends`: int64 [scalars, pieces] · `beside`: slots [pieces, 2] · `refusals`: by index of the piece.
+    `ends`: int64 [scalars, pieces] · `edges`: slots [pieces, 2] · `refusals`: by index of the piece.
     """
 
     subjects: list[Subject]
@@ -113,13 +113,13 @@ class Pieces:
     last: Ints
     messages: Ints
     batches: Ints
-    beside: npt.NDArray[np.void]
+    edges: npt.NDArray[np.void]
     stops: Ints
     refusals: dict[int, Refusal]
 
     @property
     def indexed(self) -> int:
-        """How many entries were accepted."""
+        """The number of accepted entries."""
         return int((self._reached("indexed") - self.numbers).sum())
 
     @property
@@ -129,7 +129,7 @@ class Pieces:
 
     @property
     def waiting(self) -> Ints:
-        """Which pieces have messages at their end that have no entry yet and are to have one."""
+        """Returns the mask of pieces whose last messages still lack their entries."""
         behind = self._reached("indexed") < self._reached("end")
         return np.flatnonzero(behind & (self.batches == 0))
 
@@ -137,7 +137,7 @@ class Pieces:
         """The fields of one piece after the other: there may be very many."""
         columns = (
             self.numbers, *(self._reached(name) for name in ("first", "indexed", "end")),
-            self.began, self.last, self.messages, self.batches, *self.beside.T, self.stops,
+            self.began, self.last, self.messages, self.batches, *self.edges.T, self.stops,
         )  # fmt: skip
         refusals = (self.refusals.get(piece) for piece in range(len(self.subjects)))
         return zip(self.subjects, *(column.tolist() for column in columns), refusals, strict=True)
@@ -149,12 +149,12 @@ class Pieces:
 
 @dataclass(frozen=True)
 class Segment:
-    """Records that tile the log from `start` to `end`, with what `log` and `queue` said of them.
+    """Records that tile the log from `start` to `end`, with the results for `log` and `queue`.
 
-    `refused`: the log events that were refused, after each of which the log was taken up again. `first_event` opens
-    the segment for the join. `last`: position of the last record. `opened`, `clock`, `newest`: store times in ms, of
-    the first, the last and the latest record. `stepped_back`: position of the last one that is older than the one
-    before it, or -1.
+    `refused`: the refused log events; after each, the log was replayed from there on. `first_event` opens the segment
+    for the join. `last`: position of the last record. `opened`, `clock`, `newest`: store times in ms, of the first,
+    the last and the latest record. `stepped_back`: position of the last record that is older than the one before it,
+    or -1.
     """
 
     start: int
@@ -169,19 +169,21 @@ class Segment:
     refused: list[Refusal]
     pieces: Pieces
     transactions: list[Judgement]
-    promised: PromiseResult | None  # what clients were promised of it; None where nobody says
+    promised: PromiseResult | None  # the promises to clients in it; None without evidence
     delivered: DeliveryResult | None  # what it has of messages that consumers were handed; likewise
     units: list[RefusedUnit]  # units of extended entries that were refused
-    indexed: IndexMatches | None  # what the hash index has of it; None where there is none, or nobody asks
-    entries: EntryUnits | None  # those of a DLedger log that have their units; None where some have not, or nobody asks
-    timers: PackedColumns | None  # its messages with a time, as `TimerRows` has them; None where nobody asks
+    indexed: IndexMatches | None  # matches of the hash index; None without one, or if it is not judged
+    entries: (
+        EntryUnits | None
+    )  # entries of a DLedger log with their units; None if some lack theirs, or if they are not judged
+    timers: PackedColumns | None  # its messages with a time, as `TimerRows` has them; None if they are not judged
     covered: dict[str, dict[str, int]]
     anomalies: dict[str, tuple[int, int, str]]  # deviation: count, position of the first, its trace
 
 
 @dataclass(frozen=True)
 class SplitResult:
-    """What a worker found in a split, in log order. `stop`: why the last segment ends; `at`: where."""
+    """The result of a split, in log order. `stop`: the reason of the last segment's end; `at`: its position."""
 
     split: Split
     segments: list[Segment]
@@ -226,7 +228,7 @@ _space: ContextVar[Space | None] = ContextVar("space", default=None)
 
 
 def own_space() -> Space:
-    """The space of this thread's `judge`, to be used by nobody else before the last split is judged."""
+    """Returns the memory of this thread's `judge`, for exclusive use until its last split is judged."""
     space = _space.get()
     if space is None:
         space = Space()
@@ -235,7 +237,7 @@ def own_space() -> Space:
 
 
 def judge(store: StoreDirectory, split: Split, options: Options, evidence: Evidence | None = None) -> SplitResult:
-    """Read one split, replay its pieces, and hold them against what clients say. Raises Unreadable."""
+    """Reads one split, replays its pieces, and compares them with clients' evidence. Raises Unreadable."""
     space = own_space()
     segments: list[Segment] = []
     counters = np.zeros(scan.COUNTERS, np.int64)
@@ -276,7 +278,7 @@ def _segment(
     older = np.flatnonzero(times[1:] < times[:-1])
     return Segment(
         start=scanned.start,
-        # Behind a blank, the log goes on with the next file's first byte.
+        # Behind a blank, the log continues with the next file's first byte.
         end=split.file.base + split.file.length if scanned.blank else end,
         records=columns.count,
         first_event=events.at(0),
@@ -406,7 +408,7 @@ def _queue_pieces(
         last=events.rows[scan.PLACE, events.pieces.order[events.pieces.starts[1:] - 1]],
         messages=np.diff(events.pieces.starts),
         batches=events.pieces.batches,
-        beside=events.beside,
+        edges=events.edges,
         stops=origins + events.pieces.widths,
         refusals={
             int(n): Refusal(events.columns.at(int(replayed.bad_at[n])), _rule(of, int(replayed.bad_why[n])))

@@ -1,7 +1,6 @@
-"""Messages of a log that is copied out of the broker's own, found where entries say, and held against the same of that.
+"""Messages in a copy of the broker's log, found by their entries and compared with their originals.
 
-Such a log, tiered or compacted, is bytes of records, one behind the other, as the broker's own log is; so the same scan
-reads it.
+Such a copy, tiered or compacted, is consecutive records like the broker's own log; so the same scan reads it.
 
 Source: docs/rocketmq-tiered.md#upload, docs/rocketmq.md#compaction.
 """
@@ -26,7 +25,7 @@ from gapless.traces.sources.rocketmq.store.file_access import Space
 from gapless.traces.sources.rocketmq.store.files import LogFile, Maps, Queue
 from gapless.traces.sources.rocketmq.store.records import MAGIC_V1, MAGIC_V2, SMALLEST, measure, parts
 
-PLACE_OF_RECORD, END_OF_PLACE = 28, 36  # bytes of a record that name its own place, which the uploader writes anew
+PLACE_OF_RECORD, END_OF_PLACE = 28, 36  # bytes of a record that name its own place, which the uploader overwrites
 
 
 class TieredMessages(NamedTuple):
@@ -50,7 +49,7 @@ class TieredMessages(NamedTuple):
 
 AHEAD = 16  # records, ten thousand bytes of them or so
 COLUMNS = len(TieredMessages._fields)
-SIZE, NUMBER, TIME, KEYS, FIELDS = range(5)  # rows of what is compared beside bytes
+SIZE, NUMBER, TIME, KEYS, FIELDS = range(5)  # rows that are compared in addition to bytes
 Truths = npt.NDArray[np.bool_]
 
 
@@ -71,7 +70,7 @@ def messages_between(
 
 
 def messages_at(found: TieredMessages, positions: Ints) -> tuple[Truths, dict[str, Ints]]:
-    """Whether a message lies at each of these places, and its fields; zeros where none lies."""
+    """Returns the mask of places with a message, and the fields of each; zeros without one."""
     if np.array_equal(found.position, positions):  # as it is, unless something is wrong
         return np.ones(len(positions), np.bool_), found._asdict()
     if not len(found.position):
@@ -82,7 +81,7 @@ def messages_at(found: TieredMessages, positions: Ints) -> tuple[Truths, dict[st
 
 
 def _messages(columns: Columns, queue: Queue) -> Ints:
-    """What a scan wrote of records, as `TieredMessages`."""
+    """Returns the records of a scan as rows of `TieredMessages`."""
     log, rows, subjects = columns.log, columns.rows, columns.subjects()
     made = np.zeros((COLUMNS, log.shape[1]), np.int64)
     made[0], made[1], made[2] = log[scan.POSITION], log[scan.SIZE], log[scan.CLAIMED]
@@ -139,7 +138,7 @@ def _difference_by_library(a: Bytes, p: int, b: Bytes, q: int, size: int) -> int
 
 @native(lambda a, places, *_: len(places), kinds=(BYTES, INTS, BYTES, INTS, INTS, INTS))  # noqa: ARG005 - as it is called
 def _differences(a: Bytes, places: Ints, b: Bytes, theirs: Ints, sizes: Ints, found: Ints) -> None:
-    """The first byte in which each record at `places` of `a` differs from that at `theirs` of `b`, into `found`."""
+    """Writes the first differing byte of each record at `places` of `a` and `theirs` of `b` into `found`."""
     for i in range(len(places)):
         if places[i] + sizes[i] <= len(a) and theirs[i] + sizes[i] <= len(b):  # no file became shorter
             found[i] = _difference(a, places[i], b, theirs[i], sizes[i])
@@ -148,9 +147,9 @@ def _differences(a: Bytes, places: Ints, b: Bytes, theirs: Ints, sizes: Ints, fo
 def differences(
     ours: Sequence[LogFile], positions: Ints, theirs: Sequence[LogFile], places: Ints, sizes: Ints, maps: Maps
 ) -> Ints:  # fmt: skip
-    """Of each record at `positions` of one log, the first byte in which it differs from that at `places` of another.
+    """Returns the first differing byte of each record at `positions` and that at `places` of another log.
 
-    -1 where it differs in none but its own place, or where one of both does not lie in one file.
+    -1 if it differs only in its own place, or if one of both is not in one file.
     """
     found = np.full(len(positions), -1, np.int64)
     for one, other, some in _by_files(ours, positions, theirs, places, sizes):
@@ -163,7 +162,7 @@ def differences(
 
 @function(inline=True)
 def _come_near(b: Bytes, places: Ints, sizes: Ints, begin: int, end: int) -> int:
-    """Look at one byte in 64 of the records that are compared next, and say their sum, or nobody would look.
+    """Reads one byte in 64 of the records that are compared next; returns a sum, so it is not optimised away.
 
     Records of one queue are scattered over the log. The processor fetches many of these bytes at once, and would wait
     for the records one by one: that took as long again as to compare them.
@@ -186,10 +185,10 @@ def _come_near_by_library(_b: Bytes, _places: Ints, _sizes: Ints, _begin: int, _
 def _repeated(
     a: Bytes, places: Ints, b: Bytes, theirs: Ints, fields: Ints, topic: Bytes, queue: int, base: int
 ) -> bool:  # fmt: skip
-    """Whether each record at `places` of `a`, a file that begins at `base`, is that at `theirs` of `b`.
+    """Checks that each record at `places` of file `a`, which begins at `base`, is that at `theirs` of `b`.
 
-    And whether it is of the size and number that `fields` has of it, of this queue, and names its own place. When it
-    was stored is written there, and the digest of its keys if there is a row for it.
+    And that it has the size and number in `fields`, belongs to this queue, and names its own place. Its store time is
+    written there, and the digest of its keys if there is a row for it.
     """
     near = 0
     for i in range(len(places)):
@@ -216,10 +215,10 @@ def repeated(
     ours: Sequence[LogFile], messages: TieredMessages, queue: Queue, theirs: Sequence[LogFile], places: Ints,
     maps: Maps, keys: Ints | None = None,
 ) -> TieredMessages | None:  # fmt: skip
-    """Messages of one log as they are expected, if each is that at `places` of another, byte for byte, and so whole.
+    """Returns the expected messages if each equals that at `places` of another log, byte for byte.
 
-    Whoever asks knows of those that they are whole, intact, and have these tag codes: nothing of that is asked again.
-    `keys`: room for the digest of the keys of each, if that is wanted.
+    The caller knows those to be complete, intact, and of these tag codes: these checks are not repeated. `keys`: room
+    for the digest of the keys of each, if that is wanted.
     """
     positions, sizes, seen = messages.position, messages.size, 0
     topic, times = np.frombuffer(os.fsencode(queue[0]), np.uint8), np.empty_like(sizes)
@@ -239,9 +238,9 @@ def repeated(
 def _by_files(
     ours: Sequence[LogFile], positions: Ints, theirs: Sequence[LogFile], places: Ints, sizes: Ints
 ) -> Iterator[tuple[LogFile, LogFile, Ints | slice]]:
-    """The files of two logs in which records lie, at `positions` of the one and `places` of the other, and which.
+    """Yields pairs of files with their records, at `positions` of one log and `places` of the other.
 
-    As a rule all of them lie in the same two files, and nothing is to be picked out.
+    Mostly all of them are in the same two files, and no selection is needed.
     """
     for one in ours:
         here = one.holds(positions, sizes)

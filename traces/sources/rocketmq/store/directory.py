@@ -238,10 +238,10 @@ def store_folder(path: Path) -> Path | None:
 
 def client_log_beside(folder: Path) -> Path | None:
     """Finds the client log next to the store in `folder`, by a path relative to here."""
-    beside = folder.absolute().parent / CLIENT_LOG
-    if not beside.is_file():
+    neighbour = folder.absolute().parent / CLIENT_LOG
+    if not neighbour.is_file():
         return None
-    return beside if folder.is_absolute() else Path(os.path.relpath(beside))
+    return neighbour if folder.is_absolute() else Path(os.path.relpath(neighbour))
 
 
 def open_store(
@@ -260,9 +260,9 @@ def open_store(
     """
     notes: list[str] = []
     if config is None:
-        beside = path.parent / "broker.conf"
-        if beside.is_file():
-            config = beside
+        neighbour = path.parent / "broker.conf"
+        if neighbour.is_file():
+            config = neighbour
             notes.append("settings from broker.conf beside the store")
     settings = read_settings(config) if config else {}
     dledger = dledger_of(path, settings)

@@ -54,8 +54,8 @@ def queues_of_topics(store: StoreDirectory) -> dict[str, int]:
     """The number of queues of each topic, to write to or to read from; topics without it are left out."""
     found = {}
     with suppress(Unreadable):
-        for topic, said in topics_of(Path(store.path, "config")).items():
-            counts = [said.get(name) for name in ("readQueueNums", "writeQueueNums")]
+        for topic, settings in topics_of(Path(store.path, "config")).items():
+            counts = [settings.get(name) for name in ("readQueueNums", "writeQueueNums")]
             found[topic] = max((count for count in counts if isinstance(count, int)), default=0)
     return found
 

@@ -244,8 +244,8 @@ def grown(file: IndexFile, log: Sequence[LogFile], items: int) -> IndexFile:
 def _header(file: LogFile) -> tuple[int, int, int, int, int, int]:
     data = np.zeros(HEADER.itemsize, np.uint8)
     read_exactly(file, 0, data.data)
-    begin, end, first, last, used, said = data.view(HEADER)[0].tolist()
-    return begin, end, first, last, used, said
+    begin, end, first, last, used, count = data.view(HEADER)[0].tolist()
+    return begin, end, first, last, used, count
 
 
 def _count(file: IndexFile) -> int:
@@ -253,14 +253,14 @@ def _count(file: IndexFile) -> int:
 
     A slot that names an item which the header does not count is the last step of a broker that was killed, or damage.
     """
-    *_, last, _used, said = file.header
+    *_, last, _used, count = file.header
     room, newest = file.room, 1 + max(int(heads.max(initial=0)) for _, heads in file.heads())
-    said = max(said, 1)  # as the broker reads it
-    if said == newest or newest > room:
-        return min(said, room)
-    if said <= room and (said == 1 or file.read(said - 1, said)["position"][0] == last):
-        return said
-    return newest if newest > 1 and file.read(newest - 1, newest)["position"][0] == last else min(said, room)
+    count = max(count, 1)  # as the broker reads it
+    if count == newest or newest > room:
+        return min(count, room)
+    if count <= room and (count == 1 or file.read(count - 1, count)["position"][0] == last):
+        return count
+    return newest if newest > 1 and file.read(newest - 1, newest)["position"][0] == last else min(count, room)
 
 
 def _time_at(log: Sequence[LogFile], position: int) -> int:

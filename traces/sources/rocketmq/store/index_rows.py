@@ -228,14 +228,14 @@ class IndexTable:
 
 def index_table(stretches: Iterator[list[tuple[bytes, bytes]]]) -> IndexTable:
     """The table whose keys and values come in stretches."""
-    found, said, odd = [np.zeros((4, 0), np.int64)], dict[bytes, int](), ""
+    found, numbers, odd = [np.zeros((4, 0), np.int64)], dict[bytes, int](), ""
     for pairs in stretches:
         columns, are_rows = _columns(pairs)
         if not are_rows.all():
             for at in np.flatnonzero(~are_rows).tolist():
                 key, value = pairs[at]
                 if key in (LAST, LAST_TIME) and len(value) == 8:
-                    said[key] = int.from_bytes(value, "big", signed=True)
+                    numbers[key] = int.from_bytes(value, "big", signed=True)
                 else:
                     odd = odd or f"{key.hex()}: {value.hex()}"
             columns, _ = _columns(list(compress(pairs, are_rows)))
@@ -246,7 +246,7 @@ def index_table(stretches: Iterator[list[tuple[bytes, bytes]]]) -> IndexTable:
     (nowhere,) = np.nonzero((position < 0) | (position >= FARTHEST))
     if len(nowhere):
         odd = odd or f"a row for position {position[nowhere[0]]:,}"
-    return IndexTable(position, text, time, hour, said.get(LAST), said.get(LAST_TIME), odd)
+    return IndexTable(position, text, time, hour, numbers.get(LAST), numbers.get(LAST_TIME), odd)
 
 
 def _columns(pairs: list[tuple[bytes, bytes]]) -> tuple[Ints, Truths]:

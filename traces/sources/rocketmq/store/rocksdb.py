@@ -138,8 +138,8 @@ class LiveDatabase:
 
 
 def _unreadable(folder: Path, linked: Path, error: Exception, remedy: str) -> Unreadable:
-    said = shown(str(error).replace(str(linked), folder.name))
-    return Unreadable(f"{folder}: the database cannot be read ({said}); {remedy}")
+    reason = shown(str(error).replace(str(linked), folder.name))
+    return Unreadable(f"{folder}: the database cannot be read ({reason}); {remedy}")
 
 
 def _not_copied(folder: Path, room: Path, error: OSError, remedy: str) -> Unreadable:

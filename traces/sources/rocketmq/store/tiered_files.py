@@ -194,8 +194,8 @@ def _segment(segment: Mapping[str, object]) -> tuple[int, int, int, int]:
     return *found, *times  # type: ignore[return-value]
 
 
-def _is_number(said: object) -> bool:
-    return isinstance(said, int) and not isinstance(said, bool) and 0 <= said < FARTHEST
+def _is_number(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < FARTHEST
 
 
 def _topics(value: object) -> dict[int, str]:

@@ -190,8 +190,8 @@ def _written(path: Path, settings: Mapping[str, str]) -> TieredIndexFile | Unrea
     header = (begin, end, 0, 0, used, count + 1)
     begun = TieredIndexFile(name, name, path, sealed=False, slots=slots, items=1, header=header, began=int(path.name))
     newest = max(int(heads.max(initial=0)) for _, heads in begun.heads())
-    said = newest >= most or newest == count + 1  # the latter is the last step of a broker that was killed, or damage
-    return replace(begun, items=1 + (min(max(count, 0), most - 1) if said else newest))
+    full = newest >= most or newest == count + 1  # the latter is the last step of a broker that was killed, or damage
+    return replace(begun, items=1 + (min(max(count, 0), most - 1) if full else newest))
 
 
 def _header(file: LogFile) -> tuple[int, int, int, int, int]:

@@ -229,9 +229,9 @@ def _named(stretch: UnitStretch, low: int, high: int) -> TimerUnits:
         message = units["message"].astype(np.int64)
         (mine,) = np.nonzero((low <= message) & (message < high))
     units = units[mine]
-    said = (units[name].astype(np.int64) for name in TimerUnits._fields[2:-1])
+    fields = (units[name].astype(np.int64) for name in TimerUnits._fields[2:-1])
     nth = stretch.first + np.arange(stretch.many)[mine]
-    return TimerUnits._make((nth, places[mine], *said, _are_whole(units)))
+    return TimerUnits._make((nth, places[mine], *fields, _are_whole(units)))
 
 
 def wheel_of(timers: TimerFiles) -> Units:

@@ -29,7 +29,11 @@ def topics_of(config: Path) -> dict[str, Mapping[str, object]]:
         found = [_value(value) for _, value in config_pairs(config / DATABASE)]
         return {str(one["topicName"]): one for one in found if "topicName" in one}
     table = read_json_or_older(config / FILE, [])[0].get("topicConfigTable")
-    return {topic: said for topic, said in table.items() if isinstance(said, dict)} if isinstance(table, dict) else {}
+    return (
+        {topic: settings for topic, settings in table.items() if isinstance(settings, dict)}
+        if isinstance(table, dict)
+        else {}
+    )
 
 
 def config_pairs(database: Path) -> list[tuple[bytes, bytes]]:
@@ -48,7 +52,7 @@ def config_pairs(database: Path) -> list[tuple[bytes, bytes]]:
 def _value(value: bytes) -> Mapping[str, object]:
     """An object in JSON; an empty one for what is none, such as the table's version."""
     try:
-        said = json.loads(value)
+        settings = json.loads(value)
     except ValueError:
         return {}
-    return said if isinstance(said, dict) else {}
+    return settings if isinstance(settings, dict) else {}

@@ -55,7 +55,7 @@ NOT_RESOLVED = 0
 BY_OP, BY_VERSION, BY_COPY, BY_OP_OF_EARLIER = (int(how) for how in (How.OP, How.VERSION, How.COPY, How.EARLIER))
 SLOTS = 1 << 16  # for counters and births of one transaction; those that meet in a slot speak for the broker
 
-# What is found out about a transaction beside its events: its versions; whether the first is an original; how often it
+# Facts about a transaction in addition to its events: its versions; is the first an original; how often it
 # was put back; whether no version needs a check any more; ms from its first half to its first decision, or -1; the
 # highest number that the check service has surely looked at, or -1; finals that name a final.
 VERSIONS, WHOLE, PUT_BACK, DONE, TOOK, LOOKED_AT, TWICE, FACTS = range(8)
@@ -101,7 +101,7 @@ def _slot(rows: Ints, row: int, more: int) -> int:
 
 @function(inline=True)
 def _fits(rows: Ints, row: int, parent: int) -> bool:
-    """Whether one version can have been put back as another: all is the same, the first immune one included."""
+    """True if one version can be another one put back: all is the same, the first immune one included."""
     first = rows[FIRST, parent]
     if first < 0 <= rows[FIRST, row]:
         first = rows[NUMBER, parent]
@@ -114,7 +114,7 @@ def _fits(rows: Ints, row: int, parent: int) -> bool:
 
 @function(inline=True)
 def _copies(rows: Ints, row: int, half: int) -> bool:
-    """Whether a final, or what was set aside, is its half again: content, extra properties and target."""
+    """True if a final or a parked record copies its half: content, extra properties and target."""
     return bool(
         rows[CONTENT, row] == rows[CONTENT, half]
         and rows[EXTRA, row] == rows[EXTRA, half]
@@ -209,8 +209,8 @@ def events_of(w: LineageWork) -> None:
                 halves[count] = order[i]
                 decided[count] = marked[count] = 0
                 count += 1
-        said, end = w.lines[0, t], w.lines[1, t]
-        n = _requests(w, said, end, count, n)
+        begin, end = w.lines[0, t], w.lines[1, t]
+        n = _requests(w, begin, end, count, n)
         seen = 0  # versions so far
         for i in range(low, high):
             r = order[i]
@@ -225,7 +225,7 @@ def events_of(w: LineageWork) -> None:
                 n = _mark(w, t, r, seen, count, n)
             elif kind == PARKED:
                 n = _park(w, t, r, seen, n)
-        n = _answers(w, low, high, said, end, count, n)
+        n = _answers(w, low, high, begin, end, count, n)
         facts[VERSIONS, t] = count
         facts[WHOLE, t] = int(count > 0 and rows[TIMES, halves[0]] <= 0)
         facts[DONE, t] = int(_resolve(w, low, high, count, w.later, w.shelved, w.named))
@@ -235,9 +235,9 @@ def events_of(w: LineageWork) -> None:
 
 
 @function(inline=True)
-def _requests(w: LineageWork, said: int, end: int, count: int, n: int) -> int:
-    """What producers asked for."""
-    for c in range(said, end):
+def _requests(w: LineageWork, begin: int, end: int, count: int, n: int) -> int:
+    """Writes the requests of producers."""
+    for c in range(begin, end):
         what = w.client[CLIENT_WHAT, c]
         version = _version(w.rows, w.halves, count, PLACE, w.client[CLIENT_POSITION, c])
         if what <= ROLL_BACK and version >= 0:
@@ -250,9 +250,10 @@ def _requests(w: LineageWork, said: int, end: int, count: int, n: int) -> int:
 
 @function(inline=True)
 def _parent(w: LineageWork, r: int, seen: int) -> tuple[int, int, bool]:
-    """Of what a version was made: the version, the newest one of the same birth, and whether all of them are here.
+    """Returns the version from which another was made, and the newest one of that birth.
 
-    The newest version with the right counter is chosen, and before all others one that it fits.
+    The newest version with the right counter is chosen; one that fits comes before all others. The flag is True if all
+    versions are present.
     """
     rows, halves = w.rows, w.halves
     times = rows[TIMES, r]
@@ -403,18 +404,18 @@ def _park(w: LineageWork, t: int, r: int, seen: int, n: int) -> int:
 
 @function(inline=True)
 def _counts_as(rows: Ints, half: int, times: int, aged: bool) -> bool:
-    """Whether a half has the counter with which it was set aside; one that was set aside for its age, one less."""
+    """True if a half has the counter with which it was parked; one that was parked for its age, one less."""
     own = max(rows[TIMES, half], 0)
     return own == times or (aged and own == times - 1)
 
 
 @function(inline=True)
 def _answers(
-    w: LineageWork, low: int, high: int, said: int, end: int, count: int, n: int
+    w: LineageWork, low: int, high: int, begin: int, end: int, count: int, n: int
 ) -> int:  # fmt: skip
-    """What producers were answered, and asked."""
+    """Writes the answers to producers, and the back-checks they received."""
     rows, client = w.rows, w.client
-    for c in range(said, end):
+    for c in range(begin, end):
         what = client[CLIENT_WHAT, c]
         position = client[CLIENT_POSITION, c]
         if what <= ROLL_BACK or position < w.start:
@@ -429,7 +430,7 @@ def _answers(
                     r = w.order[j]
                     a_final = a_final or (rows[KIND, r] == FINAL and rows[PLACE, r] == position)
             if a_final:
-                continue  # the client ended a final, and was told so
+                continue  # the client ended a final, and was informed
             w.action[n] = w.codes.acknowledge
             w.args[w.into.number, n] = version
         else:
@@ -443,10 +444,10 @@ def _answers(
 
 @function(inline=True)
 def _resolve(w: LineageWork, low: int, high: int, count: int, later: Ints, shelved: Ints, named: Ints) -> bool:
-    """Which halves need not be looked at any more: marked, set aside, or followed by a version with the next counter.
+    """Finds resolved halves: marked, parked, or followed by a version with the next counter.
 
-    Returns whether all are. `later`, `shelved`: the number of a version, or of a copy, by its slot, all -1, and so they
-    are left. `named`: room for the op that names each version.
+    True if all are. `later`, `shelved`: the number of a version, or of a copy, by its slot, all -1 before and after.
+    `named`: room for the op that names each version.
     """
     rows, order, halves, resolved = w.rows, w.order, w.halves, w.resolved
     named[:count] = -1

@@ -41,7 +41,7 @@ from gapless.traces.sources.rocketmq.transactions.transaction_rows import (
     TIMES,
 )
 
-BAD_OPS = 64  # refused ops of one split that are told one by one
+BAD_OPS = 64  # refused ops of one split that are reported one by one
 CURSORS = f"{HALF_TOPIC}/0"  # the trace of the check service's cursors
 
 
@@ -73,17 +73,17 @@ def strays(rows: Ints) -> Iterator[tuple[int, int, int, int]]:
 
 
 def covered(of: Kernel, replayed: ReplayResult) -> dict[str, int]:
-    """How many events were accepted, by action."""
+    """Returns the number of accepted events by action."""
     return {name: int(count) for name, count in zip(of.spec.actions, replayed.covered, strict=True) if count}
 
 
 def by_power_of_two(values: Ints) -> dict[int, int]:
-    """How many values there are up to 1, 2, 4 and so on."""
+    """Counts the values up to 1, 2, 4 and so on."""
     return counted(1 << np.ceil(np.log2(np.maximum(values, 1))).astype(np.int64))
 
 
 def counted(values: Ints) -> dict[int, int]:
-    """How often each value occurs."""
+    """Counts the occurrences of each value."""
     return {int(value): int(count) for value, count in zip(*np.unique(values, return_counts=True), strict=True)}
 
 
@@ -135,7 +135,7 @@ def pass_late_halves(totals: Totals, halves: Ints, terms: Terms) -> Ints:
 def _replay_cursors(
     of: Kernel, events: Events, starts: Ints, halves: Ints | int, ops: Ints | int, numbers: Ints, terms: Terms
 ) -> ReplayResult:
-    """Replay pieces of `checkpoint`, each of which claims that all before its half and its op is done with."""
+    """Replays pieces of `checkpoint`; each claims that everything before its half and its op is resolved."""
     state = building.states(
         of.spec, len(numbers), opened=1, expired=1, half_end=halves, half_cursor=halves, op_end=ops, op_cursor=ops
     )
@@ -187,7 +187,7 @@ def _half_events(
 
 
 def _pass_ops(totals: Totals, rows: Ints, ops: Ints, reach: Ints, terms: Terms) -> list[tuple[int, int, int]]:
-    """Let the op cursor pass ops, where it can be held against the half cursor. Returns those that it may not pass."""
+    """Lets the op cursor pass ops, if it fits the half cursor. Returns those that it may not pass."""
     first = rows[KEY, ops] == 0
     return pass_late_ops(totals, np.stack([*rows[[KEY, NUMBER, PLACE]][:, ops], reach])[:, first], terms)
 

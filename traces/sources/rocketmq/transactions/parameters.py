@@ -1,4 +1,4 @@
-"""What rows of transactions are judged under, and what that comes to: values that add up."""
+"""The parameters by which rows of transactions are judged, and the results, which can be added."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ KEPT_HOURS = 72  # fileReservedTime, unless settings say otherwise: it can only 
 
 @dataclass(frozen=True)
 class Terms:
-    """What rows do not say: the store's and the broker's constants, and what was asked for."""
+    """The parameters outside of rows: constants of store and broker, and the options."""
 
     start: int
     half_cursor: int  # -1 where there is none
-    op_cursor: int  # -1 where there is none, or it cannot be held against the half cursor
+    op_cursor: int  # -1 without one, or if it cannot be compared with the half cursor
     max_checks: int  # 0 where it is not known
     max_size: int  # bytes of an op's body; 0 where it is not known
     aged_ms: int  # what is older is given up; below 0, everything is
@@ -35,7 +35,7 @@ class Terms:
     ignored: frozenset[str]
     client: DecisionIndex = field(default_factory=no_decisions, compare=False)
     witnessed: bool = False
-    aged_perhaps: bool = False  # messages may have been kept for a shorter time, or nobody says for how long
+    aged_perhaps: bool = False  # messages may have been kept for a shorter time, or for an unknown one
     restarted: bool = False  # the settings need not be those of all records
     listed: bool = False  # every transaction and op is wanted by itself
     only: int = 0  # the key of the one transaction that is wanted
@@ -43,7 +43,7 @@ class Terms:
 
 
 def terms(store: StoreDirectory, options: Options, evidence: Evidence | None = None) -> Terms:
-    """What the store, its settings and its clients say beside its rows; what they do not say is not assumed."""
+    """Returns the parameters from the store, its settings and its clients; unknown ones assume nothing."""
     cursors = store.cursors
     still = cursors is not None and not store.of_moments
     hours = number_set(store.settings, "fileReservedTime", KEPT_HOURS, least=-LARGEST_INT)
@@ -59,21 +59,21 @@ def terms(store: StoreDirectory, options: Options, evidence: Evidence | None = N
         restarted=bool(max_checks or max_size) and not store.settings_apply,
         profile=options.profile,
         ignored=options.ignored,
-        client=evidence.said if evidence else no_decisions(),
+        client=evidence.decisions if evidence else no_decisions(),
         listed=options.listed,
         watched=store.watched,
         only=key_of(one) if (one := selected_transaction(options)) else 0,
-        # What comes after the client log was read, nobody asked for; and traces do not tell of all.
+        # Requests after the end of the client log are unknown, and traces do not have all.
         witnessed=evidence is not None and evidence.summary is not None and not store.of_moments,
     )
 
 
 @dataclass
 class Totals:
-    """What judged transactions and ops come to, in numbers: two can be added, and one taken back.
+    """The counts of judged transactions and ops: two can be added, and one subtracted.
 
-    `anomalies`: by deviation, how many, and of the trace that began first: where it began, where the anomaly is, and
-    its name.
+    `anomalies`: by deviation, the number, and of the trace that began first: its begin, the position of the anomaly,
+    and its name.
     """
 
     covered: dict[str, dict[str, int]] = field(default_factory=dict)
@@ -108,15 +108,15 @@ def add_counts(to: dict[Any, int], more: dict[Any, int], sign: int = 1) -> None:
 
 @dataclass(frozen=True)
 class Judgement:
-    """What rows came to.
+    """The result of judging rows.
 
     `open`: rows of transactions that are not judged yet · `settled`: [4, halves], key, number, and positions of the
-    first and the last row, of every half that is judged and forgotten · `refused`: rows of each transaction that was
-    refused · `passed`: rows of the halves that the half cursor passed though they were not resolved · `bad_ops`: rows
-    of refused ops, with their marks · `early_ops`: position, number and reach of ops that the op cursor passed though
-    they were needed · `listed`, where that is wanted: key, first position and events of every transaction that was
-    accepted, `listed_ops`: number, events and queue of every such op · `unpassed`, `unpassed_ops`, of a store that is
-    watched: what a cursor may pass, as `ops.pass_late_halves` and `ops.pass_late_ops` take it.
+    first and the last row, of every half that is judged and forgotten · `refused`: rows of each refused transaction ·
+    `passed`: rows of the unresolved halves that the half cursor passed · `bad_ops`: rows of refused ops, with their
+    marks · `early_ops`: position, number and reach of needed ops that the op cursor passed · `listed`, if requested:
+    key, first position and events of every accepted transaction, `listed_ops`: number, events and queue of every such
+    op · `unpassed`, `unpassed_ops`, of a followed store: the halves and ops for `ops.pass_late_halves` and
+    `ops.pass_late_ops`.
     """
 
     totals: Totals
@@ -125,7 +125,7 @@ class Judgement:
     refused: list[Ints] = field(default_factory=list)
     passed: Ints = field(default_factory=lambda: NO_ROWS)
     bad_ops: list[Ints] = field(default_factory=list)
-    more_bad_ops: dict[str, int] = field(default_factory=dict)  # those that are not told, by rule
+    more_bad_ops: dict[str, int] = field(default_factory=dict)  # those that are only counted, by rule
     early_ops: list[tuple[int, int, int]] = field(default_factory=list)
     listed: Ints = field(default_factory=lambda: np.zeros((3, 0), np.int64))
     listed_ops: Ints = field(default_factory=lambda: np.zeros((3, 0), np.int64))

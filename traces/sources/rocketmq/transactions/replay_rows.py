@@ -99,7 +99,7 @@ def judge(rows: Ints, given: Terms, *, last: bool) -> Judgement:
 
 
 def _without(all_of_them: ReplayResult, others: ReplayResult, chosen: Flags) -> ReplayResult:
-    """What the replay of the chosen transactions alone comes to, in numbers: the few others are counted off."""
+    """Returns the counts of the chosen transactions' replay alone, by subtracting the few others."""
     return replace(
         all_of_them,
         covered=all_of_them.covered - others.covered,
@@ -115,7 +115,7 @@ def _listed(lives: Lineages, chosen: Flags) -> Ints:
 
 
 def _open_rows(lives: Lineages, judged: Flags, *, last: bool) -> Ints:
-    """Which rows go on: marks of halves that are not among them, and the transactions that are not judged."""
+    """Returns the rows to keep: marks of other halves, and the transactions that are not judged."""
     goes_on = (lives.rows[KIND] == MARK) & (lives.rows[KEY] == 0)
     if not last:
         goes_on[lives.rows_of(~judged)] = True
@@ -145,9 +145,9 @@ def _count_deviations(totals: Totals, lives: Lineages, replayed: ReplayResult, j
 
 
 def _exemplar(lives: Lineages, deviant: Ints, number: int, given: Terms) -> tuple[int, int, str]:
-    """Of transactions with one deviation, the one that began first: where, where the deviation is, and its name.
+    """Returns position, anomaly's position and name of the first of the transactions with one deviation.
 
-    That is the same one wherever the log is cut.
+    It is the same one for any split of the log.
     """
     begins = lives.rows[PLACE, lives.order[lives.bounds[deviant]]]
     first = int(deviant[begins.argmin()])
@@ -218,18 +218,18 @@ class Lineages:
         return self.rows[:, self.order[self.bounds[transaction] : self.bounds[transaction + 1]]]
 
     def rows_of(self, chosen: Flags) -> Ints:
-        """Which rows belong to the chosen transactions, in the order of the log."""
+        """Returns the rows of the chosen transactions, in the order of the log."""
         belongs = np.zeros(self.rows.shape[1], np.bool_)
         belongs[self.order[np.repeat(chosen, np.diff(self.bounds))]] = True
         return np.flatnonzero(belongs)
 
     def position(self, event: int) -> int:
-        """Where in the log an event took place; of what a client said, where the half lies that it names."""
+        """Returns the log position of an event; for a client's event, that of the half that it names."""
         row = int(self.source[event])
         return int(self.client[CLIENT_POSITION, -1 - row] if row < 0 else self.rows[PLACE, row])
 
     def events(self, transaction: int, given: Terms) -> tuple[list[Event], list[int]]:
-        """One transaction as the exact replay takes it, from its opening on, and where in the log each event lies."""
+        """Returns one transaction in the form for exact replay, from its opening on, with all positions."""
         steps, rows = STEPS["transaction"], self.of_transaction(transaction)
         numbers = rows[NUMBER, rows[KIND] == HALF] % BY_PLACE
         events = [steps.open(start=given.start, max_checks=given.max_checks, witnessed=given.witnessed)]

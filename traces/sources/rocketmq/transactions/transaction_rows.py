@@ -47,7 +47,7 @@ HALF, FINAL, PARKED, OP, MARK = range(5)
 # half's or op's own; of a mark, its op's. NAMES: the position of the half that a final names, or the number of the half
 # that a mark names. TIMES: the counter, or -1 where there is none; of a mark, its op's queue. CONTENT: digest of all
 # that a half keeps for life, EXTRA of what only its first version has. TARGET: topic and queue that the message is for.
-# FIRST: the number of the version that was put back first while immune, or -1. IMMUNE: up to which age nobody is asked
+# FIRST: the number of the version that was put back first while immune, or -1. IMMUNE: the age up to which no check
 # about the half, in ms, or -1. SIZE: of an op's body, or a mark's entry, in bytes. COUNT: entries of an op, or -1 where
 # it cannot be read; of a mark, its place among them. LIST: the numbers of an op end in a comma; a half
 # carries its marker.
@@ -102,7 +102,7 @@ def _mixed_by_library(h: int, x: int) -> Any:
 
 @function(inline=True)
 def _property(b: Bytes, name: int, value: int, end: int) -> Any:
-    """What stands for a property: its name from `name` on, and its value behind the byte at `value`."""
+    """Returns the hash of a property: its name from `name` on, and its value behind the byte at `value`."""
     return _mixed(uint64(digest(b, name, value)), uint64(digest(b, value + 1, end)))
 
 
@@ -120,12 +120,12 @@ def _property_of(text: bytes, value: int) -> Any:
 
 @function(inline=True)
 def _target(topic: int, queue: int) -> int:
-    """What stands for a topic, given by its digest, and a queue of it."""
+    """Returns the hash of a queue and a topic, given by its digest."""
     return int64(_mixed(uint64(topic), uint64(queue) + _ONE))
 
 
 class _TransactionProperties(NamedTuple):
-    """What the properties of a record say of a transaction: numbers are -1, and digests 0, where they do not."""
+    """The properties of a record about a transaction: missing numbers are -1, missing digests 0."""
 
     key: int
     times: int
@@ -154,19 +154,19 @@ def find_rows(b: Bytes, base: int, places: Ints, rows: Ints, filled: int) -> tup
         kind = _kind(b, r)
         if kind < 0:
             continue
-        said = _properties(b, r)
+        properties = _properties(b, r)
         names_half = i64(b, r.body - 12) if kind == FINAL else (-1)
-        if kind == FINAL and not _is_final(b, r, said, names_half):
+        if kind == FINAL and not _is_final(b, r, properties, names_half):
             others += 1
             continue
         if n >= rows.shape[1]:
             return -1, others
-        _put(b, base, p, r, kind, said, names_half, rows, n)
+        _put(b, base, p, r, kind, properties, names_half, rows, n)
         n += 1
         if kind == OP and _is_of_table(b, r):
-            n = _mark_of_table(base + p, i64(b, p + 20), said, rows, n - 1)
+            n = _mark_of_table(base + p, i64(b, p + 20), properties, rows, n - 1)
         elif kind == OP:
-            n = _marks(b, r, said, rows, n - 1)
+            n = _marks(b, r, properties, rows, n - 1)
             if n < 0:
                 return -1, others
     return n, others
@@ -174,7 +174,7 @@ def find_rows(b: Bytes, base: int, places: Ints, rows: Ints, filled: int) -> tup
 
 @function(inline=True)
 def _kind(b: Bytes, r: RecordParts) -> int:
-    """What a record is, by its flags and its topic; -1 for one that is of no transaction."""
+    """Returns the kind of a record, by its flags and its topic; -1 outside of transactions."""
     kind = -1
     if (r.flags & SYS_TRANSACTION) == SYS_COMMITTED:
         kind = FINAL
@@ -191,14 +191,14 @@ def _kind(b: Bytes, r: RecordParts) -> int:
 
 @function(inline=True)
 def _is_of_table(b: Bytes, r: RecordParts) -> bool:
-    """Whether a half or an op, by its topic, is one of those that a table tells of: RMQ_SYS_R."""
+    """True if a half or an op is in the input of a table, by its topic: RMQ_SYS_R."""
     return r.topic_end - r.topic > 8 and b[r.topic + 8] == 82
 
 
 @function(inline=True)
-def _is_final(b: Bytes, r: RecordParts, said: _TransactionProperties, names_half: int) -> bool:
-    """Whether a record with the flags of a final is one: a client may set them itself, and a broker copy them."""
-    if not said.marked and not (said.grouped and names_half > 0):
+def _is_final(b: Bytes, r: RecordParts, properties: _TransactionProperties, names_half: int) -> bool:
+    """True if a record with the flags of a final is one: clients and brokers may copy the flags."""
+    if not properties.marked and not (properties.grouped and names_half > 0):
         return False  # no half of it was ever here
     return not (
         names_half == 0
@@ -261,58 +261,58 @@ def _properties(b: Bytes, r: RecordParts) -> _TransactionProperties:
 
 @function(inline=True)
 def _put(
-    b: Bytes, base: int, p: int, r: RecordParts, kind: int, said: _TransactionProperties, names_half: int,
+    b: Bytes, base: int, p: int, r: RecordParts, kind: int, properties: _TransactionProperties, names_half: int,
     rows: Ints, n: int
 ) -> None:  # fmt: skip
     """Write the row of one record."""
     body = i32(b, r.body - 4)
-    mixed = _mixed(said.total, uint64(u32(b, p + 8)))
+    mixed = _mixed(properties.total, uint64(u32(b, p + 8)))
     mixed = _mixed(mixed, uint64(body))
     mixed = _mixed(mixed, uint64(digest(b, p + 40, r.time)))  # when and where it was born
     mixed = _mixed(mixed, uint64(digest(b, r.time + 8, r.body - 16)))  # the host that stored it
     content = int64(_mixed(mixed, uint64(r.flags & ~SYS_TRANSACTION)))
     rows[KIND, n] = kind
     # Where no client gave it a key, all its versions have the same content. The key of an op is its queue.
-    rows[KEY, n] = i32(b, p + 12) if kind == OP else said.key if said.key != 0 else content | 1
+    rows[KEY, n] = i32(b, p + 12) if kind == OP else properties.key if properties.key != 0 else content | 1
     rows[PLACE, n] = base + p
     rows[NUMBER, n] = i64(b, p + 20)
     rows[NAMES, n] = names_half
-    rows[TIMES, n] = said.times
+    rows[TIMES, n] = properties.times
     rows[CONTENT, n] = content
     rows[EXTRA, n] = int64(_mixed(uint64(i32(b, p + 16)), uint64(i32(b, r.body - 16))))
     if kind == FINAL:
         rows[TARGET, n] = _target(digest(b, r.topic, r.topic_end), i32(b, p + 12))
     else:
-        rows[TARGET, n] = _target(said.real_topic, said.real_queue)
+        rows[TARGET, n] = _target(properties.real_topic, properties.real_queue)
     rows[BORN, n] = i64(b, p + 40)
     rows[TIME, n] = i64(b, r.time)
-    rows[FIRST, n] = said.first
-    rows[IMMUNE, n] = said.immune * 1000 if 0 <= said.immune < 2**31 else -1
+    rows[FIRST, n] = properties.first
+    rows[IMMUNE, n] = properties.immune * 1000 if 0 <= properties.immune < 2**31 else -1
     rows[SIZE, n] = body
     rows[COUNT, n] = 0
-    rows[LIST, n] = int(kind != HALF or said.half)
+    rows[LIST, n] = int(kind != HALF or properties.half)
     if kind == HALF and _is_of_table(b, r):
         rows[NUMBER, n] = BY_PLACE + base + p
 
 
 @function(inline=True)
-def _mark_of_table(place: int, number: int, said: _TransactionProperties, rows: Ints, n: int) -> int:
+def _mark_of_table(place: int, number: int, properties: _TransactionProperties, rows: Ints, n: int) -> int:
     """Let row `n` be the mark that the op of a table is; the broker passes over one that names nothing."""
-    if said.named < 0:
+    if properties.named < 0:
         return n
     time = rows[TIME, n]
     for column in range(COLUMNS):
         rows[column, n] = 0
     rows[KIND, n], rows[PLACE, n], rows[NUMBER, n], rows[TIME, n] = MARK, place, number, time
-    rows[NAMES, n] = BY_PLACE + said.named
+    rows[NAMES, n] = BY_PLACE + properties.named
     return n + 1
 
 
 @function(inline=True)
-def _marks(b: Bytes, r: RecordParts, said: _TransactionProperties, rows: Ints, op: int) -> int:
+def _marks(b: Bytes, r: RecordParts, properties: _TransactionProperties, rows: Ints, op: int) -> int:
     """Write a row for each entry of the op in row `op`. Returns how many rows there are then, or -1 without room."""
     q, stop = r.body, r.body + rows[SIZE, op]
-    legible = said.tagged and q < stop
+    legible = properties.tagged and q < stop
     rows[LIST, op] = int(q < stop and b[stop - 1] == 44)
     n = op + 1
     while q < stop and legible:

@@ -69,7 +69,7 @@ class DatabaseFollower(Follower):
     ) -> None:
         """Takes the arguments of `Follower`. Raises Unreadable, NothingThere."""
         found = database_in(folder)
-        assert found is not None  # noqa: S101 - whoever chose this follower saw it
+        assert found is not None  # noqa: S101 - checked when this follower was chosen
         self.database = LiveDatabase(found)
         super().__init__(path, folder, options, config, place, clock)
         self.ahead = LogOnlyFollower(path, folder, options, config, self.places[-1] if self.places else None, clock)

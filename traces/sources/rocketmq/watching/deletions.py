@@ -27,7 +27,7 @@ def forget_deleted(
             subject, number = pieces.subjects[at], int(pieces.numbers[at])
             if run.ended or number != run.end or run.indexed <= max(run.first, run.blank):
                 continue
-            last = pieces.beside[at, 0].item() if run.indexed == number else None
+            last = pieces.edges[at, 0].item() if run.indexed == number else None
             if is_cleared(store, subject, run.indexed - 1, last):
                 run.first = run.indexed = run.end = number
                 run.blank, run.pending = 0, None

@@ -403,8 +403,8 @@ class Follower:
 
     def place(self) -> WatchCheckpoint:
         """Saves a checkpoint, to continue from it."""
-        beside = self.index.place(), self.traces.place(), self.halves.place()
-        place = WatchCheckpoint(save(self.judge), self.anchor, self.judges_entries, *beside)
+        others = self.index.place(), self.traces.place(), self.halves.place()
+        place = WatchCheckpoint(save(self.judge), self.anchor, self.judges_entries, *others)
         self.places = [*self.places, place][-SAVEPOINTS:]
         return place
 
@@ -436,12 +436,12 @@ class Follower:
             store = self._so_far(store)
         known, source = self._known_of(store), shown(str(self.path))
         if known is None:
-            said = with_trace_topics(store, self.options, None, source)
+            clients = with_trace_topics(store, self.options, None, source)
         elif reported := self.traces.known(store, source, last=not store.live):
-            said, known = reported[0], replace(known, promises=reported[1])
+            clients, known = reported[0], replace(known, promises=reported[1])
         else:
-            said = None
-        return StoreCheck(self.path, store, self.options, said, before=known).whole(Local(jobs=1))
+            clients = None
+        return StoreCheck(self.path, store, self.options, clients, before=known).whole(Local(jobs=1))
 
     def _known_of(self, store: StoreDirectory) -> Checkpoint | None:
         """Returns the checkpoint from which a check of `store` may continue, if any."""

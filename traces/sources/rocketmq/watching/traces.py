@@ -155,35 +155,35 @@ class TraceFollower:
             if len(places):
                 reader.read(topic, places)
         if reader.messages:
-            said = reader.answers(self.progress.names)
-            sends = self._new_answers(store, said)
+            answers = reader.answers(self.progress.names)
+            sends = self._new_answers(store, answers)
             here = sends.position >= span[0]  # as a rule all of them: clients tell soon
             if here.any():
                 self._promise([self._promises(sends.some(here), messages, span)], sends.some(here))
             self._look_back(store, sends.some(~here))
 
-    def _new_answers(self, store: StoreDirectory, said: TraceTopicAnswers) -> AnsweredSends:
+    def _new_answers(self, store: StoreDirectory, answers: TraceTopicAnswers) -> AnsweredSends:
         """Reads trace messages and returns their new answers, by position."""
-        progress, what = self.progress, said.rows[bodies.WHAT]
-        promised, untimely = promises_of(store, said)
+        progress, what = self.progress, answers.rows[bodies.WHAT]
+        promised, untimely = promises_of(store, answers)
         progress.counts.update(
-            messages=said.messages, damaged=said.damaged, handed=int((what == bodies.HANDED).sum()),
-            contexts=int(said.counts[bodies.CONTEXTS]), strange=int(said.counts[bodies.STRANGE]),
-            elsewhere=int(said.counts[bodies.ELSEWHERE]), placeless=int(said.counts[bodies.NOWHERE]),
-            doubtful=int(said.counts[bodies.DOUBTFUL]), untimely=int(said.counts[bodies.LATER]) + untimely,
+            messages=answers.messages, damaged=answers.damaged, handed=int((what == bodies.HANDED).sum()),
+            contexts=int(answers.counts[bodies.CONTEXTS]), strange=int(answers.counts[bodies.STRANGE]),
+            elsewhere=int(answers.counts[bodies.ELSEWHERE]), placeless=int(answers.counts[bodies.NOWHERE]),
+            doubtful=int(answers.counts[bodies.DOUBTFUL]), untimely=int(answers.counts[bodies.LATER]) + untimely,
         )  # fmt: skip
         for name, asked in (("commits", bodies.COMMIT_ASKED), ("rollbacks", bodies.ROLL_BACK_ASKED)):
             known = progress.decided.setdefault(asked, RecentKeys(TOLD))
-            keys = distinct(said.rows[bodies.KEY, what == asked])
+            keys = distinct(answers.rows[bodies.KEY, what == asked])
             progress.counts[name] += int((~known.has(keys)).sum())
             known.add(keys)
-        self._deliver(deliveries_of(store, said))
+        self._deliver(deliveries_of(store, answers))
         both = promised.key * np.int64(31) + promised.position  # a number for each pair
         sends = promised.some(~progress.answered.has(both))
         progress.answered.add(both)
-        progress.topics = tuple(dict.fromkeys((*progress.topics, *said.topics)))
+        progress.topics = tuple(dict.fromkeys((*progress.topics, *answers.topics)))
         if len(sends):
-            sends.topic[:] = np.array([progress.topics.index(topic) for topic in said.topics], np.int64)[sends.topic]
+            sends.topic[:] = np.array([progress.topics.index(topic) for topic in answers.topics], np.int64)[sends.topic]
         progress.counts["promised"] += len(sends)
         return sends
 
