@@ -24,20 +24,19 @@ from gapless.commands.serve import serve
 from gapless.commands.steps import steps
 from gapless.commands.terminal import failed, printing
 from gapless.commands.trace import trace
+from gapless.commands.usage import Commands
 from gapless.commands.warm import warm
 from gapless.commands.watch import watch
 from gapless.extras import remedy
 
-WHOLE = f"""Hold what log-based message brokers did against what they promise.
-
-Examples:
-
-{as_text(OVERVIEW)}
-
-Each command has --help, which says what its exit codes mean.
-"""
-
-app = typer.Typer(help=WHOLE, no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False)
+app = typer.Typer(
+    cls=Commands,
+    help="Check what log-based message brokers did against what they promise.",
+    epilog=f"Examples:\n\n{as_text(OVERVIEW)}\n\nEach command has --help, with examples and exit codes.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
 
 
 def version(asked: bool) -> None:  # noqa: FBT001 - a flag is what it is

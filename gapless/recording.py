@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from rich.console import Console
 
 from gapless.commands.terminal import now_and_then
-from gapless.impl.recorder.recorder import StoreRecorder
+from gapless.impl.recorder.recorder import Recorder
 from gapless.impl.store.core import Settings
 from gapless.impl.workloads.producers import SETTINGS
 from gapless.impl.workloads.threaded_run import run_threaded
 from gapless.impl.workloads.trial import DISK_FAULTS, FAULTS, Trial
 from gapless.impl.workloads.workload import ClientLogWriter, Workload
 from gapless.stepwise import Stepwise
+from gapless.traces.suggestions import did_you_mean
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -82,7 +83,8 @@ def faults(names: Sequence[str]) -> frozenset[str]:
     """The faults of these names, with or without commas between them. Raises NoRun."""
     found = frozenset(name for words in names for name in words.split(",") if name)
     if strange := sorted(found - FAULTS.keys()):
-        raise NoRun(f"there is no fault {strange[0]!r}: choose among {', '.join(FAULTS)}")
+        hint = did_you_mean(strange[0], FAULTS)
+        raise NoRun(f"there is no fault {strange[0]!r}{hint}: choose among {', '.join(FAULTS)}")
     return found
 
 
@@ -103,7 +105,7 @@ def run(folder: Path, options: RunOptions) -> Done:
     traces.parent.mkdir(parents=True)
     with (
         _going_on(options.workload.messages) as (proceeds, came),
-        StoreRecorder(traces) as recorder,
+        Recorder(traces) as recorder,
         ClientLogWriter(folder / CLIENT) as client,
     ):
         trial = Trial(

@@ -8,8 +8,9 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-from gapless.traces.problems import UsageError
+from gapless.traces.problems import UsageError, twice
 from gapless.traces.report.formats import FORMATS
+from gapless.traces.suggestions import did_you_mean
 
 FILE = "pyproject.toml"
 TEXT, PATH, TEXTS, PATHS, COUNT, FLAG = "a text", "a path", "a list of texts", "a list of paths", "a number", "a flag"
@@ -60,7 +61,13 @@ def _from(path: Path, name: str) -> dict[str, Any]:
         return {}
     if not isinstance(given, dict):
         raise UsageError(f"{name}: tool.gapless is {given!r}, expected a table")
-    return {key.replace("-", "_"): _value(name, path.parent, key, value) for key, value in given.items()}
+    plain = [key.replace("_", "-") for key in given]
+    if key := twice(plain):
+        raise UsageError(f"{name}: tool.gapless has {key} twice, with - and with _: leave out one")
+    return {
+        key.replace("-", "_"): _value(name, path.parent, key, value)
+        for key, value in zip(plain, given.values(), strict=True)
+    }
 
 
 def _value(file: str, folder: Path, key: str, value: Any) -> Any:
@@ -70,7 +77,8 @@ def _value(file: str, folder: Path, key: str, value: Any) -> Any:
     """
     kind = KEYS.get(key)
     if kind is None:
-        raise UsageError(f"{file}: tool.gapless has a key {key!r}, expected some of {', '.join(KEYS)}")
+        hint = did_you_mean(key, KEYS) or f", expected some of {', '.join(KEYS)}"
+        raise UsageError(f"{file}: tool.gapless has a key {key!r}{hint}")
     if not _is(kind, value):
         raise UsageError(f"{file}: tool.gapless.{key} is {value!r}, expected {kind}")
     if kind == PATH and re.match("[a-z][a-z0-9]+://", value):

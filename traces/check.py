@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from glob import glob, has_magic
@@ -19,7 +19,7 @@ from gapless.traces.engines import EngineName
 from gapless.traces.engines import engine as engine_named
 from gapless.traces.engines.engine import Engine, Progress
 from gapless.traces.options import Options
-from gapless.traces.problems import Gone, NothingThere, Unreadable, UsageError, shown
+from gapless.traces.problems import Gone, NothingThere, Unreadable, UsageError, os_problem, shown
 from gapless.traces.remote import RemotePath, path_of
 from gapless.traces.replay.kernels import kernel
 from gapless.traces.report.parts import Parts
@@ -29,7 +29,9 @@ from gapless.traces.report.wording import plural, some
 from gapless.traces.rules import judged, rules
 from gapless.traces.sources.registry import expected, recognised, sources
 from gapless.traces.sources.source import Recording, SideInputs, Source
+from gapless.traces.sources.surroundings import refusal
 from gapless.traces.specs import loaded
+from gapless.traces.suggestions import did_you_mean, one_of
 
 if TYPE_CHECKING:  # few checks write a table, and pyarrow loads slowly
     from gapless.traces.report.verdict_table import Table, TableRows
@@ -118,7 +120,7 @@ def check(
 def _refuse(profile: str | None, jobs: int | None, split: int | None) -> None:
     """Raise UsageError for options that make no sense."""
     if profile is not None and profile not in PROFILES:
-        raise UsageError(f"no such profile: {shown(profile)} ({', '.join(PROFILES)})")
+        raise UsageError(no_such_profile(profile))
     if jobs is not None and jobs < 1:
         raise UsageError(f"jobs: {jobs}, expected at least 1")
     if split is not None and split < 1:
@@ -155,6 +157,17 @@ def own_specs(specs: Sequence[str | os.PathLike[str] | Spec]) -> tuple[Spec, ...
     return own
 
 
+def no_such_profile(name: str) -> str:
+    """The sentence for a profile that there is not."""
+    return f"no such profile: {shown(name)}, expected {one_of(PROFILES)}{did_you_mean(name, PROFILES)}"
+
+
+def no_such_rule(name: str, ids: Collection[str]) -> str:
+    """The sentence for a rule or a spec that there is not."""
+    hint = did_you_mean(name, [*sorted(ids), *sorted({rule.partition("/")[0] for rule in ids})])
+    return f"no such rule: {shown(name)}{hint or ' (gapless rules lists them)'}"
+
+
 def ignored_rules(only: Sequence[str], ignore: Sequence[str], more: tuple[Spec, ...] = ()) -> frozenset[str]:
     """The ids of the rules that do not count. Raises UsageError for a rule that does not exist."""
     if not only and not ignore:
@@ -166,7 +179,7 @@ def ignored_rules(only: Sequence[str], ignore: Sequence[str], more: tuple[Spec, 
         for name in names:
             match = {rule for rule in everything if name in (rule, rule.partition("/")[0])}
             if not match:
-                raise UsageError(f"no such rule: {shown(name)} (gapless rules lists them)")
+                raise UsageError(no_such_rule(name, everything))
             found |= match
         return found
 
@@ -192,7 +205,7 @@ def named(path: Path) -> list[Input]:
     try:
         return _named(path)
     except OSError as error:
-        return [Input(path, path, None, _os_error_text(error))]
+        return [Input(path, path, None, os_problem(error))]
 
 
 def _named(path: Path) -> list[Input]:
@@ -230,21 +243,15 @@ def _recognised(path: Path) -> Input:
         if known := recognised(path):
             return Input(path, known[1], known[0])
     except OSError as error:
-        return Input(path, path, None, _os_error_text(error))
+        return Input(path, path, None, os_problem(error))
     return Input(path, path, None)
 
 
 def _unknown(path: Path) -> tuple[VerdictName, str]:
-    """Return the verdict and the reason for a path that no source knows. Raises OSError if it cannot be read."""
-    if isinstance(path, RemotePath):
-        return "unreadable", path.refused()
-    if not path.exists():
-        return "unreadable", "a link that leads nowhere" if path.is_symlink() else "no such file or directory"
-    if not (path.is_file() or path.is_dir()):
-        return "unreadable", "a pipe or a device: give what comes from it to standard input, and name that -"
-    if path.is_dir() and not any(path.iterdir()):
+    """The verdict on a path that no source knows, and its reason. Raises OSError."""
+    if not isinstance(path, RemotePath) and path.is_dir() and not any(path.iterdir()):
         return "inconclusive", "the directory is empty: nothing was checked"
-    return "unreadable", expected(path)
+    return "unreadable", refusal(path)
 
 
 class InputCheck:
@@ -292,7 +299,7 @@ class InputCheck:
         except KeyboardInterrupt:
             self.skip()
         except OSError as error:
-            self._nothing(unreadable=_os_error_text(error))
+            self._nothing(unreadable=os_problem(error))
 
     def _nothing(self, inconclusive: str = "", unreadable: str = "", interrupted: str = "") -> None:
         self.kind = "unknown"
@@ -384,10 +391,6 @@ class InputCheck:
 def as_given(problem: str, path: Path, found: Path) -> str:
     """Remove our own temporary folder from a problem with standard input."""
     return problem if found == path or path in found.parents else problem.replace(str(found), found.name)
-
-
-def _os_error_text(error: OSError) -> str:
-    return f"{error.filename}: {error.strerror}" if error.filename else str(error.strerror)
 
 
 # -- what it comes to ----------------------------------------------------------------------------------------------

@@ -14,8 +14,9 @@ from gapless.traces.events.files import is_event_file
 from gapless.traces.events.writing import coming_from
 from gapless.traces.problems import Unreadable, UsageError, shown
 from gapless.traces.remote import path_of
-from gapless.traces.sources.registry import expected, recognised
+from gapless.traces.sources.registry import recognised
 from gapless.traces.sources.source import SideInputs
+from gapless.traces.sources.surroundings import refusal
 
 
 def export(
@@ -33,11 +34,11 @@ def export(
     Unreadable, NothingThere, OSError.
     """
     if not is_event_file(out):
-        raise UsageError(f"{out}: a file that ends in .parquet or .ndjson was expected")
+        raise UsageError(f"{out}: expected a file that ends in .parquet or .ndjson")
     path = path_of(path)
     known = recognised(path)
     if known is None:
-        raise Unreadable(f"{shown(path)}: {expected(path)}")
+        raise Unreadable(f"{shown(path)}: {refusal(path)}")
     source, found = known
     side = SideInputs(config, specs=own_specs(specs))
     with coming_from(Origin(source.kind, source.profile)):

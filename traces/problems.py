@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import errno
 import os
+import pwd
 import shlex
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 
 
 class Unreadable(Exception):  # noqa: N818 - it names an outcome, as a verdict does.
@@ -24,6 +26,46 @@ class NothingThere(Exception):  # noqa: N818 - it names an outcome, as a verdict
 
 class UsageError(Exception):
     """The question cannot be asked this way: for example, the rule does not exist."""
+
+
+SIDE_FILES = "client log", "settings"
+"""The files next to a recording that a check reads, too."""
+
+
+def side_file_problem(kind: str, path: object, problem: Unreadable) -> Unreadable:
+    """The problem of a side file, which names that file as the one that is unreadable."""
+    name = shown(path)
+    reason = str(problem).removeprefix(name).removeprefix(str(path)).lstrip(",: ")
+    return Unreadable(f"{kind} {name}: unreadable: {reason}")
+
+
+def os_problem(error: OSError) -> str:
+    """The file that an error of the system names, and its reason; for a missing permission, the way to get it."""
+    name = f"{shown(error.filename)}: " if error.filename else ""
+    reason = str(error.strerror or error)
+    if error.errno not in (errno.EACCES, errno.EPERM):
+        return f"{name}{reason}"
+    owner = _owner(error.filename)
+    runs = f"run gapless as {owner}, its owner" if owner else "run gapless as the broker's user"
+    return f"{name}{reason} for user {_user(os.geteuid())}: {runs}, or permit this user to read it"
+
+
+def _owner(path: object) -> str:
+    """The name of a file's owner, or its folder's where that is all that can be seen."""
+    if not isinstance(path, str | bytes | os.PathLike):
+        return ""
+    file = Path(os.fsdecode(path))
+    for place in (file, file.parent):
+        with suppress(OSError):
+            return _user(place.stat().st_uid)
+    return ""
+
+
+def _user(number: int) -> str:
+    try:
+        return pwd.getpwuid(number).pw_name
+    except KeyError:
+        return str(number)
 
 
 NO_ROOM = errno.ENOSPC, errno.EDQUOT, errno.EFBIG

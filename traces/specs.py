@@ -27,7 +27,7 @@ from gapless.spec.reading.constants import A_BOUND
 from gapless.spec.reading.declarations import SpecFile
 from gapless.spec.reading.quantification import EndlessCases, counterexample
 from gapless.spec.reading.vocabulary import ForeignWords, misspelt_entries, understood
-from gapless.traces.suggestions import one_of
+from gapless.traces.suggestions import did_you_mean, one_of
 
 MUST = {
     "State": "`class State` with its fields",
@@ -105,8 +105,16 @@ def _file(named: str) -> Path:
         found = PathFinder.find_spec(package, folders)  # which runs nothing of it
         folders = list(found.submodule_search_locations or ()) if found else []
     if not found or not found.origin or not found.origin.endswith(".py"):
-        raise NoSpec(f"there is no spec {named!r}: choose among {', '.join(SPECS)}, or name a file, such as lease.py")
+        raise NoSpec(
+            f"there is no spec {named!r}{did_you_mean(named, _known_specs())}: choose among {', '.join(SPECS)}, or "
+            "name a file, such as lease.py"
+        )
     return Path(os.path.relpath(found.origin))
+
+
+def _known_specs() -> list[str]:
+    """The names of our specs, and the Python files of the working directory."""
+    return [*SPECS, *sorted(path.name for path in Path.cwd().glob("*.py"))]
 
 
 def _name(path: Path) -> str:
@@ -119,11 +127,16 @@ def _name(path: Path) -> str:
     return name
 
 
+def _siblings(path: Path) -> list[str]:
+    return sorted(found.name for found in path.parent.glob("*.py")) if path.parent.is_dir() else []
+
+
 def _text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8-sig")
     except OSError as error:
-        raise NoSpec(f"{path}: cannot be read ({error.strerror})") from None
+        hint = did_you_mean(path.name, _siblings(path)) if isinstance(error, FileNotFoundError) else ""
+        raise NoSpec(f"{path}: cannot be read ({error.strerror}){hint}") from None
     except UnicodeDecodeError as error:
         line = error.object.count(b"\n", 0, error.start) + 1
         raise NoSpec(f"{path}:{line}: not text in UTF-8 ({error.reason}): save the file as UTF-8") from None

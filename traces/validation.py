@@ -74,7 +74,9 @@ def refused(error: ValidationError, fields: Collection[str] = (), *, skip: int =
     if first["type"] == "json_invalid":
         return f"not JSON ({str(first.get('ctx', {}).get('error', '')).replace('line 1 column', 'column')})"
     owner = f" of {of}" if of and len(place) > 1 else ""
-    return f"{where or 'this'}{owner} is {value(first['input'])}, expected {_expected(first)}"
+    names = str(first.get("ctx", {}).get("expected", "")).replace("'", "").replace(" or ", ", ").split(", ")
+    hint = did_you_mean(str(first["input"]), names) if first["type"] in ("literal_error", "enum") else ""
+    return f"{where or 'this'}{owner} is {value(first['input'])}, expected {expectation(first)}{hint}"
 
 
 def value(given: Any) -> str:
@@ -106,7 +108,8 @@ def _names(errors: Any, inside: tuple[int | str, ...], fields: Collection[str], 
     return "; ".join(parts)
 
 
-def _expected(error: Any) -> str:
+def expectation(error: Any) -> str:
+    """The value that one error expects, in prose."""
     kind, context = str(error["type"]), error.get("ctx", {})
     if kind in BOUNDS:
         key, form = BOUNDS[kind]

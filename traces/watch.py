@@ -16,7 +16,7 @@ from pathlib import Path
 from gapless.native import expecting
 from gapless.native.object_code import compiling_seconds
 from gapless.spec.catalog import PROFILES
-from gapless.traces.check import Input, InputCheck, ignored_rules, reported
+from gapless.traces.check import Input, InputCheck, ignored_rules, no_such_profile, reported
 from gapless.traces.options import Options
 from gapless.traces.problems import NothingThere, Unreadable, UsageError, shown
 from gapless.traces.report.parts import Parts
@@ -31,6 +31,7 @@ from gapless.traces.sources.rocketmq.watching.follower import Follower
 from gapless.traces.sources.rocketmq.watching.state_file import SavedState, read_state, write_state
 from gapless.traces.sources.rocketmq.watching.tail import log_end, log_folders, log_folders_in, log_start
 from gapless.traces.sources.rocketmq.watching.watch_checkpoint import LayoutChange, WatchCheckpoint
+from gapless.traces.sources.surroundings import refusal
 from gapless.traces.timeouts import OutOfTime
 
 EVERY = 0.5  # seconds between two looks
@@ -41,6 +42,10 @@ SHARE = 40  # a report is made after this many times as long as the last one too
 TROUBLED = 10.0  # seconds that a store may be unreadable before it is reopened
 
 sources()  # a report has rows of theirs
+
+
+class NoStoreYet(NothingThere):
+    """The store is not there, and may be made later."""
 
 
 @dataclass
@@ -105,9 +110,9 @@ class StoreWatch:
         Raises UsageError.
         """
         if profile is not None and profile not in PROFILES:
-            raise UsageError(f"no such profile: {shown(profile)} ({', '.join(PROFILES)})")
+            raise UsageError(no_such_profile(profile))
         if Path(path).exists() and not Path(path).is_dir():
-            raise UsageError(f"{shown(path)}: expected a store directory, or where one will be")
+            raise UsageError(f"{shown(path)}: {refusal(Path(path))}")
         self.path, self.listeners, self.every, self.clock = Path(path), listeners, every, clock
         self.config = Path(config) if config else None
         self.options = Options(profile=profile or PROFILE, ignored=ignored_rules(only, ignore))
@@ -226,7 +231,7 @@ class StoreWatch:
     def _open(self) -> Follower:
         folder = store_folder(self.path)
         if folder is None:
-            raise NothingThere(f"{shown(self.path)}: no RocketMQ store is there yet")
+            raise NoStoreYet(f"{shown(self.path)}: waiting for a RocketMQ store there: {self._why_none()}")
         follower = make_follower(self.path, folder, self.options, self.config, self.place, self.clock)
         follower.reported = self.reported
         self.follower = follower
@@ -238,6 +243,11 @@ class StoreWatch:
         for what in follower.left:
             self.listeners.on_message(f"not judged as it is written, but at the end: {what}")
         return follower
+
+    def _why_none(self) -> str:
+        if self.path.is_dir() and not any(self.path.iterdir()):
+            return "the directory is empty"
+        return refusal(self.path)
 
     def _close(self) -> None:
         """Close the store; the next look opens it again."""
@@ -254,7 +264,8 @@ class StoreWatch:
             self.trouble_since = now
         if str(problem) != self.trouble:
             self.trouble = str(problem)
-            self.listeners.on_message(f"{problem}; tried again")
+            again = "" if isinstance(problem, NoStoreYet) else "; tried again"
+            self.listeners.on_message(f"{problem}{again}")
         if now - self.trouble_since > TROUBLED:
             self._close()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -23,11 +23,20 @@ from gapless.commands.options import (
     RedactOption,
     SpecOption,
     TraceTopicOption,
+    output_file,
 )
-from gapless.commands.outcome import AlsoFails, refuse_what_names, tell_github, threshold_of, update, without_names
+from gapless.commands.outcome import (
+    AlsoFails,
+    refuse_what_names,
+    tell_github,
+    threshold_of,
+    unreadable,
+    update,
+    without_names,
+)
 from gapless.commands.terminal import Terminal, failed, printing, progress_bar, telling, write
 from gapless.traces.engines import EngineName
-from gapless.traces.report.formats import FORMATS
+from gapless.traces.report.formats import FORMATS, Format
 
 
 def with_formats(command: Callable[..., None]) -> Callable[..., None]:
@@ -39,7 +48,7 @@ def with_formats(command: Callable[..., None]) -> Callable[..., None]:
             form.option,
             inspect.Parameter.KEYWORD_ONLY,
             default=None,
-            annotation=Annotated[Path | None, typer.Option(metavar="FILE", help=form.help, show_default=False)],
+            annotation=Annotated[Path | None, output_file(form.help)],
         )
         for form in FORMATS
     ]
@@ -146,14 +155,20 @@ def check(
             write(path, form.written(report, threshold))
         if github:
             tell_github(report, threshold, sys.stderr if Path("-") in files.values() else sys.stdout)
-        if Path("-") in files.values():
-            for line in threshold.told(report):
+        if lines := unreadable(report) or (threshold.told(report) if Path("-") in files.values() else []):
+            for line in lines:
                 typer.echo(f"gapless: {line}", err=True)
-        else:
+        elif Path("-") not in files.values():
             text(report, Terminal(highlight=False, soft_wrap=True), verbose=verbose, outcome=threshold.outcome(report))
-            for form, path in wanted:
-                if form.announced:
-                    print(f"{form.option}: {path}")
-            if verdicts and Path(verdicts).is_dir():
-                print(f"verdicts: {verdicts}")
+        if Path("-") not in files.values():
+            _name_files(wanted, verdicts)
     raise typer.Exit(code)
+
+
+def _name_files(wanted: Sequence[tuple[Format, Path]], verdicts: str | None) -> None:
+    """Print the paths of what was written."""
+    for form, path in wanted:
+        if form.announced:
+            print(f"{form.option}: {path}")
+    if verdicts and Path(verdicts).is_dir():
+        print(f"verdicts: {verdicts}")

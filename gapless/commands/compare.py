@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from gapless.commands.options import ConfigOption, CopiedOption, JsonOption
+from gapless.commands.outcome import sentence_of
 from gapless.commands.terminal import failed, printing, progress_bar, telling, write
+
+if TYPE_CHECKING:
+    from gapless.traces.sources.rocketmq.replicas.values import Comparison, ReplicaRow
 
 
 def compare(
@@ -47,7 +51,17 @@ def compare(
     with printing(told.exit_code):
         if json:
             write(json, told.as_json())
-        if str(json) != "-":
+        unread = [sentence_of(row.path, reason) for row in _unreadable(told) for reason in row.reasons]
+        for line in unread:
+            typer.echo(f"gapless: {line}", err=True)
+        if not unread and str(json) != "-":
             for line in lines(told):
                 print(line)
     raise typer.Exit(told.exit_code)
+
+
+def _unreadable(comparison: Comparison) -> list[ReplicaRow]:
+    """The replicas that cannot be read, if they keep all others from being compared."""
+    if comparison.verdict != "unreadable" or any(pair.verdict != "inconclusive" for pair in comparison.pairs):
+        return []
+    return [row for row in comparison.replicas if row.verdict == "unreadable"]

@@ -9,29 +9,18 @@ Example = tuple[str, str]
 
 OVERVIEW: tuple[Example, ...] = (
     ("gapless check /var/lib/rocketmq/store", "is every message in its queue, every transaction decided?"),
-    ("gapless check store --client client.ndjson", "is anything lost that clients were promised?"),
-    ("gapless check a/store b/store --report out.html", "several stores, and a page to look at"),
-    ("gapless watch store --metrics :9464", "follow a running broker, and tell at once what departs"),
-    ("gapless compare master/store slave/store", "do a master and its slave hold the same?"),
+    ("gapless check a/store b/store --report out.html", "several stores, and a report for the browser"),
     ("gapless explain store --trace TopicTest/3", "the shortest story of one queue"),
-    ("gapless trace store --out events.parquet", "the events of a store, to query or to check again"),
-    ("gapless check recording", "a recorded Pulsar coordinator: its limit, one outcome for each"),
-    ("gapless record trial --faults crash,torn", "run our own store, and leave it with its traces, to be checked"),
-    ("gapless serve coordinator data --max 100", "run a transaction coordinator that has room for a hundred"),
-    ("gapless rules", "what is checked, and what goes wrong without it"),
-    ("gapless steps queue", "what a recorder writes: steps, arguments, units"),
-    ("gapless schema events", "the same as a JSON Schema; also of report and client"),
-    ("gapless prove transaction", "that the model keeps its own invariants, from any state"),
-    ("gapless prove lease.py", "the same of a spec of yours (docs/your-own-spec.md)"),
-    ("gapless explore queue --graph queue.html", "every state of a spec within small bounds, as a picture"),
-    ("gapless audit lease.py", "which faults in a spec of yours nobody would notice"),
-    ("gapless warm", "compile all that checks compile on the way, once, beforehand"),
+    ("gapless watch store --metrics :9464", "follow a running broker, and report each violation at once"),
+    ("gapless prove lease.py", "prove a spec of yours (docs/your-own-spec.md)"),
 )
-"""Those that `gapless --help` shows."""
+"""Those that `gapless --help` shows: five at most."""
 
 MORE: dict[str, tuple[Example, ...]] = {
     "check": (
-        ("gapless check traces/ --junit junit.xml --sarif found.sarif", "what a CI reads (docs/ci.md)"),
+        ("gapless check store --client client.ndjson", "is anything lost that clients were promised?"),
+        ("gapless check recording", "a recorded Pulsar coordinator: its limit, one outcome for each"),
+        ("gapless check traces/ --junit junit.xml --sarif found.sarif", "files for a CI (docs/ci.md)"),
         ("gapless check traces/ --baseline known.json", "only what is new fails"),
         (
             "gapless check store --ignore queue/entry-points-at-its-message",
@@ -40,7 +29,10 @@ MORE: dict[str, tuple[Example, ...]] = {
         ("gapless check 's3://bucket/traces/*.parquet' --engine spark", "recordings elsewhere, on many machines"),
         ("gapless check - < events.ndjson", "events from standard input"),
     ),
-    "compare": (("gapless compare a/store b/store c/store --json out.json", "several slaves, for a program"),),
+    "compare": (
+        ("gapless compare master/store slave/store", "do a master and its slave agree?"),
+        ("gapless compare a/store b/store c/store --json out.json", "several slaves, for a program"),
+    ),
     "watch": (
         (
             "gapless watch store --state watch.state --report out",
@@ -52,16 +44,45 @@ MORE: dict[str, tuple[Example, ...]] = {
         ("gapless explain store --trace commitlog", "the story of the log itself"),
         ("gapless explain a.ndjson --trace q/1 --save wrong.story", "a story that pytest runs as a test"),
     ),
-    "trace": (("gapless trace recording --out events.ndjson", "as lines of JSON"),),
     "demo": (("gapless demo /tmp/demo", "into another folder than gapless-demo"),),
-    "record": (("gapless record trial --transactions --messages 20000", "half of the messages in transactions"),),
-    "rules": (("gapless rules --spec lease.py", "those of a spec of yours"),),
-    "steps": (("gapless steps lease.py", "those of a spec of yours"),),
-    "schema": (("gapless schema report", "of what check --json writes"),),
-    "prove": (("gapless prove", "all of ours, which takes a minute or two"),),
-    "explore": (("gapless explore lease.py", "a spec of yours"),),
+    "trace": (
+        ("gapless trace store --out events.parquet", "the events of a store, to query or to check again"),
+        ("gapless trace recording --out events.ndjson", "as lines of JSON"),
+    ),
+    "record": (
+        ("gapless record trial --faults crash,torn", "run our own store with faults, and leave it to be checked"),
+        ("gapless record trial --transactions --messages 20000", "half of the messages in transactions"),
+    ),
+    "rules": (
+        ("gapless rules", "every rule, and the damage without it"),
+        ("gapless rules queue", "the rules of a spec"),
+        ("gapless rules queue/entry-points-at-its-message", "one rule"),
+        ("gapless rules --spec lease.py", "those of a spec of yours"),
+    ),
+    "steps": (
+        ("gapless steps queue", "what a recorder writes: steps, arguments, units"),
+        ("gapless steps lease.py", "those of a spec of yours"),
+    ),
+    "schema": (
+        ("gapless schema events", "a line of a file of events"),
+        ("gapless schema report", "the JSON that check --json writes"),
+    ),
+    "prove": (
+        ("gapless prove transaction", "a spec of ours"),
+        ("gapless prove", "all of ours, which takes a minute or two"),
+    ),
+    "explore": (
+        ("gapless explore queue --graph queue.html", "every state of a spec within small bounds, as a picture"),
+        ("gapless explore lease.py", "a spec of yours"),
+    ),
+    "audit": (("gapless audit lease.py", "the faults in a spec of yours that no property catches"),),
+    "warm": (("gapless warm", "compile now, once, what checks compile on the way"),),
+    "serve coordinator": (
+        ("gapless serve coordinator data --max 100", "a coordinator that has room for a hundred transactions"),
+        ("gapless serve coordinator data --record trace.ndjson", "its steps as events, for gapless check"),
+    ),
 }
-"""Those that only the command itself shows, behind its share of the overview."""
+"""Those that only the command itself shows, after its share of the overview."""
 
 _BY_SIGTERM = "the same by SIGTERM"
 _OF_A_CHECK = {

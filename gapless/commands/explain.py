@@ -18,7 +18,9 @@ from gapless.commands.options import (
     RedactOption,
     SpecOption,
     TraceTopicOption,
+    output_file,
 )
+from gapless.commands.outcome import unreadable
 from gapless.commands.terminal import failed, printing, progress_bar, telling, write
 
 if TYPE_CHECKING:
@@ -41,12 +43,7 @@ def explain(
     trace_topic: TraceTopicOption = None,
     only_broker: OnlyBrokerOption = False,  # noqa: FBT002 - a flag is what it is
     spec: SpecOption = None,
-    save: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="Write the first departure as a .story file, which pytest runs.", show_default=False
-        ),
-    ] = None,
+    save: Annotated[Path | None, output_file("Write the first violation as a .story file, which pytest runs.")] = None,
     redact: RedactOption = False,  # noqa: FBT002 - a flag is what it is
     redact_key: RedactKeyOption = None,
 ) -> None:
@@ -58,7 +55,7 @@ def explain(
 
     name, own = profile and profile.value, spec or ()
     if save is not None and save.suffix != ".story":
-        raise failed(f"{save}: a file that ends in .story was expected")
+        raise failed(f"--save {save}: expected a file that ends in .story")
     try:
         with telling(), progress_bar() as progress:
             report = check(
@@ -77,8 +74,11 @@ def explain(
         raise failed(str(error)) from None
     names = _names(report, shown(trace), redact_key) if redact else None
     code, lines = explained(names.report(), names.name(shown(trace))) if names else explained(report, shown(trace))
+    unread = unreadable(names.report() if names else report)
     with printing(code):
-        for line in lines:
+        for line in unread:
+            typer.echo(f"gapless: {line}", err=True)
+        for line in () if unread else lines:
             print(line)
     if save is not None:
         _save(save, path_of(path), trace, report, list(own), config, names)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from gapless.commands.options import PROFILE_NAMES, JsonOption, Profile
+from gapless.commands.options import PROFILE_NAMES, JsonOption, Profile, output_file
 from gapless.commands.specs import WHICH, chosen, told_of
 from gapless.commands.terminal import Terminal, failed, now_and_then, printing, write
 
@@ -40,12 +40,7 @@ def explore(
     states: Annotated[
         int, typer.Option(metavar="N", min=1, help="Give up on a spec that has more states.")
     ] = 8_000_000,
-    graph: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="Draw the states: an .svg of one spec, or an .html page.", show_default=False
-        ),
-    ] = None,
+    graph: Annotated[Path | None, output_file("Draw the states: an .svg of one spec, or an .html page.")] = None,
     json: JsonOption = None,
 ) -> None:
     """Try every step in every state within small bounds, and hold all of it against the invariants.

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from gapless.commands.terminal import refuse_output
 from gapless.spec.catalog import PROFILES
 
 Profile = StrEnum("Profile", list(PROFILES))  # type: ignore[misc] # its members are known where the specs are
@@ -102,7 +103,21 @@ RedactKeyOption = Annotated[
         show_envvar=True,
     ),
 ]
-JsonOption = Annotated[
-    Path | None,
-    typer.Option(metavar="FILE", help="Write the result as JSON; - for standard output.", show_default=False),
-]
+
+
+def _refuse_output(parameter: typer.CallbackParam, path: Path | None) -> Path | None:
+    """Exit with 2 where the file cannot be written, before the command does any work."""
+    if path is not None:
+        refuse_output(path, max(parameter.opts, key=len))
+    return path
+
+
+def output_file(says: str) -> typer.models.OptionInfo:
+    """Define an option that names a file to write, into a folder that exists."""
+    found: typer.models.OptionInfo = typer.Option(
+        metavar="FILE", help=says, callback=_refuse_output, show_default=False
+    )
+    return found
+
+
+JsonOption = Annotated[Path | None, output_file("Write the result as JSON; - for standard output.")]

@@ -8,7 +8,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
-from gapless.commands.terminal import failed, write
+from gapless.commands.terminal import failed, refuse_output, write
 
 if TYPE_CHECKING:
     from gapless.traces.report.threshold import Threshold
@@ -47,6 +47,8 @@ def threshold_of(baseline: Path | None, also: Sequence[AlsoFails], *, update: bo
 
     if update and baseline is None:
         raise failed("--update-baseline: there is no --baseline FILE to update")
+    if update and baseline is not None:
+        refuse_output(baseline, "--baseline")
     try:
         known = read_baseline(baseline) if baseline is not None and not update else {}
     except UsageError as error:
@@ -63,6 +65,21 @@ def update(baseline: Path, report: Report, threshold: Threshold) -> Threshold:
     now = baseline_of(report, threshold.severities)
     write(baseline, now.as_json())
     return Threshold(threshold.severities, {one.fingerprint: one.count for one in now.findings})
+
+
+def unreadable(report: Report) -> list[str]:
+    """A sentence for each source, if none of them could be read; nothing if any was."""
+    if any(source.verdict != "unreadable" for source in report.sources):
+        return []
+    return [sentence_of(source.path, reason) for source in report.sources for reason in source.reasons]
+
+
+def sentence_of(path: str, reason: str) -> str:
+    """A reason with its path in front, unless it names a file itself."""
+    from gapless.traces.problems import SIDE_FILES
+
+    named = (f"{path}/", f"{path}:", f"{path},", *(f"{kind} " for kind in SIDE_FILES))
+    return reason if reason.startswith(named) else f"{path}: {reason}"
 
 
 def _was_read(source: SourceRow) -> bool:

@@ -123,7 +123,7 @@ def progress_bar() -> Iterator[Progress]:
 
 
 def write(path: Path, text: str) -> None:
-    """Write a whole file or none, into a folder that is made if need be; `-` is standard output.
+    """Write a whole file or none; `-` is standard output.
 
     Raises typer.Exit where the path is an address elsewhere, or nothing can be written there.
     """
@@ -132,12 +132,38 @@ def write(path: Path, text: str) -> None:
             sys.stdout.reconfigure(encoding="utf-8", errors=sys.stdout.errors)
         sys.stdout.write(text)
         return
-    refuse_elsewhere(path)
+    refuse_output(path)
     path = path.resolve()
     try:
         write_whole(path, text)
     except OSError as error:
         raise failed(f"{path}: cannot be written ({error.strerror})") from None
+
+
+def refuse_output(path: Path, option: str = "") -> None:
+    """Exit with 2 where no file can be written at `path`, before anything is done; no folder is made."""
+    if str(path) == "-":
+        return
+    refuse_elsewhere(path)
+    name = f"{option} {path}".strip()
+    try:
+        folder = path.resolve().parent
+        if path.is_dir():
+            raise failed(f"{name}: is a folder: name a file in it")
+        if folder.exists() and not folder.is_dir():
+            raise failed(f"{name}: {shown_from_here(folder)} is a file, expected a folder")
+        if not folder.exists():
+            raise failed(f"{name}: folder {shown_from_here(folder)} does not exist: make it first, or correct the path")
+        if not path.exists() and not os.access(folder, os.W_OK | os.X_OK):
+            raise failed(f"{name}: folder {shown_from_here(folder)} cannot be written to by this user")
+    except OSError as error:
+        raise failed(f"{name}: cannot be written ({error.strerror})") from None
+
+
+def shown_from_here(folder: Path) -> str:
+    """A folder by its shorter path: from the working directory, if it lies in that."""
+    here = Path.cwd()
+    return str(folder.relative_to(here) if folder.is_relative_to(here) and folder != here else folder)
 
 
 def refuse_elsewhere(path: Path) -> None:
@@ -150,11 +176,10 @@ def refuse_elsewhere(path: Path) -> None:
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Write a whole file or none, into a folder that is made if need be. Raises OSError."""
+    """Write a whole file or none. Raises OSError."""
     if path.exists() and not path.is_file():  # a device or a pipe is written to, never replaced
         path.write_text(text, encoding="utf-8")
         return
-    path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.NamedTemporaryFile(
         "w", dir=path.parent, prefix=f".{path.name}.", delete=False, encoding="utf-8"
     ) as file:

@@ -7,15 +7,13 @@ from typing import Annotated
 
 import typer
 
-from gapless.commands.options import ConfigOption, OnePath, SpecOption
-from gapless.commands.terminal import failed, progress_bar, refuse_elsewhere
+from gapless.commands.options import ConfigOption, OnePath, SpecOption, output_file
+from gapless.commands.terminal import failed, progress_bar
 
 
 def trace(
     path: OnePath,
-    out: Annotated[
-        Path, typer.Option(metavar="FILE", help="A file that ends in .parquet or .ndjson.", show_default=False)
-    ],
+    out: Annotated[Path, output_file("A file that ends in .parquet or .ndjson.")],
     config: ConfigOption = None,
     spec: SpecOption = None,
 ) -> None:
@@ -25,7 +23,6 @@ def trace(
     from gapless.traces.report.values import INTERRUPTED
     from gapless.traces.report.wording import plural
 
-    refuse_elsewhere(out)
     try:
         with progress_bar() as progress:
             events = export(path, out, config=config, specs=spec or (), progress=progress)

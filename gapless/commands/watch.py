@@ -13,9 +13,10 @@ from gapless.commands.options import (
     IgnoreOption,
     OnlyOption,
     ProfileOption,
+    output_file,
 )
 from gapless.commands.stopping import until_a_signal
-from gapless.commands.terminal import failed, printing, telling, write_whole
+from gapless.commands.terminal import failed, printing, refuse_output, telling, write_whole
 
 if TYPE_CHECKING:
     from gapless.traces.report.values import Finding, Report
@@ -50,12 +51,7 @@ def watch(
     ] = None,
     state: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Keep the place there, and go on from it; without it, every start begins with the log's first file.",
-            dir_okay=False,
-            show_default=False,
-        ),
+        output_file("Keep the place there, and continue from it; without it, each start reads the whole log."),
     ] = None,
     config: ConfigOption = None,
     profile: ProfileOption = None,
@@ -89,7 +85,7 @@ def watch(
     came: list[int] = []
     try:
         with telling(), until_a_signal(came, grace) as waits:
-            _make_room(report, state and state.parent)
+            _make_folder(report)
             pages = Pages(report)
             listeners = Listeners(_tell, _found, pages.write)
             watched = StoreWatch(
@@ -130,14 +126,16 @@ def _found(finding: Finding) -> None:
     print("\n".join(["", *finding.story, f"({finding.rule})", ""]), flush=True)
 
 
-def _make_room(*folders: Path | None) -> None:
-    """Make the folders that are written to later. Exits with 2 where that cannot be."""
-    for folder in folders:
-        try:
-            if folder is not None:
-                folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise failed(f"{folder}: no folder can be made there ({error.strerror})") from None
+def _make_folder(folder: Path | None) -> None:
+    """Make the folder of the report, in one that exists. Exits with 2 where that cannot be."""
+    if folder is None:
+        return
+    if not folder.exists():
+        refuse_output(folder, "--report")
+    try:
+        folder.mkdir(exist_ok=True)
+    except OSError as error:
+        raise failed(f"--report {folder}: no folder can be made there ({error.strerror})") from None
 
 
 class Pages:

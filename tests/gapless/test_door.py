@@ -20,6 +20,7 @@ from gapless import __version__ as version
 from gapless.cli import app
 from gapless.commands import terminal
 from gapless.commands.terminal import telling
+from gapless.commands.usage import GROUPS
 from gapless.native.cache import shown_folder
 from gapless.spec.catalog import SPECS
 from gapless.traces.events import reading, schema
@@ -29,6 +30,7 @@ from tests.support.rocketmq.recordings import recording
 from tests.support.rocketmq.store_builder import StoreBuilder
 from tests.support.rocketmq.stores import Record
 
+NO_FOLDER = "does not exist: make it first, or correct the path"
 ANSI = "\x1b"
 
 
@@ -46,10 +48,15 @@ def damaged(tmp_path: Path) -> Path:
     return store
 
 
-def test_help_shows_examples_first() -> None:
+def test_help_shows_commands_by_groups_and_five_examples() -> None:
     ran = gapless("--help")
     assert ran.exit_code == 0
-    assert ran.stdout.index("Examples:") < ran.stdout.index("--help")
+    places = [ran.stdout.index(text) for text in (*GROUPS, "Options:", "Examples:")]
+    assert places == sorted(places)
+    assert ran.stdout.count("\n  gapless ") <= 5
+    grouped = [name for names in GROUPS.values() for name in names]
+    listed = {command.callback.__name__ for command in app.registered_commands if command.callback} | {"serve"}
+    assert set(grouped) >= listed, "each command has its group"
 
 
 def test_help_fits_into_80_columns() -> None:
@@ -62,7 +69,10 @@ def test_help_fits_into_80_columns() -> None:
         assert [line for line in told.stdout.splitlines() if len(line) > 80] == [], arguments
         assert [line for line in told.stdout.splitlines() if line.endswith("-")] == [], f"{arguments}: a word is broken"
     whole = gapless("--help").stdout
-    assert "\n  gapless check a/store b/store --report out.html\n    several stores, and a page to look at\n" in whole
+    assert (
+        "\n  gapless check a/store b/store --report out.html\n    several stores, and a report for the browser\n"
+        in whole
+    )
     check_alone = CliRunner().invoke(app, ["check", "--help"], terminal_width=80, env={"COLUMNS": "80"}).stdout
     assert "\n  gapless check traces/ --baseline known.json\n    only what is new fails\n" in check_alone
     assert "Exit codes: 0 conforms, 1 departs, 2 unreadable or wrong usage," in check_alone
@@ -139,9 +149,9 @@ def test_what_is_wrong_with_standard_input_names_no_file_of_ours(tmp_path: Path)
 def test_what_is_no_file_is_told_as_what_it_is(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.ndjson")
     (tmp_path / "loop.ndjson").symlink_to("loop.ndjson")
-    for name, said in (("pipe", "a pipe or a device: give what comes from it to standard input"), ("loop", "a link ")):
+    for name, said in (("pipe", "a named pipe: give it to standard input"), ("loop", "a link that leads nowhere")):
         ran = gapless("check", tmp_path / f"{name}.ndjson")
-        assert (ran.exit_code, f"reason: {said}" in ran.stdout) == (2, True), ran.stdout
+        assert (ran.exit_code, f"{name}.ndjson: {said}" in ran.stderr, ran.stdout) == (2, True, ""), ran.output
 
 
 def test_a_story_of_what_cannot_be_read_is_not_said_to_conform(tmp_path: Path) -> None:
@@ -233,12 +243,12 @@ def test_trace_writes_a_whole_file_or_none(damaged: Path, tmp_path: Path) -> Non
     assert gapless("trace", tmp_path / "nowhere", "--out", tmp_path / "events.parquet").exit_code == 2
     (tmp_path / "file").touch()
     assert gapless("check", damaged, "--report", tmp_path / "file/folder.html").exit_code == 2
-    assert gapless("check", damaged, "--report", tmp_path / "new/folder.html").exit_code == 1, "folders are made"
+    assert gapless("check", damaged, "--report", tmp_path / "new/folder.html").exit_code == 2
+    assert not (tmp_path / "new").exists(), "no folder is made"
     elsewhere = gapless("check", damaged, "--report", "s3://bucket/page.html")
     assert elsewhere.exit_code == 2
     assert "s3://: files are written to a disk only" in elsewhere.stderr
     assert not Path("s3:").exists()
-    assert (tmp_path / "new/folder.html").is_file()
     assert not list(tmp_path.glob("*events*"))
 
 
@@ -306,7 +316,7 @@ def test_trace_names_the_file_that_cannot_be_written(damaged: Path, tmp_path: Pa
     nowhere = gapless("trace", damaged, "--out", tmp_path / "nowhere/events.parquet")
     assert (nowhere.exit_code, nowhere.stderr) == (
         2,
-        f"gapless: {tmp_path}/nowhere/events.parquet: No such file or directory\n",
+        f"gapless: --out {tmp_path}/nowhere/events.parquet: folder {tmp_path}/nowhere {NO_FOLDER}\n",
     )
     elsewhere = gapless("trace", damaged, "--out", "s3://bucket/events.parquet")
     assert (elsewhere.exit_code, "s3://: files are written to a disk only" in elsewhere.stderr) == (2, True)
@@ -352,6 +362,12 @@ def test_whatever_breaks_at_the_other_end_has_not_the_exit_code_of_a_departure(
     assert (ran.returncode, ran.stderr) == (code, "")
 
 
+EMPTY = (
+    'gapless: -: stdin.ndjson, line 1: the file is empty, expected {"schema":"gapless-events","version":1}, as every '
+    "file of events begins (traces/README.md)\n"
+)
+
+
 @pytest.mark.parametrize(
     ("command", "code", "said"),
     [
@@ -359,7 +375,7 @@ def test_whatever_breaks_at_the_other_end_has_not_the_exit_code_of_a_departure(
         ("check STORE <&- >&- 2>&-", 1, ""),
         ("rules >&-", 0, ""),
         ("check STORE --json FILE >&- 2>&-", 1, ""),
-        ("check - <&-", 2, ""),
+        ("check - <&-", 2, EMPTY),
     ],
 )
 def test_streams_may_be_closed(command: str, code: int, said: str, damaged: Path, tmp_path: Path) -> None:

@@ -150,7 +150,9 @@ def test_pyproject_says_what_the_command_line_does_not(folder: Path, monkeypatch
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ('baselin = "x"', "has a key 'baselin', expected some of profile"),
+        ('baselin = "x"', "has a key 'baselin' (did you mean baseline?)"),
+        ("zzz = 1", "has a key 'zzz', expected some of profile, "),
+        ('fail_on = ["hazard"]\nfail-on = ["anomaly"]', "has fail-on twice"),
         ("profile = 7", "tool.gapless.profile is 7, expected a text"),
         ('ignore = "log"', "tool.gapless.ignore is 'log', expected a list of texts"),
         ("jobs = true", "tool.gapless.jobs is True, expected a number"),
@@ -235,9 +237,10 @@ def test_the_commands_of_the_page_run() -> None:
         assert done.exit_code == 1, f"{command}\n{done.output}"
     for name in ("junit.xml", "gapless.xml", "gapless.sarif", "report.json", "report.html"):
         assert Path(name).is_file()
+    Path("tests/stories").mkdir(parents=True)
     saved = gapless("explain", "traces/a.ndjson", "--trace", "orders/1", "--save", "tests/stories/wrong-entry.story")
     assert (saved.exit_code, Path("tests/stories/wrong-entry.story").is_file()) == (1, True)
     (toml,) = shown("toml")
     Path("pyproject.toml").write_text(toml)
     assert gapless("check", "traces/", "--update-baseline").exit_code == 0
-    assert Path("build/gapless.xml").is_file()
+    assert Path("gapless.xml").is_file()

@@ -101,7 +101,9 @@ def test_pyproject_says_what_the_command_line_does_not(pytester: pytest.Pytester
     pytester.makepyprojecttoml('[tool.gapless]\nprofil = "strict"\n')
     wrong = pytester.runpytest_inprocess(*PLUGIN, "--gapless", traces)
     assert wrong.ret == pytest.ExitCode.USAGE_ERROR
-    wrong.stderr.fnmatch_lines(["ERROR: gapless: pyproject.toml: tool.gapless has a key 'profil', expected some of*"])
+    wrong.stderr.fnmatch_lines(
+        ["ERROR: gapless: pyproject.toml: tool.gapless has a key 'profil' (did you mean profile?)"]
+    )
     assert pytester.runpytest_inprocess(*PLUGIN).ret == pytest.ExitCode.TESTS_FAILED, "only what asks for it is told"
     pytester.makepyprojecttoml('[tool.gapless]\nfail-on = ["warning"]\n')
     assert pytester.runpytest_inprocess(*PLUGIN, "--gapless", traces).ret == pytest.ExitCode.USAGE_ERROR

@@ -44,16 +44,16 @@ def test_what_nobody_can_mean_is_refused(tmp_path: Path) -> None:
         (["--metrics", "9464"], "expected ADDRESS:PORT"),
         (["--state", tmp_path / "state"], "is no state of gapless watch"),
         (["--only", "no/such"], "no such rule"),
-        (["--every", "inf"], "Invalid value for '--every'"),
+        (["--every", "inf"], "--every inf: expected "),
     ):
         refused = gapless("watch", tmp_path, "--once", *given)
         assert (refused.exit_code, says in refused.stderr) == (2, True)
     (tmp_path / "file").write_text("x")
     for paths, says in (
-        ([tmp_path / "file"], "expected a store directory, or where one will be"),
+        ([tmp_path / "file"], f"{tmp_path}/file: a text file: events are read from files named"),
         ([tmp_path, "--metrics", "a..b:9464"], "it is no name of a host"),
-        ([tmp_path, "--report", tmp_path / "file/report"], "no folder can be made there"),
-        ([tmp_path, "--state", tmp_path / "file/state"], "no folder can be made there"),
+        ([tmp_path, "--report", tmp_path / "file/report"], f"{tmp_path}/file is a file, expected a folder"),
+        ([tmp_path, "--state", tmp_path / "no/state"], f"folder {tmp_path}/no does not exist"),
     ):
         refused = gapless("watch", "--once", *paths)
         assert (refused.exit_code, says in refused.stderr) == (2, True)
@@ -64,7 +64,7 @@ def test_what_nobody_can_mean_is_refused(tmp_path: Path) -> None:
         assert (refused.exit_code, "Address already in use" in refused.stderr) == (2, True)
     nothing = gapless("watch", tmp_path / "none", "--once")
     assert nothing.exit_code == 3
-    assert "no RocketMQ store is there yet" in nothing.stderr
+    assert "none: waiting for a RocketMQ store there: no such file or directory" in nothing.stderr
 
 
 def test_a_report_that_cannot_be_written_does_not_end_the_watch(tmp_path: Path) -> None:

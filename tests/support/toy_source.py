@@ -46,6 +46,10 @@ class Csv:
         """See `Source`."""
         return path if path.suffix == ".csv" and path.is_file() else None
 
+    def advice(self, path: Path) -> str:  # noqa: ARG002 - as `Source` says
+        """Give no advice: there is nothing around a CSV file."""
+        return ""
+
     def prepare(self, found: Path, options: Options) -> None:
         """See `Source`."""
 

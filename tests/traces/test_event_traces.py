@@ -332,7 +332,7 @@ def test_one_trace_alone(tmp_path: Path) -> None:
     assert check_events(tmp_path / "events.ndjson", options, trace="TopicTest/3").source.verdict == "departs"
     judged = check_events(tmp_path / "events.ndjson", options, trace="nobody")
     assert judged.source.verdict == "inconclusive"
-    assert judged.source.reasons == ["no trace called nobody in it: nothing was checked"]
+    assert judged.source.reasons == ["no trace called nobody in it: nothing was checked; there: TopicTest/3, commitlog"]
 
 
 # -- refused, unknown, seen ----------------------------------------------------------------------------------------
@@ -464,7 +464,7 @@ def test_nothing_checked_is_inconclusive(tmp_path: Path, told: list[Told], reaso
 def test_no_trace_of_the_topic_is_inconclusive(tmp_path: Path) -> None:
     judged = checked(tmp_path, QUEUE, topic="Other")
     assert judged.source.verdict == "inconclusive"
-    assert judged.source.reasons == ["no trace of topic Other in it: nothing was checked"]
+    assert judged.source.reasons == ["no trace of topic Other in it: nothing was checked; there: TopicTest"]
 
 
 def test_events_out_of_their_order_are_unreadable(tmp_path: Path) -> None:

@@ -79,7 +79,7 @@ def test_a_wrong_path_is_told_what_each_source_expects(installed: Path, tmp_path
     (tmp_path / "steps.txt").write_text(GOOD)
     (reason,) = checked(installed, tmp_path / "steps.txt")["sources"][0]["reasons"]
     assert "a CSV of queue steps: its name does not end in .csv" in reason
-    assert "a RocketMQ store is one" in reason
+    assert "a store is a directory" in reason
 
 
 def test_a_source_that_cannot_be_loaded_harms_nobody_else(installed: Path, tmp_path: Path) -> None:

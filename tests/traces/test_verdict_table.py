@@ -88,7 +88,10 @@ def test_nothing_is_written_where_something_is(tmp_path: Path) -> None:
         2,
         f"gapless: {kept}: not empty; the verdicts go into a directory of their own\n",
     )
-    for folder, why in ((before[0], "not a directory"), (tmp_path / "no" / "where", "nothing can be made in")):
+    for folder, why in (
+        (before[0], "not a directory"),
+        (tmp_path / "no" / "where", "/no does not exist: make it"),
+    ):
         with pytest.raises(UsageError, match=why):
             check([store], verdicts=folder)
     assert sorted(kept.iterdir()) == before

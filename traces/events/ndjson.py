@@ -78,7 +78,7 @@ def _require_nothing(left: int) -> None:
     if left > LONGEST:
         raise NoEvent(0, f"the line has more than {LONGEST:,} bytes, so it is no event")
     if left:
-        raise NoEvent(0, "the last line is cut off, expected a newline at its end; remove it")
+        raise NoEvent(0, "the last line is cut off, expected a newline at its end: remove it, or add the newline")
 
 
 def _events_before(file: BinaryIO, low: int) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -23,6 +23,7 @@ from gapless.traces.replay.possible_states import STATES
 from gapless.traces.report.parts import Parts
 from gapless.traces.report.sections import presentation
 from gapless.traces.report.values import Finding, Where
+from gapless.traces.suggestions import did_you_mean, first_of
 
 VALUES = 4  # at hand, of one message: a story has all
 
@@ -33,7 +34,7 @@ class Recorded:
 
     `path`: what a user names · `file`: where in it an event is told of · `place`: the kind and the number of a place in
     that file, such as line 7, by the row of an event · `steps`: the same, for the numbers of a story's steps ·
-    `kind`: of the source that the events are of, if it is known.
+    `kind`: of the source that the events are of, if it is known · `names`: gives names of traces that it has.
     """
 
     path: Path
@@ -44,6 +45,7 @@ class Recorded:
     profile: str  # by which it is judged unless the user names another
     steps: Callable[[int], str] | None = None
     kind: str = ""
+    names: Callable[[], Iterable[str]] = tuple
 
 
 class Teller:
@@ -144,10 +146,21 @@ class Teller:
         if not self.recorded.records:
             yield "no event in it: nothing was checked"
         elif not parts.traces:
-            what = f"of topic {self.options.topic}" if self.only is None else f"called {self.only}"
-            yield f"no trace {what} in it: nothing was checked"
+            yield self._absent()
         elif not parts.coverage and not parts.violations:
             yield "no step in it that was surely taken: nothing was checked"
+
+    def _absent(self) -> str:
+        """The sentence for a topic or a trace that is not recorded, with the names of some that are."""
+        names = [shown(name) for name in self.recorded.names()]
+        topics = sorted({name.rpartition("/")[0] for name in names} - {""})
+        known = topics if self.only is None else [*names, *topics]
+        asked = str(self.options.topic if self.only is None else self.only)
+        what = f"of topic {asked}" if self.only is None else f"called {asked}"
+        here = sorted(name for name in names if name.rpartition("/")[0] == asked)
+        here = here or (topics if self.only is None and topics else names)
+        listed = f"; there: {first_of(here, 8)}" if here else ""
+        return f"no trace {what} in it{did_you_mean(asked, known)}: nothing was checked{listed}"
 
     def _unjudged(self, tallies: dict[str, Tally]) -> Iterator[str]:
         """Why some traces were not judged."""

@@ -110,6 +110,8 @@ def refusal(folder: Path) -> str:
         return f"{shown(folder)}: not a directory; the verdicts go into one of their own"
     if folder.is_dir() and any(folder.iterdir()):
         return f"{shown(folder)}: not empty; the verdicts go into a directory of their own"
+    if not folder.absolute().parent.is_dir():
+        return f"verdicts {shown(folder)}: folder {shown(folder.parent)} does not exist: make it first"
     if not os.access(folder.absolute().parent, os.W_OK | os.X_OK):
         return f"{shown(folder)}: nothing can be made in {shown(folder.absolute().parent)}"
     return ""

@@ -53,6 +53,14 @@ def expected(path: Path) -> str:
     return "; ".join(["not " + "; nor ".join(kind for kind in kinds if kind), *_loaded()[1]])
 
 
+def expected_by_others(path: Path) -> str:
+    """The same of sources of other packages alone; empty without any, else it continues a sentence."""
+    ours = {entry.load().kind for entry in OURS}
+    others = [source for source in sources() if source.kind not in ours]
+    kinds = [source.expected_folder if path.is_dir() else source.expected_file for source in others]
+    return "".join([*(f"; nor {kind}" for kind in kinds if kind), *(f"; {broken}" for broken in _loaded()[1])])
+
+
 def recognised(path: Path) -> tuple[Source, Path] | None:
     """Return the source that knows the path, and the path to open; None if there is none. Raises OSError.
 

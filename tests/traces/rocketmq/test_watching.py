@@ -192,7 +192,7 @@ def test_a_store_may_come_later_and_be_another_one(tmp_path: Path) -> None:
     watched = watch(store, heard, clock)
     watched.look()
     watched.look()
-    assert heard.says == [f"{store}: no RocketMQ store is there yet; tried again"]
+    assert heard.says == [f"{store}: waiting for a RocketMQ store there: no such file or directory"]
     shutil.copytree(recording("normal"), store)
     until_idle(watched)
     assert watched.status.records == COUNTS["normal"].records

@@ -53,6 +53,7 @@ from gapless.traces.sources.event_files.stretches import (
 if TYPE_CHECKING:
     from gapless.traces.report.verdict_table import TableRows
 
+NAMED = 100_000  # events whose traces are suggested where a trace is asked for that is not there
 STRETCH = 16 << 20  # bytes of a file that one task reads
 MANY = 8  # stretches from which it pays to ask whether traces go on from one to the next
 
@@ -190,14 +191,28 @@ class EventFile:
         place = partial(reading.place, self.path)
         own = self.origin.profile or STRICT
         recorded = Recorded(
-            self.name, self.path.stat().st_size, records, self.path.name, place, own, None, self.origin.kind
-        )
+            self.name, self.path.stat().st_size, records, self.path.name, place, own, None, self.origin.kind,
+            self._names,
+        )  # fmt: skip
         parts = Teller(recorded, self.options, self.options.trace).parts(self._tallies(), interrupted=interrupted)
         parts.profile = self.profile
         parts.reasons += self.origin.undecided.splitlines()
         parts.notes += self._notes()
         parts.listed = sum(judged.listed for judged in (*self.judged.values(), *self.joined))
         return parts
+
+    def _names(self) -> list[str]:
+        """The names of the traces of the first events."""
+        schema = with_specs(self.options.specs)
+        columns = pa.schema([schema.columns.field("trace")])
+        found: dict[str, None] = {}
+        rows = 0
+        for batch in reading.selected(self.path, columns, None, schema):
+            found |= dict.fromkeys(str(name) for name in pc.unique(batch.column("trace")).to_pylist())
+            rows += batch.num_rows
+            if rows >= NAMED:
+                break
+        return list(found)
 
     def _notes(self) -> list[str]:
         """List the origin of the events, and the profile that applies if none is stated."""

@@ -17,6 +17,7 @@ from gapless.traces.problems import laid_down
 from gapless.traces.report.sections import Presentation
 from gapless.traces.report.values import Report
 from gapless.traces.report.wording import plural
+from gapless.traces.sources.event_files.advice import advice
 from gapless.traces.sources.source import Recording, SideInputs
 
 if TYPE_CHECKING:
@@ -64,6 +65,10 @@ class EventFiles:
         if path == STDIN:
             return spooled(sys.stdin.buffer)
         return path if is_event_file(path) and path.is_file() else None
+
+    def advice(self, path: Path) -> str:
+        """As `Source` says: a file of events under another name, or in a form that is not read."""
+        return advice(path) if path.is_file() else ""
 
     def prepare(self, found: Path, options: Options) -> None:
         """See `Source`: the kernels depend on the specs in the file."""

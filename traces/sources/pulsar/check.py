@@ -57,6 +57,7 @@ class CoordinatorCheck:
             lambda row: ("line", int(recording.line[row])),
             PROFILE,
             lambda number: f"line {int(recording.line[number - 1])}",
+            names=lambda: [row.trace for row in recording.coordinators],
         )
         parts = Teller(source, self.options, self.options.trace).parts(judge.tallies)
         parts.rows["coordinators"] = recording.coordinators

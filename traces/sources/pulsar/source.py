@@ -27,10 +27,15 @@ class Pulsar:
 
     def recognise(self, path: Path) -> Path | None:
         """See `Source`: a folder with such a file in it, or the file itself."""
-        if path.name == RECORDING and path.is_file():
-            with path.open("rb") as file:
-                return None if b'"schema"' in file.read(64) else path.parent  # as a file of events begins
-        return path if (path / RECORDING).is_file() and not (path / "commitlog").is_dir() else None
+        file = path if path.name == RECORDING else path / RECORDING
+        if not file.is_file() or (file.parent / "commitlog").is_dir():
+            return None
+        with file.open("rb") as content:
+            return None if b'"schema"' in content.read(64) else file.parent  # as a file of events begins
+
+    def advice(self, path: Path) -> str:  # noqa: ARG002 - as `Source` says
+        """See `Source`: a recording is one folder, and its parts lie in it."""
+        return ""
 
     def prepare(self, found: Path, options: Options) -> None:
         """See `Source`: a recording is short, and its kernels load when they are needed."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from gapless.native import expecting
 from gapless.traces.engines.engine import Engine
 from gapless.traces.options import Options
-from gapless.traces.problems import NothingThere, shown
+from gapless.traces.problems import NothingThere, Unreadable, shown, side_file_problem
 from gapless.traces.report.parts import Parts
 from gapless.traces.sources.rocketmq.clients import evidence
 from gapless.traces.sources.rocketmq.clients.evidence import Evidence
@@ -56,6 +56,8 @@ def _evidence(folder: Path, given: Path | None, path: Path) -> tuple[Evidence | 
         clients = evidence.read(found, str(path))
     except NothingThere as nothing:
         return None, [f"{nothing}: it is not used"]
+    except Unreadable as problem:
+        raise side_file_problem("client log", found, problem) from problem
     return clients, [] if given else [f"what clients were promised from {found.name} beside the store"]
 
 

@@ -33,6 +33,12 @@ class RocketMQ:
 
         return store_folder(path)
 
+    def advice(self, path: Path) -> str:
+        """As `Source` says: a broker's home, its settings, its own logs, or a store without its log."""
+        from gapless.traces.sources.rocketmq.advice import advice  # noqa: PLC0415 - see above
+
+        return advice(path)
+
     def prepare(self, found: Path, options: Options) -> None:
         """Implements `Source`: compiles if the log is long."""
         from gapless.native import expecting  # noqa: PLC0415 - see above

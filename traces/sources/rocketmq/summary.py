@@ -14,6 +14,7 @@ from gapless.traces.report.parts import Parts
 from gapless.traces.report.values import Finding, Mark, Where
 from gapless.traces.report.wording import plural
 from gapless.traces.sources.rocketmq import PROFILE, explain
+from gapless.traces.sources.rocketmq.absent_traces import absent_queue, absent_topic, absent_transaction
 from gapless.traces.sources.rocketmq.joining.findings import Breach, StoreFindings
 from gapless.traces.sources.rocketmq.joining.promises import OF_CLIENTS
 from gapless.traces.sources.rocketmq.report import QueueRow, TransactionsRow
@@ -161,9 +162,9 @@ def _absent(judged: StoreFindings, options: Options) -> str:
     if not judged.records:
         return "no record in the log: nothing was checked"
     if options.topic is not None and not judged.queues:
-        return f"no message of topic {options.topic} in the log"
-    if (one := selected_transaction(options)) is not None:
-        return "" if judged.transactions.numbers.get("transactions") else f"no transaction {one} in the log"
+        return absent_topic(judged, options.topic)
+    if selected_transaction(options) is not None:
+        return "" if judged.transactions.numbers.get("transactions") else absent_transaction(judged, options)
     elsewhere = any(
         judged.covered.get(one)
         for one in (
@@ -174,7 +175,7 @@ def _absent(judged: StoreFindings, options: Options) -> str:
     if options.trace in (None, COMMIT_LOG) or judged.queues or elsewhere or _is_of_index(judged, options):
         return ""
     if not includes_transactions(options):
-        return f"no message of {options.trace} in the log"
+        return absent_queue(judged, str(options.trace))
     return "" if _has_op(judged.store, str(options.trace)) else f"no op {options.trace} in the log"
 
 

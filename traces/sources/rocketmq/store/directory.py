@@ -53,8 +53,8 @@ from gapless.traces.sources.rocketmq.store.settings import (
     is_there,
     number_set,
     read_json_or_older,
-    read_settings,
     rewritten,
+    store_settings,
 )
 from gapless.traces.sources.rocketmq.store.snapshot import Snapshot, now
 from gapless.traces.sources.rocketmq.store.topics import has_database
@@ -259,12 +259,7 @@ def open_store(
     index.
     """
     notes: list[str] = []
-    if config is None:
-        neighbour = path.parent / "broker.conf"
-        if neighbour.is_file():
-            config = neighbour
-            notes.append("settings from broker.conf beside the store")
-    settings = read_settings(config) if config else {}
+    settings = store_settings(path, config, notes)
     dledger = dledger_of(path, settings)
     folders = log_folders(path, settings, notes, before_dledger=dledger is not None)
     folders += [dledger.data] if dledger else []

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 
-from gapless.traces.problems import Unreadable
+from gapless.traces.problems import Unreadable, shown, side_file_problem
 
+SETTINGS = "broker.conf"
 DELAY_LEVELS = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h"  # docs/rocketmq.md#delay-levels
 UNIT_MS = {"s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 LARGEST_INT, LARGEST_TIME = 2**31 - 1, 2**62  # the latter of Java's longs, with room to add a time of now
@@ -24,15 +26,17 @@ def read_settings(config: Path) -> dict[str, str]:
         content = config.read_bytes()
     except OSError as error:
         raise Unreadable(f"{config}: cannot be read ({error.strerror})") from error
-    plain = plain_properties(content)
-    if plain is not None:
-        return plain
-    import javaproperties  # noqa: PLC0415 - it loads all that speaks HTTP
+    found = plain_properties(content)
+    if found is None:
+        import javaproperties  # noqa: PLC0415 - it loads all that speaks HTTP
 
-    try:
-        return dict(javaproperties.loads(content))
-    except ValueError as error:
-        raise Unreadable(f"{config}: cannot be read as a properties file ({error})") from error
+        try:
+            found = dict(javaproperties.loads(content))
+        except ValueError as error:
+            raise Unreadable(f"{config}: cannot be read as a properties file ({error})") from error
+    if found and b"=" not in content and b":" not in content:  # Java takes a blank in their place
+        raise Unreadable(f"{config}: none of its lines is NAME=VALUE, expected a broker.conf")
+    return found
 
 
 def plain_properties(content: bytes) -> dict[str, str] | None:
@@ -160,3 +164,33 @@ def quoted(text: str) -> str:
         return '"'.join(parts).replace("\0", '"')
     pattern = re.compile(r'("(?:[^"\\]|\\.)*")|([{,]\s*)(-?\d+)(?=\s*:)')
     return pattern.sub(lambda m: m[1] if m[1] is not None else f'{m[2]}"{m[3]}"', text)
+
+
+def store_settings(path: Path, config: Path | None, notes: list[str]) -> dict[str, str]:
+    """The settings in `config`, or in a broker.conf next to the store, with a note about the latter.
+
+    One in a conf/ next to the store is that of this store only if it names it: a broker's home has one, whose broker
+    may write elsewhere. Raises Unreadable.
+    """
+    found = config or next((one for one in (path.parent / SETTINGS,) if one.is_file()), None)
+    home = path.parent / "conf" / SETTINGS
+    try:
+        if found is None and home.is_file():
+            settings = read_settings(home)
+            if _is_root(path, settings.get("storePathRootDir", "")):
+                notes.append(f"settings from conf/{SETTINGS} beside the store, which names it")
+                return settings
+            notes.append(
+                f"conf/{SETTINGS} beside the store is not used, for its storePathRootDir does not name this store: "
+                f"--config {shown(home)} uses it"
+            )
+        elif found is not None and config is None:
+            notes.append(f"settings from {SETTINGS} beside the store")
+        return read_settings(found) if found else {}
+    except Unreadable as problem:
+        raise side_file_problem("settings", found or home, problem) from problem
+
+
+def _is_root(path: Path, root: str) -> bool:
+    """True if settings name this folder as the store's."""
+    return bool(root.strip()) and os.path.realpath(root.strip()) == os.path.realpath(path)
