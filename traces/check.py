@@ -366,7 +366,7 @@ class InputCheck:
         An event counts if at least one rule was checked at it.
         """
         checked, unchecked = judged(self.parts.coverage, self.options.ignored, self.options.specs)
-        return checked | (self.parts.held - self.options.ignored), {
+        return checked | (self.parts.event_rules - self.options.ignored), {
             spec: count - unchecked.get(spec, 0) for spec, count in self.parts.events.items()
         }
 

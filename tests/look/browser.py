@@ -43,12 +43,12 @@ RUNS_OVER = """() => {
   }
   return found;
 }"""
-# Letters that nobody reads; those of a picture are as small as it is drawn.
-TOO_SMALL = """() => [...document.querySelectorAll('svg text, td, li, p, pre')]
+# Letters that are too small; those of a picture are as small as it is drawn. Pictures of findings are for everyone.
+TOO_SMALL = """() => [...document.querySelectorAll('svg text, td, th, li, p, pre, figure small, figure code')]
   .filter(e => e.getBoundingClientRect().width)
   .map(e => [e, e.ownerSVGElement
     ? parseFloat(getComputedStyle(e).fontSize) * e.getScreenCTM().a : parseFloat(getComputedStyle(e).fontSize)])
-  .filter(([, size]) => size < 7.5)
+  .filter(([e, size]) => size < (e.closest('.finding figure') ? 11.9 : 7.5))
   .map(([e, size]) => `${size.toFixed(1)} px: ${e.textContent.trim().slice(0, 40)}`)"""
 
 

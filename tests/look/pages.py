@@ -10,9 +10,17 @@ from gapless import check
 from gapless.traces.report.html import html
 from tests.support import pulsar_recordings
 from tests.support.event_files import step, write
-from tests.support.rocketmq.damage import Pick, entry_zeroed
+from tests.support.rocketmq.damage import (
+    Pick,
+    entry_into_the_middle,
+    entry_of_another_queue,
+    entry_of_wrong_size,
+    entry_past_the_end,
+    entry_repeated,
+    entry_zeroed,
+)
 from tests.support.rocketmq.recordings import copy_of, recording, recording_as_left, recording_with_client
-from tests.support.rocketmq.transaction_damage import final_of_another_body
+from tests.support.rocketmq.transaction_damage import final_of_another_body, parked_too_early
 
 
 def _of(*paths: Path) -> str:
@@ -33,14 +41,37 @@ def _damaged_entry() -> str:
         return _of(store)
 
 
+def _faulty(fault: Callable[[Path, Pick], object], store: str = "lmq", seed: str = "7") -> str:
+    with tempfile.TemporaryDirectory() as room:
+        path = copy_of(store, Path(room))
+        fault(path, Pick("any", seed))
+        return _of(path)
+
+
+def _timelines() -> str:
+    """Events with names that no page expects: markup, letters from right to left, wide ones, and many."""
+    names = ("<script>alert(1)</script>", "شارع الملك/٣", "🎉🎉/長い名前", "n" * 120)
+    far = 1795248104141
+    wrong = (("index", (0, far, 340, 0)), ("index", (7, 0, 340, 0)), ("settle", (far,)), ("append", (9, 1, 0, 1, 0)))
+    events = []
+    for name, (action, args) in zip(names, wrong, strict=True):
+        events += [step("open", 0, 0, trace=name), *(step("append", n, 1, n, 340, 0, trace=name) for n in range(5))]
+        events.append(step(action, *args, trace=name))
+    events += [step("open", 0, 0, trace="r"), step("append", 0, 1, 0, 340, 0, trace="r", outcome="refused")]
+    events += [step("open", 0, 0, trace="s"), step("append", 0, 1, 0, 340, 0, trace="s", saw={"end": 7})]
+    with tempfile.TemporaryDirectory() as room:
+        write(Path(room) / "queues.ndjson", events)
+        return _of(Path(room) / "queues.ndjson")
+
+
 def _gap() -> str:
     """A queue whose commit position would pass a gap."""
-    told = [step("open", 0, 1, spec="dispatch"), *(step("scan", number, spec="dispatch") for number in range(20))]
+    events = [step("open", 0, 1, spec="dispatch"), *(step("scan", number, spec="dispatch") for number in range(20))]
     for number in (0, 1, 2, 4, 5, 6, 9):
-        told += [step("take", number, spec="dispatch"), step("write", number, spec="dispatch")]
-    told += [step("take", 8, spec="dispatch"), step("commit", 3, spec="dispatch"), step("commit", 7, spec="dispatch")]
+        events += [step("take", number, spec="dispatch"), step("write", number, spec="dispatch")]
+    events += [step("take", 8, spec="dispatch"), step("commit", 3, spec="dispatch"), step("commit", 7, spec="dispatch")]
     with tempfile.TemporaryDirectory() as room:
-        write(Path(room) / "queue.ndjson", told)
+        write(Path(room) / "queue.ndjson", events)
         return _of(Path(room) / "queue.ndjson")
 
 
@@ -53,5 +84,12 @@ PAGES: dict[str, Callable[[], str]] = {
     "damaged-transaction": _damaged_transaction,
     "damaged-entry": _damaged_entry,
     "gap": _gap,
+    "wrong-entry": lambda: _faulty(entry_into_the_middle),
+    "repeated-entry": lambda: _faulty(entry_repeated),
+    "entry-of-wrong-size": lambda: _faulty(entry_of_wrong_size),
+    "entry-of-another-queue": lambda: _faulty(entry_of_another_queue),
+    "entry-behind-the-log": lambda: _faulty(entry_past_the_end),
+    "parked": lambda: _faulty(parked_too_early, "immunity", "3"),
+    "timelines": _timelines,
     "several": lambda: _of(recording("lmq"), recording("midlife"), Path("no-such-place")),
 }

@@ -31,13 +31,13 @@ def queue_of(folder: Path, *, given: int, written: Sequence[int], then: tuple[st
     def of(action: str, *args: int) -> Any:
         return step(action, *args, spec="dispatch", trace="orders/1")
 
-    told = [of("open", 0, 1), *(of("scan", number) for number in range(given))]
+    events = [of("open", 0, 1), *(of("scan", number) for number in range(given))]
     for number in written:
-        told += [of("take", number), of("write", number)]
-    told += [of("commit", visible)] if visible else []
-    told += [of(*then)]
+        events += [of("take", number), of("write", number)]
+    events += [of("commit", visible)] if visible else []
+    events += [of(*then)]
     path = folder / "queue.ndjson"
-    write(path, told)
+    write(path, events)
     return check([path])
 
 
@@ -151,7 +151,7 @@ def test_a_swimlane_of_a_recorded_coordinator_counts_lines() -> None:
     assert 'class="odd"' in page
 
 
-def test_nobody_came_back_who_had_not_ended() -> None:
+def test_no_transaction_came_back_that_had_not_ended() -> None:
     (row,) = check([pulsar_recordings.recording("broker-limit")]).coordinators
     assert all(back == 0 for _, _, back in row.active)
     assert max(active for _, active, _ in row.active) == row.most_active == 20

@@ -1008,7 +1008,7 @@ def test_whatever_is_counted_the_bars_stay_in_their_chart(
         assert chart.total == (sum(expected) if chart.bars else 0)
         for bar in chart.bars:
             assert (bar.length > 0) == (bar.count > 0)
-            assert chart.left + bar.length * chart.room + 8 + 6 * len(bar.said) <= chart.width
+            assert chart.left + bar.length * chart.room + 8 + 6 * len(bar.caption) <= chart.width
         assert max((bar.length for bar in chart.bars), default=1) == 1
     page = Page(pages.html(transactional(transactions=[told])))
     assert page.values("role").count("img") == sum(map(any, counts))

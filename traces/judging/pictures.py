@@ -49,7 +49,7 @@ STATES = {"transaction": "phase", "coordinator": "table"}
 
 
 class Axis(NamedTuple):
-    """What the places of a swimlane count, and the place of a step."""
+    """The unit of a swimlane's places, and the place of a step."""
 
     name: str
     at: Callable[[StoryStep], int]
@@ -124,7 +124,7 @@ def lived(departure: Departure, events: Iterable[Event], options: Options) -> tu
 
 
 def bitmap_of(departure: Departure) -> Bitmap | None:
-    """The numbers around the first that consumers do not see, or around the gap or the number that the step names.
+    """The numbers around the commit position, the gap or the number that the step names.
 
     None where the spec knows of no bitmap. It wants the state, which does not travel with a departure.
     """

@@ -66,7 +66,7 @@ class Teller:
             parts.events[spec] = tally.events
             parts.traces += tally.traces
             parts.coverage |= {f"{spec}.{action}": count for action, count in tally.covered.items()}
-            parts.held |= {f"{spec}/{name}" for name in tally.checked}
+            parts.event_rules |= {f"{spec}/{name}" for name in tally.checked}
             parts.not_exercised += self._not_exercised(self.specs[spec], tally)
             clusters = sorted(tally.clusters.values(), key=lambda cluster: cluster.first[0].at)
             parts.findings += [self._finding(spec, cluster) for cluster in clusters]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from gapless.traces.replay.event_rules import REFUSED
 from gapless.traces.replay.exact import Departure, StoryStep, call, departed, in_words, named
 from gapless.traces.replay.notation import ASKED, BROKER_REFUSED, FOR, SEEN_THERE, SHOWN_AS_TAKEN
 from gapless.traces.report.pictures.timeline import ColumnKind, Timeline, TimelineCell, TimelineColumn, TimelineRow
@@ -72,11 +73,11 @@ def _fate(step: StoryStep) -> str:
 
 
 def _chosen(departure: Departure) -> list[str]:
-    """The values that get a column: those that contradict first, if there are too many."""
-    here = list(departure.here)
+    """The values that get a column: those at fault first, if there are too many. A call shows its keys itself."""
+    here = [name for name in departure.here if not _is_key(departure, name)]
     wrong = _contradicting(departure)
-    chosen = {*[*[name for name in here if name in wrong], *[name for name in here if name not in wrong]][:COLUMNS]}
-    return [name for name in here if name in chosen]
+    first = [name for name in here if name in wrong] + [name for name in here if name not in wrong]
+    return [name for name in here if name in first[:COLUMNS]]
 
 
 def _kind(departure: Departure, name: str) -> ColumnKind:
@@ -93,18 +94,27 @@ def _label(name: str) -> str:
 
 
 def _contradicting(departure: Departure) -> set[str]:
-    """The values at fault: those recorded afterwards, or what the step brings; if it brings a key alone, the state.
+    """The values at fault: a counterexample, else those recorded afterwards, else arguments, else the state.
 
-    An argument that only says at which key of a map the rule looks is not at fault.
+    A counterexample comes in front of the arguments. Of the state, elements of maps come before plain fields, which
+    mostly say how far a rule looks. Where a step was refused that is allowed, no value is at fault.
     """
+    if departure.rule.partition("/")[2] == REFUSED:
+        return set()
     kinds = {name: _kind(departure, name) for name in departure.here}
+    if "argument" in kinds.values():
+        ahead = list(kinds.values()).index("argument")
+        if found := {name for name in list(kinds)[:ahead] if kinds[name] == "state" and "[" in name}:
+            return found
     for kind in ("recorded", "argument"):
         found = {name for name in departure.here if kinds[name] == kind and not _is_key(departure, name)}
         if found:
             return found
-    return {name for name in departure.here if kinds[name] == "state"} or set(departure.here)
+    state = {name for name in departure.here if kinds[name] == "state"}
+    return {name for name in state if "[" in name} or state
 
 
 def _is_key(departure: Departure, name: str) -> bool:
-    value = named(departure.of, departure.event).get(_label(name))
+    """True if an argument only says at which key of a map the rule looks."""
+    value = named(departure.of, departure.event).get(name)
     return any(other.endswith(f"[{value}]") for other in departure.here if other != name)

@@ -25,12 +25,12 @@ class Bar:
 
     @property
     def label(self) -> str:
-        """What fits beside the bar."""
+        """The name, as much of it as fits next to the bar."""
         return clipped(self.name, LABEL)
 
     @property
-    def said(self) -> str:
-        """What stands at the end of the bar, so that nobody has to measure it."""
+    def caption(self) -> str:
+        """The text at the end of the bar: its count and share."""
         return clipped(f"{self.count:,} · {self.share}", 2 * LABEL)
 
 
@@ -55,7 +55,7 @@ class Chart:
 
     @cached_property
     def bars(self) -> list[Bar]:
-        """As many as a page has room for."""
+        """The bars that a page has room for."""
         return self.folded(BARS)
 
     def folded(self, most: int) -> list[Bar]:
@@ -65,7 +65,7 @@ class Chart:
             rest = counts[most - 1 :]
             counts[most - 1 :] = [(f"{len(rest):,} other {self.title.lower()}", sum(count for _, count in rest))]
         total, longest = sum(count for _, count in counts), max((count for _, count in counts), default=0)
-        if longest <= 0:  # no share can be said
+        if longest <= 0:  # there is no share
             return []
         other = "other" if self.tones else ""
         return [
@@ -75,7 +75,7 @@ class Chart:
 
     @property
     def total(self) -> int:
-        """How many there are, all bars together."""
+        """The count of all bars together."""
         return sum(bar.count for bar in self.bars)
 
     @property
@@ -85,13 +85,13 @@ class Chart:
 
     @property
     def left(self) -> float:
-        """Where the bars begin: behind the longest label."""
+        """The left end of the bars, behind the longest label."""
         return round(max(cell_len(bar.label) for bar in self.bars) * self.letter + 12)
 
     @property
     def room(self) -> float:
-        """How long the longest bar may be: what stands at its end must be seen."""
-        return max(self.width - self.left - max(len(bar.said) for bar in self.bars) * self.letter - 8, 24)
+        """The length of the longest bar; the rest is for the text at its end."""
+        return max(self.width - self.left - max(len(bar.caption) for bar in self.bars) * self.letter - 8, 24)
 
     @property
     def description(self) -> str:
@@ -137,7 +137,7 @@ def span(milliseconds: int) -> str:
 
 
 def reached(counts: Mapping[int, int]) -> list[tuple[str, int]]:
-    """How far half of all, nine tenths and all of them reach, as (share, upper bound); the same bound only once."""
+    """The upper bounds of half, nine tenths and all, as (share, bound); the same bound only once."""
     total, bounds = sum(counts.values()), sorted(counts)
     found: dict[int, str] = {}
     for percent, word in ((50, "50%"), (90, "90%"), (100, "all")):
@@ -167,5 +167,5 @@ def fitted(text: str, cells: int) -> str:
 
 
 def clipped(text: str, longest: int) -> str:
-    """What fits into so many letters."""
+    """The beginning of a text, in so many letters."""
     return text if len(text) <= longest else f"{text[: longest - 1]}…"

@@ -47,8 +47,8 @@ class Pin:
     severity: str
 
 
-class Pinned(NamedTuple):
-    """A finding, the number that it has on the page, and where it is told of."""
+class PinTarget(NamedTuple):
+    """A finding with its number on the page and the link to it."""
 
     x: float
     number: str
@@ -74,7 +74,7 @@ class LogMap:
 
     @property
     def together(self) -> int:
-        """How many files share a box, at most."""
+        """The most files that share a box."""
         return max(box.files for box in self.boxes)
 
 
@@ -94,14 +94,14 @@ def log_maps(report: Report, most: int, linked: set[str]) -> list[LogMap]:
     found = [("finding", "", n, finding) for n, finding in enumerate(report.violations, 1)]
     found += [("anomaly", "a", n, first) for n, (_, _, first) in enumerate(allowed(report), 1) if first]
     named = [(f"{what}-{n}", f"{letter}{n}", finding) for what, letter, n, finding in found]
-    pinned = [Pinned(0, n, f"#{name}" if name in linked else "#findings", finding) for name, n, finding in named]
+    pinned = [PinTarget(0, n, f"#{name}" if name in linked else "#findings", finding) for name, n, finding in named]
     return [
         _log_map(source, marks[source], [one for one in pinned if one.finding.source == source])
         for source in drawable(report)[:most]
     ]
 
 
-def _log_map(source: str, marks: list[Mark], found: list[Pinned]) -> LogMap:
+def _log_map(source: str, marks: list[Mark], found: list[PinTarget]) -> LogMap:
     logs = [m for m in marks if m.kind == "log"]
     files = [m for m in marks if m.kind == "file" and m.high > m.low] or [m for m in logs if m.high > m.low]
     low, high = min(m.low for m in files), max(m.high for m in files)
@@ -137,7 +137,7 @@ def _log_map(source: str, marks: list[Mark], found: list[Pinned]) -> LogMap:
 
 
 def _drawn(low: int, high: int, reached: int) -> int:
-    """Where the picture ends: a file of a gibibyte with a few records in it would show nothing."""
+    """The end of the picture: a file of a gibibyte with a few records in it would show nothing."""
     used = reached - low
     return low + used * 5 // 4 if 0 < used * 8 < (high - low) * 5 and used >= 4 else high
 
@@ -159,9 +159,9 @@ def _box(files: list[Mark], at: Callable[[int], float]) -> LogShape:
     label = first if len(files) == 1 else plural(len(files), "file")
     title = first if len(files) == 1 else f"{label}: {first} to {last}"
     width = round(end - x, 1)
-    held = size(sum(file.high - file.low for file in files))
+    bytes_of_all = size(sum(file.high - file.low for file in files))
     return LogShape(
-        x, width, "file", f"{title} ({held})", label if len(label) * LETTER + 8 <= width else "", len(files)
+        x, width, "file", f"{title} ({bytes_of_all})", label if len(label) * LETTER + 8 <= width else "", len(files)
     )
 
 
@@ -172,9 +172,9 @@ def _stretch(kind: str, marks: list[Mark], at: Callable[[int], float]) -> LogSha
     return LogShape(x, max(round(end - x, 1), 3), kind, f"{what}: {low:,} to {high:,} ({size(high - low)})")
 
 
-def _pins(found: list[Pinned]) -> list[Pin]:
+def _pins(found: list[PinTarget]) -> list[Pin]:
     """A pin for each finding; where they would cover one another, one for several."""
-    pins: list[tuple[list[Pinned], Pin]] = []
+    pins: list[tuple[list[PinTarget], Pin]] = []
     for _, near in groupby(found, key=lambda one: one.x // PIN_GAP):
         group = list(near)
         pin = _pin(group)
@@ -185,7 +185,7 @@ def _pins(found: list[Pinned]) -> list[Pin]:
     return [pin for _, pin in pins]
 
 
-def _pin(group: list[Pinned]) -> Pin:
+def _pin(group: list[PinTarget]) -> Pin:
     label = _pin_label([one.number for one in group])
     width = 14 + 7.5 * len(label)
     low, high = round(group[0].x), round(group[-1].x)

@@ -1,4 +1,4 @@
-"""What one recording adds to a report."""
+"""The parts of a report that come from one recording."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ if TYPE_CHECKING:  # few checks write a table, and pyarrow loads slowly
 
 @dataclass
 class Parts:
-    """What one recording adds to a report.
+    """The parts of a report that come from one recording.
 
     `profile` is the one that it was judged by, where that is for the recording to say. `unreadable` says why it
     cannot be judged at all, `reasons` why not everything was. `rows` are the source's own rows by name, each a model
-    of its own; `held` are the rules that events were held against beside the needs of their steps; `listed` counts the
-    rows that tasks wrote into the verdict table, and `verdicts` are those still to be written.
+    of its own; `event_rules` are the rules about events that were checked, apart from the needs of steps; `listed`
+    counts the rows that tasks wrote into the verdict table, and `verdicts` are those still to be written.
     """
 
     bytes: int = 0
@@ -35,7 +35,7 @@ class Parts:
     events: dict[str, int] = field(default_factory=dict)
     traces: int = 0
     coverage: dict[str, int] = field(default_factory=dict)
-    held: set[str] = field(default_factory=set)
+    event_rules: set[str] = field(default_factory=set)
     not_exercised: list[str] = field(default_factory=list)
     anomalies: dict[str, int] = field(default_factory=dict)
     rows: dict[str, Sequence[ReportRow]] = field(default_factory=dict)
@@ -47,5 +47,5 @@ class Parts:
 
     @property
     def violations(self) -> int:
-        """How often a rule is broken."""
+        """The number of violations."""
         return sum(finding.count for finding in self.findings if finding.severity == "violation")

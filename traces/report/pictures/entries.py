@@ -111,10 +111,8 @@ class QueueEntriesShapes:
         """The height down to the end of the records."""
         return LOG + TALL + 8
 
-    def _row(self, count: int) -> list[float]:
-        """The left edges of so many boxes, spread over the width."""
-        most = max(len(self.picture.entries), len(self._lower))
-        shift = (most - count) * (self.box + GAP) / 2
+    def _row(self, count: int, shift: float = 0) -> list[float]:
+        """The left edges of so many boxes. Entries begin at the left: a narrow screen shows the broken one."""
         return [round(LEFT + shift + n * (self.box + GAP), 1) for n in range(count)]
 
     @cached_property
@@ -134,7 +132,7 @@ class QueueEntriesShapes:
         """The width of a box: the longest position fits into it."""
         numbers = [entry.at or entry.number for entry in self.picture.entries]
         longest = max([*numbers, *(record.position for record in self.picture.records)], default=0)
-        return max(BOX, round(len(f"byte {longest:,}") * LETTER + 8))
+        return max(BOX, round(len(f"byte {longest:,}") * LETTER + 16))
 
     @cached_property
     def _lower(self) -> list[LogRecord | int]:
@@ -153,11 +151,16 @@ class QueueEntriesShapes:
         found = (r for r in self.picture.records if at is not None and r.position <= at < r.position + max(r.size, 1))
         return next(found, None)
 
+    @property
+    def _shift(self) -> float:
+        """The room on either side of the records where entries are more."""
+        return max(len(self.picture.entries) - len(self._lower), 0) * (self.box + GAP) / 2
+
     @cached_property
     def records(self) -> list[Box]:
         """A box for each record, and for each byte that is none."""
         found = []
-        for x, one in zip(self._row(len(self._lower)), self._lower, strict=True):
+        for x, one in zip(self._row(len(self._lower), self._shift), self._lower, strict=True):
             if isinstance(one, int):
                 beyond = one >= self.picture.end
                 label = "behind the log" if beyond else "no record here"

@@ -91,6 +91,14 @@ class TimelineShapes:
         return f"{self.picture.before:,} {events} fine, then this one" if self.picture.before else "The step at fault"
 
     @property
+    def note(self) -> str:
+        """The events that have no row."""
+        more = self.picture.before - self.shown
+        shown = [f"{self.shown:,} of them shown"] if self.shown else []
+        rest = [f"{more:,} {'does' if more == 1 else 'do'} not matter to this"] if more > 0 else []
+        return "; ".join([*shown, *rest])
+
+    @property
     def description(self) -> str:
         """The last row in words, for readers who do not see the picture."""
         row = self.picture.rows[-1]
