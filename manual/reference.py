@@ -22,6 +22,7 @@ from manual.staging import ROOT
 
 FOLDER = "reference"
 WIDTH = 100  # letters of a signature on one line
+BETWEEN_ARGUMENTS = re.compile(r"\s+·\s+(?=`)")
 HEADING = re.compile(r"^# (.+)$", re.MULTILINE)
 INTERFACE = {
     "gapless": ("check", "assert_conforms", "machine_for", "Store"),
@@ -132,13 +133,22 @@ def _definition(name: str, defined: Any) -> Iterator[str]:
     """A function, or a class with its public methods."""
     yield f"## `{name}`\n"
     yield f"```python\n{_signature(name.rpartition('.')[2], defined)}\n```\n"
-    yield f"{linked(inspect.getdoc(defined) or '')}\n"
+    yield f"{_described(defined)}\n"
     if inspect.isclass(defined):
         for method, function in inspect.getmembers(defined):
             if not method.startswith("_") and callable(function) and function.__doc__:
                 yield f"### `{name.rpartition('.')[2]}.{method}`\n"
                 yield f"```python\n{_signature(method, function)}\n```\n"
-                yield f"{linked(inspect.getdoc(function) or '')}\n"
+                yield f"{_described(function)}\n"
+
+
+def _described(defined: Any) -> str:
+    """The docstring; arguments that stand behind one another there are a list here."""
+    return linked("\n\n".join(_listed(text) for text in (inspect.getdoc(defined) or "").split("\n\n")))
+
+
+def _listed(paragraph: str) -> str:
+    return BETWEEN_ARGUMENTS.sub("\n- ", f"- {paragraph}") if BETWEEN_ARGUMENTS.search(paragraph) else paragraph
 
 
 def _signature(name: str, defined: Any) -> str:
