@@ -11,7 +11,8 @@ from gapless.commands.options import KEY_VARIABLE
 from gapless.settings import settings
 from gapless.traces.problems import UsageError
 from gapless.traces.report.redaction import new_key
-from gapless.traces.report.threshold import ALSO, Threshold, read_baseline
+from gapless.traces.report.threshold import ALSO, BY, Threshold, read_baseline
+from gapless.traces.suggestions import one_of
 
 TAKEN = ("profile", "config", "copied", "only_broker", "topic", "only", "ignore", "jobs", "engine", "master")
 """The settings that `check` takes for any recording; a client log is of one, and lies beside it."""
@@ -64,11 +65,15 @@ def threshold(config: pytest.Config) -> Threshold:
         also = found.get("fail_on", [])
         if strange := sorted({*also} - {*ALSO}):
             raise pytest.UsageError(f"gapless: tool.gapless.fail-on names {strange[0]!r}, expected {' or '.join(ALSO)}")
+        if (asked := found.get("baseline_by", "place")) not in BY:
+            raise pytest.UsageError(f"gapless: tool.gapless.baseline-by is {asked!r}, expected {one_of(BY)}")
         try:
-            known = read_baseline(found["baseline"]) if "baseline" in found else {}
+            known, by = (
+                read_baseline(found["baseline"], found.get("baseline_by")) if "baseline" in found else ({}, "place")
+            )
         except UsageError as error:
             raise pytest.UsageError(f"gapless: {error}") from None
-        config.stash[_THRESHOLD] = Threshold(frozenset({"violation", *also}), known)
+        config.stash[_THRESHOLD] = Threshold(frozenset({"violation", *also}), known, by)
     return config.stash[_THRESHOLD]
 
 

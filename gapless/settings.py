@@ -31,6 +31,7 @@ KEYS = {
     "verdicts": PATH,
     "fail-on": TEXTS,
     "baseline": PATH,
+    "baseline-by": TEXT,
     "github": FLAG,
     "redact": FLAG,
     "verbose": FLAG,

@@ -27,6 +27,7 @@ from gapless.commands.options import (
 )
 from gapless.commands.outcome import (
     AlsoFails,
+    BaselineBy,
     refuse_what_names,
     tell_github,
     threshold_of,
@@ -103,6 +104,14 @@ def check(
             show_default=False,
         ),
     ] = None,
+    baseline_by: Annotated[
+        BaselineBy | None,
+        typer.Option(
+            metavar="rule|trace|place",
+            help="How a baseline knows a finding: by rule and trace where each run records anew; default: by place.",
+            show_default=False,
+        ),
+    ] = None,
     update_baseline: Annotated[  # noqa: FBT002 - a flag is what it is
         bool, typer.Option("--update-baseline", help="Write what is found into the baseline's file: it is known now.")
     ] = False,
@@ -122,7 +131,7 @@ def check(
     from gapless.traces.report.text import text
 
     refuse_what_names(redact=redact, key=redact_key, verdicts=verdicts, baseline=baseline)
-    threshold = threshold_of(baseline, fail_on or (), update=update_baseline)
+    threshold = threshold_of(baseline, fail_on or (), update=update_baseline, by=baseline_by)
     try:
         with telling(), progress_bar() as progress:
             report = run(
@@ -159,7 +168,13 @@ def check(
             for line in lines:
                 typer.echo(f"gapless: {line}", err=True)
         elif Path("-") not in files.values():
-            text(report, Terminal(highlight=False, soft_wrap=True), verbose=verbose, outcome=threshold.outcome(report))
+            text(
+                report,
+                Terminal(highlight=False, soft_wrap=True),
+                verbose=verbose,
+                outcome=threshold.outcome(report),
+                known=threshold.is_known,
+            )
         if Path("-") not in files.values():
             _name_files(wanted, verdicts)
     raise typer.Exit(code)

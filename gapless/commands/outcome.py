@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TextIO
 from gapless.commands.terminal import failed, refuse_output, write
 
 if TYPE_CHECKING:
-    from gapless.traces.report.threshold import Threshold
+    from gapless.traces.report.threshold import By, Threshold
     from gapless.traces.report.values import Report, SourceRow
 
 SUMMARY = "GITHUB_STEP_SUMMARY"
@@ -40,7 +40,17 @@ def without_names(report: Report, *, redact: bool, key: str | None) -> Report:
     return redacted(report, key or new_key()) if redact else report
 
 
-def threshold_of(baseline: Path | None, also: Sequence[AlsoFails], *, update: bool) -> Threshold:
+class BaselineBy(StrEnum):
+    """The parts by which a baseline knows a finding."""
+
+    rule = "rule"
+    trace = "trace"
+    place = "place"
+
+
+def threshold_of(
+    baseline: Path | None, also: Sequence[AlsoFails], *, update: bool, by: BaselineBy | None = None
+) -> Threshold:
     """What lets the check fail. Exits with 2 where the baseline cannot be read."""
     from gapless.traces.problems import UsageError
     from gapless.traces.report.threshold import Threshold, read_baseline
@@ -49,11 +59,29 @@ def threshold_of(baseline: Path | None, also: Sequence[AlsoFails], *, update: bo
         raise failed("--update-baseline: there is no --baseline FILE to update")
     if update and baseline is not None:
         refuse_output(baseline, "--baseline")
+    if by is not None and baseline is None:
+        raise failed("--baseline-by: there is no --baseline FILE, whose findings it is about")
+    asked: By | None = None if by is None else by.value
     try:
-        known = read_baseline(baseline) if baseline is not None and not update else {}
+        known: dict[str, int] = {}
+        if baseline is None or update:
+            kind = asked or _by_of(baseline)
+        else:
+            known, kind = read_baseline(baseline, asked)
     except UsageError as error:
         raise failed(str(error)) from None
-    return Threshold(frozenset({"violation", *(one.value for one in also)}), known)
+    return Threshold(frozenset({"violation", *(one.value for one in also)}), known, kind)
+
+
+def _by_of(baseline: Path | None) -> By:
+    """The parts by which a baseline that is written again knows a finding: those of the file, if it is one."""
+    from gapless.traces.problems import UsageError
+    from gapless.traces.report.threshold import read_baseline
+
+    try:
+        return "place" if baseline is None else read_baseline(baseline)[1]
+    except UsageError:
+        return "place"
 
 
 def update(baseline: Path, report: Report, threshold: Threshold) -> Threshold:
@@ -62,9 +90,9 @@ def update(baseline: Path, report: Report, threshold: Threshold) -> Threshold:
 
     if unread := [source.path for source in report.sources if not _was_read(source)]:
         raise failed(f"{baseline}: not written, for {unread[0]} was not read to its end")
-    now = baseline_of(report, threshold.severities)
+    now = baseline_of(report, threshold.severities, threshold.by)
     write(baseline, now.as_json())
-    return Threshold(threshold.severities, {one.fingerprint: one.count for one in now.findings})
+    return Threshold(threshold.severities, {one.fingerprint: one.count for one in now.findings}, threshold.by)
 
 
 def unreadable(report: Report) -> list[str]:

@@ -244,3 +244,64 @@ def test_the_commands_of_the_page_run() -> None:
     Path("pyproject.toml").write_text(toml)
     assert gapless("check", "traces/", "--update-baseline").exit_code == 0
     assert Path("gapless.xml").is_file()
+    assert Path("build/gapless.xml").is_file()
+
+
+# --- Baselines by rule and by trace -------------------------------------------------------------------------
+
+
+def later(*traces: str) -> None:
+    """The same departures, recorded anew: at other lines."""
+    write(Path("bad.ndjson"), [opened(trace="z/9"), *some_departing(*traces)])
+
+
+@pytest.mark.parametrize(
+    ("by", "moved", "another_trace", "another_rule"), [("place", 1, 1, 1), ("trace", 0, 1, 1), ("rule", 0, 0, 1)]
+)
+def test_a_baseline_knows_findings_by_place_trace_or_rule(
+    by: str, moved: int, another_trace: int, another_rule: int
+) -> None:
+    departing("a/0")
+    options = ("check", "bad.ndjson", "--baseline", "known.json")
+    assert gapless(*options, "--update-baseline", "--baseline-by", by).exit_code == 0
+    written = json.loads(Path("known.json").read_text())
+    assert (written["by"], written["findings"][0]["trace"]) == (by, "" if by == "rule" else "a/0")
+    assert gapless(*options, "--baseline-by", by).exit_code == gapless(*options).exit_code == 0
+    later("a/0")
+    assert gapless(*options).exit_code == moved, "the file says by which parts"
+    for traces, code in ((("a/0", "b/0"), another_trace), (("b/0",), another_trace)):
+        later(*traces)
+        assert gapless(*options).exit_code == code, traces
+    write(Path("bad.ndjson"), [opened(trace="a/0"), append(0, 0, trace="a/0"), append(3, 100, trace="a/0")])
+    assert gapless(*options).exit_code == another_rule
+    departing("a/0")
+    assert gapless(*options, "--update-baseline").exit_code == 0
+    assert json.loads(Path("known.json").read_text())["by"] == by, "the file keeps its parts when it is written again"
+
+
+def test_a_known_finding_is_one_line() -> None:
+    departing("a/0")
+    options = ("check", "bad.ndjson", "--baseline", "known.json")
+    gapless(*options, "--update-baseline", "--baseline-by", "trace")
+    shown = gapless(*options).stdout
+    (line,) = (line for line in shown.splitlines() if line.startswith("known: "))
+    assert line.endswith("(queue/entry-points-at-its-message)")
+    assert "Again: " not in shown
+    assert "Again: " in gapless("check", "bad.ndjson").stdout
+
+
+def test_a_baseline_by_other_parts_is_refused() -> None:
+    departing("a/0")
+    gapless("check", "bad.ndjson", "--baseline", "known.json", "--update-baseline")
+    for options, complaint in (
+        (("--baseline", "known.json", "--baseline-by", "rule"), "it knows findings by place, not by rule: leave out"),
+        (("--baseline-by", "rule"), "there is no --baseline FILE"),
+        (("--baseline", "known.json", "--baseline-by", "rul"), "rul"),
+    ):
+        done = gapless("check", "bad.ndjson", *options)
+        assert (done.exit_code, complaint in done.stderr, done.stdout) == (2, True, ""), done.stderr
+    Path("pyproject.toml").write_text('[tool.gapless]\nbaseline = "known.json"\nbaseline-by = "rule"\n')
+    assert "not by rule" in gapless("check", "bad.ndjson").stderr
+    gapless("check", "bad.ndjson", "--update-baseline")
+    assert json.loads(Path("known.json").read_text())["by"] == "rule"
+    assert gapless("check", "bad.ndjson").exit_code == 0

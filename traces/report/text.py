@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from io import StringIO
+from itertools import compress
+from operator import not_
 
 from rich.cells import cell_len
 from rich.console import Console
@@ -34,13 +36,22 @@ ASCII = str.maketrans(
 )
 
 
-def text(report: Report, console: Console, *, verbose: bool = False, outcome: str = "") -> None:
+def text(
+    report: Report,
+    console: Console,
+    *,
+    verbose: bool = False,
+    outcome: str = "",
+    known: Callable[[Finding], bool] = lambda _: False,
+) -> None:
     """Tell the report on a terminal or into a pipe; the verdict is the last line, and the stories are next to it.
 
     `outcome`: what the check comes to, where that is not what the verdict says; it ends the last line. `verbose`:
     every queue, every note, every story and every rule that was not exercised. Without it, long tables are for
-    terminals, for what conforms and for few rows. No line is wrapped: the width changes nothing.
+    terminals, for what conforms and for few rows. `known`: True for a finding that gets one line, without a story. No
+    line is wrapped: the width changes nothing.
     """
+    new = [not known(finding) for finding in report.violations]
     report = wording.cleaned(report)
     shown = sections(report)
     parts = (
@@ -50,7 +61,8 @@ def text(report: Report, console: Console, *, verbose: bool = False, outcome: st
         _not_exercised(report, verbose=verbose),
         _allowed(report, verbose=verbose),
         _hazards(report),
-        _findings(report, verbose=verbose),
+        _known(list(compress(report.violations, map(not_, new)))),
+        _findings(report, list(compress(report.violations, new)), verbose=verbose),
     )
     for part in parts:
         if part:
@@ -198,8 +210,12 @@ def _place(report: Report, finding: Finding) -> str:
     return f"{source}{finding.where.file}+{finding.where.offset}"
 
 
-def _findings(report: Report, *, verbose: bool) -> list[Text]:
-    found = report.violations
+def _known(found: Sequence[Finding]) -> list[Text]:
+    """A line for each violation that a baseline knows."""
+    return [Text.assemble(("known: ", "yellow"), f"{one.message} ({one.rule})") for one in found]
+
+
+def _findings(report: Report, found: Sequence[Finding], *, verbose: bool) -> list[Text]:
     told = found if verbose else found[:STORIES]
     lines: list[Text] = []
     for number, finding in enumerate(told, 1):

@@ -1,8 +1,9 @@
-"""What lets a check fail: which findings count, and which are known already.
+"""The threshold of a check: the findings that let it fail, and those that are known already.
 
 A finding is known again by its *fingerprint*: the SHA-256 of its rule, its trace, and its place (the source as it was
 named, relative to the working directory, the file in it, and the line or byte), as 32 hex digits. No rewording of a
 story changes it. A baseline is a file of findings that are known; one that stands for more places than then is not.
+A baseline by trace, or by rule, leaves places out: of a system that is recorded anew by each run they differ.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 from pydantic import ConfigDict, Field, ValidationError
 
@@ -22,6 +23,10 @@ from gapless.traces.report.model import Model
 from gapless.traces.report.values import EXIT_CODES, INTERRUPTED, Finding, Report, Severity, VerdictName, worst
 from gapless.traces.report.wording import cleaned, plural
 from gapless.traces.validation import refused
+
+By = Literal["rule", "trace", "place"]
+BY: tuple[By, ...] = get_args(By)
+"""The parts by which a baseline knows a finding: its rule, its rule and trace, or its place too."""
 
 ALSO: tuple[Severity, ...] = ("hazard", "anomaly")
 """What fails a check if it is asked for; a violation always does."""
@@ -46,6 +51,7 @@ class Baseline(Model):
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
 
     schema_version: Literal[1] = Field(default=1, alias="schema")
+    by: By = Field(default="place", description="the parts by which it knows a finding")
     findings: list[KnownFinding]
 
     def as_json(self) -> str:
@@ -55,20 +61,23 @@ class Baseline(Model):
 
 @dataclass(frozen=True)
 class Threshold:
-    """What lets a check fail.
+    """The findings that let a check fail.
 
-    `severities`: of findings that do · `known`: fingerprints of those that do not, and for how many places each.
+    `severities`: of findings that do · `known`: fingerprints of those that do not, and for how many places each ·
+    `by`: the parts by which these know a finding.
     """
 
     severities: frozenset[Severity] = frozenset({"violation"})
     known: Mapping[str, int] = field(default_factory=dict)
+    by: By = "place"
 
     def is_known(self, finding: Finding) -> bool:
-        """Whether it stands in the baseline, for as many places."""
-        return finding.count <= self.known.get(fingerprint(finding), 0)
+        """True if the baseline has it: by its rule alone, or for as many places."""
+        found = [self.known.get(name, 0) for name, _ in fingerprints(finding, self.by)]
+        return min(found) > 0 if self.by == "rule" else finding.count <= min(found)
 
     def fails(self, finding: Finding) -> bool:
-        """Whether it lets the check fail."""
+        """True if it lets the check fail."""
         return finding.severity in self.severities and not self.is_known(finding)
 
     def verdict(self, report: Report) -> VerdictName:
@@ -144,8 +153,22 @@ def _portable(line: str, finding: Finding) -> str:
 
 
 def fingerprint(finding: Finding) -> str:
-    """By which a finding is known again."""
-    return hashlib.sha256("\0".join((finding.rule, finding.trace, place(finding))).encode()).hexdigest()[:32]
+    """The digest by which a finding is known again, at its place."""
+    return _digest(finding.rule, finding.trace, place(finding))
+
+
+def fingerprints(finding: Finding, by: By) -> list[tuple[str, str]]:
+    """The digests by which a baseline knows a finding, each with its trace; of many traces, of each that is named."""
+    if by == "place":
+        return [(fingerprint(finding), finding.trace)]
+    if by == "rule":
+        return [(_digest("rule", finding.rule), "")]
+    traces = dict.fromkeys((finding.trace, *finding.traces))
+    return [(_digest("trace", finding.rule, trace), trace) for trace in traces]
+
+
+def _digest(*parts: str) -> str:
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
 
 
 def most_important_first(findings: Iterable[Finding]) -> list[Finding]:
@@ -153,22 +176,24 @@ def most_important_first(findings: Iterable[Finding]) -> list[Finding]:
     return sorted(findings, key=lambda finding: IMPORTANT.index(finding.severity))
 
 
-def baseline_of(report: Report, severities: frozenset[Severity]) -> Baseline:
+def baseline_of(report: Report, severities: frozenset[Severity], by: By = "place") -> Baseline:
     """The findings that would let a check fail, all of them known."""
     known: dict[str, KnownFinding] = {}
     for finding in report.findings:
-        if finding.severity in severities:
-            name = fingerprint(finding)
+        for name, trace in fingerprints(finding, by) if finding.severity in severities else ():
             count = finding.count + (known[name].count if name in known else 0)
             known[name] = KnownFinding(
-                fingerprint=name, rule=finding.rule, severity=finding.severity, trace=finding.trace,
-                place=place(finding), count=count,
+                fingerprint=name, rule=finding.rule, severity=finding.severity, trace=trace,
+                place=place(finding) if by == "place" else "", count=count,
             )  # fmt: skip
-    return Baseline(findings=sorted(known.values(), key=lambda one: (one.rule, one.trace, one.place)))
+    return Baseline(by=by, findings=sorted(known.values(), key=lambda one: (one.rule, one.trace, one.place)))
 
 
-def read_baseline(path: Path) -> dict[str, int]:
-    """The findings of a baseline: how many places each fingerprint stands for. Raises UsageError."""
+def read_baseline(path: Path, by: By | None = None) -> tuple[dict[str, int], By]:
+    """The number of places of each fingerprint, and the parts by which the baseline knows a finding.
+
+    Raises UsageError, also where it knows findings by other parts than `by`.
+    """
     try:
         baseline = Baseline.model_validate_json(path.read_bytes())
     except OSError as error:
@@ -180,4 +205,9 @@ def read_baseline(path: Path) -> dict[str, int]:
             f"baseline {shown(path)}: unreadable: {refused(error, Baseline.model_fields)}; --update-baseline writes "
             "one, into a new file"
         ) from None
-    return {one.fingerprint: one.count for one in baseline.findings}
+    if by is not None and by != baseline.by:
+        raise UsageError(
+            f"baseline {shown(path)}: it knows findings by {baseline.by}, not by {by}: leave out --baseline-by, or "
+            "write the file again with --update-baseline"
+        )
+    return {one.fingerprint: one.count for one in baseline.findings}, baseline.by
