@@ -14,6 +14,7 @@ from rich.cells import cell_len
 
 from gapless import check
 from gapless.spec.catalog import SPECS, Spec
+from gapless.traces.judging import pictures
 from gapless.traces.judging.timelines import COLUMNS, ROWS, timeline_of
 from gapless.traces.replay.exact import Departure, StoryStep
 from gapless.traces.replay.exact import replay as replayed
@@ -136,7 +137,7 @@ def test_a_wrong_entry_stands_between_its_sound_neighbours(tmp_path: Path) -> No
         ("entry_repeated", "wrong", "repeats entry 36"),
         ("entry_of_wrong_size", "wrong", "size 550"),
         ("entry_of_another_queue", "wrong", "wrong position"),
-        ("hazard", "old", "at the next start"),
+        ("hazard", "old", "old bytes"),
     ],
 )
 def test_a_broken_entry_says_what_is_wrong_with_it(case: str, kind: str, note: str, tmp_path: Path) -> None:
@@ -274,6 +275,21 @@ def test_names_are_shown_and_never_obeyed(picture: Picture) -> None:
 def test_each_kind_has_its_template() -> None:
     folder = Path(budget.__file__).parent / "templates"
     assert {f"picture_{kind}.html.j2" for kind in SHAPES} == {path.name for path in folder.glob("picture_*")}
+
+
+def test_a_life_whose_beginning_is_left_out_has_the_state_that_its_first_change_began_in() -> None:
+    (departure, *_) = departures(SPECS["coordinator"])
+    args = (112,) * len(SPECS["coordinator"].parameters["finish"])
+    steps = [StoryStep(n, ("add", (112,)), ()) for n in range(1, 40)]
+    steps.append(StoryStep(40, ("finish", args), (), made=(("table[112]", "COMMITTING", "COMMITTED"),)))
+    steps.append(StoryStep(41, ("unload", ()), (), made=(("table[112]", "COMMITTED", "ABSENT"),)))
+    axis = pictures.Axis("event", lambda step: step.number)
+    shown = pictures.swimlane_of(replace(departure, event=("load", (112, 1)), steps=tuple(steps)), axis)
+    assert shown is not None
+    states = [step.state for step in shown.steps]
+    assert states == [*["COMMITTING"] * (pictures.STEPS - 3), "COMMITTED", "gone", "OPEN"]
+    assert shown.left_out == 42 - pictures.STEPS
+    outline_of(shown)
 
 
 def test_a_timeline_of_many_steps_and_values_is_bounded() -> None:

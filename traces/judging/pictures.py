@@ -16,7 +16,8 @@ from gapless.traces.replay.notation import by_name, changes
 from gapless.traces.report.pictures.bitmap import Bitmap
 from gapless.traces.report.pictures.swimlane import LaneStep, Swimlane
 
-STEPS = 60  # of one swimlane: the last, for they are nearest to the finding
+STEPS = 24  # of one swimlane: the last, for they are nearest to the finding
+LIFE = 1000  # steps of a life that are kept: enough to know the states of the last ones
 CELLS = 32  # numbers of one bitmap
 BEFORE = 8  # of these, before the first number that consumers do not see
 ABSENT, GONE = "not there", "gone"  # states of a subject before its first step, and when it is forgotten
@@ -85,7 +86,8 @@ def _swimlane(departure: Departure, axis: Axis, before: Iterable[StoryStep]) -> 
     if len(steps) < 2 or not steps[-1].departs:  # a picture of one step shows nothing
         return None
     met = {step.lane for step in steps}
-    return Swimlane(axis=axis.name, lanes=[lane for lane in LANES[departure.spec] if lane in met], steps=steps)
+    lanes = [lane for lane in LANES[departure.spec] if lane in met]
+    return Swimlane(axis=axis.name, lanes=lanes, steps=steps, left_out=max(len(every) - STEPS, 0))
 
 
 def _states(departure: Departure, steps: Sequence[StoryStep]) -> list[str]:
@@ -95,11 +97,12 @@ def _states(departure: Departure, steps: Sequence[StoryStep]) -> list[str]:
     if isinstance(field, Map):
         field, element = field.default, f"{name}[{named(of, departure.event).get('number')}]"
     absent = by_name(type(field), field)
-    found, state = list[str](), ABSENT
-    for step in steps:
-        changed = [after for what, _, after in (*step.made, *step.changes) if what == element]
-        if changed:
-            state = GONE if changed[-1] == absent else str(changed[-1])
+    turns = [[one[1:] for one in (*step.made, *step.changes) if one[0] == element][:1] for step in steps]
+    first = next((turn[0][0] for turn in turns if turn), "")  # steps before the first one here may have been left out
+    found, state = list[str](), ABSENT if first == absent else str(first)
+    for turn in turns:
+        if turn:
+            state = GONE if turn[0][1] == absent else str(turn[0][1])
         found.append(state)
     return [*found[:-1], _claimed(departure, type(field))]
 
@@ -114,7 +117,7 @@ def _claimed(departure: Departure, kind: type[int]) -> str:
 def lived(departure: Departure, events: Iterable[Event], options: Options) -> tuple[StoryStep, ...]:
     """The last steps of a life, each with what it changed, up to the departure. `events`: those before it."""
     of, state = departure.of, departure.of.initial
-    steps: deque[StoryStep] = deque(maxlen=STEPS)
+    steps: deque[StoryStep] = deque(maxlen=LIFE)
     with waiving(of.name, options.ignored):
         for number, event in enumerate(events, 1):
             after, _ = of.step(state, event[0], named(of, event), options.profile)

@@ -59,8 +59,12 @@ class _EntryReader:
         """Entries, and the records that they name."""
         entries = [self._entry(number) for number in self._numbers()]
         records = {record.position: record for record in self._records(entries)}
+        queue = shown(self.found.trace)
+        title = f"The entries of {queue} around number {self.number:,}"
+        if self.old:
+            title = f"Old bytes behind the entries of {queue}: the next start takes them for entries"
         return QueueEntries(
-            title=f"The entries of {shown(self.found.trace)} around number {self.number:,}",
+            title=title,
             entries=entries,
             records=[records[position] for position in sorted(records)],
             end=self.judged.end,
@@ -106,7 +110,7 @@ class _EntryReader:
             what = "a blank slot" if size == BLANK_SLOT else "" if any(slot) else "an empty slot"
             return QueueEntry(number=number, kind="missing", notes=["missing", *([what] if what else [])])
         if self.old:
-            return QueueEntry(number=number, kind="old", at=position, notes=["old bytes, taken", "at the next start"])
+            return QueueEntry(number=number, kind="old", at=position, notes=["old bytes", f"byte {position:,}"])
         if self.found.action == "settle":
             return QueueEntry(number=number, kind="wrong", notes=["a blank slot", "no entry follows"])
         if self.found.rule == SIZE:
