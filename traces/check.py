@@ -18,6 +18,7 @@ from gapless.spec.catalog import PROFILES, SPECS, STRICT, Spec
 from gapless.traces.engines import EngineName
 from gapless.traces.engines import engine as engine_named
 from gapless.traces.engines.engine import Engine, Progress
+from gapless.traces.file_times import newest_change
 from gapless.traces.options import Options
 from gapless.traces.problems import Gone, NothingThere, Unreadable, UsageError, os_problem, shown
 from gapless.traces.remote import RemotePath, path_of
@@ -356,8 +357,8 @@ class InputCheck:
             verdict = "unreadable"
         return SourceRow(
             path=shown(self.given.path), kind=self.kind, bytes=parts.bytes, records=parts.records, clean=parts.clean,
-            live=parts.live, moments=parts.moments, verdict=verdict, reasons=reasons,
-            notes=[shown(note) for note in self._notes()],
+            live=parts.live, moments=parts.moments, newest=newest_change(self.given.path), verdict=verdict,
+            reasons=reasons, notes=[shown(note) for note in self._notes()],
         )  # fmt: skip
 
     def judged(self) -> tuple[frozenset[str], dict[str, int]]:

@@ -39,6 +39,7 @@ FLOORS = {
             "parent_watch",
             "timeouts",
             "remote",
+            "file_times",
             "events",
             "replay",
             "rules",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -176,7 +176,7 @@ class Teller:
                 count, first = tally.unpromised
                 yield (
                     f"{count} of {tally.traces} {spec} traces tell of an environment that breaks its promise, "
-                    f"{first.trace} at {self._place(first)} for one: what a broker does then is not judged"
+                    f"{first.trace} at {self._place(first)} for one: what the system does then is not judged"
                 )
         given_up = [tally.given_up for tally in tallies.values() if tally.given_up]
         if given_up:
@@ -193,7 +193,8 @@ class Teller:
         assert departure is not None  # noqa: S101 - for the type checker: the first of a cluster is explained
         trace, (kind, number) = shown(first.at.trace), self.recorded.place(first.at.row)
         file = shown(self.recorded.file)
-        subject = presentation(self.recorded.kind).subjects.get(spec, spec)
+        shows = presentation(self.recorded.kind)
+        subject, plain = shows.subjects.get(spec, spec), in_plain_words(departure, shows.sentences)
         lines = story(
             departure,
             title=f"{subject} {trace} departs at {file}, {kind} {number}.",
@@ -205,7 +206,8 @@ class Teller:
             rule=departure.rule, severity="violation", spec=spec, trace=trace,
             source=shown(self.path),
             position=first.at.position, where=Where(file=file, offset=number),
-            message=f"{trace}, {kind} {number}: {_message(departure)}",
+            message=f"{trace}, {kind} {number}: {_message(departure, plain)}",
+            summary=plain or f"{trace}, {kind} {number}: {_broken(departure)}",
             needs=departure.because, otherwise=departure.otherwise, here=departure.here, story=lines,
             count=cluster.count,
             traces=list(dict.fromkeys(shown(suspect.at.trace) for suspect in cluster.first)),
@@ -231,17 +233,35 @@ class Teller:
         )
 
 
-def _message(departure: Departure) -> str:
+def _message(departure: Departure, plain: str) -> str:
     """The broken rule and the values at hand, in one sentence without its end."""
-    action, values = departure.event[0], dict(islice(in_words(departure).items(), VALUES))
+    values = plain or values_text(dict(islice(in_words(departure).items(), VALUES)))
+    shows_values = values and departure.rule.partition("/")[2] != event_rules.REFUSED
+    return f"{_broken(departure)}: {values}" if shows_values else _broken(departure)
+
+
+def _broken(departure: Departure) -> str:
+    """The broken rule in one sentence without its end."""
+    action = departure.event[0]
     match departure.rule.partition("/")[2]:
         case event_rules.REFUSED:
             return f"{action} was refused, though the spec allows it"
         case event_rules.SEEN:
-            return f"another state was recorded after {action}: {values_text(values)}"
+            return f"another state was recorded after {action}"
         case _:
-            broken = breach(action, departure.because)
-            return f"{broken}: {values_text(values)}" if values else broken
+            return breach(action, departure.because)
+
+
+def in_plain_words(departure: Departure, sentences: Mapping[str, str]) -> str:
+    """The sentence that a source has for a broken rule, with the values at hand; empty if it has none.
+
+    A sentence names arguments and fields; of a map element, its field: `transaction {number} was {log}`.
+    """
+    values = {name.partition("[")[0]: value for name, value in in_words(departure).items()}
+    try:
+        return sentences.get(departure.rule, "").format_map(values)
+    except KeyError:  # the rule was refused before it read all that the sentence names
+        return ""
 
 
 def anomaly(

@@ -1,4 +1,4 @@
-"""Words that a page explains where they stand and once more at its end: for who reads a report without our docs."""
+"""Words that a page explains where they stand and at its end, for a reader without our documentation."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ class Gloss(NamedTuple):
 
 
 COMMON = (
-    Gloss("anomaly", "a step that the design forbids and real brokers lawfully take: counted, and no accusation",
+    Gloss("anomaly", "a step that the design forbids and real brokers take, as is documented: counted, not judged",
         ("anomalies",)),
-    Gloss("conforms", "every rule that could be asked is kept"),
-    Gloss("departs", "a step was taken that the spec does not allow, and so were none of what it promises"),
-    Gloss("event", "one step of a broker, written down: which step, with which arguments", ("events",)),
+    Gloss("conforms", "no violation found: every rule for which there is evidence is kept"),
+    Gloss("departs", "a violation was found: a step that the spec does not allow"),
+    Gloss("event", "one recorded step, with its arguments", ("events",)),
     Gloss("hazard", "sound now, and broken by the broker's next start", ("hazards",)),
-    Gloss("inconclusive", "the evidence does not suffice: neither a pass nor an accusation"),
-    Gloss("profile", "whose known deviations are anomalies; strict allows none"),
+    Gloss("inconclusive", "not enough evidence for a verdict: this is no pass"),
+    Gloss("profile", "the system whose known deviations are counted as anomalies; strict allows none"),
     Gloss("rule", "one condition that a step needs, with an id that no rewording changes", ("rules",)),
-    Gloss("step", "one thing that a broker does, such as appending a record", ("steps",)),
+    Gloss("step", "one action of the system, such as appending a record", ("steps",)),
     Gloss("story", "the fewest steps that show a finding, in their order", ("stories",)),
-    Gloss("taken over", "a step that was refused, and then assumed, so that what follows is judged by itself"),
+    Gloss("assumed", "treated as if it were allowed, so that later steps are judged by themselves"),
     Gloss("trace", "the events of one subject, such as a queue, in the order in which they took effect", ("traces",)),
     Gloss("unreadable", "this input cannot be judged at all"),
     Gloss("violation", "a rule that is broken", ("violations",)),

@@ -10,20 +10,16 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from gapless.traces.report import budget, wording
+from gapless.traces.report import budget, first_screen, wording
 from gapless.traces.report.charts import clipped
+from gapless.traces.report.citations import linked
 from gapless.traces.report.glossary import COMMON, Glossary
 from gapless.traces.report.log_map import FRAME, drawable, log_maps
 from gapless.traces.report.pictures.figures import figure
 from gapless.traces.report.sections import Section, presentation, sections
+from gapless.traces.report.story_layout import story_layout
 from gapless.traces.report.values import Finding, Report, SourceRow
 
-MEANINGS = {
-    "conforms": "Everything that was checked is as it must be.",
-    "departs": "The broker broke its contract. Each finding below tells how.",
-    "unreadable": "This cannot be judged: it is neither a pass nor an accusation.",
-    "inconclusive": "Nothing, or not enough, was checked: this is not a pass.",
-}
 STEPS = 60  # of one spec that are named
 SIGNS = {"conforms": "✓", "departs": "✗", "unreadable": "!", "inconclusive": "?"}
 
@@ -34,54 +30,57 @@ def html(report: Report) -> str:
     words = Glossary((*COMMON, *(term for kind in _kinds(report) for term in presentation(kind).terms)))
     given = {"report": report, "frame": FRAME, "explained": words.explained}
     piece: Any = _environment().get_template("pieces.html.j2").make_module(given)
-    found = list(enumerate(report.violations, 1))
-    told = room.fitting(piece.told, [(n, f, figure(f.picture, f"picture-{n}")) for n, f in found], budget.STORIES)
-    listed = room.fitting(piece.listed, [(n, _brief(f)) for n, f in found[len(told) :]], budget.FINDINGS)
-    feared = room.fitting(piece.told, _hazards(report), budget.STORIES)
-    deviations = [(n, *one) for n, one in enumerate(wording.allowed(report), 1)]
-    tales = [(n, first) for n, _, _, first in deviations[: budget.LINES[0]] if first and first.story]
-    stories = dict(zip((n for n, _ in tales), room.fitting(piece.tale, tales, budget.LINES), strict=False))
-    allowed = room.fitting(piece.allowed, [(*one, one[0] in stories) for one in deviations], budget.LINES)
-    linked = {f"finding-{n + 1}" for n in range(len(told) + len(listed))} | {
-        f"anomaly-{n + 1}" for n in range(len(allowed))
-    }
-    logs = log_maps(report, budget.LOGS[0], linked)
-    drawn = room.fitting(piece.log, list(zip(logs, range(1, len(logs) + 1), strict=True)), budget.LOGS)
+    found, parts = _found(report, piece, room), sections(report)
     because = [reason for s in report.sources if s.verdict == report.verdict for reason in s.reasons]
-    reasons, parts = wording.by_reason(report.not_exercised), sections(report)
-    steps = _coverage(report.coverage)
-    met = [(spec, actions[:STEPS]) for spec, actions in steps if any(count for _, count in actions)]
+    groups, steps = wording.unchecked(report.not_exercised), _coverage(report.coverage)
+    logs = log_maps(report, budget.LOGS[0], _anchors(found))
+    drawn = room.fitting(piece.log, list(zip(logs, range(1, len(logs) + 1), strict=True)), budget.LOGS)
     return (
         _environment()
         .get_template("report.html.j2")
         .render(
             given,
+            **found,
             glossary=words.used,
-            sentence=wording.sentence(report, parts),
-            headline=_headline(report),
-            because=_short(because, 3),
-            judged=_judged(report, steps),
-            numbers=_numbers(report, parts),
+            result=wording.result(report),
+            headline=first_screen.headline(report),
+            facts=first_screen.facts(report),
+            tiles=first_screen.tiles(report),
+            because=[f"{reason[:1].upper()}{reason[1:]}." for reason in _short(because, 3)],
             sources=room.fitting(piece.source, [(source,) for source in _sources(report)], budget.SOURCES),
             logs=list(zip(logs, drawn, strict=False)),
             kinds={kind for log in logs[: len(drawn)] for kind in log.kinds},
             together=max((log.together for log in logs[: len(drawn)]), default=1),
             drawable=len(drawable(report)),
-            found=len(found),
-            told=told,
-            listed=listed,
-            feared=feared,
-            allowed=allowed,
-            tales=len(tales),
-            stories=stories,
             sections=[_section(section, piece, room) for section in parts],
-            reasons=len(reasons),
-            unheard=room.fitting(piece.unheard, reasons, budget.LINES),
-            steps=len(met),
-            covered=room.fitting(piece.covered, met, budget.LINES),
-            unmet=[spec for spec, actions in steps if not any(count for _, count in actions)][:STEPS],
+            groups=len(groups),
+            unheard=room.fitting(piece.unheard, [(group,) for group in groups], budget.LINES),
+            steps=len(steps),
+            covered=room.fitting(piece.covered, [(spec, actions[:STEPS]) for spec, actions in steps], budget.LINES),
         )
     )
+
+
+def _found(report: Report, piece: Any, room: budget.Budget) -> dict[str, Any]:
+    """The findings, hazards and anomalies, as many as there is room for."""
+    found = list(enumerate(report.violations, 1))
+    told = room.fitting(piece.told, [(n, f, figure(f.picture, f"picture-{n}")) for n, f in found], budget.STORIES)
+    deviations = [(n, *one) for n, one in enumerate(wording.allowed(report), 1)]
+    tales = [(n, first) for n, _, _, first in deviations[: budget.LINES[0]] if first and first.story]
+    listed = room.fitting(piece.listed, [(n, _brief(f)) for n, f in found[len(told) :]], budget.FINDINGS)
+    feared = room.fitting(piece.told, _hazards(report), budget.STORIES)
+    stories = dict(zip((n for n, _ in tales), room.fitting(piece.tale, tales, budget.LINES), strict=False))
+    allowed = room.fitting(piece.allowed, [(*one, one[0] in stories) for one in deviations], budget.LINES)
+    return {
+        "found": len(found), "told": told, "listed": listed, "feared": feared, "allowed": allowed, "tales": len(tales),
+        "stories": stories,
+    }  # fmt: skip
+
+
+def _anchors(found: dict[str, Any]) -> set[str]:
+    """The names of the findings and anomalies that are on the page."""
+    findings = len(found["told"]) + len(found["listed"])
+    return {f"finding-{n + 1}" for n in range(findings)} | {f"anomaly-{n + 1}" for n in range(len(found["allowed"]))}
 
 
 def _hazards(report: Report) -> list[tuple[str, Finding, str]]:
@@ -94,33 +93,13 @@ def _kinds(report: Report) -> list[str]:
     return list(dict.fromkeys(source.kind for source in report.sources))
 
 
-def _headline(report: Report) -> str:
-    """The verdict in one sentence."""
-    if report.verdict != "departs" or not report.violations:
-        return MEANINGS[report.verdict]
-    first, total = report.violations[0], max(report.findings_total, len(report.violations))
-    often = "once: " if total == 1 else f"{total:,} times; the first: "
-    return f"The broker broke its contract {often}{clipped(first.message, 300)}."
-
-
-def _judged(report: Report, steps: list[tuple[str, list[tuple[str, int]]]]) -> list[str]:
-    """What was judged, a line each."""
-    events = wording.plural(report.counts.events, "event")
-    rules = f" held against {wording.plural(report.counts.rules, 'rule')}" if report.counts.rules else " judged"
-    met = [(spec, sum(count > 0 for _, count in actions), len(actions)) for spec, actions in steps]
-    some = [f"{spec} {taken} of {all_of}" for spec, taken, all_of in met if taken]
-    more = f", and {wording.plural(len(some) - 4, 'more spec')}" if len(some) > 4 else ""
-    lines = [f"{events}{rules}"]
-    return lines + ([f"Steps met at least once: {', '.join(some[:4])}{more}"] if some else [])
-
-
 def _coverage(counts: dict[str, int]) -> list[tuple[str, list[tuple[str, int]]]]:
-    """Every spec with its steps, and how often each was taken."""
+    """Every spec of which a step was taken, and how often each of its steps was."""
     specs: dict[str, list[tuple[str, int]]] = {}
     for name, count in counts.items():
         spec, _, action = name.partition(".")
         specs.setdefault(spec, []).append((action, count))
-    return [*specs.items()]
+    return [(spec, actions) for spec, actions in specs.items() if any(count for _, count in actions)]
 
 
 @cache
@@ -131,9 +110,13 @@ def _environment() -> Environment:
     )
     for word in (wording.plural, wording.size, wording.left, wording.some, wording.story_of, wording.parted):
         environment.filters[word.__name__] = word
+    environment.filters |= {"linked": linked, "story_layout": story_layout}
+    environment.filters |= {"sentence": first_screen.sentence, "consequence": first_screen.consequence}
     environment.filters |= {
         "count": "{:,}".format,
         "width": wording.width_of_calls,
+        "located": first_screen.located,
+        "some_of": lambda lines: _short(lines, 10),
         "kind": lambda kind: presentation(kind).label,
     }
     environment.globals |= {"SIGNS": SIGNS, "line_kind": wording.line_kind}
@@ -165,21 +148,3 @@ def _short(lines: list[str], most: int) -> list[str]:
 
 def _brief(finding: Finding) -> Finding:
     return finding.model_copy(update={"message": clipped(finding.message, 300)})
-
-
-def _numbers(report: Report, parts: list[Section]) -> list[tuple[str, str]]:
-    """The numbers at the top of the page, as (number, what it counts)."""
-    counts = [
-        (sum(s.records for s in report.sources), "record", ""),
-        (report.counts.queues, "queue", ""),
-        *((*section.total, "") for section in parts if section.total[0]),
-        (report.counts.events, "event checked", "events checked"),
-        (max(report.findings_total, len(report.violations)), "violation", ""),
-        (sum(report.anomalies.values()), "anomaly", "anomalies"),
-    ]
-    numbers = [wording.figure(*count) for count in counts]
-    return [
-        *(one for one in numbers if one != ("0", "queues")),
-        (wording.size(sum(s.bytes for s in report.sources)), "read"),
-        (wording.duration(report.seconds), "taken"),
-    ]

@@ -144,17 +144,19 @@ class Redactor:
                 "trace": self.name(finding.trace),
                 "source": self.text(finding.source),
                 "where": where,
-                "message": self._message(finding),
+                "message": self._sentence(finding.message, finding.trace),
+                "summary": self._sentence(finding.summary, finding.trace),
                 "story": [*map(self.line, finding.story)],
                 "traces": [*map(self.name, finding.traces)],
                 "picture": self._picture(finding.picture),
             }
         )
 
-    def _message(self, finding: Finding) -> str:
-        """The message, which may begin with the name of the trace, a short number too."""
-        about = finding.message.removeprefix(finding.trace)
-        return (self.name(finding.trace) if about != finding.message else "") + self.text(about)
+    def _sentence(self, text: str, trace: str) -> str:
+        """A sentence about a trace, whose name may be a short number: at its beginning, or after *of*."""
+        about = text.removeprefix(trace)
+        parts = (self.text(part) for part in about.split(f" of {trace}"))
+        return (self.name(trace) if about != text else "") + f" of {self.name(trace)}".join(parts)
 
     def _picture(self, picture: Picture | None) -> Picture | None:
         if isinstance(picture, Swimlane):

@@ -5,9 +5,9 @@ A source gives a `Presentation` for the kind of input that it reads. Text and pa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from gapless.traces.report.charts import Chart
 from gapless.traces.report.drawings import Curve
@@ -73,6 +73,31 @@ class Section:
         return self.headings.split(", ") if self.headings else []
 
 
+class Tile(NamedTuple):
+    """A number on the first screen of a page, what it counts, and how much of it is broken, in words."""
+
+    number: str
+    what: str
+    state: str
+    is_broken: bool = False
+
+
+def tile(count: int, noun: tuple[str, str], broken: int, state: str = "broken", whole: str = "none broken") -> Tile:
+    """A tile of things of which some may be broken. `whole`: its state if none is."""
+    return Tile(f"{count:,}", noun[count != 1], f"{broken:,} {state}" if broken else whole, broken > 0)
+
+
+def general_tiles(report: Report) -> Iterator[Tile]:
+    """Traces, events and rules, for any spec."""
+    broken = {finding.rule for finding in report.violations}
+    traces = {(finding.source, trace) for finding in report.violations for trace in finding.traces or [finding.trace]}
+    yield tile(report.counts.traces, ("trace", "traces"), min(len(traces), report.counts.traces))
+    yield tile(
+        report.counts.events, ("event checked", "events checked"), report.findings_total, "not allowed", "all allowed"
+    )
+    yield tile(report.counts.rules, ("rule checked", "rules checked"), len(broken))
+
+
 @dataclass(frozen=True)
 class Presentation:
     """How one kind of input is shown, with all that its source adds to a report.
@@ -80,7 +105,8 @@ class Presentation:
     `parts`: the keys of its rows in JSON, there even when empty · `conforms`: what `gapless explain` says of a trace
     that departs nowhere, its name made safe to show · `terms`: its words that not every reader knows · `fixed`: by
     spec, patterns of the first part of a trace's name and of what follows its slash, where no user names it ·
-    `subjects`: by spec, what a trace of it is, where its name alone may be that of another.
+    `subjects`: by spec, what a trace of it is, where its name alone may be that of another · `sentences`: by the id of
+    a rule, what breaking it means, with the values at hand as `{name}` · `tiles`: the numbers of the first screen.
     """
 
     label: str
@@ -94,6 +120,8 @@ class Presentation:
     terms: tuple[Gloss, ...] = ()
     fixed: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     subjects: Mapping[str, str] = field(default_factory=dict)
+    sentences: Mapping[str, str] = field(default_factory=dict)
+    tiles: Callable[[Report], Iterable[Tile]] = general_tiles
 
 
 PRESENTATIONS = {"unknown": Presentation("not recognised", by_trace=False)}

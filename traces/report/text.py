@@ -173,14 +173,20 @@ def _bars(bars: Sequence[Bar], *, terminal: bool) -> Iterator[Text]:
 
 
 def _not_exercised(report: Report, *, verbose: bool) -> list[Text]:
-    groups = wording.by_reason(report.not_exercised)
+    groups = wording.unchecked(report.not_exercised)
     if not groups:
         return []
-    count = plural(len(report.not_exercised), "rule or step", "rules or steps")
+    count = plural(sum(group.total for group in groups), "rule or step", "rules or steps")
     if len(groups) > FEW_REASONS and not verbose:
-        return [Text(f"{count} not checked (--verbose lists them)", "dim")]
+        return [Text(f"rules not checked for {len(groups)} reasons (--verbose lists them)", "dim")]
     lines = [Text(f"{count} not checked:", "dim")]
-    return lines + [Text(f"  {rules}: {reason}" if reason else f"  {rules}", "dim") for rules, reason in groups]
+    return lines + [Text(f"  {_group(group)}", "dim") for group in groups]
+
+
+def _group(group: wording.Unchecked) -> str:
+    """A reason, and the names of the rules and steps that it keeps from being checked."""
+    names = ", ".join(group.names)
+    return f"{names}: {group.reason}" if group.reason else names
 
 
 def _allowed(report: Report, *, verbose: bool) -> list[Text]:

@@ -50,6 +50,7 @@ class Finding(Model):
     position: int = Field(description="log position of the event, in bytes")
     where: Where
     message: str = Field(description="what is wrong, in one sentence")
+    summary: str = Field(default="", description="the same for a headline, where the message has more")
     needs: str = Field(description="the need that is not met")
     otherwise: str = Field(description="what goes wrong in a broker that breaks it")
     here: dict[str, int] = Field(description="the values that the need looks at")
@@ -68,6 +69,7 @@ class SourceRow(Model):
     records: int = 0
     clean: bool | None = None
     live: bool = Field(default=False, description="a broker was running on it")
+    newest: int | None = Field(default=None, description="time of its newest file, in seconds since 1970")
     moments: Moments | None = Field(default=None, description="of which moments the files of a store look to be")
     verdict: VerdictName
     reasons: list[str] = Field(default=[], description="why it is unreadable or inconclusive")

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
+from gapless.spec.catalog import SPECS
 from gapless.traces.problems import shown
 from gapless.traces.replay.notation import DEPARTING, consequence, values_text
 from gapless.traces.report.charts import clipped
@@ -16,12 +17,15 @@ from gapless.traces.report.sections import Section, presentation
 from gapless.traces.report.values import WORST, Finding, Report, SourceRow, VerdictName
 
 REASON = 200  # letters of a reason in the last line
+STEP_NAME = re.compile(r"\w+\.\w+")
 WORST_FIRST: tuple[VerdictName, ...] = WORST[::-1]
 
 
 def sentence(report: Report, sections: Iterable[Section]) -> str:
     """The verdict and the extent of the check, as the end of a line that begins with the verdict's name."""
-    return f"{result(report)} {extent(report, sections)}"
+    how = f"{report.profile} profile" + ("" if report.engine == "local" else f", {report.engine} engine")
+    took = f"in {duration(report.seconds)}{_compiling(report)}"
+    return f"{result(report)} {extent(report, sections)} {took} ({how})"
 
 
 def result(report: Report) -> str:
@@ -47,15 +51,13 @@ def _reason(report: Report) -> str:
 
 def extent(report: Report, sections: Iterable[Section]) -> str:
     """The amount of what was read and checked."""
-    how = f"{report.profile} profile" + ("" if report.engine == "local" else f", {report.engine} engine")
     known = [source for source in report.sources if source.kind != "unknown"] or report.sources
     read = [source.records for source in known if not presentation(source.kind).by_trace]
     seen = [plural(sum(read), "record"), plural(report.counts.queues, "queue")]
     if not read:
         seen = [plural(report.counts.traces, "trace")]
     seen += [plural(*section.total) for section in sections if section.total[0]]
-    done = f"{', '.join(seen)} read, {plural(report.counts.events, 'event')}"
-    return f"{done} checked in {duration(report.seconds)}{_compiling(report)} ({how})"
+    return f"{', '.join(seen)} read, {plural(report.counts.events, 'event')} checked"
 
 
 def _compiling(report: Report) -> str:
@@ -96,13 +98,42 @@ def left(source: SourceRow) -> str:
     return {True: "clean", False: "unclean", None: ""}[source.clean]
 
 
-def by_reason(lines: Iterable[str]) -> list[tuple[str, str]]:
-    """Rules that are not exercised for the same reason, put together: (rules, reason)."""
+class Unchecked(NamedTuple):
+    """What was not checked for one reason. `others`: names that are no rules, steps or specs."""
+
+    reason: str
+    names: list[str]
+    rules: int
+    steps: int
+    others: list[str]
+
+    @property
+    def total(self) -> int:
+        """The number of rules, steps and other things."""
+        return self.rules + self.steps + len(self.others)
+
+    @property
+    def amount(self) -> str:
+        """The number of rules and steps in words; empty if there are none."""
+        counts = ((self.rules, "rule"), (self.steps, "step"))
+        return " and ".join(plural(count, noun) for count, noun in counts if count)
+
+
+def unchecked(lines: Iterable[str]) -> list[Unchecked]:
+    """Rules and steps without evidence, grouped by the reason, the largest group first."""
     groups: dict[str, list[str]] = {}
     for line in lines:
-        rule, _, reason = line.partition(": ")
-        groups.setdefault(reason, []).append(rule)
-    return [(", ".join(rules), reason) for reason, rules in groups.items()]
+        names, _, reason = line.partition(": ")
+        groups.setdefault(reason, []).extend(names.split(", "))
+    found = [_group(reason, names) for reason, names in groups.items()]
+    return sorted(found, key=lambda group: -group.total)
+
+
+def _group(reason: str, names: list[str]) -> Unchecked:
+    rules = sum(len(SPECS[name].rules) if name in SPECS else "/" in name for name in names)
+    steps = [name for name in names if STEP_NAME.fullmatch(name)]
+    others = [name for name in names if not (name in SPECS or "/" in name or name in steps)]
+    return Unchecked(reason, names, rules, len(steps), others)
 
 
 def allowed(report: Report) -> list[tuple[int, str, Finding | None]]:

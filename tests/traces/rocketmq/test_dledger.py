@@ -92,7 +92,7 @@ def test_entries_of_what_another_leader_replaced_are_found() -> None:
     assert {header[TERM] for _, _, header in entries(store)} == {1, 2, 3}
     found = [f for f in check([recording_as_left(f"layouts/{TRUNCATED}")]).violations if f.spec == "queue"]
     assert [(f.rule, f.trace) for f in found] == [("queue/entry-points-at-its-message", "SCHEDULE_TOPIC_XXXX/0")]
-    assert "in the middle of the record" in found[0].message
+    assert any("in the middle of the record" in line for line in found[0].story)
 
 
 def test_a_half_that_was_sent_with_a_delay_accuses_nobody() -> None:

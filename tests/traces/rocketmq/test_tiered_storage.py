@@ -92,7 +92,7 @@ def test_what_brokers_uploaded_is_followed_to_their_own_log(name: str) -> None:
         (found,) = report.findings
         assert (found.rule, found.trace) == ("tiered/tiered-message-has-the-number-of-its-entry", queue)
         assert f"tiered entry {number}," in found.message
-        assert f"(messages {number} to {last} were never uploaded, " in found.message
+        assert f"; messages {number} to {last} were never uploaded, " in found.message
         return
     assert report.verdict == "conforms", report.model_dump_json(indent=1)
     assert report.coverage["tiered.find_entry"] + report.coverage["tiered.outlive"] == count > 200

@@ -2,3 +2,4 @@
 
 PROFILE = "pulsar"  # whose deviations are known ways of these coordinators
 RECORDING = "trace.ndjson"  # the file by which a recording is known
+KIND = "pulsar-recording"

@@ -15,7 +15,7 @@ from gapless.traces.judging.teller import Recorded, Teller
 from gapless.traces.options import Options
 from gapless.traces.problems import shown
 from gapless.traces.report.parts import Parts
-from gapless.traces.sources.pulsar import PROFILE, RECORDING
+from gapless.traces.sources.pulsar import KIND, PROFILE, RECORDING
 from gapless.traces.sources.pulsar.recording import recorded
 from gapless.traces.sources.pulsar.stories import extend_stories
 
@@ -58,6 +58,7 @@ class CoordinatorCheck:
             PROFILE,
             lambda number: f"line {int(recording.line[number - 1])}",
             names=lambda: [row.trace for row in recording.coordinators],
+            kind=KIND,
         )
         parts = Teller(source, self.options, self.options.trace).parts(judge.tallies)
         parts.rows["coordinators"] = recording.coordinators

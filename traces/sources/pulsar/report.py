@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import ClassVar
+from collections.abc import Iterator, Sequence
+from typing import Any, ClassVar
 
 from pydantic import Field
 
 from gapless.traces.report.drawings import Curve
 from gapless.traces.report.glossary import Gloss
-from gapless.traces.report.sections import Presentation, RowsByPart, Section, SectionRow
-from gapless.traces.report.values import ReportRow
+from gapless.traces.report.sections import Presentation, RowsByPart, Section, SectionRow, Tile, tile
+from gapless.traces.report.values import Report, ReportRow
 from gapless.traces.report.wording import figure, plural
 
 
@@ -96,4 +96,32 @@ TERMS = (
     Gloss("load", "a coordinator is started, and finds in its log what it knows", ("loads", "loaded")),
     Gloss("rejected", "written to the log, and answered with an error"),
 )
-PRESENTATION = Presentation("Pulsar recording", "line", ("coordinators",), sections, terms=TERMS)
+SENTENCES = {
+    "coordinator/transaction-comes-back-as-it-was": "transaction {number} was {log} and came back {status}",
+    "coordinator/transaction-is-open": "transaction {number} is {log}, and was worked on or decided again",
+    "coordinator/number-is-new": "number {number} was given to a second transaction",
+    "coordinator/slot-is-free": "a transaction began with {active} active, and the limit is {limit}",
+    "coordinator/limit-leaves-room": "a request was admitted with {active} active, and the limit is {limit}",
+    "coordinator/limit-is-reached": "a request was ignored with {active} active, and the limit is {limit}",
+    "coordinator/outcome-that-is-told-is-in-the-log": "the answer is {status}, and transaction {number} is {log}",
+    "coordinator/outcome-is-the-one-that-was-decided-and-the-first": "transaction {number} was {log} and ended {to}",
+    "coordinator/transaction-has-had-its-time": "transaction {number} timed out before its time",
+}
+"""By the id of a rule, what breaking it means, with the values at hand."""
+
+
+def tiles(report: Report) -> Iterator[Tile]:
+    """Transactions, their outcomes and the events, on the first screen."""
+    rows: Sequence[Any] = report.parts.get("coordinators", ())
+    of_traces = sum(finding.count for finding in report.violations if finding.spec == "coordinator")
+    yield tile(sum(row.begun for row in rows), ("transaction", "transactions"), of_traces)
+    committed, aborted = (sum(getattr(row, name) for row in rows) for name in ("committed", "aborted"))
+    yield Tile(f"{committed:,}", "of them committed", f"{aborted:,} aborted")
+    yield tile(
+        report.counts.events, ("event checked", "events checked"), report.findings_total, "not allowed", "all allowed"
+    )
+
+
+PRESENTATION = Presentation(
+    "Pulsar recording", "line", ("coordinators",), sections, terms=TERMS, sentences=SENTENCES, tiles=tiles
+)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from gapless.traces.engines.engine import Progress
 from gapless.traces.options import Options
-from gapless.traces.sources.pulsar import PROFILE, RECORDING
+from gapless.traces.sources.pulsar import KIND, PROFILE, RECORDING
 from gapless.traces.sources.pulsar.report import PRESENTATION
 from gapless.traces.sources.source import Recording, SideInputs
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class Pulsar:
     """Recordings of transaction coordinators, known by their `trace.ndjson`."""
 
-    kind = "pulsar-recording"
+    kind = KIND
     presentation = PRESENTATION
     profile = PROFILE
     side: frozenset[str] = frozenset()

@@ -30,6 +30,7 @@ from gapless.traces.sources.rocketmq.joining.findings import Breach, Hazard, Sto
 from gapless.traces.sources.rocketmq.report import SUBJECTS
 from gapless.traces.sources.rocketmq.segments import splits
 from gapless.traces.sources.rocketmq.segments.splits import Split, SplitReader
+from gapless.traces.sources.rocketmq.sentences import ENTRY_STATES, headline
 from gapless.traces.sources.rocketmq.store import file_access, names, scan
 from gapless.traces.sources.rocketmq.store.batch_queues import FOLDER, UNIT, units_of
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
@@ -74,7 +75,8 @@ def finding(
     where = place(store, found)
     trace = shown(found.trace)
     lies = context(judged, found)
-    message = f"{trace}: {_message(found)}"
+    sentence = _message(found)
+    more = f"; {lies[0]}" if lies and not lies[0].startswith("the entry points at ") else ""
     title = title or f"{_subject(found)} departs at {shown(where.file)}+{where.offset}."
     lines = [*(f"{line[0].upper()}{line[1:]}." for line in lies), *([also] if also else [])]
     again = f"gapless explain {pasted(source)} --trace {pasted(found.trace)}{how}"
@@ -86,7 +88,8 @@ def finding(
         source=shown(source),
         position=found.position,
         where=Where(file=shown(where.file), offset=where.offset),
-        message=f"{message} ({lies[0]})" if lies else message,
+        message=f"{trace}: {sentence}{more}",
+        summary=headline(trace, sentence),
         needs=departure.because,
         otherwise=departure.otherwise,
         here=departure.here,
@@ -115,7 +118,7 @@ def hazard(
         old=found.slots,
     )  # fmt: skip
     message = f"{trace}: the broker's next start takes old bytes behind the last entry for it, in {which}"
-    return made.model_copy(update={"severity": "hazard", "message": message})
+    return made.model_copy(update={"severity": "hazard", "message": message, "summary": message})
 
 
 def feared(judged: StoreFindings, found: Sequence[Breach], *, source: str, how: str = "") -> Finding:
@@ -262,7 +265,7 @@ def _message(found: Breach) -> str:  # noqa: C901, PLR0911, PLR0912 - a sentence
     if action in ("index", "index_batch") and args["number"] < state.end:
         messages = {"position": state.positions, "size": state.sizes, "tag": state.tags}
         what = next(name for name in messages if args[name] != messages[name][args["number"]])
-        return f"entry {args['number']} has {what} {args[what]}, its message {messages[what][args['number']]}"
+        return f"entry {args['number']} {ENTRY_STATES[what].format(args[what], messages[what][args['number']])}"
     if action in ("index", "index_batch"):
         return f"entry {args['number']} has no message in the log"
     if action == "settle":

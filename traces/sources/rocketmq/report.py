@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from pydantic import Field
 
 from gapless.traces.report.charts import Chart, histogram, reached, span
 from gapless.traces.report.glossary import Gloss
-from gapless.traces.report.sections import Presentation, RowsByPart, Section, SectionRow
+from gapless.traces.report.sections import Presentation, RowsByPart, Section, SectionRow, Tile, tile
 from gapless.traces.report.values import Report, ReportRow, VerdictName
 from gapless.traces.report.wording import figure, plural
 
@@ -346,6 +346,47 @@ SUBJECTS = {
     "dledger_index": "the index of entries",
 }
 """What a trace is, by its spec."""
+
+
+def tiles(report: Report) -> Iterator[Tile]:
+    """Messages, queues, and promises or transactions, on the first screen."""
+    queues: Sequence[Any] = report.parts.get("queues", ())
+    rows: Sequence[Any] = report.parts.get("transactions", ())
+    damaged = sum(finding.count for finding in report.violations if finding.spec == "log")
+    yield tile(sum(source.records for source in report.sources), ("message in the log", "messages in the log"), damaged)
+    departing = sum(row.verdict == "departs" for row in queues)
+    yield tile(report.counts.queues, ("queue", "queues"), departing)
+    clients: Sequence[Any] = report.parts.get("clients", ())
+    if sent := sum(row.acknowledged - row.expired for row in clients):
+        lost = sum(finding.count for finding in report.violations if finding.rule in PROMISES)
+        yield tile(sent, ("acknowledged message", "acknowledged messages"), lost, "lost or changed", "none lost")
+    elif transactions := sum(row.transactions for row in rows):
+        broken = sum(finding.count for finding in report.violations if finding.spec == "transaction")
+        yield tile(transactions, ("transaction", "transactions"), broken)
+    else:
+        yield tile(
+            report.counts.events,
+            ("event checked", "events checked"),
+            report.findings_total,
+            "not allowed",
+            "all allowed",
+        )
+
+
+PROMISES = (
+    "queue/message-that-was-acknowledged-is-in-the-log-where-the-answer-said",
+    "queue/message-that-was-acknowledged-is-what-its-producer-sent",
+    "transaction/commit-that-was-acknowledged-has-its-final",
+)
 PRESENTATION = Presentation(
-    "RocketMQ store", "record", PARTS, sections, conforms, by_trace=False, terms=TERMS, fixed=FIXED, subjects=SUBJECTS
+    "RocketMQ store",
+    "record",
+    PARTS,
+    sections,
+    conforms,
+    by_trace=False,
+    terms=TERMS,
+    fixed=FIXED,
+    subjects=SUBJECTS,
+    tiles=tiles,
 )

@@ -211,7 +211,9 @@ def _not_exercised(judged: StoreFindings) -> list[str]:
     """Rules without evidence, and what would exercise them."""
     store, found = judged.store, []
     if not judged.counters[scan.C_SEALED]:
-        found.append(f"{rule('log/record-has-the-checksum-that-its-properties-carry').id}: no record carries one")
+        found.append(
+            f"{rule('log/record-has-the-checksum-that-its-properties-carry').id}: no record carries such a checksum"
+        )
     if judged.counters[scan.C_SCHEDULED]:
         found.append("delays of single levels: any start may change them, so delivery times are held to whole seconds")
     if judged.counters[scan.C_UNSURE]:
@@ -227,7 +229,8 @@ def _not_exercised(judged: StoreFindings) -> list[str]:
         what = "is still running" if store.live else "was running" if store.copied else "did not stop in order"
         found.append(f"{rule('queue/every-message-has-its-entry').id}: not up to the log's end, for the broker {what}")
     if store.queue_file_size == 0 and not store.database:
-        found.append(f"{rule('queue/file-of-the-consume-queue-has-its-full-length').id}: it is not known (--config)")
+        name = rule("queue/file-of-the-consume-queue-has-its-full-length").id
+        found.append(f"{name}: the length is unknown: add --config broker.conf")
     found += _promises_not_exercised(judged)
     found += _transactions_not_exercised(judged)
     for spec, action in (
@@ -245,7 +248,7 @@ def _not_exercised(judged: StoreFindings) -> list[str]:
         ("op_batch", "stop"),
         ("op_batch", "crash"),
     ):
-        found.append(f"{spec}.{action}: a store does not show this step; a trace recorded by a broker does")
+        found.append(f"{spec}.{action}: a store does not show this step: only a broker that records its steps does")
     return found
 
 
@@ -275,19 +278,19 @@ def _of_layouts_not_exercised(judged: StoreFindings) -> Iterator[str]:
     if store.database or store.twin or store.batched:
         yield "store times in entries of databases and of batch queues: gapless does not look at them"
     if not judged.covered.get("hash_index.put"):
-        yield "hash_index: no item was found in index/, or it was not asked for"
+        yield "hash_index: no item in index/, or not selected"
     elif judged.tiered_index:
         yield "hash_index: of tiered storage, not whether each key is found, and not the order of items: it has none"
     if not judged.covered.get("cursor.save") and not judged.covered.get("cursor.deliver"):
-        yield "cursor: no cursor of a consumer group or a delay level is known in a queue with messages"
+        yield "cursor: no cursor of a consumer group or a delay level in a queue with messages"
     if not judged.covered.get("extension.find_unit"):
         yield "extension: no entry names a unit in consumequeue_ext/"
     if not judged.covered.get("tiered.find_entry"):
-        yield "tiered: no message was found in tiered storage, or it was not asked for"
+        yield "tiered: no message in tiered storage, or not selected"
     if not judged.covered.get("compaction.find_entry"):
-        yield "compaction: no message was found in a compacted topic, or it was not asked for"
+        yield "compaction: no message in a compacted topic, or not selected"
     if not judged.covered.get("dledger_index.find_unit"):
-        yield "dledger_index: there is no DLedger log, or its index was not asked for"
+        yield "dledger_index: no DLedger log, or not selected"
 
 
 def _promises_not_exercised(judged: StoreFindings) -> Iterator[str]:
@@ -295,9 +298,9 @@ def _promises_not_exercised(judged: StoreFindings) -> Iterator[str]:
     sent, clients = rule("queue/client-sent-the-message").id, judged.evidence
     if judged.client is None:
         for name in (sent,) if judged.testimony and judged.testimony.promised else (*ACKNOWLEDGED, sent):
-            yield f"{name}: nobody says what was sent; a client log would (--client)"
+            yield f"{name}: no client log: add --client"
     elif clients is not None and not clients.complete:
-        yield f"{sent}: the client log has messages without their keys; with all keys it would tell"
+        yield f"{sent}: the client log has messages without their keys: record all keys"
 
 
 ACKNOWLEDGED = (
@@ -310,25 +313,25 @@ def _transactions_not_exercised(judged: StoreFindings) -> Iterator[str]:
     """Yields unknown parts of transactions, and the evidence that would add them."""
     store, numbers = judged.store, judged.transactions.numbers
     if not numbers.get("transactions"):
-        yield "transaction, checkpoint, op_batch: there is no transaction in the log, or they were not asked for"
+        yield "transaction, checkpoint, op_batch: no transaction in the log, or not selected"
         return
     if not store.settings.get("transactionCheckMax"):
         name = rule("transaction/all-checks-are-spent").id
-        yield f"{name}: transactionCheckMax is not known; a broker.conf would tell (--config)"
+        yield f"{name}: transactionCheckMax is unknown: add --config broker.conf"
     if not store.settings.get("transactionOpMsgMaxSize"):
         name = rule("op_batch/body-ends-with-the-entry-that-fills-it").id
-        yield f"{name}: transactionOpMsgMaxSize is not known; a broker.conf would tell (--config)"
+        yield f"{name}: transactionOpMsgMaxSize is unknown: add --config broker.conf"
     for name in OF_CLIENTS if judged.client is None else ():
-        yield f"{name}: nobody says what producers asked; a client log would (--client)"
+        yield f"{name}: no client log: add --client"
     if store.cursors is None or store.cursors.half is None or store.of_moments:
         name = rule("checkpoint/half-cursor-passes-no-undecided-half").id
         cursors = f"{name}, checkpoint.advance, checkpoint.advance_ops"
-        yield f"{cursors}: how far the check service came is not known; config/consumerOffset.json would tell"
+        yield f"{cursors}: the progress of the check service is unknown: config/consumerOffset.json has it"
     elif not store.clean:
         name = rule("checkpoint/half-cursor-has-passed-all-that-the-op-names").id
         yield f"{name}: the two cursors are written one after the other; those of a broker that stopped in order agree"
     if judged.covered.get("transaction.roll_back") and judged.client is None:
-        yield "transaction.roll_back: every one is inferred, from an op without a final; a client log tells (--client)"
+        yield "transaction.roll_back: no client log: add --client"
 
 
 def _queue_rows(judged: StoreFindings, source: str) -> list[QueueRow]:

@@ -1,0 +1,19 @@
+"""Sentences about wrong entries, for messages and for the headline of a page."""
+
+from __future__ import annotations
+
+import re
+
+ENTRY_STATES = {
+    "position": "points at byte {}; its message is at {}",
+    "size": "states a size of {} bytes; its message has {}",
+    "tag": "has tag code {}; its message has {}",
+}
+"""By the value of an entry, what it states and what its message has."""
+
+
+def headline(trace: str, sentence: str) -> str:
+    """The sentence with the name of what it is about: `entry 120 of orders/1 points at byte 7`."""
+    if about := re.match(r"(entry|message) -?\d+", sentence):
+        return f"{about[0]} of {trace}{sentence[about.end() :]}"
+    return f"{trace}: {sentence}"
