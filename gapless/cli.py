@@ -56,14 +56,14 @@ def configured(
         bool, typer.Option("--version", help="Print the version and exit.", callback=version, is_eager=True)
     ] = False,
 ) -> None:
-    """What `[tool.gapless]` says, where a command line says nothing."""
+    """Take from `[tool.gapless]` what the command line leaves out."""
     context.default_map = {**defaults(), **(context.default_map or {})}
 
 
 COMMANDS: dict[Callable[..., None], str] = {
     check: "Judge stores and recordings: is anything lost, repeated, undecided?",
     watch: "Follow a store while its broker writes to it.",
-    compare: "Hold the replicas of a store against one another.",
+    compare: "Compare the replicas of a store with one another.",
     explain: "Tell the shortest story of one trace.",
     trace: "Write the events of a store or a recording to a file.",
     demo: "Check a real broker's store, whole and damaged: what a finding looks like.",
@@ -73,7 +73,7 @@ COMMANDS: dict[Callable[..., None], str] = {
     steps: "List the steps of a spec, as a recorder writes them.",
     schema: "Print a JSON Schema of what is read or written.",
     explore: "Try every step of a spec in every state within bounds.",
-    audit: "Tell which faults in a spec nobody would notice.",
+    audit: "List the faults in a spec that no property of it catches.",
     warm: "Compile now what checks and stores compile on the way.",
 }
 """The commands, and what the list of commands says of each."""
@@ -86,7 +86,7 @@ app.add_typer(serve, name="serve")
 def main() -> None:
     """The `gapless` command. What says how it is used is output as any other, for which there may be no reader or room.
 
-    The library of commands ends with 1 where nobody reads on, which means that something departs.
+    The library of commands ends with 1 if no reader is left, and 1 means that something departs.
     """
     try:
         with printing(0):

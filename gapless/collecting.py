@@ -27,7 +27,7 @@ WHOLE = "whole"
 """The test of what is not the matter of one trace: nothing to judge, a file that cannot be read."""
 
 
-class Failing(AssertionError):  # noqa: N818 - it names an outcome.
+class PlainFailure(AssertionError):  # noqa: N818 - it names an outcome.
     """A test fails; the message is all that is to be shown of it."""
 
 
@@ -54,14 +54,14 @@ def recording_folder(path: Path, parent: pytest.Collector) -> pytest.Collector |
 class TraceVerdict:
     """A trace of a recording as the verdict table has it.
 
-    `rule`: that it breaks, if it departs · `told`: the trace as it is shown, without its name if so asked.
+    `rule`: that it breaks, if it departs · `label`: the trace as it is shown, without its name if so asked.
     """
 
     spec: str
     trace: str
     verdict: str
     rule: str | None
-    told: str
+    label: str
 
 
 class RecordingFile(pytest.File):
@@ -83,16 +83,16 @@ class RecordingFolder(pytest.Directory):
 def _tests_of(recording: pytest.File | pytest.Directory) -> Iterator[pytest.Item]:
     """A test for each trace that was judged; one for all if they are many, or if something else is wrong."""
     report, judged = _checked(_from_here(recording.path), recording.config)
-    told = {finding.trace for finding in report.violations}
-    departing = {one.told for one in judged if one.verdict == "departs"}
+    reported = {finding.trace for finding in report.violations}
+    departing = {one.label for one in judged if one.verdict == "departs"}
     if not judged or len(judged) > recording.config.getoption("gapless_traces"):
         yield RecordingItem.from_parent(recording, name=WHOLE, report=report)
         return
-    if any(source.reasons for source in report.sources) or not told <= departing:
+    if any(source.reasons for source in report.sources) or not reported <= departing:
         yield RecordingItem.from_parent(recording, name=WHOLE, report=report)
     names = Counter(one.trace for one in judged)
     for one in judged:
-        name = one.told if names[one.trace] == 1 else f"{one.spec} {one.told}"
+        name = one.label if names[one.trace] == 1 else f"{one.spec} {one.label}"
         yield TraceItem.from_parent(recording, name=name, report=report, judged=one)
 
 
@@ -141,14 +141,14 @@ class RecordingItem(pytest.Item):
         if limit.verdict(self.report) != "conforms":
             raise DoesNotConform(self.report)
         if self.report.verdict != "conforms":
-            pytest.skip(", ".join(limit.told(self.report)))
+            pytest.skip(", ".join(limit.sentences(self.report)))
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         """The report alone."""
         return _shown(self, excinfo, style)
 
     def reportinfo(self) -> tuple[Path, None, str]:
-        """Where pytest says that the test stands."""
+        """Return the place of the test, as pytest prints it."""
         return self.path, None, f"gapless: {self.name}"
 
 
@@ -164,48 +164,48 @@ class TraceItem(pytest.Item):
         """Fail with the trace's story unless it conforms, or what is wrong with it is known."""
         if self.judged.verdict not in ("conforms", "departs"):
             reasons = [reason for source in self.report.sources for reason in source.reasons]
-            raise Failing("\n".join([f"{self.judged.told} is {self.judged.verdict}.", *reasons]))
+            raise PlainFailure("\n".join([f"{self.judged.label} is {self.judged.verdict}.", *reasons]))
         limit = threshold(self.config)
         found = [one for one in self.report.findings if self._is_mine(one)]
-        told = [one for one in found if limit.fails(one)]
-        if self.judged.verdict == "departs" and not told:
+        failing = [one for one in found if limit.fails(one)]
+        if self.judged.verdict == "departs" and not failing:
             if any(map(limit.is_known, found or self._standing_for_it())):
                 pytest.skip("known from the baseline")
-            told = self._by_itself()
-        if told:
-            raise Failing("\n\n".join("\n".join(finding.story or [finding.message]) for finding in told))
+            failing = self._by_itself()
+        if failing:
+            raise PlainFailure("\n\n".join("\n".join(finding.story or [finding.message]) for finding in failing))
 
     def _is_mine(self, finding: Finding) -> bool:
-        """Whether it is told of this trace."""
-        return (finding.spec, finding.trace) == (self.judged.spec, self.judged.told)
+        """True if the finding is about this trace."""
+        return (finding.spec, finding.trace) == (self.judged.spec, self.judged.label)
 
     def _standing_for_it(self) -> list[Finding]:
-        """Findings of other traces that are told in place of this one's."""
+        """Findings of other traces that stand for this one's."""
         mine = (self.judged.spec, self.judged.rule)
         return [one for one in self.report.violations if (one.spec, one.rule) == mine]
 
     def _by_itself(self) -> list[Finding]:
-        """What is wrong with the trace where another stands for it in the report."""
+        """Judge the trace alone, if another stands for it in the report."""
         again = check(_from_here(self.path), trace=self.judged.trace, **options(self.config))
         if (key := redact_key(self.config)) is not None:
             again = Redactor(again, key, [self.judged.trace]).report()
-        mine = self.judged.told
+        mine = self.judged.label
         if found := [one for one in again.violations if one.trace == mine]:
             return found
-        raise Failing(f"{mine} departs: {self.judged.rule}")
+        raise PlainFailure(f"{mine} departs: {self.judged.rule}")
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         """The stories alone."""
         return _shown(self, excinfo, style)
 
     def reportinfo(self) -> tuple[Path, None, str]:
-        """Where pytest says that the test stands."""
+        """Return the place of the test, as pytest prints it."""
         return self.path, None, f"gapless: {self.name}"
 
 
 def _shown(item: pytest.Item, excinfo: pytest.ExceptionInfo[BaseException], style: Any) -> Any:
-    """What pytest prints of a failure: of ours the message alone, which is a text for people."""
-    if isinstance(excinfo.value, Failing | DoesNotConform):
+    """Return the text that pytest prints for a failure; for ours, the message alone."""
+    if isinstance(excinfo.value, PlainFailure | DoesNotConform):
         return str(excinfo.value)
     return pytest.Item.repr_failure(item, excinfo, style)
 
@@ -236,15 +236,17 @@ class StoryItem(pytest.Item):
         try:
             story = read(self.path)
         except NoStory as error:
-            raise Failing(str(error)) from None
+            raise PlainFailure(str(error)) from None
         if wrong := list(differences(story)):
             now = text_of(story).rstrip()
-            raise Failing("\n".join([f"{shown(self.path.name)} goes otherwise.", "", *wrong, "", "It goes:", "", now]))
+            raise PlainFailure(
+                "\n".join([f"{shown(self.path.name)} goes otherwise.", "", *wrong, "", "It goes:", "", now])
+            )
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
-        """What differs, and the story as it goes."""
+        """Return the differences, and the story as it goes."""
         return _shown(self, excinfo, style)
 
     def reportinfo(self) -> tuple[Path, None, str]:
-        """Where pytest says that the test stands."""
+        """Return the place of the test, as pytest prints it."""
         return self.path, None, f"gapless: {self.path.stem}"

@@ -1,4 +1,4 @@
-"""How pytest's tests check recordings: as its command line says, and where that is silent as `[tool.gapless]` does."""
+"""Options of checks in pytest: those of its command line, else those of `[tool.gapless]`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gapless.traces.report.threshold import ALSO, BY, Threshold, read_baseline
 from gapless.traces.suggestions import one_of
 
 TAKEN = ("profile", "config", "copied", "only_broker", "topic", "only", "ignore", "jobs", "engine", "master")
-"""The settings that `check` takes for any recording; a client log is of one, and lies beside it."""
+"""The settings that `check` takes for any recording; a client log belongs to one, and lies next to it."""
 
 ONE_RUN = "PYTEST_XDIST_TESTRUNUID"
 """The variable in which workers of pytest-xdist find what is random, and the same for all of a run."""
@@ -26,7 +26,7 @@ _KEY = pytest.StashKey[str]()
 
 
 def options(config: pytest.Config) -> dict[str, Any]:
-    """What is asked for, as `check` takes it. Raises pytest.UsageError."""
+    """Collect the options, as `check` takes them. Raises pytest.UsageError."""
     found = _found(config)
     asked = {key: found[key] for key in TAKEN if key in found}
     if "trace_topic" in found:
@@ -37,7 +37,7 @@ def options(config: pytest.Config) -> dict[str, Any]:
 
 
 def redact_key(config: pytest.Config) -> str | None:
-    """The key under which names are replaced by hashes; nothing where they may be told.
+    """The key under which names are replaced by hashes; None if names may be shown.
 
     Workers of one run come to the same key, for they must find the same tests. Raises pytest.UsageError.
     """
@@ -56,7 +56,7 @@ def redact_key(config: pytest.Config) -> str | None:
 
 
 def threshold(config: pytest.Config) -> Threshold:
-    """What lets a recording fail: with a baseline only what is new, with `fail-on` more than violations.
+    """Make the threshold: with a baseline only new findings fail, with `fail-on` more than violations.
 
     Raises pytest.UsageError.
     """

@@ -1,4 +1,4 @@
-"""What a test says of a recording: that it conforms, or why not."""
+"""Assertions about recordings: that one conforms, or why it does not."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 
 class DoesNotConform(AssertionError):  # noqa: N818 - it names an outcome.
-    """A recording departs, or nobody can say that it conforms. The message is the report as text, with its stories."""
+    """A recording departs, or cannot be shown to conform. The message is the report as text, with its stories."""
 
     def __init__(self, report: Report) -> None:
         super().__init__(str(report))

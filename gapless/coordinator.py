@@ -17,7 +17,7 @@ say which topics and subscriptions take part, and commit or abort:
 ...         try:
 ...             await client.begin()
 ...         except TimedOut:
-...             print("nobody answers")
+...             print("no answer")
 ...         await client.commit(first)
 ...         await client.commit(first)
 ...         try:
@@ -31,11 +31,11 @@ say which topics and subscriptions take part, and commit or abort:
 ...         await client.close()
 >>> asyncio.run(example())
 0: orders: commit
-nobody answers
+no answer
 transaction 1 is COMMITTED, and stays so
 
-At the limit nobody answers, so that no client asks again and again: it waits for as long as its timeout is, and no
-more of its requests are out than it has permits. What is decided stays, and who asks again is told the same. Other
+At the limit there is no answer, so that no client asks again and again: it waits for as long as its timeout is, and no
+more of its requests are out than it has permits. A decision stays, and a repeated request gets the same answer. Other
 processes connect over the loopback, as they do to `gapless serve coordinator`.
 
 What is in the folder comes back, and so do the outcomes:
@@ -54,7 +54,7 @@ The names, by what they are for:
 * `Coordinator`, `CoordinatorSettings`: a coordinator that runs, and how it works. `Tell`: tells those who take part.
 * `CoordinatorClient`: a client, in the same process by `Coordinator.client`, in another one by `connect_client`.
 * `StepTape`: where the steps of both are written down, for `gapless check`.
-* `StoreError`: whatever can go wrong. `TimedOut`: nobody answered; it may have been done. `OutcomeConflict`: the
+* `StoreError`: whatever can go wrong. `TimedOut`: no answer came; it may have been done. `OutcomeConflict`: the
   transaction ends otherwise. `UnknownTransaction`: there is none, or its outcome is not kept any more. `LogFull`:
   the coordinator's disk is full. `Refused`, `Stopped`, `InUse`, `Damaged`, `DiskFull`, `NotAStore`: as of a store.
 """

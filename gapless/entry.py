@@ -29,7 +29,7 @@ def main() -> None:
     if before is signal.default_int_handler:  # a shell lets its background jobs ignore it
         signal.signal(signal.SIGINT, _end)
     open_what_is_closed()
-    complain_to_anybody_or_nobody()
+    outlive_standard_error()
     say_it_in_other_words()
     work_steadily()
     sys.meta_path.insert(0, NoPandas())
@@ -45,20 +45,20 @@ def main() -> None:
         traceback.print_exc()
         sys.exit(FAULT)
     finally:
-        if before is signal.default_int_handler:  # all is said and written: what is tidied up now is not broken off
+        if before is signal.default_int_handler:  # all output is written: tidying up is not broken off
             signal.signal(signal.SIGINT, signal.SIG_IGN)
         gc.freeze()  # all that is there ends with the process: to look for cycles in it took a tenth of a small check
 
 
 def open_what_is_closed() -> None:
-    """What whoever started this closed (`>&-`) leads nowhere: else there is no stream, and a file gets its number."""
+    """Open standard streams that the caller closed (`>&-`): else a file would get their numbers."""
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         if getattr(sys, name) is None and os.open(os.devnull, os.O_RDWR) == number:
             setattr(sys, name, os.fdopen(number, "w" if number else "r", encoding="utf-8"))
 
 
 class _Unheard(io.FileIO):
-    """Standard error, where what nobody takes is lost: it changes no exit code, and keeps nothing from going on."""
+    """Standard error that drops text without a reader: that changes no exit code and stops nothing."""
 
     def write(self, text: Any) -> int:
         """Write, if it can be."""
@@ -68,8 +68,8 @@ class _Unheard(io.FileIO):
             return memoryview(text).nbytes
 
 
-def complain_to_anybody_or_nobody() -> None:
-    """Standard error may lead to a reader that ended, or to a full disk: what broke there was taken for a verdict."""
+def outlive_standard_error() -> None:
+    """Keep running if standard error leads to a reader that ended, or to a full disk."""
     stream = sys.stderr
     if isinstance(stream, io.TextIOWrapper) and stream is sys.__stderr__:
         there = io.BufferedWriter(_Unheard(stream.fileno(), "w", closefd=False))
@@ -77,7 +77,7 @@ def complain_to_anybody_or_nobody() -> None:
 
 
 def say_it_in_other_words() -> None:
-    """Where the encoding of a locale lacks a character (an arrow, in that of Western Europe), others stand for it."""
+    """Replace characters that the encoding of the locale lacks, such as an arrow, by others."""
     codecs.register_error("other-words", _other_words)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
@@ -85,7 +85,7 @@ def say_it_in_other_words() -> None:
 
 
 def _other_words(error: UnicodeError) -> tuple[str, int]:
-    """What stands for the characters that cannot be written, and where those end."""
+    """Return the replacement of characters that cannot be written, and where those end."""
     from gapless.traces.report.text import ASCII
 
     if not isinstance(error, UnicodeEncodeError):
@@ -95,7 +95,7 @@ def _other_words(error: UnicodeError) -> tuple[str, int]:
 
 
 def work_steadily() -> None:
-    """As the command works: what Python and the C library tidy up now and then, they tidy up less often.
+    """Let Python and the C library tidy up less often while the command works.
 
     Python looks for cycles of garbage less often: a check makes few, and of many queues this took a fifth of its time.
     glibc keeps memory that is let go: columns of some megabytes come and go, and each that is given back to the system
@@ -140,7 +140,7 @@ class NoPandas:
 def _terminated_as_interrupted() -> Iterator[None]:
     """Within, SIGTERM ends a command as SIGINT does, with its own exit code; the second one ends it at once.
 
-    Else nobody takes away files that are half written, or what was copied from standard input.
+    Else files that are half written would stay, and the copy of standard input.
     """
     if signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
         yield
@@ -174,9 +174,9 @@ def _terminated_as_interrupted() -> Iterator[None]:
 
 
 def _heard_later(before: Callable[[Any], None]) -> Callable[[Any], None]:
-    """What takes what cannot be raised: an interrupt while an object is deleted, which Python passes over, say.
+    """Make a hook for errors that cannot be raised, such as an interrupt while an object is deleted.
 
-    The command would go on to its end. So it is raised once more, when the object is deleted.
+    Python ignores them, and the command would run to its end. So the interrupt is raised again, after the deletion.
     """
 
     def again(lost: Any) -> None:

@@ -1,4 +1,4 @@
-"""What `gapless watch` knows, for Prometheus."""
+"""Metrics of `gapless watch` for Prometheus."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class WatchMetrics(Collector):
         self.status, self.store = status, shown(store)
 
     def collect(self) -> Iterable[Metric]:
-        """As they are now."""
+        """Collect them as they are now."""
         now = self.status
         now.measure()
         for name, says, value in (
@@ -37,7 +37,7 @@ class WatchMetrics(Collector):
             ("entries_position_bytes", "Log position up to which entries of queues are judged.", now.entries_position),
             ("entries_lag_bytes", "Bytes of the log that are judged but for their entries.", now.entries_lag_bytes),
             ("queues", "Queues with messages in what was judged.", now.queues),
-            ("undecided", "Reasons of the last report why not everything can be said.", now.undecided),
+            ("undecided", "Reasons of the last report why not everything is decided.", now.undecided),
         ):
             if value is not None:  # a number that is not known yet is left out
                 yield self._one(GaugeMetricFamily(f"gapless_{name}", says, labels=["store"]), float(value))
@@ -50,7 +50,7 @@ class WatchMetrics(Collector):
             ),
             ("reports", "Reports that were made.", now.reports),
             ("rounds", "Looks at the store.", now.rounds),
-            ("looked_again", "Times that something was read again before anything was said.", now.looked_again),
+            ("looked_again", "Times that something was read again before it was reported.", now.looked_again),
         ):
             yield self._one(CounterMetricFamily(f"gapless_{name}", says, labels=["store"]), float(count))
         left = GaugeMetricFamily(
@@ -59,7 +59,7 @@ class WatchMetrics(Collector):
         for what in now.left:
             left.add_metric([self.store, what], 1)
         yield left
-        findings = GaugeMetricFamily("gapless_findings", "Departures that were told.", labels=["store", "rule"])
+        findings = GaugeMetricFamily("gapless_findings", "Departures that were reported.", labels=["store", "rule"])
         for rule, count in dict(now.findings).items():
             findings.add_metric([self.store, rule], count)
         yield findings

@@ -38,7 +38,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """With `--gapless` what `[tool.gapless]` says wrongly is told before anything is collected."""
+    """Report mistakes in `[tool.gapless]` before anything is collected, with `--gapless`."""
     if config.getoption("gapless"):
         from gapless.configuration import options, redact_key, threshold
 

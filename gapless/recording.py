@@ -1,4 +1,4 @@
-"""`gapless record`: run our own store on a workload, and leave it with its traces and what clients were told."""
+"""`gapless record`: run our own store on a workload, and leave it with its traces and the answers to clients."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ if TYPE_CHECKING:
 STORE, TRACES, CLIENT, LIMITS = "store", "traces", "client.ndjson", "broker.conf"
 ROOM = 2 << 30  # bytes of a workload that a simulated disk takes: it keeps every file twice in memory
 AS_A_BROKER = {"transactionCheckMax": SETTINGS.max_checks, "transactionOpMsgMaxSize": SETTINGS.op_batch_bytes}
-"""The limits that a store does not tell, as a broker's settings tell them: a check finds them beside the store."""
-OVERHEAD = 400  # bytes of a record beside its body, at most: names and properties are short here
+"""The limits that no file of a store has, as a broker's settings: a check finds them next to the store."""
+OVERHEAD = 400  # bytes of a record without its body, at most: names and properties are short here
 
 
 class NoRun(Exception):  # noqa: N818 - it names a finding.
-    """What was asked for cannot be run; nothing was made."""
+    """A run that is not possible; nothing was made."""
 
 
 @dataclass(frozen=True)
 class RunOptions:
-    """What to run. `together`: messages in one append · `form`: parquet or ndjson."""
+    """The options of a run. `together`: messages in one append · `form`: parquet or ndjson."""
 
     workload: Workload
     together: int
@@ -50,11 +50,11 @@ class RunOptions:
 
     @property
     def simulated(self) -> bool:
-        """Whether the disk is one that can be lost."""
+        """True if the disk is one that can be lost."""
         return bool(self.faults & DISK_FAULTS)
 
     def settings(self) -> Settings:
-        """A store whose files are of a size to be filled by a run, and small where a crash is to hit many of them."""
+        """Settings of a store with files that a run fills, and small ones for crashes."""
         whole = 1 << 18 if self.simulated else 1 << 24
         while whole < 4 * (self.workload.longest + OVERHEAD):
             whole *= 2
@@ -89,7 +89,7 @@ def faults(names: Sequence[str]) -> frozenset[str]:
 
 
 class Done(NamedTuple):
-    """What was done and what to do next, in a few lines. `code`: with which the command ends."""
+    """The lines that report a run and the next command. `code`: with which the command ends."""
 
     lines: list[str]
     code: int
@@ -152,9 +152,9 @@ def _summary(trial: Trial, folder: Path, traces: Path) -> list[str]:
         f"{client.path}: {counts['ok']:,} acknowledged, {counts['fail']:,} refused, {counts['unknown']:,} unanswered",
     ]
     if trial.workload.transactions:
-        said = client.decisions
+        asked = client.decisions
         lines.append(
-            f"transactions: {said['commit']:,} times asked to commit, {said['rollback']:,} to roll back; "
+            f"transactions: {asked['commit']:,} times asked to commit, {asked['rollback']:,} to roll back; "
             f"producers were asked back {client.asked:,} times"
         )
     if trial.faults:
@@ -184,11 +184,11 @@ def _going_on(messages: int) -> Iterator[tuple[Callable[[int], bool], list[int]]
         if not sys.stderr.isatty():
             tell = now_and_then(lambda sent, all_of_them: f"{sent:,} of {all_of_them:,} messages sent")
 
-            def goes_on_and_tells(sent: int) -> bool:
+            def continues_with_progress(sent: int) -> bool:
                 tell(sent, messages)
                 return not came
 
-            yield goes_on_and_tells, came
+            yield continues_with_progress, came
             return
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
 

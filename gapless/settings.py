@@ -1,4 +1,4 @@
-"""`[tool.gapless]` in pyproject.toml: what a command line, or a call of pytest, does not say."""
+"""`[tool.gapless]` in pyproject.toml: defaults for the command line and for pytest."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ KEYS = {
 
 
 def settings(here: Path) -> dict[str, Any]:
-    """What the next pyproject.toml says, in a folder or above it, by the names of parameters; paths are absolute.
+    """Read the next pyproject.toml, in a folder or above it, by the names of parameters; paths are absolute.
 
     Raises UsageError where it cannot be understood.
     """
@@ -52,7 +52,7 @@ def settings(here: Path) -> dict[str, Any]:
 
 
 def _from(path: Path, name: str) -> dict[str, Any]:
-    """What a file says; `name`: it, for a reader who is here."""
+    """Read a file; `name`: the file, as seen from the working directory."""
     try:
         tool = tomllib.loads(path.read_text(encoding="utf-8")).get("tool", {})
     except (OSError, ValueError) as error:
@@ -83,7 +83,7 @@ def _value(file: str, folder: Path, key: str, value: Any) -> Any:
     if not _is(kind, value):
         raise UsageError(f"{file}: tool.gapless.{key} is {value!r}, expected {kind}")
     if kind == PATH and re.match("[a-z][a-z0-9]+://", value):
-        if key != "verdicts":  # what is said of those is the same as on a command line
+        if key != "verdicts":  # refused later, as on a command line
             raise UsageError(f"{file}: tool.gapless.{key} is {value!r}, expected a path on a disk of this machine")
         return value
     if kind == PATH:
@@ -92,7 +92,7 @@ def _value(file: str, folder: Path, key: str, value: Any) -> Any:
 
 
 def _is(kind: str, value: Any) -> bool:
-    """Whether a value is of that kind."""
+    """True if a value is of that kind."""
     if kind in (TEXTS, PATHS):
         return isinstance(value, list) and all(isinstance(one, str) for one in value)
     return type(value) is {TEXT: str, PATH: str, COUNT: int, FLAG: bool}[kind]

@@ -1,4 +1,4 @@
-"""What a program on Spark needs. traces/README.md tells more of it.
+"""Functions for programs on Spark; traces/README.md describes them.
 
 `register` makes files of events and RocketMQ stores tables that Spark reads. `judged` is a stream of event files that
 are judged as they come; `verdicts` says what is known of every trace so far.

@@ -25,7 +25,7 @@ from gapless.stepwise_transactions import Answer, StepwiseTransactions
 
 TIMES = 3  # that each fault of the disk occurs in a run, where it has so many messages
 SOON = 6  # operations of the disk within which the power is lost, or a flush fails
-FILES = 4  # that find no room, at most, before somebody makes some
+FILES = 4  # that find no room, at most, before there is some again
 SLOW = 0.02  # how likely a slow worker is done at a step, where another is done at the first
 
 
@@ -46,7 +46,7 @@ class Stepwise:
         if trial.workload.transactions:
             self._tx = StepwiseTransactions(trial, self._chance, self._wait, self._flush)
         self._whole = False  # all was sent
-        self._held: list[DispatchBatch] = []  # by workers
+        self._taken: list[DispatchBatch] = []  # by workers
         self._slow: set[int] = set()  # the batches, by their positions, that a slow worker holds
 
     def _planned(self, messages: int) -> dict[int, list[str]]:
@@ -87,7 +87,7 @@ class Stepwise:
 
     def _live(self, core: Core) -> None:
         """Steps in any order, until there is nothing more to send."""
-        self._held.clear()
+        self._taken.clear()
         self._slow.clear()
         steps = {
             self._append: 8.0,
@@ -104,7 +104,7 @@ class Stepwise:
             (step,) = self._chance.choices([*steps], [*steps.values()])
             step(core)
         self.disk.heal()
-        for batch in self._held:
+        for batch in self._taken:
             core.dispatch.build(batch)
             finish(core.dispatch, batch, None)
         if self._tx:
@@ -180,18 +180,18 @@ class Stepwise:
     def _take(self, core: Core) -> None:
         batch = core.dispatch.take()
         if batch is not None:
-            self._held.append(batch)
+            self._taken.append(batch)
             if "slow-worker" in self._trial.faults and self._trial.occurs("slow-worker", self._chance.random()):
                 self._slow.add(batch.low)
 
     def _finish(self, core: Core) -> None:
         """Some worker is done with its batch, or fails."""
-        if not self._held:
+        if not self._taken:
             return
-        batch = self._chance.choice(self._held)
+        batch = self._chance.choice(self._taken)
         if batch.low in self._slow and self._chance.random() > SLOW:
             return
-        self._held.remove(batch)
+        self._taken.remove(batch)
         self._slow.discard(batch.low)
         error = None
         fails = "failing-worker" in self._trial.faults and not batch.attempts

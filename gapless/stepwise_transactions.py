@@ -105,12 +105,12 @@ class StepwiseTransactions:
                 self._producers.ended(half, "ok")
 
     def _name_its_newest_version(self, half: BegunHalf) -> None:
-        """A decision counts for the newest version, though a crash came before the producer was asked about it."""
+        """Let a decision count for the newest version, also if a crash came before the producer was asked."""
         half.number = self._tx.table.newest(half.number)
         half.position = self._tx.half(half.number).position
 
     def _decide(self, half: BegunHalf, now: int) -> bool:
-        """Whether the answer waits for the disk."""
+        """Apply the decision; True if the answer waits for the disk."""
         if half.decision == "commit":
             self._tx.commit(half.number, now)
             return True
@@ -146,7 +146,7 @@ class StepwiseTransactions:
 
     def _ask(self, new: Ints, now: int) -> None:
         answers = [self._producers.ask(self._tx.half(number)) for number in new.tolist()]
-        yes, no = (np.array([answer is said for answer in answers], np.bool_) for said in (True, False))
+        yes, no = (np.array([answer is wanted for answer in answers], np.bool_) for wanted in (True, False))
         self._tx.commit_many(new[yes], now)
         self._tx.roll_back_many(new[no], now)
 

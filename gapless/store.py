@@ -41,7 +41,7 @@ Several queues are followed as they grow, until the store closes or nothing came
 >>> [record.number for record in store.follow({("orders", 0): 5, ("orders", 1): 0}, timeout=0.01)]
 [5, 6]
 
-A consumer group goes on where it committed, after a crash as well:
+A consumer group continues where it committed, after a crash as well:
 
 >>> billing = store.group("billing")
 >>> [record.number for record in billing.poll("orders", 0, 3)]
@@ -71,7 +71,7 @@ True
 ...     copy.range("orders", 0), copy.group("billing").cursor("orders", 0)
 ((0, 7), 3)
 
-Nothing expires by itself, until somebody says that it shall, once and for all: here every minute, whole files of which
+Nothing expires by itself, unless settings say so, which are kept: here every minute, whole files of which
 all is older than a week, and the oldest as long as the log has more than 10 GB.
 
 >>> keep = Settings(reserved_hours=7 * 24, reserved_bytes=10 * 10**9, expire_interval=60_000, change=True)
@@ -79,7 +79,7 @@ all is older than a week, and the oldest as long as the log has more than 10 GB.
 ...     copy.stats().expired_bytes
 0
 
-A message may wait for what is done beside it. Consumers see it once the block is left; where the block raises, they
+A message may wait for other work. Consumers see it once the block is left; where the block raises, they
 never do. What a crash leaves undecided is asked for again, of `was_it_paid`: True, False, or None for not known yet:
 
 >>> def was_it_paid(half):
@@ -99,7 +99,7 @@ In `asyncio`, those who wait take no thread:
 >>> asyncio.run(store.append_async("orders", 1, b"later")).number
 0
 
-What cannot be done is told by an error, each of which is a `StoreError`, and has changed nothing:
+Each failure is an error of the kind `StoreError`, and has changed nothing:
 
 >>> try:
 ...     store.read("orders", 0, 100)

@@ -108,7 +108,7 @@ def check(
         BaselineBy | None,
         typer.Option(
             metavar="rule|trace|place",
-            help="How a baseline knows a finding: by rule and trace where each run records anew; default: by place.",
+            help="How a baseline knows a finding: by rule and trace if each run records a new file; default: by place.",
             show_default=False,
         ),
     ] = None,
@@ -164,7 +164,7 @@ def check(
             write(path, form.written(report, threshold))
         if github:
             tell_github(report, threshold, sys.stderr if Path("-") in files.values() else sys.stdout)
-        if lines := unreadable(report) or (threshold.told(report) if Path("-") in files.values() else []):
+        if lines := unreadable(report) or (threshold.sentences(report) if Path("-") in files.values() else []):
             for line in lines:
                 typer.echo(f"gapless: {line}", err=True)
         elif Path("-") not in files.values():

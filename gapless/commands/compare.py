@@ -33,10 +33,10 @@ def compare(
     ] = None,
     json: JsonOption = None,
 ) -> None:
-    """Hold replicas of one RocketMQ store against one another: logs, consume queues, epochs.
+    """Compare replicas of one RocketMQ store with one another: logs, consume queues, epochs.
 
-    Each is checked alone first. Then every byte that both logs hold is compared, and every entry of their queues: where
-    they part, the first record and the first entry that differ are told. A slave may be shorter, may have expired less
+    Each is checked alone first. Then every byte that both logs have is compared, and every entry of their queues; of
+    each, the first difference is reported. A slave may be shorter, may have expired less
     or more, and may end anywhere; what lies behind an end is not compared.
     """
     from gapless.traces.compare import compare as run
@@ -45,19 +45,19 @@ def compare(
 
     try:
         with telling(), progress_bar() as progress:
-            told = run(master, slaves, config=config, copied=copied, jobs=jobs, progress=progress)
+            comparison = run(master, slaves, config=config, copied=copied, jobs=jobs, progress=progress)
     except UsageError as error:
         raise failed(str(error)) from None
-    with printing(told.exit_code):
+    with printing(comparison.exit_code):
         if json:
-            write(json, told.as_json())
-        unread = [sentence_of(row.path, reason) for row in _unreadable(told) for reason in row.reasons]
+            write(json, comparison.as_json())
+        unread = [sentence_of(row.path, reason) for row in _unreadable(comparison) for reason in row.reasons]
         for line in unread:
             typer.echo(f"gapless: {line}", err=True)
         if not unread and str(json) != "-":
-            for line in lines(told):
+            for line in lines(comparison):
                 print(line)
-    raise typer.Exit(told.exit_code)
+    raise typer.Exit(comparison.exit_code)
 
 
 def _unreadable(comparison: Comparison) -> list[ReplicaRow]:

@@ -1,4 +1,4 @@
-"""What commands are given that a command line does not say."""
+"""Defaults of commands, from `[tool.gapless]` in pyproject.toml."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ OTHERS = {
     "trace": ("config",),
     "rules": ("spec",),
 }
-"""The commands beside `check` that take some of the settings."""
+"""The commands other than `check` that take some of the settings."""
 
 
 def defaults() -> dict[str, dict[str, Any]]:
-    """What each command is given, by the names of its parameters. Exits with 2 where the file cannot be understood."""
+    """Read the defaults of each command, by the names of its parameters. Exits with 2 if the file is wrong."""
     from gapless.settings import settings
     from gapless.traces.problems import UsageError
 
@@ -35,7 +35,7 @@ def _some(found: Mapping[str, Any], keys: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _from_here(value: Any) -> Any:
-    """A value as the command line would have it: what is told names paths from here."""
+    """A value as the command line would have it: messages name paths from here."""
     if isinstance(value, list):
         return [_from_here(one) for one in value]
     return os.path.relpath(value) if isinstance(value, Path) else value

@@ -1,4 +1,4 @@
-"""What `--help`, the man pages and the reference show of each command beside its options: examples, exit codes."""
+"""Examples and exit codes of each command, for `--help`, the man pages and the reference."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ def examples(command: str) -> tuple[Example, ...]:
 
 
 def epilog(command: str) -> str:
-    """What stands behind the options of a command in its help."""
+    """The text after the options of a command in its help."""
     parts = []
     if shown := examples(command):
         parts.append("Examples:\n\n" + as_text(shown))

@@ -47,7 +47,7 @@ def explain(
     redact: RedactOption = False,  # noqa: FBT002 - a flag is what it is
     redact_key: RedactKeyOption = None,
 ) -> None:
-    """Tell the shortest story of one trace: where it departs and why, or that it does not."""
+    """Print the shortest story of one trace: where it departs and why, or that it does not."""
     from gapless.traces.check import check
     from gapless.traces.problems import UsageError, shown
     from gapless.traces.remote import path_of
@@ -86,7 +86,7 @@ def explain(
 
 
 def _names(report: Report, trace: str, key: str | None) -> Redactor:
-    """What stands for the names in a report, and for the trace that was asked for."""
+    """Make hashes of the names in a report, and of the trace that was asked for."""
     from gapless.traces.report.redaction import Redactor, new_key
 
     return Redactor(report, key or new_key(), [trace])
@@ -101,7 +101,7 @@ def _save(
     config: Path | None,
     names: Redactor | None,
 ) -> None:
-    """Write the story of what was found first; say so, or why there is none. Exits with 2 where it cannot be told."""
+    """Write the story of what was found first; say so, or why there is none. Exits with 2 if it cannot be written."""
     from gapless.traces.options import Options
     from gapless.traces.problems import NothingThere, Unreadable, UsageError, shown
     from gapless.traces.specs import loaded

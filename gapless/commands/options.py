@@ -18,7 +18,7 @@ Paths = Annotated[
     list[str],
     typer.Argument(
         metavar="PATH",
-        help="Store directories, folders that hold a store/ or a Pulsar recording, or files of events (.parquet, "
+        help="Store directories, folders with a store/ or a Pulsar recording in it, or files of events (.parquet, "
         ".ndjson, .ndjson.gz, .ndjson.zst), folders and patterns of them, here or at s3://, hdfs://, abfs:// or gs://; "
         "- is standard input.",
         show_default=False,
@@ -28,7 +28,7 @@ OnePath = Annotated[
     str,
     typer.Argument(
         metavar="PATH",
-        help="A store directory, a folder that holds a store/ or a Pulsar recording, or a file of events.",
+        help="A store directory, a folder with a store/ or a Pulsar recording in it, or a file of events.",
         show_default=False,
     ),
 ]
@@ -50,9 +50,9 @@ def _file(what: str) -> typer.models.OptionInfo:
     return found
 
 
-ConfigOption = Annotated[Path | None, _file("The broker's broker.conf; default: the one beside the store.")]
+ConfigOption = Annotated[Path | None, _file("The broker's broker.conf; default: the one next to the store.")]
 ClientOption = Annotated[
-    Path | None, _file("What clients asked and were answered; default: the client.ndjson beside the store.")
+    Path | None, _file("Requests of clients and their answers; default: the client.ndjson next to the store.")
 ]
 CopiedOption = Annotated[
     bool,
@@ -62,14 +62,14 @@ TraceTopicOption = Annotated[
     list[str] | None,
     typer.Option(
         metavar="TOPIC",
-        help="Where clients write message traces, beside the broker's own trace topic (repeatable).",
+        help="A topic to which clients write message traces, besides the broker's own (repeatable).",
         show_default=False,
     ),
 ]
 OnlyBrokerOption = Annotated[
     bool,
     typer.Option(
-        "--only-broker", help="The clients of this broker have no other: what traces say they were handed must be here."
+        "--only-broker", help="The clients of this broker have no other: all that their traces received must be here."
     ),
 ]
 OnlyOption = Annotated[

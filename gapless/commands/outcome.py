@@ -1,4 +1,4 @@
-"""What a check comes to for the machine that asked: baseline, exit code, annotations."""
+"""The outcome of a check for a program: baseline, exit code, annotations."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SUMMARY = "GITHUB_STEP_SUMMARY"
 
 
 class AlsoFails(StrEnum):
-    """What fails a check if it is asked for."""
+    """The findings that fail a check if so asked."""
 
     hazard = "hazard"
     anomaly = "anomaly"
@@ -34,7 +34,7 @@ def refuse_what_names(*, redact: bool, key: str | None, verdicts: object, baseli
 
 
 def without_names(report: Report, *, redact: bool, key: str | None) -> Report:
-    """The report; if so asked, with keyed hashes instead of names, under this key or one that nobody knows."""
+    """The report; if so asked, with keyed hashes instead of names, under this key or a random one."""
     from gapless.traces.report.redaction import new_key, redacted
 
     return redacted(report, key or new_key()) if redact else report
@@ -51,7 +51,7 @@ class BaselineBy(StrEnum):
 def threshold_of(
     baseline: Path | None, also: Sequence[AlsoFails], *, update: bool, by: BaselineBy | None = None
 ) -> Threshold:
-    """What lets the check fail. Exits with 2 where the baseline cannot be read."""
+    """Make the threshold above which the check fails. Exits with 2 if the baseline cannot be read."""
     from gapless.traces.problems import UsageError
     from gapless.traces.report.threshold import Threshold, read_baseline
 
@@ -85,7 +85,7 @@ def _by_of(baseline: Path | None) -> By:
 
 
 def update(baseline: Path, report: Report, threshold: Threshold) -> Threshold:
-    """Write the baseline anew; all that was found is known then. Exits with 2 where it cannot be written."""
+    """Write the baseline from what was found: all is known then. Exits with 2 if it cannot be written."""
     from gapless.traces.report.threshold import Threshold, baseline_of
 
     if unread := [source.path for source in report.sources if not _was_read(source)]:
@@ -111,7 +111,7 @@ def sentence_of(path: str, reason: str) -> str:
 
 
 def _was_read(source: SourceRow) -> bool:
-    """Whether all of a source was read, so that what is not found there is not there."""
+    """True if all of a source was read, so that a finding that is missing is gone."""
     return source.verdict != "unreadable" and not any(reason.startswith("interrupted") for reason in source.reasons)
 
 

@@ -56,8 +56,8 @@ def record(
 ) -> None:
     """Run our own store on a workload, with faults if you like, and leave in DIR the store and its traces.
 
-    DIR/store is a store directory, DIR/traces has every step that it took, DIR/client.ndjson what producers were told.
-    With transactions, DIR/broker.conf has the limits that a store does not tell. `gapless check DIR` finds all of it.
+    DIR/store is a store directory, DIR/traces has every step that it took, DIR/client.ndjson the answers to producers.
+    With transactions, DIR/broker.conf has the limits, which no file of a store has. `gapless check DIR` finds all.
     Faults of the disk are those of a simulated one, whose content is then written to DIR/store.
     """
     from gapless import recording

@@ -15,8 +15,8 @@ from gapless.commands.terminal import printing, write
 from gapless.spec.catalog import SPECS
 
 
-class Described(StrEnum):
-    """What there is a schema of."""
+class SchemaName(StrEnum):
+    """The names of the schemas."""
 
     report = "report"
     events = "events"
@@ -25,7 +25,7 @@ class Described(StrEnum):
 
 def schema(
     what: Annotated[
-        Described,
+        SchemaName,
         typer.Argument(
             metavar="WHAT",
             help="report: what check --json writes; events: a line of a file of events; client: of a client log.",

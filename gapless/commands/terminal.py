@@ -24,11 +24,11 @@ WIDTH = 80
 
 
 class Terminal(Console):
-    """A console that leaves it to `printing` what happens when nobody reads on."""
+    """A console that leaves it to `printing` what happens when no reader is left."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
-        if self.width < 1:  # some environments say COLUMNS=0, where nobody knows: then nothing was printed at all
+        if self.width < 1:  # some environments say COLUMNS=0, for unknown: then nothing was printed at all
             self.width = WIDTH
 
     def on_broken_pipe(self) -> None:
@@ -38,7 +38,7 @@ class Terminal(Console):
 
 @contextmanager
 def printing(code: int) -> Iterator[None]:
-    """Print; where nobody reads on, exit with `code` all the same, and where nothing can be written, say so."""
+    """Print; without a reader, exit with `code` all the same; if nothing can be written, say so."""
     try:
         yield
         sys.stdout.flush()
@@ -61,7 +61,7 @@ class _ToStandardError(logging.Handler):
 
 @contextmanager
 def telling() -> Iterator[None]:
-    """Within, what takes its time is told on standard error, by workers too."""
+    """Print messages about long work on standard error, those of workers too."""
     log, handler = logging.getLogger("gapless"), _ToStandardError()
     before = log.level
     log.addHandler(handler)
@@ -77,9 +77,9 @@ EVERY = 10.0  # seconds between two lines about how far it is, where there is no
 
 
 def now_and_then(sentence: Callable[[int, int], str]) -> Callable[[int, int], None]:
-    """Tells in lines on standard error how far it is: after ten seconds, and then every ten. It is given done and all.
+    """Print progress in lines on standard error, every ten seconds. The function is given done and all.
 
-    For pipes and logs of a CI, where there is no bar: long work is told from work that hangs.
+    For pipes and logs of a CI, where there is no bar: they show that long work does not hang.
     """
     last = time.monotonic()
 
@@ -101,7 +101,7 @@ def _read(done: int, total: int) -> str:
 
 @contextmanager
 def progress_bar() -> Iterator[Progress]:
-    """A progress bar on a terminal, lines elsewhere. No thread of its own: workers may be forked beside it."""
+    """A progress bar on a terminal, lines elsewhere. No thread of its own: workers may be forked meanwhile."""
     if not sys.stderr.isatty():
         yield now_and_then(_read)
         return

@@ -17,7 +17,7 @@ def trace(
     config: ConfigOption = None,
     spec: SpecOption = None,
 ) -> None:
-    """Write the events of a store, a recording or another file of events, for queries or to check them elsewhere."""
+    """Write the events of a store, a recording or a file of events, to query or to check them elsewhere."""
     from gapless.traces.export import export
     from gapless.traces.problems import NothingThere, Unreadable, UsageError, shown
     from gapless.traces.report.values import INTERRUPTED

@@ -29,7 +29,7 @@ def watch(
         str,
         typer.Argument(
             metavar="STORE",
-            help="The store directory of a broker, or a folder that holds it; it need not be there yet.",
+            help="The store directory of a broker, or a folder that contains it; it need not be there yet.",
             show_default=False,
         ),
     ],
@@ -71,7 +71,7 @@ def watch(
         bool, typer.Option("--once", help="Go up to the present, report, keep the place, and exit with the verdict.")
     ] = False,
 ) -> None:
-    """Follow a RocketMQ store while its broker writes to it, and tell at once what departs.
+    """Follow a RocketMQ store while its broker writes to it, and report each departure at once.
 
     What is new is read, and nothing else but recent entries, over and over. A message is judged once its entries are
     there; what is to be judged at the end of the log only waits for the report. The verdict is that of gapless check.
@@ -101,7 +101,7 @@ def watch(
             )
             if metrics is not None:
                 _serve(metrics, watched.status, store)
-            told = watched.run(waits, once=once)
+            last = watched.run(waits, once=once)
     except UsageError as error:
         raise failed(str(error)) from None
     except OutOfTime:  # outside of what the watch itself breaks off, as while the store is opened
@@ -112,8 +112,8 @@ def watch(
         _tell(pages.trouble)
         code = EXIT_CODES["unreadable"]  # as of a check whose report cannot be written
     else:
-        code = told.exit_code
-    _end(told, code)
+        code = last.exit_code
+    _end(last, code)
 
 
 def _tell(line: str) -> None:
@@ -139,7 +139,7 @@ def _make_folder(folder: Path | None) -> None:
 
 
 class Pages:
-    """The whole report in a folder, each file whole or as it was before; told once where it cannot be written."""
+    """The whole report in a folder, each file whole or as it was before; trouble is reported once."""
 
     def __init__(self, folder: Path | None) -> None:
         self.folder = folder

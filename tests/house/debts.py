@@ -21,7 +21,7 @@ WORDS: dict[str, dict[str, int]] = {
     "benchmarks": {"questions": 34, "long": 8, "persons": 8, "riddles": 58, "participles": 4},
     "docs": {"persons": 93, "riddles": 342},
     "examples": {"questions": 6, "long": 1, "persons": 21, "riddles": 37},
-    "gapless": {"questions": 41, "long": 5, "persons": 23, "riddles": 101, "participles": 2},
+    "gapless": {"questions": 2, "long": 1, "persons": 4, "riddles": 14},
     "impl": {"questions": 220, "long": 19, "persons": 158, "riddles": 257, "participles": 13},
     "manual": {"questions": 4, "persons": 2, "riddles": 13, "participles": 1},
     "native": {"questions": 2, "long": 3, "persons": 2, "riddles": 22, "participles": 5},

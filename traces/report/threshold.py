@@ -90,7 +90,7 @@ class Threshold:
         )
         return worst(others)
 
-    def told(self, report: Report) -> Iterator[str]:
+    def sentences(self, report: Report) -> Iterator[str]:
         """Why the exit code is another than that of the report's verdict."""
         if known := sum(finding.severity in self.severities for finding in report.findings if self.is_known(finding)):
             yield f"{plural(known, 'finding')} known from the baseline, and not counted"
@@ -100,7 +100,7 @@ class Threshold:
 
     def outcome(self, report: Report) -> str:
         """The same behind the exit code, in one line; nothing where the report's verdict says it all."""
-        told = ", ".join(self.told(report))
+        told = ", ".join(self.sentences(report))
         return told and f"exit code {self.exit_code(report)}: {told}"
 
     def exit_code(self, report: Report) -> int:
