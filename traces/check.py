@@ -31,7 +31,7 @@ from gapless.traces.rules import judged, rules
 from gapless.traces.sources.registry import expected, recognised, sources
 from gapless.traces.sources.source import Recording, SideInputs, Source
 from gapless.traces.sources.surroundings import refusal
-from gapless.traces.specs import loaded
+from gapless.traces.specs import calling_file, loaded
 from gapless.traces.suggestions import did_you_mean, one_of
 
 if TYPE_CHECKING:  # few checks write a table, and pyarrow loads slowly
@@ -145,7 +145,7 @@ def _table(folder: str | os.PathLike[str] | None) -> AbstractContextManager[Tabl
 def own_specs(specs: Sequence[str | os.PathLike[str] | Spec]) -> tuple[Spec, ...]:
     """The specs that a user brings. Raises UsageError where one of them is none."""
     try:
-        own = tuple(spec for spec in loaded(specs) if SPECS.get(spec.name) is not spec)
+        own = tuple(spec for spec in loaded(specs, calling_file()) if SPECS.get(spec.name) is not spec)
     except ValueError as error:
         raise UsageError(str(error)) from None
     for spec in own:

@@ -11,6 +11,7 @@ import ast
 import hashlib
 import os
 import sys
+import sysconfig
 import traceback
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, fields
@@ -69,25 +70,26 @@ class GivenSpec(Spec):
         return _made, (self.given, self.name, text_of(self.module))
 
 
-def load(named: str | os.PathLike[str]) -> Spec:
+def load(named: str | os.PathLike[str], near: Path | None = None) -> Spec:
     """Load the spec of this name: one of ours, or that of a file or a module. Raises NoSpec, ForeignWords.
 
-    A file of ours returns our own spec.
+    A file of ours returns our own spec. A relative path is looked for in the folder of the file `near`, and
+    then in the working directory.
     """
     if str(named) in SPECS:
         return SPECS[str(named)]
-    path = _file(str(named))
+    path = _file(str(named), near)
     for ours in SPECS.values():
         if path.exists() and path.resolve() == Path(ours.module.__file__ or "").resolve():
             return ours
     return _made(str(path), _name(path), _text(path))
 
 
-def loaded(names: Iterable[str | os.PathLike[str] | Spec]) -> tuple[Spec, ...]:
+def loaded(names: Iterable[str | os.PathLike[str] | Spec], near: Path | None = None) -> tuple[Spec, ...]:
     """Load the specs of several names, each once. Raises NoSpec, ForeignWords; two specs may not share a name."""
     found: dict[str, Spec] = {}
     for named in names:
-        spec = named if isinstance(named, Spec) else load(named)
+        spec = named if isinstance(named, Spec) else load(named, near)
         if found.setdefault(spec.name, spec) is not spec:
             raise NoSpec(
                 f"{spec.called}: {found[spec.name].called} has a spec of this name, too: give them in two runs"
@@ -95,10 +97,23 @@ def loaded(names: Iterable[str | os.PathLike[str] | Spec]) -> tuple[Spec, ...]:
     return tuple(found.values())
 
 
-def _file(named: str) -> Path:
+def calling_file() -> Path | None:
+    """The file of a user that called a function of gapless; None where a library or a command line did."""
+    frame = sys._getframe(1)  # noqa: SLF001 - as warnings and logging find a caller
+    while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] == __name__.partition(".")[0]:
+        frame = frame.f_back
+    path = Path(frame.f_code.co_filename)
+    library = path.is_relative_to(sysconfig.get_path("purelib")) or path.is_relative_to(sysconfig.get_path("stdlib"))
+    return path if path.is_file() and not library else None
+
+
+def _file(named: str, near: Path | None) -> Path:
     """Find the file that a user names, directly or as a module. Raises NoSpec."""
     path = Path(named)
+    if near and not path.is_absolute() and (beneath := near.parent / path).is_file():
+        return Path(os.path.relpath(beneath))
     if named and (path.suffix == ".py" or os.sep in named or path.exists()):
+        _require_there(path, near)
         return path
     folders, found = [str(Path.cwd()), *sys.path], None
     for package in named.split("."):
@@ -115,6 +130,20 @@ def _file(named: str) -> Path:
 def _known_specs() -> list[str]:
     """The names of our specs, and the Python files of the working directory."""
     return [*SPECS, *sorted(path.name for path in Path.cwd().glob("*.py"))]
+
+
+def _require_there(path: Path, near: Path | None) -> None:
+    """Raise NoSpec where there is no such file, with the folders that were tried."""
+    if path.exists() or path.is_symlink():
+        return
+    here, folder = Path.cwd(), near.parent if near else Path()
+    hint = did_you_mean(path.name, [*_siblings(folder / path), *_siblings(path)])
+    if path.is_absolute():
+        raise NoSpec(f"{path}: no such file{hint}")
+    tried = [f"{here} (the working directory)"]
+    if near and near.parent.resolve() != here:
+        tried.insert(0, f"{near.parent.resolve()} (the folder of {near.name})")
+    raise NoSpec(f"{path}: no such file in {' nor in '.join(tried)}{hint}")
 
 
 def _name(path: Path) -> str:
@@ -135,8 +164,7 @@ def _text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8-sig")
     except OSError as error:
-        hint = did_you_mean(path.name, _siblings(path)) if isinstance(error, FileNotFoundError) else ""
-        raise NoSpec(f"{path}: cannot be read ({error.strerror}){hint}") from None
+        raise NoSpec(f"{path}: cannot be read ({error.strerror})") from None
     except UnicodeDecodeError as error:
         line = error.object.count(b"\n", 0, error.start) + 1
         raise NoSpec(f"{path}:{line}: not text in UTF-8 ({error.reason}): save the file as UTF-8") from None

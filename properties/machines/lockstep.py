@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import fields, is_dataclass
 from typing import Any
 
+from gapless.properties.machines.contract import elements, made, refusals, state_of
 from gapless.properties.machines.mismatch import Mismatch
 from gapless.spec.catalog import Spec, State
 from gapless.spec.language import ASSUMED, Map, Refused
 from gapless.traces.replay.exact import Event, call, named
-from gapless.traces.replay.notation import breach, changes, changes_text, column, consequence
+from gapless.traces.replay.notation import breach, changes, changes_text, column, consequence, of_field
 
 STORY = "gapless_story"
 """The attribute of an exception of the implementation that holds its story; it is among its notes, too."""
 
 
 class StepMismatch(Mismatch):
-    """Where they differ, as a story.
+    """The story of a difference.
 
     `kind`: in which way; a shorter story that ends in the same way tells of the same fault · `offered`: the steps, the
     last of which shows it.
@@ -35,15 +35,15 @@ class Lockstep:
     def __init__(self, spec: Spec, make: Callable[[], Any], profile: str) -> None:
         self.spec = spec
         self.profile = profile
-        self.subject = make()
-        self.refused: tuple[type[Exception], ...] = tuple(self.subject.refused)
+        self.subject = made(make)
+        self.refused = refusals(self.subject)
         self.model: State = spec.initial
         self.offered: list[Event] = []
         self.story: list[tuple[str, str]] = []
         self._compare("before the first step")
 
     def offer(self, step: Event) -> bool | None:
-        """Whether both took the step, None where it was not offered: the environment does what the spec assumes.
+        """True if both took the step; None where the environment breaks an assumption, so that it was not offered.
 
         Raises StepMismatch; and what the implementation raises that is no refusal, with the story as a note.
         """
@@ -92,25 +92,19 @@ class Lockstep:
 
     def _compare(self, when: str) -> None:
         """The state that the implementation tells is the model's. Raises StepMismatch."""
-        found = self.subject.as_spec()
-        if is_dataclass(found):
-            found = {f.name: getattr(found, f.name) for f in fields(found)}
+        theirs = state_of(self.subject, self.spec, self.model)
         names = {*self.spec.scalars, *self.spec.maps} - getattr(self.subject, "unknown", {}).keys()
-        if strange := sorted(found.keys() ^ names):
-            raise TypeError(
-                f"{self.called}.as_spec tells {', '.join(sorted(found))}: expected every field of the state but those "
-                f"in `unknown`; {', '.join(strange)} is one too many, or missing"
-            )
-        mine = dict(_elements({name: getattr(self.model, name) for name in names}, self.model))
-        theirs = dict(_elements({name: found[name] for name in names}, self.model))
+        mine = elements(self.model, names)
         if differ := sorted(name for name in {*mine, *theirs} if mine.get(name) != theirs.get(name)):
             lines = [self._head(), *_lines(self.story), "", f"Not the same state {when}:"]
             for name in differ:
-                default = _default(self.model, name)
-                lines.append(
-                    f"{name}: the spec has {mine.get(name, default)}, {self.called} {theirs.get(name, default)}."
-                )
+                own, other = (self._value(name, values) for values in (mine, theirs))
+                lines.append(f"{name}: the spec has {own}, {self.called} has {other}.")
             raise StepMismatch("\n".join(lines), ("state", differ[0].partition("[")[0]), self.offered)
+
+    def _value(self, name: str, values: Mapping[str, int]) -> int | str:
+        """The value of a field or FIELD[KEY], by its name if it has one."""
+        return of_field(self.model, name.partition("[")[0], values.get(name, _default(self.model, name)))
 
     def _head(self) -> str:
         return f"{self.called} departs from {self.spec.called}.\n"
@@ -130,25 +124,58 @@ def _lines(steps: Sequence[tuple[str, str]]) -> list[str]:
     return [f"{n:>3}. {text:<{width}}   {what}" for n, (text, what) in enumerate(steps, 1)]
 
 
-def _elements(values: Mapping[str, Any], like: State) -> Iterator[tuple[str, int]]:
-    """Values by field or FIELD[KEY], defaults of Maps left out."""
-    for name, value in values.items():
-        kept = getattr(like, name)
-        if isinstance(kept, Map):
-            entries = value.entries if isinstance(value, Map) else value
-            yield from ((f"{name}[{int(key)}]", int(one)) for key, one in entries.items() if one != kept.default)
-        else:
-            yield name, int(value)
-
-
 def _default(state: State, name: str) -> int:
-    """What a Map has where nothing was written."""
+    """The default of a Map, or the value of a number."""
     kept = getattr(state, name.partition("[")[0])
     return int(kept.default) if isinstance(kept, Map) else int(kept)
 
 
 def shortest(spec: Spec, make: Callable[[], Any], profile: str, found: StepMismatch) -> StepMismatch:
-    """The shortest story of the same kind that leaving out steps soon leads to."""
+    """The shortest story of the same kind to which smaller numbers and fewer steps soon lead."""
+    kept, better = _fewer_steps(spec, make, profile, found), True
+    while better:
+        better = False
+        for simpler in (*_counted_down(spec, kept.offered), *_smaller_numbers(spec, kept.offered)):
+            again = _first_mismatch(spec, make, profile, simpler)
+            if again is not None and again.kind == found.kind and _size(again.offered) < _size(kept.offered):
+                kept, better = _fewer_steps(spec, make, profile, again), True
+                break
+    return kept
+
+
+def _size(steps: Sequence[Event]) -> tuple[int, int]:
+    """The number of steps, and how far their numbers are from 0; negative ones are odd, and count more."""
+    return len(steps), sum(2 * abs(value) + (value < 0) for _, args in steps for value in args)
+
+
+def _counted_down(spec: Spec, steps: Sequence[Event]) -> Iterator[list[Event]]:
+    """Some steps left out, and the numbers of one argument behind them less by 1: they are often counted."""
+    for size in range(min(len(steps), STRETCH), 0, -1):
+        for at in range(len(steps) - size):
+            for name in spec.arguments:
+                before, behind = steps[:at], steps[at + size :]
+                yield [*before, *(_with(spec, step, name, lambda value: value - 1) for step in behind)]
+
+
+def _smaller_numbers(spec: Spec, steps: Sequence[Event]) -> Iterator[list[Event]]:
+    """One number of an argument in place of another: what happens to the third message happens to the first."""
+    for name in spec.arguments:
+        numbers = {value for step in steps for own, value in named(spec, step).items() if own == name}
+        for number in sorted(numbers, key=lambda one: (abs(one), one), reverse=True):
+            for other in sorted(one for one in numbers | {0} if 0 <= one < abs(number)):
+                yield [_with(spec, step, name, lambda value: other if value == number else value) for step in steps]  # noqa: B023 - called at once
+
+
+def _with(spec: Spec, step: Event, name: str, change: Callable[[int], int]) -> Event:
+    """A step with another number for one of its arguments."""
+    return step[0], tuple(change(value) if own == name else value for own, value in named(spec, step).items())
+
+
+STRETCH = 3  # steps that are left out at once where numbers are counted down
+
+
+def _fewer_steps(spec: Spec, make: Callable[[], Any], profile: str, found: StepMismatch) -> StepMismatch:
+    """The shortest story of the same kind to which leaving out steps leads."""
     kept, size = found, len(found.offered) // 2
     while size:
         at = 0
@@ -164,7 +191,7 @@ def shortest(spec: Spec, make: Callable[[], Any], profile: str, found: StepMisma
 
 
 def _first_mismatch(spec: Spec, make: Callable[[], Any], profile: str, offers: Sequence[Event]) -> StepMismatch | None:
-    """Where both differ in these steps."""
+    """The first difference in these steps."""
     both = Lockstep(spec, make, profile)
     try:
         for step in offers:

@@ -133,7 +133,7 @@ def test_a_file_that_is_no_spec_is_told_with_its_line(here: Path, name: str, tex
 @pytest.mark.parametrize(
     ("named", "says"),
     [
-        ("nothing.py", "nothing.py: cannot be read (No such file or directory)"),
+        ("nothing.py", "nothing.py: no such file in "),
         ("folder.py", "folder.py: cannot be read (Is a directory)"),
         ("bytes.py", "bytes.py:1: not text in UTF-8"),
         ("nobody.nothing", "there is no spec 'nobody.nothing': choose among broker, check_service"),

@@ -187,7 +187,7 @@ class _Parser:
         if not name:
             raise self.wrong(line, f"there is no spec, expected spec: one of {', '.join(SPECS)}, or a file")
         try:
-            return load(self.path.parent / name if name.endswith(".py") else name)
+            return load(name, self.path)
         except ValueError as error:
             raise self.wrong(line, str(error)) from None
 

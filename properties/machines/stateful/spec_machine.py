@@ -17,16 +17,19 @@ one, is called in the end.
 
 from __future__ import annotations
 
+import os
 import re
 import unittest
 from collections import Counter
 from collections.abc import Callable, Collection
+from types import TracebackType
 from typing import Any, ClassVar
 
 from hypothesis import HealthCheck, Phase, event, note, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule
 
+from gapless.properties.machines.contract import BrokenContract, name_of, require_parameters
 from gapless.properties.machines.lockstep import STORY, Lockstep, StepMismatch, shortest
 from gapless.properties.machines.stateful.dispatch_machine import DispatchMachine
 from gapless.properties.machines.stateful.likely_arguments import likely, values_near
@@ -35,11 +38,15 @@ from gapless.properties.machines.stateful.queue_machine import QueueMachine
 from gapless.properties.machines.stateful.subject_machine import SubjectMachine
 from gapless.properties.subject import Subject
 from gapless.spec.catalog import PROFILES, STRICT, Spec
-from gapless.traces.specs import load
+from gapless.traces.specs import calling_file, load
 
 SHARE = 0.1  # of the steps that are offered, at least, both sides must take
 STORES: dict[str, type[SubjectMachine]] = {"log": LogMachine, "queue": QueueMachine, "dispatch": DispatchMachine}
 """The machines of whole stores, which crash them and interleave their workers, by spec."""
+
+
+OFTEN = (-1, -1)
+"""Numbers that are offered more often: what is written in Python takes a negative index for one from the end."""
 
 
 class Unhealthy(AssertionError):  # noqa: N818 - it names a finding.
@@ -47,7 +54,7 @@ class Unhealthy(AssertionError):  # noqa: N818 - it names a finding.
 
 
 def _again(found: Exception, of: settings) -> str:
-    """How the case that fails is run again: here, and from what Hypothesis notes of it, elsewhere."""
+    """The lines that say how the case that fails is run again, here and elsewhere."""
     lines = []
     if of.derandomize or of.database is not None:
         lines.append("Again: run this test once more; Hypothesis comes to the same.")
@@ -56,6 +63,41 @@ def _again(found: Exception, of: settings) -> str:
             lines += ["On another machine: from hypothesis import reproduce_failure, and for one run make the test by"]
             lines += [f"{decorator[1]}(machine_for(…)).TestCase"]
     return "\n".join(["", *lines])
+
+
+RUNS, LONGEST = 30, 100  # at most: of one test, and of steps in each; few long runs find more than many short ones
+
+
+def _default_settings() -> settings:
+    """The settings of a test that chooses none; a profile of Hypothesis that chooses the number of runs is kept."""
+    usual = settings.get_profile("default")
+    chosen = settings()
+    if (chosen.max_examples, chosen.stateful_step_count) != (usual.max_examples, usual.stateful_step_count):
+        return chosen
+    return settings(max_examples=RUNS, stateful_step_count=LONGEST)
+
+
+def _judged(chosen: settings) -> settings:
+    """The settings that a user chose, without the phases that are replaced here and limits of time."""
+    phases = [phase for phase in chosen.phases if phase not in (Phase.target, Phase.shrink, Phase.explain)]
+    return settings(
+        chosen,
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+        phases=phases,
+        report_multiple_bugs=False,
+        print_blob=True,
+    )
+
+
+def _of_the_implementation(error: BaseException) -> TracebackType | None:
+    """The frames of an error from the method of the implementation on."""
+    frame = error.__traceback__
+    while frame is not None:
+        if frame.tb_frame.f_code is Lockstep.offer.__code__:
+            return frame.tb_next
+        frame = frame.tb_next
+    return error.__traceback__
 
 
 class _Case:
@@ -71,21 +113,18 @@ class _Case:
         class TestCase(base):  # type: ignore[misc] # it is made while the program runs
             """One run."""
 
-            settings = settings(
-                deadline=None,
-                suppress_health_check=list(HealthCheck),
-                phases=[Phase.explicit, Phase.reuse, Phase.generate],
-                report_multiple_bugs=False,
-                print_blob=True,
-            )
+            settings = _judged(_default_settings())
 
             def runTest(self) -> None:  # noqa: N802 - as unittest has it
                 """Run, and fail where both differ, or where the run shows nothing."""
                 __tracebackhide__ = True  # so that pytest shows the story, and not how it was found
                 kind.taken.clear()
                 kind.offered.clear()
+                self.settings = _judged(self.settings)
                 try:
                     super().runTest()
+                except BrokenContract as found:
+                    raise found.with_traceback(None) from None
                 except StepMismatch as found:
                     failure = shortest(kind.spec, kind.make, kind.profile, found)
                     failure.add_note(_again(found, self.settings))
@@ -93,6 +132,7 @@ class _Case:
                 except Exception as error:
                     if story := getattr(error, STORY, None):  # Hypothesis' own notes are numbers that it drew
                         error.__notes__ = [story, _again(error, self.settings)]
+                        raise error.with_traceback(_of_the_implementation(error)) from None
                     raise
                 kind.require_health()
 
@@ -127,7 +167,7 @@ class SpecMachine(RuleBasedStateMachine):
         """Any step, with arguments that are likely to be taken, or with any."""
         model = self.both.model
         name = data.draw(st.sampled_from(self.steps))
-        near, flags = values_near(self.spec, model), self.spec.flags[name]
+        near, flags = [*values_near(self.spec, model), *OFTEN], self.spec.flags[name]
         args = tuple(data.draw(st.sampled_from((1, 0) if a in flags else near)) for a in self.spec.parameters[name])
         if data.draw(st.sampled_from((True, True, False))):
             args = likely(self.spec, model, name, args, self.profile)
@@ -161,7 +201,7 @@ class SpecMachine(RuleBasedStateMachine):
 
 
 def machine_for(
-    spec: str | Spec,
+    spec: str | os.PathLike[str] | Spec,
     subject: Callable[[], Any],
     *,
     profile: str = STRICT,
@@ -170,13 +210,14 @@ def machine_for(
 ) -> type[RuleBasedStateMachine]:
     """A Hypothesis state machine that holds an implementation beside a spec: `machine_for(…).TestCase` is a test.
 
-    `spec`: one of ours by its name, or a file of yours · `subject`: a class; one that derives from
+    `spec`: one of ours by its name, or a file of yours in the folder of the
+    calling module or in the working directory · `subject`: a class; one that derives from
     `gapless.properties.subject.Subject` is a whole store, which is crashed and interleaved too, beside log, queue or
     dispatch · `share`: of all steps, how many must be taken at least · `rare`: steps that may happen never. A run that
     shows less raises Unhealthy. Raises ValueError where there is no such spec or profile, TypeError where the class
     lacks a step and does not say why.
     """
-    of = load(spec) if isinstance(spec, str) else spec
+    of = spec if isinstance(spec, Spec) else load(spec, calling_file())
     if isinstance(subject, type) and Subject in subject.__mro__:
         if of.name not in STORES:
             raise ValueError(f"a store is held beside {', '.join(STORES)}, and {of.name} is none of these")
@@ -186,13 +227,15 @@ def machine_for(
     absent = getattr(subject, "absent", {})
     steps = tuple(action.__name__ for action in of.module.ACTIONS)
     wanted = [name for name in steps if name not in absent]
-    called = getattr(subject, "__name__", type(subject).__name__)
+    called = name_of(subject)
     if lacking := [name for name in (*wanted, "as_spec", "refused") if not hasattr(subject, name)]:
         raise TypeError(
             f"{called} has no {', '.join(lacking)}: define it, or say in `absent` why there is no such step"
         )
     if strange := sorted({*absent, *rare} - {*steps}):
         raise TypeError(f"{of.name} has no step {', '.join(strange)}: expected some of {', '.join(steps)}")
+    for name in wanted:
+        require_parameters(of, subject, name)
     members = {
         "spec": of,
         "make": staticmethod(subject),
