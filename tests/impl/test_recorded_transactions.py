@@ -43,7 +43,7 @@ def conforms(folder: Path, form: str = "parquet") -> Report:
     report = strictly(folder)
     assert report.verdict == "conforms", report.findings
     assert report.sources[0].notes == [
-        "settings from broker.conf beside the store",
+        "settings from broker.conf next to the store",
         "what clients were promised from client.ndjson beside the store",
     ]
     assert transactions.departures(folder / "store") == []

@@ -89,7 +89,7 @@ def source(**changed: Any) -> SourceRow:
         records=4897,
         clean=True,
         verdict="departs",
-        notes=["settings from broker.conf beside the store"],
+        notes=["settings from broker.conf next to the store"],
     )
     return whole.model_copy(update=changed)
 
@@ -229,7 +229,7 @@ def test_a_pipe_gets_the_whole_story_and_the_verdict_last() -> None:
         piped(report())
         == """\
 store: RocketMQ store, 4,897 records, 4.0 MiB, clean: departs
-  note: settings from broker.conf beside the store
+  note: settings from broker.conf next to the store
 
 2 rules or steps not checked:
   log.flush, log.crash: a store does not show it
@@ -330,7 +330,7 @@ def test_transactions_and_promises_are_told_in_a_few_lines() -> None:
         piped(transactional())
         == """\
 store: RocketMQ store, 4,897 records, 4.0 MiB, clean: conforms
-  note: settings from broker.conf beside the store
+  note: settings from broker.conf next to the store
 
 store: 796 transactions, 1,205 halves (409 put back), 731 finals, 41 ops with 788 marks, 3 parked
   committed    731     92%
@@ -533,7 +533,7 @@ def test_what_is_left_of_an_expired_half_queue_is_told_without_charts() -> None:
     assert piped(transactional(transactions=[gone], clients=[])).startswith(
         """\
 store: RocketMQ store, 4,897 records, 4.0 MiB, clean: conforms
-  note: settings from broker.conf beside the store
+  note: settings from broker.conf next to the store
 
 store: 0 transactions, 0 halves, 731 finals, 41 ops with 788 marks, 3 parked
   half cursor 1,131 of 1,205, op cursor 40 of 41

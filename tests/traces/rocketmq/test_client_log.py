@@ -1,4 +1,4 @@
-"""What clients were promised is read as it was written, and a log that is none is told so, in one sentence."""
+"""Promises to clients is read as it was written, and a log that is none is told so, in one sentence."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from gapless.traces.sources.rocketmq.clients.plain_requests import RequestReader
 from gapless.traces.sources.rocketmq.clients.request_lines import COMMIT, FAIL, NONE, OK, ROLL_BACK, UNDECIDED, UNKNOWN
 from gapless.traces.sources.rocketmq.clients.request_rows import Checks, Ends, Resumes, RowBuffer, Rows, Sends
 from gapless.traces.sources.rocketmq.store import bytes as native
-from gapless.traces.sources.rocketmq.store.directory import client_log_beside
+from gapless.traces.sources.rocketmq.store.directory import neighbouring_client_log
 from tests.support.night import NIGHT
 from tests.support.rocketmq.recordings import COUNTS, recording_with_client
 from tests.support.rocketmq.stores import PREPARED, ROLLED_BACK, SCHEDULE_TOPIC, digest, read_log
@@ -134,7 +134,7 @@ def at_once(text: bytes, before: int, topics: dict[str, int], *, plain: bool) ->
 def test_a_recording_is_read_as_it_was_written_and_at_once(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client_log, "_by_line", None)  # which would be slow
     folder = recording_with_client(name)
-    path = client_log_beside(folder / "store")
+    path = neighbouring_client_log(folder / "store")
     assert path == folder / "client.ndjson"
     log = client_log.read(path)
     assert_is(log, path.read_text())
@@ -530,16 +530,16 @@ def test_a_log_is_found_beside_its_store_and_nowhere_else(tmp_path: Path, monkey
     store = tmp_path / "store"
     store.mkdir()
     (store / "client.ndjson").touch()
-    assert client_log_beside(store) is None
+    assert neighbouring_client_log(store) is None
     path = written(tmp_path, a_send())
-    assert client_log_beside(store) == path
+    assert neighbouring_client_log(store) == path
     monkeypatch.chdir(store)
-    assert client_log_beside(Path()) == Path("../client.ndjson")
+    assert neighbouring_client_log(Path()) == Path("../client.ndjson")
     monkeypatch.chdir(tmp_path)
-    assert client_log_beside(Path("store")) == Path("client.ndjson"), "a report names it as its store was named"
+    assert neighbouring_client_log(Path("store")) == Path("client.ndjson"), "a report names it as its store was named"
     path.unlink()
     path.mkdir()
-    assert client_log_beside(store) is None
+    assert neighbouring_client_log(store) is None
 
 
 # -- what is no client log -----------------------------------------------------------------------------------------
@@ -753,7 +753,7 @@ def test_similar_keys_have_as_many_digests() -> None:
 
 
 def section() -> str:
-    return ESSAY.read_text(encoding="utf-8").partition("## What clients were promised\n")[2].partition("\n## ")[0]
+    return ESSAY.read_text(encoding="utf-8").partition("## Promises to clients\n")[2].partition("\n## ")[0]
 
 
 def test_the_example_of_the_essay_is_a_client_log(tmp_path: Path) -> None:

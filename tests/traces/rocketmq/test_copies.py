@@ -35,7 +35,7 @@ def test_the_report_says_what_it_looks_like(copied: Path) -> None:
     report = check(copied)
     assert report.verdict == ("inconclusive" if copied.name == "queues_older" else "conforms")
     assert report.sources[0].moments == COPIES[copied.name]
-    assert any(" look" in note and "copy" in note for note in report.sources[0].notes)
+    assert any(" seem" in note and "copy" in note for note in report.sources[0].notes)
 
 
 @pytest.mark.parametrize(("name", "looks"), [("normal", "stopped"), ("unclean", "one")])

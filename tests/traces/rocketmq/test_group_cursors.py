@@ -137,7 +137,8 @@ def test_queues_that_nobody_is_sent_to_are_noted(tmp_path: Path) -> None:
     path.write_text(fewer.replace('"payments":', '"payment":'), encoding="utf-8")
     notes = " ".join(quiet(store).sources[0].notes)
     assert (
-        "1 queue with messages lies behind the last one of its topic: nobody is sent there any more (orders/1)" in notes
+        "1 queue with messages lies behind the last one of its topic: no client is sent there any more (orders/1)"
+        in notes
     )
     assert "2 queues with messages lie of a topic that config/ does not know" in notes
 

@@ -274,7 +274,10 @@ def test_a_message_that_a_clean_start_skipped_is_told_with_its_cause(version: st
 
 def test_a_story_about_a_topic_made_anew_says_so() -> None:
     (found,) = checked("slave_topic_made_anew").violations
-    assert "The topic was deleted and made anew: its numbers start again at 0 with the message at 32360." in found.story
+    assert (
+        "The topic was deleted and created again: its numbers start at 0 again with the message at 32360."
+        in found.story
+    )
 
 
 # -- where the log lies ------------------------------------------------------------------------------------------------
@@ -427,7 +430,7 @@ def test_a_queue_that_is_deleted_while_it_is_read_accuses_nobody(
     monkeypatch.setattr("gapless.traces.sources.rocketmq.check.open_store", deleted_then)
     report = check(running)
     assert report.violations == []
-    assert "orders/1 was deleted, or made anew, while it was read: check again" in report.sources[0].reasons
+    assert "orders/1 was deleted, or created again, while it was read: check again" in report.sources[0].reasons
 
 
 def test_damage_of_a_store_that_is_written_to_is_found_all_the_same(running: Path) -> None:

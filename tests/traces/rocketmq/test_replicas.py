@@ -151,7 +151,7 @@ def test_bytes_of_a_blank_that_nobody_reads_may_differ(pair: tuple[Path, Path]) 
     found = only(compare(master, [slave]))
     assert (found.verdict, found.notes) == (
         "conforms",
-        ["1 blank at the end of files differ in bytes that nobody reads"],
+        ["1 blank at the end of files differ in bytes that are never read"],
     )
 
 
@@ -307,7 +307,7 @@ def test_a_log_that_forks_is_told_with_both_records(tmp_path: Path) -> None:
     assert {"body", "topic", "size", "queue", "number"} <= set(fork.differs)
     assert only(told).apart == [], "behind the fork each queue has the entries of its own messages"
     assert [row.verdict for row in told.replicas] == ["conforms", "conforms"]
-    assert (told.verdict, "up to the end of what both hold" in text(told)) == ("departs", True)
+    assert (told.verdict, "up to the end of the part that both have" in text(told)) == ("departs", True)
     assert fork.again is None
 
 
@@ -353,7 +353,7 @@ def test_a_slave_whose_topic_was_made_anew_is_told_as_what_it_is(tmp_path: Path)
     assert (found.fork, [apart.queue for apart in found.apart]) == (None, ["purge/0", "purge/1"])
     assert all(apart.number == 0 for apart in found.apart)
     assert "the slave's queue is that of the topic before, where the master's is the new one" in text(told)
-    assert "    The topic was deleted and made anew: its numbers start again at 0" in text(told)
+    assert "    The topic was deleted and created again: its numbers start at 0 again" in text(told)
 
 
 # -- epochs ------------------------------------------------------------------------------------------------------------
@@ -393,7 +393,7 @@ def test_logs_may_part_where_epochs_do(tmp_path: Path) -> None:
     told = compare(one, [other])
     found = only(told)
     assert (told.verdict, told.exit_code, found.fork is not None) == ("inconclusive", 3, True)
-    assert f"epochs fork at {start:,}, where epoch 1 ends: master goes on with epoch 3" in found.epochs
+    assert f"epochs fork at {start:,}, where epoch 1 ends: master continues with epoch 3" in found.epochs
     flip(other, in_body(read_log(other)[3]))
     assert only(compare(one, [other])).verdict == "departs"
 

@@ -33,7 +33,7 @@ def test_a_table_that_a_broker_wrote_conforms(name: str) -> None:
     assert report.verdict == "conforms", report.model_dump_json(indent=1)
     (source,) = report.sources
     assert source.records == records
-    assert f"the table of timers has {rows} rows, and was told of {told} messages" in source.notes
+    assert f"the table of timers has {rows} rows, and has read {told} messages" in source.notes
     assert report.coverage["timer_table.find_row"] == rows
     found = [one for one in report.findings if one.rule == "timer_table/deliver-timer-again"]
     assert sum(one.count for one in found) == again

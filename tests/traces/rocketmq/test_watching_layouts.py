@@ -228,7 +228,7 @@ def test_units_that_begin_while_a_store_is_followed_accuse_nobody(tmp_path: Path
     played.append(played.end)
     played.dispatch(played.end)
     until_idle(watched)
-    assert [line for line in heard.says if "it is opened anew" in line]
+    assert [line for line in heard.says if "it is opened again" in line]
     assert watched.status.position == played.end
     played.stop()
     until_idle(watched)

@@ -28,8 +28,8 @@ from gapless.traces.sources.rocketmq.segments.tasks import SplitResult
 from gapless.traces.sources.rocketmq.store.append_evidence import records_in
 from gapless.traces.sources.rocketmq.store.directory import (
     StoreDirectory,
-    client_log_beside,
     is_unchanged,
+    neighbouring_client_log,
     open_store,
     renewed,
 )
@@ -49,7 +49,7 @@ def opened(path: Path, folder: Path, options: Options, side: SideInputs, *, list
 
 def _evidence(folder: Path, given: Path | None, path: Path) -> tuple[Evidence | None, list[str]]:
     """Returns the clients' evidence, and notes for the reader. By default the log next to the store is used."""
-    found = given or client_log_beside(folder)
+    found = given or neighbouring_client_log(folder)
     if found is None:
         return None, []
     try:
@@ -58,7 +58,7 @@ def _evidence(folder: Path, given: Path | None, path: Path) -> tuple[Evidence | 
         return None, [f"{nothing}: it is not used"]
     except Unreadable as problem:
         raise side_file_problem("client log", found, problem) from problem
-    return clients, [] if given else [f"what clients were promised from {found.name} beside the store"]
+    return clients, [] if given else [f"clients' promises are read from {found.name}, next to the store"]
 
 
 @dataclass(frozen=True)
@@ -181,4 +181,4 @@ def _drop_changed(judged: StoreFindings, limit: int) -> None:
         later = found.action.startswith("index") and found.arguments["position"] >= limit
         if later or not is_unchanged(judged.store, queue_named(found.trace)):
             judged.breaches.remove(found)
-            judged.doubt(f"{found.trace} was deleted, or made anew, while it was read: check again")
+            judged.doubt(f"{found.trace} was deleted, or created again, while it was read: check again")

@@ -151,7 +151,7 @@ OF_FILES: Mapping[str, tuple[Callable[[StoreDirectory, Breach], Where | None], C
     "compaction": (explain_compaction.place, explain_compaction.message),
     "dledger_index": (explain_dledger_index.place, explain_dledger_index.message),
 }
-TOLD = {"tell_last": "max", "tell_first": "min"}  # what a key of the table is called
+TABLE_KEYS = {"tell_last": "max", "tell_first": "min"}
 
 
 def place(store: StoreDirectory, found: Breach) -> Where:  # noqa: PLR0911 - one for every kind of place
@@ -172,8 +172,8 @@ def place(store: StoreDirectory, found: Breach) -> Where:  # noqa: PLR0911 - one
     if action == "find_file":
         folder = FOLDER if queue_named(found.trace) in store.batched else "consumequeue"
         return Where(file=f"{folder}/{found.trace}/{args['base']:020d}", offset=args["length"])
-    if action in TOLD and found.database:
-        where = f"{found.database.folder}/RocksDB:offset/{found.trace}/{TOLD[action]}"
+    if action in TABLE_KEYS and found.database:
+        where = f"{found.database.folder}/RocksDB:offset/{found.trace}/{TABLE_KEYS[action]}"
         return Where(file=where, offset=args["number"])
     if action == "index" and found.database:
         return Where(file=f"{found.database.folder}/RocksDB:{found.trace}", offset=args["number"])
@@ -242,11 +242,9 @@ def _message(found: Breach) -> str:  # noqa: C901, PLR0911, PLR0912 - a sentence
         if action == "refer":
             return f"the log ends at {end}, and {found.detail} names a record at {args['position']}"
         if found.rule in FOLLOWS:
-            return f"nothing follows at {found.departure.state.end}; the log goes on at {args['position']}"
+            return f"no record follows at {found.departure.state.end}; the log continues at {args['position']}"
         if action == "roll" and not args["marked"]:
-            return (
-                f"nothing can be read from {args['position']} to the end of its file, and the log goes on in the next"
-            )
+            return f"the file's rest from {args['position']} on is unreadable, and the log continues in the next file"
         what = "blank" if action == "roll" else "record"
         return f"the {what} at {args['position']} breaks the rule: {found.departure.because}"
     state = found.departure.state
@@ -269,7 +267,7 @@ def _message(found: Breach) -> str:  # noqa: C901, PLR0911, PLR0912 - a sentence
     if action in ("index", "index_batch"):
         return f"entry {args['number']} has no message in the log"
     if action == "settle":
-        return f"its slots up to number {state.blank} hold blanks, and no entry follows"
+        return f"its slots up to number {state.blank} are blanks, and no entry follows"
     if action == "tell_first":
         return f"the table has number {args['number']} for its first entry, and message {state.first} is in the log"
     if action == "tell_last" and args["number"] < 0:
@@ -305,14 +303,14 @@ OF_RULES = {  # what is wrong with a transaction, by the rule that is broken
     "transaction-is-undecided": "{what} at {at} comes when the transaction is {phase}",
     "final-names-a-version-of-its-half": "the final at {at} names a half at {half}, and no version lies there",
     "final-carries-what-its-half-carries": "the final at {at} is not what its half at {half} is",
-    "producer-asked-to-commit-it": "there is a final at {at}, and its producer did not ask for it",
-    "producer-asked-to-roll-it-back": "half {number} at {at} has an op, no final, and nobody rolled it back",
+    "producer-asked-to-commit-it": "there is a final at {at}, but its producer did not ask for it",
+    "producer-asked-to-roll-it-back": "half {number} at {at} has an op and no final, but no client rolled it back",
     "decision-names-the-newest-version": REPLACED,
     "newest-version-is-put-back": REPLACED,
     "newest-version-is-set-aside": REPLACED,
     "counter-goes-up-by-one": "the half at {at} was put back with counter {times}, the one before it has {before}",
     "half-that-is-put-back-is-in-the-log": "the half at {at} has counter {times}, and no version before it",
-    "producer-is-asked": "the half at {at} was put back, its counter raised to {times}, and nobody was asked",
+    "producer-is-asked": "the half at {at} was put back with counter {times}, but its producer was not asked",
     "all-checks-are-spent": "the half was set aside at {at} after {times} checks, where {limit} are allowed",
     "commit-that-was-acknowledged-has-its-final": "half {number} was acknowledged as committed, and is not",
     "check-names-a-version-of-its-half": "its producer was asked about half {number} at {half}, where none lies",
@@ -393,11 +391,11 @@ def _entry(store: StoreDirectory, position: int) -> list[str]:
 def _entry_target(judged: StoreFindings, found: Breach) -> list[str]:
     """Describes the target of an entry, and the known defect that explains it, if there is one."""
     if found.rule in MISSING and judged.store.database and found.position == judged.store.start:
-        anew = "a broker that makes its queues anew in RocksDB leaves it out (docs/rocketmq.md#rocksdb-switched)"
+        rebuilt = "a broker that builds its queues again in RocksDB leaves it out (docs/rocketmq.md#rocksdb-switched)"
         killed = (
             "one that was killed reads ten files of the log again, and no more (docs/rocketmq.md#rocksdb-ten-files)"
         )
-        return [f"it is the first message of the log: {anew}; {killed}"]
+        return [f"it is the first message of the log: {rebuilt}; {killed}"]
     if found.action not in ("index", "index_batch"):
         return []
     args = named("queue", found.departure.event)
@@ -422,7 +420,9 @@ def _recreation(judged: StoreFindings, found: Breach) -> list[str]:
     run = judged.queues.get(queue_named(found.trace))
     if run is None or not run.restarted:
         return []
-    return [f"the topic was deleted and made anew: its numbers start again at 0 with the message at {run.recreated_at}"]
+    return [
+        f"the topic was deleted and created again: its numbers start at 0 again with the message at {run.recreated_at}"
+    ]
 
 
 OF_HALVES = frozenset(  # properties that only a half has, and those that count its versions

@@ -65,7 +65,7 @@ def message(found: Breach) -> str:
             name = wrong_in_header(found)
             what = "the header's times are not those of the first and the last record"
             if name:
-                what = f"the header has {args[name]} for {TOLD[name]}, which is {getattr(state, name)}"
+                what = f"the header has {args[name]} for {HEADER_WORDS[name]}, which is {getattr(state, name)}"
         case "put":
             at = found.detail or str(args["position"])
             what = f"item {state.items}, which points at {at}, {_of_an_item(found)}"
@@ -86,7 +86,7 @@ def _of_an_item(found: Breach) -> str:
     return "has another time than its record"
 
 
-TOLD = {
+HEADER_WORDS = {
     "used": "the slots in use",
     "items": "the end of its items",
     "first": "its first record",

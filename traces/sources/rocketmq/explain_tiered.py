@@ -40,8 +40,8 @@ def place(store: StoreDirectory, found: Breach) -> Where | None:
         of_log = found.action == "find_log_file"
         base = args["base"] if of_log else args["number"]
         files = {file.base if of_log else file.base // 20: file for file in (tiered.log if of_log else tiered.entries)}
-        goes_on = base == (found.departure.state.log_end if of_log else found.departure.state.end)
-        return Where(file=files[base].name, offset=max(files[base].length, 0) if goes_on else 0)
+        continues = base == (found.departure.state.log_end if of_log else found.departure.state.end)
+        return Where(file=files[base].name, offset=max(files[base].length, 0) if continues else 0)
     file, offset = tiered.entry_at(args["number"])
     if found.rule in OF_MESSAGES:
         file, offset = tiered.message_at(args["position"])
@@ -68,7 +68,7 @@ def message(found: Breach) -> str:
         kind, what = ("log", "bytes") if of_log else ("queue", "entries")
         if base != end:
             return f"a file of its tiered {kind} begins at {base}, and those before it end at {end}"
-        return f"the metadata has {args['told']} {what} of a tiered {kind} file at {base}, which holds {args['length']}"
+        return f"the metadata has {args['committed']} {what} of a tiered {kind} file at {base}, which holds {args['length']}"
     if found.action == "find_entry":
         entry, at = f"tiered entry {args['number']}", args["position"]
         if found.rule in OF_MESSAGES:

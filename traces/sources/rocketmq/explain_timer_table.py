@@ -22,7 +22,7 @@ def message(found: Breach) -> str:
     both = f" ({found.detail})" if found.detail else ""
     match found.action:
         case "read_to":
-            return f"the table of timers was told of {args['number']} messages that wait, and there are {args['end']}"
+            return f"the table of timers has read {args['number']} waiting messages, and there are {args['end']}"
         case "seek":
             return f"the message at {state.last} waits, and the table of timers has no row for it{both}"
         case "deliver":

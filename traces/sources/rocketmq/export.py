@@ -237,5 +237,5 @@ def _queues(judged: StoreFindings, columns: Columns, source: str) -> Iterator[pa
 
 def _counts(judged: StoreFindings, subjects: list[tuple[str, int]], trace: Ints, position: Ints, entry: Flags) -> Flags:
     """Returns the mask of events to write: in a queue that was created again, only the new entries."""
-    anew = np.array([judged.queues[s].recreated_at if s in judged.queues else 0 for s in subjects], np.int64)
-    return ~entry | (position >= anew[trace])
+    begin = np.array([judged.queues[s].recreated_at if s in judged.queues else 0 for s in subjects], np.int64)
+    return ~entry | (position >= begin[trace])

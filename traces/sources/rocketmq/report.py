@@ -86,19 +86,19 @@ class TraceTopicRow(ReportRow):
     topics: str = Field(description="the trace topics, with commas")
     messages: int = Field(description="trace messages")
     damaged: int = Field(description="of these, not where their entry says, or not to be unpacked: not used")
-    contexts: int = Field(description="what they tell, one for each answer, decision, delivery")
+    contexts: int = Field(description="their contents, one for each answer, decision, delivery")
     strange: int = Field(description="of these, of a form that gapless does not know: not used")
     promised: int = Field(description="messages that were answered with a place in this log")
-    testified: int = Field(default=0, description="of these, found there as they were told")
+    testified: int = Field(default=0, description="of these, found in their places")
     expired: int = Field(default=0, description="of these, below the log's start now: not judged")
-    written: int = Field(default=0, description="messages in the log that clients wrote, as far as it can be told")
+    written: int = Field(default=0, description="messages in the log that clients wrote, as far as it is known")
     elsewhere: int = Field(description="messages that another broker took, or this one under another address: not used")
     placeless: int = Field(description="messages that were answered without a place: not used")
     doubtful: int = Field(description="messages that were taken, and not as safe as was asked for: not used")
     untimely: int = Field(description="messages whose place is of an earlier log, as it seems: not used")
     commits: int = Field(description="transactions whose commit was asked for")
     rollbacks: int = Field(description="transactions whose rollback was asked for")
-    handed: int = Field(description="deliveries to consumers that are told of")
+    handed: int = Field(description="deliveries to consumers in trace messages")
     delivered: int = Field(default=0, description="messages that consumers were handed")
     readable: int = Field(default=0, description="of these, in this log where consumers can read them")
     undecided: int = Field(default=0, description="of these, in this log as a half alone")
@@ -130,7 +130,7 @@ def sections(parts: RowsByPart) -> list[Section]:
         ),
         Section(
             "clients",
-            "What clients were promised",
+            "Promises to clients",
             "client log",
             [_client(row) for row in parts["clients"]],
             caption="and how much of it was compared with the store",
@@ -141,14 +141,14 @@ def sections(parts: RowsByPart) -> list[Section]:
         ),
         Section(
             "testimony",
-            "What traces tell",
+            "Trace topics",
             "trace topic",
             [_testimony(row) for row in parts["testimony"]],
             caption="and how much of it was compared with the store",
-            headings="trace topics, trace messages, not understood, messages promised, found as told, expired since, "
+            headings="trace topics, trace messages, not understood, messages promised, found in place, expired since, "
             "share of what clients wrote, commits asked, rollbacks asked, messages handed out, in this log",
             note="A message that a trace says was answered must lie in the log where the answer says, unless it has "
-            "expired since. Clients discard traces when they have too many, so what no trace tells of accuses nobody.",
+            "expired since. Clients discard traces when they have too many, so a missing trace accuses no broker.",
         ),
         Section("lag", "Queue lag", "store", list(_lags(parts["queues"])), caption="messages without an entry yet"),
         Section(
@@ -193,7 +193,7 @@ def _client(row: ClientRow) -> SectionRow:
 def _testimony(row: TraceTopicRow) -> SectionRow:
     expired = f" ({row.expired:,} expired since)" if row.expired else ""
     share = f"{row.share:.1%}"
-    lead = f"{plural(row.promised, 'message')} promised{expired}, {row.testified:,} found as told"
+    lead = f"{plural(row.promised, 'message')} promised{expired}, {row.testified:,} found in place"
     asked = f"{plural(row.commits, 'commit')} and {plural(row.rollbacks, 'rollback')} asked for"
     handed = f"{plural(row.delivered, 'message')} handed out, {row.readable:,} of them in this log"
     line = f"{lead}: {share} of what clients wrote is testified; {asked}, {handed}"
@@ -321,7 +321,7 @@ TERMS = (
     Gloss("mark", "a half number in an op", ("marks",)),
     Gloss("op", "a record that names halves which are decided", ("ops",)),
     Gloss("parked", "set aside after its last back-check: an operator decides"),
-    Gloss("put back", "written anew with a raised counter, since its producer did not answer"),
+    Gloss("put back", "written again with a raised counter, because its producer did not answer"),
     Gloss("undecided", "neither committed, nor rolled back, nor parked"),
 )  # fmt: skip
 FIXED = {

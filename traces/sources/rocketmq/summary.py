@@ -58,7 +58,7 @@ def summary(path: Path, judged: StoreFindings, options: Options, *, interrupted:
         marks=_marks(judged, source, findings),
     )
     if not interrupted and not judged.records and not parts.violations and _is_garbage(store):
-        parts.unreadable = "the log files hold no record of a RocketMQ commit log"
+        parts.unreadable = "the log files contain no record of a RocketMQ commit log"
     return parts
 
 
@@ -215,7 +215,9 @@ def _not_exercised(judged: StoreFindings) -> list[str]:
             f"{rule('log/record-has-the-checksum-that-its-properties-carry').id}: no record carries such a checksum"
         )
     if judged.counters[scan.C_SCHEDULED]:
-        found.append("delays of single levels: any start may change them, so delivery times are held to whole seconds")
+        found.append(
+            "delays of single levels: any start may change them, so delivery times are judged by whole seconds"
+        )
     if judged.counters[scan.C_UNSURE]:
         messages = plural(judged.counters[scan.C_UNSURE], "message")
         found.append(

@@ -24,8 +24,8 @@ def verdict_rows(judged: StoreFindings, source: str) -> Iterator[pa.RecordBatch]
     """A row for every trace of the store, as batches of the table's schema."""
     rows = chain(_rows(judged), _transactions(judged))
     while some := list(islice(rows, ROWS)):
-        told = [{"source": shown(source), **row, "trace": utf8(row["trace"])} for row in some]
-        yield pa.RecordBatch.from_pylist(told, schema=SCHEMA)
+        table = [{"source": shown(source), **row, "trace": utf8(row["trace"])} for row in some]
+        yield pa.RecordBatch.from_pylist(table, schema=SCHEMA)
 
 
 def _rows(judged: StoreFindings) -> Iterator[Row]:
@@ -40,10 +40,10 @@ def _rows(judged: StoreFindings) -> Iterator[Row]:
     cursors = sum(count for name, count in judged.covered.items() if name.startswith("checkpoint."))
     if cursors or ("checkpoint", CURSORS) in first:
         yield _row("checkpoint", CURSORS, cursors) | _reported(first.pop(("checkpoint", CURSORS), None))
-    told = {found.trace for (spec, _), found in first.items() if spec == "op_batch"}
+    reported = {found.trace for (spec, _), found in first.items() if spec == "op_batch"}
     for block in judged.listed.ops:
         for number, events, queue in block.T.tolist():
-            if op_trace(number, queue) not in told:
+            if op_trace(number, queue) not in reported:
                 yield _row("op_batch", op_trace(number, queue), events)
     first = {key: found for key, found in first.items() if key[0] != "transaction"}
     for (spec, trace), found in sorted(first.items()):  # what has no message in the log: nothing of it is counted

@@ -252,7 +252,7 @@ def judge_messages(
         subject = messages.subjects[int(messages.rows[scan.SUBJECT, row])]
         begin = int(heard.starts[at])
         doubts.append(DoubtedMessage(subject, heard.events.at(begin), heard.events.at(begin + 1), line, witness))
-    covered = {action: int(heard.replayed.covered[of.spec.codes[action]]) for action in SAID}
+    covered = {action: int(heard.replayed.covered[of.spec.codes[action]]) for action in REPORTED}
     return PromiseResult(low, high, covered, doubts, more, matches.lost[:lost], kept, testified)
 
 
@@ -283,17 +283,17 @@ def _sent(evidence: Evidence, messages: SegmentMessages, matches: Matches) -> In
 
     A message that no answer names may be another client's.
     """
-    somebody = matches.sent[: matches.counts[0]]
-    others = np.flatnonzero(somebody == 0)
+    senders = matches.sent[: matches.counts[0]]
+    others = np.flatnonzero(senders == 0)
     for row in (0, 3):
         keys = messages.keys[row, matches.whose[others]]
-        somebody[others] = evidence.names(keys)
-        others = others[somebody[others] == 0]
-    return somebody
+        senders[others] = evidence.names(keys)
+        others = others[senders[others] == 0]
+    return senders
 
 
 MESSAGE = {"number": scan.NUMBER, "count": scan.COUNT, "position": scan.PLACE, "size": scan.LENGTH, "tag": scan.TAG}
-SAID = {"account": ("number", "sent"), "acknowledge": ("number", "position", "same")}
+REPORTED = {"account": ("number", "sent"), "acknowledge": ("number", "position", "same")}
 
 
 @dataclass(frozen=True, eq=False)
@@ -318,10 +318,10 @@ def _heard(
 ) -> _MessageTraces:  # fmt: skip
     """Replays the messages of queue rows and what clients report of them. `apart`: as in `write_events`."""
     spec, many = of.spec, sum(map(len, rows))
-    into = [np.array([spec.arguments.index(name) for name in names]) for names in (MESSAGE, *SAID.values())]
+    into = [np.array([spec.arguments.index(name) for name in names]) for names in (MESSAGE, *REPORTED.values())]
     args = messages.space.array("what clients say", (len(spec.arguments), 2 * many), np.int64)
     telling = ReportEvents(
-        codes=np.array([spec.codes[action] for action in ("append", *SAID)]),
+        codes=np.array([spec.codes[action] for action in ("append", *REPORTED)]),
         columns=np.array([*MESSAGE.values()]),
         into=(into[0], into[1], into[2]),
         action=np.empty(2 * many, np.int8),

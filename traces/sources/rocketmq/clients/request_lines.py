@@ -47,7 +47,7 @@ class SentRequest(Line):
     """The common fields of every send, of one message or of many."""
 
     topic: Annotated[str, AfterValidator(_not_empty)] = Field(description="where consumers are to find it")
-    queue: Annotated[int, Field(ge=-1, lt=2**31)] = Field(description="-1: the broker's choice, and no answer told it")
+    queue: Annotated[int, Field(ge=-1, lt=2**31)] = Field(description="-1: the broker chose it, and no answer named it")
     result: Answer = Field(description="unknown: no answer came, either may be true")
     number: Place | None = Field(default=None, alias="qoff", description="the number that the answer gave")
 

@@ -77,7 +77,7 @@ def _torn_by_a_power_loss(judged: StoreFindings) -> Iterator[AlternativeEnd]:
             yield AlternativeEnd(
                 low,
                 "what lies behind was written after that was copied",
-                f"a page that ends in zeros lies at {page:,}, and the log goes on behind it: legal in a copy whose "
+                f"the page at {page:,} ends in zeros, and the log continues behind it: legal in a copy whose "
                 "files are of different moments; damage otherwise",
             )
             return
@@ -85,7 +85,7 @@ def _torn_by_a_power_loss(judged: StoreFindings) -> Iterator[AlternativeEnd]:
             yield AlternativeEnd(
                 low,
                 "a start drops what lies behind",
-                f"a page that ends in zeros lies at {page:,}, where the checkpoint does not know the log to be on "
+                f"the page at {page:,} ends in zeros, where the checkpoint does not know the log to be on "
                 "disk: legal after a power loss, for pages reach the disk in any order; damage otherwise",
             )
             return

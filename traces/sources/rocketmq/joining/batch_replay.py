@@ -154,7 +154,7 @@ def _trace_batch(
     `starts`: the begin of each trace's events among all.
     """
     low, high = int(starts[0]), int(starts[-1])
-    args: Ints = space.array("told", (len(spec.arguments), high - low), np.int64)
+    args: Ints = space.array("batch", (len(spec.arguments), high - low), np.int64)
     events, about = Events(spec, np.empty(high - low, np.int8), args), np.empty(high - low, np.int64)
     args.fill(0)  # of an event, those that its step does not have
     for one in placed:

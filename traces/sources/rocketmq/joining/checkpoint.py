@@ -18,9 +18,9 @@ from gapless.traces.sources.rocketmq.joining.promises import PromiseCheckpoint
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.transactions.parameters import terms
 
-BESIDE = frozenset({"store", "evidence", "exported"})  # what a judgement was begun with
-OF_THE_LOG = ("log", "held", "invalid_at")
-OF_TRANSACTIONS = (*("totals", "held", "rows", "limit", "refused", "passed", "bad_ops", "early_ops"),)
+FIXED = frozenset({"store", "evidence", "exported"})  # what a judgement was begun with
+OF_THE_LOG = ("log", "pending", "invalid_at")
+OF_TRANSACTIONS = (*("totals", "waiting", "rows", "limit", "refused", "passed", "bad_ops", "early_ops"),)
 REMEMBERED: dict[str, type[Blocks]] = {"settled": SettledHalves, "unpassed": Blocks, "unpassed_ops": Blocks}
 """What is known of transactions and lies in files, by name."""
 
@@ -43,7 +43,7 @@ class Checkpoint:
 
 def save(judge: StoreJudge) -> Checkpoint:
     """Saves the state of a judge."""
-    judged = {one.name: getattr(judge.judged, one.name) for one in fields(StoreFindings) if one.name not in BESIDE}
+    judged = {one.name: getattr(judge.judged, one.name) for one in fields(StoreFindings) if one.name not in FIXED}
     log = {name: getattr(judge, name) for name in OF_THE_LOG}
     transactions = {name: getattr(judge.transactions, name) for name in OF_TRANSACTIONS}
     content = pickle.dumps((judged, log, judge.queues.waiting, transactions), pickle.HIGHEST_PROTOCOL)

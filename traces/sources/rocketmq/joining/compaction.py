@@ -79,7 +79,7 @@ class CompactionJudge:
             self.judged.note(f"{FOLDER}/ is not judged: {why_not}")
             return
         self._doubt(notes)
-        kept = missed = held = 0
+        kept = missed = count = 0
         rooms = Buffers()
         for queue in queues:
             if not includes_queue(self.options, *queue.queue):
@@ -89,10 +89,10 @@ class CompactionJudge:
                 continue
             one = CompactedQueueJudge(self.judged, self.options, queue, rooms)
             one.judge()
-            kept, missed, held = kept + len(one.numbers), missed + one.missed, held + 1
-        if queues:
+            kept, missed, count = kept + len(one.numbers), missed + one.missed, count + 1
+        if count:
             self.judged.note(
-                f"as the log says in compacted topics: {plural(kept, 'message')} of {plural(held, 'queue')}; "
+                f"as the log says in compacted topics: {plural(kept, 'message')} of {plural(count, 'queue')}; "
                 f"{plural(missed, 'other')} with a key made place for later ones"
             )
 
@@ -134,8 +134,8 @@ class CompactedQueueJudge:
             return
         if self._is_rewritten:
             self.judged.doubt(
-                f"{self.name} was deleted and made anew: what its compacted topic keeps is of before, and new messages "
-                "are dropped until their numbers are higher (docs/rocketmq.md#compaction-anew); it is judged by itself"
+                f"{self.name} was deleted and created again: its compacted topic keeps the old messages, and new ones "
+                "are dropped until their numbers are higher (docs/rocketmq.md#compaction-anew); it is judged alone"
             )
         pieces = (self._replay(events, details, last=last) for events, details, last in self._files())
         if all(pieces) and self._holds_position():

@@ -17,10 +17,10 @@ from gapless.traces.report.wording import plural
 from gapless.traces.sources.rocketmq.joining.findings import StoreFindings
 
 ONE = (
-    "all its files look to be of one moment, as a broker that is killed leaves them, a snapshot of a file system, or a "
+    "all its files seem to be of one moment, as a broker that is killed leaves them, a snapshot of a file system, or a "
     "copy while nothing was sent"
 )
-OTHERWISE = "a copy of a running broker looks so, file by file (cp, rsync, tar), or a loss of power"
+OTHERWISE = "the cause is a copy of a running broker, file by file (cp, rsync, tar), or a loss of power"
 
 
 def copy_evidence(judged: StoreFindings, later: int, earlier: int) -> Moments | None:
@@ -37,15 +37,15 @@ def copy_evidence(judged: StoreFindings, later: int, earlier: int) -> Moments | 
     if store.database or not any(store.queues.values()):
         return None
     queues = plural(len(judged.queues), "queue")
-    ahead = f"{later:,} of {queues} hold entries for what lies beyond the log's end"
-    behind = f"{earlier:,} of {queues} end before messages that others have entries behind"
+    ahead = f"{later:,} of {queues} have entries for positions beyond the log's end"
+    behind = f"{earlier:,} of {queues} end before messages although other queues have later entries"
     looks: Moments
     if later and earlier:
-        looks, note = "several", f"its files look to be of several moments: {ahead}, and {behind}; {OTHERWISE}"
+        looks, note = "several", f"its files seem to be of several moments: {ahead}, and {behind}; {OTHERWISE}"
     elif later:
-        looks, note = "queues younger", f"its queues look younger than its log: {ahead}; {OTHERWISE}"
+        looks, note = "queues younger", f"its queues seem younger than its log: {ahead}; {OTHERWISE}"
     elif earlier:
-        looks, note = "queues older", f"its queues look older than its log: {behind}; {OTHERWISE}"
+        looks, note = "queues older", f"its queues seem older than its log: {behind}; {OTHERWISE}"
     else:
         looks, note = "one", ONE
     judged.notes.insert(0, note)  # before what it explains

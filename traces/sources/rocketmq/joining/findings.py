@@ -235,8 +235,8 @@ class StoreFindings:
             self.note(f"{what}: the client log is younger than the copy")
         else:
             self.doubt(
-                f"{what}, and the broker did not stop in order: what they tell of is lost, or this is a copy of a "
-                f"running broker, older than its client log ({SAY_SO})"
+                f"{what}, and the broker did not stop in order: those records are lost, or this is a copy of a "
+                f"running broker that is older than its client log ({SAY_SO})"
             )
 
     def note(self, text: str) -> None:

@@ -60,7 +60,7 @@ class GroupCursorJudge:
                 (beyond if topic in known else unknown).append((topic, queue))
         for some, why in (
             (unknown, "of a topic that config/ does not know: it was deleted, or the file is an older one"),
-            (beyond, "behind the last one of its topic: nobody is sent there any more"),
+            (beyond, "behind the last one of its topic: no client is sent there any more"),
         ):
             if some:
                 listed = ", ".join(shown(name_of(subject)) for subject in sorted(some)[:NAMED]) + ", …" * (

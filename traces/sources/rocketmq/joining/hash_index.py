@@ -207,7 +207,7 @@ class HashIndexJudge:
     def _lawful(self) -> str:
         if not self.enabled:
             return "messageIndexEnable is off"
-        return "a broker that was killed loses a part of it, and does not make it anew (docs/rocketmq.md#index)"
+        return "a broker that was killed loses a part of it, and does not build it again (docs/rocketmq.md#index)"
 
     @property
     def enabled(self) -> bool:

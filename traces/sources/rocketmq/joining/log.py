@@ -74,7 +74,7 @@ class StoreJudge:
         self.entries = DledgerIndexJudge(self.judged, options)
         self.halves: HalfCheckpoint | None = None  # of the table of halves, if it was followed
         self.log: State = SPECS["log"].initial
-        self.held: list[Pending] = []  # behind a gap: old bytes or not?
+        self.pending: list[Pending] = []  # behind a gap: old bytes or not?
         self.invalid_at = -1  # where a worker found no record, so that asking again would not help
         self.last_file = self.last_file_with_a_record()
         self._step(LOG.open(position=store.start, file_size=store.file_size), store.start)
@@ -101,17 +101,17 @@ class StoreJudge:
     @property
     def reached(self) -> int:
         """The expected begin of the next segment, behind the pending ones."""
-        return self.held[-1][1].end if self.held else int(self.log.end)
+        return self.pending[-1][1].end if self.pending else int(self.log.end)
 
     def _segment(self, split: Split, segment: Segment) -> None:
-        if segment.start == self.reached and not self.held:
+        if segment.start == self.reached and not self.pending:
             self._accept(split, segment)
             return
-        self.held.append((split, segment))
+        self.pending.append((split, segment))
         if self.log.base < self.last_file or self._is_evidence(segment):
-            for held in self.held:
-                self._accept(*held)
-            self.held.clear()
+            for pending in self.pending:
+                self._accept(*pending)
+            self.pending.clear()
 
     def _is_evidence(self, segment: Segment) -> bool:
         """True if the segment's records cannot be old bytes: those are older than later writes."""
@@ -230,9 +230,9 @@ class StoreJudge:
     def finish(self) -> StoreFindings:
         """Finds the log's end after the last result, and judges every queue by it."""
         judged = self.judged
-        if self.held:
-            self._old_bytes(sum(segment.records for _, segment in self.held))
-            self.held.clear()
+        if self.pending:
+            self._old_bytes(sum(segment.records for _, segment in self.pending))
+            self.pending.clear()
         judged.end = int(self.log.end)
         judged.ends_in_the_past = self.log.clock < self.log.newest
         if judged.records:

@@ -102,10 +102,10 @@ class Originals:
         places, theirs, own_tags = self._entries(numbers)
         if (theirs != sizes).any() or (own_tags != tags).any():
             return None
-        yes, nobody = np.ones(len(numbers), np.int64), np.zeros(len(numbers), np.int64)
+        yes, zero = np.ones(len(numbers), np.int64), np.zeros(len(numbers), np.int64)
         expected = TieredMessages(
             position=positions, size=sizes, claimed=positions, whole=yes, intact=yes, owned=yes, number=numbers,
-            tag=tags, sure=yes, time=nobody,
+            tag=tags, sure=yes, time=zero,
         )  # fmt: skip
         found = repeated(files, expected, self.queue, self.store.files, places, self.rooms.maps, keys)
         self.compared += len(numbers) if found else 0
@@ -154,9 +154,9 @@ class Originals:
             return
         self.others = True
         self.judged.doubt(
-            f"messages of {name_of(self.queue)}, from number {number} on, are others in {self.elsewhere} than in the "
-            "log: legal if the log lost its end in a power loss after they were written there, or the topic was made "
-            "anew, and gave their numbers again; damage otherwise"
+            f"messages of {name_of(self.queue)}, from number {number} on, differ in {self.elsewhere} from those in "
+            "the log: legal if the log lost its end in a power loss after they were written there, or the topic was "
+            "created again, with the same numbers; damage otherwise"
         )
 
 

@@ -172,9 +172,9 @@ class Promises:
         self.doubts = [doubt for doubt in self.doubts if doubt not in unsent]
         self.judged.breaches = [found for found in self.judged.breaches if found.rule not in UNASKED]
         self.judged.doubt(
-            f"nobody sent messages behind {reach:,}, the last place that the client log names, and the broker did not "
-            f"stop in order: the client log is older than the store, or they are nobody's; who sent a message, and who "
-            f"asked for what, is not judged ({SAY_SO})"
+            f"no client sent the messages behind {reach:,}, the last position in the client log, and the broker did "
+            f"not stop in order: the client log is older than the store, or the messages have no sender; senders and "
+            f"requests are not judged ({SAY_SO})"
         )
 
     def _forgive(self) -> None:
@@ -186,8 +186,8 @@ class Promises:
             judged.breaches = [found for found in judged.breaches if found not in lost]
             answers = plural(count, "answer is", "answers are")
             judged.doubt(
-                f"{answers} not kept, the first to {lost[0].trace} ({lost[0].detail or 'the client log'}): legal where "
-                "a broker with transientStorePoolEnable is killed, for records lie in its memory first; a loss else"
+                f"{answers} not kept, the first to {lost[0].trace} ({lost[0].detail or 'the client log'}): legal if a "
+                "broker with transientStorePoolEnable is killed, whose records are in its memory first; else a loss"
             )
 
     def _lost(self, sends: AnsweredSends, topics: tuple[str, ...]) -> None:

@@ -86,7 +86,7 @@ class QueueEnds:
             first = [f"{name} from {number:,} on" for name, number in self.joined.waiting.items()]
             self.judged.doubt(
                 f"entries are missing before others ({_some(first)}): legal in a store that was killed, for the next "
-                "start writes them anew, where workers build queues in any order or the power was lost; damage "
+                "start writes them again, if workers build queues in any order or the power was lost; damage "
                 "otherwise; open the store, close it, and check it again"
             )
         if self.joined.expired:
@@ -99,8 +99,8 @@ class QueueEnds:
             several = len(self.deleted) > 1
             self.judged.note(
                 f"{len(self.deleted):,} queue{'s have' if several else ' has'} messages in the log and no file: "
-                f"{'their' if several else 'its'} topic{'s were' if several else ' was'} deleted, and perhaps made "
-                f"anew ({_some(list(self.deleted))})"
+                f"{'their' if several else 'its'} topic{'s were' if several else ' was'} deleted, and perhaps "
+                f"created again ({_some(list(self.deleted))})"
             )
 
     def _judge_whole(self, subject: Subject, run: QueueProgress) -> None:

@@ -82,9 +82,9 @@ class TieredJudge:
             if queue.queue in self.store.batched:
                 self.judged.note("queues of inner batches are not judged in tiered storage")
                 continue
-            held = TieredQueueJudge(self.judged, self.options, queue, rooms)
-            held.judge()
-            followed, compared, queues = followed + held.followed, compared + held.own.compared, queues + 1
+            judge = TieredQueueJudge(self.judged, self.options, queue, rooms)
+            judge.judge()
+            followed, compared, queues = followed + judge.followed, compared + judge.own.compared, queues + 1
         if queues:
             self.judged.note(
                 f"{plural(followed, 'message')} found by entries in tiered storage, of {plural(queues, 'queue')}; "
@@ -126,19 +126,19 @@ class TieredQueueJudge:
         where = f"{self.name} in tiered storage"
         if gone == len(files):
             self.judged.doubt(
-                f"{where}: not one of its files holds what its metadata says is committed: they expired all together, "
-                "or are lost"
+                f"{where}: none of its files has the content that its metadata says is committed: they expired all "
+                "together, or are lost"
             )
         elif gone > 1 or not self._is_due(files[0]):
-            what = f"{gone:,} of its oldest files hold" if gone > 1 else f"its oldest file, {files[0].name}, holds"
+            what = f"{gone:,} of its oldest files have" if gone > 1 else f"its oldest file, {files[0].name}, has"
             why = (
                 "a broker deletes them one by one, each with its metadata"
                 if gone > 1
                 else "no record of the log is so young that its messages would have expired"
             )
-            self.judged.doubt(f"{where}: {what} nothing, and {why}: their messages are lost, or the power was")
+            self.judged.doubt(f"{where}: {what} no content, and {why}: their messages are lost, or the power was")
         else:
-            self.judged.note(f"{where}: its oldest file, {files[0].name}, holds nothing, and counts as expired")
+            self.judged.note(f"{where}: its oldest file, {files[0].name}, has no content, and counts as expired")
         return files[gone:]
 
     def _is_due(self, file: TieredFile) -> bool:

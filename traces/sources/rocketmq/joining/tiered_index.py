@@ -88,8 +88,8 @@ class TieredIndexJudge:
             self.judged.find(file.name, self.store.start, departure, self._leads_to(file, departure))
         elif departure is not None:
             self.judged.doubt(
-                f"{file.file}, of the index of tiered storage, is not whole (broken: {departure.because}): legal where "
-                "a broker was killed or the power was lost while the file was written, for nobody flushes it; damage "
+                f"{file.file}, of the index of tiered storage, is not whole (broken: {departure.because}): legal if "
+                "a broker was killed or the power was lost while the file was written, as it is not flushed; damage "
                 "otherwise"
             )
 
@@ -141,10 +141,10 @@ class TieredIndexJudge:
         (odd,) = np.nonzero(bits != OWNED | TIMELY)
         self.found += len(there) - len(odd)
         if len(odd) and not _is_of_one_life(tiered):
-            self.passed[f"{name_of(queue)} may have been begun anew behind them"] += len(odd)
+            self.passed[f"{name_of(queue)} may have been created again behind them"] += len(odd)
             self.judged.doubt(
                 f"no message of {name_of(queue)} with their key is where {plural(len(odd), 'item')} of the index of "
-                "tiered storage would lead: legal if that queue was begun anew since, damage otherwise"
+                "tiered storage would lead: legal if that queue was created again since, damage otherwise"
             )
             return nothing
         return np.stack([there[odd], bits[odd].astype(np.int64)])

@@ -182,34 +182,34 @@ class TimerParts:
     def _add_part(self, rows: TimerRows, first: int, units: TimerUnits) -> None:
         """Messages side by side, of which the first has this number among all, and the units that name them."""
         row = _rows_of(units, rows)
-        (held,) = np.nonzero(row >= 0)
+        (found,) = np.nonzero(row >= 0)
         flags = rows.waits * WAITS + (rows.cancels != 0) * CANCELLING + (rows.key != 0) * HAS_KEY
-        flags[row[held]] |= IS_NAMED
+        flags[row[found]] |= IS_NAMED
         nth = first + np.arange(len(flags))
         facts = RowFacts(nth, rows.position, rows.number, rows.due, rows.topic, rows.key, flags)
         self.rows.spread(facts, self._part(rows.due))
         if not len(row):
             return
-        of_units = self._facts(units, row, held, rows, first)
+        of_units = self._facts(units, row, found, rows, first)
         own = self._part(of_units.at)
         self.units.spread(of_units, own)
-        elsewhere = held[self._part(of_units.due[held]) != own[held]]
+        elsewhere = found[self._part(of_units.due[found]) != own[found]]
         self.foreign.spread([column[elsewhere] for column in of_units], self._part(of_units.due[elsewhere]))
 
-    def _facts(self, units: TimerUnits, row: Ints, held: Ints, rows: TimerRows, first: int) -> UnitFacts:
+    def _facts(self, units: TimerUnits, row: Ints, found: Ints, rows: TimerRows, first: int) -> UnitFacts:
         at = units.written + units.delay
         rolled, cancels = units.magic & ROLLED != 0, units.magic & CANCELS != 0
         has_row, again = row >= 0, _again(units.message) & units.whole
         self.repeats |= bool(again.any())
         unknown = self._unknown(units)
         due, says = np.full(len(row), self.last[0]), np.full(len(row), self.last[1] != 0)
-        due[held], says[held] = rows.due[row[held]], rows.cancels[row[held]] != 0
+        due[found], says[found] = rows.due[row[found]], rows.cancels[row[found]] != 0
         due = np.where(unknown, at + rolled, due)
         has_key, digests = np.zeros(len(row), np.bool_), np.zeros((3, len(row)), np.int64)
-        has_key[held] = rows.key[row[held]] != 0
+        has_key[found] = rows.key[row[found]] != 0
         if self.log.cancels:
             for into, name in zip(digests, DIGESTS, strict=True):
-                into[held] = getattr(rows, name)[row[held]]
+                into[found] = getattr(rows, name)[row[found]]
         flags = (
             units.whole * IS_WHOLE + (unknown | has_row) * WAITS + (unknown | (says == cancels)) * MARKED
             + again * AGAIN + rolled * ROLLS + cancels * CANCELLING + has_row * HAS_ROW + has_key * HAS_KEY

@@ -158,8 +158,8 @@ class TimerTableReplay:
         if len(traces):
             replay_batch(self.judged, self.options, "timer_table", steps, traces, self._name)
             self._add_details()
-        rows, told_of = plural(len(self.table.due), "row"), plural(self.table.number, "message")
-        self.judged.note(f"the table of timers has {rows}, and was told of {told_of}")
+        rows, messages = plural(len(self.table.due), "row"), plural(self.table.number, "message")
+        self.judged.note(f"the table of timers has {rows}, and has read {messages}")
 
     def _add_details(self) -> None:
         """Say of each departure what the row says, and what the message says: times, and sizes."""
@@ -265,7 +265,7 @@ class TimerTableReplay:
             return []
         if number > self.end and not (self.store.clean and self.store.first_life):
             self.judged.doubt(
-                f"the table of timers was told of {plural(number, 'message')} that wait, and there are {self.end:,}: "
+                f"the table of timers has read {plural(number, 'waiting message')}, and there are {self.end:,}: "
                 "legal if the log lost its end with the power, damage otherwise"
             )
             return []
@@ -281,7 +281,7 @@ class TimerTableReplay:
         unread = (self.newest >= self.table.number) & (self.stored < known.log - PROMPT)
         undone = (self.newest < self.table.number) & (self.due >= self.table.time) & (self.due < known.log - PROMPT)
         undone &= ~self.is_cancelled & (self.copies == 0)
-        for which, what in ((unread, "was not told of them"), (undone, "did not come to their time")):
+        for which, what in ((unread, "did not read them"), (undone, "did not reach their time")):
             if count := int(which.sum()):
                 timers = "timers that wait" if count > 1 else "timer that waits"
                 self.judged.doubt(

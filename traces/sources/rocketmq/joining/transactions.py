@@ -82,7 +82,7 @@ class TransactionJudge:
         self.terms = terms(judged.store, options, judged.evidence)
         self.totals = Totals()
         self.delayed = 0  # transactions whose halves were sent with a delay
-        self.held: list[Ints] = []
+        self.waiting: list[Ints] = []
         self.rows = 0
         self.limit = ROWS_IN_MEMORY
         self.settled = SettledHalves()
@@ -104,7 +104,7 @@ class TransactionJudge:
     def _add(self, judgement: Judgement) -> None:
         self.totals.add(judgement.totals)
         if judgement.open.shape[1]:
-            self.held.append(judgement.open)
+            self.waiting.append(judgement.open)
         self.rows += judgement.open.shape[1]
         self.settled.add(judgement.settled)
         self.refused += judgement.refused
@@ -122,8 +122,8 @@ class TransactionJudge:
 
     def _all(self) -> Ints:
         """Returns all waiting rows in log order, and removes them."""
-        rows = np.concatenate([NO_ROWS, *self.held], axis=1)
-        self.held, self.rows = [], 0
+        rows = np.concatenate([NO_ROWS, *self.waiting], axis=1)
+        self.waiting, self.rows = [], 0
         return np.ascontiguousarray(rows[:, np.argsort(rows[PLACE], kind="stable")])
 
     def forget_expired(self, start: int) -> None:
@@ -132,8 +132,8 @@ class TransactionJudge:
         Without that, a transaction could be judged without its first rows: a half without its op, or an op without its
         half. So the rows are dropped as if the log had always begun there.
         """
-        self.held = [rows[:, rows[PLACE] >= start] for rows in self.held]
-        self.rows = sum(rows.shape[1] for rows in self.held)
+        self.waiting = [rows[:, rows[PLACE] >= start] for rows in self.waiting]
+        self.rows = sum(rows.shape[1] for rows in self.waiting)
         self.settled.forget_before(start, 3)
         self.unpassed.forget_before(start, 2)
         self.unpassed_ops.forget_before(start, 2)
@@ -345,7 +345,7 @@ class TransactionJudge:
             )
         if elsewhere:
             self.judged.note(
-                f"{plural(elsewhere, 'mark')} may belong to finals that a producer ended once more, or to delayed "
+                f"{plural(elsewhere, 'mark')} may belong to finals that a producer ended a second time, or to delayed "
                 "halves (docs/rocketmq-transactions.md#n6, #n26)"
             )
 

@@ -58,7 +58,9 @@ def compare_epochs(one: Side, other: Side) -> tuple[str, str, int | None]:
     later = [max(epochs) > last for epochs in (mine, theirs)]
     behind = [side for side, more in zip((one, other), later, strict=True) if not more]
     if all(later) or any(side.end > at for side in behind if any(later)):
-        names = " and ".join(f"{side.role} {_told(epochs, last)}" for side, epochs in ((one, mine), (other, theirs)))
+        names = " and ".join(
+            f"{side.role} {_next_epoch(epochs, last)}" for side, epochs in ((one, mine), (other, theirs))
+        )
         note = f"epochs fork at {at:,}, where epoch {last} ends: {shown(names)}"
         return note, f"{note}; one of both drops what it has from there on when it connects next", at
     return f"epochs agree up to epoch {last}, which starts at {mine[last]:,}", "", None
@@ -69,6 +71,6 @@ def _end(epochs: dict[int, int], epoch: int, log_end: int) -> int:
     return min([start for later, start in epochs.items() if later > epoch], default=log_end)
 
 
-def _told(epochs: dict[int, int], last: int) -> str:
+def _next_epoch(epochs: dict[int, int], last: int) -> str:
     later = sorted(epoch for epoch in epochs if epoch > last)
-    return f"goes on with epoch {later[0]} at {epochs[later[0]]:,}" if later else "knows no later one"
+    return f"continues with epoch {later[0]} at {epochs[later[0]]:,}" if later else "knows no later one"

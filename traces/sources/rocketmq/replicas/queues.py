@@ -70,10 +70,10 @@ def _blocks(one: Side, other: Side, queue: Queue, block: int) -> Iterator[tuple[
     low = max(side.store.queues[queue][0].base // ENTRY for side in (one, other))
     high = min(_end(side, queue) for side in (one, other))
     for number in range(low, high, block):
-        held = [np.zeros(min(block, high - number) * ENTRY, np.uint8) for _ in range(2)]
-        for side, data in zip((one, other), held, strict=True):
+        pair = [np.zeros(min(block, high - number) * ENTRY, np.uint8) for _ in range(2)]
+        for side, data in zip((one, other), pair, strict=True):
             read_entries(side.store, *queue, number, data.data)
-        yield number, held[0].view(SLOT), held[1].view(SLOT)
+        yield number, pair[0].view(SLOT), pair[1].view(SLOT)
 
 
 def _end(side: Side, queue: Queue) -> int:
@@ -149,8 +149,8 @@ def _why(mine: EntryCopy, theirs: EntryCopy, number: int) -> str:
     if mine.right and theirs.right:
         new, old = (mine, theirs) if mine.position > theirs.position else (theirs, mine)
         return (
-            f"both logs hold two messages with number {number}: the topic was made anew, and the {old.role}'s queue is "
-            f"that of the topic before, where the {new.role}'s is the new one"
+            f"both logs have two messages with number {number}: the topic was created again, and the {old.role}'s "
+            f"queue is that of the topic before, where the {new.role}'s is the new one"
         )
     if mine.right or theirs.right:
         right, wrong = (mine, theirs) if mine.right else (theirs, mine)

@@ -123,7 +123,7 @@ def _missing(alone: Sequence[_UnmatchedQueue]) -> list[str]:
     return [
         f"{plural(len(names), 'queue')} at the {side.role} alone, though the {other.role}'s log has messages of "
         f"{'them' if len(names) > 1 else 'it'}: {some(names)}. The {other.role} was not stopped in order: its next "
-        "start builds entries anew from that log file on to which its checkpoint leads, and those of older files not"
+        "start builds entries again from the log file at its checkpoint on, and not those of older files"
         for side, other, names, _ in alone
         if names
     ]
@@ -140,7 +140,7 @@ def _notes(master: Side, slave: Side, logs: LogComparison, alone: Sequence[_Unma
     if logs.missing:
         lines.append(f"{plural(logs.missing, 'byte')} in between were not compared: one of both has no file there")
     if logs.blanks:
-        lines.append(f"{plural(logs.blanks, 'blank')} at the end of files differ in bytes that nobody reads")
+        lines.append(f"{plural(logs.blanks, 'blank')} at the end of files differ in bytes that are never read")
     sizes = master.store.file_size, slave.store.file_size
     if sizes[0] != sizes[1]:
         lines.append(f"log files have {sizes[0]:,} bytes at the master, {sizes[1]:,} at the slave")

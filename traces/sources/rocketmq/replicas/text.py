@@ -60,7 +60,7 @@ def _finding(finding: Finding) -> Iterator[str]:
 
 
 def _pair(pair: PairRow, master: str) -> Iterator[str]:
-    yield f"{pair.slave} beside {master}: {AGREES.get(pair.verdict, pair.verdict)}"
+    yield f"{pair.slave} compared with {master}: {AGREES.get(pair.verdict, pair.verdict)}"
     if pair.high > pair.low:
         alike = pair.fork.position if pair.fork else pair.high
         yield f"  logs: alike from {pair.low:,} to {alike:,} ({size(alike - pair.low)})"
@@ -82,7 +82,7 @@ def _fork(fork: LogFork, high: int) -> Iterator[str]:
     for there in fork.there:
         yield f"    {there.role:6} {there.file}+{there.offset}: {_record(there)}"
     yield f"    differs: {', '.join(fork.differs) or 'nothing that is a field of a record'}"
-    again = f"alike again from {fork.again:,} to {high:,}" if fork.again else "up to the end of what both hold"
+    again = f"alike again from {fork.again:,} to {high:,}" if fork.again else "up to the end of the part that both have"
     yield f"    {plural(fork.bytes_apart, 'byte')} of {fork.last + 1 - fork.position:,} not the same; {again}"
     yield "    expected: the same bytes at the same position of both, as far as both logs reach"
 

@@ -21,7 +21,7 @@ from gapless.traces.sources.rocketmq.store.topics import topics_of
 FOLDER = "compaction"
 RECORDS, ENTRIES = f"{FOLDER}/compactionLog", f"{FOLDER}/compactionCq"
 POSITIONS = f"{FOLDER}/position-checkpoint"
-ANEW = "compacting"  # the folder in which new files are written before they replace others
+NEW_FILES = "compacting"  # the folder in which new files are written before they replace others
 REMOVED = ".delete"  # ends the name of a file whose place another one is to take
 POLICY = "cleanup.policy"  # an attribute of a topic
 END_OF_FILE = -1  # the position in an entry that ends its file
@@ -160,7 +160,7 @@ def _is_broken_off(store: Path, queue: Queue) -> bool:
 
 def _waiting(folder: Path) -> set[int]:
     """Returns the bases of the new files that are not in their place yet."""
-    return {file.base for file in files_in(str(folder / ANEW))} if (folder / ANEW).is_dir() else set()
+    return {file.base for file in files_in(str(folder / NEW_FILES))} if (folder / NEW_FILES).is_dir() else set()
 
 
 def _has_removed(store: Path, queue: Queue) -> bool:
@@ -186,7 +186,7 @@ def _topics(store: Path, notes: list[str]) -> set[str]:
     try:
         return {topic for topic, entry in topics_of(store / "config").items() if _is_compacted(entry)}
     except Unreadable as broken:
-        notes.append(f"nobody says which topics are compacted, and what they keep is not judged: {broken}")
+        notes.append(f"the compacted topics are unknown, and are not judged: {broken}")
         return set()
 
 

@@ -236,7 +236,7 @@ def store_folder(path: Path) -> Path | None:
     return None
 
 
-def client_log_beside(folder: Path) -> Path | None:
+def neighbouring_client_log(folder: Path) -> Path | None:
     """Finds the client log next to the store in `folder`, by a path relative to here."""
     neighbour = folder.absolute().parent / CLIENT_LOG
     if not neighbour.is_file():
@@ -411,7 +411,7 @@ def is_locked(path: Path) -> bool:
 
 def _checkpoint(path: Path, notes: list[str]) -> FlushTimes | None:
     if not path.is_file():
-        notes.append("there is no checkpoint file: a lost tail of the log cannot be told from an early end")
+        notes.append("there is no checkpoint file: a lost tail of the log looks like an early end")
         return None
     data = path.read_bytes()
     if len(data) != CHECKPOINT:

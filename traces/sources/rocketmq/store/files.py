@@ -160,7 +160,7 @@ def log_folders(
     if len(named) > 1:
         raise Unreadable(
             f"broker.conf names {len(named)} paths of the log ({', '.join(map(str, named))}), and {own} is none of "
-            "them: it can hold a part only. Name the paths as they are here (--config), or take storePathCommitLog "
+            "them: it can have a part only. Name the paths as they are here (--config), or take storePathCommitLog "
             "out of it if all files were put into commitlog/"
         )
     if not missing:

@@ -148,10 +148,10 @@ def index_of(
         else:
             unread.setdefault(f"not judged: {_why(length, settings)}", []).append(path.name)
             whole = whole and _are_set(settings)
-    return Index(tuple(files), tuple(starmap(_told, unread.items())), whole) if files or unread else None
+    return Index(tuple(files), tuple(starmap(_unread_note, unread.items())), whole) if files or unread else None
 
 
-def _told(why: str, names: Sequence[str]) -> str:
+def _unread_note(why: str, names: Sequence[str]) -> str:
     """Returns the reason why files are not read, once for all files that have it."""
     more = f" and {len(names) - 1:,} more of its files were" if len(names) > 1 else " was"
     return f"{FOLDER}/{names[0]}{more} {why}"

@@ -32,7 +32,7 @@ from gapless.traces.sources.rocketmq.store.queue_database import FolderGuard, Qu
 OFFSETS = "offset"  # the column family of the table
 VALUE = 28  # bytes of an entry: those of a plain one, and the store time of its message
 NUMBER = 8  # bytes of a number, the end of an entry's key
-BESIDE_TOPIC = 4 + 1 + 1 + 4 + 1  # bytes of an entry's key besides its topic and its number
+OTHER_BYTES = 4 + 1 + 1 + 4 + 1  # bytes of an entry's key besides its topic and its number
 CHECKPOINT = "CHECKPOINT_TOPIC"  # no topic: up to where the log has been dispatched
 CHECKPOINT_KEY = len(CHECKPOINT).to_bytes(4, "big") + b"\1" + CHECKPOINT.encode() + b"\1max\1" + bytes(4)
 WINDOW = 1 << 16  # entries that are read at once
@@ -359,7 +359,7 @@ class _EntryCopier(_EntriesByKey):
 
     def _queue(self, prefix: bytes, key: bytes) -> Queue:
         size = int.from_bytes(prefix[:4], "big")
-        if len(prefix) != size + BESIDE_TOPIC:
+        if len(prefix) != size + OTHER_BYTES:
             raise Unreadable(f"{self.folder}: it holds {key.hex()}, the key of no entry")
         return os.fsdecode(prefix[5 : 5 + size]), int.from_bytes(prefix[-5:-1], "big", signed=True)
 

@@ -148,7 +148,7 @@ class MessageRow(NamedTuple):
     time: int
 
 
-class _Routing(NamedTuple):
+class _Routes(NamedTuple):
     """The properties that route a record: begin and end of each value, or its number."""
 
     tags: int
@@ -290,7 +290,7 @@ LIGHT_PREFIX = as_bytes(LIGHT)
 
 
 @function(inline=True)
-def _properties(b: Bytes, r: RecordParts) -> _Routing:
+def _properties(b: Bytes, r: RecordParts) -> _Routes:
     """The properties that say where the record belongs; the last of two with one name counts, as in the broker."""
     tags, tags_end, delay, count = 0, 0, 0, 1
     multi, multi_end, offset, offset_end = 0, 0, 0, 0
@@ -315,11 +315,11 @@ def _properties(b: Bytes, r: RecordParts) -> _Routing:
             elif length == 24 and is_name(b, k, v, MULTI_NUMBERS):
                 offset, offset_end = v + 1, w
         k = w + 1
-    return _Routing(tags, tags_end, delay, count, multi, multi_end, offset, offset_end)
+    return _Routes(tags, tags_end, delay, count, multi, multi_end, offset, offset_end)
 
 
 @function(inline=True)
-def _tag_of(b: Bytes, r: RecordParts, named: _Routing, delays: Ints) -> _Tag:
+def _tag_of(b: Bytes, r: RecordParts, named: _Routes, delays: Ints) -> _Tag:
     """The tag code that the record's entry is to have: of a delayed message, when it is to be delivered."""
     code, exact = java_hash(b, named.tags, named.tags_end)
     # Where two properties run together, what a broker makes of it depends on its version.
@@ -348,7 +348,7 @@ def _more_rows(
     b: Bytes,
     p: int,
     message: MessageRow,
-    named: _Routing,
+    named: _Routes,
     rows: Ints,
     q: int,
     topics: Topics,

@@ -119,8 +119,8 @@ def _databases(
             return None, database, ""
         if behind:
             return None, None, (
-                f"queues lie in files and in {folder.name}/, a RocksDB database, and which of them the broker reads "
-                "cannot be told from the files that are there; a broker.conf says it (--config)"
+                f"queues lie in files and in {folder.name}/, a RocksDB database, and the files do not show which of "
+                "them the broker reads; a broker.conf says it (--config)"
             )  # fmt: skip
     notes.append(f"entries are read from {folder.name}/, a RocksDB database")
     if in_files:

@@ -231,11 +231,11 @@ def _root(store: Path, settings: Mapping[str, str], queues: Collection[str]) -> 
             return clusters[0]
         if clusters:
             raise Unreadable(
-                f"{len(clusters)} folders in {folder} hold its queues; a broker.conf with brokerClusterName tells which"
+                f"{len(clusters)} folders in {folder} have its queues; a broker.conf with brokerClusterName selects one"
             )
     where = " and ".join(looked)
     raise Unreadable(
-        f"its files are not in {where}; a broker.conf whose tieredStoreFilePath names where they are would tell"
+        f"its files are not in {where}; a broker.conf whose tieredStoreFilePath names their folder is needed"
     )
 
 

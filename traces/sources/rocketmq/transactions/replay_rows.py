@@ -116,10 +116,10 @@ def _listed(lives: Lineages, chosen: Flags) -> Ints:
 
 def _open_rows(lives: Lineages, judged: Flags, *, last: bool) -> Ints:
     """Returns the rows to keep: marks of other halves, and the transactions that are not judged."""
-    goes_on = (lives.rows[KIND] == MARK) & (lives.rows[KEY] == 0)
+    stays_open = (lives.rows[KIND] == MARK) & (lives.rows[KEY] == 0)
     if not last:
-        goes_on[lives.rows_of(~judged)] = True
-    return np.flatnonzero(goes_on)
+        stays_open[lives.rows_of(~judged)] = True
+    return np.flatnonzero(stays_open)
 
 
 def _settled(lives: Lineages, settled: Flags) -> Ints:

@@ -62,7 +62,7 @@ LOOK_AGAIN = 0.2  # seconds after which what was refused is read again
 SHORTLY = 0.05  # seconds after which an entry that is another one is read again
 SOON = 2.0  # seconds after which what cannot be read counts as written
 FILES_AGAIN = 10.0  # seconds between two looks at which files the log has
-BESIDE = 2.0  # seconds between two looks at the parts next to log and queues
+OTHERS = 2.0  # seconds between two looks at the parts next to log and queues
 BETWEEN = 0.25  # seconds between two looks at entries that were judged, where more of the log waits
 MUCH = 4 << 20  # bytes of the log after which they are not waited for
 SAVEPOINTS = 2  # that are kept, to go back to where the log is cut off
@@ -121,7 +121,7 @@ class Follower:
         self.traces = TraceFollower(self.options, self.store.start)
         self.halves = HalfFollower(self.store.start)
         # Index, traces and halves: time and position of the last look, time of the next. Entries: last look.
-        self.beside_at, self.beside_from, self.beside_rests, self.entries_at = -BESIDE, 0, 0.0, -BETWEEN
+        self.others_at, self.others_from, self.others_rest, self.entries_at = -OTHERS, 0, 0.0, -BETWEEN
         return StoreJudge(self.store, self.options)
 
     def _go_on(self, place: WatchCheckpoint) -> bool:
@@ -221,17 +221,17 @@ class Follower:
         and queues had as long as it took the last time.
         """
         begin = self.clock()
-        due = begin - self.beside_at >= BESIDE or self.reached - self.beside_from >= MUCH
-        if not self.follows_others or not (at_once or (due and begin >= self.beside_rests)):
+        due = begin - self.others_at >= OTHERS or self.reached - self.others_from >= MUCH
+        if not self.follows_others or not (at_once or (due and begin >= self.others_rest)):
             return False
         self.halves.follow(self.store, self.reached, self.judge.judged.queues)
         more = self.traces.follow(self.store, self.reached, self.judge.judged.queues)
         more |= self.index.follow(self.store, self.reached)
         if not more:
-            self.beside_at, self.beside_from = self.clock(), self.reached
+            self.others_at, self.others_from = self.clock(), self.reached
         self.departed |= self.index.departed or self.traces.departed
         self.index.departed = self.traces.departed = False
-        self.beside_rests = 2 * self.clock() - begin
+        self.others_rest = 2 * self.clock() - begin
         return more
 
     def _look_at_files(self) -> None:
@@ -248,7 +248,7 @@ class Follower:
 
     def _check_same_log(self) -> None:
         if self.layout != layout_of(self.folder):
-            raise LayoutChange(f"{self.store.path}: its log or its queues lie elsewhere than before; it is opened anew")
+            raise LayoutChange(f"{self.store.path}: its log or its queues have moved; it is opened again")
         if self._log_still_holds():
             return
         self._look_at_files()
@@ -476,8 +476,8 @@ class Follower:
             if run.suspect and not run.restarted and not self._names_unread(run.suspect)
         ]
         QueueEnds(judge.judged, self.options, judge.queues).report_suspects(suspects)
-        anew = {name_of(subject) for subject, run in judge.judged.queues.items() if run.restarted}
-        yield from self._report([found for found in judge.judged.breaches if found.trace not in anew])
+        restarted = {name_of(subject) for subject, run in judge.judged.queues.items() if run.restarted}
+        yield from self._report([found for found in judge.judged.breaches if found.trace not in restarted])
 
     def _names_unread(self, suspect: RefusedPiece) -> bool:
         arguments = named("queue", suspect.refusal.event)

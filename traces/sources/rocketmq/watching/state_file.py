@@ -16,7 +16,7 @@ from gapless.traces.sources.rocketmq.joining.disk_blocks import AT_ONCE, TableHa
 from gapless.traces.sources.rocketmq.watching.watch_checkpoint import WatchCheckpoint
 
 FORM = 7
-"""Of what is kept. Whoever changes what a judgement keeps raises it: `joining/checkpoint.py` pickles our classes."""
+"""Raised with each change of the saved state, because `joining/checkpoint.py` pickles our classes."""
 HEAD = b"gapless watch "
 LONGEST_HEAD = 200  # bytes
 DIGEST = 16  # bytes at the end, of all that lies before them
@@ -69,9 +69,9 @@ def read_state(file: Path, store: str, profile: str, ignored: frozenset[str], ve
     """Reads the saved state of a store; None without a file. Raises UsageError if it is damaged or another's."""
     if not file.exists():
         return None
-    anew = "name another file, or delete this one: the store is then judged from its beginning"
+    remedy = "name another file, or delete this one: the store is then judged from its beginning"
     if not file.is_file():
-        raise UsageError(f"{file}: is no regular file; {anew}")
+        raise UsageError(f"{file}: is no regular file; {remedy}")
     try:
         with file.open("rb") as content:
             refusal = _refusal(content.readline(LONGEST_HEAD).removesuffix(b"\n"), version)
@@ -79,13 +79,13 @@ def read_state(file: Path, store: str, profile: str, ignored: frozenset[str], ve
     except OSError as error:
         raise UsageError(f"{file}: cannot be read ({error.strerror})") from None
     except Exception as error:  # noqa: BLE001 - damaged bytes make pickle raise whatever they like
-        raise UsageError(f"{file}: is damaged ({type(error).__name__}); {anew}") from None
+        raise UsageError(f"{file}: is damaged ({type(error).__name__}); {remedy}") from None
     if found is None:
-        raise UsageError(f"{file}: {refusal}; {anew}")
+        raise UsageError(f"{file}: {refusal}; {remedy}")
     if found.store != store:
-        raise UsageError(f"{file}: is of {shown(found.store)}, not of {shown(store)}; {anew}")
+        raise UsageError(f"{file}: is of {shown(found.store)}, not of {shown(store)}; {remedy}")
     if (found.profile, found.ignored) != (profile, ignored):
-        raise UsageError(f"{file}: was judged by other rules (profile {found.profile}); {anew}")
+        raise UsageError(f"{file}: was judged by other rules (profile {found.profile}); {remedy}")
     return found
 
 

@@ -50,7 +50,7 @@ from gapless.traces.sources.rocketmq.store.names import HALF_TOPICS
 from gapless.traces.sources.rocketmq.watching.recent_keys import RecentKeys
 from gapless.traces.sources.rocketmq.watching.tail import file_of
 
-TOLD = 1 << 18  # answers, decisions and deliveries that are recognised when they are repeated
+RECENT = 1 << 18  # answers, decisions and deliveries that are recognised when they are repeated
 KEYS = 1 << 20  # of messages of late
 UNSEEN = 1 << 16  # messages that were handed out and not seen yet, that are looked for
 DOUBTS = 1000  # answers without their record that are reported one by one
@@ -80,9 +80,9 @@ class TraceProgress:
     doubts: list[DoubtedMessage] = field(default_factory=list)
     lost: AnsweredSends = field(default_factory=AnsweredSends.empty)
     unseen: Ints = field(default_factory=lambda: np.zeros((2, 0), np.int64))
-    answered: RecentKeys = field(default_factory=lambda: RecentKeys(TOLD))
+    answered: RecentKeys = field(default_factory=lambda: RecentKeys(RECENT))
     decided: dict[int, RecentKeys] = field(default_factory=dict)  # by what was asked for
-    handed: RecentKeys = field(default_factory=lambda: RecentKeys(TOLD))
+    handed: RecentKeys = field(default_factory=lambda: RecentKeys(RECENT))
 
     def copy(self) -> TraceProgress:
         """Returns an independent copy."""
@@ -173,7 +173,7 @@ class TraceFollower:
             doubtful=int(answers.counts[bodies.DOUBTFUL]), untimely=int(answers.counts[bodies.LATER]) + untimely,
         )  # fmt: skip
         for name, asked in (("commits", bodies.COMMIT_ASKED), ("rollbacks", bodies.ROLL_BACK_ASKED)):
-            known = progress.decided.setdefault(asked, RecentKeys(TOLD))
+            known = progress.decided.setdefault(asked, RecentKeys(RECENT))
             keys = distinct(answers.rows[bodies.KEY, what == asked])
             progress.counts[name] += int((~known.has(keys)).sum())
             known.add(keys)

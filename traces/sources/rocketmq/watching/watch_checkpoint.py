@@ -42,7 +42,7 @@ class Numbers:
 
 
 ReportedKeys = set[tuple[str, str, int]]
-"""Departures that were told: rule, trace and position of each."""
+"""Departures that were reported: rule, trace and position of each."""
 
 
 @dataclass
