@@ -68,7 +68,8 @@ def message(found: Breach) -> str:
         kind, what = ("log", "bytes") if of_log else ("queue", "entries")
         if base != end:
             return f"a file of its tiered {kind} begins at {base}, and those before it end at {end}"
-        return f"the metadata has {args['committed']} {what} of a tiered {kind} file at {base}, which holds {args['length']}"
+        counts = f"the metadata has {args['committed']} {what} of a tiered {kind} file at {base}"
+        return f"{counts}, which contains {args['length']}"
     if found.action == "find_entry":
         entry, at = f"tiered entry {args['number']}", args["position"]
         if found.rule in OF_MESSAGES:
