@@ -22,7 +22,7 @@ from gapless.impl.files import folder as store_folder
 from gapless.impl.files.log import CommitLog
 from gapless.impl.files.queues import ConsumeQueues
 from gapless.impl.files.segments import Segments
-from gapless.impl.recorder.recorder import Recorder
+from gapless.impl.recorder.recorder import StoreRecorder
 from gapless.impl.records import kernels
 from gapless.impl.records.record import Messages, properties_bytes
 from gapless.impl.store.core import Settings
@@ -97,8 +97,8 @@ def append_batch_recorded(folder: str, count: int) -> None:
 def _append(folder: str, send: Callable[[Store], None], size: int, *, recorded: bool) -> None:
     with tempfile.TemporaryDirectory(dir=folder) as made:
         path = Path(made, "recorded.parquet")
-        _warm(Path(made, "warm"), Recorder(Path(made, "warm.parquet")) if recorded else None)
-        recorder = Recorder(path) if recorded else None
+        _warm(Path(made, "warm"), StoreRecorder(Path(made, "warm.parquet")) if recorded else None)
+        recorder = StoreRecorder(path) if recorded else None
         _touch(size)
         with Store.open(Path(made, "store"), recorder=recorder) as store:
             began = time.perf_counter()
@@ -120,7 +120,7 @@ def _touch(size: int) -> None:
     np.ones(size, np.uint8)
 
 
-def _warm(folder: Path, recorder: Recorder | None) -> None:
+def _warm(folder: Path, recorder: StoreRecorder | None) -> None:
     """Have all that will run compiled, or loaded from the cache of object code."""
     with Store.open(folder, recorder=recorder) as warm:
         warm.append("orders", 0, b"")

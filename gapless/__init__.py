@@ -15,12 +15,14 @@ if TYPE_CHECKING:
     from gapless.impl.store.store import Store
     from gapless.properties.machines.stateful.spec_machine import machine_for
     from gapless.traces.check import check
+    from gapless.traces.events.recorder import Recorder
     from gapless.traces.problems import UsageError
     from gapless.traces.report.values import Finding, Report
 
 __all__ = [
     "DoesNotConform",
     "Finding",
+    "Recorder",
     "Report",
     "Settings",
     "Store",
@@ -34,6 +36,7 @@ __all__ = [
 _HOMES = {
     **dict.fromkeys(("Report", "check"), "traces.check"),  # which knows the rows that a report can have
     **dict.fromkeys(("DoesNotConform", "assert_conforms"), "conformance"),
+    "Recorder": "traces.events.recorder",
     "UsageError": "traces.problems",
     "machine_for": "properties.machines.stateful.spec_machine",
     "Finding": "traces.report.values",

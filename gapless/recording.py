@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from rich.console import Console
 
 from gapless.commands.terminal import now_and_then
-from gapless.impl.recorder.recorder import Recorder
+from gapless.impl.recorder.recorder import StoreRecorder
 from gapless.impl.store.core import Settings
 from gapless.impl.workloads.producers import SETTINGS
 from gapless.impl.workloads.threaded_run import run_threaded
@@ -105,7 +105,7 @@ def run(folder: Path, options: RunOptions) -> Done:
     traces.parent.mkdir(parents=True)
     with (
         _going_on(options.workload.messages) as (proceeds, came),
-        Recorder(traces) as recorder,
+        StoreRecorder(traces) as recorder,
         ClientLogWriter(folder / CLIENT) as client,
     ):
         trial = Trial(

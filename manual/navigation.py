@@ -19,6 +19,7 @@ CONTENTS: dict[str, tuple[str, ...]] = {
     "For data engineers": ("docs/data",),
     "Reference": (
         "docs/faq",
+        "docs/spec-language",
         "reference/commands/gapless",
         "reference/api",
         "reference/rules",

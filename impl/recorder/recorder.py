@@ -43,7 +43,7 @@ class RecorderFailure(StoreError):  # noqa: N818 - it names a finding.
     """The recording is not complete, and nothing was written; the store is as it is."""
 
 
-class Recorder:
+class StoreRecorder:
     """Observes the parts of a store, and writes their steps as events to `path` when it is closed.
 
     Without a path, it keeps them: `batches` returns them. `source` is the name that the events carry. One recorder may

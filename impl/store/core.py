@@ -27,7 +27,7 @@ from gapless.impl.records.input_checks import sound
 from gapless.impl.records.record import MAGIC_BLANK, MAGIC_V1, MAGIC_V2, Ints, Messages
 
 if TYPE_CHECKING:
-    from gapless.impl.recorder.recorder import Recorder
+    from gapless.impl.recorder.recorder import StoreRecorder
 
 NEVER = 1 << 62  # ms, or bytes: later than any time, and more than any log has
 SLACK = 3000  # ms: a broker's own distance from the times in its checkpoint
@@ -83,7 +83,7 @@ class Settings:
 class Core:
     """A store that is open for writing. Created by `open`."""
 
-    def __init__(self, disk: Disk, settings: Settings, recorder: Recorder | None) -> None:
+    def __init__(self, disk: Disk, settings: Settings, recorder: StoreRecorder | None) -> None:
         self.disk = disk
         self.settings = settings  # once it is open, none is None that is kept with the store
         self.kept: KeptSettings
@@ -101,7 +101,7 @@ class Core:
         self._open = False
 
     @classmethod
-    def open(cls, disk: Disk, settings: Settings | None = None, recorder: Recorder | None = None) -> Core:
+    def open(cls, disk: Disk, settings: Settings | None = None, recorder: StoreRecorder | None = None) -> Core:
         """A store, new or found: after a crash, what was flushed is there, and every message has its entry.
 
         Raises NotAStore, InUse, WrongFileSize, Refused, Damaged, DiskFull, StoreError; nothing is open then.

@@ -37,7 +37,7 @@ from gapless.impl.store.transaction_calls import TransactionCalls
 from gapless.impl.store.view import StoreView
 
 if TYPE_CHECKING:
-    from gapless.impl.recorder.recorder import Recorder
+    from gapless.impl.recorder.recorder import StoreRecorder
 
 THOROUGH = 10_000  # ms after which the log is flushed however little there is
 
@@ -87,7 +87,7 @@ class Store(TransactionCalls):
         settings: Settings | None = None,
         *,
         clock: Clock = wall_clock,
-        recorder: Recorder | None = None,
+        recorder: StoreRecorder | None = None,
     ) -> Self:
         """The store in a folder, which is made if it is new.
 

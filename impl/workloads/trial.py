@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from gapless.impl.recorder.recorder import Recorder
+from gapless.impl.recorder.recorder import StoreRecorder
 from gapless.impl.store.core import Settings
 from gapless.impl.workloads.workload import ClientLogWriter, PlannedSend, Result, Workload
 
@@ -35,7 +35,7 @@ class Trial:
     settings: Settings
     together: int
     faults: frozenset[str]
-    recorder: Recorder
+    recorder: StoreRecorder
     client: ClientLogWriter
     proceeds: Callable[[int], bool] = lambda _sent: True
     sent: int = 0

@@ -12,7 +12,7 @@ import numpy as np
 from gapless.impl.dispatch.batches import DispatchBatch
 from gapless.impl.files.checkpoint import NOWHERE
 from gapless.impl.files.queues import BLANK_SLOT, ENTRY, ConsumeQueue
-from gapless.impl.recorder.recorder import ROW, Recorder
+from gapless.impl.recorder.recorder import ROW, StoreRecorder
 from gapless.impl.records import kernels
 from gapless.impl.records.errors import Damaged, Refused, Stopped, StoreError
 from gapless.impl.records.record import (
@@ -66,7 +66,7 @@ class ReferenceStore(Subject):
     errors = SubjectErrors(any=StoreError, refused=Refused, stopped=Stopped, damaged=Damaged)
     files = {"log": "commitlog/*", "queues": "consumequeue/*"}  # noqa: RUF012 - the protocol says that it stays.
 
-    def __init__(self, recorder: Recorder | None = None) -> None:
+    def __init__(self, recorder: StoreRecorder | None = None) -> None:
         self.recorder = recorder
         self.found: Core | None = None
         self._batches: dict[int, ReferenceBatch] = {}  # by identity: those of this life
@@ -298,7 +298,7 @@ class ReferenceStore(Subject):
         record = encode(*message.queue, number, start, message.body, store_time=time)
         file = disk.create(f"commitlog/{start:020d}", layout.file_size)
         file.data[: len(record)] = bytearray(record)
-        recorder = Recorder() if self._recording else None
+        recorder = StoreRecorder() if self._recording else None
         core = Core.open(disk, settings, recorder)
         self.replay()
         self.found, self.recorder, self._disk, self._batches = core, recorder, disk, {}
@@ -324,7 +324,7 @@ class ReferenceStore(Subject):
     # -- what it records ---------------------------------------------------------------------------------------------
 
     def record(self) -> None:
-        self.recorder, self._recording = Recorder(), True
+        self.recorder, self._recording = StoreRecorder(), True
 
     def replay(self) -> Counter[str]:
         recorder, self.recorder = self.recorder, None

@@ -59,8 +59,8 @@ ONE_ROOM_ONLY = {
         "take processes: `concurrent.futures.ProcessPoolExecutor`",
     ),
 }
-STARTS_NO_THREAD = {"threading.RLock"}
-"""What others may take, too: a simulated disk is used by stores that have threads."""
+STARTS_NO_THREAD = {"threading.RLock", "threading.Lock"}
+"""Locks, which other rooms may take: a simulated disk and a recorder are used by systems that have threads."""
 
 
 WAITS_IN_A_THREAD = {"gapless.traces.timeouts", "gapless.traces.engines.spark_connect", "gapless.commands.stopping"}

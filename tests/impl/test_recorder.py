@@ -27,7 +27,7 @@ from gapless.impl.files import log
 from gapless.impl.files.log import CommitLog
 from gapless.impl.files.queues import ConsumeQueue
 from gapless.impl.recorder import event_batches, recorder, spool
-from gapless.impl.recorder.recorder import Recorder, RecorderFailure
+from gapless.impl.recorder.recorder import RecorderFailure, StoreRecorder
 from gapless.impl.records.record import Ints
 from gapless.impl.store.core import Core, Settings
 from gapless.impl.store.store import Store
@@ -60,7 +60,7 @@ def trial(tmp_path: Path) -> Callable[..., Path]:
         folder = tmp_path / name
         (folder / "store").mkdir(parents=True)
         workload = Workload(messages, longest=300, seed=seed)
-        with Recorder(folder / "recorded.parquet") as taken, ClientLogWriter(folder / "client.ndjson") as client:
+        with StoreRecorder(folder / "recorded.parquet") as taken, ClientLogWriter(folder / "client.ndjson") as client:
             run = Stepwise(Trial(workload, settings, together, faults, taken, client))
             run.disk = disk or run.disk
             run.run()
@@ -130,7 +130,7 @@ def test_nothing_that_judges_is_loaded_while_a_store_is_recorded(tmp_path: Path,
 # -- what is told ----------------------------------------------------------------------------------------------------
 
 
-def story(taken: Recorder) -> list[str]:
+def story(taken: StoreRecorder) -> list[str]:
     """Every event in a line, as reports have it, trace by trace."""
     return [
         f"{event.trace} {event.spec}.{event.action}({', '.join(f'{k}={v}' for k, v in event.args.items())})"
@@ -141,7 +141,7 @@ def story(taken: Recorder) -> list[str]:
 
 
 def test_every_step_is_told_where_it_took_effect() -> None:
-    taken = Recorder()
+    taken = StoreRecorder()
     core = Core.open(SimulatedDisk(), replace(SMALL, file_size=400), taken)
     orders = core.queues.named("orders", 3)
     for _ in range(2):
@@ -196,7 +196,7 @@ def test_every_step_is_told_where_it_took_effect() -> None:
 
 
 def test_a_worker_that_is_alone_takes_a_number_when_it_has_written_the_one_before() -> None:
-    taken = Recorder()
+    taken = StoreRecorder()
     core = Core.open(SimulatedDisk(), replace(SMALL, overlap=False), taken)
     for number in range(3):
         core.append(core.queues.named("orders", 0), b"%d" % number, b"", 7)
@@ -212,7 +212,7 @@ def test_a_worker_that_is_alone_takes_a_number_when_it_has_written_the_one_befor
 
 
 def test_a_later_life_goes_on_where_the_crash_left_off() -> None:
-    taken, disk = Recorder(), SimulatedDisk()
+    taken, disk = StoreRecorder(), SimulatedDisk()
     core = Core.open(disk, SMALL, taken)
     queue = core.queues.named("orders", 0)
     core.append(queue, b"safe", b"", 7)
@@ -245,7 +245,7 @@ def test_a_later_life_goes_on_where_the_crash_left_off() -> None:
 
 def test_a_blank_that_was_in_flight_is_inferred() -> None:
     """Found by the crash machine: it is told when it is on disk, and here the process died before."""
-    taken, disk = Recorder(), SimulatedDisk()
+    taken, disk = StoreRecorder(), SimulatedDisk()
     core = Core.open(disk, replace(SMALL, file_size=400), taken)
     core.append(core.queues.named("orders", 0), bytes(200), b"", 7)
     disk.lose_power_at(disk.operations + 2)  # the next file is made, and this one flushed
@@ -287,7 +287,7 @@ QUEUE_STEPS_OF_STORES = (
 
 def test_expiry_is_told_before_files_go(tmp_path: Path) -> None:
     with (
-        Recorder(tmp_path / "recorded.parquet") as taken,
+        StoreRecorder(tmp_path / "recorded.parquet") as taken,
         Store.open(tmp_path / "store", SMALL, recorder=taken) as store,
     ):
         for number in range(300):
@@ -304,7 +304,7 @@ def test_expiry_is_told_before_files_go(tmp_path: Path) -> None:
 def test_another_recorder_begins_with_the_file_that_is_being_written(tmp_path: Path) -> None:
     for life in range(4):
         path = tmp_path / f"life-{life}.parquet"
-        with Recorder(path) as taken, Store.open(tmp_path / "store", SMALL, recorder=taken) as store:
+        with StoreRecorder(path) as taken, Store.open(tmp_path / "store", SMALL, recorder=taken) as store:
             for number in range(50):
                 store.append("orders", number % 2, bytes(life * 17 + number), tag="new")
         report = strictly(path)
@@ -316,7 +316,7 @@ def test_another_recorder_begins_with_the_file_that_is_being_written(tmp_path: P
 # -- faults that are planted in the implementation -------------------------------------------------------------------
 
 
-def _append_some(taken: Recorder, disk: SimulatedDisk) -> Core:
+def _append_some(taken: StoreRecorder, disk: SimulatedDisk) -> Core:
     core = Core.open(disk, replace(SMALL, salvage=True), taken)
     for number in range(100):
         core.append(core.queues.named("orders", number % 2), b"%d" % number, b"TAGS\x01new\x02", number)
@@ -359,7 +359,7 @@ def _acknowledged_early(monkeypatch: pytest.MonkeyPatch) -> None:
     flush = CommitLog.flush
 
     def flushed(self: CommitLog) -> int:
-        assert isinstance(self.recorder, Recorder)
+        assert isinstance(self.recorder, StoreRecorder)
         self.recorder.acknowledged(self.end)
         return flush(self)
 
@@ -385,20 +385,20 @@ def test_a_fault_of_the_log_departs(
     plant: Callable[[pytest.MonkeyPatch], None], rule: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plant(monkeypatch)
-    with Recorder(tmp_path / "recorded.parquet") as taken:
+    with StoreRecorder(tmp_path / "recorded.parquet") as taken:
         _append_some(taken, SimulatedDisk()).abandon()
     assert rule in rules(strictly(tmp_path / "recorded.parquet"))
 
 
 def test_the_same_without_a_fault_conforms(tmp_path: Path) -> None:
-    with Recorder(tmp_path / "recorded.parquet") as taken:
+    with StoreRecorder(tmp_path / "recorded.parquet") as taken:
         _append_some(taken, SimulatedDisk()).abandon()
     assert strictly(tmp_path / "recorded.parquet").verdict == "conforms"
 
 
 def test_a_flush_that_was_none_departs_after_a_crash(tmp_path: Path) -> None:
     disk = SimulatedDisk(lying=True)
-    with Recorder(tmp_path / "recorded.parquet") as taken:
+    with StoreRecorder(tmp_path / "recorded.parquet") as taken:
         _append_some(taken, disk).abandon()
         Core.open(disk.crash(), replace(SMALL, salvage=True), taken).abandon()
     assert "log/what-was-flushed-survives" in rules(strictly(tmp_path / "recorded.parquet"))
@@ -442,7 +442,7 @@ def test_a_fault_of_dispatch_departs(
     verb: str, fault: object, rule: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Dispatch, verb, fault)
-    with Recorder(tmp_path / "recorded.parquet") as taken:
+    with StoreRecorder(tmp_path / "recorded.parquet") as taken:
         core = _append_some(taken, SimulatedDisk())
         batches = [core.dispatch.scan(core.limit) for _ in range(6)]
         for batch in [core.dispatch.take(batch) for batch in reversed(batches)]:
@@ -458,7 +458,7 @@ def test_a_fault_of_dispatch_departs(
 
 
 def test_no_file_has_a_name_before_the_recording_is_whole(tmp_path: Path) -> None:
-    with Recorder(tmp_path / "recorded.parquet") as taken:
+    with StoreRecorder(tmp_path / "recorded.parquet") as taken:
         _append_some(taken, SimulatedDisk()).abandon()
         assert list(tmp_path.iterdir()) == []
     assert list(tmp_path.iterdir()) == [tmp_path / "recorded.parquet"]
@@ -467,7 +467,7 @@ def test_no_file_has_a_name_before_the_recording_is_whole(tmp_path: Path) -> Non
 def test_who_writes_too_fast_takes_off_the_tape_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recorder, "MOST", -1)  # always too long
     monkeypatch.setattr(recorder, "EVERY", 0.001)
-    with Recorder(tmp_path / "recorded.parquet") as taken:
+    with StoreRecorder(tmp_path / "recorded.parquet") as taken:
         _append_some(taken, SimulatedDisk()).abandon()
     assert strictly(tmp_path / "recorded.parquet").verdict == "conforms"
 
@@ -479,7 +479,7 @@ def test_a_disk_without_room_breaks_the_recording_off_and_not_the_store(
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(spool.Spool, "add", full)
-    taken = Recorder(tmp_path / "recorded.parquet")
+    taken = StoreRecorder(tmp_path / "recorded.parquet")
     core = _append_some(taken, SimulatedDisk())
     core.close(0)
     assert core.dispatch.dispatched == core.log.end > 0
@@ -491,7 +491,7 @@ def test_a_disk_without_room_breaks_the_recording_off_and_not_the_store(
 def test_a_recording_is_read_through_many_threads(tmp_path: Path) -> None:
     """Two appending threads beside two workers and the flusher: the tape's order is the order of the steps."""
     with (
-        Recorder(tmp_path / "recorded.parquet") as taken,
+        StoreRecorder(tmp_path / "recorded.parquet") as taken,
         Store.open(tmp_path / "store", replace(SMALL, synchronous=True), recorder=taken) as store,
         ThreadPoolExecutor(2) as senders,
     ):
@@ -582,7 +582,7 @@ def test_what_was_sent_before_an_interruption_is_there(number: int, code: int, t
 @pytest.mark.parametrize("name", ["odd_clients", "lmq", "midlife", *LAB])
 def test_a_brokers_store_that_we_went_on_with_is_told_as_it_is(tmp_path: Path, name: str) -> None:
     shutil.copytree(recording(name), tmp_path / "store")
-    with Recorder(tmp_path / "recorded.parquet") as taken:
+    with StoreRecorder(tmp_path / "recorded.parquet") as taken:
         with Store.open(tmp_path / "store", recorder=taken) as store:
             for number in range(40):
                 store.append("orders" if number % 2 else "SCHEDULE_TOPIC_XXXX", 0, b"x", properties={"DELAY": "3"})
@@ -595,7 +595,7 @@ def test_a_brokers_store_that_we_went_on_with_is_told_as_it_is(tmp_path: Path, n
 
 
 def test_a_clean_stop_says_that_all_came_to_rest_and_a_crash_does_not(tmp_path: Path) -> None:
-    with Recorder(tmp_path / "recorded.parquet") as taken:
+    with StoreRecorder(tmp_path / "recorded.parquet") as taken:
         with Store.open(tmp_path / "store", SMALL, recorder=taken) as store:
             store.append("orders", 0, b"one")
         store = Store.open(tmp_path / "store", SMALL, recorder=taken)
@@ -609,7 +609,7 @@ def test_a_clean_stop_says_that_all_came_to_rest_and_a_crash_does_not(tmp_path: 
 
 def test_a_stop_that_leaves_work_undone_is_told(tmp_path: Path) -> None:
     """A store that says that it stopped in order, and has not built its last entries, has lost their messages."""
-    with Recorder(tmp_path / "recorded.parquet") as taken:
+    with StoreRecorder(tmp_path / "recorded.parquet") as taken:
         core = Core.open(SimulatedDisk(), SMALL, taken)
         core.append(core.queues.named("orders", 0), b"paid", b"", 7)
         core.flush()

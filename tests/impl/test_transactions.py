@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from gapless.impl.environment.operating_system import wall_clock
-from gapless.impl.recorder.recorder import Recorder
+from gapless.impl.recorder.recorder import StoreRecorder
 from gapless.impl.transactions import names
 from gapless.properties.machines.interrupts.interrupter import Interrupter
 from gapless.store import (
@@ -311,7 +311,7 @@ def test_in_asyncio_they_wait_without_a_thread(tmp_path: Path) -> None:
 
 
 def test_what_is_recorded_of_them_conforms(tmp_path: Path) -> None:
-    with Recorder(tmp_path / "events.parquet") as recorder:
+    with StoreRecorder(tmp_path / "events.parquet") as recorder:
         for _ in range(2):
             with (
                 Store.open(tmp_path / "store", SMALL, recorder=recorder) as store,

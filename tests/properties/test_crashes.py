@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gapless.impl.recorder.recorder import Recorder
+from gapless.impl.recorder.recorder import StoreRecorder
 from gapless.impl.store.core import Core, Settings
 from gapless.properties.faults import dispatch_faults, implementation
 from gapless.properties.faults.storage_faults import FAULTS
@@ -109,7 +109,7 @@ def test_a_planted_fault_shows_in_a_recording(name: str, needs: str) -> None:
 def _replay(seeds: range) -> None:
     """Every case, up to what its client finds wrong. Raises Unlawful."""
     for seed in seeds:
-        recorder = Recorder()
+        recorder = StoreRecorder()
         with suppress(Exception, PowerLost):
             CrashRun(ReferenceStore(recorder), answers(f"seed {seed}")).run()
         require_conformance(recorder)

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gapless import check
-from gapless.impl.recorder.recorder import Recorder
+from gapless.impl.recorder.recorder import StoreRecorder
 from gapless.properties.faults.dispatch_faults import FAULTS
 from gapless.properties.faults.implementation import search
 from gapless.properties.machines.dispatch_refinement import LIFE_ENDS
@@ -188,7 +188,7 @@ def _recorded(folder: Path, seed: int) -> Path:
     """A run whose lives end as a store's do: that dispatch alone begins again, no recorder is told."""
     plan = plan_by_chance(Random(seed))
     path, ends = folder / f"{seed}.parquet", [end for end in plan.crashes if end not in {"restart", "again"}]
-    with Recorder(path) as recorder, suppress(Mismatch):
+    with StoreRecorder(path) as recorder, suppress(Mismatch):
         run_case(lambda: ReferenceStore(recorder), replace(plan, crashes=tuple(ends)), uniform(seed))
     return path
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import Phase, settings
 from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
 
-from gapless.impl.recorder.recorder import Recorder
+from gapless.impl.recorder.recorder import StoreRecorder
 from gapless.properties.faults.fault_injection import replacing
 from gapless.properties.machines.stateful.log_machine import LogMachine
 from gapless.properties.machines.stateful.queue_machine import NO_COUNTERPART, QueueMachine
@@ -46,5 +46,5 @@ def test_a_machine_has_the_verbs_of_its_spec(
 def test_what_a_run_records_is_replayed(machine: type[SubjectMachine], untold: str, needs: str) -> None:
     """A recording that leaves a step out is none of a lawful run."""
     quickly = settings(max_examples=50, phases=[Phase.generate], derandomize=True)
-    with replacing(Recorder, untold, lambda *_step: b""), pytest.raises(Nonconformance, match=needs):
+    with replacing(StoreRecorder, untold, lambda *_step: b""), pytest.raises(Nonconformance, match=needs):
         run_state_machine_as_test(machine.of(ReferenceStore), settings=quickly)
