@@ -105,7 +105,7 @@ def test_every_finding_has_a_picture(case: str, tmp_path: Path) -> None:
         assert case not in ENTRIES or finding.picture.kind == "entries"
     page = html(report)
     for article in re.findall(r"<article.*?</article>", page, re.DOTALL):
-        assert article.index("</h3>") < article.index("<figure") < article.index('<pre class="story"')
+        assert article.index("</h3>") < article.index("<figure") < article.index('class="versus"')
     assert len(re.findall(r"<article", page)) == len(found) > 0 or case == "blank slots"
 
 
@@ -220,6 +220,7 @@ def test_events_that_break_a_rule_before_are_no_fine_ones() -> None:
     shown = Timeline(columns=[], rows=[TimelineRow(number=9, call="load()", cells=[])], before=8, broken=2)
     page = figure(shown, "x")
     assert "8 events, 2 of which break a rule, then this one" in page
+    assert "they do not matter to this" in page
     assert "fine" not in page
 
 

@@ -95,7 +95,8 @@ class TimelineShapes:
         """The events that have no row."""
         more = self.picture.before - self.shown
         shown = [f"{self.shown:,} of them shown"] if self.shown else []
-        rest = [f"{more:,} {'does' if more == 1 else 'do'} not matter to this"] if more > 0 else []
+        of_them = f"{more:,}" if self.shown else "it" if more == 1 else "they"
+        rest = [f"{of_them} {'does' if more == 1 else 'do'} not matter to this"] if more > 0 else []
         return "; ".join([*shown, *rest])
 
     @property
