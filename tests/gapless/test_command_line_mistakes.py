@@ -114,7 +114,7 @@ def test_settings_of_a_broker_are_used_where_they_name_the_store(folder: Path) -
     settings.write_text(f"storePathRootDir={folder}/own/store\n")
     assert "settings from conf/broker.conf" in gapless("check", "own").stdout
     settings.write_text("storePathRootDir=/data/store\n")
-    assert "conf/broker.conf beside the store is not used" in gapless("check", "own").stdout
+    assert "conf/broker.conf next to the store is not used" in gapless("check", "own").stdout
 
 
 def test_a_missing_permission_names_the_owner_and_the_way_out(folder: Path) -> None:

@@ -39,7 +39,7 @@ from gapless.traces.sources.source import SideInputs
 
 
 def opened(path: Path, folder: Path, options: Options, side: SideInputs, *, listed: bool = False) -> StoreCheck:
-    """The store in `folder`, with its settings and what its clients say. Raises Unreadable, NothingThere."""
+    """Opens the check of the store in `folder`, with settings and client log. Raises Unreadable, NothingThere."""
     store = open_store(folder, side.config, copied=side.copied)
     clients, notes = _evidence(folder, side.client, path)
     with expecting(records_in(Path(file.path) for file in store.files)):
@@ -88,7 +88,11 @@ class StoreCheck:
         exported: bool = False,
         before: Checkpoint | None = None,
     ) -> None:
-        """`before`: what is known of the log's beginning, which is not read again."""
+        """`before`: the saved judgement of the log's beginning, which is not read again.
+
+        `whole`: its parts add up · `owned`: it is of the queue that was asked for · `sure`: its tag code is known ·
+        `time`: when it was stored, in ms
+        """
         self.path = path
         self.options = options
         self.listed = listed

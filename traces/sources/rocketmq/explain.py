@@ -1,4 +1,4 @@
-"""Turns what a judge found into findings: the damaged place, what lies there, and the story."""
+"""Turns the findings of a judge into those of a report: place, content of the place, and story."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def hazard(
 
 
 def feared(judged: StoreFindings, found: Sequence[Breach], *, source: str, how: str = "") -> Finding:
-    """Steps to come that will break one rule, as a finding: the story is that of the first."""
+    """Describes future steps that will break one rule as a finding, with the story of the first."""
     where = place(judged.store, found[0])
     when = "with the next messages of its queue" if found[0].spec == "cursor" else "at the broker's next start"
     made = finding(
@@ -186,7 +186,7 @@ def place(store: StoreDirectory, found: Breach) -> Where:  # noqa: PLR0911 - one
 
 
 def _in_another_file(store: StoreDirectory, found: Breach) -> Where | None:
-    """The place in a file that is neither of the log nor of a queue's entries, if it lies in one."""
+    """Returns the place in a file of neither log nor queue entries, if the departure has one."""
     if found.spec in OF_FILES:
         return OF_FILES[found.spec][0](store, found)
     if found.rule == TAG and store.extended and not found.database:
@@ -218,7 +218,7 @@ def slot(store: StoreDirectory, trace: str, number: int) -> Where:
 
 
 def _batch_unit(store: StoreDirectory, queue: Queue, number: int) -> Where:
-    """The same in a batch queue: where the entry lies, or that before which it is missing."""
+    """Returns the place of a batch queue's entry, or of the entry before which it is missing."""
     units, places = units_of(Path(store.path), queue, store.batched[queue])
     (behind,) = np.nonzero(units["number"] >= number)
     after = int(places[-1]) + UNIT.itemsize if len(places) else 0
@@ -350,7 +350,7 @@ OF_TRANSACTIONS: Mapping[str, Callable[[Breach, str, Mapping[str, int]], str]] =
 
 
 def context(judged: StoreFindings, found: Breach) -> list[str]:
-    """For an entry that points elsewhere, what it points at; for a copy, in what it differs; or nothing."""
+    """Describes the target of a wrong entry, or the differences of a copy; or returns nothing."""
     if found.spec == "queue":
         return _queue_context(judged, found)
     if found.spec == "transaction":
@@ -434,7 +434,7 @@ OF_HALVES = frozenset(  # properties that only a half has, and those that count 
 
 
 def _differences(store: StoreDirectory, found: Breach) -> list[str]:
-    """In what a renewal, a final or what was set aside differs from its half."""
+    """Describes the differences between a half and its renewal, final or parked copy."""
     if found.rule not in COPIES:
         return []
     args = named("transaction", found.departure.event)

@@ -11,7 +11,7 @@ from gapless.traces.sources.rocketmq.store.selection import queue_named
 
 
 def place(store: StoreDirectory, found: Breach) -> Where:
-    """The file, and where in it the unit lies; of a file, its end."""
+    """Returns the file and offset of a unit, or the end of a file."""
     where = _in_file(store, found.trace, int(found.detail))
     return where.model_copy(update={"offset": found.arguments["length"]}) if found.action == "find_file" else where
 

@@ -10,7 +10,7 @@ TABLE = "rocksdbstore/RocksDB:trans"  # its column family, in which a row's key 
 
 
 def place(_store: StoreDirectory, found: Breach) -> Where | None:
-    """The row, by its position; of the table's end, what it says; None for a row that is missing."""
+    """Returns the place of a row, by its position, or of the table's end; None for a missing row."""
     if found.action == "find_end":
         return Where(file=f"{TABLE}/lastOffsetPy", offset=found.arguments["position"])
     return Where(file=TABLE, offset=found.position) if found.action == "find_row" else None

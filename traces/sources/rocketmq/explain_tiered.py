@@ -50,7 +50,7 @@ def place(store: StoreDirectory, found: Breach) -> Where | None:
 
 
 def known_defect(found: Breach) -> str:
-    """By which known defect messages are missing there, if it is one."""
+    """Describes the known defect by which messages are missing there, if there is one."""
     if found.rule != NUMBER or found.arguments["its_number"] <= found.arguments["number"]:
         return ""
     number, last = found.arguments["number"], found.arguments["its_number"] - 1

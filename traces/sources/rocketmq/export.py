@@ -61,7 +61,7 @@ def export(path: Path, store: StoreDirectory, out: Path, progress: Progress | No
 
 
 def _batches(judged: StoreFindings, source: str) -> Iterator[pa.RecordBatch]:
-    """Joints that come first, every segment with the joints before it, and the joints that come last."""
+    """Yields the first joints, every segment with the joints before it, and the last joints."""
     waiting = sorted(judged.joints, key=lambda joint: joint[0])
     steps, keys = [NO_ROWS], [np.zeros(0, np.int64)]
     store = judged.store
@@ -116,7 +116,7 @@ def _event(source: str, spec: str, trace: str, position: int, event: Event) -> s
 
 
 def _transactions(judged: StoreFindings, lives: Lineages, given: Terms) -> Iterator[ExportedEvent]:
-    """Every transaction that is judged, one after the other."""
+    """Yields every judged transaction."""
     for transaction in range(len(lives.bounds) - 1):
         events, places = lives.events(transaction, given)
         if not judged.unjudged.isdisjoint(places):
@@ -128,7 +128,7 @@ def _transactions(judged: StoreFindings, lives: Lineages, given: Terms) -> Itera
 
 
 def _ops(judged: StoreFindings, rows: Ints, given: Terms) -> Iterator[ExportedEvent]:
-    """Every op, one after the other, as a trace of its own."""
+    """Yields every op as a trace of its own."""
     steps = STEPS["op_batch"]
     strays = {(b.position, b.arguments["number"]) for b in judged.breaches if b.action == "enqueue"}
     for op in np.flatnonzero(rows[KIND] == OP).tolist():
@@ -208,7 +208,7 @@ def _units(judged: StoreFindings, units: Units, source: str) -> Iterator[pa.Reco
 
 
 def _queues(judged: StoreFindings, columns: Columns, source: str) -> Iterator[pa.RecordBatch]:
-    """Every message's append and its entry's index, by log position; entries stand where their message does."""
+    """Yields every message's append and its entry's index, by the log position of the message."""
     events = queue_events(judged.store, columns)
     count = int(events.starts[-1])
     if not count:

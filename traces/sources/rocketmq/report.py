@@ -29,7 +29,7 @@ class QueueRow(ReportRow):
 
 
 class TransactionsRow(ReportRow):
-    """The transactions of one store in numbers: what became of them, how long it took, how ops were batched.
+    """The transactions of one store in numbers: outcomes, durations, and sizes of op batches.
 
     A *renewal* is a half that the check service put back. Histograms have a count per upper bound or value.
     """
@@ -164,7 +164,7 @@ def sections(parts: RowsByPart) -> list[Section]:
 
 
 def _lags(rows: Sequence[QueueRow]) -> Iterator[SectionRow]:
-    """For each store whose queues lag behind its log: by how many messages, the longest first."""
+    """Yields the stores whose queues lag behind the log, with the number of messages, largest first."""
     behind: dict[str, list[tuple[str, int]]] = {}
     for row in rows:
         if row.end > row.indexed and row.verdict != "departs":  # the count of one that departs is unknown
@@ -290,7 +290,7 @@ def _times(counts: Mapping[int, int]) -> Iterator[str]:
 
 
 def conforms(report: Report, trace: str) -> Iterator[str]:
-    """Yields the lines of `gapless explain` for a queue, a transaction, an op or the log without a departure."""
+    """Yields the lines of `gapless explain` for a trace without a departure, such as a queue."""
     queues: Sequence[QueueRow] = report.queues
     for row in queues:
         yield (

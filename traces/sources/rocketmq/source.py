@@ -34,7 +34,7 @@ class RocketMQ:
         return store_folder(path)
 
     def advice(self, path: Path) -> str:
-        """As `Source` says: a broker's home, its settings, its own logs, or a store without its log."""
+        """Implements `Source`: a broker's home, its settings, its own logs, or a store without its log."""
         from gapless.traces.sources.rocketmq.advice import advice  # noqa: PLC0415 - see above
 
         return advice(path)

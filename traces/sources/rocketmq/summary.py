@@ -63,7 +63,7 @@ def summary(path: Path, judged: StoreFindings, options: Options, *, interrupted:
 
 
 def _findings(path: Path, judged: StoreFindings, options: Options) -> list[Finding]:
-    """One finding for all departures from one rule, and one for every deviation that the profile allows."""
+    """Returns one finding for all departures from one rule, and one for every permitted deviation."""
     clusters: dict[str, list[Breach]] = {}
     for found in sorted(judged.breaches, key=lambda f: (f.position, f.trace)):
         clusters.setdefault(found.rule, []).append(found)

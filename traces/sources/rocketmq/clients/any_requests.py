@@ -1,4 +1,4 @@
-"""Lines of a client log that are not plain, sorted out by what they tell of; some of them may be no requests at all."""
+"""Reads the lines of a client log that are not plain into columns by kind; some may be no requests."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ from gapless.traces.sources.rocketmq.store.bytes import Ints
 
 
 def at_once(block: bytes, before: int, read: PlainBlock | None, topics: dict[str, int]) -> Found | None:
-    """The lines as columns, or None where anything is unusual. `read`: what a kernel has read, if they are plain."""
+    """Reads the lines as columns, or returns None if anything is unusual."""
     lines = in_columns(block, before, read)
     parts = None if lines is None else RequestColumns(lines)
     return _columns(parts, topics) if parts is not None and _sound(parts) else None
 
 
 def sorted_out(rows: Sequence[Mapping[str, Any]], topics: dict[str, int]) -> Found:
-    """Lines that were read one by one, as columns."""
+    """Returns lines that were read one by one as columns."""
     return _columns(RequestColumns(ArrowRequests(pa.RecordBatch.from_pylist(list(rows), SCHEMA))), topics)
 
 
@@ -140,7 +140,7 @@ def _within(rows: Requests, name: str, high: int, *, low: int = 0, required: boo
 
 
 def _columns(parts: RequestColumns, topics: dict[str, int]) -> Found:
-    """Sound rows, sorted out by what they tell of."""
+    """Sorts sound rows into columns by kind."""
     sends, ends, checks, admins = (parts.of(*ops) for ops in ((SEND, HALF, BATCH), (END,), (CHECK,), (ADMIN,)))
     return _sends(sends, topics), _ends(ends), _checks(checks), _resumes(admins)
 

@@ -1,4 +1,4 @@
-"""The client log: what producers asked of the broker, and what they were answered.
+"""The client log: the requests of producers to the broker, and the answers they received.
 
 A store shows what the broker did; only its clients know what it promised. `traces/README.md` tells the form of the log
 as an essay, `request_lines.py` tells it to the machine, and what is read are columns: one row for every message sent,
@@ -75,7 +75,7 @@ def read(path: Path) -> ClientLog:
 
 
 def _blocks(path: Path, file: BinaryIO) -> Iterator[tuple[bytes, int]]:
-    """The file in whole lines, many at once, and how many. Raises Unreadable where a line has no end, or none near."""
+    """Yields the file in blocks of whole lines, with their number. Raises Unreadable for an overlong line."""
     lines = 0
     while block := _block(file):
         whole, left = cut(block, LONGEST)
@@ -108,7 +108,7 @@ def _no_end(size: int) -> str:
 
 
 def _by_line(path: Path, block: bytes, before: int, topics: dict[str, int]) -> Found:
-    """The lines one by one, up to the first that is none of a client log. Raises Unreadable."""
+    """Reads the lines one by one, up to the first wrong one. Raises Unreadable."""
     from gapless.traces.sources.rocketmq.clients import any_requests  # noqa: PLC0415 - with pyarrow, which loads slowly
 
     rows = []
@@ -152,7 +152,7 @@ def _unreadable(path: Path, before: int, what: str) -> Unreadable:
 
 
 def _at_once(block: bytes, before: int, topics: dict[str, int], count: int, *, plain: bool) -> Found | None:
-    """The lines as columns, or None where anything is unusual: `_by_line` finds out what."""
+    """Reads the lines as columns, or returns None if anything is unusual: `_by_line` finds the error."""
     from gapless.traces.sources.rocketmq.clients import any_requests  # noqa: PLC0415 - as above
 
     return any_requests.at_once(block, before, plain_block(block, count) if plain else None, topics)

@@ -140,7 +140,7 @@ def read(path: Path, source: str) -> Evidence:
 
 
 def _placed(sends: Sends) -> AnsweredSends:
-    """The sends that an answer gave a place, by position; as they lie, if that is how all of them do."""
+    """Returns the sends with an answered position, sorted by it; unchanged if they are sorted."""
     placed = (sends.position >= 0) & (sends.result == request_lines.OK)
     if not placed.all():
         sends = sends.some(placed)
@@ -154,7 +154,7 @@ def _placed(sends: Sends) -> AnsweredSends:
 
 @dataclass(frozen=True)
 class DoubtedMessage:
-    """A message that is not what clients say: whose it is, as it is in the log, the step that was refused, the line."""
+    """A message that contradicts a client: its queue, its values in the log, the refused step, the line."""
 
     subject: tuple[str, int]
     message: Event

@@ -1,4 +1,4 @@
-"""The lines of a client log as columns, before anybody asks what they say: plain ones, and ones with lists."""
+"""Lines of a client log as columns, still unchecked: plain lines, and lines with lists."""
 
 from __future__ import annotations
 
@@ -133,19 +133,19 @@ class Requests(ABC):
 
     @abstractmethod
     def given(self, name: str) -> Truths:
-        """The lines that say something of this."""
+        """Returns the mask of lines that have this field."""
 
     @abstractmethod
     def ints(self, name: str, missing: int = -1) -> Ints:
-        """A column of integers, or of truths; `missing` where a line says nothing."""
+        """Returns a column of integers or booleans; `missing` for lines without it."""
 
     @abstractmethod
     def distinct(self, name: str) -> tuple[list[str], Ints]:
-        """The texts of a column, each once, and the index of every line's; -1 where it says nothing."""
+        """Returns the distinct texts of a column, and the index of each line's; -1 for lines without it."""
 
     @abstractmethod
     def keys(self, name: str) -> Ints:
-        """The digest of every text in a column; 0 where a line says nothing."""
+        """Returns the digest of every text in a column; 0 for lines without it."""
 
     @abstractmethod
     def column(self, name: str) -> pa.Array[Any]:
@@ -163,7 +163,7 @@ def _codes(texts: Sequence[str], index: Ints, known: Sequence[str]) -> Ints:
 
 
 class RequestColumns:
-    """Lines sorted out by what they tell of."""
+    """Lines by kind."""
 
     def __init__(self, lines: Requests) -> None:
         self._lines = lines
@@ -285,7 +285,7 @@ class ArrowRequests(Requests):
 
 
 def keys_of(column: pa.Array[Any]) -> Ints:
-    """The digest of every text; 0 where there is none."""
+    """Returns the digest of every text; 0 for a missing one."""
     texts = column.fill_null("")
     _valid, ends, text = texts.buffers()
     if not len(texts) or ends is None or text is None:

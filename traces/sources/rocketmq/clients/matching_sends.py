@@ -1,4 +1,4 @@
-"""Records of a segment and what was sent, gone through side by side: both rise by their place in the log."""
+"""Merges the records of a segment with the sends of a client log: both rise by log position."""
 
 from __future__ import annotations
 

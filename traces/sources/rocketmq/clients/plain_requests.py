@@ -68,7 +68,7 @@ _LARGE, _SMALL, _WORD = 2**62, 2**31, 2**32
 
 
 def _rows(kind: type[Sends | Ends | Checks], *names: str) -> Sequence[int]:
-    """The rows of columns: every one of this kind, in their order."""
+    """Returns the rows of columns of one kind, in order."""
     known = [column.name for column in fields(kind)]
     assert sorted(known) == sorted(names)  # noqa: S101 - an assertion about the source, checked at import
     return [known.index(name) for name in names]
@@ -95,7 +95,7 @@ _OPS, _RESULTS, _DECISIONS = _words(OPS), _words(RESULTS), _words(DECISIONS)
 
 
 def plain_block(block: bytes, count: int) -> PlainBlock | None:
-    """Lines that are plain, for those who sort out what is rare among them; None where one of them is not."""
+    """Returns plain lines in the form for `any_requests`; None if one is not plain."""
     read = PLAIN.read(block, count)
     return read if read is not None and read.utf8() else None
 
@@ -132,7 +132,7 @@ class RequestReader:
         return PlainLines.pays(size, _read_requests)
 
     def read(self, block: bytes, before: int, count: int, times: float) -> bool:
-        """Read so many whole lines; False where one of them is rare, or not sound: nothing is read then.
+        """Reads so many whole lines; False if one is unusual or wrong: nothing is read then.
 
         `before`: how many come before them · `times`: how many times as many there are in all, or so.
         """
@@ -152,7 +152,7 @@ class RequestReader:
         return True
 
     def _make_room(self, more: int, letters: int) -> int:
-        """Have room for so many topics more, and so many letters of theirs; and say how many are in no table yet."""
+        """Makes room for so many topics and letters; returns the number of topics that are in no table yet."""
         known, topics = self._known, self._topics
         used, count = int(known.bounds[max(self._in_table, 0)]), len(topics) + more
         if self._in_table == len(topics) and used + letters <= len(known.letters) and count < len(known.bounds):
@@ -175,7 +175,7 @@ def _read_requests(
     data: Bytes, lines: LineRoom, known: TopicNumbers, fresh: int, before: int, count: int, sends: tuple[Ints, ...],
     ends: tuple[Ints, ...], checks: tuple[Ints, ...], filled: Ints,
 ) -> int:  # fmt: skip
-    """Read lines, and sort out what they tell of; -1 where one is not for here, else whether a byte is none of ASCII.
+    """Reads lines into columns by kind; -1 for an unusual line, else 1 if a byte is outside of ASCII.
 
     `fresh`: so many topics are in no table yet · `filled`: how many rows there are of each kind, how many topics, and
     the last message's topic, -1 before any. A few lines are read at once: what they say is sorted out while it is in a
@@ -203,7 +203,7 @@ def _sort_out(
     b: Bytes, values: Ints, stops: Ints, there: Bytes, i: int, line: int, known: TopicNumbers, sends: tuple[Ints, ...],
     ends: tuple[Ints, ...], checks: tuple[Ints, ...], filled: Ints,
 ) -> bool:  # fmt: skip
-    """Sort out what a line tells of; False where it is not for here."""
+    """Reads a line into the columns of its kind; False for an unusual one."""
     op = _code(b, values, stops, there, _OP, i, _OPS)
     if op in (SEND, HALF):
         sends[_S_LINE][filled[0]] = line
@@ -318,7 +318,7 @@ def _is_version(number: int, position: int) -> bool:
 
 @function(inline=True)
 def _given(values: Ints, there: Bytes, key: int, line: int) -> int:
-    """An integer of a line; -1 where it says none. What is below 0 is given as -2: nothing may be."""
+    """Returns an integer of a line; -1 without it, -2 for any value below 0, which is not allowed."""
     if there[key, line] != THERE:
         return -1
     return values[key, line] if values[key, line] >= 0 else (-2)
@@ -326,7 +326,7 @@ def _given(values: Ints, there: Bytes, key: int, line: int) -> int:
 
 @function(inline=True)
 def _key(b: Bytes, values: Ints, stops: Ints, there: Bytes, line: int) -> int:
-    """The digest of a message's key; 0 where a line says none."""
+    """Returns the digest of a message's key; 0 without one."""
     if there[_UNIQ, line] != THERE:
         return 0
     return digest(b, values[_UNIQ, line], stops[_UNIQ, line])
@@ -334,7 +334,7 @@ def _key(b: Bytes, values: Ints, stops: Ints, there: Bytes, line: int) -> int:
 
 @function(inline=True)
 def _code(b: Bytes, values: Ints, stops: Ints, there: Bytes, key: int, line: int, names: Words) -> int:
-    """The index of a line's text among these names; -1 where it says none of them."""
+    """Returns the index of a line's text among these names; -1 for any other."""
     begin, end = values[key, line], stops[key, line]
     if there[key, line] != THERE or end - begin > 8:
         return -1

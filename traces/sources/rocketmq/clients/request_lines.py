@@ -33,7 +33,7 @@ Times = Annotated[str, Field(pattern="^[0-9]{1,18}$")]
 
 
 class Line(BaseModel):
-    """One line. What it says beyond the fields of its `op` is for people, and not read: clocks, clients, remarks."""
+    """One line. Fields beyond those of its `op` are for people, and not read: clocks, clients, remarks."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", strict=True, defer_build=True)
 
@@ -115,7 +115,7 @@ class CheckRequest(Line):
 
 
 class AdminRequest(Line):
-    """An administrator's request. Of them only one matters here: to put a half up for checks again."""
+    """An administrator's request. Only one kind matters here: to put a half up for checks again."""
 
     op: Literal["admin"]
     request: int | None = Field(default=None, description="the request code")

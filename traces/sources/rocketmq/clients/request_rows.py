@@ -19,7 +19,7 @@ Chosen = Ints | npt.NDArray[np.bool_] | slice
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Columns of equal length: one row for each thing of a kind that the log tells of, in its order."""
+    """Columns of equal length: one row for each event of a kind in the log, in its order."""
 
     narrow: ClassVar[Widths] = {}  # columns of which no value needs eight bytes
 
@@ -75,7 +75,7 @@ class Sends(Rows):
 
 @dataclass(frozen=True, eq=False)
 class AnsweredSends(Sends):
-    """Messages that an answer gave a place, by it. `line` is 0 where no client log tells; the rest is as of `Sends`."""
+    """Messages with an answered position, sorted by it. `line` is 0 if only traces have it."""
 
     witness: Ints  # the position of the trace message that tells; -1 where none does
 

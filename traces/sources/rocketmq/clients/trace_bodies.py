@@ -135,7 +135,7 @@ def _number(b: Bytes, fields: Ints, field: int) -> int:
 def _context(
     b: Bytes, fields: Ints, count: int, hosts: Ints, body: int, witness: int, out: Ints, n: int, counts: Ints
 ) -> int:
-    """One context, by its name. Returns how many columns are written then, or -1 where it is of no known form."""
+    """Reads one context, by its name. Returns the new number of columns, or -1 for an unknown form."""
     what, key, time = -1, 0, 0
     if _is(b, fields, 0, _PUB):
         return _published(b, fields, count, hosts, body, witness, out, n, counts)
@@ -229,7 +229,7 @@ def _hex(b: Bytes, p: int, e: int) -> int:
 
 @function
 def _place(b: Bytes, p: int, e: int) -> int:
-    """The position in which the id `p:e` of a stored message ends, or -1 where it is no such id."""
+    """Returns the position in which the id `p:e` of a stored message ends, or -1 for another id."""
     if e - p != 32 and e - p != 56:
         return -1
     for k in range(p, e - 16, 8):

@@ -90,7 +90,7 @@ def promises_of(store: StoreDirectory, answers: TraceTopicAnswers) -> tuple[Answ
 
 
 def as_answers(rows: Ints) -> AnsweredSends:
-    """Answers that trace messages tell of, as those of a client log: what traces do not tell is not known."""
+    """Returns answers in trace messages as rows like those of a client log; other fields are unknown."""
     answers = {
         "position": rows[bodies.PLACE], "key": rows[bodies.KEY], "topic": rows[bodies.TOPIC],
         "half": rows[bodies.IS_HALF], "witness": rows[bodies.WITNESS], "line": 0, "count": 1, "result": OK,
@@ -117,7 +117,7 @@ def no_evidence() -> Evidence:
 
 
 def _merged(client: Evidence, promised: AnsweredSends, names: tuple[str, ...], row: TraceTopicRow) -> Evidence:
-    """Both, by position. Of what both tell, the line of the client log stays, for it says more."""
+    """Merges both by position. Of equal answers, the line of the client log stays, for it has more fields."""
     topics = tuple(dict.fromkeys((*client.topics, *names)))
     index = np.array([topics.index(name) for name in names], np.int64)
     if len(promised):

@@ -85,7 +85,7 @@ def _positions(store: StoreDirectory, topic: str) -> Iterator[Ints]:
 
 
 class TraceReader:
-    """Reads trace messages, and gathers what they tell."""
+    """Reads trace messages, and collects their reports."""
 
     def __init__(self, store: StoreDirectory) -> None:
         self.store = store
@@ -125,7 +125,7 @@ class TraceReader:
             self._read_bodies(text, begins, ends, np.ascontiguousarray(found[bodies.BODY_HOST :, at]), positions[at])
 
     def _unpacked(self, data: Bytes, begins: Ints, ends: Ints, flags: Ints) -> tuple[Bytes, Ints, Ints]:
-        """Bodies that were compressed, one behind the other; of one that cannot be unpacked nothing."""
+        """Returns decompressed bodies, one behind the other; nothing for a broken one."""
         texts = []
         for low, high, flag in zip(begins.tolist(), ends.tolist(), flags.tolist(), strict=True):
             text = unpacked(data[low:high].tobytes(), flag)
@@ -136,7 +136,7 @@ class TraceReader:
         return joined, np.concatenate([np.zeros(1, np.int64), stops[:-1]]), stops
 
     def _read_bodies(self, text: Bytes, begins: Ints, ends: Ints, hosts: Ints, witnesses: Ints) -> None:
-        """Read bodies, in as many goes as there is room for."""
+        """Reads bodies, in as many passes as needed."""
         fields, done = np.zeros(bodies.MOST_FIELDS + 1, np.int64), np.zeros(2, np.int64)
         widest = int((ends - begins).max(initial=0)) // 16 + 2
         while done[0] < len(begins):
@@ -167,7 +167,7 @@ class TraceReader:
 
 
 def unpacked(body: bytes, flags: int) -> bytes | None:
-    """A body that was compressed, or None where it cannot be unpacked; without bits that say how, it is as of old."""
+    """Decompresses a body; None if that fails. Without bits for the method, the old one is used."""
     how = flags & COMPRESSION
     if how in (0, ZLIB):
         stream = zlib.decompressobj()

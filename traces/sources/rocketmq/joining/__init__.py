@@ -1,1 +1,1 @@
-"""Segments of one log, joined: what only the whole of it shows."""
+"""Joins the segments of one log, and judges what needs the whole log."""

@@ -20,7 +20,7 @@ FEWEST = 64  # zeros at the end of a page that are no accident
 
 
 class AlternativeEnd(NamedTuple):
-    """A log position at which the log may end, and why; `doubt` says what cannot be decided then."""
+    """A log position at which the log may end, and the reason; `doubt`: the open question in that case."""
 
     limit: int
     why: str
@@ -28,7 +28,7 @@ class AlternativeEnd(NamedTuple):
 
 
 def alternative_ends(judged: StoreFindings) -> Iterator[AlternativeEnd]:
-    """The ends that remain to be tried.
+    """Yields the ends that remain to be tried.
 
     Behind the last record of a clean log may lie the bytes of an old one, that no entry names. A last record may be
     torn by a crash, which may show in its tag code too, for that is read from its end. A log whose end was truncated,
@@ -49,9 +49,9 @@ def alternative_ends(judged: StoreFindings) -> Iterator[AlternativeEnd]:
 
 
 def _torn_by_a_power_loss(judged: StoreFindings) -> Iterator[AlternativeEnd]:
-    """The first record that departs and that a power loss may have torn: the broker's next start ends the log there.
+    """Yields the first departing record that a power loss may have torn: the next start ends the log there.
 
-    On a store that was started again since, all that lay behind is still there, and no longer part of the log.
+    On a store that was started again since, the records behind it still exist, and are not part of the log any more.
 
     Source: docs/rocketmq.md#power-loss.
     """
@@ -92,7 +92,7 @@ def _torn_by_a_power_loss(judged: StoreFindings) -> Iterator[AlternativeEnd]:
 
 
 def _torn_page(store: StoreDirectory, low: int, high: int) -> int:
-    """The log position of a page that is zeros from somewhere in `low:high` on to its end, or -1."""
+    """Returns the position of a page that is zeros from a byte in `low:high` on to its end, or -1."""
     for file in store.files:
         begin, end = max(low, file.base), min(high, file.base + file.length)
         first = (begin - file.base) // PAGE * PAGE
@@ -107,7 +107,7 @@ def _torn_page(store: StoreDirectory, low: int, high: int) -> int:
 
 
 def _first_torn(file: LogFile, at: int, size: int, high: int) -> int:
-    """The first such page of `size` bytes of a file, as its log position, or -1."""
+    """Returns the position of the first such page in `size` bytes of a file, or -1."""
     window = file_access.FileWindow(file)
     window.read(at, at + size)
     written = window.data[:size].reshape(-1, PAGE) != 0

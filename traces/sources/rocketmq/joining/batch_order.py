@@ -24,7 +24,7 @@ QUEUE = STEPS["queue"]
 
 
 class BatchOrder:
-    """The order of the entries of all batch queues."""
+    """Judges the order of the entries of all batch queues."""
 
     def __init__(self, judged: StoreFindings, joined: QueueJudge) -> None:
         self.judged = judged
@@ -52,7 +52,7 @@ class BatchOrder:
                 return
 
     def _find(self, subject: Subject, run: QueueProgress, units: Units, at: int, end: int) -> None:
-        """One entry stands out of order, or reaches too far: where the queue has come to `end` with its entries."""
+        """Reports an entry that is out of order, or overlaps the next, after the entries up to `end`."""
         number, count = int(units["number"][at]), int(units["count"][at])
         position, size, tag = (int(units[name][at]) for name in ("position", "size", "tag"))
         entry = QUEUE.index_batch(number=number, count=count, position=position, size=size, tag=tag)
@@ -63,7 +63,7 @@ class BatchOrder:
             run.breach = self.judged.find(name_of(subject), position, outcome.departure)
 
     def _behind(self, units: Units, at: int, end: int) -> Sequence[Event]:
-        """The message that the entry is about, unless it stands out of order: then no message matters."""
+        """Returns the message of the entry, unless it is out of order: then no message matters."""
         number = int(units["number"][at])
         if number < end:
             return []

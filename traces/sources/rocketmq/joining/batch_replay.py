@@ -27,7 +27,7 @@ AT_ONCE = 1 << 16  # events that are replayed together, unless one trace has mor
 
 @dataclass(frozen=True)
 class StepEvents:
-    """Events of one step: the trace that each belongs to, where it stands there, the log position that it is about."""
+    """Events of one step: the trace, the place in it, and the log position of each."""
 
     step: str
     traces: Ints
@@ -36,14 +36,14 @@ class StepEvents:
     args: Mapping[str, Column]
 
     def only(self, traces: Ints) -> StepEvents:
-        """The events of these traces."""
+        """Selects the events of these traces."""
         mine = np.isin(self.traces, traces)
         args = {name: values[mine] for name, values in self.args.items()}
         return StepEvents(self.step, self.traces[mine], self.ranks[mine], self.about[mine], args)
 
 
 class TraceBatch(NamedTuple):
-    """Traces that are replayed together, where the events of each begin, and what each event is about."""
+    """Traces that are replayed together: the begin of each one's events, and the log position of each event."""
 
     traces: Ints
     starts: Ints
@@ -95,7 +95,7 @@ class StepPlaces(NamedTuple):
 
 
 def _placed(steps: list[StepEvents], traces: Ints) -> tuple[list[StepPlaces], Ints]:
-    """The events of each step with their places; and where those of each trace begin."""
+    """Returns the events of each step with their places, and the begin of each trace's events."""
     every = np.concatenate([some.traces for some in steps])
     order = np.lexsort((np.concatenate([some.ranks for some in steps]), every))
     starts = np.append(every[order].searchsorted(traces), len(every)).astype(np.int64)
@@ -109,7 +109,7 @@ def _placed(steps: list[StepEvents], traces: Ints) -> tuple[list[StepPlaces], In
 
 
 def _batches(starts: Ints) -> Iterator[tuple[int, int]]:
-    """From which trace on, and before which, there are as many events as are replayed together."""
+    """Yields ranges of traces with as many events as are replayed together."""
     begin, traces = 0, len(starts) - 1
     while begin < traces:
         end = max(begin + 1, int(starts.searchsorted(starts[begin] + AT_ONCE, side="right")) - 1)
@@ -126,7 +126,7 @@ def _judge(
     rules: dict[int, str],
     deviated: Deviated,
 ) -> None:
-    """Replay some traces. `rules`, `deviated`: what is known so far."""
+    """Replays one batch. `rules`, `deviated`: filled by all batches."""
     spec, traces, starts, events = SPECS[of], some.traces, some.starts, some.events
     replayed = kernel(of, options.ignored).replay(
         starts, events.action, events.args, building.states(spec, len(traces)),

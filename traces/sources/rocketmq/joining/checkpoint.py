@@ -52,7 +52,7 @@ def save(judge: StoreJudge) -> Checkpoint:
 
 
 def restore(judge: StoreJudge, before: Checkpoint) -> None:
-    """Let a judge who has taken nothing yet know what was known before."""
+    """Sets a new judge to the saved state."""
     judged, log, waiting, transactions = pickle.loads(before.content)  # noqa: S301 - what `save` wrote
     for name, value in judged.items():
         setattr(judge.judged, name, value)
@@ -75,7 +75,7 @@ def restore(judge: StoreJudge, before: Checkpoint) -> None:
 
 
 def renew(judge: StoreJudge, store: StoreDirectory) -> None:
-    """The store as it is now, of which the judge has seen the beginning."""
+    """Gives the judge a grown store of which it has judged the beginning."""
     if store.start > judge.store.start:
         judge.transactions.forget_expired(store.start)
     judge.store = judge.judged.store = judge.queues.store = store

@@ -57,7 +57,7 @@ def compacts(store: StoreDirectory) -> bool:
 
 
 class CompactionJudge:
-    """The compacted queues of a store whose log and queues were judged."""
+    """Judges the compacted queues of a store after its log and queues."""
 
     def __init__(self, judged: StoreFindings, options: Options) -> None:
         self.judged = judged
@@ -65,7 +65,7 @@ class CompactionJudge:
         self.options = options
 
     def judge(self) -> None:
-        """Judge every compacted queue."""
+        """Judges every compacted queue."""
         notes: list[str] = []
         queues = compacted_queues(Path(self.store.path), list(self.judged.queues), notes)
         if not queues and not notes:
@@ -123,7 +123,7 @@ class CompactedQueueJudge:
         self.missed = 0
 
     def judge(self) -> None:
-        """Judge the queue up to the first step that departs."""
+        """Judges the queue up to the first step that departs."""
         if compacts(self.store):
             judge_startup(self.trace, self.compacted.strange)
         if self.compacted.broken_off:
@@ -148,7 +148,7 @@ class CompactedQueueJudge:
 
     @property
     def run(self) -> QueueProgress | None:
-        """The queue in the broker's own log, if it can tell what is to be kept: its numbers name one message each."""
+        """The queue in the broker's own log, if its numbers name one message each."""
         run = self.own.run
         return None if run is None or self._is_rewritten or run.batches else run
 
@@ -174,9 +174,9 @@ class CompactedQueueJudge:
     # -- what is kept --------------------------------------------------------------------------------------------------
 
     def _files(self) -> Iterator[tuple[Events, Ints | None, bool]]:
-        """The files, and the entries of each; and whether it is the last one.
+        """Yields the files with the entries of each, and True for the last one.
 
-        A broker that is killed may have made a file of records, and not its file of entries.
+        A broker that is killed may have created a file of records without its file of entries.
         """
         files = self.compacted.files
         if files and files[-1].entries is None and not self.store.clean:
@@ -200,9 +200,9 @@ class CompactedQueueJudge:
             self.times = np.append(self.times, units["time"].astype(np.int64))
 
     def _without_old_bytes(self, file: CompactedFile, units: Units) -> Units:
-        """The entries but for those that a compaction left behind its own: it wrote over the files of one before it.
+        """Returns the entries without those that an earlier compaction left behind the new ones.
 
-        There the numbers fall once, and the entries from there on are whole where the new records do not reach.
+        The numbers fall once there, and the old entries are complete if the new records do not reach them.
 
         Source: docs/rocketmq.md#compaction-broken-off.
         """
@@ -226,10 +226,10 @@ class CompactedQueueJudge:
         return units[:at]
 
     def _followed(self, file: CompactedFile, every: Units, some: slice, keys: Ints) -> tuple[Events, Ints | None]:
-        """Some entries of one file, at most up to one that does not lie behind the one before it.
+        """Returns entries of one file, at most up to one that does not follow the one before it.
 
-        And of each the byte in which its message differs from the log's; None where all of them are the log's own, byte
-        for byte: then `keys` has the digests of their keys.
+        With each comes the byte in which its message differs from the log's; None if all of them are the log's own,
+        byte for byte: then `keys` has the digests of their keys.
         """
         units, before = every[some], every[max(some.start - 1, 0) : some.start]
         positions, sizes, tags, times, numbers, counts = (
@@ -281,7 +281,7 @@ class CompactedQueueJudge:
     # -- how far it was compacted --------------------------------------------------------------------------------------
 
     def _holds_position(self) -> bool:
-        """Judge how far it was compacted, as the broker wrote it down; the log may have lost its end since."""
+        """Judges the saved position of the compaction; the log may have lost its end since."""
         position, run = self.compacted.position, self.run
         if position < 0:
             return True
@@ -305,7 +305,7 @@ class CompactedQueueJudge:
     # -- what is not kept ----------------------------------------------------------------------------------------------
 
     def _ask_for_others(self) -> None:
-        """Judge every message of the broker's own log that has a key and is not kept, from the newest on."""
+        """Judges every message of the broker's own log that has a key and was not kept, from the newest on."""
         run = self.run
         if not self.compacted.promised or not compacts(self.store) or self._is_rewritten:
             return
@@ -328,7 +328,7 @@ class CompactedQueueJudge:
             self.missed, high = self.missed + len(events.action), begin
 
     def _others(self, low: int, high: int, later: NextWithKey) -> Events:
-        """Messages of the numbers `low:high` that are not kept and could be."""
+        """Yields the messages of the numbers `low:high` that were not kept and could be."""
         numbers = np.arange(low, high)
         places, sizes = self.own.places(numbers)
         some = slice(*self.numbers.searchsorted((low, high)))  # they rise, or one of them departed
@@ -351,7 +351,7 @@ class CompactedQueueJudge:
         return events
 
     def _report_missing(self, departure: Departure) -> None:
-        """A message is missing: lost, or sent while nothing was compacted."""
+        """Reports a missing message: lost, or sent while nothing was compacted."""
         number = named("compaction", departure.event)["number"]
         behind = int(self.numbers.searchsorted(number))
         if self.store.first_life:
@@ -392,5 +392,5 @@ class CompactedQueueJudge:
 
 
 def _where(some: Truths, then: Ints, otherwise: Ints) -> Ints:
-    """The one where something is so, and the other where it is not: as a rule nowhere, and nothing is copied."""
+    """Returns `then` where the mask is true, else `otherwise`; mostly all is true, and nothing is copied."""
     return then if some.all() else np.where(some, then, otherwise)

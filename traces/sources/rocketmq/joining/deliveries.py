@@ -33,12 +33,12 @@ class Deliveries:
         self.known = 0, 0  # others, and how many of them are there
 
     def restore(self, delivered: int, readable: int, seen: npt.NDArray[np.bool_], half: Ints) -> None:
-        """Know of messages that were handed out and looked for before, and what was there of the others."""
+        """Restores the result for deliveries that were looked up before, and the rest of them."""
         self.known = delivered, readable
         self.seen, self.half = seen.copy(), half.copy()
 
     def add(self, segment: Segment) -> None:
-        """Join one segment."""
+        """Adds one segment."""
         if segment.delivered is not None:
             self.seen[segment.delivered.seen] = True
             self.half[segment.delivered.halves] = segment.delivered.places
@@ -71,7 +71,7 @@ class Deliveries:
         return not self.judged.store.start and not self.judged.damage and self.options.topic is None
 
     def _accept(self, count: int) -> None:
-        """Messages that are there, and were handed out."""
+        """Counts deliveries of messages that are in the log."""
         of = kernel("delivery", self.options.ignored)
         events = Events.room(of.spec, 3 * count)
         events.action[:] = np.tile([of.spec.codes[step] for step in ("open", "append", "hand")], count)
@@ -83,7 +83,7 @@ class Deliveries:
         self.judged.cover("delivery", {step: int(accepted[of.spec.codes[step]]) for step in of.spec.actions})
 
     def _report(self, at: int) -> None:
-        """Exact replay of one message that consumers cannot have been handed."""
+        """Replays one message exactly that consumers cannot have received."""
         half, witness = int(self.half[at]), int(self.handed[1, at])
         store = self.judged.store
         name = file_access.name_of_record(store, half) if half >= 0 else key_handed(store, witness, self.handed[0, at])

@@ -28,7 +28,7 @@ _COUNT = struct.Struct("<q")
 
 
 class SharedFile:
-    """A file without a name, which is only added to; it goes with the last who refers to it."""
+    """A file without a name, which is only appended to, and is deleted with its last user."""
 
     def __init__(self) -> None:
         # Unbuffered: a buffer would be written a second time when the file is closed after a full disk.
@@ -37,7 +37,7 @@ class SharedFile:
         weakref.finalize(self, self.file.close)
 
     def add(self, data: bytes) -> None:
-        """Write more behind all that is there. Raises OSError, where there is no room for it."""
+        """Appends bytes. Raises OSError on a full disk."""
         with laid_down("what waits to be judged"):
             self.file.seek(self.size)
             written = 0
@@ -46,13 +46,13 @@ class SharedFile:
         self.size += len(data)
 
     def read(self, at: int, size: int) -> bytes:
-        """Some of what was written."""
+        """Reads some of the bytes."""
         return os.pread(self.file.fileno(), size, at)
 
 
 @dataclass
 class BlockRun:
-    """Blocks that lie side by side in a file from an offset on, each with so many columns."""
+    """Adjacent blocks in a file from an offset on, with the number of columns of each."""
 
     spool: SharedFile
     at: int
@@ -80,7 +80,7 @@ class Blocks:
         return other
 
     def add(self, block: Ints) -> None:
-        """Remember some more."""
+        """Appends a block."""
         if not block.shape[1]:
             return
         if self.own is None:
@@ -90,7 +90,7 @@ class Blocks:
         self.stretches[-1].counts.append(block.shape[1])
 
     def blocks(self) -> Iterator[Ints]:
-        """The blocks, one by one."""
+        """Yields the blocks."""
         for stretch in self.stretches:
             at = stretch.at
             for count in stretch.counts:
@@ -98,7 +98,7 @@ class Blocks:
                 at += 8 * self.ROWS * count
 
     def forget_before(self, start: int, column: int) -> None:
-        """Forget what has expired: whose position, in this column, lies before the log's start."""
+        """Drops expired columns, whose position in row `column` is before the log's start."""
         left = type(self)()
         for block in self.blocks():
             left.add(block[:, block[column] >= start])
@@ -130,7 +130,7 @@ class Blocks:
 
 
 def _exactly(file: IO[bytes], size: int, left: int) -> bytes:
-    """So many bytes. Raises ValueError."""
+    """Reads exactly `size` bytes. Raises ValueError."""
     data = file.read(size) if 0 <= size <= left else b""
     if len(data) != size:
         raise ValueError(f"{size} bytes, of which {len(data)} are there")
@@ -143,7 +143,7 @@ class TableHalves(Blocks):
     ROWS = COLUMNS
 
     def all_of_them(self, start: int) -> HalfRecords:
-        """The records that lie at a log position or behind it."""
+        """Returns the records from a log position on."""
         found = np.concatenate([np.zeros((COLUMNS, 0), np.int64), *self.blocks()], axis=1)
         records = HalfRecords(*found)
         return HalfRecords(*found[:, records.at >= start])
@@ -153,7 +153,7 @@ class SettledHalves(Blocks):
     """The halves that are judged and forgotten: [4, halves] blocks, as `Judgement.settled`."""
 
     def again(self, keys: Ints, numbers: Ints) -> Ints:
-        """All that is remembered of transactions that have one of the keys or numbers, or were settled twice."""
+        """Returns the rows of transactions with one of the keys or numbers, or that were settled twice."""
         wanted = distinct(np.concatenate([keys[keys != 0], self._twice(), self._keys_of(numbers)]))
         found = [block[:, among(block[0], wanted)] for block in self.blocks()]
         return np.concatenate([np.zeros((4, 0), np.int64), *found], axis=1)
@@ -163,7 +163,7 @@ class SettledHalves(Blocks):
         return np.concatenate([np.zeros(0, np.int64), *found])
 
     def _twice(self) -> Ints:
-        """Keys that were settled more than once, which is in different blocks: with a repeated commit, say."""
+        """Returns keys that were settled more than once, in different blocks: after a repeated commit, for example."""
         parts = -(-self.columns // CHUNK)
         found = [np.zeros(0, np.int64)]
         for part in range(parts):  # a part of all keys at a time: bounds memory

@@ -32,7 +32,7 @@ WRITTEN_AGAIN = 3  # files of entries, the last ones, that a start holds against
 
 
 class DledgerIndexJudge:
-    """The index of the DLedger log of a store whose log was judged."""
+    """Judges the index of a DLedger log after the log."""
 
     def __init__(self, judged: StoreFindings, options: Options) -> None:
         self.judged = judged
@@ -42,11 +42,11 @@ class DledgerIndexJudge:
 
     @property
     def store(self) -> StoreDirectory:
-        """The store, as it was opened last."""
+        """The store as it was opened last."""
         return self.judged.store
 
     def add(self, segment: Segment) -> None:
-        """Remember whether a segment's worker found all units; what follows where it did not is asked for later."""
+        """Remembers if a segment's worker found all units; after a miss, units are read again at the end."""
         found = segment.entries
         if found is None or segment.start != self.reached:
             return
@@ -57,7 +57,7 @@ class DledgerIndexJudge:
         self.reached = segment.end
 
     def judge(self) -> None:
-        """Judge the index, if there is a DLedger log."""
+        """Judges the index, if there is a DLedger log."""
         dledger = self.store.dledger
         if dledger is None or not includes_dledger_index(self.store, self.options):
             return
@@ -86,7 +86,7 @@ class DledgerIndexJudge:
         judge_startup(trace, there[dledger.index])
 
     def _begin(self, trace: IncrementalReplay) -> int:
-        """Take what workers found, and say from which log position on entries are to be looked at."""
+        """Counts the units that workers found, and returns the log position from which entries are read again."""
         if self.first < 0 or self.judged.exported:  # each event is wanted, then
             return self.store.start
         trace.replay(Events.of(SPEC, [INDEX.open(first=self.first)]))
@@ -94,7 +94,7 @@ class DledgerIndexJudge:
         return self.reached
 
     def _ends_with(self, trace: IncrementalReplay, waiting: Events | None, name: str) -> None:
-        """The last entries, which have no units of theirs."""
+        """Judges the last entries, which have no units."""
         if waiting:
             first, position = int(waiting.column("number")[0]), int(waiting.column("position")[0])
             one, many = f"entry, {first:,}, has no unit", f"entries from {first:,} on have no units of theirs"

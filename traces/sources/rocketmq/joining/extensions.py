@@ -1,4 +1,4 @@
-"""The extensions of queues: their files, and what workers refused of the units that entries name."""
+"""The extensions of queues: their files, and the units that workers refused."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ EXTENSION = STEPS["extension"]
 
 
 class Extensions:
-    """The extensions of one store's queues."""
+    """Judges the extensions of one store's queues."""
 
     def __init__(self, judged: StoreFindings, options: Options) -> None:
         self.judged = judged
@@ -28,12 +28,12 @@ class Extensions:
         self.bad: dict[Queue, RefusedUnit] = {}
 
     def add(self, segment: Segment) -> None:
-        """Remember the first unit of each queue that was refused."""
+        """Remembers the first refused unit of each queue."""
         for bad in segment.units:
             self.bad.setdefault(bad.queue, bad)
 
     def finish(self) -> None:
-        """The log's end is known: tell what departs."""
+        """Reports departures after the log's end is known."""
         self._files()
         for queue, bad in sorted(self.bad.items()):
             run = self.judged.queues.get(queue)
@@ -66,7 +66,7 @@ class Extensions:
         return True
 
     def _files(self) -> None:
-        """The files of every queue that has messages; an empty last one is deleted at the broker's next start."""
+        """Judges the files of every queue with messages; the next start deletes an empty last one."""
         wanted = number_set(self.store.settings, "mappedFileSizeConsumeQueueExt")
         full = queue_file_size(self.store.extension, wanted, 1)
         for queue, files in sorted(self.store.extension.items()):
@@ -80,7 +80,7 @@ class Extensions:
                     break
 
     def _replay(self, queue: Queue, event: Event, position: int, offset: int) -> bool:
-        """Take one step, and say whether it was accepted; `offset`: where in the extension it is about."""
+        """Replays one step; True if it was accepted. `offset`: the place in the extension."""
         initial = SPECS["extension"].initial
         outcome = replay("extension", initial, [event], profile=self.options.profile, ignored=self.options.ignored)
         self.judged.cover("extension", outcome.covered)

@@ -29,7 +29,7 @@ SAY_SO = "--copied says so"  # that a store was copied while its broker ran
 
 @dataclass(frozen=True)
 class Breach:
-    """A departure, and the log position that it is about."""
+    """A departure, and its log position."""
 
     trace: str
     position: int
@@ -79,7 +79,7 @@ class RefusedPiece:
 
 @dataclass(slots=True)
 class QueueProgress:
-    """A queue as far as its pieces have been joined. `first`, `indexed`, `end` and `blank` are its state's."""
+    """The state of a queue after the joined pieces: `first`, `indexed`, `end` and `blank` are the spec's."""
 
     first: int
     indexed: int
@@ -113,7 +113,7 @@ class QueueProgress:
 
 @dataclass
 class TraceListing:
-    """Every transaction and op by itself, where that is wanted; `accepted` and `ops` as in `Judgement`.
+    """Every transaction and op, if requested; `accepted` and `ops` as in `Judgement`.
 
     `refused`: name, rule (None where it cannot be decided), position, and events before it.
     """
@@ -128,7 +128,7 @@ class TraceListing:
 
 
 class DeferredTrace(NamedTuple):
-    """A trace whose events are too many to be remembered."""
+    """A trace with too many events to be kept."""
 
     spec: str
     trace: str
@@ -137,7 +137,7 @@ class DeferredTrace(NamedTuple):
 
 @dataclass
 class StoreFindings:
-    """Everything that was found out about one store."""
+    """All findings about one store."""
 
     store: StoreDirectory
     end: int  # the log's exclusive end
@@ -220,17 +220,17 @@ class StoreFindings:
         self.anomalies[name] = (before + count, first, its_trace)
 
     def joint(self, position: int, spec: str, trace: str, events: Sequence[Event]) -> None:
-        """Remember events of a trace that no worker saw: they belong between, before or behind the pieces."""
+        """Keeps events of a trace that no worker replayed: they belong between, before or behind the pieces."""
         if self.exported:
             self.joints.append((position, spec, trace, events))
 
     def doubt(self, text: str) -> None:
-        """Give a reason why not everything can be decided, once."""
+        """Adds a reason for an open question, once."""
         if text not in self.inconclusive:
             self.inconclusive.append(text)
 
     def lost_or_later(self, what: str) -> None:
-        """Clients tell of something that the end of the log may have had: it is lost, or younger than a copy."""
+        """Notes messages in the client log that the end of the log lacks: lost, or younger than a copy."""
         if self.store.copied:
             self.note(f"{what}: the client log is younger than the copy")
         else:
@@ -240,6 +240,6 @@ class StoreFindings:
             )
 
     def note(self, text: str) -> None:
-        """Say something once."""
+        """Adds a note, once."""
         if text not in self.notes:
             self.notes.append(text)

@@ -31,7 +31,7 @@ OWN = (LIGHT, "RMQ_SYS_", "rmq_sys_", SCHEDULE_TOPIC, PARKED_TOPIC)  # begin top
 
 
 class GroupCursorJudge:
-    """The cursors of one store."""
+    """Judges the cursors of one store."""
 
     def __init__(self, judged: StoreFindings, options: Options) -> None:
         self.judged = judged
@@ -39,7 +39,7 @@ class GroupCursorJudge:
         self.options = options
 
     def finish(self) -> None:
-        """The ends of all queues are known: judge every cursor in one of them."""
+        """Judges every cursor in a queue after the ends of all queues are known."""
         if self.store.live or self.store.limit != FARTHEST:
             return
         for cursor in group_cursors(self.store, self.judged.notes):
@@ -49,7 +49,7 @@ class GroupCursorJudge:
             self._topics()
 
     def _topics(self) -> None:
-        """Queues that no consumer is sent to: of topics that are not known, or behind the last queue of theirs."""
+        """Notes queues without consumers: of unknown topics, or behind the last queue of their topic."""
         known = queues_of_topics(self.store)
         beyond: list[Subject] = []
         unknown: list[Subject] = []

@@ -58,7 +58,7 @@ class HalfCheckpoint:
 
 
 class HalfTableJudge:
-    """The table of halves of a store whose log was judged."""
+    """Judges the table of halves of a store after its log."""
 
     def __init__(self, judged: StoreFindings, options: Options, known: HalfCheckpoint | None = None) -> None:
         self.judged = judged
@@ -67,7 +67,7 @@ class HalfTableJudge:
         self.known = known
 
     def judge(self) -> None:
-        """Judge the table, if there is one, or halves that it is to tell of."""
+        """Judges the table, if there is one, or the halves of its input."""
         there = TABLE_HALVES in self.judged.queues or TABLE_HALVES in self.store.queues
         if not includes_half_table(self.options) or not there:
             return
@@ -96,7 +96,7 @@ class HalfTableJudge:
         return HalfRecords(*np.concatenate([np.stack(known), np.stack(more)], axis=1)), reached
 
     def _rows(self) -> TableOfHalves | None:
-        """The table, if it can be read."""
+        """Reads the table, if it is readable."""
         found = table_of(Path(self.store.path))
         if not isinstance(found, str):
             return found
@@ -105,7 +105,7 @@ class HalfTableJudge:
 
 
 def table_of(store: Path) -> TableOfHalves | str:
-    """The table of halves of a store; or why it cannot be read."""
+    """Reads the table of halves of a store, or returns the reason why it is unreadable."""
     folder = store / FOLDER
     why = "it is not there" if not (folder / "CURRENT").is_file() else why_unreadable(folder, "it is")
     if why:
@@ -139,7 +139,7 @@ class HalfTableReplay:
         self.surely = (self.store.clean or self.store.live) and self.store.first_life
 
     def judge(self) -> None:
-        """Judge every half and every row."""
+        """Judges every half and every row."""
         steps = list(self._steps())
         traces = np.unique(np.concatenate([some.traces for some in steps]))
         if self.options.trace is not None:
@@ -168,7 +168,7 @@ class HalfTableReplay:
         yield from self._end()
 
     def _found(self) -> Iterator[StepEvents]:
-        """The rows. One that points nowhere may be of a part of the log that was lost with the power."""
+        """Returns the rows' events. A row without a half may be of a part of the log that was lost with the power."""
         rows, half = self.rows, _first(self.halves.position, self.rows.position)
         nowhere = half < 0
         unsure = nowhere & (not self.store.first_life or (not self.store.clean))
@@ -201,7 +201,7 @@ class HalfTableReplay:
             self.judged.note(f"{halves}: the next start tells it of them")
 
     def _missing(self, missing: Truths, decided: Truths) -> Iterator[StepEvents]:
-        """Halves without a row, and whether all their checks may be over."""
+        """Returns the events of halves without a row, with the flag that all their checks may be over."""
         spent = ~self._cannot_be_spent()
         unsure = missing & ~decided & ~spent & (not self.surely)
         if count := int(unsure.sum()):
@@ -244,7 +244,7 @@ class HalfTableReplay:
         return 1 + (end - self._due()) // self.interval < self.checks
 
     def _due(self) -> Ints:
-        """From when on each half is asked about, in ms."""
+        """Returns the time in ms of each half's first check."""
         timeout = number_set(self.store.settings, "transactionTimeOut", TIMEOUT, most=LARGEST_TIME)
         due: Ints = np.where(self.halves.due >= 0, self.halves.due, self.halves.born + timeout)
         return due
@@ -280,7 +280,7 @@ class HalfTableReplay:
         yield _of("find_end", np.array([END]), 0, {"position": np.array([last]), "there": np.array([there])})
 
     def _wanted(self, traces: Ints) -> Ints:
-        """The traces that were asked for: by the key of a transaction, or by position."""
+        """Returns the requested traces: by the key of a transaction, or by position."""
         one = selected_transaction(self.options)
         named = str(self.options.trace).rpartition("/")[2]
         if one is None:

@@ -51,7 +51,7 @@ class IndexCheckpoint:
 
 
 class HashIndexJudge:
-    """The hash index of one store."""
+    """Judges the hash index of one store."""
 
     def __init__(self, judged: StoreFindings, options: Options) -> None:
         self.judged = judged
@@ -61,17 +61,17 @@ class HashIndexJudge:
         self.known = IndexCheckpoint(self.found, {}, {})
 
     def restore(self, known: IndexCheckpoint) -> None:
-        """Know what was known before, of which nothing is changed."""
+        """Restores the saved state, without changing it."""
         self.known, self.found = known, known.found.copy()
 
     def add(self, segment: Segment) -> None:
-        """Remember what one segment's worker found."""
+        """Adds the matches of one segment."""
         if segment.indexed is not None:
             assert self.store.index is not None  # noqa: S101 - otherwise this is not called
             self.found.add(segment.indexed, self.store.index.files)
 
     def finish(self) -> None:
-        """The log's end is known: judge every file, and every key."""
+        """Judges every file, and every key, after the log's end is known."""
         if self.store.index is None:
             return
         if self.store.live and self.store.index.reach is not None:
@@ -117,7 +117,7 @@ class HashIndexJudge:
     # -- items, slots and header of a file ---------------------------------------------------------------------------
 
     def _odd_items(self, file: IndexFile) -> Ints:
-        """Items of one file that are not those of a record, as [item, bits]; those beyond the log's end among them."""
+        """Returns the items of one file that match no record, as [item, bits], even beyond the log's end."""
         found = self.found.odd_items(file.name)
         if self.store.limit == FARTHEST and len(file.highs) and file.highs.max() >= self.judged.end:
             found = by_item(np.concatenate([found, *self._beyond(file)], axis=1))
@@ -130,7 +130,7 @@ class HashIndexJudge:
                 yield np.stack([low + beyond, np.full(len(beyond), TIMELY, np.int64)])
 
     def _judge(self, file: IndexFile, odd: Ints) -> None:
-        """One file."""
+        """Judges one file."""
         lost = odd[0][odd[1] & OWNED == 0]
         tail = file.items - len(lost)
         at_the_tail = len(lost) > 0 and lost[0] == tail
@@ -181,7 +181,7 @@ class HashIndexJudge:
     # -- keys --------------------------------------------------------------------------------------------------------
 
     def _look_up(self) -> None:
-        """Every key of every record: found, lawfully lost, or missing."""
+        """Judges every key of every record: found, lawfully lost, or missing."""
         self.judged.cover("hash_index", {"look_up": self.found.found})
         lost = np.zeros(2, np.int64)
         for run in self.found.runs.T:
@@ -220,7 +220,7 @@ class HashIndexJudge:
         return self.enabled and self.store.clean and bool(self.store.settings) and self.store.settings_apply
 
     def _spans(self) -> list[tuple[int, int, IndexFile]]:
-        """From where to where the files reach in the log."""
+        """Returns the ranges of the log that the files cover."""
         files = self.store.index.files if self.store.index else ()
         return [(int(file.lows[0]), int(file.highs[-1]), file) for file in files if len(file.lows)]
 
@@ -262,7 +262,7 @@ class HashIndexJudge:
         )
 
     def _missing(self, position: int, detail: str) -> None:
-        """A key of the record at a position is not found."""
+        """Reports a missing key of the record at a position."""
         files = [file for low, _, file in self._spans() if low <= position] or [file for *_, file in self._spans()]
         spec = SPECS["hash_index"]
         slots, items, name = (files[-1].slots, files[-1].items, files[-1].name) if files else (1, 1, f"{FOLDER}/")
@@ -275,20 +275,20 @@ class HashIndexJudge:
 
 
 def _up_to(file: IndexFile, tail: int) -> IndexFile:
-    """The file, believed of the times of records that are lost: those of the items from `tail` on."""
+    """Returns the file with the times of lost records taken from its items from `tail` on."""
     begin, end = file.header[:2]
     return replace(file, began=file.began if tail > 1 else begin, ended=end)
 
 
 def before_lost(odd: Ints, items: int) -> int:
-    """The exclusive end of the items without the last ones that are of no key: those of a log that was cut off."""
+    """Returns the exclusive end of the items without the last ones that match no key: their log was cut off."""
     lost = odd[0][(odd[1] & OWNED == 0) & (odd[0] < items)]
     behind = items - 1 - lost[::-1] == np.arange(len(lost))
     return items - int(behind.argmin() if not behind.all() else len(lost))
 
 
 def known_items(file: IndexFile, known: int, reach: int) -> int:
-    """The exclusive end of the items that point below a log position, of which some are known already."""
+    """Returns the exclusive end of the items that point below a log position; some are known already."""
     (stretches,) = np.nonzero(file.lows < reach)
     end = 1
     if len(stretches):

@@ -60,7 +60,7 @@ class DelayedHalves:
         return {self._number(position) for position in distinct(asked).tolist()}
 
     def _number(self, position: int) -> int | None:
-        """The number of the one at `position`, where it waits; None where none is."""
+        """Returns the number of the delayed half at `position`; None without one."""
         record = record_at(self.store, position)
         if record is None or record.topic not in DELAYING or record.properties.get(REAL_TOPIC) not in HALF_TOPICS:
             return None
@@ -68,7 +68,7 @@ class DelayedHalves:
 
 
 def report_inconclusive(judged: StoreFindings, unsure: Counter[str], delayed: int) -> None:
-    """Say what was not decided. `unsure`: events that tell of what may have been lost, by action."""
+    """Reports undecided transactions. `unsure`: counts of events about possibly lost records, by action."""
     if count := unsure["acknowledge"]:
         judged.lost_or_later(plural(count, "acknowledged commit has no final", "acknowledged commits have no final"))
     if count := unsure["ask_back"]:

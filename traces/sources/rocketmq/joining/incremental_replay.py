@@ -1,4 +1,4 @@
-"""One long trace of a spec, replayed piece by piece: what its steps are shows while it is followed."""
+"""Replays one long trace incrementally; its events are produced while the log is read."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gapless.traces.sources.rocketmq.joining.findings import StoreFindings
 
 
 class IncrementalReplay:
-    """One trace of a spec without Maps, and how far it was replayed."""
+    """One trace of a spec without Maps, and its state."""
 
     def __init__(self, judged: StoreFindings, options: Options, spec: str, name: str) -> None:
         self.judged = judged
@@ -26,11 +26,11 @@ class IncrementalReplay:
 
     @property
     def reached(self) -> State:
-        """The state that the accepted events led to."""
+        """The state after the accepted events."""
         return replace(self.spec.initial, **dict(zip(self.spec.scalars, self.state[:, 0].tolist(), strict=True)))
 
     def replay(self, events: Events) -> tuple[int, Departure] | None:
-        """Replay events from where the last ones led to: the first that is refused, and its departure; or None."""
+        """Replays further events; returns the first refused one with its departure, or None."""
         spec, count = self.spec, len(events.action)
         replayed = kernel(spec.name, self.options.ignored).replay(
             np.array([0, count], np.int64), events.action, events.args, self.state, profile=self.options.profile
@@ -58,7 +58,7 @@ class IncrementalReplay:
             self.state[self.spec.scalars.index(name), 0] = value
 
     def report(self, position: int, departure: Departure, detail: str = "") -> None:
-        """The event that was refused departs, and is no doubt: only then a trace of the store has it."""
+        """Reports the departure of a refused event."""
         self._export([departure.event])
         self.judged.report(self.name, position, departure, detail)
 

@@ -37,7 +37,7 @@ class IndexCoverage:
         self.join(IndexCoverage(part.found, part.first, part.last, part.runs, part.partly, odd))
 
     def join(self, other: IndexCoverage) -> None:
-        """Add what later segments have."""
+        """Adds the matches of later segments."""
         if other.first >= 0:
             self.runs = _joined(self.runs, other.runs, self.last, other.first)
             self.first, self.last = self.first if self.first >= 0 else other.first, other.last
@@ -54,17 +54,17 @@ class IndexCoverage:
         return IndexCoverage(self.found, self.first, self.last, self.runs, self.partly, dict(self.odd))
 
     def odd_items(self, name: str) -> Ints:
-        """The items of one file that are odd, as [item, bits], by item."""
+        """Returns the odd items of one file, as [item, bits], by item."""
         return by_item(self.odd.get(name, np.zeros((3, 0), np.int64))[[0, 2]])
 
 
 def by_item(odd: Ints) -> Ints:
-    """Columns in the order of their first row."""
+    """Sorts columns by their first row."""
     return odd[:, np.argsort(odd[0], kind="stable")]
 
 
 def _joined(before: Ints, after: Ints, last: int, first: int) -> Ints:
-    """Runs, of which the last before and the first after are one if no record with keys is between them."""
+    """Concatenates runs; the last before and the first after are one if no record with keys is between them."""
     if not (before.shape[1] and after.shape[1] and before[LAST, -1] == last and after[FIRST, 0] == first):
         return np.concatenate([before, after], axis=1) if after.shape[1] else before
     both = np.concatenate([before, after[:, 1:]], axis=1)

@@ -1,4 +1,4 @@
-"""The items of one file of a hash index, replayed in their order: all at once, or as they come."""
+"""Replays the items of one file of a hash index in order: all at once, or as they are written."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _ROWS = rows(SPECS["hash_index"], PutArguments)
 
 
 class ItemReader(Protocol):
-    """A file of an index whose items are numbered from 1 on, as `IndexFile` is."""
+    """A file of an index whose items are numbered from 1 on, like `IndexFile`."""
 
     @property
     def slots(self) -> int:
@@ -33,7 +33,7 @@ class ItemReader(Protocol):
 
     @property
     def items(self) -> int:
-        """Exclusive end of its items."""
+        """The exclusive end of its items."""
 
     @property
     def header(self) -> tuple[int, int, int, int, int, int]:
@@ -41,20 +41,20 @@ class ItemReader(Protocol):
 
     @property
     def began(self) -> int:
-        """The time that its header is to begin with."""
+        """The expected begin time in its header."""
 
     @property
     def ended(self) -> int:
-        """The time that its header is to end with."""
+        """The expected end time in its header."""
 
     def heads(self) -> Iterator[tuple[int, Heads]]:
         """Yields the items that slots point to, in stretches with the number of the first slot. Raises Unreadable."""
 
     def read(self, low: int, high: int) -> Items:
-        """The items from number `low` to `high`. Raises Unreadable."""
+        """Reads the items from number `low` to `high`. Raises Unreadable."""
 
     def stretches(self) -> Iterator[tuple[int, int]]:
-        """The items in stretches: from which number to which."""
+        """Yields ranges of item numbers."""
 
 
 class FileReplay:
@@ -90,7 +90,7 @@ class FileReplay:
         return {name: count for name, count in covered if count}
 
     def replay(self, file: ItemReader, odd: Ints, upto: int) -> None:
-        """Replay the items of the file up to an exclusive end. `odd`: as `events` takes it. Raises Unreadable."""
+        """Replays the items of the file up to an exclusive end. `odd`: as in `events`. Raises Unreadable."""
         for _, high, events in self.events(file, odd, self.items, upto):
             if self.refused:
                 return
@@ -117,7 +117,7 @@ class FileReplay:
             self.departure = self._departure(file, events.at(bad))
 
     def repeat(self, file: ItemReader, odd: Ints, count: int, *, clean: bool) -> Iterator[Events]:
-        """The first `count` events of a file again, to be written. Raises Unreadable."""
+        """Yields the first `count` events of a file again, for an export. Raises Unreadable."""
         items = (events for *_, events in self.events(file, odd, 0, file.items))
         for events in chain(items, self.ends(file, clean=clean)):
             some = min(count, len(events.action))
@@ -127,7 +127,7 @@ class FileReplay:
     # -- events --------------------------------------------------------------------------------------------------------
 
     def events(self, file: ItemReader, odd: Ints, begin: int, upto: int) -> Iterator[tuple[int, int, Events]]:
-        """The items from `begin` on, in stretches, from which to which: before them all the step that finds the file.
+        """Yields the items from `begin` on, in stretches with their range; the first event finds the file.
 
         `odd`: [2, items], items that are not owned, or not timely, rising, and their bits.
         """
@@ -138,7 +138,7 @@ class FileReplay:
             yield low, high, self._items(file, odd, low, high, found=begin == 0 and low == 1)
 
     def _items(self, file: ItemReader, odd: Ints, low: int, high: int, *, found: bool) -> Events:
-        """The items from number `low` to `high`."""
+        """Yields the items from number `low` to `high`."""
         begin = int(found)
         events = Events.room(SPECS["hash_index"], begin + high - low)
         if begin:
@@ -151,7 +151,7 @@ class FileReplay:
         return events
 
     def ends(self, file: ItemReader, *, clean: bool) -> Iterator[Events]:
-        """The slots of a file and then its header, once its items are read. Raises Unreadable."""
+        """Yields the slots of a file and then its header, after its items. Raises Unreadable."""
         used, codes = 0, SPECS["hash_index"].codes
         for low, stored in file.heads():
             heads = self.newest[low : low + len(stored), 0]
@@ -191,7 +191,7 @@ class FileReplay:
 
 
 def newest_item(file: ItemReader, slot: int, below: int) -> int:
-    """The newest item of a slot among those below a number; 0 where there is none. Raises Unreadable."""
+    """Returns the newest item of a slot below a number; 0 without one. Raises Unreadable."""
     for low, high in reversed(list(file.stretches())):
         if low < below:
             hashes = file.read(low, min(high, below))["hash"].astype(np.int64)

@@ -52,7 +52,7 @@ class CountWithFirst(NamedTuple):
 
 
 class IndexTableJudge:
-    """The table of keys of a store whose log was judged."""
+    """Judges the table of keys of a store after its log."""
 
     def __init__(self, judged: StoreFindings, options: Options) -> None:
         self.judged = judged
@@ -60,7 +60,7 @@ class IndexTableJudge:
         self.options = options
 
     def judge(self) -> None:
-        """Judge the table, if there is one."""
+        """Judges the table, if there is one."""
         if not includes_index_table(self.options):
             return
         if self.store.copied:
@@ -110,7 +110,7 @@ class IndexTableReplay:
         self.asked = int(str(options.trace).rpartition("/")[2]) if options.trace is not None else -1
 
     def judge(self) -> None:
-        """Judge every record and every row."""
+        """Judges every record and every row."""
         self.latest = np.maximum.accumulate(self.table.hour) if len(self.table.hour) else self.table.hour
         reached = self.store.start
         for low, high, wanted in wanted_rows(self.store, self.judged.end):
@@ -125,7 +125,7 @@ class IndexTableReplay:
         self._note_counts()
 
     def _stretch(self, low: int, high: int, wanted: WantedRows) -> None:
-        """One stretch of the log, and the rows that lead there."""
+        """Judges one stretch of the log, and the rows that point into it."""
         rows = self.table.between(low, high)
         position, text = self.table.position[rows], self.table.text[rows]
         unsure = wanted.position[wanted.kind == UNSURE]
@@ -159,7 +159,7 @@ class IndexTableReplay:
         self._judge(steps)
 
     def _stored(self, wanted: WantedRows, lead_to: Ints) -> StepEvents:
-        """The records, those without keys too that a row leads to."""
+        """Returns the records with keys, and those without keys to which a row points."""
         positions, first = _firsts(wanted.position)
         counts = np.diff(np.append(first, len(wanted.position)))
         led = _once(lead_to)
@@ -169,7 +169,7 @@ class IndexTableReplay:
         return StepEvents("store", traces, np.full(len(traces), STORE), traces, {"position": traces, "keys": keys})
 
     def _pass_by(self, wanted: WantedRows, has: Truths) -> StepEvents:
-        """The records that the table was written beyond, but for those whose rows may lawfully be missing."""
+        """Counts the records behind which the table was written, except lawfully missing rows."""
         positions, first = _firsts(wanted.position)
         rows = np.add.reduceat(has.astype(np.int64), first) if len(first) else np.zeros(0, np.int64)
         keys = np.diff(np.append(first, len(wanted.position)))
@@ -210,7 +210,7 @@ class IndexTableReplay:
         return np.full(len(positions), not self.store.first_life)
 
     def _elsewhere(self, reached: int) -> None:
-        """Rows beyond the end of the log. Those below its start led to what has expired."""
+        """Counts rows beyond the end of the log. Those below its start are of expired records."""
         rows = self.table.between(reached, FARTHEST)
         position = self.table.position[rows]
         if reached < self.judged.end or self.store.live:  # then records may lie there
@@ -260,7 +260,7 @@ class IndexTableReplay:
             self.judged.breaches[-1] = replace(found, detail=both)
 
     def _judge(self, steps: list[StepEvents]) -> None:
-        """Judge some records, with the rows that lead to them."""
+        """Judges some records, with the rows that point to them."""
         traces = _once(np.sort(np.concatenate([some.traces for some in steps]), kind="stable"))
         if self.asked >= 0:
             traces = traces[traces == self.asked]
@@ -318,7 +318,7 @@ class IndexTableReplay:
         self.judged.note(f"the table of keys has {rows:,} row{'s' * (rows != 1)}, and {end}")
 
     def _count(self, counted: list[CountWithFirst], what: str, are: str, note: str = "", doubt: str = "") -> None:
-        """Say how many of something there are: a note where it is lawful, or a reason to doubt."""
+        """Notes a count, or adds a doubt if it is not lawful."""
         if not (count := sum(one.many for one in counted)):
             return
         noun, _, of = what.partition(" ")
@@ -335,7 +335,7 @@ def _of(wanted: WantedRows, mine: Truths) -> WantedRows:
 
 
 def _firsts(rising: Ints) -> tuple[Ints, Ints]:
-    """Each of rising numbers once, and where it first stands."""
+    """Returns each of rising numbers once, with its first index."""
     (first,) = np.nonzero(np.diff(rising, prepend=-1))
     return rising[first], first.astype(np.int64)
 

@@ -48,7 +48,7 @@ Pending = tuple[Split, Segment]
 
 
 class StoreJudge:
-    """Takes results in log order, and then decides what only the whole log shows."""
+    """Joins results in log order, and then judges what needs the whole log."""
 
     def __init__(
         self, store: StoreDirectory, options: Options, evidence: Evidence | None = None, *, exported: bool = False
@@ -82,7 +82,7 @@ class StoreJudge:
     # -- joining ---------------------------------------------------------------------------------------------------
 
     def add(self, result: SplitResult) -> None:
-        """Join one split's result. Results must come in log order."""
+        """Adds one split's result. Results must come in log order."""
         split, base = result.split, result.split.file.base
         begins = result.segments[0].start if result.segments else -1
         inside = base + split.low <= self.reached < base + split.high
@@ -134,7 +134,7 @@ class StoreJudge:
         return self.store.start
 
     def _accept(self, split: Split, segment: Segment) -> None:
-        """The segment is part of the log."""
+        """Accepts the segment as part of the log."""
         missing = ""
         if segment.start > self.log.end:
             self._damaged(int(self.log.end), segment.start)
@@ -197,7 +197,7 @@ class StoreJudge:
         return "" if store.clean or store.live or store.copied else f"unless this is a copy {how}: {SAY_SO}"
 
     def _broken(self, position: int, size: int, time: int, *, known: bool) -> Event:
-        """A record whose parts do not fit."""
+        """Returns the event of a record whose parts do not fit."""
         return LOG.append(
             position=position, size=size, claimed=position, known=known, fits=0, intact=1, sealed=1, time=time
         )
@@ -219,7 +219,7 @@ class StoreJudge:
         return True
 
     def _refused(self, base: int, refusal: Refusal) -> None:
-        """A log event that a worker's kernel refused, taken again by the plain function."""
+        """Replays exactly a log event that a worker's kernel refused."""
         state = type(self.log)(**tasks.claim_log(self.store, base, refusal.event))
         outcome = replay("log", state, [refusal.event], profile=self.options.profile, ignored=self.options.ignored)
         if outcome.departure:
@@ -261,7 +261,7 @@ class StoreJudge:
         return judged
 
     def _old_bytes(self, count: int) -> None:
-        """Records lie behind the log's end. Brokers leave such after a truncation; by the strict design it is zeros."""
+        """Notes records behind the log's end. Brokers leave them after a truncation; the strict design wants zeros."""
         where = f"{plural(count, 'record')} behind the log's end at {self.log.end}"
         if self._has_no_times:
             self.judged.doubt(
@@ -315,7 +315,7 @@ class StoreJudge:
             self._named_beyond_the_end(*beyond[0], others=len(beyond) - 1)
 
     def _named_beyond_the_end(self, position: int, trace: str, others: int) -> None:
-        """Entries name records beyond the end of the log: it lost them, or the entries are old bytes."""
+        """Judges entries that name records beyond the end of the log: it lost them, or the entries are old bytes."""
         what = f"{trace} and {others} more queue{'s' * (others > 1)} have" if others else f"{trace} has"
         end = self.judged.end
         if not self.store.clean:

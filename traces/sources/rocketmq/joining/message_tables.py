@@ -1,4 +1,4 @@
-"""Reads one column family of the database of messages, or says why it is not judged."""
+"""Reads one column family of the database of messages, or notes why it is not judged."""
 
 from __future__ import annotations
 
@@ -49,5 +49,5 @@ def read_table(
 
 
 def brief(odd: str) -> str:
-    """The beginning of what no broker writes, for a sentence: it may be of any length."""
+    """Shortens content that no broker writes, for a sentence: it may be of any length."""
     return odd if len(odd) <= BRIEF else f"{odd[:BRIEF]}…"

@@ -30,9 +30,9 @@ class Buffers:
 
 
 class Originals:
-    """The messages of one queue in the broker's own log. `compared`: how many of another log were the same.
+    """The messages of one queue in the broker's own log. `compared`: the number of equal messages.
 
-    `elsewhere`: what the other log is called · `once`: whether every number was given to one message alone
+    `elsewhere`: the name of the other log · `once`: every number was given to one message alone
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class Originals:
 
     @property
     def run(self) -> QueueProgress | None:
-        """The queue as it was judged; None where the log, or the queue, departs, or where the log has none of it."""
+        """The judged queue; None if the log or the queue departs, or if the log has no message of it."""
         run = self.judged.queues.get(self.queue)
         departs = bool(self.judged.damage) or any(found.spec == "log" for found in self.judged.breaches)
         return None if run is None or run.ended or departs else run
@@ -117,7 +117,7 @@ class Originals:
         return places, sizes
 
     def _entries(self, numbers: Ints) -> Ints:
-        """The same, and the tag codes that their entries have."""
+        """Returns positions, sizes and tag codes in the entries of these numbers."""
         entries = np.zeros((3, len(numbers)), np.int64)
         run = self.run
         if run is None:
@@ -132,7 +132,7 @@ class Originals:
         return entries
 
     def _slots(self, numbers: Ints) -> Iterator[tuple[int, np.ndarray]]:
-        """The entries of these numbers, block by block; each with the index of its first."""
+        """Yields the entries of these numbers, block by block, with the index of each block's first."""
         edges = np.flatnonzero(np.diff(numbers // BLOCK)) + 1
         for at, some in zip([0, *edges.tolist()], np.split(numbers, edges), strict=True):
             if not len(some):
@@ -161,7 +161,7 @@ class Originals:
 
 
 def header_in(files: Sequence[LogFile], position: int) -> bytes:
-    """The bytes of a record up to its body, at a position of a log."""
+    """Reads the bytes of a record up to its body, at a position of a log."""
     file = next(file for file in files if file.base <= position < file.base + file.length)
     data = np.zeros(min(HEADER, file.base + file.length - position), np.uint8)
     read_exactly(file, position - file.base, data.data)

@@ -1,4 +1,4 @@
-"""Narrow columns that wait to be judged: in memory while they are few, and in a file from then on."""
+"""Packed columns that wait to be judged: the first ones in memory, and more in a file."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Written = tuple[int, PackedColumns]
 
 
 class PackedBlocks:
-    """Blocks of so many columns, each of some part, in the order in which they came."""
+    """Blocks of a fixed number of columns, each of some part, in the order of arrival."""
 
     def __init__(self, columns: int) -> None:
         self.columns = columns
@@ -30,7 +30,7 @@ class PackedBlocks:
         self._file: SharedFile | None = None
 
     def add(self, block: PackedColumns, part: int = 0) -> None:
-        """One more of a part."""
+        """Appends a block of a part."""
         if block.length:
             self.rows += block.length
             fits = self._in_memory + block.size <= IN_MEMORY
@@ -38,7 +38,7 @@ class PackedBlocks:
             self._blocks.setdefault(part, []).append(block if fits else self._written(block))
 
     def spread(self, columns: Sequence[Ints], parts: Ints) -> None:
-        """Rows, int64 columns, each row of a part of its own."""
+        """Appends rows, int64 columns, each row to a part of its own."""
         if not len(parts):
             return
         if (parts[1:] < parts[:-1]).any():
@@ -49,12 +49,12 @@ class PackedBlocks:
             self.add(pack_columns([column[begin:end] for column in columns]), int(parts[begin]))
 
     def blocks(self, part: int = 0) -> Iterator[PackedColumns]:
-        """The blocks of a part."""
+        """Yields the blocks of a part."""
         for block in self._blocks.get(part, ()):
             yield block if isinstance(block, PackedColumns) else self._read(*block)
 
     def all_of(self, part: int = 0) -> Ints:
-        """The same in one piece, int64 [columns, rows]."""
+        """Returns all of a part in one piece, int64 [columns, rows]."""
         every = list(self.blocks(part))
         found, at = np.empty((self.columns, sum(block.length for block in every)), np.int64), 0
         for block in every:

@@ -62,7 +62,7 @@ class PromiseCheckpoint:
 
 
 class Promises:
-    """The promises of a store as far as its segments have been joined."""
+    """Judges the promises to clients, segment by segment."""
 
     def __init__(self, judged: StoreFindings, options: Options) -> None:
         self.judged = judged
@@ -77,7 +77,7 @@ class Promises:
         self.testified = 0  # promises that trace messages tell of, and that were kept
 
     def restore(self, known: PromiseCheckpoint) -> None:
-        """Know what was known before."""
+        """Restores the saved state."""
         self.testified += known.testified
         self.doubts += known.doubts
         self.judged.cover("queue", {name: count for name, count in known.covered.items() if count})
@@ -87,7 +87,7 @@ class Promises:
         self.deliveries.restore(known.delivered, known.readable, known.seen, known.half)
 
     def add(self, segment: Segment) -> None:
-        """Join one segment."""
+        """Adds one segment."""
         self.deliveries.add(segment)
         promised = segment.promised
         if promised is None:
@@ -102,7 +102,7 @@ class Promises:
         self.doubts += promised.doubts
 
     def finish(self) -> None:
-        """All segments are in: tell of the promises that were not kept."""
+        """Reports broken promises after the last segment."""
         if self.evidence is None:
             return
         foreign = self._is_of_another_store()
@@ -129,7 +129,7 @@ class Promises:
             self.judged.testimony = self.evidence.testimony.model_copy(update=counts)
 
     def _written(self) -> int:
-        """Messages that clients wrote: what consumers see, less what commits wrote, and the halves as they were sent.
+        """Counts the messages that clients wrote: those consumers see, without commits, and halves as sent.
 
         A delayed message counts where it is delivered, for one that is.
         """

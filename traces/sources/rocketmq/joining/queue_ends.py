@@ -38,7 +38,7 @@ NAMED = 5  # queues that one note names
 
 
 class QueueEnds:
-    """The ends of all queues; `beyond` are entries behind a queue's last message that point beyond the log."""
+    """Judges the ends of all queues; `beyond`: entries behind a last message that point beyond the log."""
 
     def __init__(self, judged: StoreFindings, options: Options, queues: QueueJudge) -> None:
         self.judged = judged
@@ -54,7 +54,7 @@ class QueueEnds:
         self.topics: dict[str, list[Subject]] = {}
 
     def finish(self) -> None:
-        """The log's end is known: judge what has waited for it."""
+        """Judges the rest of every queue after the log's end is known."""
         queues = sorted(self.judged.queues.items())
         for subject, run in queues:
             if run.restarted:
@@ -104,7 +104,7 @@ class QueueEnds:
             )
 
     def _judge_whole(self, subject: Subject, run: QueueProgress) -> None:
-        """A queue whose numbers start again at 0. Only what came after its last start has entries."""
+        """Judges a queue whose numbers start again at 0: only messages since its last start have entries."""
         if run.breach in self.judged.breaches:
             self.judged.breaches.remove(run.breach)
         run.breach = run.suspect = run.pending = None
@@ -133,7 +133,7 @@ class QueueEnds:
             self._wait(subject, run, outcome.state, ())
 
     def _opened(self, subject: Subject, run: QueueProgress) -> int:
-        """The number of the queue's first message in the log, whose first files may have expired meanwhile."""
+        """Returns the number of the queue's first message in the log, whose first files may have expired."""
         if run.began >= self.store.start:
             return run.opened
         first = next((e for e in self._since(subject, FARTHEST) if e[0] == "append"), None)
@@ -167,7 +167,7 @@ class QueueEnds:
                         yield event
 
     def report_suspects(self, only: Collection[Subject] | None = None) -> None:
-        """Exact replay of the suspects, or of some: one story of every kind, and more while they are few."""
+        """Replays the suspects exactly, or some: one story of every kind, and more while they are few."""
         queues = self.judged.queues if only is None else {subject: self.judged.queues[subject] for subject in only}
         suspects = [(run.suspect, subject) for subject, run in queues.items() if run.suspect is not None]
         for suspect, subject in sorted(suspects, key=lambda one: (one[0].start, one[1])):

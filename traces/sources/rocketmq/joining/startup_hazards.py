@@ -1,4 +1,4 @@
-"""The broker's next start, as far as it takes files by their names and lengths: what it stumbles over is a hazard."""
+"""The broker's next start, by names and lengths of files: files that stop it are hazards."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gapless.traces.sources.rocketmq.store.startup_files import UnexpectedFile
 
 
 def judge_startup(trace: IncrementalReplay, strange: Sequence[UnexpectedFile]) -> None:
-    """Take the step if nothing is in its way; else tell of each file that is, without taking it."""
+    """Replays the start step, or reports each file that prevents it."""
     judged, spec, start = trace.judged, trace.spec, STEPS[trace.spec.name].start
     if not strange:
         trace.replay(Events.of(spec, [start(numbered=True, sized=True)]))

@@ -39,7 +39,7 @@ RESERVED, RESERVED_HOURS = "tieredStoreFileReservedTime", 72  # a setting, and i
 
 
 class TieredJudge:
-    """The tiered storage of a store whose log and queues were judged."""
+    """Judges the tiered storage of a store after its log and queues."""
 
     def __init__(self, judged: StoreFindings, options: Options) -> None:
         self.judged = judged
@@ -47,7 +47,7 @@ class TieredJudge:
         self.options = options
 
     def judge(self) -> None:
-        """Judge every queue that has files there."""
+        """Judges every queue that has files there."""
         notes: list[str] = []
         found = tiered_storage(Path(self.store.path), self.store.settings, notes)
         if found is None:
@@ -67,7 +67,7 @@ class TieredJudge:
         return "its files and their metadata are of different moments" if self.store.copied else ""
 
     def _judge(self, found: TieredStorage) -> None:
-        """Every queue of it, and what the metadata leaves out."""
+        """Judges every queue, and notes the files that the metadata leaves out."""
         if found.unlisted:
             self.judged.doubt(
                 f"tiered storage holds {plural(len(found.unlisted), 'file')} that its metadata does not tell of, the "
@@ -94,7 +94,7 @@ class TieredJudge:
 
 
 class TieredQueueJudge:
-    """One queue in tiered storage. `followed`: how many messages were found."""
+    """Judges one queue in tiered storage. `followed`: the number of messages found."""
 
     def __init__(self, judged: StoreFindings, options: Options, tiered: TieredQueue, rooms: Buffers) -> None:
         self.judged = judged
@@ -148,7 +148,7 @@ class TieredQueueJudge:
         return known is not None and file.youngest < known.log - kept
 
     def judge(self) -> None:
-        """Judge the queue up to the first step that departs."""
+        """Judges the queue up to the first step that departs."""
         if not self.entries:
             return
         first = self.entries[0].base // ENTRY
@@ -173,9 +173,9 @@ class TieredQueueJudge:
             low += len(events.action)
 
     def _replay(self, events: Events, details: Ints | None = None) -> bool:
-        """Replay events from where the last ones led to, and say whether all were accepted.
+        """Replays further events; True if all were accepted.
 
-        `details`: of each the byte of its message in which it differs from the log's, or -1
+        `details`: for each, the byte in which its message differs from the log's, or -1
         """
         refused = self.trace.replay(events)
         if refused:
@@ -187,7 +187,7 @@ class TieredQueueJudge:
     # -- entries and their messages ----------------------------------------------------------------------------------
 
     def _followed(self, low: int, high: int, start: int) -> tuple[Events, Ints]:
-        """Entries from number `low` on, at most to `high`, up to one behind which messages are not in order."""
+        """Returns entries from number `low` on, at most to `high`, up to the first one out of order."""
         slots = self._slots(low, high)
         positions, sizes, tags = (slots[name].astype(np.int64) for name in ("position", "size", "tag"))
         ends, last = positions + sizes, self.files[-1].base + self.files[-1].length
@@ -237,12 +237,12 @@ class TieredQueueJudge:
         return events, details
 
     def _room(self, count: int) -> Events:
-        """Room for so many events, which are written over the last ones: what is there at first counts nothing."""
+        """Returns memory for so many events, which overwrite the last ones."""
         args: Ints = self.own.rooms.space.array("tiered events", (len(SPEC.arguments), count), np.int64)
         return Events(SPEC, np.empty(count, np.int8), args)
 
     def _slots(self, low: int, high: int) -> npt.NDArray[np.void]:
-        """The entries from number `low` to `high`, as the broker asks for them: by their place among all bytes."""
+        """Reads the entries from number `low` to `high` as the broker does: by their place among all bytes."""
         data = np.zeros((high - low) * ENTRY, np.uint8)
         for file in self.entries:
             begin, end = max(low * ENTRY, file.base), min(high * ENTRY, file.base + max(file.length, 0))

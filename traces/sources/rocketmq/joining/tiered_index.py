@@ -55,7 +55,7 @@ class TieredIndexJudge:
         self.passed = Counter[str]()
 
     def judge(self) -> None:
-        """Judge every file of it."""
+        """Judges every file of the index."""
         files, unread = tiered_index_files(Path(self.store.path), self.store.settings, self.storage.index)
         for one in unread:
             say = self.judged.doubt if one.lost else self.judged.note
@@ -110,7 +110,7 @@ class TieredIndexJudge:
         return f"{size:,} bytes at {position:,} of the tiered log of {name_of((name, queue))}"
 
     def _odd(self, file: TieredIndexFile) -> Ints:
-        """Items of one file that are not those of a message, as [item, bits]: of those that must be."""
+        """Returns the items of one file that should match a message and do not, as [item, bits]."""
         found = [np.zeros((2, 0), np.int64)]
         for low, high in file.stretches(AT_ONCE):
             items = file.fields(low, high)
@@ -124,7 +124,7 @@ class TieredIndexJudge:
         return by_item(np.concatenate(found, axis=1))
 
     def _of_queue(self, file: TieredIndexFile, items: Items, queue: Queue | None) -> Ints:
-        """The same of items of one queue, as [place among these, bits]."""
+        """Returns the same for items of one queue, as [place among these, bits]."""
         tiered = self.queues.get(queue) if queue is not None else None
         nothing = np.zeros((2, 0), np.int64)
         if queue is None or tiered is None or not tiered.log:

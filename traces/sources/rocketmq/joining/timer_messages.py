@@ -1,4 +1,4 @@
-"""The messages with a time of a log: as workers found them while they scanned it, or as one more pass finds them."""
+"""The messages with a delivery time of a log: found by workers during the scan, or in a second pass."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ class TimerMessages:
         self.reached = judged.store.start
 
     def add(self, segment: Segment) -> None:
-        """Remember what one segment's worker found."""
+        """Adds the messages of one segment."""
         if segment.timers is not None and segment.start == self.reached:
             self.found.add(segment.timers)
             self.reached = segment.end
 
     def blocks(self) -> tuple[PackedBlocks, int]:
-        """All of the log that was judged, block by block; and how far records could be followed.
+        """Returns the judged log's messages block by block, and the end of the readable records.
 
-        What workers found is that if they saw all of the log, and nothing of it departs or might: in damage they see
-        more than can be followed.
+        The workers' results count if they saw all of the log, and nothing of it departs or may depart: in damage they
+        see more than can be followed.
         """
         judged = self.judged
         departs = judged.damage or self.options.ignored or any(found.spec == "log" for found in judged.breaches)
@@ -44,6 +44,6 @@ class TimerMessages:
         return self.found, self.reached
 
     def rows(self) -> tuple[TimerRows, int]:
-        """The same in one piece: the rows of a table are as many."""
+        """Returns all of them in one piece: the rows of a table are as many."""
         found, reached = self.blocks()
         return TimerRows(*found.all_of()), reached

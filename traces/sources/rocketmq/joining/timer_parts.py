@@ -60,7 +60,7 @@ class UnitFacts(NamedTuple):
 
 
 class RowFacts(NamedTuple):
-    """Messages with a time. `flags`: `WAITS`, in the broker's own topic; `IS_NAMED`, by a unit; `CANCELLING`."""
+    """Messages with a delivery time. `flags`: `WAITS`, in the broker's topic; `IS_NAMED`, by a unit; `CANCELLING`."""
 
     nth: Ints
     position: Ints
@@ -92,9 +92,9 @@ class TimerPart(NamedTuple):
 
 
 class TimerParts:
-    """The parts of one wheel, one after the other in the order of their times.
+    """The parts of one wheel in the order of their times.
 
-    `settled`: ms; units that were written before are old · `over`: which units are to have been delivered.
+    `settled`: ms; units that were written before are old · `over`: the units that must have been delivered.
     """
 
     def __init__(
@@ -132,13 +132,13 @@ class TimerParts:
         return UnitFacts(*_in_order(units)), RowFacts(*rows), UnitFacts(*others)
 
     def turn(self, at: Ints) -> Ints:
-        """The turn of the wheel at which something is due."""
+        """Returns the turn of the wheel at which something is due."""
         return at // self.precision
 
     # -- parts -----------------------------------------------------------------------------------------------------
 
     def _bounds(self) -> Ints:
-        """The turns with which all parts but the first begin."""
+        """The turns at which all parts except the first begin."""
         due = TimerRows._fields.index("due")
         samples, last = [self.log.sample], None
         for last in self.found.blocks():
@@ -157,7 +157,7 @@ class TimerParts:
     # -- units and their messages --------------------------------------------------------------------------------------
 
     def _join(self) -> None:
-        """Go through the log once, with the units that name what lies there."""
+        """Reads the log once, with the units that name its messages."""
         first, reached = 0, -FAR
         wanted = [TimerRows._fields.index(name) for name in (*JOINED, *(DIGESTS if self.log.cancels else ()))]
         # Used again: new pages cost more than all that is done.
@@ -180,7 +180,7 @@ class TimerParts:
         return sorted({stretch.low for stretch in self.log.stretches if low < stretch.low < high})
 
     def _add_part(self, rows: TimerRows, first: int, units: TimerUnits) -> None:
-        """Messages side by side, of which the first has this number among all, and the units that name them."""
+        """Adds consecutive messages, from number `first` on, and the units that name them."""
         row = _rows_of(units, rows)
         (found,) = np.nonzero(row >= 0)
         flags = rows.waits * WAITS + (rows.cancels != 0) * CANCELLING + (rows.key != 0) * HAS_KEY
@@ -237,12 +237,12 @@ class TimerParts:
 
 
 class Groups:
-    """Rows that are one message as its sender knows it: with one key, one time, one topic."""
+    """Groups of rows that are one message to its sender: same key, time and topic."""
 
     def __init__(
         self, rows: RowFacts, units: UnitFacts, others: UnitFacts, over: Callable[[UnitFacts], Truths]
     ) -> None:
-        """`units`, `others`: among them are all that name one of the rows."""
+        """`units`, `others`: all units that name one of the rows are among them."""
         if len(others.nth):
             units = UnitFacts(*np.concatenate([units, others], axis=1))
         self.nth = rows.nth
@@ -269,7 +269,7 @@ class Groups:
         return here
 
     def of(self, row: Ints) -> Ints:
-        """The group of each row, which is here."""
+        """Returns the group of each row, all of which are known."""
         found: Ints = self.group[self.nth.searchsorted(row)]
         return found
 
@@ -282,7 +282,7 @@ NO_ROWS = TimerRows(*np.zeros((len(TimerRows._fields), 0), np.int64))
 
 
 def _rows_of(units: TimerUnits, rows: TimerRows) -> Ints:
-    """The message of each unit, by its row; -1 where none that waits lies there."""
+    """Returns the row of each unit's message; -1 without a waiting one."""
     (waiting,) = np.nonzero(rows.waits)
     if not len(waiting):
         return np.full(len(units.place), -1)
@@ -304,6 +304,6 @@ def _again(messages: Ints) -> Truths:
 
 
 def _in_order(columns: Ints) -> Ints:
-    """The columns in the order of the first of them."""
+    """Sorts the columns by the first of them."""
     first = columns[0]
     return columns if (first[1:] > first[:-1]).all() else columns[:, np.argsort(first, kind="stable")]

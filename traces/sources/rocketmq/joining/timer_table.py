@@ -43,7 +43,7 @@ Truths = npt.NDArray[np.bool_]
 
 
 class TimerTable(NamedTuple):
-    """The rows, a column for each field; how far messages were read, and up to which time they were delivered (ms).
+    """The rows of the table, a column for each field, with its read position and delivery time (ms).
 
     `due`: ms · `key`: digest of the UNIQ_KEY · `odd`: a row that no broker writes, or nothing.
     """
@@ -58,7 +58,7 @@ class TimerTable(NamedTuple):
 
 
 class TimerTableJudge:
-    """The table of timers of a store whose log was judged."""
+    """Judges the table of timers of a store after its log."""
 
     def __init__(self, judged: StoreFindings, options: Options, messages: TimerMessages) -> None:
         self.judged = judged
@@ -67,7 +67,7 @@ class TimerTableJudge:
         self.messages = messages
 
     def judge(self) -> None:
-        """Judge the table, if there is one."""
+        """Judges the table, if there is one."""
         if not includes_timer_table(self.options):
             return
         is_on = self.store.setting("timerRocksDBEnable")
@@ -89,7 +89,7 @@ class TimerTableJudge:
 
 
 def _table(stretches: Iterator[Pairs]) -> TimerTable:
-    """The table whose keys and values come in stretches."""
+    """Builds the table from stretches of keys and values."""
     columns, numbers, odd = [np.zeros((4, 0), np.int64)], {NUMBER: 0, TIME: 0}, ""
     for pairs in stretches:
         rows = [(key, value) for key, value in pairs if len(value) == VALUE and len(key) > 8]
@@ -109,7 +109,7 @@ def _table(stretches: Iterator[Pairs]) -> TimerTable:
 
 
 class TimerTableReplay:
-    """One table of timers, with the messages that it is about. A timer is known by one number of its time and key."""
+    """One table of timers, with its messages. A timer is identified by one number of its time and key."""
 
     def __init__(
         self, judged: StoreFindings, options: Options, table: TimerTable, rows: TimerRows, *, is_on: bool
@@ -146,7 +146,7 @@ class TimerTableReplay:
         self.is_cancelled = np.isin(self.timers, self.of_cancelling)
 
     def judge(self) -> None:
-        """Judge every timer."""
+        """Judges every timer."""
         steps = [self._waits(), self._cancels(), self._rows()]
         if not self.store.live:
             steps += [self._sought(), self._delivered(), *self._read_to()]
@@ -162,7 +162,7 @@ class TimerTableReplay:
         self.judged.note(f"the table of timers has {rows}, and has read {messages}")
 
     def _add_details(self) -> None:
-        """Say of each departure what the row says, and what the message says: times, and sizes."""
+        """Adds to each departure the times and sizes of the row and of the message."""
         for n, found in enumerate(self.judged.breaches):
             if found.spec != "timer_table" or found.action == "read_to":
                 continue
@@ -186,7 +186,10 @@ class TimerTableReplay:
         return StepEvents("cancel", self.of_cancelling[mine], some.number, some.position, {})
 
     def _rows(self) -> StepEvents:
-        """The rows. One that names no message may be of a part of the log that was lost with the power."""
+        """Returns the rows' events.
+
+        A row without its message may be of a part of the log that was lost with the power.
+        """
         table = self.table
         places, sizes = self.rows.position, self.rows.size
         at = np.minimum(places.searchsorted(table.position), max(len(places) - 1, 0))
@@ -207,7 +210,7 @@ class TimerTableReplay:
         return StepEvents("find_row", self.of_row[kept], np.full(int(kept.sum()), FOUND), table.position[kept], args)
 
     def _cancelled_in_time(self) -> Ints:
-        """Timers whose time is to come, and whose rows were surely deleted: cancelled last, and long before it."""
+        """Returns the mask of future timers whose rows were surely deleted: cancelled last, and long before."""
         if not self.store.first_life or self.store.live:
             return np.zeros(0, np.int64)
         some = self.cancelling
@@ -245,7 +248,7 @@ class TimerTableReplay:
         return TimerLog(files).naming(-(1 << 63), 1 << 63).message
 
     def _delivered(self) -> StepEvents:
-        """Timers whose time is over."""
+        """Returns the events of timers whose time is over."""
         mine = (self.newest < self.table.number) & (self.due < self.table.time)
         settings = self.store.settings
         if not (self.store.clean and settings and not is_slave(settings)):
@@ -274,7 +277,7 @@ class TimerTableReplay:
         return [StepEvents("read_to", at, np.zeros(1, np.int64), np.array([self.judged.end]), args)]
 
     def _doubt_rest(self) -> None:
-        """Say where the table is far behind a log that its broker ended in order: what is left to it is not judged."""
+        """Notes timers that a table far behind a cleanly ended log has not reached: they are not judged."""
         known = self.store.checkpoint
         if not (self.is_on and self.store.clean and known):
             return
@@ -303,7 +306,7 @@ class TimerTableReplay:
         return timers, due, np.concatenate([self.waiting.position, self.table.position])[first]
 
     def _asked(self, name: str, traces: Ints) -> Ints:
-        """The one trace of this name, if it is among these."""
+        """Returns the requested trace of this name, if it is among these."""
         timers, due, position = self._places_of
         named = [name == f"{TIMER_TABLE}/{a}/{b}" for a, b in zip(due.tolist(), position.tolist(), strict=True)]
         asked = np.array([END]) if name == self._name(END) else timers[np.array(named, np.bool_)]
@@ -322,7 +325,7 @@ def _rows(rows: TimerRows, mine: Truths) -> TimerRows:
 
 
 def _timer(due: Ints, key: Ints) -> Ints:
-    """One number of each time and key."""
+    """Returns one number for each time and key."""
     with np.errstate(over="ignore"):
         return key ^ (due * np.int64(MIXED))
 

@@ -61,7 +61,7 @@ ROUNDS = 3
 
 
 class TimerJudge:
-    """The timers of a store whose log and queues were judged."""
+    """Judges the timers of a store after its log and queues."""
 
     def __init__(self, judged: StoreFindings, options: Options, messages: TimerMessages) -> None:
         self.judged = judged
@@ -70,7 +70,7 @@ class TimerJudge:
         self.messages = messages
 
     def judge(self) -> None:
-        """Judge the wheel, if the store has one."""
+        """Judges the wheel, if the store has one."""
         files = timer_files(Path(self.store.path), self.store.settings) if includes_timer_wheel(self.options) else None
         if files is None:
             if (TIMER_TOPIC, 0) in self.judged.queues and includes_timer_wheel(self.options):
@@ -89,7 +89,7 @@ class TimerJudge:
 
 
 class Wheel:
-    """One wheel, with the messages that it is about."""
+    """One wheel, with its messages."""
 
     def __init__(self, judged: StoreFindings, options: Options, files: TimerFiles, found: PackedBlocks) -> None:
         self.judged = judged
@@ -108,7 +108,7 @@ class Wheel:
         self.pending = None if self.slots is None else self._pending(self.slots)
 
     def judge(self) -> None:
-        """Judge every time of the wheel."""
+        """Judges every time of the wheel."""
         replay_parts(self.judged, self.options, "timer", map(self._steps, self.parts), self._name)
         if lacking := self.lacking:
             self.judged.doubt(
@@ -149,7 +149,7 @@ class Wheel:
     # -- the wheel -------------------------------------------------------------------------------------------------
 
     def _turns(self, part: TimerPart, turn: Ints) -> list[StepEvents]:
-        """The slots of all times that are not over."""
+        """Returns the slots of all times that are not over."""
         if self.slots is None or self.pending is None:
             return []
         (waits,) = np.nonzero(turn * self.precision >= self.files.read)
@@ -159,7 +159,7 @@ class Wheel:
         return [own, self._without_units(mine[~np.isin(mine["time"].astype(np.int64), turn[waits])])]
 
     def _own_turns(self, slots: Units, units: UnitFacts, turn: Ints, ranks: Ints) -> StepEvents:
-        """Slots of times with units. `ranks`: where the units stand among all of this part."""
+        """Returns the slots of times with units. `ranks`: the places of units among all of this part."""
         pending, newest = np.unique(turn[::-1], return_index=True)  # of each time, the last unit
         pending = pending[units.are(IS_WHOLE)[len(turn) - 1 - newest]]
         slots = slots[pending % SLOTS]
@@ -186,12 +186,12 @@ class Wheel:
         return known
 
     def _pending(self, slots: Units) -> Units:
-        """Slots of times that are not over."""
+        """Returns the slots of times that are not over."""
         times = np.asarray(slots["time"]).astype(np.int64)
         return np.asarray(slots[(times > 0) & (times * self.precision >= self.files.read)])
 
     def _without_units(self, slots: Units) -> StepEvents:
-        """Slots of times that have no unit in the log."""
+        """Returns the slots of times without a unit in the log."""
         last = slots["last"].astype(np.int64)
         end = self.log.last + UNIT.itemsize if self.log.count else self.files.start
         cut = not self.store.clean or not self.store.first_life
@@ -210,7 +210,7 @@ class Wheel:
     # -- what became of messages ---------------------------------------------------------------------------------
 
     def _over(self, units: UnitFacts) -> Truths:
-        """Units whose time is over: their messages, or those that were written again for a later time, are there."""
+        """Returns the mask of units whose time is over: their messages, or later copies, must exist."""
         over = (units.at // self.precision * self.precision < self.files.read) & units.are(HAS_ROW) & ~units.are(AGAIN)
         over &= units.are(HAS_KEY) & (~units.are(CANCELLING) | units.are(ROLLS))
         if not (self.store.clean and self._is_master):
@@ -224,7 +224,7 @@ class Wheel:
         return over
 
     def _delivered(self, part: TimerPart, groups: Groups, turn: Ints) -> StepEvents:
-        """Units whose time is over, and how many copies there are."""
+        """Returns the events of units whose time is over, with the number of copies."""
         (at,) = np.nonzero(self._over(part.units))
         units = UnitFacts(*(column[at] for column in part.units))
         here = groups.are_here(units)
@@ -256,7 +256,7 @@ class Wheel:
         return cancelled
 
     def _sought(self, rows: RowFacts, groups: Groups) -> StepEvents:
-        """Messages that the broker is done with writing into the wheel: each has a unit, or was handed on at once."""
+        """Returns the events of messages that the wheel must have read: each has a unit, or was delivered at once."""
         there = rows.are(IS_NAMED)
         done = rows.are(WAITS) & (rows.number < self.files.committed) & rows.are(HAS_KEY) & (rows.due >= 0)
         done &= there | ~rows.are(CANCELLING)

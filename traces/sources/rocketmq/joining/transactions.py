@@ -74,7 +74,7 @@ ECHOES = ("transaction", "checkpoint", "op_batch")  # specs that damage of the l
 
 
 class TransactionJudge:
-    """The transactions of a store as far as its segments have been joined."""
+    """Judges the transactions of a store, segment by segment."""
 
     def __init__(self, judged: StoreFindings, options: Options) -> None:
         self.judged = judged
@@ -94,7 +94,7 @@ class TransactionJudge:
         self.unpassed_ops = Blocks()
 
     def add(self, segment: Segment) -> None:
-        """Join one segment. Segments come in log order."""
+        """Adds one segment. Segments come in log order."""
         for judgement in segment.transactions:
             self._add(judgement)
         if self.rows > self.limit and not self.terms.only:
@@ -141,7 +141,7 @@ class TransactionJudge:
     # -- the end -------------------------------------------------------------------------------------------------
 
     def _pass_what_was_watched(self) -> None:
-        """Let the cursors pass what was judged before they were known."""
+        """Lets the cursors pass the halves and ops that were judged before the cursors were known."""
         for halves in self.unpassed.blocks():
             totals = Totals()
             self.passed.append(pass_late_halves(totals, halves, self.terms))
@@ -181,7 +181,7 @@ class TransactionJudge:
         self._count()
 
     def _finish_one(self, rows: Ints) -> None:
-        """Only one transaction is wanted: judge it, and tell its life."""
+        """Judges the one requested transaction, and describes its life."""
         numbers = rows[NUMBER, rows[KIND] == HALF]
         mine = rows[:, (rows[KIND] != MARK) | among(rows[NAMES], distinct(numbers))]
         if not mine.shape[1]:
@@ -271,7 +271,7 @@ class TransactionJudge:
         return replay(spec, SPECS[spec].initial, events, profile=self.options.profile, ignored=self.options.ignored)
 
     def _report(self) -> None:
-        """Exact replay of every transaction that a kernel refused."""
+        """Replays exactly every transaction that a kernel refused."""
         unsure, delayed = Counter[str](), DelayedHalves(self.judged.store, self.terms.client)
         for rows in sorted(self.refused, key=lambda rows: int(rows[PLACE, 0])):
             events, positions = lineages(rows, self.terms).events(0, self.terms)
@@ -309,24 +309,24 @@ class TransactionJudge:
         report_inconclusive(self.judged, unsure, self.delayed)
 
     def _life_of(self, departure: Departure, events: Sequence[Event], positions: Sequence[int]) -> Picture | None:
-        """The transaction's life as a swimlane, on an axis of bytes of the log."""
+        """Draws the transaction's life as a swimlane, on an axis of bytes of the log."""
         axis = Axis("byte of the log", lambda step: int(positions[step.number - 1]))
         return swimlane_of(departure, axis, lived(departure, events[: departure.number - 1], self.options))
 
     def _list(self, rows: Ints, broken: str | None, outcome: Outcome, positions: Sequence[int] = ()) -> None:
-        """Write down that a transaction departs, or that it cannot be decided."""
+        """Lists a transaction that departs, or that cannot be decided."""
         if self.options.listed and outcome.departure:
             position = positions[outcome.departure.number - 1] if positions else None
             events = sum(outcome.covered.values()) - 1  # without its opening
             self.judged.listed.refused.append((self._name_of(rows), broken, position, events))
 
     def _name_of(self, rows: Ints) -> str:
-        """The transaction's name: the key that its producer gave it."""
+        """Returns the transaction's name: the key that its producer gave it."""
         named = rows[:, rows[KIND] != MARK]
         return name_of_record(self.judged.store, int(named[PLACE, 0]))
 
     def _strays(self, rows: Ints) -> None:
-        """Marks of halves that are nowhere: expired, or not there."""
+        """Reports marks without a half: expired, or missing."""
         low, _end = self._half_numbers()
         expired = elsewhere = 0
         for position, op, queue, number in strays(rows):
@@ -361,12 +361,12 @@ class TransactionJudge:
             self.judged.report(op_trace(op, topic=topic), position, departure, detail)
 
     def _half_numbers(self) -> tuple[int, int]:
-        """The first number of a half in the log and the end of them, as the queue of halves has it; or -1."""
+        """Returns the first number of a half in the log and their end, by the queue of halves; or -1."""
         run = self.judged.queues.get(HALVES)
         return (first_number(self.judged.store, HALVES, run), run.end) if run else (-1, -1)
 
     def _ops(self) -> None:
-        """Exact replay of the ops that a kernel refused, and of those that the op cursor passed too early."""
+        """Replays exactly the ops that a kernel refused, and those that the op cursor passed too early."""
         for rows in self.bad_ops:
             trace = op_trace(int(rows[NUMBER, 0]), int(rows[KEY, 0]))
             self._report_refused(trace, int(rows[PLACE, 0]), "op_batch", events_of_op(rows, self.terms))
@@ -381,13 +381,13 @@ class TransactionJudge:
     def _report_refused(
         self, trace: str, position: int, spec: str, events: list[Event], detail: str = ""
     ) -> None:  # fmt: skip
-        """Replay what a kernel refused, and tell of it."""
+        """Replays the refused traces of a kernel, and reports them."""
         departure = self._replay(spec, events).departure
         if departure:
             self.judged.report(trace, position, departure, detail)
 
     def _passed(self) -> None:
-        """Halves that the half cursor passed though they were not resolved."""
+        """Judges halves that the half cursor passed before they were resolved."""
         rows = np.concatenate([NO_ROWS, *self.passed], axis=1)
         sure = self.judged.store.clean
         unsure = 0

@@ -34,7 +34,7 @@ class LogComparison(NamedTuple):
 
 
 def compare_logs(one: Side, other: Side, block: int = BLOCK) -> LogComparison:
-    """Compare all that lies in both logs. Raises Unreadable where a file changes meanwhile."""
+    """Compares the common part of both logs. Raises Unreadable if a file changes meanwhile."""
     low, high = max(one.start, other.start), min(one.end, other.end)
     stores = one.store, other.store
     edges = sorted({edge for store in stores for file in store.files for edge in (file.base, file.base + file.length)})
@@ -65,7 +65,7 @@ def _file_at(store: StoreDirectory, position: int) -> LogFile | None:
 
 
 def _read(store: StoreDirectory, low: int, high: int) -> Bytes | None:
-    """The bytes of a stretch, or None where there is no file."""
+    """Reads the bytes of a stretch; None without a file."""
     file = _file_at(store, low)
     if file is None:
         return None
@@ -170,7 +170,7 @@ FIELDS = (("size", 4), ("magic number", 4), ("checksum of the body", 4), ("queue
 
 
 def fields(data: bytes) -> Iterator[tuple[str, bytes]]:
-    """The fields of the record that begins `data`, with their names; of a torn one, those that are there."""
+    """Yields the fields of the record that begins `data`, with their names; fewer of a torn one."""
     rest, flags = data, int.from_bytes(data[36:40], "big")
     born, stored = (20 if flags & bit else 8 for bit in (records.SYS_BORN_V6, records.SYS_STORE_V6))
     v2 = data[4:8] == records.MAGIC_V2.to_bytes(4, "big")

@@ -77,7 +77,7 @@ def _blocks(one: Side, other: Side, queue: Queue, block: int) -> Iterator[tuple[
 
 
 def _end(side: Side, queue: Queue) -> int:
-    """The exclusive end of a queue's entries: that of its files where the check could not tell."""
+    """Returns the exclusive end of a queue's entries: that of its files if the check has none."""
     last = side.store.queues[queue][-1]
     full = (last.base + last.length) // ENTRY
     return min(full, side.ends.get((shown(queue[0]), queue[1]), full))

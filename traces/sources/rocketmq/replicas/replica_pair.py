@@ -97,7 +97,7 @@ def _queues_up_to(high: int, master: Side, slave: Side) -> QueueComparison:
 
 
 class _UnmatchedQueue(NamedTuple):
-    """Queues that one side has alone. `lacking`: those of which the other's log has messages without an entry."""
+    """Queues that one side has alone. `lacking`: the other's log has their messages, without entries."""
 
     side: Side
     other: Side

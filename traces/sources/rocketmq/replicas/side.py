@@ -1,4 +1,4 @@
-"""One of two replicas, and how far its log goes."""
+"""One of two replicas, and the end of its log."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ from gapless.traces.sources.rocketmq.store.files import Queue
 
 
 class Side(NamedTuple):
-    """A replica that was checked alone, so that it is known where its log and its queues end.
+    """A replica after a check of it alone, which has found the ends of its log and its queues.
 
-    Old bytes behind these ends, left by a truncation, look like records and entries. They are none, and are compared
-    with nothing.
+    Old bytes behind these ends, left by a truncation, look like records and entries. They are not compared.
     """
 
     role: Role

@@ -42,7 +42,7 @@ class LogFork(Model):
 
 
 class EntryCopy(Model):
-    """One entry of a consume queue, in one replica."""
+    """One entry of a consume queue in one replica."""
 
     role: Role
     file: str = Field(description="relative to the store")
@@ -64,7 +64,7 @@ class EntryDifference(Model):
 
 
 class ReplicaRow(Model):
-    """One replica, as a check of it alone says."""
+    """One replica, by a check of it alone."""
 
     role: Role
     path: str

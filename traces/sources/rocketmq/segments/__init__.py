@@ -1,1 +1,1 @@
-"""A part of the log, read and judged where its bytes are."""
+"""Reads and judges one part of the log in one worker."""

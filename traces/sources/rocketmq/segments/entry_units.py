@@ -26,7 +26,7 @@ SPEC = SPECS["dledger_index"]
 
 
 class EntryUnits(NamedTuple):
-    """Entries that have their units, all of them: the indexes of the first, and behind the last. Alike: no entry."""
+    """The range of entries that have all their units; equal ends without any."""
 
     first: int
     end: int
@@ -52,7 +52,7 @@ def unit_events(entries: EntryColumns, units: npt.NDArray[np.void]) -> Events:
 
 
 def units_found(store: StoreDirectory, columns: Columns, wrapped: int, options: Options) -> EntryUnits | None:
-    """The entries of a segment, if each has its unit; None where one has not. Raises Unreadable."""
+    """Returns the entries of a segment if each has its unit; None otherwise. Raises Unreadable."""
     if not columns.count or not wrapped:
         return EntryUnits(0, 0)
     numbers, terms = columns.log[scan.INDEX], columns.log[scan.TERM]

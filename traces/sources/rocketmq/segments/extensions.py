@@ -1,8 +1,8 @@
-"""Entries whose tag code is an address: the units that they name, read, and what stands there.
+"""Entries whose tag code is an address: reads and judges the units that they name.
 
 With `enableConsumeQueueExt` an entry holds, in place of its tag code, where a unit lies that holds the code, the store
-time of the message and a bitmap for filters (docs/rocketmq.md#extended). A unit's code takes the place of the
-address, and is judged as any other; the unit itself is judged by `spec/extension.py`.
+time of the message and a bitmap for filters (docs/rocketmq.md#extended). A unit's code takes the place of the address,
+and is judged as any other; the unit itself is judged by `spec/extension.py`.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Units:
 
 @dataclass(frozen=True)
 class RefusedUnit:
-    """A unit that a kernel refused: whose, the event, the log position of the message, and where the unit lies."""
+    """A refused unit: its queue, the event, the log position of the message, and the offset of the unit."""
 
     queue: Queue
     event: Event
@@ -62,10 +62,10 @@ def units_of(
     tags: Ints,
     times: Ints,
 ) -> tuple[Units, Ints]:
-    """The units that entries with these addresses for tag codes name, and the tag codes there; 0 where there is none.
+    """Reads the units at these addresses, and the tag codes in them; 0 without a unit.
 
-    `owners`: of each entry its queue, by index, rising · `times`: when its message was stored, in ms.
-    Raises Unreadable.
+    `owners`: of each entry its queue, by index, rising · `times`: when its message was stored, in ms. Raises
+    Unreadable.
     """
     offsets = tags ^ LOWEST
     found = np.zeros(len(tags), UNIT)
@@ -93,7 +93,7 @@ def units_of(
 
 
 def _batches(offsets: Ints, inside: Ints) -> Iterator[Ints]:
-    """Units that lie close enough to be read at once."""
+    """Yields batches of units that are close enough to be read at once."""
     inside = inside[np.argsort(offsets[inside], kind="stable")]
     while len(inside):
         near = offsets[inside] < offsets[inside[0]] + AT_ONCE
@@ -102,7 +102,7 @@ def _batches(offsets: Ints, inside: Ints) -> Iterator[Ints]:
 
 
 def _read(store: StoreDirectory, queue: Queue, file: QueueFile, offsets: Ints) -> npt.NDArray[np.void]:
-    """The fixed parts of the units at these offsets."""
+    """Reads the fixed parts of the units at these offsets."""
     low = int(offsets.min())
     data = np.zeros(int(offsets.max()) + UNIT.itemsize - low, np.uint8)
     read_exactly(unit_file(store, queue, file), low - file.base, data.data)
@@ -111,5 +111,5 @@ def _read(store: StoreDirectory, queue: Queue, file: QueueFile, offsets: Ints) -
 
 
 def unit_file(store: StoreDirectory, queue: Queue, file: QueueFile) -> LogFile:
-    """A file of an extension, to be read."""
+    """Returns a file of an extension for reading."""
     return LogFile(f"{store.path}/{FOLDER}/{queue[0]}/{queue[1]}/{file.base:020d}", file.base, file.length)

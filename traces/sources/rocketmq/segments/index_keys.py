@@ -74,9 +74,9 @@ def indexed(index: Index, columns: Columns, start: int, end: int) -> IndexMatche
 
 
 def _in_order(index: Index, columns: Columns, start: int, end: int) -> MatchResult | None:
-    """The same of a segment in which nothing is wrong: its items lie side by side in one file, in its keys' order.
+    """Matches a segment without departures: its items are consecutive in one file, in its keys' order.
 
-    None where it is not so.
+    None if it is otherwise.
     """
     stretches = _stretches(index, start, end)
     if not stretches or stretches[-1] != (stretches[0][0], stretches[0][1] + AT_ONCE * (len(stretches) - 1)):
@@ -93,7 +93,7 @@ def _in_order(index: Index, columns: Columns, start: int, end: int) -> MatchResu
 
 
 def found_keys(index: Index, columns: Columns, start: int, end: int) -> Ints:
-    """The log positions of the records of a segment, once for each of their keys that is found. Raises Unreadable."""
+    """Returns the log positions of records, once for each of their keys in the index. Raises Unreadable."""
     keys, found = columns.index_keys, _matched(index, columns, start, end, 0).found
     positions: Ints = columns.log[scan.POSITION][keys[RECORD][(keys[KIND] == MUST) & (found != 0)]]
     return positions
@@ -108,13 +108,13 @@ def _matched(index: Index, columns: Columns, start: int, end: int, most: int) ->
 
 
 def _stretches(index: Index, start: int, end: int) -> list[tuple[int, int]]:
-    """The stretches in which there may be items that point to `start:end`: file and number of the first."""
+    """Yields the stretches that may have items pointing to `start:end`: file and first number."""
     at, low = index.spans[:2, (index.spans[2] < end) & (index.spans[3] >= start)].tolist()
     return list(zip(at, low, strict=True))
 
 
 def _items(index: Index, columns: Columns, start: int, end: int) -> Ints:
-    """All items that point to `start:end`, by position, then by file and number."""
+    """Returns all items that point to `start:end`, by position, then by file and number."""
     stretches = _stretches(index, start, end)
     items: Ints = columns.space.array("items", (AT_ONCE * len(stretches), ITEM_COLUMNS), np.int64)
     count = 0

@@ -1,4 +1,4 @@
-"""Messages of a tiered log that items of its index lead to: looked at where the items say, in whichever order.
+"""Finds the messages of a tiered log that items of its index point to, in any order.
 
 Source: docs/rocketmq-tiered.md#index.
 """
@@ -60,7 +60,7 @@ def odd_items(queue: Queue, files: Sequence[LogFile], items: Items, began: int) 
 
 
 def _number(data: Bytes, places: Ints, offset: int, width: int) -> Ints:
-    """A number of each record, big-endian and signed."""
+    """Reads a number of each record, big-endian and signed."""
     taken = data[places[:, None] + np.arange(offset, offset + width)]
     found: Ints = np.ascontiguousarray(taken).view(f">i{width}").reshape(-1).astype(np.int64)
     return found

@@ -1,4 +1,4 @@
-"""Records, their keys and the items of the hash index that point to them, gone through side by side."""
+"""Merges records, their keys and the items of the hash index that point to them, in log order."""
 
 # ruff: noqa: C901, FBT001, PLR0912
 # A kernel is one pass over the bytes; kernels are called by position.
@@ -91,7 +91,7 @@ def gather(b: Bytes, first: int, file: int, wanted: tuple[int, int, int], items:
 
 
 class PutArguments(NamedTuple):
-    """Rows of the arguments of `hash_index` that an item has."""
+    """Rows of the arguments of an item in `hash_index`."""
 
     slot: int
     previous: int
@@ -114,9 +114,9 @@ def write_items(b: Bytes, slots: int, args: Ints, begin: int, into: PutArguments
 
 
 class ItemRange(NamedTuple):
-    """Items that point from log position `start` on, and below `end`.
+    """The range of items that point to log positions from `start` on, below `end`.
 
-    Those that are read begin with number `first` of a file, in which times count from `since` on.
+    They begin with number `first` of a file, in which times count from `since` on.
     """
 
     start: int
@@ -169,7 +169,7 @@ def match(positions: Ints, times: Ints, keys: Ints, items: Ints, result: MatchRe
 def _match(
     positions: Ints, times: Ints, keys: Ints, items: Ints, result: MatchResult, of_keys: Ints, of_items: Ints
 ) -> None:  # fmt: skip
-    """Go through records, their keys, and the items that point to them, all in the order of the log."""
+    """Merges records, their keys, and the items that point to them, all in the order of the log."""
     found, counts = result.found, result.counts
     i, k, none = 0, 0, False
     for r in range(len(positions)):
@@ -211,7 +211,7 @@ def _of_record(
     position: int, keys: Ints, found: Found, begin: int, end: int, must: int, none: bool, runs: Ints, partly: Ints,
     counts: Ints,
 ) -> bool:  # fmt: skip
-    """Tell of one record with keys that are to be found. `none`: the one before it has none; whether it has none."""
+    """Records one record's result. `none`: the record before has no match; returns the same for this one."""
     there = 0
     for x in range(begin, end):
         if keys[KIND, x] == MUST:
@@ -238,7 +238,7 @@ def _of_record(
 
 @function(inline=True)
 def _put_odd(items: Ints, i: int, bits: int, odd: Ints, counts: Ints) -> None:
-    """Tell of one item that is not owned, or not timely."""
+    """Records one item that is not owned, or not timely."""
     n = counts[C_ODDS]
     if n < odd.shape[1]:
         odd[ODD_FILE, n], odd[ODD_ITEM, n] = items[i, FILE], items[i, ITEM]
@@ -276,7 +276,7 @@ def _sort_both(
 
 @function
 def _sort(values: Ints, count: int) -> None:
-    """Put the first `count` values into order: a heap, for nothing here may make an array."""
+    """Sorts the first `count` values with a heap, because no array can be allocated here."""
     for number in range(2 * count - 1, 0, -1):
         top, end = (number - count, count) if number >= count else (0, number)
         if number < count:

@@ -1,4 +1,4 @@
-"""The `queue` events of one segment: every message, followed by its entry where that is written."""
+"""The `queue` events of one segment: every message, followed by its entry if that is written."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class QueueEvents:
     units: Units | None  # that entries name in place of their tag codes
 
     def of_subject(self, subject: tuple[str, int]) -> list[Event]:
-        """The events of one subject, as exact replay takes them."""
+        """Returns the events of one subject for exact replay."""
         return [
             self.columns.at(event)
             for piece in self._places.get(subject, ())
@@ -103,7 +103,7 @@ class QueueEvents:
 
     @cached_property
     def _places(self) -> dict[tuple[str, int], list[int]]:
-        """The pieces of each subject."""
+        """Returns the pieces of each subject."""
         places: dict[tuple[str, int], list[int]] = {}
         for piece, subject in enumerate(self.subjects):
             places.setdefault(subject, []).append(piece)
@@ -113,7 +113,7 @@ class QueueEvents:
 def queue_events(
     store: StoreDirectory, columns: Columns, wanted: Callable[[str, int], bool] | None = None
 ) -> QueueEvents:
-    """Every message's `append` with the `index` of its entry, by piece; of the queues that are `wanted`, or of all."""
+    """Builds every message's `append` and its entry's `index`, by piece; of all queues or of those `wanted`."""
     spec = SPECS["queue"]
     pieces = cut(columns.room.rows, int(columns.room.filled[1]), int(columns.room.topics.used[0]))
     known = columns.subjects()
@@ -154,7 +154,7 @@ def _resolved(
     store: StoreDirectory, rows: Ints, pieces: QueueCut, subjects: list[tuple[str, int]], starts: Ints,
     events: building.Events,
 ) -> Units | None:  # fmt: skip
-    """Put the tag codes of units in place of the addresses of entries; None where no entry names a unit."""
+    """Replaces the addresses of entries by tag codes of units; None if no entry names a unit."""
     count, codes = int(starts[-1]), events.spec.codes
     action, tags = events.action[:count], events.column("tag")[:count]
     (named,) = np.nonzero((action == codes["index"]) & (tags <= EXTENDED))
@@ -189,13 +189,13 @@ def _is_delay(delay: Any) -> Any:
 
 
 def are_delays(delays: Ints) -> npt.NDArray[np.bool_]:
-    """For which of so many ms a delay level may stand."""
+    """Returns the mask of times in ms that a delay level may stand for."""
     found: npt.NDArray[np.bool_] = by_python(_is_delay)(delays)
     return found
 
 
 def _only(pieces: QueueCut, chosen: npt.NDArray[np.bool_]) -> QueueCut:
-    """The chosen pieces."""
+    """Selects the chosen pieces."""
     lengths = np.diff(pieces.starts)
     order = pieces.order[np.repeat(chosen, lengths)]
     starts = np.concatenate([[0], np.cumsum(lengths[chosen])])
@@ -204,7 +204,7 @@ def _only(pieces: QueueCut, chosen: npt.NDArray[np.bool_]) -> QueueCut:
 
 
 def cut(rows: Ints, count: int, subjects: int) -> QueueCut:
-    """The first `count` rows in pieces."""
+    """Cuts the first `count` rows into pieces."""
     order, starts, owners, origins, widths, batches = (np.empty(count, np.int64) for _ in QueueCut._fields)
     bounds = np.zeros(subjects + 1, np.int64)
     pieces = _cut(rows, count, bounds, QueueCut(order, starts, owners, origins, widths, batches))
@@ -214,7 +214,7 @@ def cut(rows: Ints, count: int, subjects: int) -> QueueCut:
 
 @native(lambda _rows, count, *_: count, kinds=(TABLE, I64, INTS, QUEUE_CUT))
 def _cut(rows: Ints, count: int, bounds: Ints, into: QueueCut) -> int:
-    """Fill the room `into`; returns how many pieces there are. `bounds` [subjects + 1]: zeros, to work with."""
+    """Fills `into`; returns the number of pieces. `bounds` [subjects + 1]: zeros, as working memory."""
     order, starts, owners, origins, widths, batches = into
     _by_subject(rows, count, bounds, order)
     pieces = 0
@@ -236,7 +236,7 @@ def _cut(rows: Ints, count: int, bounds: Ints, into: QueueCut) -> int:
 
 @function
 def _by_subject(rows: Ints, count: int, bounds: Ints, order: Ints) -> None:
-    """The order of rows by subject, in log order within each. `bounds`: zeros, and then where each subject's end."""
+    """Sorts rows by subject, stable. `bounds`: zeros before, and the end of each subject's rows after."""
     for i in range(count):
         bounds[rows[SUBJECT, i] + 1] += 1
     for s in range(len(bounds) - 1):
@@ -255,7 +255,7 @@ def pair(
     rows: Ints, pieces: QueueCut, batched: npt.NDArray[np.bool_], entries: Bytes, bounds: Ints,
     action: npt.NDArray[np.int8], args: Ints, codes: QueueCodes, into: QueueArguments, begin: Ints,
 ) -> None:  # fmt: skip
-    """Write the events of `queue`: every message's `append`, followed by the `index` of its entry where it has one.
+    """Writes the events of `queue`: every message's `append`, followed by the `index` of its entry, if any.
 
     `entries` holds the slots of a piece's numbers, and one more on each side, from `bounds` on; a slot of zeros is not
     written yet. `batched`: which pieces' entries may stand for several numbers each, as `batch_queues.py` has them.

@@ -1,4 +1,4 @@
-"""A split of the log, read: columns of records and queue rows, segment by segment."""
+"""Reads a split of the log into columns of records and queue rows, segment by segment."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ MOST_DAMAGE = 64  # damaged places in one split that are reported one by one; th
 
 @dataclass(frozen=True)
 class Split:
-    """Records that begin in the bytes `low:high` of a log file; `exact`: one is known to begin at `low`."""
+    """The records that begin in the bytes `low:high` of a log file; `exact`: one begins at `low`."""
 
     file: LogFile
     low: int
@@ -44,7 +44,7 @@ class Split:
 
 
 def splits(store: StoreDirectory, size: int | None = None, begin: int = 0) -> Iterator[Split]:
-    """The store's log in splits, in log order; from position `begin` on, where a record begins or the log ended."""
+    """Yields the store's log in splits, in log order, from position `begin` on, which must be a record's."""
     size = size or min(max(SPLIT, A_VISIT * len(store.queues)), MOST)
     for file in store.files:
         for start in range(0, file.length, size):
@@ -133,7 +133,7 @@ class Columns:
         return self.all_timers[:, : self.timer_count] if self.of_timers else None
 
     def grow(self) -> None:
-        """Twice the room where the scan has none: for subjects, or for records and rows. Amortized, and rare."""
+        """Doubles the room that was too small: for subjects, or for records and rows. Amortized, and rare."""
         room, topics = self.room, self.room.topics
         subjects, names = (int(used) for used in topics.used)
         if subjects >= topics.subjects.shape[1] or names + LONGEST > len(topics.names):
@@ -145,7 +145,7 @@ class Columns:
         self.all_timers = _doubled(self.all_timers)
 
     def look_into(self, data: Bytes, base: int, begin: int, *, steps: bool) -> None:
-        """Add what is wanted of the records from number `begin` on, which lie in `data`: keys, and `steps` too."""
+        """Reads the requested details of the records in `data` from number `begin` on: keys, and `steps` too."""
         places = self.log[scan.POSITION, begin:] - base
         if self.all_keys is not None:
             records.find_keys(data, places, self.all_keys, begin)
@@ -191,7 +191,7 @@ class Columns:
 
 
 def _with_room(topics: scan.Topics) -> scan.Topics:
-    """The same subjects, with room for twice as many."""
+    """Returns the same subjects, with room for twice as many."""
     subjects, table = _doubled(topics.subjects), np.full(2 * len(topics.table), -1, np.int64)
     mask = len(table) - 1
     for subject, key in enumerate(subjects[scan.S_HASH, : topics.used[0]].tolist()):
@@ -207,7 +207,7 @@ def _doubled(column: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 
 class ScannedSegment(NamedTuple):
-    """The columns of one segment, its first and last position in the log, and why it ends: see `scan`."""
+    """The columns of one segment, its first and last log position, and the reason for its end (`scan`)."""
 
     columns: Columns
     start: int
@@ -249,7 +249,7 @@ class SplitReader:
         )
 
     def segments(self) -> Iterator[ScannedSegment]:
-        """The split's segments, one after the other: each is overwritten by the next."""
+        """Yields the split's segments; each overwrites the one before."""
         split, base = self.split, self.file.base
         self.window.read(split.low, split.high + SLACK)
         at = split.low if split.exact else self.find(split.low)
@@ -269,7 +269,7 @@ class SplitReader:
             at = self.find(at + 1) if stop == scan.INVALID and damaged < MOST_DAMAGE else -1
 
     def advance(self, columns: Columns, at: int, forced: scan.DamagedHeader = scan.NOT_FORCED) -> tuple[int, int, int]:
-        """Scan from file offset `at` on, whatever it takes in memory. Returns why it ended, where, and a size."""
+        """Scans from file offset `at` on with any memory needed. Returns reason, place, and a size."""
         window, forced_at = self.window, at
         while True:
             low, before = window.low, columns.count
@@ -286,7 +286,7 @@ class SplitReader:
                 return (scan.INVALID if stop == scan.SHORT else stop), at, need
 
     def find(self, at: int) -> int:
-        """The next file offset in the split where a record begins, or -1."""
+        """Returns the file offset of the next record in the split, or -1."""
         window = self.window
         while True:
             if not window.low <= at < window.low + window.have:

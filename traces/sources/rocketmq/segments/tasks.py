@@ -1,8 +1,8 @@
-"""One split of a commit log, read and judged where its bytes are: what a worker does.
+"""Reads and judges one split of a commit log in a worker.
 
 A split is a range of one log file. Its records become `log` events, its queue rows `queue` events, each message
-followed by its entry, which the worker looks up itself: the consume queue is random-access, so nothing is shuffled.
-A piece is replayed from the state that its first event claims, and reports that claim, its end and its first refusal;
+followed by its entry, which the worker looks up itself: the consume queue is random-access, so nothing is shuffled. A
+piece is replayed from the state that its first event claims, and reports that claim, its end and its first refusal;
 `joining/` joins the pieces.
 """
 
@@ -194,7 +194,7 @@ class SplitResult:
 
 
 def prepare(options: Options) -> None:
-    """Have native code of all that a worker runs, if the work that is expected is worth it.
+    """Compiles the native code of a worker, if the expected work is worth it.
 
     Before the first split, and before workers are forked: so it is compiled once, and is not part of what is measured.
     """
@@ -204,7 +204,7 @@ def prepare(options: Options) -> None:
 
 
 def prepare_more(store: StoreDirectory, options: Options) -> None:
-    """The same for what few stores have: these have many kernels."""
+    """Compiles the kernels that few stores need: these have many."""
     if includes_hash_index(store, options):
         _prepare(find_index_keys, *matching.ENTRIES)
         kernel("hash_index", options.ignored)
@@ -307,10 +307,10 @@ def _segment(
 
 
 def log_events(scanned: ScannedSegment, wrapped: int) -> Events:
-    """The `log` events of a segment: its records, and the blank behind them if it was reached.
+    """Builds the `log` events of a segment: its records, and the blank behind them if it was reached.
 
-    Where records have a header of `wrapped` bytes before them, each is one with its header, and the place that it names
-    as its own is that of the header.
+    Where records have a header of `wrapped` bytes before them, each is one with its header, and the place that it
+    names as its own is that of the header.
     """
     spec, columns = SPECS["log"], scanned.columns
     count = columns.count + (scanned.blank is not None)
@@ -338,7 +338,7 @@ def claim_log(store: StoreDirectory, base: int, event: Event) -> dict[str, int]:
 def _replay_log(
     store: StoreDirectory, base: int, events: Events, options: Options
 ) -> tuple[list[Refusal], dict[str, int], dict[str, tuple[int, int, str]]]:
-    """Replay a segment's log events, taking the log up again behind each refused one."""
+    """Replays a segment's log events, and continues behind each refused one."""
     of = kernel("log", options.ignored)
     refused: list[Refusal] = []
     covered = np.zeros(len(of.spec.actions), np.int64)
@@ -366,7 +366,7 @@ def _replay_log(
 
 
 def _deviations(of: Kernel, replayed: ReplayResult) -> list[tuple[str, int, int]]:
-    """The deviations that occurred: name, how often, and in which event first."""
+    """Returns the deviations that occurred: name, count, and index of the first event."""
     return [
         (deviation.step.__name__, int(replayed.deviated[n]), int(replayed.deviated_at[n]))
         for n, deviation in enumerate(of.spec.deviations)
@@ -420,7 +420,7 @@ def _queue_pieces(
 
 
 def _replay_units(units: Units | None, options: Options) -> tuple[list[RefusedUnit], dict[str, int]]:
-    """Replay the units that entries name, queue by queue, up to the first in each that is refused."""
+    """Replays the units that entries name, queue by queue, up to the first refused one in each."""
     if units is None:
         return [], {}
     of, starts = kernel("extension", options.ignored), units.starts
@@ -435,6 +435,6 @@ def _replay_units(units: Units | None, options: Options) -> tuple[list[RefusedUn
 
 
 def _message(events: QueueEvents, event: int) -> tuple[int, str]:
-    """The log position of the message that an event is about, and its queue."""
+    """Returns the log position of an event's message, and its queue."""
     piece = int(np.searchsorted(events.starts, event, side="right")) - 1
     return int(events.columns.column("position")[event]), name_of(events.subjects[piece])

@@ -29,10 +29,10 @@ PLACE_OF_RECORD, END_OF_PLACE = 28, 36  # bytes of a record that name its own pl
 
 
 class TieredMessages(NamedTuple):
-    """Messages by place, a column for each field.
+    """Messages by position, a column for each field.
 
-    `whole`: its parts add up · `owned`: it is of the queue that was asked for · `sure`: its tag code is known
-    · `time`: when it was stored, in ms
+    `whole`: its parts add up · `owned`: it is of the queue that was asked for · `sure`: its tag code is known ·
+    `time`: when it was stored, in ms
     """
 
     position: Ints
@@ -56,7 +56,7 @@ Truths = npt.NDArray[np.bool_]
 def messages_between(
     store: StoreDirectory, files: Sequence[LogFile], queue: Queue, low: int, high: int, space: Space
 ) -> TieredMessages:  # fmt: skip
-    """The records that begin in the bytes `low:high` of a tiered log; one is expected at `low`. Raises Unreadable."""
+    """Returns the records in the bytes `low:high` of a tiered log; one must begin at `low`. Raises Unreadable."""
     found = [np.zeros((COLUMNS, 0), np.int64)]
     for file in files:
         begin, end = max(low - file.base, 0), min(high - file.base, file.length)
@@ -107,7 +107,7 @@ def _difference(a: Bytes, p: int, b: Bytes, q: int, size: int) -> int:
 
 @function(inline=True)
 def _differ(a: Bytes, p: int, b: Bytes, q: int) -> int:
-    """The bits in which 32 bytes differ, one above the other."""
+    """Returns the differing bits of 32 bytes."""
     first, second = eight(a, p) ^ eight(b, q), eight(a, p + 8) ^ eight(b, q + 8)
     third, fourth = eight(a, p + 16) ^ eight(b, q + 16), eight(a, p + 24) ^ eight(b, q + 24)
     return int(first | second | third | fourth)
@@ -115,7 +115,7 @@ def _differ(a: Bytes, p: int, b: Bytes, q: int) -> int:
 
 @function(inline=True)
 def _first_other(a: Bytes, p: int, b: Bytes, q: int, low: int, high: int) -> int:
-    """The first offset from `low` on at which two records have different bytes: many at a time, while none differs."""
+    """Returns the first differing offset of two records from `low` on: many bytes at a time while equal."""
     i = low
     while i + 32 <= high and _differ(a, p + i, b, q + i) == 0:
         i += 32

@@ -101,14 +101,14 @@ def units_of(store: Path, queue: Queue, files: tuple[QueueFile, ...]) -> tuple[U
 
 
 def unit_file(store: Path, queue: Queue, file: QueueFile) -> LogFile:
-    """One file of a queue, as it lies in the store."""
+    """Returns one file of a queue."""
     return LogFile(f"{store}/{FOLDER}/{queue[0]}/{queue[1]}/{file.base:020d}", file.base, file.length)
 
 
 def _slots(units: Units) -> tuple[npt.NDArray[np.void], list[tuple[int, int, int]]]:
-    """The slots of a queue, those of one stretch of numbers behind those of the other; and the stretches.
+    """Returns the slots of a queue, one stretch of numbers after the other, and the stretches.
 
-    Where two entries name the same number, the one that lies first in the files counts.
+    If two entries name the same number, the first one in the files counts.
     """
     order = np.argsort(units["number"], kind="stable")
     numbers = units["number"][order].astype(np.int64)
@@ -129,7 +129,7 @@ def _slots(units: Units) -> tuple[npt.NDArray[np.void], list[tuple[int, int, int
 def _stretches(
     numbers: npt.NDArray[np.int64], counts: npt.NDArray[np.int64], starts: npt.NDArray[np.int64]
 ) -> Iterator[tuple[int, int, int]]:
-    """Numbers that follow one another: base and length of each, as of a file, and where it begins in the slots."""
+    """Returns stretches of consecutive numbers: base and length like a file's, and the first slot."""
     (breaks,) = np.nonzero(numbers[1:] != numbers[:-1] + counts[:-1])
     bounds = [0, *(breaks + 1).tolist(), len(numbers)]
     for low, high in pairwise(bounds):

@@ -29,7 +29,7 @@ _8, _16, _32 = np.uint64(8), np.uint64(16), np.uint64(32)
 
 
 def _crc_tables() -> Crcs:
-    """Tables of the zlib CRC for 16 bytes at once, from zlib itself, one behind the other.
+    """Builds tables of the zlib CRC for 16 bytes at once, from zlib itself.
 
     Each has 256 numbers, for the values of a byte: the first for a byte at the end, the next for one with a zero byte
     behind it, and so on.
@@ -109,7 +109,7 @@ def _i64(b: Bytes, p: int) -> Any:
 
 @function(inline=True)
 def _le32(b: Bytes, p: int) -> int:
-    """Four bytes, least significant first. Places without a sign count from no end: this is one read, not four."""
+    """Reads four bytes, least significant first. Unsigned offsets compile to one read, not four."""
     q = uint64(p)
     return (
         uint32(b[q])
@@ -159,9 +159,9 @@ def _crc31(b: Any, p: int, n: int, _tables: Crcs) -> Any:
 
 @function(inline=True)
 def _of_letters(word: Any) -> Any:
-    """Java's hash of eight letters of one byte, the first least significant. Zeros before others add nothing to it.
+    """Java's hash of eight letters of one byte, the first least significant. Leading zeros add nothing.
 
-    Two are taken together, then four, then all of them, each time in both halves of what there is.
+    Two letters are combined, then four, then all of them, each time in both halves of the number.
     """
     twos = (word & _EVEN_BYTES) * _31_1 + ((word >> _8) & _EVEN_BYTES)
     fours = (twos & _EVEN_PAIRS) * _31_2 + ((twos >> _16) & _EVEN_PAIRS)
@@ -359,7 +359,7 @@ def _is_name(b: Bytes, p: int, e: int, name: Bytes) -> bool:
 
 @function(inline=True)
 def copied(b: Bytes, p: int, e: int, into: Bytes, n: int) -> int:
-    """Copy the bytes `p:e` to place `n` of `into`, and say where they end there."""
+    """Copies the bytes `p:e` to place `n` of `into`, and returns their end there."""
     for i in range(e - p):
         into[n + i] = b[p + i]  # as `_le32` says: many at once, so
     return n + e - p

@@ -1,4 +1,4 @@
-"""The files of compacted topics: which there are, what was compacted, and their entries.
+"""The files of compacted topics, their entries, and the position up to which they were compacted.
 
 Source: docs/rocketmq.md#compaction.
 """
@@ -29,14 +29,14 @@ END_OF_FILE = -1  # the position in an entry that ends its file
 
 @dataclass(frozen=True)
 class CompactedFile:
-    """A file of records and its file of entries, both of which begin at `base`; None where one is missing."""
+    """A file of records and its file of entries, which begin at `base`; None if one is missing."""
 
     base: int
     records: LogFile | None
     entries: LogFile | None
 
     def units(self) -> Units:
-        """Its entries, up to the one that ends them, or the last that a broker takes for one. Raises Unreadable."""
+        """Reads its entries, up to the terminator, or the last valid one for a broker. Raises Unreadable."""
         if self.entries is None:
             return np.zeros(0, UNIT)
         data = np.zeros(self.entries.length // UNIT.itemsize * UNIT.itemsize, np.uint8)
@@ -96,7 +96,7 @@ class CompactedQueue(CompactedFiles):
 
 
 def compacted_files(store: Path, queue: Queue) -> CompactedFiles:
-    """The files of one queue, and nothing else that a store says of it."""
+    """Returns the files of one queue, without the rest of the store."""
     bases = {file.base for folder in _folders(store, queue) if folder.is_dir() for file in files_in(str(folder))}
     return CompactedFiles(queue, tuple(_files(store, queue, bases)))
 

@@ -1,4 +1,4 @@
-"""The keys of records, all of a record as one text: what compaction goes by (docs/rocketmq.md#compaction)."""
+"""The keys of records, all keys of a record as one text, as compaction uses them."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def _find(b: Bytes, places: Ints, sizes: Ints, found: Ints) -> None:
 
 
 def compaction_keys(files: Sequence[LogFile], positions: Ints, sizes: Ints, maps: Maps) -> Ints:
-    """The keys and bodies of records; a body of -1 where one is not whole, or does not lie in a file."""
+    """Returns the keys and bodies of records; a body of -1 for an incomplete record."""
     found = np.full((ROWS, len(positions)), -1, np.int64)
     for file in files:
         (some,) = np.nonzero(file.holds(positions, sizes) & (sizes >= SMALLEST))

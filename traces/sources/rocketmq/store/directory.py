@@ -92,7 +92,7 @@ class SlotReader(Protocol):
     """Reads entries that lie in no file."""
 
     def read(self, queue: Queue, number: int, into: memoryview) -> None:
-        """Fill `into` with the slots of a queue from `number` on; what is not there is left as it is."""
+        """Fills `into` with the slots of a queue from `number` on; missing ones are left unchanged."""
 
 
 @dataclass(frozen=True)
@@ -206,7 +206,7 @@ class StoreDirectory:
 
     @property
     def batched(self) -> QueueFiles:
-        """The queues whose entries lie in batchconsumequeue/, with their files there."""
+        """The queues with entries in batchconsumequeue/, and their files there."""
         return self.batches.files if self.batches else {}
 
     def log_file_at(self, position: int) -> tuple[str, int]:
@@ -219,10 +219,10 @@ class StoreDirectory:
 
 
 def store_folder(path: Path) -> Path | None:
-    """The store in `path`: the folder itself, or its `store/`; None where neither is one.
+    """Returns the store in `path`: the folder itself, or its `store/`; None if neither is one.
 
-    Its log may lie elsewhere; then its queues and its configuration tell that it is one. So do a lock and a checkpoint
-    where nothing was ever appended.
+    Its log may be elsewhere; then its queues and its configuration identify it. So do a lock and a checkpoint before
+    the first append.
     """
     for folder in (path, path / "store"):
         if (

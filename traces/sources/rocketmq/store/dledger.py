@@ -48,13 +48,13 @@ def has_dledger(store: Path) -> bool:
 
 
 def empty_dledger(store: Path) -> str:
-    """The name of the folder of a DLedger log whose `data/` has no file with a byte; nothing where there is none."""
+    """Returns the folder of a DLedger log whose `data/` has no bytes; an empty text without one."""
     there = [folder for folder in sorted(store.glob("dledger-*")) if folder.is_dir()]
     return there[0].name if there and not _folders(store) else ""
 
 
 def dledger_of(store: Path, settings: Mapping[str, str]) -> Dledger | None:
-    """The DLedger log in a store. Raises Unreadable where there are several, and settings do not tell which it is."""
+    """Returns the DLedger log in a store. Raises Unreadable if there are several, and no setting selects one."""
     folders = _folders(store)
     named = [folder for folder in folders if folder.name == f"dledger-{settings.get('dLegerSelfId', '')}"]
     if not folders:

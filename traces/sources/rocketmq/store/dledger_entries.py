@@ -29,7 +29,7 @@ class EntryHeader(NamedTuple):
 
 
 def entry_header(data: bytes) -> EntryHeader:
-    """The header in the first bytes of `data`; what they do not reach is taken for zeros."""
+    """Parses the header in the first bytes of `data`; missing bytes count as zeros."""
     return EntryHeader(*HEADER.unpack(data[:ENTRY_HEADER].ljust(ENTRY_HEADER, b"\0")))
 
 

@@ -21,7 +21,7 @@ AT_ONCE = 1 << 16  # entries that are looked at before there is more room
 
 
 class EntryColumns(NamedTuple):
-    """EntryColumns that follow one another, a column for each field of their headers; `position`: where each begins."""
+    """Consecutive entries, a column for each field of their headers; `position`: the begin of each."""
 
     position: Ints
     size: Ints
@@ -48,7 +48,7 @@ def _find(b: Bytes, bounds: Ints, room: Ints) -> None:
 
 
 def entries_between(store: StoreDirectory, begin: int, end: int) -> Iterator[EntryColumns]:
-    """The entries of a DLedger log from log position `begin` on, where one begins, up to `end`; some at once."""
+    """Yields the entries of a DLedger log from `begin`, where one begins, up to `end`, many at once."""
     for file in store.files:
         if not file.wrapped or not begin - file.length < file.base < end:
             continue

@@ -34,7 +34,7 @@ class Space:
         self.flat: dict[str, Bytes] = {}
 
     def array(self, name: str, shape: tuple[int, ...], kind: type[np.generic]) -> npt.NDArray[Any]:
-        """An array of this shape, its content whatever was there; by the same name, it is the same memory."""
+        """Returns an uninitialised array of this shape; the same memory for the same name."""
         size = math.prod(shape) * np.dtype(kind).itemsize
         if name not in self.flat or len(self.flat[name]) < size:
             self.flat[name] = np.empty(size, np.uint8)
@@ -42,7 +42,7 @@ class Space:
 
 
 class FileWindow:
-    """The bytes of a log file that a scan is at, read again where a record reaches beyond them."""
+    """The bytes of a log file around a scan, read again if a record reaches beyond them."""
 
     def __init__(self, file: LogFile, space: Space | None = None) -> None:
         self.file = file
@@ -93,7 +93,7 @@ def header_at(file: LogFile, at: int) -> records.Header:
 
 
 def entry_at(store: StoreDirectory, position: int) -> EntryHeader | None:
-    """The header of the DLedger entry at a log position; None where no such log has a file."""
+    """Reads the header of the DLedger entry at a log position; None without a file."""
     for file in store.files:
         if file.wrapped and file.base <= position < file.base + file.length:
             window = FileWindow(file)
@@ -103,7 +103,7 @@ def entry_at(store: StoreDirectory, position: int) -> EntryHeader | None:
 
 
 def header_of(store: StoreDirectory, position: int) -> records.Header:
-    """The header at a log position; all zeros where there is no file."""
+    """Reads the header at a log position; all zeros without a file."""
     for file in store.files:
         if file.base <= position < file.base + file.length:
             return header_at(file, position - file.base)
@@ -120,7 +120,7 @@ def begins(file: LogFile, at: int) -> bool:
 
 
 def record_at(store: StoreDirectory, position: int) -> records.PlainRecord | None:
-    """The record at a log position, field by field; None where there is none."""
+    """Reads the record at a log position, field by field; None without one."""
     for file in store.files:
         if file.base <= position < file.base + file.length:
             at = position - file.base

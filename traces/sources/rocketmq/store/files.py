@@ -65,7 +65,7 @@ QueueFiles = Mapping[Queue, tuple[QueueFile, ...]]
 
 
 def read_exactly(file: LogFile, low: int, into: memoryview) -> None:
-    """Fill `into` with the file's bytes from `low` on. Raises Unreadable where it has become shorter, or is gone."""
+    """Fills `into` with the file's bytes from `low` on. Raises Unreadable if it became shorter, or is gone."""
     try:
         handle = os.open(file.path, os.O_RDONLY)
     except FileNotFoundError as error:
@@ -91,7 +91,7 @@ def read_exactly(file: LogFile, low: int, into: memoryview) -> None:
 
 
 def mapped(file: LogFile) -> Bytes:
-    """All bytes of a log file, read where they are asked for; none where it is empty. Raises OSError."""
+    """Maps all bytes of a log file; none of an empty file. Raises OSError."""
     if Path(file.path).stat().st_size:
         return np.memmap(file.path, np.uint8, "r")
     nothing = np.zeros(0, np.uint8)
@@ -100,7 +100,7 @@ def mapped(file: LogFile) -> Bytes:
 
 
 class Maps:
-    """Files as `mapped` gives them, of which the last few are kept: what was looked at is found sooner again."""
+    """A cache of the files that were mapped last."""
 
     MOST = 4
 
@@ -133,7 +133,7 @@ def is_hole(file: LogFile, low: int, high: int) -> bool:
 def log_folders(
     root: Path, settings: Mapping[str, str], notes: list[str], *, before_dledger: bool = False
 ) -> list[Path]:
-    """The folders with files of the log: `commitlog/`, or where the settings say. Raises Unreadable.
+    """Returns the folders with files of the log: `commitlog/`, or by the settings. Raises Unreadable.
 
     `before_dledger`: the log lies in a DLedger log, and in these folders only what was written before; or nothing.
 
@@ -230,7 +230,7 @@ def _refuse_a_broken_link(path: Path) -> None:
 
 
 def _log_file_size(files: list[LogFile], settings: Mapping[str, str]) -> int:
-    """The one length that all log files should have: what most have, or what their names and the settings say."""
+    """Returns the common length of log files: the most frequent one, or by their names and the settings."""
     lengths = Counter(file.length for file in files)
     (common, count), *others = lengths.most_common()
     if others and others[0][1] == count:  # a tie: the names know how far apart files begin
@@ -283,7 +283,7 @@ def _base_of(name: str) -> int:
 
 @lru_cache(maxsize=REMEMBERED)
 def _queue_of(name: str) -> int:
-    """The queue whose folder has this name; -1 for the name of no such folder."""
+    """Returns the queue whose folder has this name; -1 for any other name."""
     return int(name) if name.isdecimal() and str(int(name)) == name else -1
 
 

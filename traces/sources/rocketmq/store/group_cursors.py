@@ -23,7 +23,7 @@ DATABASE = "consumerOffsets"
 
 @dataclass(frozen=True)
 class GroupCursor:
-    """A cursor. `group` is empty for a delay level · `file`, `at`: where it stands, and where in that file."""
+    """A cursor. `group` is empty for a delay level · `file`, `at`: its place."""
 
     topic: str
     queue: int
@@ -123,7 +123,7 @@ def _table(content: dict[str, object]) -> dict[str, object]:
 
 
 def _mapped(folder: Path) -> frozenset[str]:
-    """Topics whose queues are mapped to those of other brokers: their cursors do not count numbers of a queue here."""
+    """Returns topics with queues that are mapped to other brokers: their cursors count other numbers."""
     try:
         content, _ = read_json_or_older(folder / "topicQueueMapping.json", [])
     except Unreadable:

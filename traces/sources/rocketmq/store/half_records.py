@@ -62,9 +62,9 @@ COLUMNS = len(HalfRecords._fields)
 
 @native(work, kinds=(BYTES, INTS, TABLE, BYTES))
 def _find(b: Bytes, bounds: Ints, room: Ints, scratch: Bytes) -> None:  # noqa: C901, PLR0912, PLR0915 - of each, all
-    """Fill `room` with what lies within `bounds` of `b`, which itself lies at the third of them.
+    """Fills `room` with the records of `b` within `bounds`, whose third number is the position of `b`.
 
-    The first of them is where the next call begins, then, and the fourth, how many records there are.
+    The first bound becomes the begin of the next call, and the fourth counts the records.
     """
     p, stop, base, count = bounds
     while p + 8 <= stop and count < room.shape[1]:
@@ -126,9 +126,9 @@ def _find(b: Bytes, bounds: Ints, room: Ints, scratch: Bytes) -> None:  # noqa: 
 
 
 def half_records(store: StoreDirectory, end: int, begin: int | None = None) -> tuple[HalfRecords, int]:
-    """Halves and what decides them up to log position `end`; and how far records could be followed.
+    """Returns halves and their decisions up to log position `end`, and the end of the readable records.
 
-    `begin`: where a record begins, from which on they count; all do if it is not given.
+    `begin`: the position of a record from which on they count; by default all do.
     """
     rows, reached = found_up_to(store, end, _find, COLUMNS, begin)
     return HalfRecords(*rows), reached
@@ -148,7 +148,7 @@ KEY_OF_END = b"lastOffsetPy"
 
 
 def rows_of(pairs: list[tuple[bytes, bytes]]) -> TableOfHalves | None:
-    """The rows in a table of keys and values, in the order of positions; None where one is none."""
+    """Returns the rows in a table of keys and values, by position; None for wrong ones."""
     ends = [value for key, value in pairs if key == KEY_OF_END]
     rows = [pair for pair in pairs if pair[0] != KEY_OF_END]
     if any(len(end) != 8 for end in ends) or any(len(key) < 9 or len(value) != 8 for key, value in rows):

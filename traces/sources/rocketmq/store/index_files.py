@@ -1,7 +1,7 @@
-"""The files of the hash index: which there are, how each is laid out, and where in the log its items point.
+"""The files of the hash index: their layout, and the ranges of the log to which their items point.
 
-A file is a header, a table of slots, and items; nothing in it says how many slots there are
-(docs/rocketmq.md#index). Settings do, or a length that is that of the defaults. Nothing is judged here.
+A file is a header, a table of slots, and items; nothing in it says how many slots there are (docs/rocketmq.md#index).
+Settings do, or a length that is that of the defaults. Nothing is judged here.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class IndexFile:
         return self.read_bytes(low, high).view(ITEM)
 
     def read_bytes(self, low: int, high: int, room: Bytes | None = None) -> Bytes:
-        """The same, as they lie in the file. `room`: as much as they take, if there is some already."""
+        """Reads the same as bytes. `room`: memory for them, if there is some already."""
         data = np.empty((high - low) * ITEM_BYTES, np.uint8) if room is None else room
         read_exactly(self.opened, self.item_at(low), data.data)
         return data
@@ -131,7 +131,7 @@ OpensIndex = Callable[[Path, Mapping[str, str], Sequence[LogFile]], Index | None
 def index_of(
     store: Path, settings: Mapping[str, str], log: Sequence[LogFile], opens: Opener | None = None
 ) -> Index | None:
-    """The hash index of a store; None where there is no file of one. Raises Unreadable."""
+    """Returns the hash index of a store; None without a file. Raises Unreadable."""
     opens = opens or opened
     folder = store / FOLDER
     if not folder.is_dir():
@@ -249,9 +249,9 @@ def _header(file: LogFile) -> tuple[int, int, int, int, int, int]:
 
 
 def _count(file: IndexFile) -> int:
-    """The exclusive end of the items: what the header says, unless the slots and the last item say otherwise.
+    """Returns the exclusive end of the items: the header's, unless slots and last item contradict it.
 
-    A slot that names an item which the header does not count is the last step of a broker that was killed, or damage.
+    A slot that names an item that the header does not count is the last step of a broker that was killed, or damage.
     """
     *_, last, _used, count = file.header
     room, newest = file.room, 1 + max(int(heads.max(initial=0)) for _, heads in file.heads())

@@ -72,7 +72,7 @@ Truths = npt.NDArray[np.bool_]
 
 @function(inline=True)
 def _put(b: Bytes, bounds: Ints, room: Ints, scratch: Bytes, kind: int, p: int, e: int) -> bool:
-    """Append one row of the record whose topic and unique key `bounds` names. Whether its text is what a broker writes.
+    """Appends one row of the record with topic and unique key in `bounds`. True if its text is a broker's.
 
     `kind`: K, T or U · `p:e`: the key, or nothing for the unique key.
     """
@@ -112,10 +112,10 @@ def _put(b: Bytes, bounds: Ints, room: Ints, scratch: Bytes, kind: int, p: int, 
 
 @native(work, kinds=(BYTES, INTS, TABLE, BYTES))
 def _find(b: Bytes, bounds: Ints, room: Ints, scratch: Bytes) -> None:  # noqa: C901, PLR0912 - of each, all
-    """Fill `room` with what lies within `bounds` of `b`, which itself lies at the third of them.
+    """Fills `room` with the rows of `b` within `bounds`, whose third number is the position of `b`.
 
-    The first of them is where the next call begins, then, and the fourth, how many rows there are. The others are for
-    `_put`: where topic and unique key lie, time, and position.
+    The first bound becomes the begin of the next call, and the fourth counts the rows. The others are for `_put`:
+    topic and unique key, time, and position.
     """
     p, stop, base = bounds[0], bounds[1], bounds[2]
     while p + 8 <= stop:
@@ -192,7 +192,7 @@ def wanted_rows(store: StoreDirectory, end: int) -> Iterator[tuple[int, int, Wan
 
 
 def _once(rows: Ints) -> Ints:
-    """Rows without those that are there twice: a word may stand twice in a record, which then has three of them."""
+    """Returns rows without repetitions: a word may occur twice in a record, which then has three of them."""
     counts = np.diff(np.flatnonzero(np.diff(rows[0], prepend=-1, append=-1)))  # of each record, in the order of the log
     mine = np.flatnonzero((np.repeat(counts, counts) > 2) & (rows[3] == ROW))
     _, first = np.unique(rows[2, mine], return_index=True)
@@ -206,7 +206,7 @@ def _once(rows: Ints) -> Ints:
 
 @dataclass(frozen=True)
 class IndexTable:
-    """The rows of a table of keys, a column for each field, by position; and how far it says that it was written.
+    """The rows of a table of keys, a column for each field, by position; and its recorded end.
 
     `text` as in `WantedRows` · `time`, `hour`: ms · `last`, `last_time`: None where the table does not say it · `odd`:
     a row that no broker writes, or nothing.
@@ -221,13 +221,13 @@ class IndexTable:
     odd: str = ""
 
     def between(self, low: int, high: int) -> slice:
-        """The rows of records that lie from one log position to another."""
+        """Selects the rows of records between two log positions."""
         begin, end = self.position.searchsorted([low, high]).tolist()
         return slice(begin, end)
 
 
 def index_table(stretches: Iterator[list[tuple[bytes, bytes]]]) -> IndexTable:
-    """The table whose keys and values come in stretches."""
+    """Builds the table from stretches of keys and values."""
     found, numbers, odd = [np.zeros((4, 0), np.int64)], dict[bytes, int](), ""
     for pairs in stretches:
         columns, are_rows = _columns(pairs)

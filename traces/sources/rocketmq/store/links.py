@@ -1,4 +1,4 @@
-"""Links in a store that lead nowhere, as where a disk is not mounted. What depends on them is not judged."""
+"""Links in a store without a target, as of an unmounted disk. Files that depend on them are not judged."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class BrokenLink(NamedTuple):
 def broken_links(
     store: Path, among_queues: Iterable[str], *, alone: bool, database: Path | None
 ) -> tuple[BrokenLink, ...]:
-    """Every such link in the store, by path; those `among_queues`, of which there may be very many, are known.
+    """Returns every such link in the store, by path; those `among_queues`, possibly many, are given.
 
     `alone`: of the latter, each has a queue's or a topic's entries behind it and no more, unless it is a file of the
     `database` that lies there too.

@@ -1,4 +1,4 @@
-"""Columns of integers, looked up: what numpy offers for it goes through all of them, or makes a hash table."""
+"""Lookup in sorted integer columns, faster than `np.isin` and `np.unique`."""
 
 from __future__ import annotations
 
@@ -56,10 +56,10 @@ def _table(count: int) -> Ints:
 
 
 class KeyGroups:
-    """Rows that have a key, grouped: the rows of one key lie together, in their own order.
+    """Rows grouped by key: the rows of one key are adjacent, in their own order.
 
-    KeyGroups are in the order of their first rows: what is asked about things near one another lies near, too. To sort
-    rows by their keys, and search, takes three times as long.
+    Groups are in the order of their first rows, so lookups of neighbours touch neighbouring memory. To sort rows by
+    their keys, and search, takes three times as long.
     """
 
     def __init__(self, keys: Ints) -> None:

@@ -14,7 +14,7 @@ WIDTHS = (np.uint8, np.uint16, np.uint32)
 
 
 class PackedColumns(NamedTuple):
-    """`length` rows: of each column its least value, and what each row has more than that; None where none has."""
+    """Packed columns of `length` rows: each column's least value, and the differences; None if all are 0."""
 
     length: int
     least: tuple[int, ...]

@@ -22,9 +22,10 @@ _MOST = 2**31
 
 @native(lambda _b, places, *_: len(places), kinds=(BYTES, INTS, I64, TABLE, I64))
 def find_index_keys(b: Bytes, places: Ints, first: int, keys: Ints, filled: int) -> int:
-    """Append the keys of the records at `places` of `b`, and say how many keys there are then.
+    """Appends the keys of the records at `places` of `b`, and returns the number of keys.
 
-    `first`: the number of the first of these records. Negative where `keys` is too small: nothing else counts then.
+    `first`: the number of the first of these records. The result is negative if `keys` is too small: then the rest is
+    undefined.
     """
     n = filled
     for i in range(len(places)):
@@ -81,7 +82,7 @@ def _hash_with(h: int, unit: int) -> int:
 def _put(
     b: Bytes, p: int, e: int, before: int, exact: bool, kind: int, record: int, keys: Ints, n: int
 ) -> int:  # fmt: skip
-    """Append one key; -1 where there is no room."""
+    """Appends one key; -1 without room."""
     if n >= keys.shape[1]:
         return -1
     h, known = hash_on(b, p, e, before)

@@ -41,7 +41,7 @@ def found_up_to(
 def each_up_to(
     store: StoreDirectory, end: int, find: Finds, columns: int, take: Callable[[Ints], object], begin: int | None = None
 ) -> int:
-    """The same, taken some at a time: each is overwritten by the next. Says how far records could be followed."""
+    """Calls back with the results block by block; each is overwritten. Returns the end of the readable records."""
     reached, scratch = store.start if begin is None else begin, np.zeros(LONGEST, np.uint8)
     room = np.empty((columns, AT_ONCE), np.int64)
     for file in store.files:

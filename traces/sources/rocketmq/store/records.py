@@ -1,4 +1,4 @@
-"""One record of the commit log: its fields, and where in its bytes they lie (docs/rocketmq.md#record)."""
+"""One record of the commit log: its fields, and their offsets (docs/rocketmq.md#record)."""
 
 # ruff: noqa: FBT001
 # Kernels are called by position.
@@ -48,7 +48,7 @@ SCHEDULE, _RETRY, _OF_BROKER = as_bytes(SCHEDULE_TOPIC), as_bytes(RETRY), as_byt
 
 
 class Header(NamedTuple):
-    """The fields of one record that are read outside of the scan: to tell what lies at a damaged place."""
+    """The fields of one record that are read outside of the scan, to describe a damaged place."""
 
     size: int
     magic: int
@@ -63,7 +63,7 @@ class Header(NamedTuple):
 
 
 def header(data: bytes) -> Header:
-    """The header in the first bytes of `data`; what they do not reach is taken for zeros."""
+    """Parses the header in the first bytes of `data`; missing bytes count as zeros."""
     data = data[:HEADER].ljust(HEADER, b"\0")
     size, magic = struct.unpack_from(">iI", data)
     claimed, flags = struct.unpack_from(">qi", data, 28)
@@ -74,7 +74,7 @@ def header(data: bytes) -> Header:
 
 
 class PlainRecord(NamedTuple):
-    """A record in plain Python: for a few, to tell what differs between two."""
+    """A record in plain Python: for the few whose differences are described."""
 
     topic: str
     queue: int
@@ -188,9 +188,9 @@ def ends_well(b: Bytes, r: RecordParts, several: bool) -> bool:
 
 @function
 def seal_holds(b: Bytes, p: int, size: int, tables: Crcs) -> int:
-    """1 where the record ends in its CRC, 0 where in another number, -1 where in none.
+    """Returns 1 if the record ends in its CRC, 0 for another number, -1 without one.
 
-    Where one bit of the entry's name is another, and the number is the record's CRC, the name was damaged.
+    If one bit of the entry's name is wrong, and the number is the record's CRC, the name was damaged.
 
     Source: docs/rocketmq.md#property-crc.
     """

@@ -70,7 +70,7 @@ def _tried(folder: Path, room: Path, done: Callable[[Path], T]) -> T:
 
 
 def named(folder: Path) -> QueueDatabase:
-    """The database in `folder` without any of its entries, and what it says of dispatch. Raises Unreadable."""
+    """Returns the database in `folder` without entries, with its dispatch position. Raises Unreadable."""
     live = LiveDatabase(folder)
     live.close()
     return QueueDatabase(folder.name, copy="", queues={}, last={}, first={}, dispatched=live.dispatched)
@@ -91,7 +91,7 @@ class LiveDatabase:
         self.renew()
 
     def renew(self) -> bool:
-        """Open it again if its broker wrote to it since, and say whether that was so. Raises Unreadable."""
+        """Opens it again if its broker wrote to it; True if it did. Raises Unreadable."""
         seen = self._signs()
         if seen == self.seen and self.database is not None:
             return False
@@ -114,7 +114,7 @@ class LiveDatabase:
         return status.st_ino, status.st_size, status.st_mtime_ns
 
     def read(self, queue: Queue, number: int, into: memoryview) -> None:
-        """Fill `into` with the slots of a queue from `number` on; what is not there is left as it is."""
+        """Fills `into` with the slots of a queue from `number` on; missing ones are left unchanged."""
         assert self.database is not None  # noqa: S101 - `renew` opened it
         topic = os.fsencode(queue[0])
         sized = len(topic).to_bytes(4, "big") + b"\1" + topic
@@ -130,7 +130,7 @@ class LiveDatabase:
             into[place : place + len(slots)] = slots
 
     def close(self) -> None:
-        """Let go of it."""
+        """Closes it."""
         if self.database is not None:
             self.database.close()
             self.database = None
@@ -143,7 +143,7 @@ def _unreadable(folder: Path, linked: Path, error: Exception, remedy: str) -> Un
 
 
 def _not_copied(folder: Path, room: Path, error: OSError, remedy: str) -> Unreadable:
-    """A file of the database cannot be read, or nothing can be written where copies go."""
+    """Returns the error for an unreadable file of the database, or a full disk at the copy's folder."""
     at = error.filename if isinstance(error.filename, str) else ""
     if at and Path(at).is_relative_to(folder):
         how = "give read permission, or " if isinstance(error, PermissionError) else ""
@@ -168,7 +168,7 @@ def families(
 
 
 def stretches(folder: Path, linked: Path, family: str, count: int = WINDOW) -> Iterator[list[tuple[bytes, bytes]]]:
-    """Keys and values of one column family, so many at once, read as by `pairs`. Raises Unreadable."""
+    """Yields keys and values of one column family in blocks, read as by `pairs`. Raises Unreadable."""
     with _tables(folder, linked) as tables:
         if family in tables:
             yield from _in_stretches(tables[family], count)
@@ -194,7 +194,7 @@ def _tables(folder: Path, linked: Path) -> Iterator[dict[str, Rdict]]:
 
 
 def _in_stretches(table: Rdict, count: int) -> Iterator[list[tuple[bytes, bytes]]]:
-    """All of a table, so much at once. Where the library's own `items` ends early, ours says why."""
+    """Yields a table in blocks. If the library's own `items` ends early, ours raises the reason."""
     end = table.iter()
     end.seek_to_last()
     last = end.key() if end.valid() else None
@@ -218,7 +218,7 @@ def value_now(folder: Path, queue: Queue, number: int) -> bytes:
 
 
 def _link(folder: Path, linked: Path) -> None:
-    """Links to the tables, and copies of what tells which of them count, as of one moment."""
+    """Links the tables, and copies the files that list the valid ones, as of one moment."""
     linked.mkdir()
     current = (folder / "CURRENT").read_bytes()
     (linked / "CURRENT").write_bytes(current)
@@ -285,7 +285,7 @@ class _EntriesByKey:
         self.folder = folder
 
     def stretches(self, at: RdictIter, key: bytes, prefix: bytes, stop: int) -> Iterator[tuple[int, bytes]]:
-        """The slots of a queue that follow one another, from a key that is there to below number `stop`.
+        """Yields consecutive slots of a queue, from an existing key to below number `stop`.
 
         With the first number of each stretch. `at` is moved to the last of them. Raises Unreadable.
         """
@@ -299,7 +299,7 @@ class _EntriesByKey:
             yield begin, self._slots(begin, some, prefix)
 
     def _slots(self, number: int, values: list[bytes], prefix: bytes) -> bytes:
-        """Entries as slots of a plain queue. Raises Unreadable where one has a length that no broker gives it."""
+        """Returns entries as slots of a plain queue. Raises Unreadable for a length that no broker writes."""
         data = b"".join(values)
         for at, value in enumerate(values) if len(data) != VALUE * len(values) else ():
             if len(value) != VALUE:
@@ -310,7 +310,7 @@ class _EntriesByKey:
         return np.frombuffer(data, np.uint8).reshape(-1, VALUE)[:, :ENTRY].tobytes()
 
     def _between_gaps(self, key: bytes, end: bytes) -> Iterator[tuple[int, list[bytes]]]:
-        """The entries from one key on that follow one another, with the first number of each stretch."""
+        """Yields consecutive entries from one key on, with the first number of each stretch."""
         items = list(takewhile(lambda item: item[0] < end, _items(self.database, key)))
         numbers = np.array([self._number(one) for one, _ in items], np.int64)
         starts = np.flatnonzero(np.diff(numbers, prepend=-2) != 1).tolist()
@@ -333,7 +333,7 @@ class _EntryCopier(_EntriesByKey):
         self.written = 0
 
     def queues(self) -> QueueFiles:
-        """Copy all, and say what lies where."""
+        """Copies all queues, and returns the place of each."""
         found: dict[Queue, list[QueueFile]] = {}
         at = self.database.iter()
         at.seek_to_first()
@@ -365,7 +365,7 @@ class _EntryCopier(_EntriesByKey):
 
 
 def _items(database: Rdict, key: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """Keys and values from one on. The library's own `items` ends without a word where a table is damaged."""
+    """Yields keys and values from one on. The library's own `items` ends silently in a damaged table."""
     at = database.iter()
     at.seek(key)
     while at.valid():

@@ -73,7 +73,7 @@ S_HASH, S_AT, S_LENGTH, S_QUEUE, SUBJECT_ROWS = range(5)
 
 
 class View(NamedTuple):
-    """The bytes of a log file that are read: `data[0]` lies at log position `base`; all others count from there."""
+    """The bytes of a log file in memory: `data[0]` is log position `base`; offsets count from there."""
 
     data: Bytes
     base: int
@@ -162,7 +162,7 @@ class _Routes(NamedTuple):
 
 
 def _written(view: View) -> int:
-    """About how many records lie in the stretch: what is zero up to its end was never written."""
+    """Estimates the number of records in the stretch: zeros up to its end were never written."""
     end = min(view.stop, view.have)
     while end > view.begin and not view.data[max(view.begin, end - SOME) : end].any():
         end -= SOME
@@ -291,7 +291,7 @@ LIGHT_PREFIX = as_bytes(LIGHT)
 
 @function(inline=True)
 def _properties(b: Bytes, r: RecordParts) -> _Routes:
-    """The properties that say where the record belongs; the last of two with one name counts, as in the broker."""
+    """Finds the routing properties; the last of two with one name counts, as in the broker."""
     tags, tags_end, delay, count = 0, 0, 0, 1
     multi, multi_end, offset, offset_end = 0, 0, 0, 0
     k, e = r.low, r.high
@@ -320,7 +320,7 @@ def _properties(b: Bytes, r: RecordParts) -> _Routes:
 
 @function(inline=True)
 def _tag_of(b: Bytes, r: RecordParts, named: _Routes, delays: Ints) -> _Tag:
-    """The tag code that the record's entry is to have: of a delayed message, when it is to be delivered."""
+    """Returns the expected tag code of the record's entry: for a delayed message, its delivery time."""
     code, exact = java_hash(b, named.tags, named.tags_end)
     # Where two properties run together, what a broker makes of it depends on its version.
     exact = exact and place_of(b, named.tags, named.tags_end, 1) == named.tags_end
@@ -354,7 +354,7 @@ def _more_rows(
     topics: Topics,
     light: bool,
 ) -> int:
-    """Write a row for every further queue that the record is in. Returns how many rows there are then, or -1."""
+    """Writes a row for every further queue of the record. Returns the new number of rows, or -1."""
     x, y = named.multi, named.offset
     while x < named.multi_end and y < named.offset_end:
         xe, slash = _item(b, x, named.multi_end)
@@ -414,7 +414,7 @@ def _hash_of_subject(topic: bytes, queue: int) -> Any:
 def _subject_of(
     b: Bytes, p: int, e: int, queue: int, subjects: Ints, table: Ints, names: Bytes, used: Ints
 ) -> int:  # fmt: skip
-    """The row of (topic `b[p:e]`, `queue`) in `subjects`, made where it is new; -1 where there is no room."""
+    """Returns the row of (topic `b[p:e]`, `queue`) in `subjects`, added if new; -1 without room."""
     key = _subject_hash(b, p, e, queue)
     mask = len(table) - 1
     slot = key & mask

@@ -65,7 +65,7 @@ def includes_transactions(options: Options) -> bool:
 
 
 def selected_transaction(options: Options) -> str | None:
-    """The key of the one transaction to be judged, if it is one: the names of other traces have a slash."""
+    """The key of the one requested transaction, if it is one: the names of other traces have a slash."""
     return None if options.trace in (None, COMMIT_LOG) or "/" in str(options.trace) else options.trace
 
 

@@ -34,7 +34,7 @@ class ServedQueues(NamedTuple):
 
     @property
     def queues(self) -> QueueFiles:
-        """Every queue that can be read, with its files, or what stands for them."""
+        """Every readable queue, with its files or their substitutes."""
         return queues_of(self.files, self.database, self.twin if self.lights else None)
 
 

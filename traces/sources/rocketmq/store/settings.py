@@ -21,7 +21,7 @@ WRITTEN_BY_THE_BROKER = "rocketmqHome"  # stands in a broker.conf that a broker 
 
 
 def read_settings(config: Path) -> dict[str, str]:
-    """The settings in a broker.conf, read as Java reads it: Latin-1 with escapes. Raises Unreadable."""
+    """Reads the settings in a broker.conf as Java does: Latin-1 with escapes. Raises Unreadable."""
     try:
         content = config.read_bytes()
     except OSError as error:
@@ -40,7 +40,7 @@ def read_settings(config: Path) -> dict[str, str]:
 
 
 def plain_properties(content: bytes) -> dict[str, str] | None:
-    """A properties file of `key=value` and comments, as most are; None where anything else stands in it."""
+    """Parses a simple properties file of `key=value` and comments; None for any other content."""
     lines = [line.lstrip(" \t") for line in re.split(r"\r\n|\r|\n", content.decode("latin-1"))]
     found = [PLAIN_LINE.fullmatch(line) for line in lines if line and line[0] not in "#!"]
     return {line[1]: line[2] for line in found if line} if all(found) else None
@@ -67,11 +67,10 @@ def is_slave(settings: Mapping[str, str]) -> bool:
 def number_set(
     settings: Mapping[str, str], name: str, otherwise: int = 0, *, least: int = 0, most: int = LARGEST_INT
 ) -> int:
-    """A setting that is a number, or what the broker takes where nothing says it: 0 is a number like any other.
+    """Returns a numeric setting, or the broker's default if it is not set: 0 is a number like any other.
 
     A broker passes over what Java does not read as a number: one with a blank behind it, or larger than its type.
-    `least`, `most`: what lies beyond them is no number that could be meant here.
-    Source: docs/rocketmq.md#settings.
+    `least`, `most`: what lies beyond them is no number that could be meant here. Source: docs/rocketmq.md#settings.
     """
     value = settings.get(name, "")
     digits = value[1:] if value.startswith(("+", "-")) else value
@@ -90,7 +89,7 @@ def rewritten(settings: Mapping[str, str]) -> bool:
 
 
 def delays(levels: str) -> tuple[int, ...]:
-    """Milliseconds per delay level, from a text such as "1s 5s 10s". Raises Unreadable."""
+    """Returns milliseconds per delay level, from a text such as "1s 5s 10s". Raises Unreadable."""
     try:
         return tuple(int(level[:-1]) * UNIT_MS[level[-1]] for level in levels.split())
     except (ValueError, KeyError) as error:
@@ -100,7 +99,7 @@ def delays(levels: str) -> tuple[int, ...]:
 
 
 def read_json(path: Path) -> dict[str, object]:
-    """A config file of the broker: JSON, but for integer keys that fastjson leaves unquoted. Raises Unreadable."""
+    """Reads a config file of the broker: JSON with fastjson's unquoted integer keys. Raises Unreadable."""
     try:
         content = _loaded(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -135,9 +134,9 @@ def is_there(path: Path) -> bool:
 
 
 def read_json_or_older(path: Path, notes: list[str]) -> tuple[dict[str, object], bool]:
-    """The same, and whether it is the file's older version: what a broker takes where it cannot read the file itself.
+    """Reads a JSON file, or its older version, as the broker does; True for the older version.
 
-    Raises Unreadable where neither can be read.
+    Raises Unreadable if neither can be read.
     """
     try:
         return read_json(path), False
@@ -155,7 +154,7 @@ def read_json_or_older(path: Path, notes: list[str]) -> tuple[dict[str, object],
 
 
 def quoted(text: str) -> str:
-    """Fastjson's `{0:5}` as `{"0":5}`; strings are stepped over whole."""
+    """Rewrites fastjson's `{0:5}` as `{"0":5}`; strings are copied unchanged."""
     if "\\" not in text and "\0" not in text:
         # No string holds a quotation mark: all that lies outside of strings is seen at once, as one text.
         parts = text.split('"')
@@ -178,14 +177,14 @@ def store_settings(path: Path, config: Path | None, notes: list[str]) -> dict[st
         if found is None and home.is_file():
             settings = read_settings(home)
             if _is_root(path, settings.get("storePathRootDir", "")):
-                notes.append(f"settings from conf/{SETTINGS} beside the store, which names it")
+                notes.append(f"settings from conf/{SETTINGS} next to the store, which names it")
                 return settings
             notes.append(
-                f"conf/{SETTINGS} beside the store is not used, for its storePathRootDir does not name this store: "
+                f"conf/{SETTINGS} next to the store is not used, because its storePathRootDir names another store: "
                 f"--config {shown(home)} uses it"
             )
         elif found is not None and config is None:
-            notes.append(f"settings from {SETTINGS} beside the store")
+            notes.append(f"settings from {SETTINGS} next to the store")
         return read_settings(found) if found else {}
     except Unreadable as problem:
         raise side_file_problem("settings", found or home, problem) from problem

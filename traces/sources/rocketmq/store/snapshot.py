@@ -43,7 +43,7 @@ class Snapshot:
 
 
 def now(queues: QueueFiles, opened: Callable[[Queue, QueueFile], LogFile], log: Sequence[LogFile]) -> Snapshot:
-    """The present moment of a store, whose queues' files are `opened` so. Raises Unreadable."""
+    """Takes a snapshot of a store, whose queues' files are `opened` so. Raises Unreadable."""
     entries, last = _all_entries(queues, opened)
     seconds = time.time()
     end = log[0].base

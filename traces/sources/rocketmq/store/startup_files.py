@@ -1,4 +1,4 @@
-"""Files of one kind, as a broker's start takes them: all of a folder, each called by a number, all of one length.
+"""Checks files of one kind like a broker's start: all in a folder, named by numbers, of one length.
 
 Source: docs/rocketmq.md#compaction-start, docs/rocketmq.md#dledger-index-start.
 """
@@ -16,7 +16,7 @@ from gapless.traces.sources.rocketmq.store.files import TWENTY_DIGITS
 
 
 class UnexpectedFile(NamedTuple):
-    """A file that a start stumbles over. `expected`: the length that others have, or its own where that is right."""
+    """A file that stops a start. `expected`: the length of the others, or its own if that is right."""
 
     name: str  # from the store on
     length: int
@@ -25,7 +25,7 @@ class UnexpectedFile(NamedTuple):
 
     @property
     def place(self) -> Where:
-        """It, or where it ends if that is what is wrong."""
+        """The file, or its end if its length is wrong."""
         return Where(file=self.name, offset=self.length if self.numbered else 0)
 
     @property
@@ -42,7 +42,7 @@ class UnexpectedFile(NamedTuple):
 
     @classmethod
     def of(cls, text: str) -> UnexpectedFile:
-        """The one that a text tells of."""
+        """Parses the output of `as_text`."""
         return cls(*json.loads(text))
 
 

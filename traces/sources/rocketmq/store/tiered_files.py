@@ -1,4 +1,4 @@
-"""The files of tiered storage, where they lie in a folder: found by the broker's own metadata.
+"""The files of tiered storage in a folder, found by the broker's own metadata.
 
 Source: docs/rocketmq-tiered.md#layout, #metadata.
 """
@@ -108,7 +108,7 @@ class Metadata(NamedTuple):
 
 
 def tiered_storage(store: Path, settings: Mapping[str, str], notes: list[str]) -> TieredStorage | None:
-    """The tiered storage of a store; None where there is none."""
+    """Returns the tiered storage of a store; None without one."""
     try:
         content = _metadata(store, notes)
         if content is None:

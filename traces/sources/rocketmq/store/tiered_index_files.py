@@ -35,11 +35,11 @@ COUNTED = 1 << 20  # items that are counted at once: each time all slots are gon
 
 @dataclass(frozen=True)
 class TieredIndexFile:
-    """One file of it.
+    """One file of the index of tiered storage.
 
-    `name`: as a trace · `file`: as reports call it · `sealed`: whether it is full · `items`: exclusive end of its items
-    · `header`: begin and end in ms, two zeros, slots in use, exclusive end of the items, as it says · `began`: the time
-    in ms from which those of its items count, by which the file is known.
+    `name`: as a trace · `file`: as reports call it · `sealed`: whether it is full · `items`: exclusive end of its
+    items · `header`: begin and end in ms, two zeros, slots in use, exclusive end of the items, as it says · `began`:
+    the time in ms from which those of its items count, by which the file is known.
     """
 
     name: str

@@ -66,7 +66,7 @@ class TimerFiles:
 
 
 def timer_files(store: Path, settings: Mapping[str, str]) -> TimerFiles | None:
-    """The timer log of a store and what belongs to it; None where nothing was ever scheduled."""
+    """Returns the timer files of a store; None if nothing was ever scheduled."""
     folder, checkpoint = store / LOG, store / CHECKPOINT
     if not folder.is_dir():
         return None
@@ -92,7 +92,7 @@ def timer_files(store: Path, settings: Mapping[str, str]) -> TimerFiles | None:
 
 
 def _wheel(store: Path, settings: Mapping[str, str]) -> tuple[Path, int | None, str]:
-    """The file of the wheel; up to which place of the timer log it is known to go, if its name says so; why it is none.
+    """Returns the file of the wheel, its end in the timer log by its name, and the reason if none.
 
     With snapshots, the file `timerwheel` is not written any more. Source: docs/rocketmq.md#timer-snapshots.
     """
@@ -105,7 +105,7 @@ def _wheel(store: Path, settings: Mapping[str, str]) -> tuple[Path, int | None, 
 
 
 class TimerUnits(NamedTuple):
-    """Units of the timer log: which one of all it is, where it lies, what it says, and whether it is whole."""
+    """Units of the timer log: index, place, fields, and a flag for complete ones."""
 
     nth: Ints
     place: Ints
@@ -167,7 +167,7 @@ class TimerLog:
         return TimerUnits._make(np.concatenate(column) for column in zip(NO_UNITS, *parts, strict=True))
 
     def precision(self, settings: Mapping[str, str], wheel: Units | None) -> int:
-        """Ms that a slot of the wheel stands for: as the wheel itself says, or as it is set."""
+        """Returns the ms of a slot of the wheel: by the wheel itself, or by the settings."""
         found = len(PRECISIONS)
         for stretch in self.stretches if wheel is not None else ():
             units = _units(stretch)
@@ -183,7 +183,7 @@ class TimerLog:
 
 
 def _stretches(timers: TimerFiles) -> Iterator[tuple[UnitStretch, Units]]:
-    """Units that lie side by side, some at a time, as far as each file has any."""
+    """Yields consecutive units, some at a time, up to the end of each file."""
     first = 0
     for file in timers.files:
         for at in range(0, file.length // UNIT.itemsize, AT_ONCE):

@@ -1,4 +1,4 @@
-"""The messages of a log that wait in the timer wheel or came out of it: those with a time, found in one pass.
+"""Finds the messages of a log that wait in the timer wheel or came out of it, in one pass.
 
 Source: docs/rocketmq.md#timers.
 """
@@ -56,7 +56,7 @@ COLUMNS = len(TimerRows._fields)
 
 @function(inline=True)
 def _put(b: Bytes, p: int, size: int, base: int, room: Ints, count: int, scratch: Bytes) -> int:
-    """Append the record at `p`, if it has a time or waits for one, and say how many there are then."""
+    """Appends the record at `p` if it has a delivery time or waits for one; returns the new number."""
     r = parts(b, p, u32(b, p + 4) == MAGIC_V2)
     waits = is_name(b, r.topic, r.topic_end, _TOPIC)
     due, key, key_end, real, real_end = -1, 0, 0, r.topic, r.topic_end
@@ -96,9 +96,9 @@ def _put(b: Bytes, p: int, size: int, base: int, room: Ints, count: int, scratch
 
 @native(work, kinds=(BYTES, INTS, TABLE, BYTES))
 def _find(b: Bytes, bounds: Ints, room: Ints, scratch: Bytes) -> None:
-    """Fill `room` with what lies within `bounds` of `b`, which itself lies at the third of them.
+    """Fills `room` with the messages of `b` within `bounds`, whose third number is the position of `b`.
 
-    The first of them is where the next call begins, then, and the fourth, how many messages there are.
+    The first bound becomes the begin of the next call, and the fourth counts the messages.
     """
     p, stop, base, count = bounds
     while p + 8 <= stop and count < room.shape[1]:

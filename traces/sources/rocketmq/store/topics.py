@@ -50,7 +50,7 @@ def config_pairs(database: Path) -> list[tuple[bytes, bytes]]:
 
 
 def _value(value: bytes) -> Mapping[str, object]:
-    """An object in JSON; an empty one for what is none, such as the table's version."""
+    """Parses an object in JSON; an empty one for other values, such as the table's version."""
     try:
         settings = json.loads(value)
     except ValueError:

@@ -95,7 +95,7 @@ def _key_marks(rows: Ints, halves: Ints) -> None:
 
 @function(inline=True)
 def _slot(rows: Ints, row: int, more: int) -> int:
-    """The slot of a version's counter, raised by `more`, and birth: a half that was sent again was born again."""
+    """Returns the slot of a version's counter, raised by `more`, and birth: a half sent twice has two births."""
     return (max(int(rows[TIMES, row]), 0) + more + 257 * int(rows[BORN, row] & 0xFFFF)) & (SLOTS - 1)
 
 
@@ -365,7 +365,7 @@ def _mark(w: LineageWork, t: int, r: int, seen: int, count: int, n: int) -> int:
 
 @function(inline=True)
 def _park(w: LineageWork, t: int, r: int, seen: int, n: int) -> int:
-    """A half was set aside: the newest version with the right counter, before all others one with its content."""
+    """Writes a parking: of the newest version with the right counter, preferably one with its content."""
     rows, halves, args = w.rows, w.halves, w.args
     times = rows[TIMES, r]
     aged = rows[TIME, r] - rows[BORN, r] > w.aged_ms

@@ -46,7 +46,7 @@ CURSORS = f"{HALF_TOPIC}/0"  # the trace of the check service's cursors
 
 
 def op_trace(number: int, queue: int = 0, topic: str = OP_TOPIC) -> str:
-    """The trace of one op: its batcher is not seen, so nothing is known of what else waited."""
+    """Returns the trace name of one op: its batcher's other content is unknown."""
     return f"{topic}/{queue}+{number}"
 
 
@@ -56,7 +56,7 @@ def op_with_marks(rows: Ints, op: int) -> Ints:
 
 
 def events_of_op(rows: Ints, given: Terms) -> list[Event]:
-    """One op as the exact replay takes it, from its opening on: `rows` are its own and those of its marks."""
+    """Returns one op for exact replay, from its opening on: `rows` are its own and those of its marks."""
     op, marks = rows[:, 0], rows[:, 1:].T.tolist()
     steps = STEPS["op_batch"]
     opened = [steps.open(max_size=given.max_size, interval=0), *([steps.restart()] if given.restarted else [])]

@@ -86,7 +86,7 @@ class Totals:
     looked_at: int = -1  # the highest number of a half that the check service has surely looked at
 
     def add(self, other: Totals, sign: int = 1) -> None:
-        """Count what the other counted; or, with a negative sign, take it back."""
+        """Adds the other's counts; or, with a negative sign, subtracts them."""
         for spec, actions in other.covered.items():
             add_counts(self.covered.setdefault(spec, {}), actions, sign)
         for name, new in other.anomalies.items():
@@ -101,7 +101,7 @@ class Totals:
 
 
 def add_counts(to: dict[Any, int], more: dict[Any, int], sign: int = 1) -> None:
-    """Count what others counted, by name."""
+    """Adds counts by name."""
     for key, count in more.items():
         to[key] = to.get(key, 0) + sign * count
 

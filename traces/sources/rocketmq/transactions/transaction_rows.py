@@ -1,8 +1,8 @@
-"""The records of transactions, found in what a scan has read: halves, finals, ops, and what was set aside.
+"""Finds the records of transactions among scanned ones: halves, finals, ops, and parked halves.
 
 Each becomes a row of integers, in the order of the log; an op also gives a row for each half that it names. Sizes,
-digests and numbers are all that is kept. Nothing is judged here. Byte layout: docs/rocketmq.md#record, #property-names;
-fields: docs/rocketmq-transactions.md.
+digests and numbers are all that is kept. Nothing is judged here. Byte layout: docs/rocketmq.md#record,
+#property-names; fields: docs/rocketmq-transactions.md.
 """
 
 # ruff: noqa: C901, PLR0912
@@ -143,7 +143,7 @@ class _TransactionProperties(NamedTuple):
 
 @native(lambda _b, _base, places, *_: len(places), kinds=(BYTES, I64, INTS, TABLE, I64))
 def find_rows(b: Bytes, base: int, places: Ints, rows: Ints, filled: int) -> tuple[int, int]:
-    """Append the rows of the records at `places` of `b`, and say how many rows there are then.
+    """Appends the rows of the records at `places` of `b`, and returns the number of rows.
 
     `b[0]` lies at log position `base`. Says too how many records have the flags of a final and are none. The first
     number is negative where `rows` is too small: nothing else counts then.
@@ -297,7 +297,7 @@ def _put(
 
 @function(inline=True)
 def _mark_of_table(place: int, number: int, properties: _TransactionProperties, rows: Ints, n: int) -> int:
-    """Let row `n` be the mark that the op of a table is; the broker passes over one that names nothing."""
+    """Makes row `n` the mark of a table's op; the broker skips one that names nothing."""
     if properties.named < 0:
         return n
     time = rows[TIME, n]
@@ -310,7 +310,7 @@ def _mark_of_table(place: int, number: int, properties: _TransactionProperties, 
 
 @function(inline=True)
 def _marks(b: Bytes, r: RecordParts, properties: _TransactionProperties, rows: Ints, op: int) -> int:
-    """Write a row for each entry of the op in row `op`. Returns how many rows there are then, or -1 without room."""
+    """Writes a row for each entry of the op in row `op`. Returns the new number of rows, or -1 without room."""
     q, stop = r.body, r.body + rows[SIZE, op]
     legible = properties.tagged and q < stop
     rows[LIST, op] = int(q < stop and b[stop - 1] == 44)

@@ -55,7 +55,7 @@ class SameEntries(NamedTuple):
     data: bytes
 
     def same_as(self, other: SameEntries) -> tuple[int, int]:
-        """From which number on, and up to which, both have the same entries; none where one of them differs."""
+        """Returns the range of numbers in which both have the same entries; empty after any difference."""
         low = max(self.low, other.low)
         mine, its = self.data[(low - self.low) * ENTRY :], other.data[(low - other.low) * ENTRY :]
         size = min(len(mine), len(its))

@@ -85,7 +85,7 @@ class Follower:
         place: WatchCheckpoint | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`place`: where to go on. Raises Unreadable, NothingThere."""
+        """`place`: the checkpoint to continue from. Raises Unreadable, NothingThere."""
         self.path, self.folder, self.config, self.options = path, folder, config, options
         self.clock = clock
         self.numbers = Numbers(behind_since=clock())
@@ -125,7 +125,7 @@ class Follower:
         return StoreJudge(self.store, self.options)
 
     def _go_on(self, place: WatchCheckpoint) -> bool:
-        """Take up a place again, if the log still has it."""
+        """Continues from a checkpoint, if the log still has its anchor."""
         if self.judges_entries and not place.entries:
             return False
         below = place.known.reached < self.store.start
@@ -175,7 +175,7 @@ class Follower:
         """Closes all files."""
 
     def round(self) -> bool:
-        """Take what is new, and say whether there is more at once. Raises Unreadable, NothingThere."""
+        """Judges new records; True if there are more at once. Raises Unreadable, NothingThere."""
         self.numbers.rounds += 1
         try:
             more = self._round()
@@ -215,10 +215,10 @@ class Follower:
         return stretch.more and taken
 
     def _follow_others(self, *, at_once: bool = False) -> bool:
-        """Take what is new in the index, and what clients trace, as far as the log is judged; whether there is more.
+        """Follows index, traces and halves up to the judged end of the log; True if there is more at once.
 
-        Not in each round, but where there is much: what each time costs is more than what is new. And not before log
-        and queues had as long as it took the last time.
+        Not in each round, because each time has a fixed cost, and not before log and queues had as much time as it
+        took.
         """
         begin = self.clock()
         due = begin - self.others_at >= OTHERS or self.reached - self.others_from >= MUCH

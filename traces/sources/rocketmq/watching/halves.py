@@ -40,10 +40,10 @@ class TableLook:
 
 
 class HalfFollower:
-    """The halves of one store that a table tells of."""
+    """Follows the halves of one store with a table of them."""
 
     def __init__(self, start: int, place: HalvesProgress | None = None) -> None:
-        """`start`: where the log begins · `place`: where to go on."""
+        """`start`: the log's begin · `place`: the progress to continue from."""
         place = place or HalvesProgress(start)
         self.at, self.records = place.at, place.records.copy()
         self.table: TableLook | None = None
@@ -53,7 +53,7 @@ class HalfFollower:
         return HalvesProgress(self.at, self.records.copy())
 
     def follow(self, store: StoreDirectory, reached: int, queues: Collection[Subject]) -> None:
-        """Take what is new in the log, which is judged up to `reached`. Raises Unreadable."""
+        """Reads the new part of the log, which is judged up to `reached`. Raises Unreadable."""
         if TABLE_HALVES not in queues or self.at < store.start:
             self.at = max(self.at, store.start) if TABLE_HALVES in queues else reached
         if self.at < reached:

@@ -67,7 +67,7 @@ class IndexFollower:
     """The index of one store that is followed."""
 
     def __init__(self, options: Options, start: int, place: IndexProgress | None = None) -> None:
-        """`start`: where the log begins · `place`: where to go on."""
+        """`start`: the log's begin · `place`: the progress to continue from."""
         self.options, self.space = options, Space()
         place = place or IndexProgress(LogPoint(start, exact=True))
         self.reached = place.reached
@@ -226,7 +226,7 @@ class IndexFollower:
 
 
 def _last_position(index: Index) -> int:
-    """The position in the last item; 0 where there is none. Raises Unreadable."""
+    """Returns the position in the last item; 0 without one. Raises Unreadable."""
     last = next((file for file in reversed(index.files) if file.items > 1), None)
     return int(last.read(last.items - 1, last.items)["position"][0]) if last else 0
 

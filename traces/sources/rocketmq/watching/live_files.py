@@ -45,7 +45,7 @@ class LiveQueues(Mapping[Queue, tuple[QueueFile, ...]]):
         return len(self.known)
 
     def look_again(self, queue: Queue) -> bool:
-        """Look for the files of a queue, and say whether others are there than before."""
+        """Looks for the files of a queue again; True if they changed."""
         there: tuple[QueueFile, ...] = ()
         if can_be_a_folder(queue[0]):
             try:

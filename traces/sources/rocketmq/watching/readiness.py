@@ -25,16 +25,16 @@ class Entries(Protocol):
     """The entries of a store's queues, as they come."""
 
     def reach(self) -> int:
-        """The log position up to which entries are known; what lies behind is not read."""
+        """The log position up to which entries are known; later records are not read."""
 
     def judged(self, store: StoreDirectory, split: Split) -> SplitResult | None:
-        """The stretch judged as far as its entries are there; None where none of it can be. Raises Unreadable."""
+        """Judges the stretch as far as it has entries; None if it has none. Raises Unreadable."""
 
     def look_again(self, queue: Subject) -> bool:
         """Looks for the files of a queue again; True if they changed."""
 
     def forget(self) -> None:
-        """All of it is to be looked for again."""
+        """Forgets the known files, which are looked for again."""
 
 
 @dataclass

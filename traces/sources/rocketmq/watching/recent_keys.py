@@ -1,4 +1,4 @@
-"""Numbers that were seen lately, to tell those that are new: the oldest are forgotten, so memory is bounded."""
+"""A bounded set of recent numbers, to recognise new ones: the oldest are forgotten."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The file in which a follower keeps its place, from one of its lives to the next: whole, or not there."""
+"""The file in which a follower saves its checkpoint between two runs: complete, or absent."""
 
 from __future__ import annotations
 

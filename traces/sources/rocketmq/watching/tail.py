@@ -64,7 +64,7 @@ class Stretch(NamedTuple):
         return self.split.file.base + self.split.high
 
     def below(self, reach: int) -> Stretch | None:
-        """The part of it that lies below a log position; None where nothing does."""
+        """Returns the part below a log position; None if it is empty."""
         if self.end <= reach:
             return self
         high = reach - self.split.file.base
@@ -79,7 +79,7 @@ class Tail:
         self.most = FIRST_SPLIT
 
     def stretch(self, store: StoreDirectory, at: int) -> Stretch | None:
-        """The records from position `at` on, in one log file, about `most` bytes of it; None where there is none."""
+        """Returns about `most` bytes of records from position `at` on in one log file; None without any."""
         file = file_of(store, at)
         if file is None:
             return None
@@ -138,14 +138,14 @@ class Tail:
 
 
 def file_of(store: StoreDirectory, position: int) -> LogFile | None:
-    """The log file in which a position lies, if it is there."""
+    """Returns the log file that contains a position, if it exists."""
     return next((f for f in reversed(store.files) if f.base <= position < f.base + f.length), None)
 
 
 def log_end(folders: Iterable[Path], known: int = 0) -> int | None:
-    """Measure where the log ends now, at `known` or behind it; None where there is no file of a log.
+    """Finds the present end of the log, from `known` on; None without a file of a log.
 
-    Files that were made in advance are no part of it, and neither are the zeros in the last one that is.
+    Files that were created in advance do not count, and neither do the zeros at the end of the last one.
     """
     files = {
         int(path.name): path for folder in folders for path in _listed(folder) if TWENTY_DIGITS.fullmatch(path.name)
@@ -166,13 +166,13 @@ def _listed(folder: Path) -> list[Path]:
 
 
 def log_start(folders: Iterable[Path]) -> int:
-    """The position of a log's first file; 0 where there is none."""
+    """Returns the position of a log's first file; 0 without one."""
     bases = (int(path.name) for folder in folders for path in _listed(folder) if TWENTY_DIGITS.fullmatch(path.name))
     return min(bases, default=0)
 
 
 def log_folders_in(path: Path) -> list[Path]:
-    """The folders with files of the log of a store that was not opened yet, where they lie in most."""
+    """Returns the usual folders of the log of a store that was not opened yet."""
     folder = store_folder(path)
     return [folder / "commitlog", *folder.glob("dledger-*/data")] if folder else []
 
@@ -188,7 +188,7 @@ def log_folders(store: StoreDirectory) -> list[Path]:
 
 
 class Anchor(NamedTuple):
-    """The last record that was judged, by which the log is known again: where it is, and a digest of its bytes."""
+    """The last judged record, which identifies the log: its position, and a digest of its bytes."""
 
     position: int
     digest: bytes
@@ -201,7 +201,7 @@ class Anchor(NamedTuple):
 
 
 def anchor(store: StoreDirectory, position: int) -> Anchor | None:
-    """The record that lies at a position; None where there is none."""
+    """Returns the anchor of the record at a position; None without one."""
     file = file_of(store, position)
     if file is None:
         return None

@@ -106,7 +106,7 @@ class TraceFollower:
     # -- what is new ---------------------------------------------------------------------------------------------------
 
     def follow(self, store: StoreDirectory, reached: int, queues: Collection[Subject]) -> bool:
-        """Read on, up to where the log is judged, if any of its queues is of traces; whether there is more at once.
+        """Reads further trace messages up to the judged end of the log; True if there are more at once.
 
         Raises Unreadable.
         """
@@ -142,7 +142,7 @@ class TraceFollower:
                 progress.exact = True
 
     def _add(self, store: StoreDirectory, messages: SegmentMessages, span: tuple[int, int]) -> None:
-        """One segment, from where to where: the keys of its messages, and what the trace messages among them tell."""
+        """Adds one segment: the keys of its messages, and the reports of its trace messages."""
         half = messages.of_subject(lambda topic, _: topic in HALF_TOPICS) == 1
         seen = ~((messages.row >= 0) & half[messages.row]) if len(half) else messages.row < 0
         keys = distinct(messages.keys[[0, 3]][:, seen].ravel())
@@ -208,7 +208,7 @@ class TraceFollower:
     # -- answers -------------------------------------------------------------------------------------------------------
 
     def _look_back(self, store: StoreDirectory, sends: AnsweredSends) -> None:
-        """Messages whose places are behind: read the records there again, unless they have expired."""
+        """Reads again the records at answered positions that were passed, unless they have expired."""
         expired = sends.position < store.start
         self.progress.counts["expired"] += int(expired.sum())
         sends = sends.some(~expired)
@@ -323,7 +323,7 @@ def _is_of(topic: str, one: str, _queue: int) -> int:
 
 
 def _stretches(positions: Ints, store: StoreDirectory) -> Iterator[tuple[int, int]]:
-    """Positions that rise, and lie close to one another in one log file: from which index to which."""
+    """Yields ranges of rising positions that are close to one another in one log file."""
     if len(positions):
         within = positions - store.start
         apart = (
