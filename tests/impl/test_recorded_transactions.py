@@ -44,7 +44,7 @@ def conforms(folder: Path, form: str = "parquet") -> Report:
     assert report.verdict == "conforms", report.findings
     assert report.sources[0].notes == [
         "settings from broker.conf next to the store",
-        "what clients were promised from client.ndjson beside the store",
+        "clients' promises are read from client.ndjson, next to the store",
     ]
     assert transactions.departures(folder / "store") == []
     return report

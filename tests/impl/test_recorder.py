@@ -526,7 +526,7 @@ def test_what_is_recorded_is_checked_with_the_commands_that_it_names(faults: tup
     assert sorted(path.name for path in (tmp_path / "trial").iterdir()) == ["client.ndjson", "store", "traces"]
     report = check([tmp_path / "trial"], profile="strict")
     assert report.verdict == "conforms"
-    assert report.sources[0].notes == ["what clients were promised from client.ndjson beside the store"]
+    assert report.sources[0].notes == ["clients' promises are read from client.ndjson, next to the store"]
 
 
 @pytest.mark.parametrize("faults", [(), ("--faults", ",".join(FAULTS))])
