@@ -203,7 +203,7 @@ def row_of(found: Figures) -> str:
         f"{spread:.0%}",
         f"{found.rate:.2f}",
         f"{found.anonymous / 2**20:,.0f}",
-        INSTEAD.get(found.line.series, "see the rows beside it" if "gapless" in found.line.name else "this"),
+        INSTEAD.get(found.line.series, "see the other rows" if "gapless" in found.line.name else "this"),
     )
     return f"| {' | '.join(cells)} |"
 

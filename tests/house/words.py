@@ -28,6 +28,10 @@ ARGUED = {
     "hold the lock": "the term for it",
     "lock is held": "the term for it",
     "while held": "of locks",
+    "compaction-anew": "an anchor, which is stable",
+    "slave topic made anew": "a recording, whose name is stable",
+    "compacted anew": "as before",
+    "made anew.tar": "as before",
 }
 """Phrases with words that are to be avoided elsewhere, and why they stay."""
 
