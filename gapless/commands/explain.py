@@ -54,6 +54,8 @@ def explain(
     from gapless.traces.report.text import explained
 
     name, own = profile and profile.value, spec or ()
+    if not trace.strip():
+        raise failed("--trace is empty: expected commitlog, TOPIC/QUEUE, the key of a transaction, or tc0")
     if save is not None and save.suffix != ".story":
         raise failed(f"--save {save}: expected a file that ends in .story")
     try:

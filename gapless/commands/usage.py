@@ -121,7 +121,7 @@ def _sentence(error: Any) -> str:
         return _missing(error)
     parameter = getattr(error, "param", None)
     if parameter is not None:
-        return _wrong_value(error, _label(parameter))
+        return f"{_wrong_value(error, _label(parameter))}{_from_settings(error)}"
     if name is not None:
         return f"{name} {'takes no value' if 'not take' in error.message else 'needs a value'}"
     text = error.format_message().rstrip(".")
@@ -150,6 +150,13 @@ def _label(parameter: Any) -> str:
     if parameter.param_type_name == "option":
         return str(max(parameter.opts, key=len))
     return str(parameter.metavar or parameter.name.upper()).strip("[]{}. ")
+
+
+def _from_settings(error: Any) -> str:
+    """A remark about a value that no command line has: it comes from pyproject.toml."""
+    given = (getattr(error.ctx, "default_map", None) or {}).get(error.param.name)
+    written = error.ctx.get_parameter_source(error.param.name) if given is not None else None
+    return "" if written is None or written.name == "COMMANDLINE" else " (from [tool.gapless] in pyproject.toml)"
 
 
 def _missing(error: Any) -> str:

@@ -92,6 +92,7 @@ def _events(folder: Path) -> None:
     }
     for name, event in wrong.items():
         (folder / f"{name}.ndjson").write_text(f"{HEADER}{json.dumps(event)}\n")
+    (folder / "clients.ndjson").write_text('{"op":"send","topic":"a","queue":0,"result":"ok"}\n')
     (folder / "header.ndjson").write_text(f"{json.dumps(EVENT)}\n")
     (folder / "cut.ndjson").write_text(f"{HEADER}{json.dumps(EVENT)}")
     (folder / "syntax.ndjson").write_text(f"{HEADER}{{'source': 1}}\n")

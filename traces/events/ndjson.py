@@ -128,6 +128,7 @@ def _instead(line: bytes) -> str:
         return "it begins with a byte order mark; write it as UTF-8 without one"
     start = shown(line[:SHORT].decode(errors="replace").rstrip("\n"))
     lacks = "" if line.endswith(b"\n") else ", and no newline ends it"
+    lacks += ", as a client log does (gapless check STORE --client FILE)" if line.startswith(b'{"op":') else ""
     return f"it begins {start}{'…' if len(line) > SHORT else ''}{lacks}"
 
 

@@ -7,7 +7,7 @@ import re
 import stat
 from collections.abc import Iterator
 from contextlib import suppress
-from glob import has_magic
+from glob import glob, has_magic
 from pathlib import Path
 
 from gapless.traces.problems import os_problem, pasted, shown
@@ -73,6 +73,8 @@ def _no_link(path: Path) -> str:
 
 def _no_match(pattern: Path) -> str:
     """The reason why no path fits a pattern."""
+    if fitting := sorted(glob(str(pattern), recursive=True)):  # noqa: PTH207 - it may begin at the root
+        return f"a pattern, expected one file: name it, such as {shown(fitting[0])}"
     plain = Path(*_until_magic(pattern))
     if not plain.is_dir():
         return f"no file fits this pattern: there is no {shown(plain)}{_in_parentheses(_similar(plain))}"
