@@ -159,19 +159,19 @@ class Reader:
 
     def accepts(self, step: Callable[..., Any], *_args: Any) -> Any:
         """True if `step(*args)` is accepted."""
-        raise TypeError(f"a step cannot ask whether {step.__name__} is accepted: say what is needed")
+        raise TypeError(f"a step cannot ask whether {step.__name__} is accepted: write `require(…)` of the state")
 
     def filled(self, _default: Any, _low: Any, _high: Any, _value: Callable[[Any], Any]) -> Any:
         """The map of `value(n)` for every `n` with `low <= n < high`, and of `default`."""
-        raise TypeError("a step fills no Map: say `set`, one key at a time")
+        raise TypeError("a step fills no Map: write `set`, one key at a time")
 
     def in_turn(self, _low: Any, _high: Any, _stands: Callable[[Any], Any], _step: Callable[..., Any]) -> Any:
         """`step(…, n)` for every `n` with `low <= n < high`, one after the other, from `stands(low)` on."""
-        raise TypeError("a step takes no other steps in turn: say what becomes of the state")
+        raise TypeError("a step takes no other steps in turn: write the next state, `replace(s, …)`")
 
     def lifted(self, _state: Any) -> Any:
         """A state of numbers as one of what the reader reads."""
-        raise TypeError("a step stands for no other spec's state: say `replace`")
+        raise TypeError("a step stands for no other spec's state: write `replace`")
 
 
 reader: ContextVar[Reader | None] = ContextVar("reader", default=None)

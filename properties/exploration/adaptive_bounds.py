@@ -44,7 +44,7 @@ def explored(
 ) -> Exploration:
     """Explore a spec within `bound_for` it, or as far as native code gets. Raises NoBound, ForeignWords."""
     if wide and isinstance(spec, GivenSpec):
-        raise NoBound(f"{spec.called} has no bound that is wide: say a greater one as BOUND, and leave --wide out")
+        raise NoBound(f"{spec.called} has no bound that is wide: write a greater one as BOUND, and leave --wide out")
     if spec.bound is None and isinstance(spec, GivenSpec):
         return _grown(spec, profile)
     bound = bound_of(spec, profile, wide=wide)
@@ -71,7 +71,7 @@ def _grown(spec: Spec, profile: str | None) -> Exploration:
         more = "larger ones are not tried, unless its file says BOUND = Bound(…)"
     if found is None:
         raise NoBound(
-            f"{spec.called} has more than {ENOUGH:,} states with numbers up to 1: say how far it is to be explored, "
+            f"{spec.called} has more than {ENOUGH:,} states with numbers up to 1: write how far it is to be explored, "
             "`BOUND = Bound(says=…, within=…, numbers=…)` in its file"
         )
     return replace(found, bound=replace(found.bound, says=f"{found.bound.says}: {more}"))

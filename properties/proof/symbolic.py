@@ -280,7 +280,7 @@ def unknown_state(initial: State, tag: str = "") -> State:
     for field in fields(initial):
         value = getattr(initial, field.name)
         if isinstance(value, Map) and not isinstance(value.default, int):
-            raise TypeError(f"{type(initial).__qualname__}.{field.name} is a Map of {value.default!r}: say numbers")
+            raise TypeError(f"{type(initial).__qualname__}.{field.name} is a Map of {value.default!r}: write numbers")
         found[field.name] = (
             UnknownMap(int(value.default), z3.Array(tag + field.name, z3.IntSort(), z3.IntSort()))
             if isinstance(value, Map)

@@ -54,6 +54,17 @@ def test_steps_are_recorded_in_order_and_judged(path: Path) -> None:
     assert check(path, specs=[LEASE]).findings[0].rule == "lease/token-was-given-to-the-worker"
 
 
+def test_a_spec_is_looked_for_in_the_folder_of_the_caller(tmp_path: Path) -> None:
+    (tmp_path / "code").mkdir()
+    (tmp_path / "code/lease.py").write_bytes(LEASE.read_bytes())
+    (tmp_path / "code/run.py").write_text(
+        'from gapless import Recorder\nRecorder("trace.ndjson", spec="lease.py").close()\n'
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
+    subprocess.run([sys.executable, "code/run.py"], check=True, cwd=tmp_path, env=environment)
+    assert lines(tmp_path / "trace.ndjson") == []
+
+
 def test_an_attempt_is_taken_refused_or_unknown(path: Path) -> None:
     with Recorder(path, spec=LEASE) as recorder:
         with recorder.attempt("bills", "grant", worker=0, token=1) as attempt:

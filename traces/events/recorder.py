@@ -16,7 +16,7 @@ from gapless.spec.catalog import Spec
 from gapless.traces.events.event import NAME, OUTCOMES, Outcome, parsed, text_of
 from gapless.traces.events.files import CODECS
 from gapless.traces.events.ndjson import HEADER, LONGEST
-from gapless.traces.specs import load
+from gapless.traces.specs import calling_file, load
 from gapless.traces.suggestions import did_you_mean, one_of
 
 SUFFIXES = (".ndjson", ".jsonl")
@@ -28,8 +28,8 @@ class Recorder:
     """Writes a recording: one line for each step that your system took, refused, or may have taken.
 
     `path` ends with `.ndjson`; a recording that is there is replaced, any other file is left alone. `spec` is a file
-    or a module of yours, or one of ours by its name. `source` is for people: it names who recorded. `profile` names
-    the broker whose known deviations are no violations.
+    of yours, in the folder of the caller or in the working directory, a module, or one of ours by its name. `source` is
+    for people: it names who recorded. `profile` names the broker whose known deviations are no violations.
 
     Threads may share a recorder. Call it under the lock under which the step takes effect: the order of the calls is
     the order of the events. A line of at most 4,096 bytes is written whole, at once: a recording is readable after a
@@ -46,7 +46,7 @@ class Recorder:
         profile: str = "strict",
     ) -> None:
         self.path = _named(Path(path))
-        self.spec = spec if isinstance(spec, Spec) else load(spec)
+        self.spec = spec if isinstance(spec, Spec) else load(spec, calling_file())
         self.steps = 0
         self._source = _text("source", source)
         self._lock = Lock()
