@@ -697,6 +697,18 @@ def test_the_first_screen_answers() -> None:
     assert "nothing was left out" in Page(pages.html(quiet)).text
 
 
+def test_a_tile_claims_no_more_than_the_report_has() -> None:
+    """Of many queues a report has some rows, and of many places a finding names the first few."""
+    many = Counts(events=9, traces=9000, queues=8000)
+    broken = [finding(n, count=40, traces=[f"orders/{n}", f"orders/{n + 4}"]) for n in range(3)]
+    told = report(findings=broken, findings_total=120, counts=many, queues=[row(0), row(1)])
+    assert "8,000 queues 6 or more broken" in Page(pages.html(told)).text
+    assert "2 queues 2 broken" in Page(pages.html(report(queues=[row(n, verdict="departs") for n in range(2)]))).text
+    unsure = conforming(verdict="inconclusive", sources=[source(verdict="inconclusive", reasons=["a torn end"])])
+    assert "2 queues no violation found" in Page(pages.html(unsure)).text
+    assert "none broken" not in Page(pages.html(unsure)).text
+
+
 def test_a_fact_is_told_once() -> None:
     """The sentence of the first finding stands in the headline, and not above its story again."""
     one = finding(summary="entry 77 of orders/1 is gone")

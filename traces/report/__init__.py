@@ -1,1 +1,1 @@
-"""What a check says: values, and their forms as text, page and table."""
+"""The result of a check: values, and their forms as text, page and table."""

@@ -1,4 +1,4 @@
-"""How a page stays below 1 MB: each part has a limit in rows and in bytes, and all of them share what is left."""
+"""Limits that keep a page below 1 MB: rows and bytes of each part, and bytes that all parts share."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Budget:
         self.left = left
 
     def fitting(self, draw: Callable[..., str], items: Sequence[tuple[Any, ...]], limit: Limit) -> list[str]:
-        """As many of the first items as there is room for, drawn."""
+        """Draw as many of the first items as there is room for."""
         kept: list[str] = []
         rows, room = limit[0], min(limit[1], self.left)
         for item in items[:rows]:

@@ -58,7 +58,10 @@ def tiles(report: Report) -> list[Tile]:
     kinds = {source.kind for source in report.sources if source.kind != "unknown"}
     if not kinds or not report.counts.events:
         return []
-    return [*(presentation(kinds.pop()).tiles if len(kinds) == 1 else general_tiles)(report)]
+    found = (presentation(kinds.pop()).tiles if len(kinds) == 1 else general_tiles)(report)
+    if report.verdict in ("conforms", "departs"):
+        return [*found]
+    return [one if one.is_broken else one._replace(state="no violation found") for one in found]
 
 
 def facts(report: Report) -> list[tuple[str, str]]:

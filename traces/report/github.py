@@ -37,8 +37,8 @@ def _of_findings(report: Report, threshold: Threshold) -> Iterator[tuple[str, st
         if not fails and (threshold.is_known(finding) or finding.severity != "hazard"):
             continue
         level = "error" if fails else "warning"
-        told = "\n".join([finding.message, "", *wording.story_of(finding)])
-        yield level, _command(level, told, title=finding.rule, **_file(finding))
+        lines = [finding.message, "", *wording.story_of(finding)]
+        yield level, _command(level, "\n".join(lines), title=finding.rule, **_file(finding))
 
 
 def _of_sources(report: Report) -> Iterator[tuple[str, str]]:
@@ -88,7 +88,7 @@ def summary(report: Report, threshold: Threshold) -> str:
 
 
 def _fitting(blocks: Sequence[str]) -> str:
-    """As many of the blocks as there is room for."""
+    """Join as many of the blocks as there is room for."""
     left = SUMMARY
     for number, block in enumerate(blocks):
         left -= len(block.encode()) + 1

@@ -1,6 +1,6 @@
 """A report as one HTML page, for a browser or a printer: no script, nothing to load, and below 1 MB.
 
-What does not fit is counted, and said to be left out. Nothing is judged here: all that is told stands in a `Report`.
+The number of parts that do not fit is shown. Nothing is judged here: a page shows what its `Report` has.
 """
 
 from __future__ import annotations
@@ -64,22 +64,22 @@ def html(report: Report) -> str:
 def _found(report: Report, piece: Any, room: budget.Budget) -> dict[str, Any]:
     """The findings, hazards and anomalies, as many as there is room for."""
     found = list(enumerate(report.violations, 1))
-    told = room.fitting(piece.told, [(n, f, figure(f.picture, f"picture-{n}")) for n, f in found], budget.STORIES)
+    shown = room.fitting(piece.finding, [(n, f, figure(f.picture, f"picture-{n}")) for n, f in found], budget.STORIES)
     deviations = [(n, *one) for n, one in enumerate(wording.allowed(report), 1)]
     tales = [(n, first) for n, _, _, first in deviations[: budget.LINES[0]] if first and first.story]
-    listed = room.fitting(piece.listed, [(n, _brief(f)) for n, f in found[len(told) :]], budget.FINDINGS)
-    feared = room.fitting(piece.told, _hazards(report), budget.STORIES)
+    listed = room.fitting(piece.listed, [(n, _brief(f)) for n, f in found[len(shown) :]], budget.FINDINGS)
+    feared = room.fitting(piece.finding, _hazards(report), budget.STORIES)
     stories = dict(zip((n for n, _ in tales), room.fitting(piece.tale, tales, budget.LINES), strict=False))
     allowed = room.fitting(piece.allowed, [(*one, one[0] in stories) for one in deviations], budget.LINES)
     return {
-        "found": len(found), "told": told, "listed": listed, "feared": feared, "allowed": allowed, "tales": len(tales),
-        "stories": stories,
+        "found": len(found), "shown": shown, "listed": listed, "feared": feared, "allowed": allowed,
+        "tales": len(tales), "stories": stories,
     }  # fmt: skip
 
 
 def _anchors(found: dict[str, Any]) -> set[str]:
     """The names of the findings and anomalies that are on the page."""
-    findings = len(found["told"]) + len(found["listed"])
+    findings = len(found["shown"]) + len(found["listed"])
     return {f"finding-{n + 1}" for n in range(findings)} | {f"anomaly-{n + 1}" for n in range(len(found["allowed"]))}
 
 

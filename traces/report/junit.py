@@ -42,11 +42,11 @@ def _suite(report: Report, source: SourceRow, threshold: Threshold) -> ET.Elemen
 def _case(finding: Finding, threshold: Threshold) -> ET.Element:
     """A finding: its trace as the name, its rule as the class."""
     case = ET.Element("testcase", classname=finding.rule, name=finding.trace)
-    told = "\n".join(wording.story_of(finding))
+    story = "\n".join(wording.story_of(finding))
     if threshold.fails(finding):
-        ET.SubElement(case, "failure", type=finding.severity, message=finding.message).text = told
+        ET.SubElement(case, "failure", type=finding.severity, message=finding.message).text = story
     elif threshold.is_known(finding):
         ET.SubElement(case, "skipped", message=f"known: {finding.message}")
     else:
-        ET.SubElement(case, "system-out").text = "\n".join([f"{finding.severity}: {finding.message}", told]).rstrip()
+        ET.SubElement(case, "system-out").text = "\n".join([f"{finding.severity}: {finding.message}", story]).rstrip()
     return case

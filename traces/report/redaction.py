@@ -1,13 +1,13 @@
 """A report without names: topics, groups, keys, hosts and client ids become keyed hashes, everywhere.
 
 A word stays if it is one of our own, which is known from the texts of what judges and of every spec; a number stays; so
-does what a story says in its own notation, for steps hold integers alone; and so do the names that the layout of a
+does the notation of a story, for steps have integers alone; and so do the names that the layout of a
 source fixes (`Presentation.fixed`). Every other word is replaced, whether it is
 known for a name or not, so that a text which is added later cannot let a name through. What a report has as a name is
 replaced though it be a word of ours.
 
 The same name has the same hash throughout, and under the same key in every report. Hashes are BLAKE2b, keyed: without
-the key nobody can try out names.
+the key, names cannot be tried out.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ SUFFIX = re.compile(r"\.(?:ndjson|jsonl|parquet|json|conf|gz|zst|bak)$")
 OURS = re.compile(r"commitlog|tc\d+|[A-Z0-9]+(?:_[A-Z0-9]+)+")
 """Names that are no secret: those that we give to traces, and, if they are words of ours, system topics of brokers."""
 
-# Lines of a story that hold nothing but steps, values and the words of a spec.
+# Lines of a story that have nothing but steps, values and the words of a spec.
 NOTATION = re.compile(r'\s*\d+\. \w+\(|Here: |\w+ breaks the rule "|Rule: |Consequence: |[\d,]+ of [\d,]+ events ')
 LONG = 6  # digits of a name that is a number: such a one is replaced wherever it stands
 OF_A_NAME = r"(?:--trace |^|\b(?:transaction|trace|queue|coordinator|in|called|of topic|{specs}) )"
 
 
 def new_key() -> str:
-    """A key that nobody knows."""
+    """A new random key."""
     return secrets.token_hex(16)
 
 
@@ -51,7 +51,7 @@ def redacted(report: Report, key: str) -> Report:
 
 
 class Redactor:
-    """What is replaced in one report, and by what. `more`: names beside those that the report has."""
+    """Replaces the names of one report. `more`: names other than those that the report has."""
 
     def __init__(self, report: Report, key: str, more: Sequence[str] = ()) -> None:
         self.given = report
@@ -66,7 +66,7 @@ class Redactor:
         self.short = re.compile(rf"(?P<before>{before})(?P<name>\d{{1,{LONG - 1}}})(?![\d,])")
 
     def hashed(self, name: str) -> str:
-        """What stands for a name."""
+        """The word that replaces a name."""
         return "n" + hashlib.blake2b(name.encode("utf-8", "surrogatepass"), key=self.key, digest_size=5).hexdigest()
 
     def name(self, name: str) -> str:
@@ -87,7 +87,7 @@ class Redactor:
         return line if NOTATION.match(line) else self.text(line)
 
     def line_of_file(self, line: str) -> str:
-        """A line of a .story file: those for people hold names."""
+        """A line of a .story file: those for people have names."""
         return f"# {self.line(line[2:])}" if line.startswith("# ") else line
 
     def _short(self, found: re.Match[str]) -> str:
@@ -178,7 +178,7 @@ class Redactor:
 
 
 def _names(report: Report) -> Iterator[str]:
-    """What a report has as a name: of traces, and in the rows of its sources. A path is none: its words may be ours."""
+    """Yields the names in a report: of traces, and in the rows of its sources. The words of a path may be ours."""
     for finding in report.findings:
         fixed = ["/".join(shows.fixed[finding.spec]) for shows in PRESENTATIONS.values() if finding.spec in shows.fixed]
         yield from (
@@ -203,12 +203,12 @@ def _words_of_specs(report: Report) -> Iterator[str]:
 
 
 def _is_secret(name: str) -> bool:
-    """Whether something that is known for a name is to be replaced."""
+    """True if a known name is to be replaced."""
     return not (OURS.fullmatch(name) and (_is_ours(name) or name.startswith("tc")))
 
 
 def _is_ours(token: str) -> bool:
-    """Whether a word is one of ours, alone or in the plural."""
+    """True if a word is one of ours, alone or in the plural."""
     word = token.lower()
     if word in vocabulary() or word.removesuffix("s") in vocabulary():
         return True
@@ -216,7 +216,7 @@ def _is_ours(token: str) -> bool:
 
 
 def _heads() -> Iterator[str]:
-    """What layouts call their files, as patterns."""
+    """Yields the names that layouts give to their files, as patterns."""
     return (head for shows in PRESENTATIONS.values() for head, _ in shows.fixed.values())
 
 

@@ -34,18 +34,18 @@ def sarif(report: Report, threshold: Threshold) -> str:
     """The text of the file."""
     report = portable(report)
     every = most_important_first(report.findings)
-    told = every[:RESULTS]
-    rules = sorted({finding.rule for finding in told})
+    results = every[:RESULTS]
+    rules = sorted({finding.rule for finding in results})
     run: Json = {
-        "tool": {"driver": _driver(rules, told)},
+        "tool": {"driver": _driver(rules, results)},
         "invocations": [
             {
                 "executionSuccessful": all(source.verdict != "unreadable" for source in report.sources),
                 "exitCode": threshold.exit_code(report),
-                "toolExecutionNotifications": [*_notifications(report, len(every) - len(told))],
+                "toolExecutionNotifications": [*_notifications(report, len(every) - len(results))],
             }
         ],
-        "results": [_result(finding, rules.index(finding.rule), threshold) for finding in told],
+        "results": [_result(finding, rules.index(finding.rule), threshold) for finding in results],
         "columnKind": "unicodeCodePoints",
         "properties": {"verdict": report.verdict, "profile": report.profile, "events": report.counts.events},
     }
@@ -53,12 +53,12 @@ def sarif(report: Report, threshold: Threshold) -> str:
 
 
 def _driver(rules: Sequence[str], findings: Sequence[Finding]) -> Json:
-    """What found it, and the help of every rule that a result names."""
+    """The tool, and the help of every rule that a result names."""
     return {"name": "gapless", "version": version("gapless"), "rules": [_rule(rule, findings) for rule in rules]}
 
 
 def _rule(name: str, findings: Sequence[Finding]) -> Json:
-    """A rule: as its spec states it, or, where that is nobody's of ours, as the finding tells it."""
+    """A rule: as its spec states it, or for an unknown spec as the finding has it."""
     spec = name.partition("/")[0]
     stated = SPECS[spec].rules.get(name) if spec in SPECS else None
     first = next(finding for finding in findings if finding.rule == name)
@@ -81,7 +81,7 @@ def _sentence(text: str) -> str:
 
 
 def _notifications(report: Report, left_out: int) -> Iterator[Json]:
-    """Why something was not judged, and how much is not told."""
+    """Yields the reasons why inputs were not judged, and the number of results left out."""
     for source in report.sources:
         level = "error" if source.verdict == "unreadable" else "warning"
         for reason in source.reasons:

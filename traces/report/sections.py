@@ -1,4 +1,4 @@
-"""How a source shows its rows: as sections, which every output format draws in its own way.
+"""Sections in which a source shows its rows; every output format draws them in its own way.
 
 A source gives a `Presentation` for the kind of input that it reads. Text and page know nothing else of it.
 """
@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from gapless.traces.report.charts import Chart
 from gapless.traces.report.drawings import Curve
 from gapless.traces.report.glossary import Gloss
-from gapless.traces.report.values import WORST, Report, VerdictName
+from gapless.traces.report.values import WORST, Finding, Report, VerdictName
 
 RowsByPart = Mapping[str, Sequence[Any]]
 """The rows of a report by part: `ReportRow`s, each of the model that its source has for that part."""
@@ -42,7 +42,7 @@ class SectionRow:
         return [f"{cell:,}" if isinstance(cell, int) else cell for cell in self.cells]
 
     def head(self, report: Report) -> str:
-        """What the row is about; with its source where the report has several."""
+        """The name of the row; with its source if the report has several."""
         if not self.name:
             return self.source
         return f"{self.source}: {self.name}" if len(report.sources) > 1 else self.name
@@ -87,11 +87,19 @@ def tile(count: int, noun: tuple[str, str], broken: int, state: str = "broken", 
     return Tile(f"{count:,}", noun[count != 1], f"{broken:,} {state}" if broken else whole, broken > 0)
 
 
+def broken_traces(findings: Iterable[Finding]) -> tuple[int, str]:
+    """The number of traces that findings name, and the word for it: a finding of many places names the first few."""
+    found = [*findings]
+    traces = {(finding.source, trace) for finding in found for trace in finding.traces or [finding.trace]}
+    some = any(finding.count > len(finding.traces or [finding.trace]) for finding in found)
+    return len(traces), "or more broken" if some else "broken"
+
+
 def general_tiles(report: Report) -> Iterator[Tile]:
     """Traces, events and rules, for any spec."""
     broken = {finding.rule for finding in report.violations}
-    traces = {(finding.source, trace) for finding in report.violations for trace in finding.traces or [finding.trace]}
-    yield tile(report.counts.traces, ("trace", "traces"), min(len(traces), report.counts.traces))
+    traces, state = broken_traces(report.violations)
+    yield tile(report.counts.traces, ("trace", "traces"), traces, state)
     yield tile(
         report.counts.events, ("event checked", "events checked"), report.findings_total, "not allowed", "all allowed"
     )
@@ -100,7 +108,7 @@ def general_tiles(report: Report) -> Iterator[Tile]:
 
 @dataclass(frozen=True)
 class Presentation:
-    """How one kind of input is shown, with all that its source adds to a report.
+    """The form in which one kind of input is shown, and what its source adds to a report.
 
     `parts`: the keys of its rows in JSON, there even when empty · `conforms`: what `gapless explain` says of a trace
     that departs nowhere, its name made safe to show · `terms`: its words that not every reader knows · `fixed`: by
@@ -129,12 +137,12 @@ PRESENTATIONS = {"unknown": Presentation("not recognised", by_trace=False)}
 
 
 def presentation(kind: str) -> Presentation:
-    """How inputs of this kind are shown; by its name alone where the source that knows it is not there."""
+    """The presentation of a kind of input; of an unknown kind, its name alone."""
     return PRESENTATIONS.get(kind, Presentation(kind.replace("-", " ")))
 
 
 def sections(report: Report) -> list[Section]:
-    """What the sources show, but for what is empty: details last, and in each section what is worse first."""
+    """The sections of all sources but empty ones: details last, in each section the worst rows first."""
     verdicts = {source.path: source.verdict for source in report.sources}
     found = []
     for shows in PRESENTATIONS.values():

@@ -1,4 +1,4 @@
-"""A report for a terminal or a pipe. What does not fit is counted, and said to be left out."""
+"""A report for a terminal or a pipe. The number of parts that do not fit is shown."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FEW_ROWS = 24  # of a long table, on a terminal
 FEW_REASONS = 4
 STORIES = 20
 NOTES = 5
-FULLY_TOLD = 3  # of which all that is known is told; of more, one line each
+FULLY_SHOWN = 3  # rows with all their lines; of more, one line each
 FEW_LINES = 24
 FEW_OUTCOMES = 6
 
@@ -94,7 +94,7 @@ def _verdict(verdict: VerdictName) -> tuple[str, str]:
 
 
 def _more(count: int, noun: str) -> list[Text]:
-    """How many are left out, if any are."""
+    """The number that is left out, if any is."""
     return [Text(f"and {plural(count, f'more {noun}')} (--verbose)")] if count else []
 
 
@@ -124,13 +124,13 @@ def _table(report: Report, section: Section, *, verbose: bool, terminal: bool) -
         return []
     cells = [(row.head(report), *row.texts) for row in section.rows]
     widths = [max(map(cell_len, column)) for column in zip(section.header, *cells, strict=True)]
-    told = [Text(_aligned(section.header, widths), "bold")]
+    shown = [Text(_aligned(section.header, widths), "bold")]
     for row, texts in zip(section.rows, cells, strict=True):
-        told.append(Text(_aligned(texts, widths)))
+        shown.append(Text(_aligned(texts, widths)))
         if row.verdict:
-            told[0].plain = f"{_aligned(section.header, widths)}  verdict"
-            told[-1].append("  ").append(row.verdict, STYLES[row.verdict])
-    return told
+            shown[0].plain = f"{_aligned(section.header, widths)}  verdict"
+            shown[-1].append("  ").append(row.verdict, STYLES[row.verdict])
+    return shown
 
 
 def _aligned(row: Sequence[str], widths: Sequence[int]) -> str:
@@ -141,14 +141,14 @@ def _aligned(row: Sequence[str], widths: Sequence[int]) -> str:
 
 def _rows(report: Report, section: Section, *, verbose: bool, terminal: bool) -> list[Text]:
     """A line for each row; where there are few, all that is known of them."""
-    told = section.rows if verbose else section.rows[:FEW_LINES]
+    shown = section.rows if verbose else section.rows[:FEW_LINES]
     lines: list[Text] = []
-    for row in told:
+    for row in shown:
         lines.append(Text.assemble((row.head(report), "bold"), f": {row.line}"))
-        if verbose or len(section.rows) <= FULLY_TOLD:
+        if verbose or len(section.rows) <= FULLY_SHOWN:
             lines += _outcomes(row, BARS if verbose else FEW_OUTCOMES, terminal=terminal)
             lines += [Text(f"  {line}") for line in row.lines]
-    return lines + _more(len(section.rows) - len(told), section.noun)
+    return lines + _more(len(section.rows) - len(shown), section.noun)
 
 
 def _outcomes(row: SectionRow, most: int, *, terminal: bool) -> Iterator[Text]:
@@ -183,14 +183,14 @@ def _not_exercised(report: Report, *, verbose: bool) -> list[Text]:
     return lines + [Text(f"  {_group(group)}", "dim") for group in groups]
 
 
-def _group(group: wording.Unchecked) -> str:
+def _group(group: wording.CheckGap) -> str:
     """A reason, and the names of the rules and steps that it keeps from being checked."""
     names = ", ".join(group.names)
     return f"{names}: {group.reason}" if group.reason else names
 
 
 def _allowed(report: Report, *, verbose: bool) -> list[Text]:
-    """What the profile allowed, by kind, with the first of each; `verbose`: and its story."""
+    """Deviations that the profile allowed, by kind, with the first of each; `verbose`: and its story."""
     if not report.anomalies:
         return []
     lines = [Text(f"allowed by the {report.profile} profile, counted and not judged:", "bold yellow")]
@@ -203,11 +203,11 @@ def _allowed(report: Report, *, verbose: bool) -> list[Text]:
 
 
 def _hazards(report: Report) -> list[Text]:
-    """What the broker's next start will break, told like what is broken."""
+    """Steps that the broker's next start will break, in the form of findings."""
     lines: list[Text] = []
     for number, finding in enumerate(report.hazards, 1):
-        told = list(_finding(f"h{number}", finding, _place(report, finding)))
-        lines += [Text("hazard: sound now, and broken by the broker's next start", "bold yellow"), *told[1:]]
+        shown = list(_finding(f"h{number}", finding, _place(report, finding)))
+        lines += [Text("hazard: sound now, and broken by the broker's next start", "bold yellow"), *shown[1:]]
     return lines
 
 
@@ -222,12 +222,12 @@ def _known(found: Sequence[Finding]) -> list[Text]:
 
 
 def _findings(report: Report, found: Sequence[Finding], *, verbose: bool) -> list[Text]:
-    told = found if verbose else found[:STORIES]
+    shown = found if verbose else found[:STORIES]
     lines: list[Text] = []
-    for number, finding in enumerate(told, 1):
+    for number, finding in enumerate(shown, 1):
         lines += _finding(number, finding, _place(report, finding))
-    if len(told) < len(found):
-        lines += [Text(), Text(f"{plural(len(found) - len(told), 'more story', 'more stories')} (--verbose)")]
+    if len(shown) < len(found):
+        lines += [Text(), Text(f"{plural(len(found) - len(shown), 'more story', 'more stories')} (--verbose)")]
     return lines[1:]
 
 
@@ -247,7 +247,7 @@ def _story(finding: Finding) -> Iterable[Text]:
 
 
 def explained(report: Report, trace: str) -> tuple[int, list[str]]:
-    """What `gapless explain` says of one trace of one source, and its exit code.
+    """The output of `gapless explain` for one trace of one source, and its exit code.
 
     Its stories, or its life; that it is not there; and that another trace departs, which is no verdict on this one.
     """
@@ -255,8 +255,8 @@ def explained(report: Report, trace: str) -> tuple[int, list[str]]:
     lines = [line for finding in broken for line in (*finding.story, "")]
     lines += [line for finding in report.hazards if finding.trace == trace for line in (*finding.story, "")]
     source, topic = report.sources[0], trace.rpartition("/")[0]
-    told = (*source.reasons, *(note for note in source.notes if topic and topic in note))
-    lines += [f"{source.path}: {line}" for line in told]
+    shown = (*source.reasons, *(note for note in source.notes if topic and topic in note))
+    lines += [f"{source.path}: {line}" for line in shown]
     others = report.verdict == "departs" and not broken
     if others or report.verdict == "conforms":
         lines += presentation(source.kind).conforms(report, trace)

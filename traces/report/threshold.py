@@ -3,7 +3,7 @@
 A finding is known again by its *fingerprint*: the SHA-256 of its rule, its trace, and its place (the source as it was
 named, relative to the working directory, the file in it, and the line or byte), as 32 hex digits. No rewording of a
 story changes it. A baseline is a file of findings that are known; one that stands for more places than then is not.
-A baseline by trace, or by rule, leaves places out: of a system that is recorded anew by each run they differ.
+A baseline by trace, or by rule, leaves places out: of a system that is recorded again by each run they differ.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ ALSO: tuple[Severity, ...] = ("hazard", "anomaly")
 IMPORTANT: tuple[Severity, ...] = ("violation", *ALSO)  # the most important first
 
 
-class KnownFinding(Model):
+class BaselineEntry(Model):
     """A finding of a baseline. All but `fingerprint` and `count` is for people."""
 
     fingerprint: str = Field(pattern="^[0-9a-f]{32}$")
@@ -52,7 +52,7 @@ class Baseline(Model):
 
     schema_version: Literal[1] = Field(default=1, alias="schema")
     by: By = Field(default="place", description="the parts by which it knows a finding")
-    findings: list[KnownFinding]
+    findings: list[BaselineEntry]
 
     def as_json(self) -> str:
         """The text of the file."""
@@ -91,7 +91,7 @@ class Threshold:
         return worst(others)
 
     def sentences(self, report: Report) -> Iterator[str]:
-        """Why the exit code is another than that of the report's verdict."""
+        """Yields the reasons for an exit code other than that of the report's verdict."""
         if known := sum(finding.severity in self.severities for finding in report.findings if self.is_known(finding)):
             yield f"{plural(known, 'finding')} known from the baseline, and not counted"
         for severity in ALSO:
@@ -100,8 +100,8 @@ class Threshold:
 
     def outcome(self, report: Report) -> str:
         """The same behind the exit code, in one line; nothing where the report's verdict says it all."""
-        told = ", ".join(self.sentences(report))
-        return told and f"exit code {self.exit_code(report)}: {told}"
+        reasons = ", ".join(self.sentences(report))
+        return reasons and f"exit code {self.exit_code(report)}: {reasons}"
 
     def exit_code(self, report: Report) -> int:
         """0 conforms, 1 departs, 2 unreadable, 3 inconclusive; 130 interrupted, whatever was found until then."""
@@ -109,7 +109,7 @@ class Threshold:
 
 
 def place(finding: Finding) -> str:
-    """Where it is: the source, the file in it, the line or byte."""
+    """The place of a finding: the source, the file in it, the line or byte."""
     return f"{relative(finding.source)}: {finding.where.file}+{finding.where.offset}"
 
 
@@ -122,7 +122,7 @@ def relative(source: str) -> str:
 
 
 def portable(report: Report) -> Report:
-    """The report with names that can be shown, and paths below the working directory as they are from there.
+    """The report with printable names, and paths relative to the working directory.
 
     So the same is written wherever it is checked, and by whichever engine: Spark's workers need absolute paths.
     """
@@ -178,11 +178,11 @@ def most_important_first(findings: Iterable[Finding]) -> list[Finding]:
 
 def baseline_of(report: Report, severities: frozenset[Severity], by: By = "place") -> Baseline:
     """The findings that would let a check fail, all of them known."""
-    known: dict[str, KnownFinding] = {}
+    known: dict[str, BaselineEntry] = {}
     for finding in report.findings:
         for name, trace in fingerprints(finding, by) if finding.severity in severities else ():
             count = finding.count + (known[name].count if name in known else 0)
-            known[name] = KnownFinding(
+            known[name] = BaselineEntry(
                 fingerprint=name, rule=finding.rule, severity=finding.severity, trace=trace,
                 place=place(finding) if by == "place" else "", count=count,
             )  # fmt: skip

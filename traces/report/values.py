@@ -1,4 +1,4 @@
-"""What a check says: one verdict, the numbers behind it, and findings with their stories.
+"""The result of a check: one verdict, its numbers, and findings with their stories.
 
 These models are the `--json` output; `schema` is raised when a key changes its meaning or goes.
 """
@@ -77,10 +77,10 @@ class SourceRow(Model):
 
 
 class Counts(Model):
-    """How much was judged: held against a rule, not only read."""
+    """Counts of what was judged against a rule, not only read."""
 
     events: int = 0
-    rules: int = Field(default=0, description="how many rules events were held against")
+    rules: int = Field(default=0, description="rules that events were judged against")
     traces: int = 0
     queues: int = Field(default=0, description="of stores; the rows below may be fewer")
     by_spec: dict[str, int] = Field(default={})
@@ -124,7 +124,7 @@ class Report(Model):
     findings: list[Finding]
     findings_total: int
     parts: dict[str, list[SerializeAsAny[ReportRow]]] = Field(
-        default={}, description="rows of the sources, such as `queues`: in JSON, and as attributes, beside the rest"
+        default={}, description="rows of the sources, such as `queues`: in JSON keys of their own, and as attributes"
     )
     marks: list[Mark] = Field(default=[])
     life: list[str] = Field(default=[], description="of the one trace that was asked for, a line for each step")
@@ -139,7 +139,7 @@ class Report(Model):
     @model_validator(mode="before")
     @classmethod
     def _gathered(cls, given: Any) -> Any:
-        """The rows of the sources, which stand beside the other keys, in one place, and of their own models."""
+        """The rows of the sources, which have keys of their own, as one mapping of their models."""
         if not isinstance(given, dict):
             return given
         models = {row.part: row for row in ReportRow.__subclasses__()}
@@ -183,5 +183,5 @@ class Report(Model):
 
     @property
     def hazards(self) -> list[Finding]:
-        """What is sound now, and what the broker's next start will break."""
+        """The findings that are sound now and that the broker's next start will break."""
         return [finding for finding in self.findings if finding.severity == "hazard"]

@@ -1,6 +1,6 @@
 """The verdict table: a directory of Parquet files with a row for every trace that was judged.
 
-Whoever judges writes: one file for a stretch of events, for traces put together from several, or for a store. The
+Every judge writes: one file for a stretch of events, for traces put together from several, or for a store. The
 directory takes its name when all of them are there.
 """
 
@@ -65,7 +65,7 @@ def rows_of(
 
 @dataclass(frozen=True)
 class TableRows:
-    """The rows of one source in a table that is being written. It travels to whoever judges."""
+    """The rows of one source in a table that is being written. It travels to the judges."""
 
     folder: Path
     source: str
@@ -79,7 +79,7 @@ class TableRows:
         return _write(self.folder, f"{self.source}-{part}", some) if some else 0
 
     def count(self) -> int:
-        """How many rows there are by now."""
+        """The number of rows so far."""
         return sum(parquet.read_metadata(path).num_rows for path in self.folder.glob(f"{self.source}-*.parquet"))
 
     def forget(self) -> None:
@@ -100,12 +100,12 @@ class Table:
         return TableRows(self.unfinished, source)
 
     def discard(self) -> None:
-        """Nobody shall see it: it is not whole."""
+        """Remove it at the end: it is not whole."""
         self.wanted = False
 
 
 def refusal(folder: Path) -> str:
-    """Why no table can be written there; empty where it can."""
+    """The reason why no table can be written there; empty if it can."""
     if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
         return f"{shown(folder)}: not a directory; the verdicts go into one of their own"
     if folder.is_dir() and any(folder.iterdir()):

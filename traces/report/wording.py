@@ -1,6 +1,6 @@
 """The words that text and page share: numbers, the closing sentence, stories, and names that cannot be trusted.
 
-Names come from stores and may hold anything. They are shown, never obeyed: by a terminal, by rich or by a browser.
+Names come from stores and may have any letters. They are shown, never obeyed: by a terminal, by rich or by a browser.
 """
 
 from __future__ import annotations
@@ -94,12 +94,12 @@ def duration(seconds: float) -> str:
 
 
 def left(source: SourceRow) -> str:
-    """How the broker left its store."""
+    """The state in which the broker left its store."""
     return {True: "clean", False: "unclean", None: ""}[source.clean]
 
 
-class Unchecked(NamedTuple):
-    """What was not checked for one reason. `others`: names that are no rules, steps or specs."""
+class CheckGap(NamedTuple):
+    """Rules and steps that one reason keeps from being checked. `others`: names that are no rules, steps or specs."""
 
     reason: str
     names: list[str]
@@ -119,7 +119,7 @@ class Unchecked(NamedTuple):
         return " and ".join(plural(count, noun) for count, noun in counts if count)
 
 
-def unchecked(lines: Iterable[str]) -> list[Unchecked]:
+def unchecked(lines: Iterable[str]) -> list[CheckGap]:
     """Rules and steps without evidence, grouped by the reason, the largest group first."""
     groups: dict[str, list[str]] = {}
     for line in lines:
@@ -129,11 +129,11 @@ def unchecked(lines: Iterable[str]) -> list[Unchecked]:
     return sorted(found, key=lambda group: -group.total)
 
 
-def _group(reason: str, names: list[str]) -> Unchecked:
+def _group(reason: str, names: list[str]) -> CheckGap:
     rules = sum(len(SPECS[name].rules) if name in SPECS else "/" in name for name in names)
     steps = [name for name in names if STEP_NAME.fullmatch(name)]
     others = [name for name in names if not (name in SPECS or "/" in name or name in steps)]
-    return Unchecked(reason, names, rules, len(steps), others)
+    return CheckGap(reason, names, rules, len(steps), others)
 
 
 def allowed(report: Report) -> list[tuple[int, str, Finding | None]]:
@@ -155,7 +155,7 @@ LineKind = Literal["title", "step", "departs", "needs", "again", ""]
 
 
 def line_kind(number: int, line: str) -> LineKind:
-    """What a line of a story is, so that the eye finds the step that departs."""
+    """The kind of a line of a story, so that the step that departs stands out."""
     if re.match(r"\s+\d+\. ", line):
         return "departs" if line.endswith(DEPARTING) else "step"
     if line.startswith("Again: "):
@@ -175,7 +175,7 @@ def parted(line: str) -> tuple[str, str]:
 
 
 def width_of_calls(lines: Iterable[str]) -> int:
-    """How wide the steps of a story are, in letters."""
+    """The width of the steps of a story, in letters."""
     return max((len(call) for call, became in map(parted, lines) if became), default=0)
 
 
@@ -185,7 +185,7 @@ def some(names: Sequence[str]) -> str:
 
 
 def cleaned(report: Report, longest: int = 1 << 30) -> Report:
-    """The report with control characters escaped in every text, wherever it comes from, and long texts cut."""
+    """The report with control characters escaped in every text, and long texts cut."""
     found = Report.model_validate(_cleaned(report.model_dump(by_alias=True), longest))
     return found.model_copy(update={"compiling": report.compiling})
 

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from gapless.traces.report.charts import Chart, histogram, reached, span
 from gapless.traces.report.glossary import Gloss
-from gapless.traces.report.sections import Presentation, RowsByPart, Section, SectionRow, Tile, tile
+from gapless.traces.report.sections import Presentation, RowsByPart, Section, SectionRow, Tile, broken_traces, tile
 from gapless.traces.report.values import Report, ReportRow, VerdictName
 from gapless.traces.report.wording import figure, plural
 
@@ -355,7 +355,9 @@ def tiles(report: Report) -> Iterator[Tile]:
     damaged = sum(finding.count for finding in report.violations if finding.spec == "log")
     yield tile(sum(source.records for source in report.sources), ("message in the log", "messages in the log"), damaged)
     departing = sum(row.verdict == "departs" for row in queues)
-    yield tile(report.counts.queues, ("queue", "queues"), departing)
+    named, state = broken_traces(finding for finding in report.violations if finding.spec == "queue")
+    is_all = len(queues) == report.counts.queues and departing >= named
+    yield tile(report.counts.queues, ("queue", "queues"), max(departing, named), "broken" if is_all else state)
     clients: Sequence[Any] = report.parts.get("clients", ())
     if sent := sum(row.acknowledged - row.expired for row in clients):
         lost = sum(finding.count for finding in report.violations if finding.rule in PROMISES)
