@@ -25,7 +25,7 @@ WIDTH = 100  # letters of a signature on one line
 BETWEEN_ARGUMENTS = re.compile(r"\s+·\s+(?=`)")
 HEADING = re.compile(r"^# (.+)$", re.MULTILINE)
 INTERFACE = {
-    "gapless": ("check", "assert_conforms", "machine_for", "Store"),
+    "gapless": ("check", "assert_conforms", "machine_for", "Recorder", "Store"),
     "gapless.coordinator": ("Coordinator", "CoordinatorSettings", "CoordinatorClient", "connect_client"),
 }
 """The names of the Python interface that have a section, by the module from which they are imported."""
