@@ -75,6 +75,12 @@ def _gap() -> str:
         return _of(Path(room) / "queue.ndjson")
 
 
+def _nothing() -> str:
+    """A folder without anything to check."""
+    with tempfile.TemporaryDirectory() as room:
+        return _of(Path(room))
+
+
 PAGES: dict[str, Callable[[], str]] = {
     "resurrected": lambda: _of(pulsar_recordings.recording("broker-restart-batch")),
     "limit": lambda: _of(pulsar_recordings.recording("broker-limit")),
@@ -91,5 +97,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "entry-behind-the-log": lambda: _faulty(entry_past_the_end),
     "parked": lambda: _faulty(parked_too_early, "immunity", "3"),
     "timelines": _timelines,
+    "nothing": _nothing,
+    "whole": lambda: _of(recording_with_client("normal")),
     "several": lambda: _of(recording("lmq"), recording("midlife"), Path("no-such-place")),
 }
