@@ -66,7 +66,7 @@ class Arithmetic(BlockWriter):
                     values[at] = Value(U64, value.parts)
             if {value.kind for value in values} != {U64}:
                 raise self.refused(
-                    node, "a signed number beside an unsigned one: cast one of them, uint64(…) or int64(…)"
+                    node, "a signed number next to an unsigned one: cast one of them, uint64(…) or int64(…)"
                 )
         if not kinds <= {I64, U64}:
             raise self.refused(node, "numbers are computed with")

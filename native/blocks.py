@@ -32,7 +32,7 @@ class LoweredFunction:
 
 
 class ProgramText(Protocol):
-    """The functions, constants and intrinsics of one piece of object code, to which a function that is lowered adds."""
+    """The functions, constants and intrinsics of one piece of object code, collected during lowering."""
 
     @property
     def is_checked(self) -> bool:

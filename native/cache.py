@@ -27,7 +27,7 @@ Head = dict[str, Any]
 def cache_folder() -> Path:
     """The folder in which object code is kept.
 
-    It is in the user's cache folder, where that belongs to this user and nobody else can write to it: what lies there
+    It is in the user's cache folder, where that belongs to this user and no other user can write to it: what lies there
     is executed. Otherwise it is a folder of this process alone, which goes with it.
     """
     named = os.environ.get(FOLDER)

@@ -27,7 +27,7 @@ from gapless.native.values import (
 )
 
 
-class CallCodegen(Arrays):
+class CallEmitter(Arrays):
     """Lowers calls."""
 
     def of_call(self, node: ast.Call) -> Operand:
@@ -152,7 +152,7 @@ class CallCodegen(Arrays):
 
 
 BUILTINS: dict[Any, Callable[[Any, list[Any], ast.AST], Operand]] = {
-    len: CallCodegen.length,
+    len: CallEmitter.length,
     min: lambda self, values, _: self.least(values),
     max: lambda self, values, _: self.greatest(values),
     int: lambda self, values, _: self.cast(values[0], I64),

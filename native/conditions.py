@@ -1,10 +1,10 @@
-"""ConditionCodegen: comparisons, logic and branches, within the function that is being lowered."""
+"""ConditionEmitter: comparisons, logic and branches, within the function that is being lowered."""
 
 from __future__ import annotations
 
 import ast
 
-from gapless.native.calls import CallCodegen
+from gapless.native.calls import CallEmitter
 from gapless.native.kinds import BOOL, I64, U64, Array
 from gapless.native.values import KnownObject, Lowered, Members, Operand, Value
 
@@ -12,7 +12,7 @@ RISKY = ast.Subscript, ast.Call, ast.FloorDiv, ast.Mod, ast.NamedExpr
 """Parts of an expression that are computed only where Python would: an index may be out of bounds, say."""
 
 
-class ConditionCodegen(CallCodegen):
+class ConditionEmitter(CallEmitter):
     """Computes conditions, and leads on from them."""
 
     def of_comparison(self, node: ast.Compare) -> Operand:

@@ -111,7 +111,7 @@ def record(of: type, *kinds: Kind) -> TupleKind:
     """The kind of a named tuple, from those of its fields in their order; all are numbers if none is given."""
     fields: tuple[str, ...] = of._fields  # type: ignore[attr-defined] # of a named tuple
     found = kinds or (I64,) * len(fields)
-    assert len(found) == len(fields)  # noqa: S101 - said when the module is imported
+    assert len(found) == len(fields)  # noqa: S101 - raised when the module is imported
     return TupleKind(found, of)
 
 

@@ -56,7 +56,7 @@ class Intrinsic:
 
     @property
     def text(self) -> str:
-        """All that object code with this word in it depends on, beside the file where it stands."""
+        """The dependencies of object code with this word in it, in addition to the file of the word."""
         return f"{self.llvm}\0{self.otherwise}\0{self.declares}\0{self.kinds}\0{self.answer}"
 
 
@@ -394,7 +394,7 @@ def function(
 
 
 def specialised(of: Any, /, **constants: Any) -> Any:
-    """The same function with these values of global names, in all the functions of the language that it calls.
+    """The same function with other values of global names, in all functions of the language that it calls.
 
     `constants`: numbers, arrays, functions of the language, or tuples of these.
     """

@@ -57,7 +57,7 @@ class Program:
             forced: dict[str | None, Kind] = {}
             origins: dict[str, frozenset[int]] = {}
             for _ in range(ROUNDS):
-                lowering = FunctionCodegen(self, of, kinds, name, forced, origins)
+                lowering = FunctionEmitter(self, of, kinds, name, forced, origins)
                 if lowering.settled():
                     break
             else:
@@ -108,7 +108,7 @@ def _parameters_of(of: Intrinsic) -> Iterator[str]:
             yield f"{one} %{name}{f'.{at}' if at else ''}"
 
 
-class FunctionCodegen(Statements):
+class FunctionEmitter(Statements):
     """One function, lowered for arguments of some kinds."""
 
     expressions: ClassVar[Mapping[type, Callable[[Any, Any], Operand]]] = {

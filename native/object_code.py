@@ -39,7 +39,7 @@ EXTERNAL = re.compile(r"^declare \w+ @(?!llvm\.)(\w+)\(")
 class Compilations:
     """The object code that this process and its forked children compile: its number, and the time that it takes.
 
-    Both lie in memory that the children share, so that the first of all of them says in one line what goes on.
+    Both lie in memory that the children share, so that the first of all of them says in one line what happens.
     """
 
     def __init__(self) -> None:
@@ -80,7 +80,7 @@ def compiling_seconds() -> float:
 
 
 _COMPILING = RLock()
-"""Held by a thread that compiles or loads. A fork waits for it: a child would have LLVM's lock without its holder."""
+"""Taken by a thread that compiles or loads. A fork waits for it: a child would have LLVM's lock without its owner."""
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(
         before=_COMPILING.acquire, after_in_parent=_COMPILING.release, after_in_child=_COMPILING.release

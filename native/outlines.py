@@ -57,7 +57,7 @@ def _outlined(node: ast.AST, words: list[str], names: dict[str, None]) -> None:
 
 
 def outline_of(node: ast.AST) -> Outline:
-    """The outline of a tree, which is kept beside it: a tree never changes once it is made."""
+    """The outline of a tree, which is kept with it: a tree never changes once it is made."""
     found: Outline | None = getattr(node, "outline", None)
     if found is None:
         found = Outline(node)

@@ -104,13 +104,13 @@ def native(
 def handed(column: npt.NDArray[Scalar]) -> npt.NDArray[Scalar]:
     """A column as native code takes it fast: elements side by side, row by row; a copy where they are not so.
 
-    For every other order of elements a function would be compiled once more.
+    For every other order of elements a function would be compiled again.
     """
     return np.require(column, requirements=("C",))
 
 
 def readable(value: Any) -> Any:
-    """An argument as Python reads it fast, narrow elements as whole numbers of any size, as native code has them."""
+    """An argument in the form that Python reads fastest: narrow elements become whole numbers of any size."""
     if isinstance(value, np.ndarray):
         is_narrow = value.ndim == 1 and value.itemsize < 8 and value.dtype.kind in "iu"
         return memoryview(cast("Any", value)) if is_narrow else value

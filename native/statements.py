@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gapless.native.conditions import ConditionCodegen
+from gapless.native.conditions import ConditionEmitter
 from gapless.native.kinds import I64, Array, Kind, leaves
 from gapless.native.values import NONE, Lowered, Members, Value, flat, number, returned_type
 
@@ -25,7 +25,7 @@ class OpenLoop:
         self.continues: list[set[str]] = []
 
 
-class Statements(ConditionCodegen):
+class Statements(ConditionEmitter):
     """Lowers statements, one after the other."""
 
     answer: Kind | None

@@ -76,7 +76,7 @@ def up_to(marks: Any) -> Any:
 
 @function
 def first(marks: Any) -> Any:
-    """Which byte is the first that is marked; some one is.
+    """The index of the first marked byte; at least one is.
 
     It counts the bits below the mark. LLVM knows this loop, and makes one instruction of it.
     """
@@ -95,7 +95,7 @@ def before(word: Any, marks: Any) -> Any:
 
 @function
 def are_same(one: Any, low: int, other: Any, high: int, length: int) -> Any:
-    """Whether so many bytes are the same: of `one` from `low` on, and of `other` from `high` on."""
+    """True if so many bytes are the same: of `one` from `low` on, and of `other` from `high` on."""
     at = length
     while at >= 8:  # names differ at their ends
         at -= 8

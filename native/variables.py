@@ -27,7 +27,7 @@ from gapless.native.values import (
 
 
 class Again(Exception):  # noqa: N818 - a signal within this module, not an error
-    """The kind of a variable turned out to be another one: the function is lowered once more."""
+    """The kind of a variable turned out to be another one: the function is lowered again."""
 
 
 class Variables(Arithmetic):

@@ -1,1 +1,1 @@
-"""A transaction coordinator with a limit on active transactions, and its client (docs/proposals.md#active-limit)."""
+"""A transaction coordinator with a limit on active transactions, and its client."""

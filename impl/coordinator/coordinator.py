@@ -36,7 +36,7 @@ from gapless.impl.coordinator.wires import LocalWire, Peer, SocketWire, Wire
 from gapless.impl.environment.operating_system import Clock, Disk, RealDisk, wall_clock
 from gapless.impl.records.errors import Refused, Stopped
 
-TELL_AGAIN_AFTER = 1.0  # seconds: who takes part could not be told
+TELL_AGAIN_AFTER = 1.0  # seconds: a participant could not be reached
 LOOK_AT_LEAST_EVERY = 60.0  # seconds: the clock may have been set
 REMEMBER_FOR = 600.0  # seconds that the requests of a client without a connection are known again
 
@@ -79,7 +79,7 @@ class Coordinator:
     ) -> Self:
         """Opens the coordinator of a folder, or makes a new one there; on another disk it flushes without a thread.
 
-        `tell`: see `Tell`; without it, whoever takes part must ask. Raises InUse; Damaged, NotAStore; StoreError,
+        `tell`: see `Tell`; without it, participants must ask. Raises InUse; Damaged, NotAStore; StoreError,
         OSError.
         """
         apart = isinstance(where, Path | str)
@@ -148,7 +148,7 @@ class Coordinator:
             self.failed.cancel()
 
     def abandon(self) -> None:
-        """As if the process had died here: nothing more is written, nobody told. The folder may be opened again."""
+        """Stop as if the process had died here: without a write, or a reply. The folder may be opened again."""
         self._closing = True
         for task in (self._flushing, *self._telling.values()):
             if task is not None:
@@ -169,7 +169,7 @@ class Coordinator:
     # -- steps -------------------------------------------------------------------------------------------------------
 
     def _go_on(self) -> None:
-        """Whatever may be done now is begun: ends that nobody must be told of, telling, flushing, the timer."""
+        """Begin all that may be done now: ends without participants, reports to participants, a flush, the timer."""
         if not self.core.running or self._closing:
             return
         if self._not_before <= self._loop.time():
@@ -180,7 +180,7 @@ class Coordinator:
         self._set_timer()
 
     def _end_all(self) -> None:
-        """Transactions whose end has begun are finished, or those who take part are told."""
+        """Finish transactions whose end has begun, or report the decision to their participants."""
         for number, to, names in self.core.undelivered():
             if not names or self._tell is None:
                 self.core.finish(number)
@@ -217,13 +217,13 @@ class Coordinator:
                 self.core.taken_back = 0
                 self._not_before = self._loop.time() + TELL_AGAIN_AFTER
                 self._loop.call_at(self._not_before, self._go_on)
-        except Exception as error:  # noqa: BLE001 - whatever it is, nobody may be told that his step is on disk
+        except Exception as error:  # noqa: BLE001 - whatever it is, no step may be reported as durable
             self._fail(error)
         self._flushing = None
         self._go_on()
 
     def _fail(self, error: Exception) -> None:
-        """Nobody is told of anything any more: what was on its way may be in the log, or not."""
+        """Stop all reports: pending steps may be in the log, or not."""
         self.core.fail()
         for session in list(self._sessions):
             session.end()
@@ -257,7 +257,7 @@ class Coordinator:
     # -- requests ----------------------------------------------------------------------------------------------------
 
     def greet(self, session: _Session, client: bytes) -> None:
-        """A client has connected, perhaps once more: its other connection is no use to it any more."""
+        """A client has connected, perhaps again: its other connection is no use to it any more."""
         before = self._of_client.get(client)
         self._of_client[client] = session
         if before is not None:
@@ -328,7 +328,7 @@ class _Session:
             self.end()
 
     def give(self, request: int, reply: Reply) -> None:
-        """The client has its transaction, or is told why it has none."""
+        """The client has its transaction, or hears why it has none."""
         if self._wire is not None and not reply.problem and reply.status == Status.OPEN:
             self._coordinator.core.hand(reply.number)
         self.answer(request, reply)

@@ -88,7 +88,7 @@ class CoordinatorClient:
     async def begin(self, life: float = LIFE) -> int:
         """A new transaction's number; it is aborted if it is still open after `life` seconds.
 
-        Raises TimedOut: at the coordinator's limit nobody answers; Refused, LogFull, Stopped.
+        Raises TimedOut: at the coordinator's limit there is no answer; Refused, LogFull, Stopped.
         """
         self._check_open()
         return (await self._ask(lambda: OpenRequest(next(iter(self._calls)), round(life * 1000)))).number
@@ -124,7 +124,7 @@ class CoordinatorClient:
         await self.commit(number)
 
     async def close(self) -> None:
-        """Whoever waits for an answer, or for a permit, is told that none will come."""
+        """End all calls that wait for an answer or for a permit: none will come."""
         if self._closed:
             return
         self._closed = True
@@ -216,7 +216,7 @@ class CoordinatorClient:
     # -- the connection ----------------------------------------------------------------------------------------------
 
     async def connect(self) -> None:
-        """Connects for the first time. Raises OSError: nobody is there; StoreError: who is there is no coordinator."""
+        """Connects for the first time. Raises OSError: no server is there; StoreError: it is no coordinator."""
         self._wire = await self._connect(self)
         self._wire.send(0, Hello(VERSION, self._id))
         await self._welcome.wait()
@@ -272,7 +272,7 @@ class CoordinatorClient:
         self.permits.disconnect()
         if not was_ready and not self._welcome.is_set():
             self._wrong = self._wrong if self._wrong != "there is none yet" else "the connection was closed"
-            self._welcome.set()  # the first one: whoever connects is told
+            self._welcome.set()  # the first one wakes `connect`
             return
         if was_ready:
             self._wrong = "it was lost"

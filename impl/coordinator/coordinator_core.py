@@ -1,8 +1,8 @@
 """A coordinator without threads, clock or network: a step a call, the time passed in.
 
 A step that changes a transaction waits in memory first (`ask`, `add`, `decide`, `time_out`, `finish`). `begin_flush`
-writes all that wait as one group, whoever drives the coordinator syncs the log, and `end_flush` lets the group take
-effect: what is not on disk has not happened, and nobody is told of it. Meanwhile others wait for the next group.
+writes all that wait as one group, the caller syncs the log, and `end_flush` lets the group take
+effect: what is not on disk has not happened, and is not reported. Meanwhile others wait for the next group.
 
 The limit is exact. A slot is promised when a request is admitted, and free again when the outcome is on disk.
 """
@@ -36,7 +36,7 @@ from gapless.impl.records.errors import Damaged, InUse, Refused, Stopped
 
 LONGEST_LIFE = 1000 * 60 * 60 * 24 * 366  # ms
 IGNORED = -1  # what became of a request that was met with silence
-REMEMBERED = 10_000  # requests of one client that are told from new ones
+REMEMBERED = 10_000  # requests of one client that are distinguished from new ones
 
 
 class CoordinatorCore:
@@ -92,7 +92,7 @@ class CoordinatorCore:
     def ask(self, key: Key, life: int, now: int, waiter: object = None) -> bool:
         """A client asks for a transaction that may stay open for `life` ms; whether it is answered at all.
 
-        At the limit it is not, now or later. One that asks again is told what it was told before. Raises Refused.
+        At the limit it is not, now or later. One that asks again gets the same answer. Raises Refused.
         """
         self._check_running()
         mine = self._asked.setdefault(key.client, {})
@@ -148,7 +148,7 @@ class CoordinatorCore:
         self._waiting.append((Add(number, name), waiter))
 
     def decide(self, number: int, *, commit: bool, waiter: object = None) -> None:
-        """Its client ends it; told so once the outcome is on disk. Whoever asks again for the same is told the same.
+        """Its client ends it; the answer comes once the outcome is on disk, and is the same if asked again.
 
         Raises UnknownTransaction, OutcomeConflict.
         """
@@ -170,12 +170,12 @@ class CoordinatorCore:
         found.waiters.append(waiter)
 
     def status(self, number: int) -> Status:
-        """How far a transaction is by the log on disk. Raises UnknownTransaction."""
+        """The status of a transaction by the log on disk. Raises UnknownTransaction."""
         outcome = self.outcomes.get(number)
         return self._known(number).status if outcome is None else outcome
 
     def acknowledge(self, number: int) -> Status:
-        """The outcome, which its client is told. Raises Refused: there is none yet, or none that is known."""
+        """The outcome for the client. Raises Refused: there is none yet, or none that is known."""
         self._check_running()
         outcome = self.outcomes.get(number)
         if outcome is None:
@@ -195,14 +195,14 @@ class CoordinatorCore:
     # -- steps of its own --------------------------------------------------------------------------------------------
 
     def next_deadline(self) -> int | None:
-        """When the next transaction has had its time, in ms since 1970."""
+        """The time at which the next transaction expires, in ms since 1970."""
         heap = self._heap
         while heap and self.deadlines.get(heap[0][1]) != heap[0][0]:
             heapq.heappop(heap)
         return heap[0][0] if heap else None
 
     def due(self, now: int) -> list[int]:
-        """The open transactions that have had their time, and whose end nobody has asked for."""
+        """The open transactions that have expired, and whose end was not requested."""
         found = []
         while (deadline := self.next_deadline()) is not None and deadline <= now:
             number = heapq.heappop(self._heap)[1]
@@ -224,13 +224,13 @@ class CoordinatorCore:
         self._waiting.append((Decide(number, Status.ABORTING, now), None))
 
     def undelivered(self) -> Iterator[tuple[int, Status, Sequence[bytes]]]:
-        """The transactions whose end has begun, what was decided, and who takes part and is to be told."""
+        """The transactions whose end has begun, with the decision and the participants to inform."""
         for found in [self.table[number] for number in self._deciding]:
             if found.status == found.ahead or not found.names:
                 yield found.number, found.ahead, list(found.names)
 
     def finish(self, number: int) -> None:
-        """All that take part know what was decided. Raises Refused: nothing is, on disk, and somebody takes part."""
+        """All participants know the decision. Raises Refused: none is on disk, and there are participants."""
         self._check_running()
         found = self._known(number)
         if found.ahead not in ENDING or (found.names and found.status != found.ahead):
@@ -249,7 +249,7 @@ class CoordinatorCore:
     def begin_flush(self) -> bool:
         """All that waits is in the log, as one group; False if nothing is. Sync the log, then call `end_flush`.
 
-        What the disk has no room for is taken back, and told so.
+        What the disk has no room for is taken back, and reported.
         """
         self._check_running()
         if not self._waiting or self._group:
@@ -267,7 +267,7 @@ class CoordinatorCore:
         return True
 
     def sync(self) -> None:
-        """What is in the log is on disk; may run beside all calls but flushes. Raises OSError: then `fail`."""
+        """Make the log durable; may run during all calls but flushes. Raises OSError: then `fail`."""
         self._log.sync()
 
     def end_flush(self) -> None:
@@ -280,7 +280,7 @@ class CoordinatorCore:
             self._follow(step, found, waiter)
 
     def flush(self) -> list[Reply]:
-        """The three together; returns who is to be told what. Raises Stopped: the disk failed."""
+        """The three together; returns the replies to send. Raises Stopped: the disk failed."""
         if self.begin_flush():
             try:
                 self.sync()
@@ -291,12 +291,12 @@ class CoordinatorCore:
         return self.replies()
 
     def replies(self) -> list[Reply]:
-        """Who is to be told what; once."""
+        """The replies to send; each once."""
         replies, self._replies = self._replies, []
         return replies
 
     def fail(self) -> None:
-        """The disk failed while it flushed: nobody knows what is on it, so nothing is promised any more."""
+        """The disk failed while it flushed: its content is unknown, so nothing is promised any more."""
         self._end()
 
     def close(self) -> None:
@@ -340,7 +340,7 @@ class CoordinatorCore:
             self._asked.setdefault(found.key.client, {})[found.key.request] = found.number
 
     def _apply(self, step: Step) -> None:
-        """What the step means, once it is on disk: the same whether it is new or read again. Raises ValueError."""
+        """Apply a step that is on disk: the same for new steps and those read again. Raises ValueError."""
         match step:
             case Begin(number, key, time, life):
                 self._begin(number, key, time, life)
@@ -391,7 +391,7 @@ class CoordinatorCore:
             del self.outcomes[next(iter(self.outcomes))]
 
     def _follow(self, step: Step, found: ActiveTransaction, waiter: object) -> None:
-        """Those who are concerned by a step that took effect are told."""
+        """Reply to the clients that a step concerns, once it took effect."""
         match step:
             case Begin(number, key, time, life):
                 self.admitted -= 1
@@ -408,7 +408,7 @@ class CoordinatorCore:
                 self._replies += [Reply(one, number, found.status) for one in found.waiters]
 
     def _take_back(self, why: str) -> None:
-        """What waits cannot be written, and is as if it had never been asked for."""
+        """Drop waiting steps that cannot be written, as if they had never been requested."""
         problem = f"the log cannot be written ({why}): nothing was changed"
         for step, waiter in reversed(self._waiting):
             found = self.table[step.number]

@@ -1,4 +1,4 @@
-"""What can go wrong between a coordinator and its clients, beside what can go wrong with any store."""
+"""Errors between a coordinator and its clients, in addition to those of any store."""
 
 from __future__ import annotations
 
@@ -18,4 +18,4 @@ class LogFull(StoreError):  # noqa: N818 - as above.
 
 
 class TimedOut(StoreError):  # noqa: N818 - as above.
-    """Nobody answered in time. What was asked for may have been done, or may be done yet."""
+    """No answer came in time. The request may have been done, or may be done yet."""

@@ -36,7 +36,7 @@ LENGTH = 4 << 20  # bytes of a file, unless what is needed wants more
 class CoordinatorLog:
     """The log of one coordinator on a disk; it does not know what the groups mean.
 
-    `found`: the groups that were there when it was opened, until somebody takes them. `end`: where the next group goes.
+    `found`: the groups that were there when it was opened, until they are taken. `end`: where the next group goes.
     `safe`: up to where it is on disk. `file_name`: of the file that is written.
     """
 
@@ -55,7 +55,7 @@ class CoordinatorLog:
 
     @property
     def file_name(self) -> str:
-        """Of the file that is written, relative to the folder."""
+        """Path of the file that is written, relative to the folder."""
         return _name(self.place)
 
     @property
@@ -70,7 +70,7 @@ class CoordinatorLog:
         self.end = _put(self._data, self.end, content, self.place)
 
     def sync(self) -> None:
-        """Everything appended so far is on disk. Raises OSError: then nobody knows what is; append nothing more."""
+        """Make everything appended durable. Raises OSError: then its content is unknown; append nothing more."""
         to = self.end
         self._must().sync()
         self._mark_safe(to)
@@ -207,7 +207,7 @@ def _check_safe(to: int, place: int) -> int:
 
 
 def _put(data: Bytes, at: int, content: bytes, place: int) -> int:
-    """Where the group ends that is now at `at`."""
+    """The end of the group at `at`."""
     group = _GROUP.pack(len(content), _check_group(content, at, place)) + content
     data[at : at + len(group)] = np.frombuffer(group, np.uint8)
     return at + len(group)

@@ -1,4 +1,4 @@
-"""Who observes the steps of a coordinator and of its clients' permits: all that these know of a recorder."""
+"""Observers of the steps of a coordinator and of its clients' permits: all that these know of a recorder."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class CoordinatorObserver(Protocol):
         """A request to begin is met with silence."""
 
     def burnt(self, key: Key) -> None:
-        """What was admitted could not be written."""
+        """An admitted request could not be written."""
 
     def begun(self, number: int, key: Key, time: int, life: int) -> None:
         """The transaction is in the log."""
@@ -41,7 +41,7 @@ class CoordinatorObserver(Protocol):
         """Its client is given it."""
 
     def added(self, number: int) -> None:
-        """Somebody more takes part."""
+        """A participant joins."""
 
     def decided(self, number: int, to: Status, time: int | None) -> None:
         """Its end begins; `time`: when it had had its time, None if its client asked."""
@@ -50,7 +50,7 @@ class CoordinatorObserver(Protocol):
         """It ended."""
 
     def acknowledged(self, number: int, status: Status) -> None:
-        """A client is told how it ended."""
+        """The outcome is reported to a client."""
 
     def closed(self, *, at_rest: bool) -> None:
         """The coordinator was closed in order. `at_rest`: no transaction was active."""

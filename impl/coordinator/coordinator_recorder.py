@@ -1,7 +1,7 @@
 """Every step of a coordinator and of its clients as events, for `gapless check`.
 
-Requests and transactions are numbered as the spec has them. What a log holds that nobody saw take effect (a group
-that was on its way when the power failed, or all of it where a recording begins in the middle of a life) is told as
+Requests and transactions are numbered as the spec has them. Steps in a log that were not observed (a group
+that was on its way when the power failed, or all of it where a recording begins in the middle of a life) is recorded as
 inferred.
 """
 
@@ -61,7 +61,7 @@ _INFERRED = OUTCOMES.index("inferred")
 
 
 class StepTape:
-    """Where the steps of a coordinator and its clients are written down, in the order in which they took effect.
+    """The tape of the steps of a coordinator and its clients, in the order in which they took effect.
 
     `folder`: where they are kept until they become events, in a file without a name; in memory where there is none.
     """
@@ -146,7 +146,7 @@ class CoordinatorRecorder:
         self._trace = trace
         self._opened = False
         self._running = False
-        self._known: dict[int, Found] = {}  # what was told of each transaction
+        self._known: dict[int, Found] = {}  # the recorded state of each transaction
         self._owners: dict[int, int] = {}  # of each transaction, the request that it began for
         self._handed: set[int] = set()
         self._requests: dict[Key, int] = {}  # the number of each request of which nothing has come yet
@@ -174,7 +174,7 @@ class CoordinatorRecorder:
         self._put("recover", limit)
 
     def _infer(self, found: Found) -> None:
-        """What the log has of a transaction beyond what was told."""
+        """Record what the log has of a transaction beyond the recorded steps."""
         known = self._known.get(found.number)
         if known is None:
             request = self._requests.pop(found.key, None) if found.key else None
@@ -207,7 +207,7 @@ class CoordinatorRecorder:
         self._put("ignore", self._new())
 
     def burnt(self, key: Key) -> None:
-        """What was admitted could not be written."""
+        """An admitted request could not be written."""
         self._put("burn", self._requests.pop(key))
 
     def begun(self, number: int, key: Key, time: int, life: int) -> None:
@@ -217,13 +217,13 @@ class CoordinatorRecorder:
         self._put("begin", number, self._owners[number], time, life)
 
     def handed(self, number: int, _key: Key) -> None:
-        """Its client is given it; told once, for who asks again is not given another."""
+        """Its client is given it; recorded once, for a client that asks again gets the same."""
         if number not in self._handed:
             self._handed.add(number)
             self._put("hand", number, self._owners[number])
 
     def added(self, number: int) -> None:
-        """Somebody more takes part."""
+        """A participant joins."""
         self._known[number] = self._known[number]._replace(added=self._known[number].added + 1)
         self._put("add", number)
 
@@ -241,7 +241,7 @@ class CoordinatorRecorder:
         self._put("finish", number, to)
 
     def acknowledged(self, number: int, status: Status) -> None:
-        """A client is told how it ended."""
+        """The outcome is reported to a client."""
         self._put("acknowledge", number, status)
 
     def closed(self, *, at_rest: bool) -> None:

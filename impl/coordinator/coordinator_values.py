@@ -1,4 +1,4 @@
-"""What a coordinator is given, keeps and answers: its settings, a transaction in its table, a reply."""
+"""Values of a coordinator: its settings, a transaction in its table, a reply."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gapless.impl.records.errors import Refused
 
 @dataclass(frozen=True)
 class CoordinatorSettings:
-    """How a coordinator works.
+    """Settings of a coordinator.
 
     `max_active`: transactions that may be active at once; 0: no limit; below 0: no request is answered · `keep`:
     outcomes of ended transactions that are remembered, the newest · `file_size`: bytes of a file of its log.
@@ -24,13 +24,13 @@ class CoordinatorSettings:
 
     def __post_init__(self) -> None:
         if self.keep < 1:
-            raise Refused(f"keep is {self.keep}, expected at least 1: who asks again is told the outcome")
+            raise Refused(f"keep is {self.keep}, expected at least 1: a client that asks again gets the outcome")
         if self.file_size < 128:
             raise Refused(f"file_size is {self.file_size}, expected at least 128 bytes")
 
 
 class Reply(NamedTuple):
-    """What somebody is to be told. `problem`: why it could not be done; empty if it was."""
+    """A reply to a client. `problem`: the reason if the request failed, else empty."""
 
     waiter: object
     number: int
@@ -43,7 +43,7 @@ class ActiveTransaction:
     """One that takes a slot, or is about to.
 
     `status`: as the log on disk has it · `ahead`: as it will be when all that waits is on disk · `names`: who takes
-    part, and whether the log on disk says so · `added`: how often somebody was added, on disk · `asker`: who asked for
+    part, and whether the log on disk says so · `added`: the number of joins on disk · `asker`: who asked for
     it last · `waiters`: for its outcome.
     """
 

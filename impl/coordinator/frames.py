@@ -1,4 +1,4 @@
-"""What a client and a coordinator send each other: frames of a u32 length and so many bytes, all big-endian.
+"""Frames between a client and a coordinator: a u32 length and so many bytes, all big-endian.
 
 A frame is a kind (u8), the number of the request that it asks or answers (u64), and the rest, which the kind says. The
 first frame of a connection is HELLO, and its answer WELCOME. A frame that is none ends the connection: the coordinator
@@ -23,7 +23,7 @@ _HEAD = struct.Struct(">BQ")
 
 
 class Kind(IntEnum):
-    """What a frame is; what it has beside its head."""
+    """Kinds of frames, each with its content behind the head."""
 
     HELLO = 1  # u16 version, the client's 16 bytes
     OPEN = 2  # u64: below it, the client asks no more; u64 life in ms
@@ -35,7 +35,7 @@ class Kind(IntEnum):
 
 
 class Why(IntEnum):
-    """Why a request was not done."""
+    """Reasons why a request failed."""
 
     UNKNOWN = 1  # there is no such transaction, or its outcome is not kept any more
     OTHERWISE = 2  # it ends otherwise
@@ -63,7 +63,7 @@ class OpenRequest(NamedTuple):
 
 
 class AddName(NamedTuple):
-    """Somebody takes part in a transaction."""
+    """A participant joins a transaction."""
 
     number: int
     name: bytes
@@ -83,7 +83,7 @@ class Welcome(NamedTuple):
 
 
 class IsDone(NamedTuple):
-    """What was asked for is done, and on disk."""
+    """The request is done, and on disk."""
 
     number: int
     status: Status

@@ -1,7 +1,7 @@
 """A client's permits, without threads, clock or network: so many requests at once, of whatever kind; the next waits.
 
-A permit is held from before the request goes out until it is answered or given up, and is given back exactly once,
-before anybody hears of the answer: whoever goes on from there finds it. An answer that comes later is nobody's.
+A permit is in use from before the request goes out until it is answered or given up, and is given back exactly once,
+before the caller gets the answer, so that it finds a free permit. A later answer is dropped.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Permits:
 
     @property
     def free(self) -> int:
-        """Permits that nobody holds."""
+        """The number of free permits."""
         return self.count - len(self.in_use)
 
     def ask(self, now: int) -> tuple[int, bool]:
@@ -66,13 +66,13 @@ class Permits:
         return None
 
     def next_timeout(self) -> int | None:
-        """When the next request is given up, in ms; None if none is out."""
+        """The time at which the next request is given up, in ms; None if none is out."""
         return (
             next(iter(self.in_use.values())) + self.timeout if self.in_use else None
         )  # they time out as they went out
 
     def due(self, now: int) -> list[int]:
-        """The requests that nobody answered in time."""
+        """The requests without an answer in time."""
         found = []
         for number, since in self.in_use.items():
             if now - since < self.timeout:
@@ -95,7 +95,7 @@ class Permits:
         return self._wake(now)
 
     def disconnect(self) -> None:
-        """The connection is lost: requests that are out keep their permits, and go out once more."""
+        """The connection is lost: requests that are out keep their permits, and go out again."""
         self.cuts += 1
         if self._observer is not None:
             self._observer.disconnected()
@@ -111,7 +111,7 @@ class Permits:
             self._observer.acquired(number, now)
 
     def _wake(self, now: int) -> list[int]:
-        """Who waits longest takes the permits that are free."""
+        """Give free permits to the callers that have waited longest."""
         woken = []
         while self.waiting and self.free:
             number = self.waiting.popleft()

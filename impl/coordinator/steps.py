@@ -1,4 +1,4 @@
-"""What a coordinator's log holds: steps of transactions, each a kind and a few numbers, many to a group."""
+"""Steps of transactions in a coordinator's log: each a kind and a few numbers, many to a group."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gapless.impl.records.errors import Refused
 
 
 class Status(IntEnum):
-    """How far a transaction is. It takes a slot until it is COMMITTED or ABORTED."""
+    """The status of a transaction. It takes a slot until it is COMMITTED or ABORTED."""
 
     ABSENT = 0
     OPEN = 1
@@ -26,7 +26,7 @@ ENDING = {Status.COMMITTING: Status.COMMITTED, Status.ABORTING: Status.ABORTED}
 
 
 class Key(NamedTuple):
-    """Who asked for a transaction: a client, and which of its requests it was. `client`: 16 bytes, chosen at random."""
+    """The origin of a transaction: a client (16 random bytes), and the number of its request."""
 
     client: bytes
     request: int
@@ -142,6 +142,6 @@ def _decoded(kind: bytes, content: bytes, at: int) -> tuple[Step, int]:
 
 
 def check_name(name: bytes) -> None:
-    """Whether it can take part. Raises Refused."""
+    """Check that it can take part. Raises Refused."""
     if not 0 < len(name) <= LONGEST_NAME:
         raise Refused(f"a name of {len(name)} bytes, expected 1 to {LONGEST_NAME}")

@@ -1,4 +1,4 @@
-"""How a client and a coordinator are connected: within a process, or over a socket, by the same few verbs."""
+"""Connections of a client and a coordinator: within a process, or over a socket, by the same few verbs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Peer(Protocol):
         """A frame has arrived."""
 
     def lost(self) -> None:
-        """The connection is gone, whoever ended it; nothing arrives any more."""
+        """The connection is gone, by either side; nothing arrives any more."""
 
 
 class Wire(Protocol):
@@ -66,7 +66,7 @@ class LocalWire:
 
 
 class SocketWire(asyncio.Protocol):
-    """A connection over a socket. Whoever does not read its answers is not read from either."""
+    """A connection over a socket. A peer that does not read its answers is not read from either."""
 
     def __init__(self, peer: Callable[[Wire], Peer]) -> None:
         self._make = peer

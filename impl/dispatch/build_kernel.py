@@ -22,7 +22,7 @@ T, D = 84, 68
 
 @function
 def _tag_of(b: Bytes, p: int, topic: int, topic_end: int, end: int, delays: Ints) -> int:
-    """What the entry of the record `p:end` says of its tag: its hash, or when a delayed message is due.
+    """The tag code for the entry of the record `p:end`: its tag's hash, or the due time of a delayed message.
 
     Source: docs/rocketmq.md#entry.
     """
@@ -76,7 +76,7 @@ def build(
 
 @function(kinds=(I64, I64, I64, I64))
 def safe_end(address: int, low: int, high: int, safe: int) -> int:
-    """The exclusive end of those of the entries `low:high` whose records end at or before log position `safe`.
+    """The exclusive end of the entries of `low:high` with records before the log position `safe`.
 
     Entry `low` lies at `address`, and the others behind it; positions rise from one to the next.
     """

@@ -3,8 +3,8 @@
 A scanner walks the log and gives each record its number in its queue; workers write the entries, in any order; a bitmap
 per queue says which are there; the commit position moves to the largest number before which none is missing, and
 readers look no further. This is a stepper: each verb is one event, with no thread, no clock and no waiting inside.
-Whoever calls it (`pool.py`, or a test) chooses which step comes next, and calls one at a time; `build` alone may run
-beside all others.
+The caller (`pool.py`, or a test) chooses which step comes next, and calls one at a time; `build` alone may run
+at the same time as all others.
 
 Source: docs/proposals.md#parallel-dispatch. Upstream has less: its workers decode, and one thread writes
 (docs/rocketmq.md#parallel-dispatch).
@@ -58,7 +58,7 @@ class Dispatch:
         lmq: bool = False,
         room: int = ROOM_AT_FIRST,
     ) -> None:
-        """What the settings mean.
+        """Settings of dispatch.
 
         `batch_bytes`, `batch_records`: where a batch is cut · `in_flight`: batches cut and not yet visible, at most ·
         `overlap`: several workers may be at one queue at a time · `verify`: workers compute the checksums of bodies ·
@@ -142,7 +142,7 @@ class Dispatch:
         return self.overlap or batch.attempts > 0 or not self._table.columns[batch.runs[:, RUN_QUEUE], BUSY].any()
 
     def build(self, batch: DispatchBatch) -> None:
-        """Read the records of a batch, and write their entries into their slots. May run beside every other step.
+        """Read the records of a batch, and write their entries into their slots. May run during every other step.
 
         Raises Damaged.
         """
@@ -170,13 +170,13 @@ class Dispatch:
         self._settle()
 
     def failed(self, batch: DispatchBatch, error: BaseException) -> bool:
-        """A worker could not build its batch. True: it waits for another try, and nobody has seen its entries.
+        """A worker could not build its batch. True: it waits for another try, and its entries are invisible.
 
         False: that was the last try, and dispatch has stopped. Raises Refused where no worker has it.
         """
         self._must_run()
         self._require_taken(batch)
-        batch.attempts += 1  # and its queues stay busy: nobody else comes to them before it is written
+        batch.attempts += 1  # and its queues stay busy: no other batch comes to them before it is written
         batch.state = WAITING
         self._waiting.append(batch)
         self._waiting.sort(key=lambda waiting: waiting.low)
@@ -198,7 +198,7 @@ class Dispatch:
         return queue.committed
 
     def commit_all(self, batch: DispatchBatch) -> None:
-        """As `commit`, of every queue that a batch has entries of."""
+        """Commit, as `commit` does, every queue that a batch has entries of."""
         self._must_run()
         self._commit(batch.runs[:, RUN_QUEUE].copy())  # of one layout, whatever their number: one version of kernels
 
@@ -214,12 +214,12 @@ class Dispatch:
         self._settle()
 
     def _settle(self) -> None:
-        """What is visible, with all before it, is done with."""
+        """Release the batches that are visible, with all before them."""
         while self._flying and self._is_visible(self._flying[0]):
             self.dispatched = self._flying.popleft().high
 
     def _gapless_ends(self, which: Ints) -> Ints:
-        """Of each of these queues, the largest number before which all entries are written."""
+        """The commit position of each queue: the largest number before which all entries are written."""
         ends = np.empty(len(which), np.int64)
         gapless_ends(self._table.bits, self._table.columns, which, ends)
         return ends
@@ -233,7 +233,7 @@ class Dispatch:
     # -- flush -------------------------------------------------------------------------------------------------------
 
     def flush(self, queue: ConsumeQueue, safe: int) -> int:
-        """As `flush_all`, of one queue; returns the exclusive end of its durable entries."""
+        """Flush one queue, as `flush_all` does; returns the exclusive end of its durable entries."""
         self.flush_all([queue], safe)
         return queue.flushed
 
@@ -241,8 +241,8 @@ class Dispatch:
         """Group flush: the visible entries whose records end at or before `safe` are durable.
 
         `safe`: how far the log is flushed; an entry must not outlive its record. Raises StoreError where the disk
-        refuses, and dispatch has stopped then: nobody knows what is on disk, and a second try could succeed and write
-        nothing.
+        refuses, and dispatch has stopped then: the content of the disk is unknown, and a second try could succeed and
+        write nothing.
         """
         self._must_run()
         for at in range(0, len(queues), MAPPED):

@@ -1,10 +1,10 @@
 """The threads of dispatch: they choose which step is taken, and never what it does.
 
 Every worker does the same: it takes the oldest batch that waits, or scans the next one where none does; builds it,
-beside the others; then sets its bits and commits. All steps but `build` are taken under one lock.
+at the same time as the others; then sets its bits and commits. All steps but `build` are taken under one lock.
 
 Ctrl-C reaches the main thread alone, and a `Condition` that it interrupts may leave its lock taken, or released twice.
-So only the store's own threads wait on one; whoever calls waits on a lock of its own. For the same reason nobody calls
+So only the store's own threads wait on one; a caller waits on a lock of its own. For the same reason no thread calls
 `Thread.start`, which waits on one, or `Thread.join`, which takes a thread for ended once it was interrupted.
 """
 
@@ -25,21 +25,21 @@ from gapless.impl.records.errors import DiskFull, StoreError
 
 
 class Turn(Protocol):
-    """Somebody who waits: a lock that is held, or what stands in its place."""
+    """A waiting thread: a lock that another thread releases, or a stand-in for it."""
 
     def release(self) -> None:
-        """Whoever waits looks again."""
+        """Wake the waiting thread, so that it looks again."""
 
 
-PATIENCE = 0.02  # seconds that a worker sleeps where nobody wakes it
+PATIENCE = 0.02  # seconds that a worker sleeps if it is not woken
 ATTENTION = 0.001  # the same where it has just had something to do: more may have come meanwhile
 
 
 class Pool:
     """Workers that keep a dispatch going.
 
-    `limit`: called for how far the log may be scanned, a position · `lock`: held for every step; whoever takes one
-    beside the pool holds it, too · `asleep`: how many workers wait for something to happen, or are about to.
+    `limit`: called for how far the log may be scanned, a position · `lock`: taken for every step; a caller that takes
+    one next to the pool takes it, too · `asleep`: how many workers wait for something to happen, or are about to.
 
     A step that raises stops the dispatch, loudly: `error` says why, `wait` and `stop` raise it. A disk without room
     does not: `trouble` says so, and `wait` raises it, for as long as the next queue file cannot be made.
@@ -62,7 +62,7 @@ class Pool:
 
     @property
     def error(self) -> BaseException | None:
-        """Why dispatch has stopped; None while it goes on."""
+        """The error that stopped dispatch; None while it runs."""
         return self.dispatch.error
 
     def start(self) -> None:
@@ -78,7 +78,7 @@ class Pool:
     def nudge(self) -> None:
         """The log has grown: a worker that sleeps looks at once. Takes no lock, and costs nothing where none sleeps.
 
-        One that is attentive is woken only where somebody waits: under load, each wake-up is a turn of the
+        One that is attentive is woken only if a caller waits: under load, each wake-up is a turn of the
         interpreter's lock that those who append do not have.
         """
         if self.asleep and (self._turns or not self._attentive):
@@ -93,7 +93,7 @@ class Pool:
 
     @property
     def is_ended(self) -> bool:
-        """Whether there is no use in waiting: dispatch has stopped, or does not go on for now."""
+        """True if waiting is no use: dispatch has stopped, or is paused."""
         return bool(self._stopping or self.error or self.trouble)
 
     def line_up(self, turn: Turn) -> None:
@@ -129,7 +129,7 @@ class Pool:
                 self.wake()
 
     def stop(self) -> None:
-        """What is being built is finished and committed, and nothing new is begun; no worker does anything then.
+        """Finish and commit current batches, and begin none; no worker does anything within the context.
 
         Raises what had stopped dispatch before. What was scanned and not built is scanned again by the next dispatch.
         """

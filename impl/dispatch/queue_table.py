@@ -69,7 +69,7 @@ class QueueTable:
         self.widen(queue)
 
     def has(self, queue: ConsumeQueue) -> bool:
-        """Whether the scanner has met the queue."""
+        """True if the scanner has met the queue."""
         return queue.index in self._met
 
     def begin(self, queue: ConsumeQueue, number: int) -> None:
@@ -90,14 +90,14 @@ class QueueTable:
         slots, upto = queue.reserve(number)
         row, open_slots = self.columns[queue.index], self._open_slots[queue.index]
         row[s.ADDRESS], row[s.FROM], row[s.UPTO] = slots.ctypes.data, number, upto
-        # Workers write by address: what lies there stays in memory until all of it is visible, whoever closes the file.
+        # Workers write by address: the slots stay in memory until all are visible, even if the file is closed.
         while open_slots and open_slots[0][0] <= row[s.COMMITTED]:
             open_slots.popleft()
         open_slots.append((upto, slots))
         return True
 
     def _let_go(self) -> None:
-        """The slots of queues that have nothing in flight need not stay in memory: they are asked for once more."""
+        """Release the slots of queues without entries in flight: they are read again when needed."""
         for index in list(self._open_slots):
             row = self.columns[index]
             if row[s.SCANNED] == row[s.COMMITTED]:
@@ -122,7 +122,7 @@ def read_only(data: Bytes) -> Bytes:
 
 
 def _doubled(array: Array, least: int) -> Array:
-    """The array, or a longer one that begins with it and goes on with zeros, of at least so many rows."""
+    """The array, or a longer copy filled up with zeros, with at least so many rows."""
     if least <= len(array):
         return array
     longer = np.zeros((max(least, 2 * len(array)), *array.shape[1:]), array.dtype)

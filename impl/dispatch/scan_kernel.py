@@ -33,12 +33,12 @@ S_HASH, S_AT, S_LENGTH, S_ID, INDEX, S_COLUMNS = range(6)
 # Why a scan ends. After the first three there is nothing to be done but to hand out what was found; after the next
 # ones its caller can help; the rest is damage.
 DONE, FULL, ROLLED = range(3)
-UNKNOWN, AWAY, NARROW, CROWDED, ANEW = range(3, 8)
+UNKNOWN, AWAY, NARROW, CROWDED, RESTART = range(3, 8)
 NO_RECORD, BEYOND, PARTS, ELSEWHERE, INNER, TWICE, SKIPPED = range(8, 15)
 # What else it returns: how many rows and runs there are. Then, of what it met: queue index, number; or, of an unknown
 # subject: where its topic lies, its length, its queue id; or, where rows are crowded: how many the record takes. ASKS:
 # how many records with several entries were met.
-ROWS, RUNS, TOLD, ALSO, THIRD, ASKS, ANSWERS = range(7)
+ROWS, RUNS, FIRST, SECOND, THIRD, ASKS, ANSWERS = range(7)
 
 MULTI_DISPATCH = np.frombuffer(b"INNER_MULTI_DISPATCH\x01", np.uint8)
 MULTI_OFFSET = np.frombuffer(b"INNER_MULTI_QUEUE_OFFSET\x01", np.uint8)
@@ -49,7 +49,7 @@ COMMA, SLASH = 44, 47
 
 @function(kinds=(BYTES, I64, I64, I64))
 def hash_of(b: Bytes, p: int, e: int, queue: int) -> int:
-    """Of the topic `p:e` and a queue id, for the table of subjects."""
+    """Find the subject of the topic `p:e` and a queue id."""
     a = address_of(b)
     h = uint64(queue) * uint64(0x9E3779B97F4A7C15) ^ uint64(e - p)
     while p + 8 <= e:
@@ -64,7 +64,7 @@ def hash_of(b: Bytes, p: int, e: int, queue: int) -> int:
 
 @function(kinds=(BYTES, I64, I64, I64, INTS, TABLE, BYTES))
 def place_of(b: Bytes, p: int, e: int, queue: int, table: Ints, subjects: Ints, names: Bytes) -> int:
-    """Where in `table` the subject is, or is to be; the table is never full."""
+    """The place in `table` where the subject is, or is to be; the table is never full."""
     key = hash_of(b, p, e, queue)
     mask = uint64(len(table) - 1)
     place = uint64(key) & mask
@@ -83,7 +83,7 @@ def place_of(b: Bytes, p: int, e: int, queue: int, table: Ints, subjects: Ints, 
 
 @function
 def _can_take(queues: Ints, q: int, number: int, position: int, ask: int) -> int:
-    """DONE where the queue can take the number now, FULL where it did in another session, else what is in the way.
+    """The result for a number of a queue: DONE, FULL if another session had it, else the obstacle.
 
     `ask`: a number that the entries of one record share; 0 where it has but one.
     """
@@ -95,7 +95,7 @@ def _can_take(queues: Ints, q: int, number: int, position: int, ask: int) -> int
             return TWICE
         queue[ASKED] = ask
     if number != queue[SCANNED]:
-        return ANEW if number == 0 and queue[SCANNED] > 0 else SKIPPED
+        return RESTART if number == 0 and queue[SCANNED] > 0 else SKIPPED
     if not queue[FROM] <= number < queue[UPTO]:
         return AWAY
     if number - queue[COMMITTED] >= queue[ROOM]:
@@ -128,7 +128,7 @@ def _give(
 
 @function
 def _list_of(b: Bytes, p: int, e: int, name: Bytes) -> tuple[int, int]:
-    """Where the value of a property lies in the properties `p:e`, the last of two; (0, 0) where it has none."""
+    """The range of a property's value in the properties `p:e`, the last of two; (0, 0) if it has none."""
     at, end = 0, 0
     while p < e:
         w = property_end(b, p, e)
@@ -145,7 +145,7 @@ def _lights(
 ) -> int:  # fmt: skip
     """The light queues that a record names at `x:x_end`, with their numbers at `y:y_end`.
 
-    With `ask`, only whether all can take it, and in `found[TOLD]` how many they are; with 0, they do.
+    With `ask`, only whether all can take it, and in `found[FIRST]` their number; with 0, they do.
 
     Source: docs/rocketmq.md#multi-dispatch.
     """
@@ -161,19 +161,19 @@ def _lights(
         if number >= 0 and not slashed and starts_with(b, x, to, LIGHT_PREFIX):
             s = table[place_of(b, x, to, 0, table, subjects, names)]
             if s < 0:
-                found[TOLD], found[ALSO], found[THIRD] = x, to - x, 0
+                found[FIRST], found[SECOND], found[THIRD] = x, to - x, 0
                 return UNKNOWN
             q = subjects[s, INDEX]
             why = _can_take(queues, q, number, position, ask)
             if why == DONE and ask == 0:
                 _give(queues, q, number, position, size, batch, rows, slots, runs, found)
             elif why not in (DONE, FULL):
-                found[TOLD], found[ALSO] = q, number
+                found[FIRST], found[SECOND] = q, number
                 return why
             count += 1
         x, y = to + 1, upto + 1
     if ask > 0:
-        found[TOLD] = count
+        found[FIRST] = count
     return DONE
 
 
@@ -230,7 +230,7 @@ def scan(
         queue = i32_at(a + p + 12)
         s = table[place_of(b, topic, topic_end, queue, table, subjects, names)]
         if s < 0:
-            found[TOLD], found[ALSO], found[THIRD] = topic, topic_end - topic, queue
+            found[FIRST], found[SECOND], found[THIRD] = topic, topic_end - topic, queue
             why = UNKNOWN
             break
         x, x_end, y, y_end = 0, 0, 0, 0
@@ -245,8 +245,8 @@ def scan(
             )  # fmt: skip
             if why != DONE:
                 break
-            if found[ROWS] + 1 + found[TOLD] > len(rows):
-                found[TOLD] += 1
+            if found[ROWS] + 1 + found[FIRST] > len(rows):
+                found[FIRST] += 1
                 why = CROWDED
                 break
         q = subjects[s, INDEX]
@@ -255,7 +255,7 @@ def scan(
         if taken == DONE:
             _give(queues, q, number, position, size, batch, rows, slots, runs, found)
         elif taken != FULL:
-            found[TOLD], found[ALSO] = q, number
+            found[FIRST], found[SECOND] = q, number
             why = taken
             break
         if x_end > 0 and y_end > 0:

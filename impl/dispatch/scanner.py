@@ -20,7 +20,7 @@ ADVICE = "run `gapless check` on the store, and take the log from a copy"
 class Scanner:
     """`position`: where the log is scanned from · the rest: as in `Dispatch`.
 
-    `blocked`: the next record waits for what is in flight: its queue begins anew, or too many queues are in memory.
+    `blocked`: the next record waits for what is in flight: its queue begins again, or too many queues are in memory.
     """
 
     def __init__(
@@ -62,16 +62,16 @@ class Scanner:
             )  # fmt: skip
             first = base + p == low
             if why == scan_kernel.CROWDED and not found[ROWS]:
-                rows, slots, runs = columns(int(found[scan_kernel.TOLD]) + self._batch_records)
+                rows, slots, runs = columns(int(found[scan_kernel.FIRST]) + self._batch_records)
             elif why in ENDS or not self._cleared(why, data, base, p, first=first, idle=idle):
                 break
         n, m = int(found[ROWS]), int(found[RUNS])
         return DispatchBatch(low, base + p, rows[:n], slots[:n], runs[:m], data, base) if base + p > low else None
 
     def _cleared(self, why: int, data: Bytes, base: int, p: int, *, first: bool, idle: bool) -> bool:
-        """What stood in the way of the record at byte `p` is gone.
+        """Remove the obstacle of the record at byte `p`.
 
-        If it is not: where that is the batch's first record, raises what is to be said; else it ends the batch.
+        If it is not: where that is the batch's first record, raises the error; else it ends the batch.
         """
         try:
             return self._help(why, data, base, p, may_begin=first and idle)
@@ -82,7 +82,7 @@ class Scanner:
 
     def _help(self, why: int, data: Bytes, base: int, p: int, *, may_begin: bool) -> bool:
         table, place = self.table, place_of(base, p)
-        one, two, three = (int(value) for value in self._found[scan_kernel.TOLD : scan_kernel.TOLD + 3])
+        one, two, three = (int(value) for value in self._found[scan_kernel.FIRST : scan_kernel.FIRST + 3])
         if why == scan_kernel.UNKNOWN:
             try:
                 table.meet(data[one : one + two].tobytes(), three)
@@ -90,7 +90,7 @@ class Scanner:
                 message = f"{place}: expected a topic that can be a folder's name: {error}; {ADVICE}"
                 raise Damaged(message) from error
             return True
-        if why not in (scan_kernel.AWAY, scan_kernel.NARROW, scan_kernel.SKIPPED, scan_kernel.ANEW):
+        if why not in (scan_kernel.AWAY, scan_kernel.NARROW, scan_kernel.SKIPPED, scan_kernel.RESTART):
             raise _damage(why, data, base, p)
         queue = table.queues.all[one]
         if why == scan_kernel.AWAY:
@@ -101,10 +101,10 @@ class Scanner:
         elif why == scan_kernel.SKIPPED and self._headless and queue.scanned == 0 < two:
             queue.first = queue.flushed = two
             table.begin(queue, two)
-        elif why == scan_kernel.ANEW and may_begin:
+        elif why == scan_kernel.RESTART and may_begin:
             queue.restart()
             table.begin(queue, 0)
-        elif why == scan_kernel.ANEW:
+        elif why == scan_kernel.RESTART:
             self.blocked = True
             return False
         else:
@@ -121,7 +121,7 @@ def place_of(base: int, at: int) -> str:
 
 
 def _damage(why: int, data: Bytes, base: int, at: int) -> StoreError:
-    """What is to be said of the record at byte `at` of a file."""
+    """The error for the record at byte `at` of a file."""
     place = place_of(base, at)
     head = data[at : at + 36].tobytes()
     if why == scan_kernel.INNER:

@@ -1,1 +1,1 @@
-"""What a store runs in: a disk and a clock."""
+"""The environment of a store: a disk and a clock."""

@@ -18,10 +18,10 @@ Bytes = npt.NDArray[np.uint8]
 
 
 class KnowsNames(Protocol):
-    """What a disk knows of names."""
+    """A disk's knowledge of durable names."""
 
     def is_named(self, path: Path) -> bool:
-        """Whether a file's name is known to be durable."""
+        """True if a file's name is known to be durable."""
 
     def make_name_durable(self, path: Path) -> None:
         """A file's name is durable, and the names of the folders that lead to it. Raises OSError."""
@@ -52,7 +52,7 @@ class MappedBytes:
         self.__array_interface__ = {"data": where, "shape": (length,), "typestr": "|u1", "version": 3}
 
     def advise(self, length: int, what: int) -> None:
-        """The kernel is told how the first so many bytes are going to be used. It may not care."""
+        """Advise the kernel of the use of the first so many bytes. It may ignore that."""
         LIBC.madvise(self.address, length, what)
 
     def __del__(self, unmap: Callable[[int, int], int] = LIBC.munmap) -> None:
@@ -61,7 +61,7 @@ class MappedBytes:
 
 
 class MappedFile:
-    """A file of the real disk. It owns its descriptor until it rests; where it is synced after that, it is opened anew.
+    """A file of the real disk. It owns its descriptor until it rests; a later sync opens it again.
 
     `data`: no bytes before `map`.
     """
@@ -90,7 +90,7 @@ class MappedFile:
         self.data = data
 
     def reserve(self, low: int, high: int) -> None:
-        """There is room on the disk for bytes `low:high`, which nobody writes to meanwhile. Raises OSError: ENOSPC."""
+        """Reserve room on the disk for bytes `low:high`, to which no thread writes now. Raises OSError: ENOSPC."""
         high = min(-(-high // mmap.PAGESIZE) * mmap.PAGESIZE, len(self.data))  # the kernel maps pages
         if low < high:
             with self._opened() as descriptor:
@@ -98,7 +98,7 @@ class MappedFile:
                 _reserve(descriptor, low, high)
 
     def used(self) -> int:
-        """Where its zeros begin. A file system that keeps no count of that says: nowhere. Raises OSError."""
+        """The begin of its zeros, or its end if the file system does not know. Raises OSError."""
         end = self._used()
         if self._mapping is not None:
             self._mapping.advise(end, mmap.MADV_WILLNEED)
@@ -118,7 +118,7 @@ class MappedFile:
         return min(end, len(self.data))
 
     def sync(self) -> None:
-        """Everything written so far is durable; the interpreter lock is not held meanwhile. Raises OSError."""
+        """Make everything written durable, without the interpreter lock. Raises OSError."""
         with self._there() as descriptor:
             if self.disk.is_named(self.path):
                 os.fdatasync(descriptor)  # on Linux it takes mapped pages along
@@ -145,7 +145,7 @@ class MappedFile:
 
     def _require_whole(self, status: os.stat_result) -> None:
         if status.st_size < len(self.data):
-            raise OSError(errno.EIO, f"somebody has cut the file to {status.st_size} of its {len(self.data)} bytes")
+            raise OSError(errno.EIO, f"the file was cut from outside to {status.st_size} of its {len(self.data)} bytes")
 
     @contextmanager
     def _there(self) -> Iterator[int]:
@@ -155,7 +155,7 @@ class MappedFile:
             yield descriptor
             status = os.fstat(descriptor)  # last: what was cut off or deleted meanwhile is not promised either
             if not status.st_nlink:  # a broker that starts deletes it before it asks for the lock
-                raise OSError(errno.ENOENT, "somebody has deleted the file")
+                raise OSError(errno.ENOENT, "the file was deleted from outside")
             self._require_whole(status)
 
     @contextmanager
@@ -168,20 +168,20 @@ class MappedFile:
         try:
             status = os.fstat(descriptor)
             if (status.st_dev, status.st_ino) != self._identity:
-                raise OSError(errno.ENOENT, "somebody has put another file in its place")
+                raise OSError(errno.ENOENT, "another file was put in its place")
             yield descriptor
         finally:
             os.close(descriptor)
 
     def expect_sparse_use(self) -> None:
-        """Who touches a page gets that page alone. Else a kernel reads ahead: megabytes of zeros for a first entry."""
+        """Read single pages on access. Else a kernel reads ahead: megabytes of zeros for a first entry."""
         if self._mapping is not None:
             self._mapping.advise(self._mapping.length, mmap.MADV_RANDOM)
 
     def rest(self) -> None:
         """The descriptor goes.
 
-        A log keeps that of the file which it writes to. Once another process was told of an error of the disk, a
+        A log keeps that of the file which it writes to. Once another process was informed of an error of the disk, a
         descriptor that is opened after that is not.
         """
         descriptor, self.descriptor = self.descriptor, -1
@@ -198,10 +198,10 @@ class MappedFile:
 
 
 def _reserve(descriptor: int, low: int, high: int) -> None:
-    """Blocks for bytes `low:high`, so that writing to their mapping never meets a full disk, which would be a signal.
+    """Reserve blocks for bytes `low:high`: a write to their mapping on a full disk would be a signal.
 
-    Where nobody can reserve blocks (some file systems, under a C library that does not make up for it), what is in the
-    file is written once more. On file systems that write each change to a new place (btrfs, ZFS), neither is a promise.
+    If blocks cannot be reserved (some file systems, under a C library that does not make up for it), what is in the
+    file is written again. On file systems that write each change to a new place (btrfs, ZFS), neither is a promise.
     """
     try:
         os.posix_fallocate(descriptor, low, high - low)

@@ -12,7 +12,7 @@ from gapless.impl.environment.operating_system import File
 
 
 class FileInMemory:
-    """As `operating_system.File`."""
+    """A file in memory, with the protocol `operating_system.File`."""
 
     def __init__(self, length: int) -> None:
         self.data: Bytes = np.zeros(length, np.uint8)
@@ -21,7 +21,7 @@ class FileInMemory:
         """There is room for it."""
 
     def used(self) -> int:
-        """Where its zeros begin: it does not tell."""
+        """The end of the file: it does not know its zeros."""
         return len(self.data)
 
     def rest(self) -> None:
@@ -34,7 +34,7 @@ class FileInMemory:
         """It is as durable as it will ever be."""
 
     def require_whole(self) -> None:
-        """It is: nobody else has it."""
+        """True always: no other process can have it."""
 
     def close(self) -> None:
         """There is nothing to close."""
@@ -49,7 +49,7 @@ class _ReadOnly(FileInMemory):
 
 
 class MemoryDisk:
-    """As `operating_system.Disk`; whatever paths it is given, it finds again. `file`: makes one of so many bytes."""
+    """A disk in memory, with the protocol `operating_system.Disk`. `file`: makes a file of so many bytes."""
 
     def __init__(self, file: Callable[[int], FileInMemory] = FileInMemory) -> None:
         self._file = file
@@ -89,7 +89,7 @@ class MemoryDisk:
             file.sync()
 
     def sync_all(self) -> None:
-        """As `sync` of all."""
+        """Sync all files, as `sync` does."""
 
     def delete(self, path: str) -> None:
         """The file is gone, if it was there."""

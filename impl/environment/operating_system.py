@@ -44,17 +44,17 @@ class File(Protocol):
     """A file of a fixed length, mapped into memory.
 
     `data`: uint8 [length], its bytes; what is written there is seen by every reader at once, and is safe after `sync`.
-    It may be used as long as somebody holds it, whatever became of the file. Read-only if the file was opened so. What
-    lies beyond what was reserved is zeros, and nobody writes there: on a full disk that would be a signal.
+    It may be used as long as it is referenced, whatever became of the file. Read-only if the file was opened so. What
+    lies beyond what was reserved is zeros, and must not be written: on a full disk that would be a signal.
     """
 
     data: Bytes
 
     def reserve(self, low: int, high: int) -> None:
-        """There is room on the disk for bytes `low:high`, which nobody writes to meanwhile. Raises OSError: ENOSPC."""
+        """Reserve room on the disk for bytes `low:high`, to which no thread writes now. Raises OSError: ENOSPC."""
 
     def used(self) -> int:
-        """Where its zeros begin: all bytes from there on are. Who asks is about to read the others. Raises OSError."""
+        """The begin of its zeros, up to the end. The caller is about to read the others. Raises OSError."""
 
     def rest(self) -> None:
         """It is seldom synced from now on: what that needs may be let go."""
@@ -63,7 +63,7 @@ class File(Protocol):
         """Few of its bytes are touched at a time, here and there."""
 
     def sync(self) -> None:
-        """Everything written so far is durable. Raises OSError: then nobody knows what is, and none may be promised."""
+        """Make everything written durable. Raises OSError: then nothing that was written may be promised."""
 
     def require_whole(self) -> None:
         """The file has its full length: who touches bytes that another program cut off is killed. Raises OSError."""
@@ -88,10 +88,10 @@ class Disk(Protocol):
         """A file that is there. Raises OSError."""
 
     def sync(self, files: Sequence[File]) -> None:
-        """As `File.sync` of each, which may have been done for some where it raises OSError; many cost little more."""
+        """Sync each file, as `File.sync`; some may be synced if it raises OSError. Many cost little more than one."""
 
     def sync_all(self) -> None:
-        """As `File.sync` of all files that are there, whoever wrote them. Raises OSError."""
+        """Sync all files that exist, by whichever process they were written. Raises OSError."""
 
     def delete(self, path: str) -> None:
         """The file is gone, if it was there, and so is its folder if nothing else was in it. Raises OSError."""
@@ -179,11 +179,11 @@ class RealDisk:
         self._named.add(path)
 
     def is_named(self, path: Path) -> bool:
-        """Whether a file's name is known to be durable."""
+        """True if a file's name is known to be durable."""
         return path in self._named
 
     def sync(self, files: Sequence[File]) -> None:
-        """As `File.sync` of each: many of them by one call that makes the whole file system durable. Raises OSError."""
+        """Sync each file, many of them by one call that makes the whole file system durable. Raises OSError."""
         if len(files) <= FEW or self._whole < 0:
             for file in files:
                 file.sync()
@@ -195,7 +195,7 @@ class RealDisk:
         self._named.update(file.path for file in mapped)
 
     def sync_all(self) -> None:
-        """As `File.sync` of all files that are there, whoever wrote them. Raises OSError."""
+        """Sync all files that exist, by whichever process they were written. Raises OSError."""
         if self._whole >= 0:
             self._sync_whole()
             return
@@ -252,8 +252,8 @@ class RealDisk:
 
         The file and the byte are a broker's own, so that a broker and this implementation keep each other out. The lock
         belongs to the open file, not to the process: it keeps out a second store of this process too, and stays when
-        somebody else here opens and closes the file, as `gapless check` does. A forked child closes its copy at once,
-        so that the lock goes when the process goes that took it, whoever lives on.
+        another part of this process opens and closes the file, as `gapless check` does. A forked child closes its copy
+        at once, so that the lock goes when the process goes that took it, whichever process lives on.
         """
         self._make_folder(self.folder)
         descriptor = os.open(self.folder / "lock", os.O_RDWR | os.O_CREAT, 0o644)
@@ -277,7 +277,7 @@ class RealDisk:
         descriptor, self._lock = self._lock, -1
         if descriptor >= 0:
             with suppress(OSError):
-                _lock_first_byte(descriptor, fcntl.F_UNLCK)  # a child process may hold the descriptor as well
+                _lock_first_byte(descriptor, fcntl.F_UNLCK)  # a child process may have the descriptor as well
             os.close(descriptor)
         self._let_whole_go()
 
@@ -298,7 +298,7 @@ class RealDisk:
         return self.folder / path
 
     def _entries(self, folder: str) -> list[os.DirEntry[str]]:
-        """What is in a folder, sorted; nothing where there is none."""
+        """The names in a folder, sorted; none if the folder does not exist."""
         if folder:
             check_path(folder)
         try:
@@ -328,7 +328,7 @@ class RealDisk:
 def check_path(path: str) -> None:
     """Every part of it is a name. Raises OSError: EINVAL, or ENAMETOOLONG for a part above 255 bytes.
 
-    Names of queues come from records, and records from whoever wrote the store: `..` would lead out of its folder.
+    Names of queues come from records, and records from any writer: `..` would lead out of its folder.
     """
     for part in path.split("/"):
         if part in {"", ".", ".."} or "\0" in part:
@@ -342,7 +342,7 @@ LONGEST_NAME = 255
 
 
 def _unfinished(name: str) -> bool:
-    """Whether a process was stopped while it wrote this small file: its name is none that a store knows."""
+    """True if a process was stopped while it wrote this small file: its name is none that a store knows."""
     return name.startswith(".") and name.endswith(".tmp")
 
 
@@ -380,7 +380,7 @@ def _lock_first_byte(descriptor: int, kind: int) -> None:
 
 
 def _holder(descriptor: int) -> str:
-    """Who holds the lock on byte 0. A broker's lock names its process; one like ours belongs to none."""
+    """The owner of the lock on byte 0. A broker's lock names its process; one like ours belongs to none."""
     asked = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 1, 0)
     process = _FLOCK.unpack(fcntl.fcntl(descriptor, fcntl.F_OFD_GETLK, asked))[-1]
     return f"process {process} holds it" if process > 0 else "another writer holds it"

@@ -1,1 +1,1 @@
-"""The files of a store: the commit log, consume queues, and what lies beside them; the observers of their steps."""
+"""The files of a store: the commit log, consume queues and other files; the observers of their steps."""

@@ -30,7 +30,7 @@ _CHECKSUM = struct.Struct(">I")
 class CheckpointFile:
     """Times in ms: every record stored up to `log` is on disk, and so is the entry of every one up to `queues`.
 
-    Positions, each the exclusive end of what it tells of, and 0 where nobody knows: `flushed`, of the log that is on
+    Positions, each an exclusive end, and 0 if unknown: `flushed`, of the log that is on
     disk; `built`, of the log whose entries are, too. From `sealed` on, the log is all of our own making: every record
     carries a checksum of itself, and what follows the blank that ends a file is zeros.
     """
@@ -46,7 +46,7 @@ class CheckpointFile:
 
     @classmethod
     def read(cls, disk: Disk) -> CheckpointFile:
-        """What the file says; nothing is safe where there is none, or where it is cut off."""
+        """The content of the file; zeros if it is missing or cut off."""
         content = asked(lambda: disk.read(CHECKPOINT), CHECKPOINT) or b""
         if len(content) < _TIMES.size:
             return cls()
@@ -62,7 +62,7 @@ class CheckpointFile:
 
 
 def _positions(content: bytes, times: tuple[int, ...]) -> tuple[int, ...]:
-    """What our own block says; nothing where it is none, is damaged, or is older than what a broker wrote."""
+    """The content of our own block; empty if it is missing, damaged, or older than the broker's."""
     block = content[_BLOCK_AT : _BLOCK_AT + _BLOCK.size]
     if content[_BLOCK_AT + _BLOCK.size :][: _CHECKSUM.size] != _CHECKSUM.pack(zlib.crc32(block)):
         return ()

@@ -1,6 +1,6 @@
-"""Where consumer groups are, as a broker keeps it: `config/consumerOffset.json` (docs/rocketmq.md#config).
+"""Cursors of consumer groups, in a broker's `config/consumerOffset.json` (docs/rocketmq.md#config).
 
-`offsetTable` has, for every `topic@group`, the numbers with which the group goes on, by queue. Whatever else is in the
+`offsetTable` has, for every `topic@group`, the numbers at which the group continues, by queue. Whatever else is in the
 file stays in it.
 """
 
@@ -23,7 +23,7 @@ Table = dict[str, dict[int, int]]
 
 
 def path_of(disk: Disk) -> str:
-    """Which of the two files this store has. Raises StoreError."""
+    """The path of this store's cursor file, of the two possible ones. Raises StoreError."""
     light = asked(lambda: disk.read(CURSORS_WITH_LIGHT_QUEUES), CURSORS_WITH_LIGHT_QUEUES)
     return CURSORS if light is None else CURSORS_WITH_LIGHT_QUEUES
 

@@ -1,4 +1,4 @@
-"""What lies in a store's folder beside the log and the queues, as a broker of version 4.3 to 5.x writes it.
+"""Other files in a store's folder than log and queues, as a broker of version 4.3 to 5.x writes them.
 
 `lock`, `abort` (there while a writer runs, and after it crashed), `config/topics.json` (docs/rocketmq.md#files,
 #config). Here it is read and written; what follows from it is decided in `core.py`.
@@ -67,7 +67,9 @@ def file_sizes(
     queues = (_lengths(disk, f"{FOLDER}/{topic}/{number}") for topic, number in names_of_queues(disk))
     sizes = _agreed(_lengths(disk, LOG), log, usual[0]), _agreed(next(filter(None, queues), {}), queue, usual[1])
     if sizes[0] <= FIXED + BLANK:
-        raise WrongFileSize(f"log files of {sizes[0]} bytes cannot hold a record; expected more than {FIXED + BLANK}")
+        raise WrongFileSize(
+            f"log files of {sizes[0]} bytes have no room for a record; expected more than {FIXED + BLANK}"
+        )
     if sizes[1] % ENTRY_BYTES:
         raise WrongFileSize(f"queue files of {sizes[1]} bytes, expected a multiple of {ENTRY_BYTES}")
     return sizes
@@ -99,12 +101,12 @@ def mark_stopped(disk: Disk) -> None:
 
 
 def is_clean(disk: Disk) -> bool:
-    """Whether the last writer stopped in order."""
+    """True if the last writer stopped in order."""
     return ABORT not in asked(lambda: disk.names(""), ".")
 
 
 def has_light_queues(disk: Disk) -> bool:
-    """Whether records may be in several queues at once (docs/rocketmq.md#multi-dispatch)."""
+    """True if records may be in several queues at once (docs/rocketmq.md#multi-dispatch)."""
     if "lmqConsumerOffset.json" in asked(lambda: disk.names("config"), "config"):
         return True
     return any(topic.startswith(LIGHT) for topic, _ in names_of_queues(disk))
@@ -134,9 +136,9 @@ def write_topics(disk: Disk, queues: Iterable[tuple[str, int]], now: int) -> Non
 
 
 def _topic(name: str, queues: int, known: dict[str, Any]) -> dict[str, Any]:
-    """What a broker is to know of a topic. It refuses queues that it does not count (code 29).
+    """The settings of a topic for a broker, which refuses queues that it does not count (code 29).
 
-    Where fewer queues are to be written than read, somebody is taking the others out of use, and they stay so.
+    Where fewer queues are to be written than read, the others are being taken out of use, and they stay so.
     """
     usual = {"attributes": {}, "order": False, "perm": 6, "topicFilterType": "SINGLE_TAG", "topicSysFlag": 0}
     unsaid = UNSAID_QUEUES if known else 0

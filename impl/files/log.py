@@ -36,7 +36,7 @@ from gapless.impl.records.record import (
 )
 
 PAGE = 4096  # bytes that a disk writes at once, or multiples of them
-LARGE = 4096  # bytes of a body that is dearer to copy, and to read once more, than to call native code
+LARGE = 4096  # bytes of a body that is dearer to copy, and to read again, than to call native code
 AHEAD = 64 << 20  # bytes for which there is room on the disk behind those that are needed
 _BLANK = struct.Struct(">iI")
 _pack_head = HEAD.pack
@@ -105,7 +105,7 @@ class CommitLog:
 
         `properties`: as they lie in a record · `now`: ms · `kind`: the flags that say how the record is to be
         read (docs/rocketmq.md#flags); hosts are IPv4 · `half`: of a final.
-        Raises Refused where a file cannot hold it, DiskFull, Stopped; then nothing has changed.
+        Raises Refused if a file has no room for it, DiskFull, Stopped; then nothing has changed.
         """
         if self.error or self._under_way is not None:
             self._begin()
@@ -157,7 +157,7 @@ class CommitLog:
         self.settle()
 
     def _tail(self, head: bytes, crc: int, length: int, prefix: bytes, properties: bytes) -> bytes:
-        """What lies behind a body of so many bytes, which has this CRC."""
+        """The part of a record behind a body of so many bytes with this CRC."""
         tail = b"%b%b%b" % (prefix, (len(properties) + self._seal).to_bytes(2, "big"), properties)
         if not self.sealing:
             return tail
@@ -170,10 +170,11 @@ class CommitLog:
         """Many records, in one native pass for every file they come to lie in.
 
         `queues`: those that `messages.queues` names · `now`: ms, the time of them all · `heads`: uint8 [n, 88], what
-        each record's header has beside what the log knows; they were born now, and are ordinary, where there are none.
-        Returns int64 [4, n]: each record's position, size, queue as an index in `queues`, and number. Raises as
-        `append` does. A batch that spans files goes into the log file by file: what was in it before DiskFull, Stopped
-        or an interrupt stays, and the exception tells which messages these are (`StoreError.appended`, and a note).
+        each record's header has in addition to what the log knows; they were born now, and are ordinary, where there
+        are none. Returns int64 [4, n]: each record's position, size, queue as an index in `queues`, and number. Raises
+        as `append` does. A batch that spans files goes into the log file by file: what was in it before DiskFull,
+        Stopped or an interrupt stays, and the exception tells which messages these are (`StoreError.appended`, and a
+        note).
         """
         self._begin()
         count, time = len(messages.queue_index), max(now, self.newest)
@@ -230,7 +231,7 @@ class CommitLog:
             self.recorder.help()
 
     def _tell_what_is_in(self, error: BaseException, placed: Ints) -> None:
-        """Whoever sent a batch learns which part of it is in the log. `placed`: of what was written, as it returns."""
+        """Report to the sender of a batch which part of it is in the log. `placed`: the part that is written."""
         inside = placed[:, placed[0] < self.end]
         if isinstance(error, StoreError):
             error.appended = inside[0], inside[3]
@@ -248,7 +249,7 @@ class CommitLog:
 
     def _too_long(self, properties: int) -> None:
         raise Refused(
-            f"{properties} bytes of properties, expected at most {LONGEST_PROPERTIES - self._seal} beside the record's "
+            f"{properties} bytes of properties, expected at most {LONGEST_PROPERTIES - self._seal} with the record's "
             "checksum; put them into the body"
         )
 
@@ -275,7 +276,7 @@ class CommitLog:
             self._room = self._reserved(self._base, upto + BLANK)
 
     def _reserved(self, base: int, least: int) -> int:
-        """How far there is room in a file now: for `least` bytes, and for what comes next where the disk has that."""
+        """The end of the room in the current file: `least` bytes, and more if the disk has it."""
         least = min(least, self.file_size)
         ahead = min(least + AHEAD, self.file_size)
         try:
@@ -312,10 +313,10 @@ class CommitLog:
         self._under_way = None
 
     def settle(self) -> None:
-        """What a call left half done is undone: its bytes are zeros again, numbers and times are what they were.
+        """Undo a call that was interrupted: its bytes become zeros again, numbers and times what they were.
 
-        Called by whoever may append, before anything is written, flushed or closed. May itself be interrupted, and is
-        then called again. Raises Stopped.
+        Called by every appending thread, before anything is written, flushed or closed. May itself be interrupted, and
+        is then called again. Raises Stopped.
         """
         if self._under_way is None:
             return
@@ -350,7 +351,7 @@ class CommitLog:
     def _write_to(self, base: int) -> None:
         file = self.segments.file(base, write=True) if base in self.segments.bases else self.segments.create(base)
         mapped = memoryview(file.data)  # type: ignore[arg-type]
-        self._room = 0  # nothing is written there before somebody has looked
+        self._room = 0  # nothing is written there before it was checked
         self._base, self._mapped, self._bytes = base, mapped, file.data
 
     # -- flush -------------------------------------------------------------------------------------------------------
@@ -358,7 +359,7 @@ class CommitLog:
     def flush(self) -> int:
         """All that is in the log when this is called is durable; returns how far that is.
 
-        Raises Stopped where the disk refuses: then nobody knows what is safe, and nothing is appended or promised any
+        Raises Stopped where the disk refuses: then it is unknown what is safe, and nothing is appended or promised any
         more. A second try could succeed without having written anything.
         """
         with self._flushing:
@@ -446,7 +447,7 @@ class CommitLog:
         return count
 
     def truncate(self) -> None:
-        """What lies behind the end is gone: later files, and bytes, which become zeros. All that is left is durable.
+        """Cut off everything behind the end: later files, and bytes, which become zeros. The rest is durable.
 
         Otherwise a record that a crash took away could come back, when a new one ends where it began. Every page that
         may not be on disk is written to: after a flush that failed, the kernel takes pages for clean that never got

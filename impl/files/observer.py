@@ -18,7 +18,7 @@ append_row = partial(struct.Struct("2q8x2q24x").pack, APPEND)
 class LogObserver(Protocol):
     """Observes the steps of a log where they take effect.
 
-    `tape`: takes rows, of which the log puts those of its growth there itself, beside its end: no call comes between,
+    `tape`: takes rows, of which the log puts those of its growth there itself, with its end: no call comes between,
     in which an interrupt could tell one without the other.
     """
 

@@ -107,7 +107,7 @@ class ConsumeQueue:
         return np.concatenate(parts) if parts else np.zeros(0, ENTRY)
 
     def last_position(self) -> int:
-        """Where the message of the last visible entry lies."""
+        """The position of the last visible entry's message."""
         if self.committed == self.recovered:
             return self._last
         return int(self.entries(self.committed - 1, self.committed)["position"][0])
@@ -127,7 +127,7 @@ class ConsumeQueue:
     def recover(self, start: int, upto: int, stands: Stands) -> None:
         """Find the last entry whose message lies before `upto` in the log; what follows it is to be written again.
 
-        After a crash the slots behind it may hold anything, so an entry counts if the log has its message, or began
+        After a crash the slots behind it may contain anything, so an entry counts if the log has its message, or began
         above it (at `start`): then it is old, and its file has been safe for long.
         """
         end = self.reach = self._last = 0
@@ -154,7 +154,7 @@ class ConsumeQueue:
         file = self.segments.file(base)
         used = asked(file.used, self.segments.path(base))
         found, cut = file.data[:used], -used % ENTRY_BYTES
-        # What is cut off lies where there may be no room yet, and tmpfs needs some for whoever reads zeros.
+        # What is cut off lies where there may be no room yet, and tmpfs needs some for readers of zeros.
         return entries(np.concatenate([found, np.zeros(cut, np.uint8)]) if cut else found)
 
     def forget_below(self, start: int) -> None:
@@ -184,7 +184,7 @@ class ConsumeQueue:
         return followed
 
     def delete_expired(self) -> None:
-        """Files whose entries have all expired are gone, but never the last one that has any (docs/rocketmq.md#expiry).
+        """Delete files whose entries have all expired, but for the last one (docs/rocketmq.md#expiry).
 
         Once no message of a queue is left, its next number is known from its last entry alone.
         """
@@ -193,7 +193,7 @@ class ConsumeQueue:
 
     @property
     def has_expired_files(self) -> bool:
-        """Whether `delete_expired` has anything to do."""
+        """True if `delete_expired` has anything to do."""
         return len(self.segments.bases) > 1 and self._has_expired(self.segments.bases[0])
 
     def _has_expired(self, base: int) -> bool:
@@ -209,7 +209,7 @@ def names_of_queues(disk: Disk) -> Iterator[tuple[str, str]]:
 
 
 def _reach(found: npt.NDArray[np.void]) -> int:
-    """Where the message of the last of these entries ends; 0 where the first slot is empty or the last one blank."""
+    """The end of the last of these entries' messages; 0 if the first slot is empty or the last one blank."""
     written = found["size"] > 0
     count = len(found) if written.all() else int(written.argmin())
     if not count or found["size"][count - 1] == BLANK_SLOT:
@@ -246,7 +246,7 @@ class ConsumeQueues:
                 ) from error
 
     def find(self, topic: bytes, queue_id: int) -> ConsumeQueue:
-        """The queue that a record names, met anew where nobody met it yet. Raises Refused, for no folder's name."""
+        """The queue that a record names, created if necessary. Raises Refused, for no folder's name."""
         return self.named(topic.decode(errors="backslashreplace"), queue_id)
 
     def named(self, topic: str, queue_id: int) -> ConsumeQueue:
@@ -263,7 +263,7 @@ class ConsumeQueues:
             try:
                 segments = Segments.load(self.disk, f"{FOLDER}/{topic}/{queue_id}", self.file_size, self._mapped)
             except Damaged as error:
-                raise Damaged(f"{error}, or remove the folder {FOLDER}: it is built anew from the log") from error
+                raise Damaged(f"{error}, or remove the folder {FOLDER}: it is built again from the log") from error
             found = ConsumeQueue(len(self.all), topic, queue_id, segments)
             self.all.append(found)
             self._named[topic, queue_id] = found
@@ -274,7 +274,7 @@ class ConsumeQueues:
         return self._named.get((topic, queue_id))
 
     def count_mapped(self) -> int:
-        """How many of their files are in memory, about."""
+        """The approximate number of their files in memory."""
         return self._mapped.count()
 
     def clear(self) -> None:

@@ -32,13 +32,13 @@ class MappedFiles:
         self._choosing = Lock()
 
     def count(self) -> int:
-        """How many they are, about."""
+        """Their approximate number."""
         return len(self._all)
 
     def add(self, segments: Segments, base: int) -> None:
-        """One more file is in memory; where that is one too many, another is let go, as soon as nobody uses its bytes.
+        """Count one more file in memory; if it is one too many, another is released as soon as it is unused.
 
-        It is not closed: whoever has it at this moment may still sync it.
+        It is not closed: another thread may still sync it.
         """
         with self._choosing:
             self._all.append((segments, base))
@@ -64,7 +64,7 @@ class Segments:
         self.bases: list[int] = []
         self.unborn: int | None = None  # a file without bytes, that was being made when the power went: it is none
         self._open: dict[int, File] = {}
-        self._used: set[int] = set()  # since somebody looked which file could be let go
+        self._used: set[int] = set()  # since the last look for a file to release
         self._rooms: dict[int, int] = {}  # bytes of a file for which there is room on the disk, as far as is known
 
     @classmethod
@@ -107,13 +107,13 @@ class Segments:
         return f"{self.path(base)}+{position - base}"
 
     def next_base(self) -> int:
-        """Where the next file would begin."""
+        """The position at which the next file would begin."""
         return self.bases[-1] + self.size if self.bases else 0
 
     def file(self, position: int, *, write: bool = False) -> File:
         """The file that holds a position, which has one. Raises StoreError where the disk does.
 
-        Its bytes are to be held for as long as they are used: it may be let go, and be opened again.
+        Keep a reference to its bytes for as long as they are used: it may be let go, and be opened again.
         """
         base = position // self.size * self.size
         found = self._open.get(base)
@@ -124,7 +124,7 @@ class Segments:
         return found
 
     def whole(self, position: int, *, write: bool = False) -> File:
-        """As `file`, and its bytes may be touched. Raises StoreError where another program has cut it off."""
+        """The file, as `file`, with bytes that may be touched. Raises StoreError if another program cut it off."""
         found = self.file(position, write=write)
         try:
             found.require_whole()
@@ -145,11 +145,11 @@ class Segments:
         return sum(max(self._rooms.get(base, 0), min(max(end - base, 0), self.size)) for base in self.bases.copy())
 
     def count_mapped(self) -> int:
-        """How many of the files are in memory."""
+        """The number of files in memory."""
         return len(self._open)
 
     def was_used(self, base: int) -> bool:
-        """Whether a file was used since this was asked before. Where it was not, it is let go."""
+        """True if a file was used since the last call. If not, it is released."""
         if base in self._used:
             self._used.discard(base)
             return base in self._open
@@ -171,7 +171,7 @@ class Segments:
     def create(self, base: int, *, durable: bool = True) -> File:
         """A new file. Raises DiskFull, StoreError.
 
-        One that is there already was made by a call that an interrupt ended before it could say so, and is made anew.
+        One that is there already was made by a call that an interrupt ended before it returned, and is made again.
         """
         self.clear_unborn()
         path = self.path(base)
@@ -226,7 +226,7 @@ def zero_from(data: Bytes, at: int, step: int = 1 << 20) -> None:
 
 
 def asked(of_the_disk: Callable[[], T], path: str) -> T:
-    """What the disk answers. Raises DiskFull or StoreError, which name the file, where the disk refuses."""
+    """The result of a disk operation. Raises DiskFull or StoreError, which name the file, if the disk refuses."""
     try:
         return of_the_disk()
     except OSError as error:

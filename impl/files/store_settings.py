@@ -1,6 +1,6 @@
 """The settings that belong to a store and not to a run of it: kept in `config/gapless.json`, which no broker reads.
 
-A program that opens a store need not know them, and one that contradicts them is told so: a synchronous store that is
+A program that opens a store need not know them, and one that contradicts them is refused: a synchronous store that is
 opened as another one would break promises in silence, and other delays would give old messages new times. How much a
 store keeps, and whether it lets go of the rest by itself, is the store's, too: whichever of several programs opens it,
 it does not fill the disk because one of them has not heard of that, and loses nothing because one of them is mistaken.
@@ -24,7 +24,7 @@ KEPT = "config/gapless.json"
 
 @dataclass(frozen=True, slots=True)
 class KeptSettings:
-    """As in `Settings`, where each is explained. The sizes count as long as there are no files that have theirs."""
+    """The kept settings, explained in `Settings`. The sizes count as long as no file has its own."""
 
     file_size: int
     queue_file_size: int
@@ -41,7 +41,7 @@ _FLAGS = ("synchronous", "checksums")
 
 
 def read_kept(disk: Disk) -> dict[str, Any]:
-    """What is kept, by name; nothing in a store that is new or a broker's. Raises Damaged, StoreError."""
+    """The kept settings by name; none in a store that is new or a broker's. Raises Damaged, StoreError."""
     content = asked(lambda: disk.read(KEPT), KEPT)
     if content is None:
         return {}
@@ -62,7 +62,7 @@ def _is_sound(name: str, value: object) -> bool:
 
 
 def agreed(kept: Mapping[str, Any], given: Mapping[str, Any], usual: Mapping[str, Any]) -> KeptSettings:
-    """What counts: what is given, or else what is kept, or else what is usual. Raises Refused where the two differ.
+    """The effective settings: given, else kept, else usual. Raises Refused if given and kept differ.
 
     `given`: None where the caller says nothing.
     """

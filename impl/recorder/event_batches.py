@@ -115,7 +115,7 @@ def batches(
 
 
 def _stretches(rows: Ints, index: Ints | None, spec: str, most: int) -> Iterator[npt.NDArray[np.int64]]:
-    """The numbers of the rows that record steps of a spec, trace by trace, in stretches of about `most` events."""
+    """The numbers of the rows that record a spec's steps, trace by trace, about `most` events at a time."""
     kind = rows[:, r.KIND] & r.KINDS
     where = np.flatnonzero(np.isin(kind, list(STEPS[spec])))
     if spec == "queue":  # a record that names another queue is no message of this one

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 ORIGIN = Origin("gapless-store", "strict")  # what we record is the design, and deviates from it nowhere
 EVERY = 0.1  # seconds between two looks at the tape
 AT_ONCE = 1 << 14  # rows that are taken off the tape at once
-MOST = 1 << 20  # rows on the tape beyond which whoever writes to it must help
+MOST = 1 << 20  # rows on the tape beyond which writers must help
 ROW = 8 * WIDTH  # bytes
 
 
@@ -183,7 +183,7 @@ class StoreRecorder:
         self.help()
 
     def help(self) -> None:
-        """Whoever writes faster than the rows are taken off must take them off as well: the tape has an end."""
+        """Take rows off the tape if they are written faster than they are taken: the tape has an end."""
         if self._late:
             self.take()
 
@@ -205,7 +205,7 @@ class StoreRecorder:
         if self.error is None:
             try:
                 self._kept.add(rows())
-            except Exception as error:  # noqa: BLE001 - whatever it is, the store goes on, and `close` raises it
+            except Exception as error:  # noqa: BLE001 - whatever it is, the store continues, and `close` raises it
                 self.error = error
 
     # -- the end -----------------------------------------------------------------------------------------------------

@@ -93,7 +93,7 @@ def complete(data: Bytes, base: int, rows: Ints, low: int, subjects: Ints, keys:
 
 
 def queue_key(topic: str, queue: int) -> int:
-    """What queues are compared by: the hash of the topic, and the id."""
+    """The key of queues: the hash of the topic, and the id."""
     return (tag_code(topic) << 32) | queue
 
 
@@ -173,7 +173,7 @@ def _record(b: Bytes, base: int, rows: Ints, i: int, delays: Ints, tables: kerne
 
 
 def records(data: Bytes, base: int, low: int, high: int) -> Ints:
-    """The (position, size) [n, 2] of the records between two positions, up to a blank, by the sizes they give."""
+    """The (position, size) [n, 2] of the records between two positions, up to a blank, by their sizes."""
     room = np.empty(((high - low) // FIXED + 1, 2), np.int64)
     return room[: _records(data, base, low, high, room)]
 
@@ -192,7 +192,7 @@ def _records(b: Bytes, base: int, low: int, high: int, out: Ints) -> int:
 
 
 def marked(data: Bytes, at: int, size: int) -> bool:
-    """Whether a blank of `size` bytes stands at byte `at` of a file, with its mark."""
+    """True if a blank of `size` bytes stands at byte `at` of a file, with its mark."""
     return struct.unpack(">iI", data[at : at + BLANK].tobytes()) == (size, MAGIC_BLANK)
 
 

@@ -121,7 +121,7 @@ class Sessions:
     def _begin_queue(self, queue: ConsumeQueue, numbers: Ints) -> Ints:
         """A queue that is there at the opening; `numbers`: of its messages that are recorded again.
 
-        Nobody recorded what recovery built beyond the entries that were visible before: it is inferred.
+        Entries that recovery built beyond the visible ones were not recorded: they are inferred.
         """
         before, stands = self._last.get(queue.name), queue.committed
         session = self._meet(queue, int(numbers[0]) if len(numbers) else stands, stands)
@@ -199,7 +199,7 @@ class Sessions:
         row[r.C] = r.marked(data, position - base, size)
 
     def _is_early(self, row: Ints) -> bool:
-        """Whether a row of EXPIRE speaks of what lies before the trace of its queue."""
+        """True if a row of EXPIRE is about records before the trace of its queue."""
         number, start = int(row[r.A]), int(row[r.B])
         session = self._met[row[r.SUBJECT]]
         return number < session.claimed or start < self._base or start < session.begins
@@ -212,10 +212,10 @@ class Sessions:
 
 
 def _can_be_recorded(queue: ConsumeQueue, numbers: Ints) -> bool:
-    """Whether the found messages of a queue can be recorded again, with entries that are what a recording says.
+    """True if the found messages of a queue can be recorded again, with the entries of the recording.
 
     Light queues have their messages in other queues' records; delayed messages were due by the delay levels of their
-    time; a topic that was made anew has numbers twice, and blanks where it has no messages. Their traces begin with
+    time; a topic that was created again has numbers twice, and blanks where it has no messages. Their traces begin with
     what is new.
     """
     if queue.topic.startswith(LIGHT) or queue.topic.encode() == SCHEDULE_TOPIC.tobytes():

@@ -1,4 +1,4 @@
-"""Where a recording lies until it becomes events."""
+"""The spool: a recording before it becomes events."""
 
 from __future__ import annotations
 

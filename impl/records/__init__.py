@@ -1,1 +1,1 @@
-"""What a record is: its bytes, in Python and in native code, and what no record can hold."""
+"""Records: their bytes, in Python and in native code, and the messages that no record can contain."""

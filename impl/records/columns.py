@@ -1,4 +1,4 @@
-"""Messages that were read, as columns: no Python object for each of them, until somebody asks for one."""
+"""Messages that were read, as columns: Python objects are made on demand."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class MessageColumns:
 
     @cached_property
     def tags(self) -> list[str]:
-        """What consumers choose by: the tag of each; empty where there is none."""
+        """The tag of each message, by which consumers select; empty if it has none."""
         texts, count = self.tag_texts.tobytes(), len(self)
         first = texts[: int(self.tag_ends[min(1, count)])]
         if texts == first * count:  # as is often so: one object for all of them

@@ -1,4 +1,4 @@
-"""What can go wrong with a store, each with a name of its own: callers choose by type, people read the sentence."""
+"""Errors of a store, each with a name of its own: callers choose by type, people read the sentence."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class InUse(StoreError):  # noqa: N818 - as above.
 
 
 class DiskFull(StoreError):  # noqa: N818 - as above.
-    """There is no room for another file. What was written before is intact, and reading goes on."""
+    """There is no room for another file. What was written before is intact, and can be read."""
 
 
 class Stopped(StoreError):  # noqa: N818 - as above.

@@ -1,4 +1,4 @@
-"""What a program hands in, looked at before anything is written: what no record can hold is refused, whole.
+"""Input of a program, checked before anything is written: impossible records are refused, whole.
 
 A record is found again by what it says of itself. One that contradicts itself would be taken for a torn one after a
 crash, and everything behind it with it.

@@ -1,7 +1,7 @@
 """Native code for the bytes of records: checksums, parts, writing many records in one pass, finding where a log ends.
 
-Kernels are called with whole files and columns, hold no interpreter lock, and allocate nothing per record. Nothing
-outside of the bytes they were given is read, whatever those hold. Formats: docs/rocketmq.md#record.
+Kernels are called with whole files and columns, take no interpreter lock, and allocate nothing per record. Nothing
+outside of the bytes they were given is read, whatever those contain. Formats: docs/rocketmq.md#record.
 """
 
 # ruff: noqa: FBT001, SIM110
@@ -177,7 +177,7 @@ def java_hash(b: Bytes, p: int, e: int) -> int:
 
 @function
 def starts_with(b: Bytes, p: int, e: int, name: Bytes) -> bool:
-    """Whether the bytes `p:e` begin with `name`."""
+    """True if the bytes `p:e` begin with `name`."""
     if e - p < len(name):
         return False
     for i in range(len(name)):
@@ -201,7 +201,7 @@ def digits(b: Bytes, p: int, e: int) -> int:
 
 @function
 def property_end(b: Bytes, p: int, e: int) -> int:
-    """Where the property that begins at `p` ends, in properties that end at `e`: eight bytes at a time."""
+    """The end of the property that begins at `p`, in properties that end at `e`: eight bytes at a time."""
     a = address_of(b)
     while p + 8 <= len(b) and p < e:
         x = word_at(a + p) ^ uint64(0x0202020202020202)
@@ -219,7 +219,7 @@ def property_end(b: Bytes, p: int, e: int) -> int:
 
 @function
 def parts_of(b: Bytes, p: int, size: int) -> tuple[int, int, int]:
-    """Where the body and the topic of the record `p:p + size` begin, and where the topic ends; properties lie 2 behind.
+    """The begins of body and topic of the record `p:p + size`, and the topic's end; properties are 2 behind.
 
     All are 0 where the parts do not add up to the size. The record lies within `b`, and is at least `FIXED` bytes long.
     """
@@ -248,7 +248,7 @@ def parts_of(b: Bytes, p: int, size: int) -> tuple[int, int, int]:
 
 @function
 def is_delayed(b: Bytes, topic: int, topic_end: int) -> bool:
-    """Whether the topic of a record is the one in which delayed messages wait (docs/rocketmq.md#entry)."""
+    """True if the topic of a record is the one in which delayed messages wait (docs/rocketmq.md#entry)."""
     return topic_end - topic == len(SCHEDULE_TOPIC) and starts_with(b, topic, topic_end, SCHEDULE_TOPIC)
 
 
@@ -261,7 +261,7 @@ def time_of(b: Bytes, p: int) -> int:
 
 @function
 def has_checksum(b: Bytes, p: int, body: int, tables: Tables) -> bool:
-    """Whether the body of the record at `p`, which begins at `body`, has the checksum that the record carries."""
+    """True if the body of the record at `p`, which begins at `body`, has the checksum of the record."""
     a = address_of(b)
     return crc32(b, body, i32_at(a + body - 4), tables) == i32_at(a + p + 8)
 
@@ -289,7 +289,7 @@ NO_SEAL, SEALED, BROKEN = range(3)
 def seal_of(
     b: Bytes, p: int, properties: int, end: int, body: int, after: int, length: int, body_crc: int, tables: Tables
 ) -> int:
-    """Whether the record that begins at `p` has the checksum that its properties carry, if they carry one.
+    """True if the record at `p` has the checksum in its properties, or they have none.
 
     `properties`, `end`: where these begin and end · `body`, `after`: where what is before the body ends, and where what
     follows it begins, which is at once where the body was left out · `length`, `body_crc`: how many bytes the body has,
@@ -313,7 +313,7 @@ def seal_of(
 
 @function
 def is_sealed(b: Bytes, p: int, properties: int, end: int, tables: Tables) -> bool:
-    """Whether the record `p:end` has the checksum that its properties carry, if they carry one."""
+    """True if the record `p:end` has the checksum in its properties, or they have none."""
     body = parts_of(b, p, end - p)[0]
     length = i32_at(address_of(b) + body - 4)
     crc = crc_from(0, b, body, length, tables)
@@ -450,7 +450,7 @@ def scan(
 
 @function
 def _are_zeros(b: Bytes, at: int) -> bool:
-    """Whether nothing but zeros follows."""
+    """True if nothing but zeros follows."""
     for k in range(at, len(b)):
         if b[k] != 0:
             return False
@@ -459,7 +459,7 @@ def _are_zeros(b: Bytes, at: int) -> bool:
 
 @function
 def _has_zeros(b: Bytes, at: int, size: int) -> bool:
-    """Whether a NUL is in the topic or the properties of the record, which is whole."""
+    """True if a NUL is in the topic or the properties of the record, which is whole."""
     _, topic, topic_end = parts_of(b, at, size)
     for k in range(topic, at + size):
         if b[k] == 0 and not topic_end <= k < topic_end + 2:  # in between lies the length of the properties
@@ -474,7 +474,7 @@ WHOLE, UNSEALED, NO_RECORD, OTHER_BODY, OTHER_BYTES = range(5)
 
 @function(kinds=(BYTES, I64, I64, WORD32_TABLE))
 def judge(b: Bytes, base: int, at: int, tables: Tables) -> int:
-    """What lies at byte `at` of a file that begins at `base` in the log, as far as it says so itself.
+    """The kind of data at byte `at` of a file that begins at `base` in the log, by its own header.
 
     Both checksums are computed, and no byte is read twice for that.
     """

@@ -1,6 +1,6 @@
-"""Columns from messages one by one, which are tuples of Python's objects, without a call in Python for each.
+"""Columns from messages one by one, which are Python tuples, without a Python call for each.
 
-What is rare is left to whoever can say what is wrong with it, where something is: the kernel goes through tuples of
+Unusual input falls back to the slow path, which reports errors: the kernel goes through tuples of
 exactly `str`, `int`, `bytes` and `dict`, and gives up at anything else.
 """
 
@@ -31,7 +31,7 @@ ODD = -1
 
 
 class ListColumns(NamedTuple):
-    """What `Messages` has of them. `firsts`: int64 [q], for each queue the first message that is of it."""
+    """The columns of `Messages`. `firsts`: int64 [q], the first message of each queue."""
 
     firsts: Ints
     queue_index: npt.NDArray[np.int32]
@@ -44,8 +44,8 @@ class ListColumns(NamedTuple):
 def columns_of(rows: tuple[object, ...], reserved: tuple[str, ...], longest: int) -> ListColumns | None:
     """The columns of (topic, queue id, body, properties) one by one.
 
-    None where some are of other types, or have properties that no record can hold: one with a reserved name, an empty
-    text or one with a separator in it, or more than `longest` bytes. Whoever looks at each can say which.
+    None where some are of other types, or have properties that no record can contain: one with a reserved name, an
+    empty text or one with a separator in it, or more than `longest` bytes. A check of each finds which.
     """
     count, done, queues = len(rows), 0, 0
     words = np.empty(4, np.int64)
@@ -132,7 +132,7 @@ def _gather(
 
 @function
 def _is_message(row: int, kinds: Ints) -> bool:
-    """Whether it is a tuple of a text, an integer, bytes and a dictionary."""
+    """True if it is a tuple of a text, an integer, bytes and a dictionary."""
     if o.kind_of_object(row) != kinds[o.TUPLE] or o.tuple_size(row) != 4:
         return False
     for part in range(4):
@@ -165,7 +165,7 @@ def _queue_of(topic: int, queue: int, known: Ints, table: npt.NDArray[np.int32],
 
 @function
 def _are_same(one: int, other: int, length: int) -> bool:
-    """Whether so many bytes here and there are the same."""
+    """True if so many bytes at two places are the same."""
     if one == other:
         return True
     a, b = bytes_at(one, length), bytes_at(other, length)
@@ -200,7 +200,7 @@ def _put_properties(
 
 @function
 def _has_separators(b: Bytes, p: int, length: int) -> bool:
-    """Whether there is a NUL in a text, or one of the two bytes that end a name and a value."""
+    """True if a NUL is in a text, or one of the two bytes that end a name and a value."""
     for k in range(p, p + length):
         if b[k] <= 2:
             return True

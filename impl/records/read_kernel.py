@@ -170,9 +170,9 @@ def _fact(address: int, which: int) -> int:
 
 @function
 def _is_sound(body: Bytes, rest: Bytes, number: int, position: int, facts: int) -> bool:
-    """Whether this is the message of that number and position, of the queue and with its checksums, of the usual kind.
+    """True if this is the message of that number and position, in its queue, intact and of the usual kind.
 
-    `body`, `rest`: copies, at which nobody else writes. The usual kind has a short topic and hosts that are IPv4.
+    `body`, `rest`: copies, which no other thread writes. The usual kind has a short topic and hosts that are IPv4.
     """
     a, topic = address_of(rest), BEFORE_BODY
     properties = topic + _fact(facts, PREFIX_LENGTH) + 2
@@ -198,7 +198,7 @@ def _is_sound(body: Bytes, rest: Bytes, number: int, position: int, facts: int) 
 def visible(
     b: Bytes, base: int, start: int, slots: Bytes, number: int, queue: int, prefix: Bytes, light: bool
 ) -> int:  # fmt: skip
-    """How many of the entries from that of `number` on are written, and point at records of this log file.
+    """The number of written entries, from that of `number` on, that point at records of this log file.
 
     An entry is written once it says what its record does; another process may be at it. `b`: the log file that begins
     at `base` · `start`: where the log does; what was before it has expired, and counts · `queue`, `prefix`, `light`: as
@@ -230,9 +230,9 @@ def visible(
 
 @function
 def value_of(b: Bytes, at: int, end: int, name: Bytes) -> tuple[int, int]:
-    """Where the value of a property lies in the properties `at:end`; `name` ends with the separator.
+    """The range of a property's value in the properties `at:end`; `name` ends with the separator.
 
-    Of several, the last one counts, as for whoever reads them all.
+    Of several, the last one counts, as for a reader of them all.
     """
     low, high = end, end
     while at < end:
@@ -263,7 +263,7 @@ def with_key(rests: Bytes, ends: Ints, low: int, key: Bytes) -> int:
 
 @function
 def _properties(b: Bytes, at: int) -> int:
-    """Where the properties begin of the record whose rest lies at `at`."""
+    """The begin of the properties of the record whose rest lies at `at`."""
     a = address_of(b) + at
     flags = i32_at(a + 36)
     p = at + 88 + (12 if flags & BORN_V6 else 0) + (12 if flags & STORE_V6 else 0)

@@ -33,7 +33,7 @@ OUTSIDE = 0x4  # transaction types 4 (prepared) and 12 (rolled back) have this b
 ENTRY_BYTES = 20  # of an entry in a consume queue
 
 HEAD = struct.Struct(">iIIiiqqiq8sq8siqi")  # all that comes before the body, with IPv4 hosts
-HERE = bytes([127, 0, 0, 1]) + struct.pack(">i", 10911)  # who sends and who stores, where nobody says
+HERE = bytes([127, 0, 0, 1]) + struct.pack(">i", 10911)  # the default host of senders and stores
 
 LONGEST_TOPIC = 255  # bytes
 LONGEST_PROPERTIES = 32767  # bytes
@@ -49,7 +49,7 @@ class Record(NamedTuple):
     """One record, read from the log.
 
     What is asked for most is there; what its header and properties say besides is taken from `rest` when it is asked
-    for: its bytes in the log, without the body. `known_tag`: the tag, where whoever read it has looked for it.
+    for: its bytes in the log, without the body. `known_tag`: the tag, if its reader has looked for it.
     """
 
     number: int
@@ -61,7 +61,7 @@ class Record(NamedTuple):
 
     @property
     def tag(self) -> str:
-        """What consumers choose by."""
+        """The tag, by which consumers select."""
         return self.properties.get("TAGS", "") if self.known_tag is None else self.known_tag
 
     @property
@@ -97,12 +97,12 @@ class Record(NamedTuple):
 
     @property
     def sys_flag(self) -> int:
-        """How the record is to be read (docs/rocketmq.md#flags)."""
+        """The flags for reading the record (docs/rocketmq.md#flags)."""
         return int.from_bytes(self.rest[36:40], "big", signed=True)
 
     @property
     def born_time(self) -> int:
-        """When it was sent, in ms, by the sender's clock."""
+        """The send time, in ms, by the sender's clock."""
         return int.from_bytes(self.rest[40:48], "big", signed=True)
 
     @property
@@ -118,12 +118,12 @@ class Record(NamedTuple):
 
     @property
     def reconsumed(self) -> int:
-        """How often consumers gave it back."""
+        """The number of times that consumers gave it back."""
         end = _head(self.sys_flag) - 16
         return int.from_bytes(self.rest[end : end + 4], "big", signed=True)
 
     def sent(self) -> tuple[int, int, bytes, bytes, int]:
-        """The flag, when and from where it was sent, where it was stored, and how often consumers gave it back.
+        """The flag, the birth time and hosts, and the number of times that consumers gave it back.
 
         Of a record whose addresses are IPv4; all at once, which costs as much as one of them.
         """
@@ -137,7 +137,7 @@ class Record(NamedTuple):
         return int.from_bytes(self.rest[end - 8 : end], "big", signed=True)
 
     def _topic(self) -> tuple[int, int]:
-        """Where the topic lies in the rest."""
+        """The place of the topic in the rest."""
         at, wide = _head(self.sys_flag), self.rest[7] == MAGIC_V2 & 0xFF
         low = at + 1 + wide
         return low, low + int.from_bytes(self.rest[at:low], "big")
@@ -178,7 +178,7 @@ class Messages:
     @classmethod
     def of_list(cls, messages: Listed) -> Messages:
         """Columns from (topic, queue id, body, properties) one by one. Raises Refused."""
-        rows = tuple(messages)  # nobody changes that meanwhile
+        rows = tuple(messages)  # no change can come meanwhile
         found = columns_of(rows, RESERVED, LONGEST_PROPERTIES)
         if found is None:  # rarer types, or something is wrong
             rows = _plain(rows)
@@ -255,7 +255,7 @@ def properties_bytes(properties: Mapping[str, str]) -> bytes:
     try:
         data = "".join(parts).encode()
     except UnicodeEncodeError as error:
-        raise Refused(f"properties {dict(properties)!r}: expected text that UTF-8 can hold") from error
+        raise Refused(f"properties {dict(properties)!r}: expected text that UTF-8 can encode") from error
     if len(data) > LONGEST_PROPERTIES:
         raise Refused(f"{len(data)} bytes of properties, expected at most {LONGEST_PROPERTIES}; put them into the body")
     return data
@@ -267,7 +267,7 @@ def _utf8(text: object) -> bytes:
 
 
 def _is_text(part: object) -> bool:
-    """Whether the name or the value of a property can lie in a record."""
+    """True if the name or the value of a property can be part of a record."""
     return isinstance(part, str) and bool(part) and not _SEPARATORS & set(part)
 
 
@@ -276,7 +276,7 @@ _SEPARATORS = {"\0", "\x01", "\x02"}
 
 CHECKSUM = "__CRC32#"
 RESERVED = (CHECKSUM, "INNER_MULTI_DISPATCH", "INNER_MULTI_QUEUE_OFFSET")
-"""Properties that say something of the record, and which readers hold it to: they are the broker's to write."""
+"""Properties by which readers check the record: they are the broker's to write."""
 
 
 def read_properties(data: bytes) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""What a program is told of a message that it appended."""
+"""The result of appending a message."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class AppendResult(NamedTuple):
-    """Where a message is: its position in the log, its number in the queue, its record's bytes."""
+    """The place of a message: its position in the log, its number in the queue, its record's bytes."""
 
     position: int
     number: int

@@ -1,6 +1,6 @@
 """Waiting in `asyncio`: what a store has its callers wait for, without a thread for each of them.
 
-Whoever waits in a thread has a lock that another thread releases. Here a future of the event loop stands in its place.
+A waiting thread has a lock that another thread releases. Here a future of the event loop stands in its place.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from gapless.impl.store.read_calls import ReadCalls
 
 
 class FutureTurn:
-    """What a thread that has news releases; the loop learns of it. Made in the loop."""
+    """A turn that another thread releases; the event loop learns of it. Made in the loop."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -58,15 +58,15 @@ class AsyncCalls(ReadCalls):
         born: int | None = None,
         wait: bool = True,
     ) -> AppendResult:
-        """As `Store.append`."""
+        """Append a message: `Store.append` as a coroutine."""
         raise NotImplementedError
 
     def _put_many(self, messages: Messages | Listed) -> Ints:
-        """As `Store._put_many`."""
+        """Append messages: `Store._put_many` as a coroutine."""
         raise NotImplementedError
 
     def wait(self, position: int) -> None:
-        """As `Store.wait`."""
+        """Wait for a flush: `Store.wait` as a coroutine."""
         raise NotImplementedError
 
     async def append_async(self, topic: str, queue: int, body: bytes, **more: Any) -> AppendResult:

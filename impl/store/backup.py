@@ -5,7 +5,7 @@ folder. It is what a clean stop at that position would have left, but for worker
 a crash would. A file in it has its full length, and takes room for what is in it alone.
 
 Nothing is copied twice: bytes of the log before its end never change, and neither do entries that consumers see. What
-may go meanwhile are files that expire, so nothing expires while somebody copies (`Housekeeper.copying`).
+may go meanwhile are files that expire, so nothing expires while a copy is made (`Housekeeper.copying`).
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class StoreCopy:
         self.end = 0
 
     def copy_others(self) -> None:
-        """What is neither the log nor a queue, as it is now: settings, topics, and where groups are."""
+        """Copy the other files as they are now: settings, topics, and cursors of groups."""
         self._copy_folder("", but={"lock", folder.ABORT, CHECKPOINT, folder.LOG, FOLDER})
 
     def copy_messages(self, end: int, newest: int, now: int) -> None:

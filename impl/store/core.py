@@ -1,6 +1,6 @@
 """A store without threads and without a clock: log, queues, dispatch and recovery, one step a call.
 
-Whoever calls chooses the order: `store.py` with threads, `properties/` with a schedule, a test by hand.
+The caller chooses the order: `store.py` with threads, `properties/` with a schedule, a test by hand.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Paused = Callable[[], AbstractContextManager[None]]
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How a store is laid out, and how it works.
+    """The layout and the settings of a store.
 
     What is None is as it is kept with the store, and for a new store as a broker has it by default.
     """
@@ -61,10 +61,10 @@ class Settings:
     reserved_bytes: int | None = None  # of the log: its oldest files expire where it has more; 0, any, for a new store
     expire_interval: int | None = None  # ms after which the store lets go what has expired; 0, never, for a new store
     checksums: bool | None = None  # whether each record carries a checksum of itself; True for a new store
-    change: bool = False  # whether what is said here is kept from now on, though the store was made otherwise
+    change: bool = False  # True: these settings are kept from now on, though the store was made with others
     verify: bool = False  # whether the whole log is stepped through, and all its checksums computed, to open it
     salvage: bool = False  # whether a log that lost what was safe is opened nevertheless, cut off there
-    rebuild: bool = False  # whether all queues are built anew from the log, as far as it reaches back
+    rebuild: bool = False  # True: all queues are built again from the log, as far as it reaches back
 
     def __post_init__(self) -> None:
         least = dict.fromkeys(
@@ -173,7 +173,7 @@ class Core:
         self.settings = replace(self.settings, **asdict(self.kept))
 
     def _recover(self, begin: int, doubted: int) -> None:
-        """The log's end is found, from the record at `begin` on, and from which position on all of it is our own."""
+        """Find the log's end, from the record at `begin` on, and the position from which all is our own."""
         known = self.checkpoint
         strict = (NOWHERE, 0) if self.settings.salvage else (known.sealed, known.flushed)
         self.recovered = self.log.recover(self.log.start if self.settings.verify else begin, doubted, *strict)
@@ -182,12 +182,12 @@ class Core:
         self.log.sealed = ours if self.log.sealing else NOWHERE
 
     def _recover_queues(self, trusted: int) -> None:
-        """How far the entries reach is known, those of messages before `trusted`, if the log has these."""
+        """Find the ends of the queues, of entries before `trusted`, whose messages the log has."""
         for queue in self.queues.all:
             queue.recover(self.log.start, trusted, self._stands)
 
     def _queues_are_unsound(self) -> bool:
-        """There are none, or one begins late though the log has its first messages: they are built anew."""
+        """True if queues are missing, or one begins late though the log has its first messages."""
         first = [queue.segments.bases[0] for queue in self.queues.all if queue.segments.bases]
         return not first or (self.log.start == 0 and any(first))
 
@@ -212,7 +212,7 @@ class Core:
 
     def _begins_with_a_record(self, base: int) -> bool:
         if not asked(self.log.segments.file(base).used, self.log.segments.path(base)):
-            return False  # zeros; where they have no room on the disk yet, tmpfs needs some for whoever reads them
+            return False  # zeros; where they have no room on the disk yet, tmpfs needs some for their readers
         return self._is_a_record(base)
 
     def _is_a_record(self, position: int) -> bool:
@@ -222,7 +222,7 @@ class Core:
         return names and int.from_bytes(data[at + 4 : at + 8].tobytes(), "big") in (MAGIC_V1, MAGIC_V2)
 
     def _require_no_loss(self, *, clean: bool) -> None:
-        """What lies behind the log's end is not cut off if it was safe once. Raises Damaged; nothing was changed."""
+        """Check that no safe record lies behind the log's end. Raises Damaged; nothing was changed."""
         if self.settings.salvage:
             return
         end = self.log.end
@@ -296,7 +296,7 @@ class Core:
         )
 
     def _stands(self, number: int, position: int, size: int) -> bool:
-        """Whether the log has, at `position`, a record of `size` bytes that carries `number`."""
+        """True if the log has, at `position`, a record of `size` bytes that carries `number`."""
         if not self.log.start <= position < self.log.end or not self._is_a_record(position):
             return False
         data, base = self.log.view(position)
@@ -324,13 +324,13 @@ class Core:
         return self.log.append_many([self.queues.named(*pair) for pair in messages.queues], messages, now)
 
     def flush(self) -> int:
-        """All that is in the log is durable; returns how far that is. Nobody appends meanwhile. Raises Stopped."""
+        """Flush all of the log; returns its end. No thread appends meanwhile. Raises Stopped."""
         self._require_open()
         self.log.settle()
         return self.flush_up_to(self.log.end, self.log.newest)
 
     def flush_up_to(self, end: int, newest: int) -> int:
-        """As `flush`, where others append meanwhile: `newest` is the last store time before `end`."""
+        """Flush the log while other threads append: `newest` is the last store time before `end`."""
         self._require_open()
         flushed = self.log.flush()
         self._flushed(end, newest)
@@ -359,7 +359,7 @@ class Core:
 
     @property
     def limit(self) -> int:
-        """How far dispatch may look: consumers of a synchronous store see nothing that a crash can take away."""
+        """The limit of dispatch: consumers of a synchronous store see nothing that a crash can take away."""
         return self.log.flushed if self.kept.synchronous else self.log.end
 
     def waiting_since(self) -> int | None:
@@ -429,7 +429,7 @@ class Core:
         return self.log.start
 
     def _beginning(self, before: int, most: int) -> int:
-        """Where the log is to begin: `expire`."""
+        """The position at which the log is to begin, for `expire`."""
         done, start = min(self.dispatch.dispatched, self.log.flushed), self.log.start
         for base in [base for base in self.log.segments.bases if base > start]:
             if base >= done or (self.log.end - start <= most and self.log.time_at(base) >= before):

@@ -1,8 +1,8 @@
 """Group commit: one flush is for all who wait.
 
-A thread that waits flushes by itself where nobody does, for all who have appended by then (the *leader*). Those who
+A thread that waits flushes by itself if no thread does, for all who have appended by then (the *leader*). Those who
 come meanwhile wait for its end: they are served by then, or one of them leads next. So a flush needs no thread to be
-woken beside those that wait for it, and the processor does not go to and fro between them.
+woken together with those that wait for it, and the processor does not go to and fro between them.
 
 Ctrl-C reaches the main thread alone, and may come anywhere. A flush that it broke off would have others wait forever,
 so the main thread never leads, and nor does an event loop, which others need: the store's own thread does it for them.
@@ -22,10 +22,10 @@ THE_LAST = 1 << 63  # a position that no log reaches: who waits for it waits unt
 
 
 class GroupCommit:
-    """Who waits for a flush, and who flushes.
+    """Group commit: which threads wait for a flush, and which one flushes.
 
     `flush`: flushes once, and returns how far the log is on disk then; one thread is in it at a time · `error`: what
-    it raised; nobody flushes after that.
+    it raised; no thread flushes after that.
     """
 
     def __init__(self, flush: Callable[[], int]) -> None:
@@ -35,12 +35,12 @@ class GroupCommit:
         self._wanted: SimpleQueue[None] = SimpleQueue()  # what the store's own thread sleeps on
         self._served: deque[tuple[int, Turn]] = deque()  # who waits for a position, and never leads
         self._leading: deque[tuple[int, Turn]] = deque()  # who may lead next
-        self.ended = False  # nobody flushes any more
+        self.ended = False  # no thread flushes any more
 
     # -- for who waits -----------------------------------------------------------------------------------------------
 
     def wait(self, done: Callable[[], bool], position: int) -> None:
-        """Returns when `done`: the log is flushed up to a position, or nobody flushes any more."""
+        """Return once the log is flushed up to a position (`done`), or flushing has ended."""
         if get_ident() == main_thread().ident or position == THE_LAST:
             self._be_served(done, position)
             return
@@ -52,7 +52,7 @@ class GroupCommit:
             self._leading.append((position, turn))
             over = done()
             if not over and (self._flushing.locked() or not self._is_led):
-                turn.acquire()  # whoever flushes hands over
+                turn.acquire()  # the flushing thread hands over
                 continue
             try:
                 self._leading.remove((position, turn))
@@ -79,13 +79,13 @@ class GroupCommit:
         return self.error is None and not self.ended
 
     def _lead(self) -> bool:
-        """Flush for all, unless somebody does."""
+        """Flush for all, unless another thread does."""
         if not self._is_led or not self._flushing.acquire(blocking=False):
             return False
         try:
             if self._is_led:
                 self._answer(self._flush())
-        except BaseException as error:  # noqa: BLE001 - whoever waits is told so, this thread too
+        except BaseException as error:  # noqa: BLE001 - every waiting thread raises it, this one too
             self.error = error
             self.call()
         finally:
@@ -103,7 +103,7 @@ class GroupCommit:
                         turn.release()
 
     def _hand_over(self) -> None:
-        """Where some wait and nobody flushes, one of them does. Whoever has flushed, or leaves, sees to that."""
+        """Have one of the waiting threads flush if none does. Every thread that has flushed, or leaves, calls it."""
         if self._leading and not self._flushing.locked():
             with suppress(IndexError):  # another saw to it
                 self._leading.popleft()[1].release()
@@ -125,7 +125,7 @@ class GroupCommit:
         return bool(self._served or self._leading)
 
     def flush(self) -> None:
-        """Flush for all, after whoever does. Raises what the flush raises, or has raised."""
+        """Flush for all, after the current flush. Raises what the flush raises, or has raised."""
         with self._flushing:
             if self.error is not None:
                 raise self.error
@@ -133,7 +133,7 @@ class GroupCommit:
         self._hand_over()
 
     def end(self) -> None:
-        """Nobody flushes any more, or is in the midst of it; all who wait look again."""
+        """End flushing; all waiting threads look again."""
         self.ended = True
         self._flushing.acquire()
         self.answer_all()

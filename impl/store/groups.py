@@ -1,7 +1,7 @@
 """Consumer groups: who reads a queue on behalf of whom, and how far they are, which survives a crash.
 
-A cursor is the number with which a group goes on. It is kept where a broker keeps it (`files/cursors.py`), so that a
-broker that takes over a store goes on there, and the other way round.
+A cursor is the number at which a group continues. It is kept where a broker keeps it (`files/cursors.py`), so that a
+broker that takes over a store continues there, and the other way round.
 """
 
 from __future__ import annotations
@@ -55,11 +55,11 @@ class GroupCursors:
             raise self._error
 
     def get(self, group: str, topic: str, queue: int) -> int | None:
-        """Where a group is; None where it has never been anywhere."""
+        """The cursor of a group; None if it has none."""
         return self._table.get(f"{topic}@{group}", {}).get(queue)
 
     def put(self, group: str, topic: str, queue: int, number: int) -> None:
-        """The group goes on with this number. Durable once `write` has returned. Raises Stopped."""
+        """Set the cursor of a group. Durable once `write` has returned. Raises Stopped."""
         with self._lock:
             if self._closed:
                 raise Stopped("the store is closed; open it again")
@@ -100,7 +100,7 @@ class Group:
         self._next: dict[tuple[str, int], int] = {}  # what is polled next
 
     def cursor(self, topic: str, queue: int) -> int:
-        """The number with which this group goes on after a crash: within what is kept."""
+        """The cursor of this group after a crash: within what is kept."""
         return self._within(topic, queue, self._kept.get(self.name, topic, queue) or 0)
 
     def position(self, topic: str, queue: int) -> int:
@@ -113,7 +113,7 @@ class Group:
         return max(low, min(number, high))
 
     def seek(self, topic: str, queue: int, number: int) -> None:
-        """What is polled next. The cursor stays until the next commit."""
+        """Read the next messages. The cursor stays until the next commit."""
         self._next[topic, queue] = number
 
     def poll(self, topic: str, queue: int, count: int = 32) -> list[Record]:
@@ -124,7 +124,7 @@ class Group:
         return found
 
     def poll_batch(self, topic: str, queue: int, count: int = 1000, *, tag: str = "") -> MessageColumns:
-        """As `poll`, in columns. With a tag, those among the next `count` that have it: there may be none of them."""
+        """Read as `poll` does, in columns. With a tag, those among the next `count` that have it, maybe none."""
         number = self.position(topic, queue)
         end = min(number + count, self._store.range(topic, queue)[1])
         found = self._store.read_batch(topic, queue, number, end - number, tag=tag)
@@ -132,7 +132,7 @@ class Group:
         return found
 
     def commit(self, topic: str, queue: int, number: int | None = None, *, durable: bool = True) -> int:
-        """What lies before `number` is done, or all that was polled. Returns where the cursor is.
+        """Acknowledge all before `number`, or all that was polled. Returns the cursor.
 
         `durable`: it is on disk when this returns; else within about a second, and when the store is closed. Raises
         Refused where no such message can be read yet, DiskFull, Stopped, StoreError.

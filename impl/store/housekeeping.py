@@ -1,4 +1,4 @@
-"""The thread that does what nobody waits for (flushing queues, the checkpoint, the next file), and errands for callers.
+"""The background thread: flushes of queues, the checkpoint, the next file, and errands for callers.
 
 The thread that flushes the log has no part in it, so that none of this delays who waits for the disk.
 """
@@ -25,7 +25,7 @@ LONG = 1 << 31  # ms, longer than any pause
 
 
 class Errand:
-    """What a thread of the store does for somebody who waits, and may be interrupted meanwhile."""
+    """Work of a store's thread for a caller, who may be interrupted meanwhile."""
 
     def __init__(self, what: Callable[[], int]) -> None:
         self._what = what
@@ -37,27 +37,27 @@ class Errand:
         self.is_done = False
 
     def do(self) -> None:
-        """It is done: there is an answer or an error. Unless somebody has called it off."""
+        """Do it, unless it was called off: there is an answer or an error then."""
         if not self.call_off():
             return
         try:
             self.answer = self._what()
-        except BaseException as error:  # noqa: BLE001 - it is raised where somebody waits for the answer
+        except BaseException as error:  # noqa: BLE001 - it is raised where the answer is awaited
             self.error = error
         self.is_done = True
         self.end()
 
     def call_off(self) -> bool:
-        """Nobody begins with it any more; False where somebody has begun."""
+        """Call it off before it begins; False if it has begun."""
         return self._begun.acquire(blocking=False)
 
     def end(self) -> None:
-        """Nobody goes on with it: whoever waits is told."""
+        """Abandon it: its caller learns so."""
         self._is_over = True
         self._lock.release()
 
     def wait(self) -> None:
-        """Returns when it is done, or nobody goes on with it.
+        """Return when it is done or abandoned.
 
         It looks up now and then: a signal that comes just before a thread falls asleep does not wake it.
         """
@@ -66,9 +66,9 @@ class Errand:
 
 
 class Housekeeper:
-    """What the thread does in turn: `keep_house`.
+    """The thread's work, in turn: `keep_house`.
 
-    `copying`: held while a backup is made; meanwhile no file is deleted, and errands, which delete files, wait.
+    `copying`: locked while a backup is made; meanwhile no file is deleted, and errands, which delete files, wait.
 
     `trouble`: what a full disk kept it from, the last time that was tried; by what that is.
 
@@ -108,12 +108,12 @@ class Housekeeper:
         return errand
 
     def end_errands(self) -> None:
-        """What is left of them is not done any more."""
+        """Abandon all errands that are left."""
         while self._errands:
             self._errands.popleft().end()
 
     def keep_house(self) -> None:
-        """Goes on until the store closes. Raises what keeps it from going on."""
+        """Run until the store closes. Raises the error that ends it."""
         settings, queues, written = self._core.settings, monotonic(), monotonic()
         pause = min(settings.flush_interval, settings.queue_flush_interval, settings.expire_interval or LONG) / 1000
         while True:
@@ -133,7 +133,7 @@ class Housekeeper:
             self._make_ready()
 
     def _delete_files(self) -> None:
-        """What somebody asked for, and what has expired, goes, unless a backup is being made."""
+        """Delete expired files, unless a backup is being made; run errands."""
         if self.copying.acquire(blocking=False):
             try:
                 while self._errands:
@@ -147,7 +147,7 @@ class Housekeeper:
         self._cursors.write()
 
     def _make_ready(self) -> None:
-        """The next log file is there before it is needed. A full disk is reported to whoever needs the file."""
+        """Create the next log file before it is needed. A full disk is reported to the thread that needs it."""
         if self._core.settings.pre_allocate:
             self._try("next file", self._core.log.make_ready)
 

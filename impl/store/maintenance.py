@@ -65,10 +65,10 @@ class Maintenance(AsyncCalls):
     def backup(self, where: str | Path) -> int:
         """A copy of the store is in a new folder, and durable; it opens as a store that was closed.
 
-        All that was appended before the call is in it, whoever appends meanwhile; so are cursors of groups and the
-        settings. Nothing expires until it is made. Returns how far the log is in the copy, a position. Whatever raises,
-        Ctrl-C too: there is no such folder, or it is whole. Raises Refused where there was one before, or where it lies
-        in the store; DiskFull, Stopped, StoreError.
+        All that was appended before the call is in it, even if other threads append meanwhile; so are cursors of groups
+        and the settings. Nothing expires until it is made. Returns how far the log is in the copy, a position. Whatever
+        raises, Ctrl-C too: there is no such folder, or it is whole. Raises Refused where there was one before, or where
+        it lies in the store; DiskFull, Stopped, StoreError.
         """
         self._require_open()
         given_up: list[bool] = []
@@ -86,7 +86,7 @@ class Maintenance(AsyncCalls):
         return errand.answer
 
     def _backup(self, where: Path, given_up: Sequence[bool]) -> int:
-        """What a thread of its own does for `backup`, so that no interrupt keeps it from tidying up."""
+        """The backup, in a thread of its own, so that no interrupt keeps it from tidying up."""
 
         def go_on() -> None:
             self._require_open()
@@ -111,7 +111,7 @@ class Maintenance(AsyncCalls):
         return copy
 
     def _end_of_what_is_visible(self) -> tuple[int, int]:
-        """Where the log ends, and its newest time; all before it is on disk, and visible once this returns."""
+        """The log's end and its newest time; all before it is on disk, and visible once this returns."""
         end, newest = self._end()
         self.wait(end)
         if self.core.settings.workers and not self._pool.wait(lambda: self.core.dispatch.dispatched >= end):
@@ -119,7 +119,7 @@ class Maintenance(AsyncCalls):
         return end, newest
 
     def stats(self) -> Stats:
-        """How the store is doing. It takes about a millisecond for a thousand queues, and no lock.
+        """Statistics of the store. They take about a millisecond for a thousand queues, and no lock.
 
         Raises Stopped where the store is closed; of one that has stopped otherwise it tells why. Raises StoreError
         where another program has cut off a log file.

@@ -28,14 +28,14 @@ FILES = 8  # of the log that are kept at hand for reading single messages
 _new = tuple.__new__
 
 Window = tuple[ConsumeQueue | None, int, int, int, int, tuple[object, ...]]
-"""Entries at hand: of which queue, how often it had begun anew then, the lowest and the exclusive end of their numbers,
-where the facts lie that `read_kernel.read_one` is told of them, and what is to live as long."""
+"""Entries at hand: of which queue, its restarts by then, the lowest and the exclusive end of their numbers,
+where the facts lie that `read_kernel.read_one` gets, and what is to live as long."""
 Files = tuple[int, int, tuple[object, ...]]
 """Log files at hand: where facts about them lie, of how many, and what is to live as long."""
 
 
 class ReadCalls:
-    """What a store offers to those who read it. Whoever inherits calls `_begin_reading` once there are files."""
+    """Calls that read a store. A subclass calls `_begin_reading` once there are files."""
 
     _closing: bool  # nothing is read any more
 
@@ -45,7 +45,7 @@ class ReadCalls:
         self._forget_files()
 
     def _forget_files(self) -> None:
-        """No file is held any more, so that one that was deleted gives its room back."""
+        """Release all files, so that a deleted one gives its room back."""
         self._files: dict[int, Bytes] = {}  # by their first position
         self._at_hand: Files = (0, 0, ())
         self._window: Window = (None, 0, 0, 0, 0, ())
@@ -82,7 +82,7 @@ class ReadCalls:
         return record
 
     def _one(self, topic: str, queue: int, number: int) -> Record:
-        """As `get`, whatever the record looks like; the next one is found sooner."""
+        """Read a message as `get` does, whatever its record looks like; the next one is found sooner."""
         some = self._read(topic, queue, number, number + 1)
         if not some:
             raise Refused(f"{topic}/{queue}: consumers see no number {number} yet; use `wait_for`")
@@ -268,7 +268,7 @@ class ReadCalls:
     def find(
         self, topic: str, queue: int, key: str, number: int | None = None, end: int | None = None
     ) -> Iterator[Record]:
-        """The messages of a queue that have this key, from `number` on, or the first that is kept, up to `end`.
+        """The messages of a queue with this key, from `number` (or the first that is kept) up to `end`.
 
         Keys stand in the property KEYS, separated by spaces. There is no index: every message in between is read,
         natively, which takes as long as `read_batch` of them all. Raises as `read` does.

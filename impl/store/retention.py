@@ -1,8 +1,8 @@
 """Retention: what the settings do not reserve goes by itself, at an interval.
 
 Nothing does unless the settings say so (`expire_interval`). Which files may go is the business of `Core.expire`. How
-far consumers are is not asked, as with a broker: who reads more slowly than messages expire loses some, and is told so
-by `Refused`, and by the first number of `range`.
+far consumers are is not asked, as with a broker: a consumer that is slower than expiry loses some messages, and gets an
+error by `Refused`, and by the first number of `range`.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ class Retention:
         self.error: Exception | None = None
 
     def look(self) -> None:
-        """Where the interval is over, what has expired goes. What goes wrong stays in `error` until it goes well."""
+        """Expire at the end of the interval. An error stays in `error` until the next success."""
         if self._kept.expire_interval and self._is_due(self._clock()):
             try:
                 self.expire()
-            except Exception as error:  # noqa: BLE001 - the store goes on, and `stats` tells
+            except Exception as error:  # noqa: BLE001 - the store continues, and `stats` reports it
                 self.error = error
 
     def _is_due(self, now: int) -> bool:
-        """Whether the interval is over at `now`, in ms; or the clock has stepped back, and nobody knows."""
+        """True if the interval is over at `now`, in ms, or the clock has stepped back."""
         return self.looked is None or not 0 <= now - self.looked < self._kept.expire_interval
 
     def expire(self) -> int:
-        """What the settings do not reserve goes; returns where the log begins now. Raises as `Core.expire` does."""
+        """Expire what the settings do not reserve; returns the log's begin. Raises as `Core.expire` does."""
         now = self.looked = self._clock()
         start = self._let_go(now - self._kept.reserved_hours * HOUR, self._kept.reserved_bytes or NEVER)
         self.error = None

@@ -1,4 +1,4 @@
-"""How a store is doing, as values. Appending has no part in it: what was appended is seen from positions."""
+"""Statistics of a store, as values. Appending has no part in it: appends are counted by positions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ WINDOW = 10  # samples, one a second, between the oldest of which and now rates 
 
 @dataclass(frozen=True, slots=True)
 class Stats:
-    """A store at one moment, or rather in one, for nobody is stopped: each value is right, some are a little newer.
+    """Statistics at one moment, taken without a lock: each value is right, some are a little newer.
 
     Positions are those of the log, in bytes; each is an exclusive end. Times are in ms, rates per second. "Since the
     store was opened" means by this process.
@@ -27,7 +27,7 @@ class Stats:
     log_start: int  # where the oldest file begins that is kept
     log_end: int  # what was appended
     flushed: int  # what is on disk
-    acknowledged: int  # what somebody waited for and was told is on disk
+    acknowledged: int  # reported durable to callers that waited
     dispatched: int  # what consumers see, with all before it
 
     log_bytes: int  # of the disk, that log files take as far as is known: they are sparse, and a little is reserved
@@ -57,7 +57,7 @@ class Stats:
 
 @dataclass(frozen=True, slots=True)
 class _Sample:
-    """What had been appended at a moment: seconds, a position, messages."""
+    """A sample: seconds, a position, and the messages appended by then."""
 
     seconds: float
     end: int
@@ -65,7 +65,7 @@ class _Sample:
 
 
 class Meter:
-    """What `Stats` need to know of the past. One thread calls `sample`, one calls `flushed`, any calls the rest."""
+    """The history that `Stats` need. One thread calls `sample`, one calls `flushed`, any calls the rest."""
 
     def __init__(self, core: Core) -> None:
         self._core = core

@@ -52,7 +52,7 @@ class Store(TransactionCalls):
     """A store that is open. Any thread may call anything. Use it with `with`, or call `close`.
 
     Ctrl-C may come in the midst of every call. A message that was being appended is there whole or not at all; what was
-    being waited for goes on; and the store goes on, too. So what cannot be undone is done by the store's own thread.
+    being waited for continues; and the store does, too. So what cannot be undone is done by the store's own thread.
 
     It belongs to the process that opened it: in a forked child every call raises Stopped, but for `close` and
     `abandon`, which do nothing there.
@@ -65,9 +65,9 @@ class Store(TransactionCalls):
         self._queues: dict[tuple[str, int], ConsumeQueue] = {}
         self._commit = GroupCommit(self._flush_once)
         self._acknowledging = Lock()
-        self._nudged = 0  # ms, when dispatch was last told that the log has grown
+        self._nudged = 0  # ms, the last time that dispatch heard of the log's growth
         self._closing = self._abandoning = False
-        self._kept = False  # nobody does errands any more
+        self._kept = False  # no thread does errands any more
         self._closed = False  # no file is used any more
         self._is_forked = False  # this is a copy, in a child process
         self._error: BaseException | None = None
@@ -104,7 +104,7 @@ class Store(TransactionCalls):
             start_new_thread(store._work, ())
         except StoreError:
             raise
-        except BaseException:  # by an interrupt, the store may have been opened, and nobody have it
+        except BaseException:  # by an interrupt, the store may have been opened, without a reference to it
             if store is not None:
                 store._closing = store._abandoning = True
                 store._finish()
@@ -114,12 +114,12 @@ class Store(TransactionCalls):
 
     @staticmethod
     def open_read_only(where: str | Path | Disk) -> StoreView:
-        """What the store in a folder has, for reading alone; another process may write. Raises as `StoreView.open`."""
+        """Open the store in a folder for reading alone; another process may write. Raises as `StoreView.open`."""
         return StoreView.open(where)
 
     def _forked(self) -> None:
         """This is a child of the process that has the store open. It has no threads, and the store is not its own."""
-        self._appending, self._is_forked = Lock(), True  # another thread may have held it
+        self._appending, self._is_forked = Lock(), True  # another thread may have had it
         self._error, self._closing = Stopped("the store is open in the parent process"), True
         self._commit.ended = self._kept = self._closed = True
 
@@ -148,9 +148,9 @@ class Store(TransactionCalls):
         """A message at the end of its queue. In a synchronous store it is on disk when this returns.
 
         `tag`: what consumers choose by · `properties`: any others · `flag`: any 32 bits of the sender's · `born`: ms,
-        when it was sent; now, where nobody says · `wait`: without it, this returns at once, and
-        `wait` tells when the message is on disk. Raises Refused where no record can hold it, DiskFull, Stopped. After
-        Stopped nobody knows whether a message that was waiting to be flushed is there.
+        when it was sent; by default now · `wait`: without it, this returns at once, and
+        `wait` returns when the message is on disk. Raises Refused if no record can contain it, DiskFull, Stopped. After
+        Stopped it is unknown whether a message that was waiting to be flushed is there.
         """
         extra = properties_bytes({"TAGS": tag, **properties} if tag else properties) if properties else _with_tag(tag)
         core = self.core
@@ -242,7 +242,7 @@ class Store(TransactionCalls):
         self._commit.answer_all()
 
     def _keep_flushing(self) -> None:
-        """The log is flushed at once where somebody waits, else as the settings say."""
+        """Flush at once if a caller waits, else as the settings say."""
         flushed = monotonic()
         while not self._closing:
             asked, now = self._commit.sleep(self.core.settings.flush_interval / 1000), monotonic()
@@ -278,7 +278,7 @@ class Store(TransactionCalls):
                         self._cursors.close(write=not self._abandoning)
                 finally:
                     self.core.abandon() if self._abandoning else self.core.close(self.clock())
-            except BaseException as error:  # noqa: BLE001 - whoever closes is told
+            except BaseException as error:  # noqa: BLE001 - the caller of `close` gets it
                 self._left = error
             self._forget_files()
             self._closed = True
@@ -287,7 +287,7 @@ class Store(TransactionCalls):
         return self._closing or self._error is not None
 
     def _is_due(self, since: float) -> bool:
-        """Whether the log is to be flushed, so many ms after the last time, though nobody waits."""
+        """True if the log is to be flushed without a waiting caller, so many ms after the last time."""
         waiting, settings = self.core.log.end - self.core.log.flushed, self.core.settings
         enough = waiting >= settings.flush_pages * PAGE
         return waiting > 0 and since >= (settings.flush_interval if enough or settings.synchronous else THOROUGH)
@@ -344,7 +344,7 @@ class Store(TransactionCalls):
     def close(self) -> None:
         """A clean stop: every message has its entry, all is on disk. Raises Stopped where the disk does not let it.
 
-        Where Ctrl-C comes meanwhile, the store goes on closing; a second call waits for that.
+        Where Ctrl-C comes meanwhile, the store continues to close; a second call waits for that.
         """
         self._halt(abandon=False)
         error, self._left = self._left, None
@@ -369,7 +369,7 @@ _STORES: WeakSet[Store] = WeakSet()
 
 def _forked() -> None:
     for store in _STORES:
-        store._forked()  # noqa: SLF001 - nobody else is to say so
+        store._forked()  # noqa: SLF001 - no other caller
 
 
 os.register_at_fork(after_in_child=_forked)

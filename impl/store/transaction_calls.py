@@ -1,4 +1,4 @@
-"""Transactions for programs: a message that consumers see only if what was done beside it has succeeded.
+"""Transactions for programs: consumers see a message only if the work that belongs to it has succeeded.
 
 with store.transactions(group="billing", check=was_it_paid) as tx:
     with tx.begin("orders", 0, b"paid"):
@@ -36,7 +36,7 @@ class TransactionCalls(Maintenance):
     _service: TransactionService | None = None
 
     def _locked(self, what: Callable[[], T]) -> T:
-        """Do it while nobody appends. Raises Stopped where the store takes nothing any more."""
+        """Take a step while no thread appends. Raises Stopped if the store takes nothing any more."""
         with self._appending:
             if self._closing or self._error or self.core.dispatch.error:
                 self._raise_stopped()
@@ -50,8 +50,8 @@ class TransactionCalls(Maintenance):
 
         `check` is asked about halves that were left undecided, in a thread of the store's own: True commits, False
         rolls back, None means that it is not known yet, and so does whatever it raises. It is asked again and again,
-        and after the last time the half is set aside. Without it nobody is asked, and nothing counted. `settings`:
-        those of all transactions of this store, said by whoever comes first.
+        and after the last time the half is set aside. Without it no producer is asked, and nothing counted. `settings`:
+        those of all transactions of this store, given by the first caller.
         Raises Refused where the group is open already, or the settings are others; Damaged, StoreError, Stopped.
         """
         self._require_open()
@@ -98,7 +98,7 @@ class ProducerGroup:
         self.close()
 
     def close(self) -> None:
-        """Nobody is asked any more, and an op names all that was decided. What is undecided stays so."""
+        """Stop the checks, and write an op that names all decided halves. Undecided halves stay so."""
         self._service.checks.pop(self.name, None)
         if not self._store._closing:  # noqa: SLF001 - a store that is closed has done it itself
             self._service.step(lambda tx, now: tx.write_op(now))
@@ -192,19 +192,19 @@ class ProducerGroup:
     # -- in asyncio --------------------------------------------------------------------------------------------------
 
     async def begin_async(self, topic: str, queue: int, body: bytes, **more: Any) -> OpenTransaction:
-        """As `begin`, for `async with await tx.begin_async(…)`."""
+        """Begin a transaction: `begin` for `async with await tx.begin_async(…)`."""
         begun = self.begin(topic, queue, body, wait=False, **more)
         await self._wait_async(begun.half.position + begun.half.size)
         return begun
 
     async def commit_async(self, number: int) -> CommitResult:
-        """As `commit`."""
+        """Commit: `commit` as a coroutine."""
         done = self._service.step(lambda tx, now: tx.commit(number, now))
         await self._wait_async(done.position + 1)
         return done
 
     async def roll_back_async(self, number: int, *, wait: bool = False) -> RolledBack:
-        """As `roll_back`."""
+        """Roll back: `roll_back` as a coroutine."""
         end = self._roll_back(lambda tx, now: tx.roll_back(number, now), durably=wait)
         if wait:
             await self._store.wait_async(end)
@@ -219,12 +219,12 @@ class ProducerGroup:
     # -- how it is doing ---------------------------------------------------------------------------------------------
 
     def counts(self) -> TransactionCounts:
-        """What has happened since the store was opened, of all groups: ops, checks, and how the cache has served."""
+        """Counts of all groups since the store was opened: ops, checks, and the use of the cache."""
         return self._service.step(lambda tx, _now: tx.counts())
 
     @property
     def trouble(self) -> BaseException | None:
-        """What asking a producer, or writing an op, raised last; it is tried again."""
+        """The last error of a check or an op; both are tried again."""
         return self._service.trouble
 
 
@@ -237,13 +237,13 @@ class OpenTransaction:
         self._is_decided = False
 
     def commit(self) -> CommitResult:
-        """As `ProducerGroup.commit`."""
+        """Commit, as `ProducerGroup.commit`."""
         done = self._group.commit(self.half.number)
         self._is_decided = True
         return done
 
     def roll_back(self, *, wait: bool = False) -> RolledBack:
-        """As `ProducerGroup.roll_back`."""
+        """Roll back, as `ProducerGroup.roll_back`."""
         done = self._group.roll_back(self.half.number, wait=wait)
         self._is_decided = True
         return done

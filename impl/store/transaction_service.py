@@ -35,7 +35,7 @@ class Host(Protocol):
     _closing: bool
 
     def _locked(self, what: Callable[[], T]) -> T:
-        """Do it while nobody appends. Raises Stopped where the store takes nothing any more."""
+        """Take a step while no thread appends. Raises Stopped if the store takes nothing any more."""
 
     def wait(self, position: int) -> None:
         """Returns when all before `position` is on disk."""
@@ -44,7 +44,7 @@ class Host(Protocol):
 class UndecidedHalf:
     """A half whose producer is asked about it. It is read when it is looked at.
 
-    `number`: of its newest version, which whoever decides later can name.
+    `number`: of its newest version, by which a later decision can name it.
     """
 
     def __init__(self, service: TransactionService, number: int) -> None:
@@ -53,7 +53,7 @@ class UndecidedHalf:
 
     @cached_property
     def record(self) -> Record:
-        """The half as it lies in the log, with what the store wrote beside the sender's properties."""
+        """The half as it lies in the log, with the store's and the sender's properties."""
         return self._service.step(lambda tx, _now: tx.half(self.number))
 
     @property
@@ -73,7 +73,7 @@ class UndecidedHalf:
 
     @property
     def tag(self) -> str:
-        """What consumers will choose by."""
+        """The tag, by which consumers will select."""
         return self.record.tag
 
     @property
@@ -84,7 +84,7 @@ class UndecidedHalf:
 
     @property
     def checks(self) -> int:
-        """How often its producer was asked, this time included."""
+        """The number of times that its producer was asked, this time included."""
         return int(self.record.properties.get(names.CHECK_TIMES, "0"))
 
 
@@ -110,7 +110,7 @@ class TransactionService:
         self._checked = store.clock()  # ms, when the last round began
 
     def step(self, what: Callable[[Transactions, int], T]) -> T:
-        """One step, or some, while nobody else appends. Raises Stopped, and what the step raises."""
+        """Take steps while no other thread appends. Raises Stopped, and what the step raises."""
         return self._store._locked(lambda: what(self.tx, self._store.clock()))  # noqa: SLF001 - it is meant for us
 
     def start(self) -> None:
@@ -136,7 +136,7 @@ class TransactionService:
                 self.trouble = error
 
     def _pause(self) -> float:
-        """How long nothing will be due, in ms, as far as can be known."""
+        """The time until anything can be due, in ms, as far as is known."""
         settings, now = self.tx.settings, self._store.clock()
         until = min(self._checked + settings.check_interval, now + settings.op_batch_interval)
         if self.tx.batcher:
@@ -159,7 +159,7 @@ class TransactionService:
 
         Raises DiskFull, Stopped, StoreError.
         """
-        self.step(lambda _tx, _now: None)  # in a forked child this raises, and nobody would release the lock there
+        self.step(lambda _tx, _now: None)  # in a forked child this raises, and the lock would never be released there
         with self._round:
             try:
                 self.step(lambda tx, now: tx.write_op(now))
@@ -214,7 +214,7 @@ class TransactionService:
     def end(self, flush: Callable[[], object]) -> None:
         """A clean stop: what was decided has its op, and the cursors are saved, past all that is done with.
 
-        Nobody else appends any more. `flush`: all is on disk when it returns. Raises DiskFull, Stopped, StoreError.
+        No other thread appends any more. `flush`: all is on disk when it returns. Raises DiskFull, Stopped, StoreError.
         """
         self.tx.write_ops(self._store.clock())
         self.tx.move_behind(self._store.clock())

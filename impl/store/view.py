@@ -39,7 +39,7 @@ SOONEST, LATEST = 0.001, 0.05  # seconds between two looks, while one waits
 class StoreView(ReadCalls):
     """A store that is open for reading. Any thread may call anything; so may a forked child. Use it with `with`.
 
-    It sees new messages, queues and files by itself. Files that have expired are held until `refresh` or `follow`
+    It sees new messages, queues and files by itself. Files that have expired are kept open until `refresh` or `follow`
     looks again.
     """
 
@@ -124,7 +124,7 @@ class StoreView(ReadCalls):
         return None
 
     def _recount(self, queue: ConsumeQueue) -> None:
-        """What lies in files that have been full for long is taken for whole; the others are looked at."""
+        """Load the queues. Files that have been full for long are trusted; the others are looked at."""
         numbers = [base // ENTRY_BYTES for base in queue.segments.bases] or [0]
         queue.first = numbers[0]
         queue.committed = next(number for number in numbers if number >= min(numbers[-1], numbers[-1] - DOUBTED))
@@ -132,7 +132,7 @@ class StoreView(ReadCalls):
         self._advance(queue)
 
     def _see(self, queue: ConsumeQueue, look: Callable[[ConsumeQueue], None]) -> None:
-        """The queue ends where its entries do now. Whoever writes may let its first files expire meanwhile."""
+        """Cut the queue at its last entry. Its writer may let its first files expire meanwhile."""
         for _ in range(TRIES):
             try:
                 return look(queue)
@@ -147,12 +147,12 @@ class StoreView(ReadCalls):
         newest = self._newest.get(queue.index)
         if newest is None or _entry_at(queue, queue.committed - 1) == newest:
             self._advance(queue)
-        else:  # whoever wrote it has lost it in a crash
+        else:  # its writer has lost it in a crash
             _retried(queue.segments.look_again)
             self._recount(queue)
 
     def _advance(self, queue: ConsumeQueue) -> None:
-        """The queue goes on as far as there are entries."""
+        """Extend the queue as far as there are entries."""
         before = queue.committed
         while more := self._more(queue):
             queue.committed += more
@@ -162,7 +162,7 @@ class StoreView(ReadCalls):
             queue.forget_below(self._log.start)
 
     def _more(self, queue: ConsumeQueue) -> int:
-        """How many entries follow those that were visible, as far as their records lie in one log file."""
+        """The number of entries behind the visible ones whose records lie in one log file."""
         low, segments = queue.committed, queue.segments
         base = low // queue.per_file * segments.size
         if base not in segments.bases:
@@ -207,7 +207,7 @@ class StoreView(ReadCalls):
         return self.wait_for_any({(topic, queue): number}, timeout)
 
     def _wait_for_any(self, queues: Mapping[tuple[str, int], int], timeout: float | None) -> bool:
-        """Nobody tells a view of what another process does: it looks, less and less often, up to 20 times a second."""
+        """Wait for growth by another process, which gives no signal: look up to 20 times a second, ever less often."""
         deadline, pause = None if timeout is None else monotonic() + timeout, SOONEST
         while not self._closing:
             if self._any_visible(queues):
@@ -225,7 +225,7 @@ def _entry_at(queue: ConsumeQueue, number: int) -> bytes:
 
 
 def _retried(look: Callable[[], T]) -> T:
-    """What is found in a folder. Whoever writes may be making or deleting files meanwhile: then it is looked again."""
+    """List a folder. Its writer may be making or deleting files meanwhile: then list it again."""
     for _ in range(TRIES):
         with suppress(NotAStore, WrongFileSize, Damaged):
             return look()

@@ -30,7 +30,7 @@ Answer = dict[str, Any]
 
 NO_PROPERTIES: dict[str, str] = {}
 READ = 1 << 16  # bytes of the input that are taken at once
-OUTLIVES = 60  # seconds that a forked child lives, where nobody ends it
+OUTLIVES = 60  # seconds that a forked child lives, if it is not ended
 
 
 class SpeakingStore:
@@ -92,7 +92,7 @@ class SpeakingStore:
             raise KeyboardInterrupt
 
     def _answer(self, request: Request) -> Answer:
-        """What comes of a request: a value, or what kind of error."""
+        """The answer to a request: a value, or the kind of an error."""
         is_mine = request["client"] == 0 and request["verb"] not in {"fork", "spawn"}
         try:
             try:
@@ -104,7 +104,7 @@ class SpeakingStore:
                     self._may_be_interrupted = False
         except KeyboardInterrupt:
             return {"error": "interrupted"}
-        except Exception as error:  # noqa: BLE001 - whoever asked is told
+        except Exception as error:  # noqa: BLE001 - the client gets the error
             return _error_answer(error)
 
     def open(self, request: Request) -> None:
@@ -149,7 +149,7 @@ class SpeakingStore:
         return self.store.range(request["topic"], request["queue"])
 
     def read(self, request: Request) -> list[tuple[int, int, int, str]]:
-        """Of each message its number, and the size, the checksum and the beginning of its body."""
+        """The number of each message, and the size, the checksum and the beginning of its body."""
         records = self.store.read(request["topic"], request["queue"], request["number"], request["count"])
         return [
             (record.number, len(body), zlib.crc32(body), bytes(body[:20]).decode("latin-1"))
@@ -158,11 +158,11 @@ class SpeakingStore:
         ]
 
     def wait(self, request: Request) -> bool:
-        """Whether consumers see a number in time."""
+        """True if consumers see a number in time."""
         return self.store.wait_for(request["topic"], request["queue"], request["number"], request["timeout"])
 
     def expire(self, _request: Request) -> None:
-        """Files that hold nothing newer than now are gone."""
+        """Delete files without anything newer than now."""
         self.store.expire(wall_clock() + 1)
 
     def close(self, _request: Request) -> None:
@@ -188,7 +188,7 @@ class SpeakingStore:
         self.transactions.check(request)
 
     def undecided(self, request: Request) -> int:
-        """How many halves are undecided."""
+        """The number of undecided halves."""
         return self.transactions.undecided(request)
 
     # -- processes ---------------------------------------------------------------------------------------------------
@@ -206,7 +206,7 @@ class SpeakingStore:
             os.close(heard)
 
     def _be_a_child(self, request: Request, report: int) -> None:
-        """What a forked child does; it never returns."""
+        """The work of a forked child; it never returns."""
         try:
             signal.alarm(OUTLIVES)
             for descriptor in (self._source, self._answers):
@@ -217,7 +217,7 @@ class SpeakingStore:
                 try:
                     self.verbs[verb](asked)
                     outcomes[verb] = "done"
-                except Exception as error:  # noqa: BLE001 - told
+                except Exception as error:  # noqa: BLE001 - reported
                     outcomes[verb] = _error_answer(error)["error"]
             os.write(report, json.dumps(outcomes).encode() + b"\n")
             time.sleep(OUTLIVES)
@@ -239,7 +239,7 @@ class SpeakingStore:
 
 
 def _every_verb(request: Request) -> Iterator[tuple[str, Request]]:
-    """What a forked child asks for, `close` last."""
+    """The requests of a forked child, `close` last."""
     names = {"topic": request["topic"], "queue": request["queue"]}
     message = [request["topic"], request["queue"], "forked", 10]
     yield "append", {"messages": [message]}

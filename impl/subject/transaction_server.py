@@ -1,4 +1,4 @@
-"""Transactions behind the protocol of `docs/black-box.md`: one group of producers, which answer what they were told to.
+"""Transactions behind the protocol of `docs/black-box.md`: one group of producers with scripted answers.
 
 A half is known by its number.
 """
@@ -64,7 +64,7 @@ class SpeakingTransactions:
         return -1
 
     def roll_back(self, request: dict[str, Any]) -> bool:
-        """Whether it is durable."""
+        """True if it is durable."""
         halves, wait = request["halves"], request.get("durably", False)
         if len(halves) == 1:
             return self._group.roll_back(halves[0], wait=wait).durable
@@ -77,7 +77,7 @@ class SpeakingTransactions:
         self._group._service.check_round()  # noqa: SLF001 - a program has it done by itself
 
     def undecided(self, _request: dict[str, Any]) -> int:
-        """How many halves are undecided."""
+        """The number of undecided halves."""
         return self._group.counts().undecided
 
 

@@ -1,4 +1,4 @@
-"""What becomes of a half: the message that a commit makes of it, and why it can be decided no more."""
+"""The end of a half: the message that a commit makes of it, and the reasons to refuse a decision."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from gapless.impl.transactions.half_table import COMMITTED, PARKED, ROLLED_BACK
 
 
 def final_of(record: Record) -> tuple[tuple[str, int], bytes]:
-    """Where the final of a half is to go, and its properties: those of the half, but for that."""
+    """The place of a half's final, and its properties: those of the half, but for that."""
     kept, topic = _without(b"\x02%b\x02" % record.packed.strip(b"\x02"), _REAL_TOPIC)
     kept, queue = _without(kept, _REAL_QUEUE)
     kept, _ = _without(kept, _SEAL)
@@ -37,7 +37,7 @@ _REAL_TOPIC, _REAL_QUEUE, _SEAL = (
 
 
 def refusal(number: int, status: int) -> Refused:
-    """Why the half can be decided no more, or not this way."""
+    """The reason why the half can be decided no more, or not this way."""
     what = {
         COMMITTED: "was committed: consumers may have seen it",
         ROLLED_BACK: "was rolled back",

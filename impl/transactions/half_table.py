@@ -1,4 +1,4 @@
-"""What is known of each half, as columns by its number: a few dozen bytes for each, whatever its message holds."""
+"""The table of halves, as columns by number: a few dozen bytes for each, whatever its message contains."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class HalfTable:
         return found
 
     def room(self, end: int) -> None:
-        """There is room for halves before `end`. Those between are gone until somebody says otherwise."""
+        """Make room for halves before `end`. Those between are gone until they are added."""
         count, capacity = end - self.base, len(self.status)
         if count > capacity:
             columns = {name: np.zeros(max(count, 2 * capacity), kind) for name, kind in _COLUMNS.items()}
@@ -76,7 +76,7 @@ class HalfTable:
     def add(
         self, numbers: Ints, positions: Ints, sizes: Ints, times: Ints | int, checks: Column | int, groups: Column | int
     ) -> None:
-        """These halves are in the log, new and undecided. Said twice, it is as said once."""
+        """Add halves, new and undecided. A second call for the same halves changes nothing."""
         if not len(numbers):
             return
         self.room(int(numbers[-1]) + 1)
@@ -88,14 +88,14 @@ class HalfTable:
             getattr(self, name)[at] = column
 
     def add_one(self, number: int, position: int, size: int, time: int, group: int) -> None:
-        """As `add`, for one that was never put back."""
+        """Add one half that was never put back."""
         self.room(number + 1)
         at = number - self.base
         self.position[at], self.size[at], self.time[at], self.group[at] = position, size, time, group
         self.checks[at], self.by[at], self.op[at], self.status[at] = 0, -1, NOT_NAMED, UNDECIDED
 
     def at(self, number: int) -> int:
-        """Where a half is in the columns. Raises Refused where nothing is known of it."""
+        """The place of a half in the columns. Raises Refused if it is unknown."""
         if not self.base <= number < self.end:
             if 0 <= number < self.base:
                 raise Refused(
@@ -113,7 +113,7 @@ class HalfTable:
         return at + self.base
 
     def newest_of(self, numbers: Ints) -> Ints:
-        """As `newest`, for many."""
+        """The newest versions of many halves."""
         if len(numbers):
             self.at(int(numbers.min()))
             self.at(int(numbers.max()))

@@ -33,7 +33,7 @@ _FORBIDDEN_ENDS = np.cumsum([0, *(len(name) + 1 for name in _FORBIDDEN)])
 
 @lru_cache(1 << 12)
 def _target(topic: str, queue: int) -> bytes:
-    """What a half says of where its message is to go. Raises Refused."""
+    """The target of a half's message. Raises Refused."""
     topic_bytes(topic)
     if topic in names.OWN_TOPICS:
         raise Refused(f"topic {topic!r} is the store's own: no transaction can be for it")
@@ -56,7 +56,7 @@ def half_of(topic: str, queue: int, properties: Mapping[str, str], group: str, k
 
 
 def require_room(log: CommitLog, body: int, properties: int) -> None:
-    """Raises Refused where no record can hold the half, or one of those that it may become.
+    """Check that the half, and all that it may become, fits into records. Raises Refused.
 
     A final is shorter; a copy that was put back says how often, and its topic is two bytes longer when it is set aside.
     """

@@ -44,11 +44,11 @@ class OpBatcher:
         return self._size >= self.limit
 
     def is_due(self, now: int) -> bool:
-        """Whether an op is to be written."""
+        """True if an op is to be written."""
         return bool(self._waiting) and (self.is_full or now - self.since >= self.interval)
 
     def enter(self, numbers: Sequence[int], now: int) -> None:
-        """Decided halves wait for their op. Said twice, it is as said once."""
+        """Decided halves wait for their op. A second call for the same halves changes nothing."""
         if not self._waiting:
             self.since = now
         for number in numbers:
@@ -79,6 +79,6 @@ class OpBatcher:
         self._size = sum(self._waiting.values())
 
     def fitting(self, numbers: Ints) -> int:
-        """How many of these, in their order, may join before the batch is full: the last of them fills it."""
+        """The number of these, in their order, that may join before the batch is full: the last fills it."""
         ends = np.cumsum(np.searchsorted(_POWERS, numbers, side="right") + 2)
         return min(int(np.searchsorted(ends, self.limit - self._size)) + 1, len(numbers))

@@ -1,7 +1,7 @@
-"""What a log says of its transactions: one scan from the half cursor on, and all halves are as they were.
+"""Recovery of transactions from a log: one scan from the half cursor on, and all halves are as before.
 
-Nothing else is kept of them. What was decided and has no op waits for one anew, unless nothing but the op would have
-said so: a rollback whose op is lost is undecided again (docs/rocketmq-transactions.md#op-crash).
+Nothing else is kept of them. What was decided and has no op waits for one again, unless nothing but the op would have
+shown it: a rollback whose op is lost is undecided again (docs/rocketmq-transactions.md#op-crash).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from gapless.impl.transactions.state import TransactionState
 
 
 def found_in(log: CommitLog, begin: int, end: int) -> Ints:
-    """What the records from `begin` up to `end` say of transactions: int64 [scan_kernel.ROWS, n]."""
+    """The transaction records from `begin` up to `end`: int64 [scan_kernel.ROWS, n]."""
     parts, rows, filled, at = [], np.empty((k.ROWS, 1 << 12), np.int64), 0, begin
     while at < end:
         data, base = log.view(at)

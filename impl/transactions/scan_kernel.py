@@ -17,7 +17,7 @@ from gapless.native.intrinsics import address_of, i32_at, i64_at
 HALF, FINAL, COPY, OP, MARK = range(5)
 
 # Rows of what is found. NUMBER: the record's own, in its queue; of a mark, its op's. NAMES: of a final, the position of
-# its half; of a mark, the number of the half; of an op, -1 if nobody can read it. TIMES: the counter of a half.
+# its half; of a mark, the number of the half; of an op, -1 if it cannot be read. TIMES: the counter of a half.
 # LINEAGE: a digest that all versions of one half share, its final and its copy. GROUP, GROUP_AT, GROUP_SIZE: a digest
 # of the group of the half's producer, and where its name lies in the log; 0 where it has none. USABLE: whether a half
 # says for which queue it is.
@@ -106,13 +106,13 @@ def find(b: Bytes, base: int, at: int, end: int, rows: Ints, filled: int) -> tup
 
 @function
 def _is(b: Bytes, p: int, e: int, name: Bytes) -> bool:
-    """Whether the bytes `p:e` are `name`."""
+    """True if the bytes `p:e` are `name`."""
     return e - p == len(name) and starts_with(b, p, e, name)
 
 
 @function
 def _read_properties(b: Bytes, base: int, record: int, p: int, e: int, rows: Ints, n: int) -> None:
-    """What the properties `p:e` of a record say. Where no key names its lineage, it has one of its own."""
+    """The transaction in the properties `p:e` of a record. Without a key for its lineage, it has its own."""
     key, topic, queue, marked, tagged = 0, False, False, False, False
     while p < e:
         q = property_end(b, p, e)

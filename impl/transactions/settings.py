@@ -1,4 +1,4 @@
-"""How transactions work, and what their callers are told."""
+"""Settings of transactions, and the results that callers get."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gapless.impl.records.errors import Refused
 
 @dataclass(frozen=True, slots=True)
 class TransactionSettings:
-    """How halves are checked and named. Each is, unless somebody says otherwise, as a broker has it."""
+    """Settings for checks and names of halves, by default as a broker has them."""
 
     max_checks: int = 15  # how often a half is put back and its producer asked, before it is set aside
     check_interval: int = 30_000  # ms between two rounds of checks
@@ -28,7 +28,7 @@ class TransactionSettings:
 
 
 class HalfPlace(NamedTuple):
-    """Where a half is: its number among halves, its position in the log, its record's bytes."""
+    """The place of a half: its number among halves, its position in the log, its record's bytes."""
 
     number: int
     position: int
@@ -36,7 +36,7 @@ class HalfPlace(NamedTuple):
 
 
 class CommitResult(NamedTuple):
-    """Where the message of a committed half is: its number in the user's queue, and its position in the log.
+    """The place of a committed half's message: its number in the user's queue, and its position in the log.
 
     Asked again, it is the same; -1 for the number where the message has expired since.
     """
@@ -54,7 +54,7 @@ class RolledBack(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TransactionCounts:
-    """What has happened since the transactions were opened, and what waits."""
+    """Counts since the transactions were opened, and of what waits."""
 
     undecided: int
     waiting: int  # decided halves that no op names yet

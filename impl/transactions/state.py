@@ -1,4 +1,4 @@
-"""What is known of a store's transactions in memory: all of it is found again in the log."""
+"""The state of a store's transactions in memory: all of it can be found again in the log."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from gapless.impl.transactions.settings import TransactionSettings
 
 
 class CursorKeeper(Protocol):
-    """Where groups are, in memory and in their file."""
+    """Cursors of groups, in memory and in their file."""
 
     def get(self, group: str, topic: str, queue: int) -> int | None:
-        """Where a group is; None where it has never been anywhere."""
+        """The cursor of a group; None if it has none."""
 
     def put(self, group: str, topic: str, queue: int, number: int) -> None:
-        """The group goes on with this number."""
+        """Set the cursor of a group."""
 
     def write(self) -> None:
         """All that was put is durable. Raises DiskFull, StoreError."""

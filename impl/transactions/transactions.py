@@ -1,13 +1,13 @@
 """Transactions over a log, without threads and without a clock: one step a call, and time is passed in.
 
-A half is appended to a topic that no consumer reads; a commit appends its message once more, to the user's queue; an op
-names halves that were decided; a half that nobody decides is put back, and its producer asked. Each step is one of
+A half is appended to a topic that no consumer reads; a commit appends its message again, to the user's queue; an op
+names halves that were decided; an undecided half is put back, and its producer asked. Each step is one of
 `spec/transaction.py`, `op_batch.py`, `half_cache.py` and `checkpoint.py`, and the files are those of a RocketMQ broker
 (docs/rocketmq-transactions.md). Where that broker differs from its design, this is the design: a half is decided once,
 of all its versions the newest is, and no op is lost in a clean stop.
 
-One thread at a time takes a step, and nobody else appends meanwhile. Ctrl-C may come in the midst of one: the log is
-looked at before the next one, and what is there counts.
+One thread at a time takes a step, and no other thread appends meanwhile. Ctrl-C may come in the midst of one: the log
+is looked at before the next one, and what is there counts.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class Transactions(TransactionState):
     ) -> HalfPlace:
         """The half is in the log, where no consumer looks, and in the cache. `now`, `born`: ms.
 
-        Raises Refused where no record can hold it, or no final of it, DiskFull, Stopped: then there is no half.
+        Raises Refused if no record can contain it, or no final of it, DiskFull, Stopped: then there is no half.
         """
         self._settle()
         packed = half_of(topic, queue, properties, group, self.next_key())
@@ -163,7 +163,7 @@ class Transactions(TransactionState):
             self._write_if_full(now)
 
     def _open_version(self, number: int, decision: int) -> int:
-        """Where the newest version of a half is in the table, if it is undecided; -1 if this was decided before.
+        """The place in the table of a half's newest version, if it is undecided; -1 if it was decided before.
 
         Raises Refused where it can be decided no more.
         """
@@ -177,7 +177,7 @@ class Transactions(TransactionState):
         raise refusal(number, int(status))
 
     def _decided(self, numbers: list[int], decision: int, now: int, by: Ints | None = None) -> None:
-        """These are decided, and wait for their op. Said twice, it is as said once."""
+        """Decided halves wait for their op. A second call for the same halves changes nothing."""
         at = np.array(numbers, np.int64) - self.table.base
         if by is not None:
             self.table.by[at] = by
@@ -196,7 +196,7 @@ class Transactions(TransactionState):
     # -- many at once ------------------------------------------------------------------------------------------------
 
     def prepare_many(self, messages: Messages, group: str, now: int) -> tuple[Ints, Ints]:
-        """As `prepare`, for many: the numbers of the halves, and their positions. Raises as `append_many` does.
+        """Prepare many halves: their numbers and positions. Raises as `append_many` does.
 
         `messages`: as `sound` returns them.
         """
@@ -220,7 +220,7 @@ class Transactions(TransactionState):
         return placed[3], placed[0]
 
     def commit_many(self, numbers: Ints, now: int) -> Ints:
-        """As `commit`, for many: the positions of their messages. Refused is refused whole, by the first of them.
+        """Commit many halves: the positions of their messages. All are refused if one is.
 
         Where DiskFull or Stopped ends it, those that went before are committed: the call can be repeated.
         """
@@ -233,7 +233,7 @@ class Transactions(TransactionState):
         return self.table.by[newest - self.table.base].copy()
 
     def roll_back_many(self, numbers: Ints, now: int) -> None:
-        """As `roll_back`, for many; and as in `commit_many`."""
+        """Roll back many halves, with the errors of `commit_many`."""
         _, new = self._open_versions(numbers, ROLLED_BACK)
         while len(new):
             self._make_room(now)
@@ -261,7 +261,7 @@ class Transactions(TransactionState):
     # -- ops ---------------------------------------------------------------------------------------------------------
 
     def op_is_due(self, now: int) -> bool:
-        """Whether decided halves are to be named by now: they are full, or one has waited for the interval."""
+        """True if decided halves are to be named by now: they are full, or one has waited for the interval."""
         return self.batcher.is_due(now)
 
     def write_op(self, now: int) -> bool:
@@ -269,7 +269,7 @@ class Transactions(TransactionState):
 
         After a start more may wait than one op takes: then it names those that came first.
 
-        Where it cannot be written, all goes on waiting.
+        Where it cannot be written, all continues to wait.
         """
         self._settle()
         numbers, body = self.batcher.batch()
@@ -294,12 +294,12 @@ class Transactions(TransactionState):
             pass
 
     def _make_room(self, now: int) -> None:
-        """The op batch is not full: whoever decides writes it first. Raises DiskFull, Stopped; nothing is decided."""
+        """Make room in the op batch for a decision. Raises DiskFull, Stopped; nothing is decided."""
         while self.batcher.is_full:
             self.write_op(now)
 
     def _write_if_full(self, now: int) -> None:
-        """A full batch is written at once. Where that fails, it is tried again, and whoever decides next is told."""
+        """Write a full batch at once. An error is tried again at, and reported to, the next decision."""
         if self.batcher.is_full:
             with suppress(StoreError):
                 self._make_room(now)
@@ -309,7 +309,7 @@ class Transactions(TransactionState):
     def due(self, now: int) -> Ints:
         """The numbers of undecided halves that have been left alone for long enough: they are asked about, or parked.
 
-        Those of producers without a group are not among them: nobody could be asked.
+        Those of producers without a group are not among them: they could not be asked.
         """
         self._settle()
         table, latest = self.table, now - self.settings.transaction_timeout
@@ -364,9 +364,9 @@ class Transactions(TransactionState):
             self._needed = self.log.end
 
     def move_behind(self, now: int) -> None:
-        """Open halves that hold the half cursor are put back behind all that is done with, for whoever goes on.
+        """Open halves at the half cursor are put back behind all finished halves, for the next owner.
 
-        They are those that nobody could be asked about. A broker looks at nothing but ops: from the cursor on it asks
+        They are those whose producers could not be asked. A broker looks at nothing but ops: from the cursor on it asks
         about every version again, replaced or not, and a producer that answers twice commits twice. The last check of
         each is left to be asked. Raises as `put_back` does.
         """
@@ -386,7 +386,7 @@ class Transactions(TransactionState):
 
     @property
     def can_be_saved(self) -> bool:
-        """Whether all that the cursors rely on is on disk."""
+        """True if all that the cursors rely on is on disk."""
         return self.log.flushed >= self._needed
 
     def save(self) -> None:
@@ -406,14 +406,14 @@ class Transactions(TransactionState):
     # -- what is there -----------------------------------------------------------------------------------------------
 
     def undecided(self, numbers: Ints) -> Ints:
-        """Those among these versions that nobody has decided yet, and that have not expired."""
+        """The versions among these that are undecided, and have not expired."""
         self._settle()
         at = numbers - self.table.base
         some: Ints = numbers[(self.table.status[at] == UNDECIDED) & (self.table.position[at] >= self.log.start)]
         return some
 
     def half(self, number: int) -> Record:
-        """The half itself, as it lies in the log, for whoever is to decide. Raises Refused."""
+        """The half itself, as it lies in the log, for a decision about it. Raises Refused."""
         self._settle()
         return self.log.at(int(self.table.position[self.table.at(number)]))
 
@@ -423,7 +423,7 @@ class Transactions(TransactionState):
         return self.table.groups[group] if group >= 0 else ""
 
     def counts(self) -> TransactionCounts:
-        """What has happened so far."""
+        """The counts so far."""
         self._settle()
         table, cache, batcher = self.table, self.cache, self.batcher
         undecided = table.where(lambda part: table.status[part] == UNDECIDED, self.half_cursor)
@@ -466,7 +466,7 @@ class Transactions(TransactionState):
         return placed
 
     def _settle(self) -> None:
-        """What a step that was cut off has left in the log counts: nobody else writes records of these kinds."""
+        """Apply the rest of a step that was cut off, from the log: only we write records of these kinds."""
         if self._under_way is None:
             return
         kind, begin, done = self._under_way

@@ -1,4 +1,4 @@
-"""What producers know of their transactions in a trial, what they answer when they are asked, and what they were told.
+"""Producers in a trial: their transactions, their answers to checks, and the results that they got.
 
 They answer consistently: once it is known what becomes of a half, they say nothing else, whatever crashes.
 """
@@ -19,13 +19,13 @@ GROUP = "billing"
 SETTINGS = TransactionSettings(
     max_checks=3, check_interval=20, transaction_timeout=5, op_batch_bytes=512, op_batch_interval=10
 )
-"""In ms of the senders' clock, which goes on by a tenth of one with each message."""
+"""In ms of the senders' clock, which advances by a tenth of one with each message."""
 ROUNDS = SETTINGS.max_checks + 2  # of checks, after which nothing is undecided
 ROLLS_BACK_DURABLY = 2  # of so many rollbacks, one is waited for
 
 
 def key_prefix(seed: int, life: int) -> str:
-    """What the keys of halves begin with in one life of a store: the same for the same seed, and no message's."""
+    """The prefix of halves' keys in one life of a store: the same for the same seed, and no message's."""
     return f"{seed:08X}{(1 << 31) + life:08X}"
 
 
@@ -33,7 +33,7 @@ def key_prefix(seed: int, life: int) -> str:
 class BegunHalf:
     """A half that a producer sent. `number`, `position`: of the newest version that it knows of.
 
-    `answered`: it was told that the half is there; otherwise nothing was done for it · `decided`: it has decided
+    `answered`: its half was reported written; otherwise nothing was done for it · `decided`: it has decided
     """
 
     send: PlannedSend
@@ -45,17 +45,17 @@ class BegunHalf:
 
     @property
     def durably(self) -> bool:
-        """Whether its producer waits for the rollback."""
+        """True if its producer waits for the rollback."""
         return self.send.time % ROLLS_BACK_DURABLY == 0
 
     @property
     def decision(self) -> Decision:
-        """What its producer decides by itself, if anything."""
+        """The decision of its producer, if it makes one by itself."""
         return {Fate.COMMIT: "commit", Fate.ROLL_BACK: "rollback"}.get(self.send.fate, "unknown")  # type: ignore[return-value]
 
     @property
     def answer(self) -> Decision:
-        """What its producer says when it is asked now. While it is at work it does not know."""
+        """The answer of its producer when it is asked now. While it is at work it does not know."""
         if not self.answered:
             return "rollback"
         if self.decided:
@@ -85,17 +85,17 @@ class Producers:
             self.answered(half, "fail" if refused else "unknown")
 
     def answered(self, half: BegunHalf, result: Result, number: int | None = None, position: int | None = None) -> None:
-        """How sending it was answered."""
+        """Note the answer to sending it."""
         if result == "ok" and number is not None and position is not None:
             half.answered, half.number, half.position = True, number, position
         self._client.tell(half.send, result, number, position, half_key=half.key)
 
     def ended(self, half: BegunHalf, result: Result) -> None:
-        """How its decision was answered. Where it was refused, it is made once more."""
+        """Note the answer to its decision. A refused decision is made again."""
         self._client.tell_end(half.key, half.number, half.position, half.decision, result)
 
     def ask(self, record: Record) -> bool | None:
-        """The store asks about a version of a half: True to commit, False to roll back, None if nobody knows."""
+        """The store asks about a version of a half: True to commit, False to roll back, None if unknown."""
         half = self.begun[record.properties[names.KEY]]
         half.number, half.position = record.number, record.position
         self._client.tell_check(half.key, record.number, record.position, int(record.properties[names.CHECK_TIMES]))

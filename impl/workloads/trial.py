@@ -42,13 +42,13 @@ class Trial:
     met: Counter[str] = field(default_factory=Counter)
 
     def occurs(self, fault: str, chance: float) -> bool:
-        """Whether a worker's fault occurs now; `chance`: from 0 to 1, drawn by the caller."""
+        """True if a worker's fault occurs now; `chance`: from 0 to 1, drawn by the caller."""
         happens = chance < MET_BY
         self.met[fault] += happens
         return happens
 
     def tell(self, sends: Sequence[PlannedSend], result: Result) -> None:
-        """The same outcome for several sends, whose place nobody knows."""
+        """Log the same outcome for several sends, whose places are unknown."""
         for send in sends:
             self.client.tell(send, result)
 

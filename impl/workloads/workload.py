@@ -1,4 +1,4 @@
-"""What producers send to a store in a trial, the same for the same seed; and the log of the answers they got."""
+"""Messages that producers send to a store in a trial, the same for the same seed; and the client log."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Decision = Literal["commit", "rollback", "unknown"]
 
 
 class Fate(Enum):
-    """What its producer does about a message."""
+    """The decision of its producer about a message."""
 
     SEND = auto()  # without a transaction: consumers see it at once
     COMMIT = auto()
@@ -188,7 +188,7 @@ class ClientLogWriter:
     def tell_end(
         self, key: str, number: int, position: int, decision: Decision, result: Result, *, asked: bool = False
     ) -> None:
-        """What a producer said of this version of a half, and how that was answered. `asked`: the store had asked.
+        """Log a producer's decision about this version of a half, and the answer. `asked`: by a check.
 
         That it does not know is never answered.
         """

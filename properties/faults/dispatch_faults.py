@@ -17,13 +17,13 @@ from gapless.impl.dispatch.scan_kernel import (
     ADDRESS,
     BITS,
     COMMITTED,
+    FIRST,
     LOW,
     NEWEST,
     ROOM,
     RUN_QUEUE,
     SCANNED,
     SKIPPED,
-    TOLD,
 )
 from gapless.impl.dispatch.scanner import Scanner
 from gapless.impl.records.errors import StoreError
@@ -293,7 +293,7 @@ class _BelievesAnyNumber(Scanner):
     def _help(self, why: int, data: Bytes, base: int, p: int, *, may_begin: bool) -> bool:
         if why != SKIPPED:
             return super()._help(why, data, base, p, may_begin=may_begin)
-        queue, number = (int(value) for value in self._found[TOLD : TOLD + 2])
+        queue, number = (int(value) for value in self._found[FIRST : FIRST + 2])
         self.table.begin(self.table.queues.all[queue], number)
         return True
 

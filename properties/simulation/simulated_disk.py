@@ -328,7 +328,7 @@ class SimulatedDisk:
             self._check_alive()
             folder, name = split(path)
             if self.tree.folders.get(folder, {}).get(name) is not content:
-                raise OSError(errno.ENOENT, "somebody has deleted the file", path)
+                raise OSError(errno.ENOENT, "the file was deleted from outside", path)
             self._operate("sync", path, content=content)
             if not self.lying:
                 content.sync(self.page)

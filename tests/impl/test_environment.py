@@ -337,7 +337,7 @@ def test_many_files_are_synced_by_one_call(tmp_path: Path, monkeypatch: pytest.M
     assert all(disk.is_named(file.path) for file in many)
     assert bool(one_by_one) == (operating_system.KERNEL < operating_system.TELLS_ERRORS)
     disk.delete("folder/3")
-    with pytest.raises(OSError, match="somebody has deleted the file"):
+    with pytest.raises(OSError, match="the file was deleted from outside"):
         disk.sync(many)
     disk.unlock()
     one_by_one.clear()

@@ -354,17 +354,17 @@ LOG_FILE, QUEUE_FILE = f"commitlog/{0:020d}", f"consumequeue/orders/0/{0:020d}"
             LOG_FILE,
             4096,
             "at",
-            f"StoreError {LOG_FILE}: somebody has cut the file to 4096 of its 1048576 bytes; restore",
+            f"StoreError {LOG_FILE}: the file was cut from outside to 4096 of its 1048576 bytes; restore",
         ),
-        (LOG_FILE, 4096, "read", f"StoreError {LOG_FILE}: somebody has cut the file to 4096"),
-        (LOG_FILE, 4096, "append_batch", f"StoreError {LOG_FILE}: somebody has cut the file to 4096"),
+        (LOG_FILE, 4096, "read", f"StoreError {LOG_FILE}: the file was cut from outside to 4096"),
+        (LOG_FILE, 4096, "append_batch", f"StoreError {LOG_FILE}: the file was cut from outside to 4096"),
         (
             LOG_FILE,
             (1 << 20) - 1,
             "append",
-            "Stopped commitlog.*the disk failed .*somebody has cut the file to 1048575",
+            "Stopped commitlog.*the disk failed .*the file was cut from outside to 1048575",
         ),
-        (QUEUE_FILE, 4096, "read", f"StoreError {QUEUE_FILE}: somebody has cut the file to 4096"),
+        (QUEUE_FILE, 4096, "read", f"StoreError {QUEUE_FILE}: the file was cut from outside to 4096"),
     ],
 )
 def test_a_file_that_another_program_cut_off_is_an_error(

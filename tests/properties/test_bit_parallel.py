@@ -9,7 +9,7 @@ import pytest
 from gapless.native import SyntaxFunction, by_python, function
 from gapless.properties.exploration.compiled import intrinsics, packed_state, search_program, syntax
 from gapless.properties.exploration.compiled.bit_parallel import MANY, BitParallel
-from gapless.properties.exploration.compiled.lowering import TermCodegen
+from gapless.properties.exploration.compiled.lowering import TermEmitter
 from gapless.spec.catalog import Spec
 from gapless.spec.reading.terms import Argument, Every, Field, MapTerm, Term, Variable
 from gapless.spec.reading.trees import End
@@ -57,7 +57,7 @@ def spec() -> Spec:
 
 def functions(spec: Spec, default: int) -> list[tuple[Any, Any]]:
     """Two functions for each question: asked of all numbers at once, and of each. `default`: of the Maps."""
-    lowering = TermCodegen(spec)
+    lowering = TermEmitter(spec)
     asked = BitParallel(lowering)
     names: dict[str, Any] = {**search_program.COMMON}
     every = [asked.bits(question, N, NUMBERS) for question in QUESTIONS]
@@ -114,11 +114,11 @@ def test_what_may_end_the_search_is_asked_of_each(spec: Spec) -> None:
     variable = Variable("n0")
     body: Any = End(A[variable] == 1)
     every: Term = Every(0, N, variable, body)
-    assert BitParallel(TermCodegen(spec)).bits(every, N, NUMBERS) is None
+    assert BitParallel(TermEmitter(spec)).bits(every, N, NUMBERS) is None
 
 
 def test_many_numbers_are_asked_one_by_one(spec: Spec) -> None:
-    asked = BitParallel(TermCodegen(spec))
+    asked = BitParallel(TermEmitter(spec))
     assert asked.bits(N < 3, N, range(MANY + 1)) is None
     assert asked.bits(N < 3, N, range(MANY)) is not None
 

@@ -11,7 +11,7 @@ import ast
 from typing import Any
 
 from gapless.properties.exploration.compiled import syntax as tree
-from gapless.properties.exploration.compiled.lowering import TermCodegen, quantifies
+from gapless.properties.exploration.compiled.lowering import TermEmitter, quantifies
 from gapless.spec.reading.terms import AFTER, TURNED, At, Constant, Operation, Term, replaced, term_of
 
 MANY = 24  # numbers that a question is asked of at once
@@ -23,7 +23,7 @@ PAST = {"<": (0, False), ">=": (0, True), "<=": (1, False), ">": (1, True)}
 class BitParallel:
     """Writes questions as bits. `functions`: those of Maps that are called, by name: their parts."""
 
-    def __init__(self, lowering: TermCodegen) -> None:
+    def __init__(self, lowering: TermEmitter) -> None:
         self.lowering = lowering
         self.functions: dict[str, tuple[Any, ...]] = {}
 

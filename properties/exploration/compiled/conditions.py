@@ -16,7 +16,7 @@ from typing import Any
 
 from gapless.properties.exploration.compiled import syntax as tree
 from gapless.properties.exploration.compiled.bit_parallel import MANY, BitParallel
-from gapless.properties.exploration.compiled.lowering import TermCodegen, field_of, loads, reads_field
+from gapless.properties.exploration.compiled.lowering import TermEmitter, field_of, loads, reads_field
 from gapless.properties.exploration.compiled.syntax import Block
 from gapless.spec import forking
 from gapless.spec.catalog import Spec
@@ -41,7 +41,7 @@ class Conditions:
 
     def __init__(
         self, spec: Spec, state: Any, alone: Sequence[Property], pairs: Sequence[Property],
-        within: Callable[[Any], bool], lowering: TermCodegen, bits: BitParallel,
+        within: Callable[[Any], bool], lowering: TermEmitter, bits: BitParallel,
     ) -> None:  # fmt: skip
         self.spec, self.state, self.pairs, self.lowering, self.bits = spec, state, pairs, lowering, bits
         self.rows = {tuple(names): rows for _, names, rows in (*alone, *pairs)}

@@ -15,7 +15,7 @@ from typing import Any
 
 from gapless.properties.exploration.compiled import syntax as tree
 from gapless.properties.exploration.compiled.bit_parallel import BitParallel
-from gapless.properties.exploration.compiled.lowering import TermCodegen, arguments_in, loads
+from gapless.properties.exploration.compiled.lowering import TermEmitter, arguments_in, loads
 from gapless.properties.exploration.compiled.syntax import Block
 from gapless.spec.catalog import Spec
 from gapless.spec.reading.terms import CONTRARY, TURNED, Argument, Every, Operation, Term
@@ -56,7 +56,7 @@ class Guards:
 class GuardedCalls:
     """Writes the functions of steps, in `functions` by name, with whether each stands in its caller."""
 
-    def __init__(self, spec: Spec, lowering: TermCodegen, bits: BitParallel) -> None:
+    def __init__(self, spec: Spec, lowering: TermEmitter, bits: BitParallel) -> None:
         self.spec, self.lowering, self.bits = spec, lowering, bits
         self.functions: dict[str, tuple[Any, bool]] = {}
         self._parts: dict[Any, Subtree] = {}

@@ -37,7 +37,7 @@ FREE = "s_", "o_", "a_", "g_", "v_"  # the names that stand for terms
 STATES = "row", "new", "old"
 
 
-class TermCodegen:
+class TermEmitter:
     """Terms as expressions. Quantifiers become functions of their own, in `functions`."""
 
     def __init__(self, spec: Spec) -> None:

@@ -17,7 +17,7 @@ from gapless.properties.exploration.compiled import syntax as tree
 from gapless.properties.exploration.compiled.bit_parallel import BitParallel
 from gapless.properties.exploration.compiled.conditions import Conditions, Property
 from gapless.properties.exploration.compiled.guarded_calls import CALLED, MADE_WITH, GuardedCalls, Subtree
-from gapless.properties.exploration.compiled.lowering import TermCodegen
+from gapless.properties.exploration.compiled.lowering import TermEmitter
 from gapless.properties.exploration.compiled.syntax import Block
 from gapless.spec.catalog import END, Spec
 from gapless.spec.language import Refused
@@ -54,7 +54,7 @@ class SearchSteps:
     ) -> None:
         self.spec, self.runs, self.numbers = spec, runs, numbers
         self.state = state_of_terms(spec.initial)
-        self.lowering = TermCodegen(spec)
+        self.lowering = TermEmitter(spec)
         self.bits = BitParallel(self.lowering)
         self.asked = Conditions(spec, self.state, alone, pairs, within, self.lowering, self.bits)
         self.calls = GuardedCalls(spec, self.lowering, self.bits)
