@@ -169,7 +169,7 @@ DEFECTS: tuple[Defect, ...] = (
     _instead("K05", "coordinator.burn", "admitted=s.admitted - 1, ", "", "all_who_are_admitted_are_counted"),
     _instead("K11", "coordinator.load", "table=s.table.set(number, status), ", "", "what_the_log_holds_comes_back"),
     _without("P03", "permits.rest", "nobody-waits-while-a-permit-is-free", "nobody_waits_for_a_free_permit"),
-    _instead("P06", "permits.time_out", "held=others", "held=s.held", "a_permit_is_held_while_its_request_is_out"),
+    _instead("P06", "permits.time_out", "in_use=others", "in_use=s.in_use", "a_permit_is_held_while_its_request_is_out"),
     _without("P07", "permits.time_out", "request-holds-a-permit", "a_permit_is_given_back_once"),
     _without("P08", "permits.time_out", "timeout-has-passed", "nobody_is_given_up_before_the_timeout"),
     _without("G07", "permits.reply", "request-holds-a-permit", "a_permit_is_given_back_once"),

@@ -249,7 +249,7 @@ def test_nothing_stays_open_or_half_made_where_a_step_fails(tmp_path: Path, monk
         with pytest.raises(OSError, match="as a broken disk does"):
             file.reserve(0, 10)
     with monkeypatch.context() as broken:
-        broken.setattr(mapped_file, "Mapping", refuse)
+        broken.setattr(mapped_file, "MappedBytes", refuse)
         uses: list[Callable[[], object]] = [lambda: disk.create("new", 10), lambda: disk.open("whole", write=True)]
         for use in uses:
             with pytest.raises(OSError, match="as a broken disk does"):
@@ -279,7 +279,7 @@ def test_a_descriptor_is_closed_once(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(os, "close", noted)
     with monkeypatch.context() as broken:
-        broken.setattr(mapped_file, "Mapping", None)
+        broken.setattr(mapped_file, "MappedBytes", None)
         with pytest.raises(TypeError):
             RealDisk(tmp_path).create("new", 10)
     gc.collect()
@@ -303,7 +303,7 @@ def test_another_file_of_the_same_name_is_not_synced_in_place_of_ours(tmp_path: 
     (tmp_path / "other").write_bytes(bytes(10))
     (tmp_path / "other").rename(tmp_path / "log")
     for use in (file.sync, file.used, lambda: file.reserve(0, 10)):
-        with pytest.raises(OSError, match="another file in its place"):
+        with pytest.raises(OSError, match="another file was put in its place"):
             use()
 
 
