@@ -133,7 +133,7 @@ def written(text: str, seen: StepCounts) -> str:
 
 
 def seen_on(text: str) -> dict[str, int]:
-    """How often recordings show a step, as the page says."""
+    """The number of times that recordings show a step, on the page."""
     found: dict[str, int] = {}
     for name, part in re.findall(r"^### (\w+)\n(.*?)(?=^### |\Z)", text, re.MULTILINE | re.DOTALL):
         if counts := SEEN.search(part):
@@ -143,7 +143,7 @@ def seen_on(text: str) -> dict[str, int]:
 
 
 def seen_in(recordings: Sequence[Path]) -> dict[str, int]:
-    """How often these recordings show each step."""
+    """The number of times that these recordings show each step."""
     from gapless.traces.check import check  # noqa: PLC0415 - only who reads recordings needs it
 
     total: dict[str, int] = {}

@@ -1,6 +1,6 @@
-"""A subject: a store that is held against the specs, step by step, by machines that know nothing else of it.
+"""A subject: a store that machines compare with the specs, step by step, knowing nothing else of it.
 
-Whoever has a log and queues of their own writes one class that derives from `Subject`. The machines of
+To test your own log and queues, write one class that derives from `Subject`. The machines of
 `gapless.properties.machines` call its verbs in whatever order they like, on a disk that they lose and break as they
 like, and compare it with `gapless.spec` after every step: `as_log`, `as_queue` and `as_dispatch` say what its state
 means there. docs/your-own-store.md is a page to follow.
@@ -47,7 +47,7 @@ class NewMessage(NamedTuple):
 
 
 class MessagePlace(NamedTuple):
-    """Where a message went. `position`: of its record in the log · `size`: its bytes · `number`: in its queue."""
+    """The place of a message. `position`: of its record in the log · `size`: its bytes · `number`: in its queue."""
 
     position: int
     size: int
@@ -65,7 +65,7 @@ class StoredMessage(NamedTuple):
 
 
 class QueueReach(NamedTuple):
-    """How far a queue is. Each is a number; all but the first are exclusive ends.
+    """The ends of a queue. Each is a number; all but the first are exclusive ends.
 
     `first`: of its messages that have not expired · `committed`: consumers see what is before it · `flushed`: these
     entries survive a crash · `scanned`: dispatch has met these · `next`: what the next message gets.
@@ -79,7 +79,7 @@ class QueueReach(NamedTuple):
 
 
 class DispatchProgress(NamedTuple):
-    """How far dispatch is, and the checkpoint.
+    """The progress of dispatch, and the checkpoint.
 
     `scanned`: where in the log the next batch begins · `dispatched`: all before that position is visible · `full`: the
     last `scan` cut nothing since too much is in flight · `idle`: nothing is in flight · `checkpoint`: what was stored
@@ -102,20 +102,20 @@ class SubjectBatch(Protocol):
 
     @property
     def low(self) -> int:
-        """Where it begins in the log."""
+        """Its begin in the log."""
 
     @property
     def high(self) -> int:
-        """Where it ends, exclusive: the next one begins there."""
+        """Its exclusive end: the next one begins there."""
 
     @property
     def entries(self) -> Sequence[tuple[QueueName, int, int, int]]:
-        """What is to be built."""
+        """The part to be built."""
 
 
 @dataclass(frozen=True, slots=True)
 class SubjectLayout:
-    """How the store is to be laid out, and how it is to work.
+    """The layout and the settings of the store.
 
     `file_size`: bytes of a log file, `ENDLESS` for a subject without `roll` · `queue_entries`: of a queue's file; a
     hint · `synchronous`: consumers see only what is on disk · `batch_records`: of a batch, at most · `in_flight`:
@@ -137,7 +137,7 @@ class SubjectLayout:
 
 
 class SubjectErrors(NamedTuple):
-    """What the verbs raise, and nothing else.
+    """The errors that verbs raise, and nothing else.
 
     `any`: the class of them all · `refused`: it cannot be done as it was asked for, and nothing has changed ·
     `stopped`: the disk failed, and nothing is appended any more; or a worker did, and nothing is dispatched any more ·
@@ -252,7 +252,7 @@ class Subject(Protocol):
 
     @abstractmethod
     def as_log(self) -> log_spec.State:
-        """What the log means in `spec/log.py`; its initial state where the store is not open."""
+        """The meaning of the log in `spec/log.py`; its initial state if the store is not open."""
 
     @abstractmethod
     def size(self, message: NewMessage) -> int:
@@ -268,7 +268,7 @@ class Subject(Protocol):
 
     @abstractmethod
     def reach(self, queue: QueueName) -> QueueReach:
-        """How far a queue is that the store knows."""
+        """The progress of a queue that the store knows."""
 
     @abstractmethod
     def entries(self, queue: QueueName, low: int, high: int) -> list[QueueEntry]:
@@ -284,7 +284,7 @@ class Subject(Protocol):
 
     @abstractmethod
     def progress(self) -> DispatchProgress:
-        """How far dispatch is."""
+        """The progress of dispatch."""
 
     # -- optional verbs ----------------------------------------------------------------------------------------------
 
@@ -301,7 +301,7 @@ class Subject(Protocol):
         raise MissingVerb("make_ready")
 
     def acknowledge(self, to: int) -> None:
-        """Producers are told that all before `to` is safe. Refused where it is not."""
+        """Report to producers that all before `to` is safe. Refused if it is not."""
         raise MissingVerb("acknowledge")
 
     def checkpoint(self, now: int) -> int:
@@ -332,7 +332,7 @@ class Subject(Protocol):
         raise MissingVerb("spoil")
 
     def restart(self, kept: Mapping[QueueName, int], position: int) -> None:
-        """Dispatch begins again at a position of the log, with `kept` entries of each queue and rubbish behind them."""
+        """Begin dispatch again at a position of the log, with `kept` entries of each queue and rubbish behind them."""
         raise MissingVerb("restart")
 
     def take_back(self, due: int) -> None:
@@ -340,7 +340,7 @@ class Subject(Protocol):
         raise MissingVerb("claim")
 
     def flawed(self, flaw: str, message: NewMessage, at: int, time: int) -> int:
-        """Where a start finds the log's end if a record of this message lies at `at`. Nothing is changed by asking.
+        """The log's end that a start finds if a record of this message lies at `at`. It changes nothing.
 
         `flaw` is empty, or what is wrong with it: it names another position as its own (`claimed`), has a strange magic
         number (`known`), parts that do not add up (`fits`), or a wrong checksum of its body (`intact`) or of its
@@ -358,7 +358,7 @@ class Subject(Protocol):
         raise MissingVerb("find")
 
     def find_file(self, disk: SimulatedDisk, layout: SubjectLayout, length: int) -> None:
-        """The store on this disk, stopped in order, is opened and let go, with a queue file of `length` bytes in it.
+        """Open and close the store on this disk, stopped in order, with a queue file of `length` bytes in it.
 
         That is not the store that is open. Raises where it does not open.
         """
@@ -442,7 +442,7 @@ class Subject(Protocol):
 
 
 def path_of(queue: QueueName) -> str:
-    """What a queue is called in reports."""
+    """The name of a queue in reports."""
     return f"{queue[0]}/{queue[1]}"
 
 
@@ -462,7 +462,7 @@ def require_all_verbs(kind: Any) -> None:
     if untold:
         raise TypeError(
             f"{_name(kind)} has no {', '.join(untold)}: define it, or say in `absent` why there is none, so that what "
-            "is left out can be told"
+            "is left out can be listed"
         )
 
 

@@ -1,4 +1,4 @@
-"""How far a user's spec is explored that does not say it: numbers grow until there are too many states to wait for."""
+"""Bounds for user specs without one: numbers grow until there are too many states to wait for."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ GREATEST = 9  # the greatest number that is tried
 
 
 def bound_for(spec: Spec, profile: str | None = None) -> Bound:
-    """How far a spec is explored: as it says, or its file in `bounds/`; a user's that says nothing, as far as it pays.
+    """The bound of a spec: its own, or that in `bounds/`; for a user's spec without one, as wide as pays.
 
     Raises NoBound, ForeignWords.
     """
@@ -53,7 +53,7 @@ def explored(
 
 @cache
 def _grown(spec: Spec, profile: str | None) -> Exploration:
-    """The widest exploration that is no longer than `ENOUGH` and `CALLS` allow, or the first that finds something."""
+    """The widest exploration within `ENOUGH` and `CALLS`, or the first that finds something."""
     found: Exploration | None = None
     more = "with larger ones, too many states"
     for number in range(1, GREATEST + 1):
@@ -115,7 +115,7 @@ def _within(initial: State, number: int) -> Callable[[State], bool]:
 
 
 def _near(value: Any, begun: Any, number: int) -> bool:
-    """Whether a number, or all that a Map holds, is as in the beginning or small."""
+    """True if a number, or every entry of a Map, is initial or small."""
     if isinstance(value, Window):
         raise TypeError("a bound that is found by itself looks at all that a Map holds")
     if isinstance(value, Map):
@@ -124,6 +124,6 @@ def _near(value: Any, begun: Any, number: int) -> bool:
 
 
 def _calls(spec: Spec, bound: Bound) -> int:
-    """How many calls are tried in each state."""
+    """The number of calls tried in each state."""
     sizes = {name: [len(bound.numbers[f"{name}.{one}"]) for one in spec.parameters[name]] for name in spec.actions}
     return sum(prod(several) for several in sizes.values())

@@ -36,7 +36,7 @@ class StateGraph:
 
     @property
     def explored(self) -> int:
-        """How many states were explored or cut off; the states after them are still waiting."""
+        """The number of states that were explored or cut off; the states after them are still waiting."""
         return len(self.starts) - 1
 
     def leaving(self, state: int) -> Iterator[tuple[Call, int]]:
@@ -58,24 +58,24 @@ class StateGraph:
 
     @cached_property
     def depths(self) -> list[int]:
-        """How many steps each state is from where exploration began."""
+        """The depth of each state: its distance in steps from where exploration began."""
         depths: list[int] = []
         for origin in self.met:
             depths.append(depths[origin[0]] + 1 if origin else 0)
         return depths
 
     def open_ended(self, state: int) -> bool:
-        """Whether steps may be possible in a state that were not tried."""
+        """True if a state may have possible steps that were not tried."""
         return state in self.beyond or state >= self.explored
 
     @property
     def inside(self) -> int:
-        """How many states lie within the bound."""
+        """The number of states within the bound."""
         return len(self.states) - len(self.beyond)
 
     @property
     def transitions(self) -> int:
-        """How many accepted steps join states within the bound."""
+        """The number of accepted steps that join states within the bound."""
         inside = np.ones(len(self.states), np.bool_)
         inside[list(self.beyond)] = False
         return int(inside[np.array(self.targets, np.int64)].sum())

@@ -3,8 +3,8 @@
 A state is packed into a few words, mostly one (`packing.py`), and a table says by its hash whether it was met before.
 What steps make of a block of states is looked up all together, so that memory is waited for once. Where states were
 packed by a search before, those beyond the bound are judged and counted, and not kept: most of what is met may lie
-there. Who wants them, or the way to a state, has all of it found once more. What is found to be
-broken is judged once more by the plain functions, on the states that the words stand for. A spec or a bound that cannot
+there. For them, or for the way to a state, the search is run again. What is found to be
+broken is judged again by the plain functions, on the states that the words stand for. A spec or a bound that cannot
 be read without being called, and numbers beyond 2**60, are left to the plain search.
 """
 
@@ -37,7 +37,7 @@ from gapless.spec.reading.trees import constant_map, names_its_ends, state_of_te
 
 DONE, MORE, FULL, WIDE_KEYS, WIDE_VALUES, EXACT, BROKEN_STATE, BROKEN_STEP, TOO_MANY, JOINED = range(10)
 """The ends of a stretch of the search: all states are explored; its share is; there is no room for more; a key or a
-value does not fit; a number leaves 64 bits; a property does not hold; there are more states than are wanted; so many
+value does not fit; a number leaves 64 bits; a property is false; there are more states than are wanted; so many
 steps as are wanted are kept."""
 
 WIDEST = 512  # keys that a Map may have: the text of a search speaks of each, and takes the longer to compile
@@ -51,7 +51,7 @@ OnProgress = Callable[[int, int], None]
 
 
 class NotCompilable(Exception):  # noqa: N818 - its message says all.
-    """A spec, a property or a bound cannot be read without being called, or numbers need more than 64 bits."""
+    """A spec, a property or a bound cannot be compiled, or numbers need more than 64 bits."""
 
 
 @dataclass(frozen=True)
@@ -254,7 +254,7 @@ class NativeSearch:
 
     def _seen(self, packing: StateLayout | None) -> StateLayout | None:
         """One with room for what some walks at random come to: for each packing, there is something to compile."""
-        chance, calls, state = random.Random(0), self.flat_calls, self.spec.initial  # noqa: S311 - nobody guesses it.
+        chance, calls, state = random.Random(0), self.flat_calls, self.spec.initial  # noqa: S311 - no secret.
         for _ in range(SAMPLED if packing and calls else 0):
             name, args = chance.choice(calls)
             try:
@@ -306,7 +306,7 @@ class NativeSearch:
 
     @cached_property
     def numbers(self) -> tuple[Ints, Ints]:
-        """The rows of numbers that properties are asked of, one after the other, and where those of each kind begin."""
+        """The rows of numbers for properties, one after the other, and the begin of those of each kind."""
         rows_of = {tuple(names): rows for _, names, rows in (*self.asked.alone, *self.asked.pairs)}
         every = [rows_of[names] for names in self._spoken_of]
         lows = np.cumsum([0, *map(len, every)])
@@ -403,7 +403,7 @@ class NativeFound:
 
     @cached_property
     def whole(self) -> NativeFound:
-        """The same with the states beyond the bound, and how each was met: who wants that searches once more."""
+        """The search again, with the states beyond the bound, and the call that led to each."""
         return self if self.is_whole else self.search.whole(self.packing)
 
     def graph(self) -> NativeGraph:
@@ -433,7 +433,7 @@ class NativeFound:
     def again(self) -> tuple[Steps, Ints]:
         """The accepted calls, and how often each reason refused in the states that every call was tried in.
 
-        Every explored state is left once more. So a search keeps states only, of which there are ten times fewer than
+        Every explored state is left again. So a search keeps states only, of which there are ten times fewer than
         calls. They are wanted where a graph is drawn, or where a search ended early.
         """
         if not self.is_whole:

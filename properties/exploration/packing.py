@@ -2,7 +2,7 @@
 
 The values of a Map lie side by side, each in a power of two of bits, so that none lies in two words. The highest bit of
 a state of one word is set: no such state is 0. Where a value does
-not fit, there is another packing with room for it, and the search begins anew: that happens early, while it is small.
+not fit, there is another packing with room for it, and the search begins again: that happens early, while it is small.
 """
 
 from __future__ import annotations

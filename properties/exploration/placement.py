@@ -101,7 +101,7 @@ def curve(source: PlacedNode, target: PlacedNode) -> str:
 
 
 def around(source: PlacedNode, target: PlacedNode) -> float:
-    """How far an arrow that goes back swings to the right."""
+    """The horizontal swing of an arrow that goes back."""
     return 34 + abs(source.y - target.y) * 0.06
 
 

@@ -59,12 +59,12 @@ PATIENCE = 3_000_000  # calls that they try before native code is made, which ta
 
 @dataclass(frozen=True)
 class BrokenProperty:
-    """A property that does not hold: an invariant in the path's last state, or a step property of its last step."""
+    """A broken property: an invariant in the path's last state, or a step property of its last step."""
 
     holds: Callable[..., bool]
     sentence: str  # the name of the invariant or step property
     otherwise: str
-    witness: Mapping[str, int]  # the numbers for which it does not hold
+    witness: Mapping[str, int]  # the numbers for which it is false
     path: tuple[Call, ...]
     way: tuple[int, ...]  # the numbers of the states along the path, from the one where exploration began
     states: int  # of how many it tells: of a state, or of those before and after a step
@@ -72,7 +72,7 @@ class BrokenProperty:
 
 @dataclass(frozen=True)
 class Exploration:
-    """What exploration found out about a spec within a bound."""
+    """The result of exploring a spec within a bound."""
 
     spec: Spec
     bound: Bound
@@ -88,17 +88,17 @@ class Exploration:
 
     @property
     def tried(self) -> int:
-        """How many calls of a step were accepted or refused."""
+        """The number of accepted or refused calls of a step."""
         return sum(self.accepted.values()) + sum(self.refused.values())
 
     @property
     def states(self) -> int:
-        """How many states lie within the bound."""
+        """The number of states within the bound."""
         return self.graph.inside
 
     @property
     def transitions(self) -> int:
-        """How many accepted steps join states within the bound."""
+        """The number of accepted steps that join states within the bound."""
         return self.graph.transitions
 
     @cached_property
@@ -108,7 +108,7 @@ class Exploration:
 
     @property
     def result(self) -> SearchResult:
-        """Whether all properties hold. What was not explored, or never happened, does not count as holding."""
+        """True if all properties hold. An unexplored state, or a step never taken, makes it False."""
         if self.broken:
             return "breaks"
         if not self.complete:
@@ -214,7 +214,7 @@ class _Search:
         return [(holds, universal(self.bound, self.spec, _universal(holds, states))) for holds in properties]
 
     def run_natively(self, native: NativeSearch, progress: OnProgress | None) -> BrokenProperty | None:
-        """As `run`, by native code; what that finds to be broken, the plain functions tell. Raises NotCompilable."""
+        """Run by native code; the plain functions confirm what is broken. Raises NotCompilable."""
         broken = self.judge(self.invariants, (self.spec.initial,), None, 0)
         if broken:
             raise NotCompilable("the search ends where it begins")
@@ -225,7 +225,7 @@ class _Search:
         return self.come_to_rest() if self.complete else broken
 
     def _broken_by_python(self, graph: StateGraph, end: SearchEnd) -> BrokenProperty:
-        """What native code found to be broken, by the plain functions. Raises NotCompilable where they say no."""
+        """The broken property, confirmed by the plain functions. Raises NotCompilable if they disagree."""
         self.graph, kept = graph, self.graph
         before, after, origin = graph.states[end.source], graph.states[end.target], graph.met[end.target]
         if end.status == BROKEN_STATE:
@@ -269,17 +269,17 @@ class _Search:
         return NativeSearch(spec, self.bound, allowed, SearchTask(calls, *asked))
 
     def refusals(self) -> dict[tuple[str, str], int]:
-        """How often each action or deviation refused for each rule."""
+        """The number of refusals of each action or deviation, by rule."""
         if self.found is not None:
             return self.found.refusals() + (self.counted() if self.recounted else Counter())
         return self.counted()
 
     def counted(self) -> Counter[tuple[str, str]]:
-        """How often plain functions refused."""
+        """The number of refusals by plain functions."""
         return Counter({(step, rule): count for step, needs in self.refused.items() for rule, count in needs.items()})
 
     def accepted(self) -> dict[str, int]:
-        """How often each action was taken, and each deviation that may stand in for one."""
+        """The number of times that each action, and each deviation that stands in for one, was taken."""
         if self.found is not None:
             return self.found.accepted()
         taken = Counter(call.deviation or call.action for call in self.graph.calls)
@@ -289,7 +289,7 @@ class _Search:
     def run(self, progress: OnProgress | None, patience: int | None = None) -> BrokenProperty | None:
         """Take every step from every state, in the order in which states were met; None if nothing is broken.
 
-        Raises _TakesLong after so many calls; called again, it goes on.
+        Raises _TakesLong after so many calls; called again, it continues.
         """
         graph = self.graph
         calls = sum(len(calls) for _, calls, _, _ in self.moves)
@@ -313,7 +313,7 @@ class _Search:
         return self.come_to_rest()
 
     def come_to_rest(self) -> BrokenProperty | None:
-        """What does not hold at rest, of states that are never left again: nobody goes on there, and work is left."""
+        """The broken property of rest in states that are never left again: work is left there."""
         graph = self.graph
         for states in graph.terminal if self.at_rest else ():
             unrest = [self.judge_at_rest(n) for n in states]
@@ -386,7 +386,7 @@ class _Search:
     def judge(
         self, properties: Properties, states: tuple[State, ...], origin: tuple[int, Call] | None, target: int
     ) -> BrokenProperty | None:
-        """The first property that does not hold of `states`, the last of which is `target`, where `origin` led."""
+        """The first broken property of `states`, the last of which is `target`, where `origin` led."""
         for holds, witnesses in properties:
             if not all(starmap(partial(holds, *states), witnesses)):
                 witness = next(numbers for numbers in witnesses if not holds(*states, *numbers))
@@ -403,7 +403,7 @@ class _Search:
         *,
         states: int,
     ) -> BrokenProperty:
-        """A property that does not hold for some numbers, in a state where `origin` led."""
+        """A property that is false for some numbers, in a state where `origin` led."""
         before = self.graph.way(origin[0]) if origin else ()
         return BrokenProperty(
             holds=holds,

@@ -26,7 +26,7 @@ LEFT, TOP, BOTTOM = 28.0, 112.0, 60.0  # px around the states
 NARROWEST = 860.0  # px: room for the words below
 LINES = 5  # of a state; a tooltip shows the rest
 ACROSS = 26  # letters of a line
-LABEL = 33  # letters of a call beside its arrow
+LABEL = 33  # letters of a call next to its arrow
 CALLS = 12  # in the tooltip of an arrow
 
 Pair = tuple[int, int]
@@ -80,7 +80,7 @@ class StateDiagram:
 
 
 def kind(path: Path, specs: int) -> str:
-    """What a file of this name holds: .svg or .html. Raises NoPicture."""
+    """The kind of picture for a file of this name: .svg or .html. Raises NoPicture."""
     if path.suffix not in {".svg", ".html"}:
         raise NoPicture(f"{path}: a graph is an .svg or an .html file")
     if path.suffix == ".svg" and specs != 1:
@@ -195,7 +195,7 @@ def _kind(one: Exploration, number: int) -> str:
 
 
 def _lines(one: Exploration, number: int) -> list[tuple[str, bool]]:
-    """What a state holds; first what the first step here changed."""
+    """The values of a state; first those that the first step here changed."""
     states, origin = one.graph.states, one.graph.met[number]
     values = differing(one.spec.initial, states[number])
     changed = differing(states[origin[0]], states[number]) if origin else values

@@ -1,4 +1,4 @@
-"""What exploration found, for users: the path to a broken property, a table of counts, and the same as JSON."""
+"""Results of exploration for users: the path to a broken property, a table of counts, and JSON."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class _Model(BaseModel):
 
 
 class Trap(_Model):
-    """States that are never left again, or a state in which no step is possible, and a shortest path there."""
+    """States that are never left again, or one without a possible step, and a shortest path there."""
 
     size: int
     state: dict[str, int | str] = Field(description="what differs from the state where exploration began")
@@ -63,7 +63,7 @@ class ExplorationReport(_Model):
 
 
 def report(found: Iterable[Exploration]) -> ExplorationReport:
-    """What `--json` holds."""
+    """The content of `--json`."""
     return ExplorationReport(schema=1, explored=[_spec_report(one) for one in found])
 
 
@@ -109,7 +109,7 @@ def called(spec: Spec, call: Call) -> str:
 
 
 def differing(initial: State, state: State) -> dict[str, int | str]:
-    """What a state holds that the initial state does not."""
+    """The values of a state that differ from the initial state's."""
     return {name: after for name, _, after in changes(initial, state)}
 
 
@@ -175,12 +175,14 @@ def outcome(one: Exploration) -> str:
 
 
 def remarks(one: Exploration) -> list[str]:
-    """What the table does not show: how to get further, and where a spec comes to rest."""
+    """The lines below the table: how to get further, and where a spec comes to rest."""
     name, graph = one.spec.name, one.graph
     lines = []
     if one.result == "unfinished":
         waiting = len(graph.states) - graph.explored
-        lines.append(f"{name}: {waiting:,} states were met and not explored; --states {4 * len(graph.states)} goes on.")
+        lines.append(
+            f"{name}: {waiting:,} states were met and not explored; --states {4 * len(graph.states)} continues."
+        )
     if one.not_native:
         lines.append(f"{name}: explored by calling the plain functions; there is no native code, for {one.not_native}.")
     if one.never:

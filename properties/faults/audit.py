@@ -1,8 +1,8 @@
-"""The audit of a spec, ours or a user's: which needs nothing holds up, and which faults nobody would notice.
+"""The audit of a spec, ours or a user's: needs that nothing depends on, and faults that no property notices.
 
 A proof says that all properties hold; it does not say that they are enough. So every need is dropped in turn
 (`guard_audit.py`), and faults are planted in every step (`spec_mutants.py`): where no property breaks, the spec says
-too little. A fault that only a comparison with the spec as it is would show is told apart: a proof has nothing to
+too little. A fault that only a comparison with the spec as it is would show is counted apart: a proof has nothing to
 compare with, so there the properties are thin.
 """
 
@@ -29,7 +29,7 @@ Fate = Literal["a property breaks", "only a comparison shows it", "nobody notice
 CHUNK = 8  # faults that a process judges at a time
 
 Progress = Callable[[int, int], None]
-"""Told how many needs and faults are looked at, and how many there are."""
+"""Reports how many needs and faults were looked at, and how many there are."""
 
 
 class UnprovedSpec(ValueError):  # noqa: N818 - its message says all.
@@ -38,7 +38,7 @@ class UnprovedSpec(ValueError):  # noqa: N818 - its message says all.
 
 @dataclass(frozen=True)
 class SpecAudit:
-    """What was found out about one spec."""
+    """The findings about one spec."""
 
     spec: Spec
     guards: tuple[Guard, ...]
@@ -55,12 +55,12 @@ class SpecAudit:
 
     @property
     def sound(self) -> bool:
-        """Whether every need is needed, and every fault is noticed."""
+        """True if every need is needed, and every fault is noticed."""
         return not self.unneeded and not self.of("nobody notices")
 
 
 def fate_of(one: MutantVerdict) -> Fate:
-    """What became of a fault."""
+    """The fate of a fault."""
     if one.caught:
         return "a property breaks" if one.by_properties else "only a comparison shows it"
     return "nobody notices" if one.makes_a_difference else "it makes no difference"
@@ -156,7 +156,7 @@ class AuditReport(_AuditModel):
 
 
 def report(found: Sequence[SpecAudit]) -> AuditReport:
-    """What `--json` holds."""
+    """The content of `--json`."""
     return AuditReport(schema=1, audits=[_report(one) for one in found])
 
 

@@ -57,7 +57,7 @@ def _refuses_at_the_limit(coordinator: Coordinator, session: Any, request: int, 
 
 @fault("who met silence is served later", CoordinatorCore, "end_flush", "P01")
 def _serves_later(core: CoordinatorCore) -> None:
-    """A slot is held by a transaction that nobody waits for."""
+    """A slot is taken by a transaction that no client waits for."""
     _end_flush(core)
     for client, mine in core._asked.items():
         for request in [request for request, number in mine.items() if number < 0 and core._has_room()]:
@@ -71,7 +71,7 @@ def _one_more(core: CoordinatorCore) -> bool:
     return core.limit == 0 or core.active + core.admitted <= core.limit
 
 
-@fault("no limit admits nobody", CoordinatorCore, "_has_room", "P01")
+@fault("no limit admits no client", CoordinatorCore, "_has_room", "P01")
 def _none_at_all(core: CoordinatorCore) -> bool:
     """Every client times out."""
     return core.active + core.admitted < core.limit
@@ -114,7 +114,7 @@ def _begins_another(core: CoordinatorCore, key: Key, *more: Any) -> bool:
 
 @fault("silence is forgotten", CoordinatorCore, "ask")
 def _forgets_silence(core: CoordinatorCore, key: Key, *more: Any) -> bool:
-    """Who met silence is answered after a reconnect."""
+    """A client that met silence is answered after a reconnect."""
     mine = core._asked.get(key.client, {})
     if mine.get(key.request, 0) < 0:
         del mine[key.request]
@@ -135,12 +135,12 @@ def _races(core: CoordinatorCore, number: int, now: int) -> None:
 
 @fault("nothing is kept of what ended", CoordinatorCore, "_keep", "P10")
 def _keeps_nothing(_core: CoordinatorCore, _number: int, _status: Status) -> None:
-    """Who commits once more is told that there is no such transaction."""
+    """A client that commits again hears that there is no such transaction."""
 
 
 @fault("the newest outcome is dropped", CoordinatorCore, "_keep", "P11")
 def _drops_the_newest(core: CoordinatorCore, number: int, status: Status) -> None:
-    """Who commits once more is told that there is no such transaction."""
+    """A client that commits again hears that there is no such transaction."""
     if len(core.outcomes) < core.settings.keep:
         core.outcomes[number] = status
 
@@ -170,7 +170,7 @@ def _ends_everything(core: CoordinatorCore, why: str) -> None:
 
 @fault("finished before those who take part know", CoordinatorCore, "finish")
 def _finishes_early(core: CoordinatorCore, number: int) -> None:
-    """A topic is never told the outcome."""
+    """A topic never learns the outcome."""
     found = core._known(number)
     if found.ahead not in ENDING:
         raise Refused("nothing is decided")
@@ -181,7 +181,7 @@ def _finishes_early(core: CoordinatorCore, number: int) -> None:
 
 @fault("an open transaction is dropped where there are many", CoordinatorCore, "_begin", "G04")
 def _drops_open_ones(core: CoordinatorCore, number: int, key: Key, time: int, life: int) -> None:
-    """A client is told that there is no such transaction."""
+    """A client hears that there is no such transaction."""
     _begin(core, number, key, time, life)
     if len(core.table) > 2:
         core.deadlines.pop(next(iter(core.table)), None)
@@ -197,7 +197,7 @@ def _too_short(core: CoordinatorCore, key: Key, life: int, *more: Any) -> bool:
 # -- the log and its recovery ------------------------------------------------------------------------------------------
 
 
-@fault("told before it is on disk", CoordinatorLog, "sync")
+@fault("reported before it is on disk", CoordinatorLog, "sync")
 def _not_synced(log: CoordinatorLog) -> None:
     """A crash takes an outcome that a client believes in."""
     log._mark_safe(log.end)
@@ -205,7 +205,7 @@ def _not_synced(log: CoordinatorLog) -> None:
 
 @fault("a torn group counts", coordinator_log, "_get")
 def _anything_counts(data: Bytes, at: int, _place: int) -> bytes | None:
-    """What is read was never written."""
+    """The bytes that are read were never written."""
     length = int.from_bytes(data[at : at + 4].tobytes(), "big")
     return data[at + 8 : at + 8 + length].tobytes() if 0 < length <= len(data) - at - 8 else None
 
@@ -246,13 +246,13 @@ def _no_next(core: CoordinatorCore) -> Iterator[Step]:
 
 @fault("a new file does not say who takes part", CoordinatorCore, "_needed", "K11")
 def _no_names(core: CoordinatorCore) -> Iterator[Step]:
-    """A topic is never told the outcome."""
+    """A topic never learns the outcome."""
     return (step for step in _needed(core) if not isinstance(step, Add))
 
 
 @fault("recovery takes what is ending for open", CoordinatorCore, "_replay", "P23")
 def _open_again(core: CoordinatorCore) -> None:
-    """What a client committed is aborted by its timeout."""
+    """A transaction that its client committed is aborted by its timeout."""
     _replay(core)
     for number, found in core.table.items():
         found.status = found.ahead = Status.OPEN
@@ -262,7 +262,7 @@ def _open_again(core: CoordinatorCore) -> None:
 
 @fault("recovery resumes nothing", CoordinatorCore, "_replay", "P20")
 def _resumes_nothing(core: CoordinatorCore) -> None:
-    """What was decided stays undone, and its slot is taken for ever."""
+    """A decision stays undone, and its slot is taken for ever."""
     _replay(core)
     core._deciding.clear()
 
@@ -291,7 +291,7 @@ def _leaks(permits: Permits, number: int, now: int) -> list[int]:
 def _leaks_on_errors(client: CoordinatorClient, request: int, answer: IsDone | StoreError) -> None:
     """In the end every caller waits."""
     if isinstance(answer, StoreError) and request in client._calls:
-        client.permits.in_use[request] = 1 << 60  # nobody looks for it again
+        client.permits.in_use[request] = 1 << 60  # no timeout finds it
         client._tell(request, answer, [])
         return
     _answered(client, request, answer)
@@ -313,7 +313,7 @@ def _two_for_one(permits: Permits, number: int, now: int) -> list[int] | None:
     return woken
 
 
-@permit_fault("a timeout wakes nobody", Permits, "time_out", "P07")
+@permit_fault("a timeout wakes no caller", Permits, "time_out", "P07")
 def _wakes_no_caller(permits: Permits, number: int, now: int) -> list[int]:
     """A caller waits for ever, and a permit is free."""
     waiting, permits.waiting = permits.waiting, deque()
@@ -322,7 +322,7 @@ def _wakes_no_caller(permits: Permits, number: int, now: int) -> list[int]:
     return []
 
 
-@permit_fault("an answer wakes nobody", Permits, "reply", "P03")
+@permit_fault("an answer wakes no caller", Permits, "reply", "P03")
 def _lost_wake_up(permits: Permits, number: int, now: int) -> list[int] | None:
     """A caller waits for ever, and a permit is free."""
     waiting, permits.waiting = permits.waiting, deque(n for n in permits.waiting if n == number)

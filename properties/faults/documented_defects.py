@@ -1,4 +1,4 @@
-"""Documented defects of real brokers, planted in the specs by hand, each with the property that notices it.
+"""Documented defects of real brokers, planted in the specs by hand, each with its noticing property.
 
 The codes are those of docs/defects.md (`docs/defects.md#t10` is T10), which says what went wrong, where that is
 documented, and what shows. What a spec cannot express is not here: threads that die, what a network does, bytes.
@@ -30,7 +30,7 @@ class Defect:
 
     @property
     def citation(self) -> str:
-        """Where it is told of."""
+        """The reference to its documentation."""
         return f"docs/defects.md#{self.code.lower()}"
 
     def planted(self) -> Spec:
@@ -53,7 +53,7 @@ def planted(*defects: Defect) -> Spec:
 
 
 def _change(step: str, defect: Defect) -> tuple[str, str]:
-    """What is replaced by what in the text of a step: of a need all of it."""
+    """The replaced part of a step's text, and the new text: of a need all of it."""
     if defect.instead is not None:
         return defect.written, defect.instead
     for node in ast.walk(ast.parse(step)):
@@ -64,7 +64,7 @@ def _change(step: str, defect: Defect) -> tuple[str, str]:
 
 
 def _span(text: str, function: str) -> tuple[int, int]:
-    """Where a function begins and ends."""
+    """The begin and end of a function."""
     lines = text.splitlines(keepends=True)
     for node in ast.parse(text).body:
         if isinstance(node, ast.FunctionDef) and node.name == function:
@@ -169,7 +169,9 @@ DEFECTS: tuple[Defect, ...] = (
     _instead("K05", "coordinator.burn", "admitted=s.admitted - 1, ", "", "all_who_are_admitted_are_counted"),
     _instead("K11", "coordinator.load", "table=s.table.set(number, status), ", "", "what_the_log_holds_comes_back"),
     _without("P03", "permits.rest", "nobody-waits-while-a-permit-is-free", "nobody_waits_for_a_free_permit"),
-    _instead("P06", "permits.time_out", "in_use=others", "in_use=s.in_use", "a_permit_is_held_while_its_request_is_out"),
+    _instead(
+        "P06", "permits.time_out", "in_use=others", "in_use=s.in_use", "a_permit_is_held_while_its_request_is_out"
+    ),
     _without("P07", "permits.time_out", "request-holds-a-permit", "a_permit_is_given_back_once"),
     _without("P08", "permits.time_out", "timeout-has-passed", "nobody_is_given_up_before_the_timeout"),
     _without("G07", "permits.reply", "request-holds-a-permit", "a_permit_is_given_back_once"),

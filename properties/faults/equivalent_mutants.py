@@ -1,6 +1,6 @@
-"""Why no property catches some faults that are planted in specs, each by name.
+"""Reasons why no property catches some planted faults, each by name.
 
-An argument that is needed no more, or is about no fault, is an error of whoever plants them (`spec_mutants.py`).
+An argument that is needed no more, or is about no fault, is an error when they are planted (`spec_mutants.py`).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _REASONS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "timer_table": ("deliver: forgets delivered=s.delivered + copies",),
         "transaction": ("acknowledge: forgets commits_reported=s.commits_reported.set(number, 1)",),
     },
-    "a step takes it for granted of whoever tells it what happened, and properties speak of such events alone": {
+    "a step takes it for granted of its source, and properties are about such events alone": {
         "compaction": (
             "find_files: whether or not s.missed == 0",
             "find_files: s.missed == 0 → s.missed >= 0",

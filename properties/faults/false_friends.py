@@ -28,10 +28,10 @@ AROUND = range(-1, 8)  # the numbers that a universal parameter is tried on
 
 @dataclass(frozen=True)
 class FalseFriend:
-    """What looks true of a state, or of the states before and after a step, and events that lead to where it is not.
+    """A plausible but false property, and events that lead to where it is false.
 
     `profile`: whose steps these are; `strict` where the design itself allows them · `landed`: steps that look right and
-    are no actions, for what they break is told here.
+    are no actions, for what they break is shown here.
     """
 
     spec: str
@@ -43,12 +43,12 @@ class FalseFriend:
 
     @property
     def sentence(self) -> str:
-        """What looks true, in words."""
+        """The plausible claim, in words."""
         return self.looks_true.__name__.replace("_", " ")
 
     @property
     def states(self) -> int:
-        """How many states it looks at."""
+        """The number of states that it looks at."""
         return 2 if "after" in signature(self.looks_true).parameters else 1
 
     def along(self) -> Iterator[tuple[Event, State, State, bool]]:
@@ -66,7 +66,7 @@ class FalseFriend:
         return SPECS[self.spec].step(state, event[0], named(self.spec, event), self.profile)[0]
 
     def holds(self, before: State, after: State) -> bool:
-        """Whether it holds for every number in reach."""
+        """True if it holds for every number in reach."""
         looked_at = (before, after)[2 - self.states :]
         free = len(signature(self.looks_true).parameters) - self.states
         return all(self.looks_true(*looked_at, *numbers) for numbers in product(AROUND, repeat=free))
@@ -98,12 +98,12 @@ def records_stand_in_the_order_of_time(before: log.State, after: log.State) -> b
 
 
 def numbers_of_a_queue_never_start_again(before: queue.State, after: queue.State) -> bool:
-    """A topic that is deleted and made anew counts from 0."""
+    """A topic that is deleted and created again counts from 0."""
     return before.end <= after.end
 
 
 def a_queue_begins_where_its_log_does(s: queue.State) -> bool:
-    """Slots that were filled with blanks hold no message, though the log has the number."""
+    """Slots that were filled with blanks have no message, though the log has the number."""
     return implies(s.start == 0, s.first == 0)
 
 
@@ -135,7 +135,7 @@ def a_half_that_was_cached_is_found(s: half_cache.State, number: Number) -> bool
 
 
 def truncate_as_landed(s: ring.State) -> ring.State:
-    """What a broker does instead: the new service numbers its batches from 0, and keeps the old ring and its pointer.
+    """The broker's own way: the new service numbers its batches from 0, and keeps the old ring and its pointer.
 
     Looks right, and is not: no action. Old batches lie where new ones belong, and new ones lie where the pointer has
     been. Source: docs/rocketmq.md#ring-truncation (29 of 68 entries were missing).
@@ -153,7 +153,7 @@ def truncate_as_landed(s: ring.State) -> ring.State:
 
 
 def a_half_has_one_final(s: transaction.State) -> bool:
-    """Commit is not idempotent: whoever repeats it writes another final."""
+    """Commit is not idempotent: a repeated commit writes another final."""
     return s.finals <= 1
 
 
@@ -226,7 +226,7 @@ def no_entry_waits_longer_than_the_interval(before: op_batch.State, after: op_ba
 
 
 def no_more_are_active_than_the_limit(s: coordinator.State) -> bool:
-    """The limit is asked first and the log written later: whoever was admitted beside others passes it."""
+    """The limit is checked first and the log written later: concurrent requests pass it."""
     return implies(0 < s.limit, s.active <= s.limit)
 
 
@@ -251,7 +251,7 @@ def a_decision_frees_the_slot(s: coordinator.State, number: Number) -> bool:
 
 
 def a_lost_connection_frees_all_permits(before: permits.State, after: permits.State) -> bool:
-    """Requests that are out keep theirs, and go out once more."""
+    """Requests that are out keep theirs, and go out again."""
     return implies(before.cuts < after.cuts, after.in_use == 0)
 
 

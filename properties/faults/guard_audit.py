@@ -86,12 +86,12 @@ class _AuditedStep:
 
     @property
     def weak(self) -> bool:
-        """Whether it is a deviation."""
+        """True if it is a deviation."""
         return self.step not in self.spec.actions.values()
 
     @cached_property
     def obligations(self) -> Sequence[Sequence[Obligation]]:
-        """What must be shown of it, but for that it can happen: by the design, and where deviations are taken too."""
+        """The obligations of the step, but for its possibility: by the design, and with deviations."""
         found = [] if self.weak else [tuple(self.kept(weak=False))]
         if self.spec.deviations:
             others = (o for o in induction.exclusive(self.spec) if self.step in o.steps)
@@ -109,7 +109,7 @@ class _AuditedStep:
         return tuple(dict.fromkeys(need.rule for need in needs(self.step)))
 
     def without(self, rule: str) -> Guard:  # noqa: PLR0911 - a reason each
-        """What becomes of it without a need."""
+        """The consequence of dropping a need."""
 
         def guard(why: Why, *says: str) -> Guard:
             return Guard(self.spec.name, self.step.__name__, rule, why, says)
@@ -132,7 +132,7 @@ class _AuditedStep:
         return guard("argued", argument) if argument else guard("unneeded")
 
     def noticed(self, rule: str) -> tuple[str, ...]:
-        """What of ENABLED breaks where the function that states the need does so no more."""
+        """The laws of ENABLED that break without the need in its function."""
         for fault in operators.faults(self.spec):
             behind = operators.behind_steps(self.spec).get(fault.function, frozenset())
             if fault.says == f"without {rule}" and self.step.__name__ in behind:
@@ -168,7 +168,7 @@ class _Change:
         return [w for w in ways if isinstance(w.outcome, Refused) and w.outcome.rule == self.rule]
 
     def makes_no_difference(self) -> bool:
-        """Whether it is proved that the step accepts the same without the need."""
+        """True if the step is proved to accept the same without the need."""
         return equivalence.same(self.step, self.step, *self.theories)
 
     def refused_instead(self) -> tuple[str, ...]:
@@ -182,7 +182,7 @@ class _Change:
         return tuple(found)
 
     def leaves_no_mark(self) -> bool:
-        """Whether all that it lets through could have come about lawfully, had the event claimed something else.
+        """True if all that it lets through could have come about lawfully, from another event.
 
         So it is where the effect does not use what the event claims, and with another claim the step is accepted.
         """
@@ -198,7 +198,7 @@ class _Change:
         return ask((*self.known, symbolic.taken(self.there.ways(self.step)[1]), never), work=WORK).verdict == "unsat"
 
     def hides_an_anomaly(self) -> bool:
-        """Whether all that it lets through is what a deviation stands for: lawful then, and counted by nobody."""
+        """True if all that it lets through is a deviation, which would then be lawful and uncounted."""
         stand_ins = [d.step for d in self.spec.deviations if d.instead_of is self.step]
         others = [z3.Not(symbolic.taken(self.here.ways(step)[1])) for step in stand_ins]
         more = (symbolic.taken(self.there.ways(self.step)[1]), z3.Not(symbolic.taken(self.here.ways(self.step)[1])))
@@ -259,7 +259,7 @@ class GuardAudit:
 
 
 def digest(spec: Spec) -> str:
-    """What an audit is an audit of: change anything in a spec, or in those it is made of, and it is stale."""
+    """The digest of an audit's input: change the code of a spec or its parts, and the audit is stale."""
     argued = sorted(item for item in ARGUED.items() if item[0][0] == spec.name)
     return hashlib.sha256(f"{operators.text_digest(spec)} {argued}".encode()).hexdigest()[:16]
 
@@ -288,7 +288,7 @@ def read(text: str) -> dict[str, GuardAudit]:
 
 
 def summary(found: Mapping[str, GuardAudit]) -> str:
-    """How many guards of each spec are what, as a table."""
+    """The number of guards of each spec by verdict, as a table."""
     lines = ["| spec | needs | " + " | ".join(COLUMNS.values()) + " |", "|---|" + "--:|" * (len(COLUMNS) + 1)]
     total: Counter[str] = Counter()
     for name, audited in found.items():

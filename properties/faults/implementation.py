@@ -1,4 +1,4 @@
-"""Faults planted in the implementation, and what finds them: the machines that hold it against the specs.
+"""Faults planted in the implementation, and the machines that find them by comparison with specs.
 
 A machine that nothing can fail proves nothing. Each fault replaces one function of `impl/` by one that does what a
 broker really did (`like`: its code in docs/defects.md) or what an engineer may well write; each must be found.
@@ -62,7 +62,7 @@ TABLE = Path(__file__).with_name("implementation.md")
 
 
 class Detection(NamedTuple):
-    """What became of a fault. `after`: cases, 0 where it was not found · `wrong`: what the machine says."""
+    """The fate of a fault. `after`: cases, 0 if it was not found · `wrong`: the machine's report."""
 
     machine: str
     name: str

@@ -1,4 +1,4 @@
-"""Faults planted in a spec, mechanically, from its syntax tree: what somebody might write by mistake.
+"""Faults planted in a spec, mechanically, from its syntax tree: plausible mistakes of an author.
 
 A guard is missing, a comparison is off by one or at the wrong boundary, an effect forgets a field. Faults are planted
 in steps, deviations and what they call; the properties that judge them stay those of the spec. A spec with a fault is
@@ -45,7 +45,7 @@ class Fault:
 
     @property
     def name(self) -> str:
-        """What it is, in one line that stays the same wherever the function lies."""
+        """The fault in one line that stays the same wherever the function lies."""
         return f"{self.function}: {self.says}"
 
 
@@ -116,7 +116,7 @@ def _plus(value: ast.expr, more: int) -> ast.expr:
 
 
 def planted(spec: Spec, fault: Fault) -> Spec:
-    """The spec with a fault in its steps; its states, and what must hold of them, stay as they are."""
+    """The spec with a fault in its steps; its states and properties stay as they are."""
     text = text_of(_stating(spec)[fault.file]).encode()
     begin, end = fault.span
     return changed(spec, text[:begin] + fault.instead.encode() + text[end:], fault.file)
@@ -141,7 +141,7 @@ def changed(spec: Spec, text: bytes | str, file: int = 0) -> Spec:
 
 
 def _enabled(spec: Spec, module: ModuleType, made: Mapping[ModuleType, ModuleType]) -> tuple[FunctionType, ...]:
-    """What ENABLED says of the steps with a fault: it asks for these; all else that it names stays the spec's own."""
+    """The ENABLED laws for steps with a fault; everything else that they name stays the spec's own."""
     names, changed = dict(vars(module)), vars(made[module])
     for name, value in vars(module).items():
         if isinstance(value, ModuleType):
@@ -167,7 +167,7 @@ def _is_of_steps(node: ast.stmt, steps: Collection[str]) -> bool:
 
 @cache
 def behind_steps(spec: Spec) -> dict[str, frozenset[str]]:
-    """Of every function that steps are made of: the names of the actions and deviations that call it."""
+    """The names of the actions and deviations that call each function of a step."""
     used: dict[str, set[str]] = {}
     for step in spec.steps:
         for function in made_of(step):
@@ -177,7 +177,7 @@ def behind_steps(spec: Spec) -> dict[str, frozenset[str]]:
 
 
 def _starts_of_lines(text: str) -> list[int]:
-    """Where each line begins, in bytes; lines count from 1."""
+    """The begin of each line, in bytes; lines count from 1."""
     starts = [0, 0]
     for line in text.splitlines(keepends=True):
         starts.append(starts[-1] + len(line.encode()))

@@ -36,7 +36,7 @@ def _nothing(*_anything: object) -> None:
 
 @fault("a round that is broken off moves no cursor", TransactionService, "check_round", "T06")
 def _no_finally(service: TransactionService) -> None:
-    """What was resolved is read again and again, until a round never gets through it."""
+    """Resolved halves are read again and again, until a round never gets through them."""
     service.step(lambda tx, now: tx.write_op(now))
     due = service.step(lambda tx, now: tx.due(now))
     service._check(due)
@@ -45,7 +45,7 @@ def _no_finally(service: TransactionService) -> None:
 
 @fault("the pool of those who ask is full", TransactionService, "_check", "T05")
 def _full_pool(service: TransactionService, due: Ints) -> None:
-    """Halves are put back that nobody is asked about: their checks are spent."""
+    """Halves are put back without a question: their checks are spent."""
     _check(service, due[:1])
     if len(due) > 1:
         service.step(lambda tx, now: tx.put_back(due[1:], now))
@@ -65,13 +65,13 @@ def _costs_a_check(transactions: Transactions, numbers: Ints, now: int) -> Ints:
 
 @fault("a producer that raises ends the thread", TransactionService, "_ask", "T20")
 def _lets_it_pass(service: TransactionService, check: Check, number: int) -> bool | None:
-    """Nobody asks any more, and no op is written in time."""
+    """Producers are never asked again, and no op is written in time."""
     return check(UndecidedHalf(service, number))
 
 
-@fault("a check that reaches nobody is counted", TransactionService, "_check", "T22")
+@fault("a check that reaches no producer is counted", TransactionService, "_check", "T22")
 def _counts_in_vain(service: TransactionService, due: Ints) -> None:
-    """A half is set aside though nobody was ever asked about it."""
+    """A half is set aside though its producer was never asked about it."""
     everybody = dict.fromkeys(service.tx.table.groups, _nothing)
     known, service.checks = service.checks, {**everybody, **service.checks}
     try:
@@ -80,7 +80,7 @@ def _counts_in_vain(service: TransactionService, due: Ints) -> None:
         service.checks = known
 
 
-@fault("a group that has said nothing yet is taken for gone", TransactionService, "check_round", "T23")
+@fault("a group without an answer yet is taken for gone", TransactionService, "check_round", "T23")
 def _forgets_who_answers(service: TransactionService) -> None:
     """Its halves stay undecided for ever."""
     service.checks.clear()
@@ -95,7 +95,7 @@ def _spins(service: TransactionService) -> float:
 
 
 @fault("the thread outlives its store", TransactionService, "_run", "T26")
-def _goes_on(service: TransactionService) -> None:
+def _never_stops(service: TransactionService) -> None:
     """Something is written where nothing is open any more."""
     while True:
         with suppress(Empty):
@@ -106,7 +106,7 @@ def _goes_on(service: TransactionService) -> None:
 
 @fault("what waits when the store is closed has no op", TransactionService, "end", "T27")
 def _drops_the_batch(service: TransactionService, flush: Any) -> None:
-    """What was decided is asked about again after the next start."""
+    """Decided halves are asked about again after the next start."""
     with replacing(Transactions, "write_ops", _nothing):
         _end(service, flush)
 

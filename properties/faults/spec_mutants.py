@@ -1,9 +1,9 @@
-"""What catches a fault that is planted in a spec: a proof, a step that cannot happen any more, or comparison.
+"""Detection of faults planted in a spec: by a proof, a step that cannot happen any more, or comparison.
 
-Properties speak of one spec; comparison needs the spec as it is, without the fault, and whoever writes a new spec has
-none. So what only comparison shows is told apart, and counts for nothing in the score: there the properties are thin.
-A fault that no property catches either makes no difference, which is proved (in every state the step accepts the same,
-and leads to the same), or is argued for (`equivalent_mutants.py`), or is a hole that calls for a property.
+Properties speak of one spec; comparison needs the spec as it is, without the fault, and the author of a new spec has
+none. So a fault that only comparison shows is counted apart, and counts for nothing in the score: there the properties
+are thin. A fault that no property catches either makes no difference, which is proved (in every state the step accepts
+the same, and leads to the same), or is argued for (`equivalent_mutants.py`), or is a hole that calls for a property.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ CHECKS: dict[Check, str] = {
     "refuted": "a proof fails: there is an example",
     "unproved": "a proof fails: Z3 does not know",
     "never": "a step cannot happen any more",
-    "explored": "exploration, beside the spec as it is, finds a step that is taken, or refused, otherwise; with "
+    "explored": "exploration, compared with the spec as it is, finds a step that is taken, or refused, otherwise; with "
     "`--properties` it is asked only of faults that no property catches",
 }
 COMPARISON: Check = "explored"  # all other checks ask properties
@@ -68,7 +68,7 @@ HEADS = [
 
 @dataclass(frozen=True)
 class MutantVerdict:
-    """What became of one fault: what refutes it, or why it makes no difference."""
+    """The verdict on one fault: its refutation, or the reason why it makes no difference."""
 
     spec: str
     fault: Fault
@@ -80,7 +80,7 @@ class MutantVerdict:
 
     @property
     def caught(self) -> bool:
-        """Whether anything catches it."""
+        """True if anything catches it."""
         return bool(self.by)
 
     @property
@@ -90,17 +90,17 @@ class MutantVerdict:
 
     @property
     def by_properties(self) -> bool:
-        """Whether any check catches it that needs no spec without the fault."""
+        """True if a check catches it that needs no spec without the fault."""
         return any(check != COMPARISON for check in self.by)
 
     @property
     def makes_a_difference(self) -> bool:
-        """Whether there is anything to catch."""
+        """True if there is anything to catch."""
         return not self.same
 
     @property
     def survives(self) -> bool:
-        """Whether it makes a difference, and no property catches it."""
+        """True if it makes a difference, and no property catches it."""
         return self.makes_a_difference and not self.by_properties
 
     @property
@@ -110,7 +110,7 @@ class MutantVerdict:
 
 
 def judge(spec: Spec, fault: Fault, *, compared: bool = True) -> MutantVerdict:
-    """What catches a fault: properties first, the quick ways first; then, apart, comparison with the spec as it is.
+    """Judge a fault: by properties first, the quick ways first; then, apart, by comparison with the spec.
 
     Without `compared`, only what no property catches is compared.
     """
@@ -124,7 +124,7 @@ def judge(spec: Spec, fault: Fault, *, compared: bool = True) -> MutantVerdict:
 
 
 def _proved(spec: Spec, fault: Fault, mutant: Spec, names: frozenset[str]) -> MutantVerdict:
-    """What proofs say of a mutant. What nothing refutes at once has all its proofs tried again."""
+    """Judge a mutant by proofs. If nothing refutes it at once, all its proofs are tried again."""
     shown = list(obligations(mutant, names))
     refuted = quickly(shown)
     never = next((o.step for o in shown if o.wanted == "sat" and settled(o).verdict != "proved"), "")
@@ -136,18 +136,20 @@ def _proved(spec: Spec, fault: Fault, mutant: Spec, names: frozenset[str]) -> Mu
         if obligation.wanted == "unsat":
             verdict = settled(obligation).verdict
             if verdict != "proved":
-                refuted, unproved = (told(obligation) if verdict == said else "" for said in ("refuted", "unknown"))
+                refuted, unproved = (
+                    label(obligation) if verdict == wanted else "" for wanted in ("refuted", "unknown")
+                )
                 return MutantVerdict(spec.name, fault, refuted=refuted, unproved=unproved)
     return MutantVerdict(spec.name, fault)
 
 
-def told(obligation: Obligation) -> str:
+def label(obligation: Obligation) -> str:
     """A step, and what must be shown of it."""
     return f"{obligation.step}: {obligation.invariant}"
 
 
 def touched(spec: Spec, fault: Fault) -> frozenset[str]:
-    """The actions and deviations that a fault may change, those that stand in for a changed action among them."""
+    """The actions and deviations that a fault may change, with those that stand in for a changed action."""
     names = operators.behind_steps(spec)[fault.function]
     return names | {d.step.__name__ for d in spec.deviations if d.instead_of.__name__ in names}
 
@@ -171,12 +173,12 @@ def quickly(all_of_it: Sequence[Obligation]) -> str:
         for _, some in groupby(asked, key=lambda o: (o.step, o.weak)):
             result = counterexamples.refuted(list(some), window, bound)
             if result:
-                return told(result.obligation)
+                return label(result.obligation)
     return ""
 
 
 def no_difference(spec: Spec, mutant: Spec, names: frozenset[str]) -> bool:
-    """Whether it is proved that every step with the fault comes to the same as without."""
+    """True if every step with the fault is proved equal to the step without it."""
     weak = bool(spec.deviations)
     pairs = zip(theory(spec, weak, None).steps, theory(mutant, weak, None).steps, strict=True)
     here, there = (partial(theory, one, weak) for one in (spec, mutant))
@@ -187,7 +189,7 @@ def no_difference(spec: Spec, mutant: Spec, names: frozenset[str]) -> bool:
 
 
 def otherwise(spec: Spec, mutant: Spec, names: frozenset[str]) -> str:
-    """The first step, within the bounds in which a spec is explored, that is not taken, or refused, as in the spec."""
+    """The first step within the bounds of exploration that is taken or refused otherwise than in the spec."""
     actions = {d.instead_of.__name__ for d in spec.deviations if d.step.__name__ in names} | names & set(spec.actions)
     for profile in (None, *sorted(set[str]().union(*(d.profiles for d in spec.deviations)))):
         for state in states(spec, profile):
@@ -215,7 +217,7 @@ def calls(spec: Spec, profile: str | None, action: str) -> tuple[tuple[int, ...]
 
 
 def outcome(spec: Spec, state: State, action: str, args: tuple[int, ...], profile: str | None) -> object:
-    """What becomes of a step: the state it leads to, or the need that refuses it."""
+    """The result of a step: the next state, or the need that refuses it."""
     try:
         return spec.actions[action](state, *args)
     except Refused as refusal:
@@ -232,7 +234,7 @@ def outcome(spec: Spec, state: State, action: str, args: tuple[int, ...], profil
 
 
 def judged(chosen: Sequence[tuple[str, int]], jobs: int = 2, *, compared: bool = True) -> Iterator[MutantVerdict]:
-    """What catches each of the faults, named by spec and number, as it is found out.
+    """Judge each of the faults, named by spec and number, one after the other.
 
     Without `compared`, what properties catch is not compared with the spec as it is, and found out sooner.
     """
@@ -270,7 +272,7 @@ def sample(count: int) -> list[tuple[str, int]]:
 
 
 def table(found: Sequence[MutantVerdict]) -> Table:
-    """How many faults each kind of check catches, and how many it alone catches."""
+    """The number of faults that each kind of check catches, and that it alone catches."""
     lines = Table(*HEADS)
     for row in _rows(found):
         lines.add_row(*row)
@@ -283,7 +285,7 @@ def _rows(found: Sequence[MutantVerdict]) -> Iterator[list[str]]:
 
 
 def _numbers(mine: Sequence[MutantVerdict]) -> tuple[int, ...]:
-    """What a row says but for the share, which follows from them."""
+    """The cells of a row without the share, which follows from them."""
     real = [one for one in mine if one.makes_a_difference or one.caught]
     survive = [one for one in real if one.survives]
     apart = [sum(one.caught for one in survive), sum(not one.caught for one in survive)]
@@ -305,13 +307,13 @@ def _share(numbers: Sequence[int]) -> float:
 
 
 def wrong_arguments(found: Sequence[MutantVerdict]) -> list[str]:
-    """What is wrong with arguments, as far as these faults go: one that is missing, one too many, one of no fault."""
-    told = [f"{one.spec}: {one.fault.name}: no property catches it, and no argument says why" for one in found
+    """Complaints about arguments for these faults: missing ones, unneeded ones, those of no fault."""
+    complaints = [f"{one.spec}: {one.fault.name}: no property catches it, and no argument says why" for one in found
             if one.survives and not one.why]  # fmt: skip
-    told += [f"{one.spec}: {one.fault.name}: it is argued for, and need not be" for one in found
+    complaints += [f"{one.spec}: {one.fault.name}: it is argued for, and need not be" for one in found
              if one.why and not one.survives]  # fmt: skip
     names = {spec: {fault.name for fault in operators.faults(SPECS[spec])} for spec in {one.spec for one in found}}
-    return told + [
+    return complaints + [
         f"{spec}: {name}: it is argued for, and no such fault is planted"
         for spec, name in ARGUED
         if spec in names and name not in names[spec]
@@ -322,7 +324,7 @@ PAGE = Path("properties/faults/spec_mutants.md")
 INTRODUCTION = """# Faults that were planted, and what became of them
 
 Made by `python -m gapless.properties.faults.spec_mutants --properties --write`, which takes half an hour of a core; the
-names of specs behind it renew what is said of these. A fault is a missing guard, a comparison that is off by one or at
+names of specs behind it renew the entries of these. A fault is a missing guard, a comparison that is off by one or at
 the wrong boundary, or an effect that forgets a field. *No difference* is proved by Z3: wherever what is left of the
 invariants holds, every step accepts the same, and leads to the same state.
 """
@@ -330,7 +332,7 @@ invariants holds, every step accepts the same, and leads to the same state.
 
 @dataclass(frozen=True)
 class SpecOnPage:
-    """What the page says of one spec."""
+    """The entries of the page about one spec."""
 
     numbers: tuple[int, ...]  # of its row
     survivors: tuple[tuple[str, bool], ...]  # faults that no property catches, and whether comparison does
@@ -339,38 +341,38 @@ class SpecOnPage:
 
 
 def page(found: Sequence[MutantVerdict], before: str = "") -> str:
-    """How many are caught by what, those that no property catches, and those that make no difference.
+    """The counts by check, the faults that no property catches, and those that make no difference.
 
-    What the page said before of other specs stays: whoever changes one spec need not judge all of them again.
+    Entries of other specs stay: after a change of one spec, the others need no new verdicts.
     """
-    told = _read(before)
-    told |= {name: _told([one for one in found if one.spec == name]) for name in {one.spec for one in found}}
-    told = {name: told[name] for name in SPECS if name in told}
-    every_one = [sum(column) for column in zip(*(one.numbers for one in told.values()), strict=True)]
-    table = [HEADS, ["---"] * len(HEADS), *(_row(name, one.numbers) for name, one in told.items())]
+    entries = _read(before)
+    entries |= {name: _entry([one for one in found if one.spec == name]) for name in {one.spec for one in found}}
+    entries = {name: entries[name] for name in SPECS if name in entries}
+    every_one = [sum(column) for column in zip(*(one.numbers for one in entries.values()), strict=True)]
+    table = [HEADS, ["---"] * len(HEADS), *(_row(name, one.numbers) for name, one in entries.items())]
     rows = ["| " + " | ".join(row) + " |" for row in (*table, _row("all", every_one))]
     meanings = [
-        "- *by properties*: whoever has only the spec with the fault notices it.",
-        "- *by comparison only*: it shows beside the spec as it is, and not otherwise: the properties are thin there.",
+        "- *by properties*: it is noticed with the faulty spec alone.",
+        "- *by comparison only*: it shows only in comparison with the spec as it is: the properties are thin there.",
         "- *nobody*: it shows nowhere within the bounds of exploration either.",
         *(f"- *{check}*: {meaning}." for check, meaning in CHECKS.items()),
     ]
     share = f"{_share(every_one):.1%} of the faults that make a difference are caught by properties; {BAR:.0%} must be."
-    texts = "\n".join(f"{TEXT} {name} {one.digest} -->" for name, one in told.items() if one.digest)
-    parts = ["\n".join(rows), texts, *_older(told), "\n".join(meanings), share, "## No property catches them"]
-    parts += ["\n".join(_survivors(told)), "## They make no difference"]
-    parts += ["\n".join(f"- {name}: {_escaped(fault)}" for name, one in told.items() for fault in one.same)]
+    texts = "\n".join(f"{TEXT} {name} {one.digest} -->" for name, one in entries.items() if one.digest)
+    parts = ["\n".join(rows), texts, *_older(entries), "\n".join(meanings), share, "## No property catches them"]
+    parts += ["\n".join(_survivors(entries)), "## They make no difference"]
+    parts += ["\n".join(f"- {name}: {_escaped(fault)}" for name, one in entries.items() for fault in one.same)]
     return INTRODUCTION + "\n" + "\n\n".join(parts) + "\n"
 
 
-def _told(mine: Sequence[MutantVerdict]) -> SpecOnPage:
+def _entry(mine: Sequence[MutantVerdict]) -> SpecOnPage:
     survivors = tuple((one.fault.name, one.caught) for one in mine if one.survives)
     same = tuple(one.fault.name for one in mine if one.same and not one.caught)
     return SpecOnPage(_numbers(mine), survivors, same, operators.text_digest(SPECS[mine[0].spec]))
 
 
 def _read(text: str) -> dict[str, SpecOnPage]:
-    """What a page says of each spec that there still is."""
+    """The entries of a page for each existing spec."""
     numbers, survivors, same = dict[str, tuple[int, ...]](), list[tuple[str, str, bool]](), list[tuple[str, str]]()
     digests: dict[str, str] = {}
     for line in text.splitlines():
@@ -395,20 +397,20 @@ def _read(text: str) -> dict[str, SpecOnPage]:
     }
 
 
-def _older(told: Mapping[str, SpecOnPage]) -> Iterator[str]:
+def _older(entries: Mapping[str, SpecOnPage]) -> Iterator[str]:
     """The specs of which the page says nothing, or something of what they were."""
-    old = [name for name in SPECS if name not in told or told[name].digest != operators.text_digest(SPECS[name])]
+    old = [name for name in SPECS if name not in entries or entries[name].digest != operators.text_digest(SPECS[name])]
     if old:
         yield f"{OLDER} {', '.join(old)}."
 
 
-def _survivors(told: Mapping[str, SpecOnPage]) -> Iterator[str]:
+def _survivors(entries: Mapping[str, SpecOnPage]) -> Iterator[str]:
     """Those that no property catches, by the reason why that may be."""
     survive = [(ARGUED.get((name, fault), ""), name, fault, caught)
-               for name, one in told.items() for fault, caught in one.survivors]  # fmt: skip
+               for name, one in entries.items() for fault, caught in one.survivors]  # fmt: skip
     survive.sort(key=lambda one: one[0])
     for why, some in groupby(survive, key=lambda one: one[0]):
-        yield f"- {why or 'Nobody has said yet why'}:"
+        yield f"- {why or 'No reason is given yet'}:"
         yield from (f"  - {name}: {_escaped(fault)}{COMPARED * caught}" for _, name, fault, caught in some)
 
 
@@ -422,7 +424,7 @@ def _escaped(fault: str) -> str:
 
 
 def share_caught(found: Sequence[MutantVerdict]) -> float:
-    """Of the faults that make a difference, the share that properties alone catch."""
+    """The share of the faults that properties alone catch, of those that make a difference."""
     return _share(_numbers(found))
 
 

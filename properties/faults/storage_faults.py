@@ -42,7 +42,7 @@ _write_checkpoint, _expire, _recover_queue = Core.write_checkpoint, Core.expire,
 
 @fault("an error of the disk is swallowed", CommitLog, "_sync", "C25")
 def _swallow(log: CommitLog, low: int, high: int) -> None:
-    """What was never written counts as safe."""
+    """Bytes that were never written count as safe."""
     with suppress(StoreError):
         _sync(log, low, high)
     log.error = None
@@ -50,7 +50,7 @@ def _swallow(log: CommitLog, low: int, high: int) -> None:
 
 @fault("a flush is tried again after an error", CommitLog, "_sync")
 def _forgive(log: CommitLog, low: int, high: int) -> None:
-    """What the kernel forgot after a failed sync counts as safe."""
+    """Bytes that the kernel forgot after a failed sync count as safe."""
     try:
         _sync(log, low, high)
     finally:
@@ -59,7 +59,7 @@ def _forgive(log: CommitLog, low: int, high: int) -> None:
 
 @fault("flushed before the disk has answered", CommitLog, "flush", "C25")
 def _promise_first(log: CommitLog) -> int:
-    """What is not on disk counts as safe."""
+    """Bytes that are not on disk count as safe."""
     low, log.flushed = log.flushed, log.end
     if low < log.end:
         _sync(log, low, log.end)
@@ -156,20 +156,20 @@ def _trust(log: CommitLog, position: int, _doubted: int, *_sealed_and_safe: int)
 
 @fault("the checkpoint's own moment is trusted", CommitLog, "recover")
 def _trust_the_last_moment(log: CommitLog, position: int, doubted: int, *_sealed_and_safe: int) -> int:
-    """Of the records of one millisecond, those are trusted that were not on disk."""
+    """Records of one millisecond are trusted that were not on disk."""
     return _recover(log, position, doubted + 1)
 
 
 @fault("what was found is not flushed", CommitLog, "truncate", "C10")
 def _truncate_unflushed(log: CommitLog) -> None:
-    """What counts as safe is lost by the next crash."""
+    """Safe bytes are lost by the next crash."""
     flushed, log.flushed = log.flushed, log.segments.next_base()
     _truncate(log)
     log.flushed = max(flushed, log.end)
 
 
 def _leave_it(*_anything: object) -> None:
-    """What a crash took away comes back."""
+    """Records that a crash took away come back."""
 
 
 fault("the log's tail is left as it was", log_module, "zero_from", "C21")(_leave_it)
@@ -289,7 +289,7 @@ def _expire_falling(core: Core, before: int) -> int:
 
 @fault("files expire before they are dispatched", Core, "expire", "C32")
 def _expire_what_is_not_built(core: Core, before: int) -> int:
-    """Messages go that nobody saw."""
+    """Messages go that no consumer saw."""
     dispatched, core.dispatch.dispatched = core.dispatch.dispatched, core.log.end
     try:
         return _expire(core, before)
@@ -303,7 +303,7 @@ fault("the first number stays behind", ConsumeQueue, "forget_below", "C23")(_lea
 # -- a store with its threads ------------------------------------------------------------------------------------------
 
 
-@store_fault("who asks beyond the end begins anew", Group, "_within", "C24")
+@store_fault("a read beyond the end begins again", Group, "_within", "C24")
 def _to_the_beginning(group: Group, topic: str, queue: int, number: int) -> int:
     """All that was consumed is consumed again."""
     low, high = group._store.range(topic, queue)

@@ -1,4 +1,4 @@
-"""Documented defects that cannot be planted here, each with what would have to be modelled before it could be.
+"""Documented defects that cannot be planted here, each with the missing part of the model.
 
 A defect applies where a spec, the implementation or a trace has the part in which it lies.
 """
@@ -33,8 +33,8 @@ DOES_NOT_APPLY: dict[str, str] = {
     "P24": LEDGERS,
     "P26": LEDGERS,
     "P27": LEDGERS,
-    "P30": "what consumers acknowledge, and what their buffers hold when a transaction is aborted",
-    "P33": "timers that are set anew while their task waits: here one thread does one thing after the other",
+    "P30": "what consumers acknowledge, and the content of their buffers when a transaction is aborted",
+    "P33": "timers that are set again while their task waits: here one thread does one thing after the other",
     "P35": READERS,
     "K02": "partitions, each with a memory of its own of what it has verified: ours asks the coordinator's one table",
     "K06": READERS,

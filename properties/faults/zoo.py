@@ -35,7 +35,7 @@ DOCUMENTED = Path(__file__).resolve().parents[2] / "docs" / "defects.md"
 
 @dataclass(frozen=True)
 class Caught:
-    """What became of a defect.
+    """The result for a defect.
 
     `like`: its code, if it is documented · `times`: by how many tries of `tries` it was caught · `seconds`: the median
     of these · `lines`: of the story, 0 where the machine has a sentence instead.
@@ -103,7 +103,7 @@ def codes() -> list[str]:
 
 
 def summary(found: Sequence[Caught]) -> list[str]:
-    """How many there are, how many were caught, and which documented defects they stand for."""
+    """The number of defects, of those caught, and the documented defects that they stand for."""
     caught = sum(one.times == one.tries for one in found)
     apply = [code for code in codes() if code not in DOES_NOT_APPLY]
     missed = {one.like for one in found if one.times < one.tries}
@@ -171,8 +171,8 @@ def main(arguments: Iterable[str] | None = None) -> int:
     for one in every(chosen.jobs):
         found.append(one)
         seen = f"{one.times}/{one.tries} in {one.seconds:5.1f} s" if one.times else "NOT CAUGHT"
-        told = f", a story of {one.lines} lines" if one.lines else ""
-        console.print(f"{one.like:4} {one.where}: {' '.join(one.what.split())}: {one.by}: {seen}{told}", markup=False)
+        story = f", a story of {one.lines} lines" if one.lines else ""
+        console.print(f"{one.like:4} {one.where}: {' '.join(one.what.split())}: {one.by}: {seen}{story}", markup=False)
     for line in summary(found):
         console.print(line, markup=False)
     if chosen.write:

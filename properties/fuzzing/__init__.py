@@ -1,1 +1,1 @@
-"""The prover is tried on specs that nobody wrote: Hypothesis builds them, and exploration has its say on each."""
+"""Tests of the prover on random specs: Hypothesis builds them, and exploration judges each, too."""

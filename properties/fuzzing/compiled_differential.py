@@ -2,7 +2,7 @@
 
 A spec is replayed by the plain functions, by its kernel as Python runs it, and, of some specs, by native code; of some,
 every state within a bound is searched plainly and by native code. Where a compiled reading decides, it must decide as
-the plain functions do: the same event, the same rule, the same state. Where it does not, it has said so.
+the plain functions do: the same event, the same rule, the same state. Where it does not, it has refused the spec.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from gapless.traces.replay.kernels import EXACT, Ints, Kernel, ReplayResult
 
 TRACES, EVENTS = 6, 8  # of one spec
 WINDOW = range(-64, 448)  # keys that a kernel holds
-NATIVE, EXPLORED, TEXT = 64, 256, 64  # specs of which one is compiled, explored, held to the vocabulary
+NATIVE, EXPLORED, TEXT = 64, 256, 64  # specs of which one is compiled, explored, checked by the vocabulary
 STATES = 400  # that are explored of one
 FEW = (0, 1, 2, 3, 5, -1, -2, 7)
 FAR = tuple(
@@ -74,7 +74,7 @@ def judge(number: int) -> Counter[str]:
     text = wild_specs.spec(number)
     spec, random, seen = loaded(text), Random(~number), Counter[str]()  # noqa: S311 - nothing is kept secret by it
     if number % TEXT == 0:
-        _held_to_the_vocabulary(text)
+        _check_vocabulary(text)
     traces = [_trace(spec, random) for _ in range(TRACES)]
     plain = [_plain(spec, trace) for trace in traces]
     of = kernels._kernel.__wrapped__(spec, frozenset())  # noqa: SLF001 - what is kept of one is of no use to the next
@@ -155,9 +155,9 @@ def _compare(of: Kernel, traces: Sequence[Trace], plain: Sequence[RunResult], se
             seen[LEFT] += 1
             continue
         seen[REFUSED if why else DECIDED] += 1
-        said = (int(found.bad_at[at]) - at * EVENTS, of.reasons[why - 1].rule) if why else (-1, "")
-        if said != (where, rule):
-            raise Disagreement(f"{how}: {said} and not {(where, rule)} of {trace}")
+        verdict = (int(found.bad_at[at]) - at * EVENTS, of.reasons[why - 1].rule) if why else (-1, "")
+        if verdict != (where, rule):
+            raise Disagreement(f"{how}: {verdict} and not {(where, rule)} of {trace}")
         one = np.zeros(len(traces), np.bool_)
         one[at] = True
         reached = state_of(of.spec, found.state[:, at], found.cells.of(one))
@@ -204,7 +204,7 @@ def _is_small(s: Any) -> bool:
 # -- many ----------------------------------------------------------------------------------------------------------
 
 
-def _held_to_the_vocabulary(text: str) -> None:
+def _check_vocabulary(text: str) -> None:
     """Raise ForeignWords where a spec says what the language has not: then the rest would be no evidence."""
     with tempfile.TemporaryDirectory() as folder:
         spec = loaded_from_file(text, Path(folder))
@@ -216,13 +216,13 @@ def _held_to_the_vocabulary(text: str) -> None:
 
 
 def chunk(first: int, count: int, one: Callable[[int], Counter[str]] = judge) -> FuzzTally:
-    """So many specs, from a number on; the first that fails is told with its text."""
+    """Test so many specs, from a number on; the first that fails is reported with its text."""
     tally = FuzzTally()
     for number in _numbers(first, count):
         try:
             tally.seen.update(one(number))
             tally.specs += 1
-        except Exception as error:  # noqa: BLE001 - whatever a spec within the vocabulary does to a reader, it is told
+        except Exception as error:  # noqa: BLE001 - whatever a spec within the vocabulary does to a reader, it is reported
             tally.seen["disagreements"] += 1
             tally.failed = (
                 tally.failed or f"spec {number}: {type(error).__name__}: {error}\n\n{wild_specs.spec(number)}"

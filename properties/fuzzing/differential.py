@@ -1,4 +1,4 @@
-"""What the prover says of a spec, held against what exploration and the plain functions say.
+"""The prover's verdict on a spec, compared with exploration and the plain functions.
 
 Exploration and the prover share the plain functions and nothing else, so where they disagree, one of them is wrong:
 what exploration breaks must not be proved, what is refuted must have an example that the plain functions confirm, and
@@ -52,7 +52,7 @@ class Disagreement(AssertionError):  # noqa: N818 - the prover may be right.
 
 @dataclass
 class FuzzTally:
-    """How many specs were judged, and what became of them: one that proves or refutes nothing is blind."""
+    """The number of judged specs, by verdict: one that proves or refutes nothing is blind."""
 
     specs: int = 0
     seen: Counter[str] = field(default_factory=Counter)
@@ -78,7 +78,7 @@ def loaded(text: str, folder: Path) -> Spec:
 
 
 def judge(text: str) -> Counter[str]:
-    """What became of a spec. Raises Disagreement."""
+    """Judge a spec. Raises Disagreement."""
     for kept in (theory, induction._known, catalog._calls_of):  # noqa: SLF001 - what is known of one spec is of no use to the next
         kept.cache_clear()
     with tempfile.TemporaryDirectory() as folder:
@@ -138,7 +138,7 @@ def verdict(obligation: Obligation) -> str:
 
 
 def _replay(obligation: Obligation, example: counterexamples.Example) -> None:
-    """The example once more, by the plain functions and nothing else."""
+    """Check the example by the plain functions and nothing else."""
     assert obligation.holds is not None  # noqa: S101 - asked of properties only
     after = example.before
     if obligation.step != INITIAL:
@@ -152,7 +152,7 @@ def _replay(obligation: Obligation, example: counterexamples.Example) -> None:
 
 
 def _break(spec: Spec, found: Exploration, broken: BrokenProperty, verdicts: Mapping[tuple[str, str], str]) -> None:
-    """The very step that breaks a property must not be proved to keep it, if all held before it, for every number."""
+    """Check that the step that breaks a property is not proved to keep it, where all were true before."""
     step = broken.path[-1].action if broken.path else INITIAL
     if verdicts[step, broken.sentence] != "proved":
         return
@@ -167,7 +167,7 @@ def _break(spec: Spec, found: Exploration, broken: BrokenProperty, verdicts: Map
 
 
 def _steps(spec: Spec, bound: Bound, found: Exploration) -> Iterator[tuple[str, State, tuple[int, ...]]]:
-    """Some steps that were taken, where Maps hold most, and as many that may be refused."""
+    """Some steps that were taken, with full Maps, and as many that may be refused."""
     states = found.graph.states
     fullest = sorted(range(found.graph.explored), key=lambda n: -_near_bound(spec, states[n]))
     taken = [(call, states[n]) for n in fullest[:READ] for call, _ in list(found.graph.leaving(n))[: 2 * READ]]
@@ -234,7 +234,7 @@ def chunk(first: int, count: int, *, shrink: bool = True) -> FuzzTally:
         run()
     except Disagreement as found:
         tally.failed = f"{found}\n\n{with_last[0]}"
-    except Exception as error:  # noqa: BLE001 - whatever a spec within the vocabulary does to a reader, it is told
+    except Exception as error:  # noqa: BLE001 - whatever a spec within the vocabulary does to a reader, it is reported
         tally.failed = f"{type(error).__name__}: {error}\n\n{with_last[0]}"
     return tally
 
@@ -243,5 +243,5 @@ WANTED = ("proved", "refuted", "specs proved", "specs that exploration breaks", 
 
 
 def unseen(tally: FuzzTally) -> list[str]:
-    """What should have been seen among many specs and was not: whoever never sees it is blind for it."""
+    """The verdicts that many specs should have shown and did not: the test is blind for these."""
     return [name for name in WANTED if not tally.seen[name]]

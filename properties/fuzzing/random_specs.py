@@ -20,7 +20,7 @@ KINDS = ("int", "Number", "bool")
 DEPTH = 2  # of expressions within expressions
 CASES = 4  # distinctions in one step, whose ways multiply
 
-HEAD = '''"""A spec that nobody wrote."""
+HEAD = '''"""A random spec."""
 
 from dataclasses import dataclass
 
@@ -43,7 +43,7 @@ STEP_PROPERTIES = ({step_properties})
 
 @dataclass(frozen=True)
 class Names:
-    """What an expression may speak of: the names of states, of their fields, and of numbers and flags beside them."""
+    """The names that an expression may use: of states, of their fields, and of numbers and flags."""
 
     states: tuple[str, ...]
     scalars: tuple[str, ...]
@@ -128,7 +128,7 @@ def step(draw: Draw, which: int, names: Names) -> str:
     arguments = "".join(f", x{n}: {kind}" for n, kind in enumerate(kinds))
     lines = [f"def step_{which}(s: State{arguments}) -> State:"]
     for need in range(draw(_upto(2))):
-        says = f'"need-{which}-{need}", because="it is needed", otherwise="nobody knows"'
+        says = f'"need-{which}-{need}", because="it is needed", otherwise="it is unknown"'
         lines.append(f"    require({truth(draw, names)}, {says})")
     if cases := [truth(draw, names, 1) for _ in range(draw(_upto(CASES)))]:
         lines.append("    more = " + " + ".join(f"(1 if {case} else 0)" for case in cases))
@@ -140,7 +140,7 @@ def step(draw: Draw, which: int, names: Names) -> str:
 
 
 def effect(draw: Draw, names: Names) -> str:
-    """What becomes of one field, or of two."""
+    """The changes of one field, or of two."""
     changes = {name: _new(draw, names, name) for name in (_some(draw, names) for _ in range(1 + draw(_upto(1))))}
     return f"replace(s, {', '.join(f'{name}={value}' for name, value in changes.items())})"
 

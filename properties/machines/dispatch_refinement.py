@@ -50,12 +50,12 @@ class DispatchRefinement(GroundTruth):
     # -- scan --------------------------------------------------------------------------------------------------------
 
     def phase(self, batch: SubjectBatch) -> tuple[int, int]:
-        """Whether a batch waits, is in a worker's hands or written; and how often it failed."""
+        """Counts of batches that wait, are with a worker or written; and of failures."""
         return (2 if batch in self.done else int(batch in self.hands)), self.attempts.get(batch, 0)
 
     @property
     def is_full(self) -> bool:
-        """Whether no batch may be cut until one is finished."""
+        """True if no batch may be cut until one is finished."""
         return len(self.flying) >= self.layout.in_flight
 
     def scan(self) -> SubjectBatch | None:
@@ -66,7 +66,7 @@ class DispatchRefinement(GroundTruth):
         expect(full == was_full, f"scan: full is {full} with {len(self.flying)} batches in flight")
         if batch is None:
             self.sometimes["nothing was cut, for too much was in flight"] += was_full
-            expect(was_full or low >= limit, f"scan: nothing was cut, and the log goes on from {low} to {limit}")
+            expect(was_full or low >= limit, f"scan: nothing was cut, and the log continues from {low} to {limit}")
             return None
         expect(not was_full, f"scan: a batch was cut, and {len(self.flying)} were in flight")
         expect(batch.low == low, f"scan: a batch begins at {batch.low}, and the one before it ended at {low}")
@@ -147,7 +147,7 @@ class DispatchRefinement(GroundTruth):
         return taken
 
     def may_take(self, batch: SubjectBatch) -> bool:
-        """Whether a worker may take a batch: again after a failure; for the first time, if the model accepts it."""
+        """True if a worker may take a batch: again after a failure, or for the first time, if the model accepts it."""
         return batch in self.waiting and (batch in self.attempts or self._refusal(spec.take, batch) is None)
 
     def _first_rows(self, batch: SubjectBatch) -> Iterable[tuple[int, int]]:
@@ -164,7 +164,7 @@ class DispatchRefinement(GroundTruth):
         return lowest
 
     def _refusal(self, step: ModelStep, batch: SubjectBatch) -> Refused | None:
-        """Why the model refuses a step for a batch."""
+        """The reason why the model refuses a step for a batch."""
         for q, number in self._first_rows(batch):
             try:
                 step(self.models[q], Number(number))
@@ -173,7 +173,7 @@ class DispatchRefinement(GroundTruth):
         return None
 
     def _refuses(self, step: ModelStep, batch: SubjectBatch) -> bool:
-        """Whether the model refuses, too.
+        """True if the model refuses, too.
 
         It knows nothing of batches without entries, of workers that fail, and of batches from before a crash.
         """
@@ -181,7 +181,7 @@ class DispatchRefinement(GroundTruth):
         return unknown or self._refusal(step, batch) is not None
 
     def build(self, batch: SubjectBatch) -> None:
-        """A worker writes the entries. Nobody sees them yet, so the model takes no step."""
+        """A worker writes the entries. They are invisible yet, so the model takes no step."""
         self.subject.build(batch)
         self.look()
 
@@ -297,7 +297,7 @@ class DispatchRefinement(GroundTruth):
             expect(refused and wanted and not self.stopped, "flush: the disk did not refuse, and it failed")
             self.stopped = True
         self.disk.heal()
-        expect(self.stopped == (refused and wanted), "flush: the disk refused, and nobody is told")
+        expect(self.stopped == (refused and wanted), "flush: the disk refused, and no caller hears of it")
         for q, name in enumerate(self.names):
             flushed = self.subject.reach(name).flushed
             self._model("flush", q, spec.flush, flushed)
@@ -309,7 +309,7 @@ class DispatchRefinement(GroundTruth):
         self.compare()
 
     def _has_queue_files(self) -> bool:
-        """Whether the flush of queues can fail; that it cannot is counted."""
+        """True if the flush of queues can fail; that it cannot is counted."""
         kind = type(self.subject).__name__
         if "queues" in self.subject.files:
             return True
@@ -391,7 +391,7 @@ class DispatchRefinement(GroundTruth):
                 raise Mismatch(f"{self.label(q)}: {differences}")
 
     def everything_is_visible(self) -> None:
-        """When no actor has anything left to do, every message is visible; once all is flushed, all is at rest."""
+        """Without a possible step, every message is visible; once all is flushed, all is at rest."""
         if self.stopped:
             return
         self.flush_queues()

@@ -37,7 +37,7 @@ class AppendedMessage(NamedTuple):
 
     @property
     def end(self) -> int:
-        """Where its record ends in the log."""
+        """The end of its record in the log."""
         return self.position + self.size
 
 
@@ -64,7 +64,7 @@ class GroundTruth:
         self._appended = 0
 
     def has(self, verb: str) -> bool:
-        """Whether the subject has an optional verb; that one was missed is counted."""
+        """True if the subject has an optional verb; that one was missed is counted."""
         why = self.subject.absent.get(verb)
         if why is not None:
             self.sometimes[f"left out: {verb}, for {type(self.subject).__name__} has none: {why}"] += 1
@@ -104,23 +104,23 @@ class GroundTruth:
 
     @property
     def safe(self) -> int:
-        """How far the log is on disk."""
+        """The end of the log on disk."""
         return self.subject.as_log().flushed
 
     @property
     def limit(self) -> int:
-        """How far dispatch may look: consumers of a synchronous store see nothing that a crash can take away."""
+        """The limit of dispatch: consumers of a synchronous store see nothing that a crash can take away."""
         s = self.subject.as_log()
         return s.flushed if self.layout.synchronous else s.end
 
     def ends_before(self, q: int, position: int) -> int:
-        """How many messages of a queue end before a position."""
+        """The number of messages of a queue that end before a position."""
         return sum(message.end <= position for message in self.by_queue[q])
 
     # -- the queues --------------------------------------------------------------------------------------------------
 
     def label(self, q: int) -> str:
-        """What a queue is called in reports."""
+        """The name of a queue in reports."""
         return path_of(self.names[q])
 
     def committed(self, q: int) -> int:
@@ -128,11 +128,11 @@ class GroundTruth:
         return self.subject.reach(self.names[q]).committed
 
     def rows(self, batch: SubjectBatch) -> list[tuple[int, int, int, int]]:
-        """Of each entry of a batch: our number of its queue, its own number, position, size."""
+        """The entries of a batch: our number of its queue, its own number, position, size."""
         return [(self.numbers[name], *rest) for name, *rest in batch.entries]  # type: ignore[misc]
 
     def read(self, q: int, upto: int) -> None:
-        """A consumer reads the entries before a commit position that it was told in this life."""
+        """A consumer reads the entries before a commit position that it got in this life."""
         found = self.subject.entries(self.names[q], 0, upto)
         sent = [message.entry for message in self.by_queue[q][:upto]]
         if found == sent:

@@ -1,8 +1,8 @@
-"""What a machine reports when the implementation does not do what its specs say."""
+"""The error of a machine when the implementation does not do what its specs say."""
 
 
 class Mismatch(Exception):  # noqa: N818 - it names a finding.
-    """The implementation differs from its model or its client's oracle, or a consumer would see something wrong."""
+    """The implementation differs from its model or oracle, or a consumer would see an error."""
 
 
 def expect(holds: object, otherwise: str) -> None:

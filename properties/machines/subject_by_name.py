@@ -1,4 +1,4 @@
-"""Which subject a command line asks for: `package.module:Class`."""
+"""The subject that a command line names: `package.module:Class`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def subject_by_name(text: str) -> Callable[[], Subject]:
 
 
 def left_out(make: Callable[[], Subject]) -> Iterable[str]:
-    """What is not held against the model, since the subject has no such verb; a line for each."""
+    """The steps without a check, since the subject has no such verb; a line for each."""
     subject = make()
     yield from (f"left out: {verb}: {why}" for verb, why in sorted(subject.absent.items()))
     yield from (f"left out: records with the flaw {flaw!r}: {why}" for flaw, why in sorted(subject.flawless.items()))

@@ -1,4 +1,4 @@
-"""What Z3 finds, in small numbers: a state, a step from it, and what becomes of it, replayed by the plain functions.
+"""Z3's examples in small numbers: a state, a step, and its consequence, replayed by the plain functions.
 
 An example is looked for within a window of keys, in which *for every number* is a finite list and Z3 has nothing to
 guess; the smallest values come first. It is then a state like any other, and the plain functions have the last word
@@ -48,7 +48,7 @@ Verdict = Literal["proved", "refuted", "unknown"]
 
 @dataclass(frozen=True)
 class Example:
-    """A state in which all invariants hold, steps from it, and the values (`free`) for which a property then breaks."""
+    """A state that satisfies all invariants, steps from it, and the values (`free`) that break a property."""
 
     before: State
     args: Mapping[str, int]
@@ -58,7 +58,7 @@ class Example:
 
 @dataclass(frozen=True)
 class Run:
-    """Steps from the initial state, and the example that follows them: a state, a step, and what does not hold."""
+    """Steps from the initial state, and the example that follows them: a state, a step, a broken property."""
 
     steps: tuple[tuple[Callable[..., State], Mapping[str, int], State, State], ...]  # with the states around them
     example: Example
@@ -66,7 +66,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Result:
-    """What became of an obligation: `work` in Z3's own measure, `ms` on this machine, an example if there is one."""
+    """The verdict on an obligation: `work` in Z3's own measure, `ms` on this machine, maybe an example."""
 
     obligation: Obligation
     verdict: Verdict
@@ -93,7 +93,7 @@ def settled(  # noqa: C901, PLR0911 - an answer a case
         if small:
             return result("proved", spent, small)
     spent, why, terms = 0, "", obligation.question().terms
-    for allowed in dict.fromkeys((min(work, SOON), work)):  # what does not hold is found sooner among small numbers
+    for allowed in dict.fromkeys((min(work, SOON), work)):  # examples are found sooner among small numbers
         answer = ask(terms, work=allowed, seed=seed)
         spent, why = spent + answer.work, answer.why
         if answer.verdict == "unsat" and obligation.wanted == "sat":
@@ -107,7 +107,7 @@ def settled(  # noqa: C901, PLR0911 - an answer a case
             spent += more
             if small:
                 return result("refuted", spent, small)
-    return result("unknown", spent, why=why or "what Z3 found could not be told in small numbers")
+    return result("unknown", spent, why=why or "Z3's example has no version in small numbers")
 
 
 def smallest(obligation: Obligation, *, work: int = induction.WORK, seed: int = 0) -> tuple[Example | None, int]:
@@ -125,7 +125,7 @@ def smallest(obligation: Obligation, *, work: int = induction.WORK, seed: int = 
                 if answer.model is None:
                     break
                 model = answer.model
-                if obligation.wanted == "unsat":  # it will be told
+                if obligation.wanted == "unsat":  # it will be shown
                     model = _plainest(obligation.spec, question, window, (*asked, *more), model)
                 found = _decoded(obligation, question, model, window)
                 if found:
@@ -136,7 +136,7 @@ def smallest(obligation: Obligation, *, work: int = induction.WORK, seed: int = 
 def refuted(
     obligations: Sequence[Obligation], window: range, bound: int, *, work: int = induction.WORK
 ) -> Result | None:
-    """One of several obligations of one step that an example in small numbers speaks against, all asked at once."""
+    """One of several obligations of a step with an example in small numbers, all asked at once."""
     began = time.perf_counter()
     questions = [obligation.question(window) for obligation in obligations]
     shared = sum(all(a is b for a in column) for b, *column in zip(*(q.terms for q in questions), strict=False))
@@ -159,7 +159,7 @@ def refuted(
 
 
 def small(obligations: Sequence[Obligation], questions: Sequence[Question], window: range, bound: int) -> list[Any]:
-    """That keys lie in the window and numbers within the bound, in the questions of some obligations of one step."""
+    """Limits for questions of some obligations: keys lie in the window, and numbers within the bound."""
     free = {name: value for question in questions for name, value in question.free.items()}
     found = [*_values_within(replace(questions[0], free=free), window, bound)]
     for obligation, question in zip(obligations, questions, strict=True):
@@ -168,7 +168,7 @@ def small(obligations: Sequence[Obligation], questions: Sequence[Question], wind
 
 
 def _plainest(spec: Spec, question: Question, window: range, asked: Sequence[Any], model: Any) -> Any:
-    """A model in which as much as possible is as it is in the beginning: what does not matter is not told."""
+    """A model in which as much as possible is initial: values that do not matter are not shown."""
     solver = z3.Solver()
     solver.set("rlimit", induction.WORK)
     solver.add(*asked)
@@ -224,7 +224,7 @@ def _stored_keys_within(spec: Spec, question: Question, window: range) -> tuple[
 
 
 def _values_within(question: Question, window: range, bound: int) -> Iterator[Any]:
-    """That all numbers are small, and what Maps hold in the window too."""
+    """Limits: all numbers are small, and the values of Maps in the window, too."""
     values = [*question.args.values(), *question.free.values()]
     for field in fields(question.before):
         value = getattr(question.before, field.name)
@@ -236,7 +236,7 @@ def _values_within(question: Question, window: range, bound: int) -> Iterator[An
 
 
 def decoded_values(values: Mapping[str, Any], model: Any) -> dict[str, int]:
-    """What a model says of some terms, by name."""
+    """The values of some terms in a model, by name."""
     return {name: _plain(value, model) for name, value in values.items()}
 
 
@@ -248,7 +248,7 @@ def _plain(value: Any, model: Any) -> int:
 def confirmed_at(
     obligation: Obligation, question: Question, model: Any, window: range, before: State
 ) -> Example | None:
-    """The example that a model stands for, in a state that is known already, if the plain functions confirm it."""
+    """The example of a model, in a state that is known already, if the plain functions confirm it."""
     args, free = decoded_values(question.args, model), decoded_values(question.free, model)
     return _confirmed(obligation, before, args, free, window)
 
@@ -274,7 +274,7 @@ def _of_kind(like: Any, value: int) -> int:
 
 
 def _so(holds: Callable[..., bool], *args: Any) -> bool:
-    """Whether a property holds; one that takes a step which is refused does not, as Z3 reads it."""
+    """True if a property holds; with a refused step in it, it is false, as Z3 reads it."""
     try:
         return holds(*args)
     except Refused:
@@ -306,7 +306,7 @@ def _confirmed(
 
 
 def _is_good(obligation: Obligation, state: State, window: range) -> bool:
-    """Whether all invariants hold: as they are called, around the window, and as Z3 reads them, for every number."""
+    """True if all invariants hold: when called, around the window, and in Z3's reading, for every number."""
     of = induction.theory(obligation.spec, obligation.weak, None)
     if not all(_holds_around(invariant, state, window) for invariant in of.invariants):
         return False
@@ -322,7 +322,7 @@ def _holds_around(invariant: Callable[..., Any], state: State, window: range) ->
 
 
 def _tried(spec: Spec, step: Callable[..., State], state: State, args: Mapping[str, int]) -> bool:
-    """Whether the step is tried here: an action always, a deviation where its action refuses."""
+    """True if the step is tried here: an action always, a deviation where its action refuses."""
     for deviation in spec.deviations:
         if deviation.step is step:
             try:
@@ -333,13 +333,13 @@ def _tried(spec: Spec, step: Callable[..., State], state: State, args: Mapping[s
     return True
 
 
-# -- told ----------------------------------------------------------------------------------------------------------
+# -- shown ---------------------------------------------------------------------------------------------------------
 
 
 def story(result: Result, run: Run | None = None) -> list[str]:
     """The example as lines, in the notation of all stories: from the beginning, where a run is known to lead there."""
     obligation, example = result.obligation, run.example if run else result.example
-    assert example is not None  # noqa: S101 - only what was found is told
+    assert example is not None  # noqa: S101 - only a found example is shown
     last = [(step, example.args, example.before, example.after) for step in obligation.steps]
     taken = [*(run.steps if run else ()), *last]
     calls = [
@@ -366,7 +366,7 @@ def _title(obligation: Obligation) -> str:
 
 
 def _broken(obligation: Obligation, example: Example) -> Iterator[str]:
-    """What does not hold, and what is there instead."""
+    """The broken property, with its values."""
     if obligation.holds is not None:
         at = values_text(example.free)
         yield f"Broken: {obligation.invariant.replace('_', ' ')}{f', for {at}' if at else ''}."
@@ -384,7 +384,7 @@ def _arguments(step: Callable[..., State], args: Mapping[str, int]) -> dict[str,
 
 
 def _state(spec: Spec, state: State) -> str:
-    """What a state differs in from the initial one."""
+    """The differences of a state from the initial one."""
     values: dict[str, int | str] = {}
     for field in fields(state):
         value, plain = getattr(state, field.name), getattr(spec.initial, field.name)

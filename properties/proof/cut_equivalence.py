@@ -27,12 +27,12 @@ from gapless.properties.proof.terms import all_of, any_of, negated
 from gapless.spec.catalog import SPECS, Spec
 
 LAWS = "joining"
-"""The name under which the laws that hold of every spec stand in the ledger."""
+"""The name of the laws of every spec in the ledger."""
 
 
 @dataclass(frozen=True)
 class CutPlan:
-    """How traces of a spec are cut: which steps are taken in pieces, and what a piece must know of the whole.
+    """The way to cut traces of a spec: steps taken in pieces, and knowledge of a piece about the whole.
 
     `knows(whole, piece, number)` holds for every number · `where(whole)`: in which states the whole is cut ·
     `claim(empty, whole)`: the state that the piece behind the cut begins with, made of an empty one.
@@ -46,7 +46,7 @@ class CutPlan:
 
 
 def _of_log(whole: State, piece: State, _number: Any) -> Any:
-    """Where it ends and begins, what is safe, and the time: the log looks back no further."""
+    """The end and the begin of the log, its safe part, and the time: the log looks back no further."""
     return (
         whole.file_size == piece.file_size
         and whole.base == piece.base
@@ -161,7 +161,7 @@ def _knows_too_little(theory: Theory, cut: CutPlan) -> Question:
 
 
 class _Both:
-    """The whole and a piece of it, of which nothing is known but that the piece knows what the rest can tell."""
+    """The whole and a piece of it, which knows as much as the rest can tell, and nothing else."""
 
     def __init__(self, theory: Theory, cut: CutPlan) -> None:
         self.theory = theory
@@ -207,7 +207,7 @@ def _forgets(theory: Theory, cut: CutPlan, step: Callable[..., State]) -> Questi
 
 
 def laws() -> Iterator[Obligation]:
-    """What folding and fitting come to, whatever the steps are."""
+    """The laws of folding and fitting, for any steps."""
     any_spec = SPECS["log"]  # which of them makes no difference: the questions name none
 
     def law(sentence: str, part: str, terms: Callable[[], tuple[Any, ...]]) -> Obligation:
@@ -235,7 +235,7 @@ def _not_associative() -> tuple[Any, ...]:
 
 
 def _parts(*, first: bool) -> tuple[Any, ...]:
-    """Two parts, the first empty or one event longer than one for which it holds, that are not as good as both at once.
+    """Two parts, the first empty or one event longer than a lawful one, that differ from both at once.
 
     A refusal is a state from which every step leads to itself.
     """

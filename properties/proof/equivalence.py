@@ -1,4 +1,4 @@
-"""Whether two readings of a step come to the same: they accept the same, and lead to the same state.
+"""Equivalence of two readings of a step: they accept the same, and lead to the same state.
 
 Asked of any state in which what is left of the invariants holds: deviations may have been taken before.
 """
@@ -18,7 +18,7 @@ ByWindow = Callable[[range | None], Theory]
 
 
 def same(one: Step, other: Step, here: ByWindow, there: ByWindow) -> bool:
-    """Whether it is proved that `one` as `here` reads it is `other` as `there` does."""
+    """True if `one` as read by `here` is proved equal to `other` as read by `there`."""
     near = apart(one, other, here(WINDOW), there(WINDOW))
     about = Obligation(here(None).spec, "the same", one.__name__, lambda _: near, steps=(one,))
     if ask((*near.terms, *counterexamples.small([about], [near], WINDOW, VALUES)), work=WORK).verdict == "sat":

@@ -41,7 +41,7 @@ ALWAYS = "ALWAYS"
 
 @dataclass(frozen=True)
 class Question:
-    """What Z3 is asked: is there anything for which all of this is so? And what to read an answer with."""
+    """A question to Z3: are all these terms satisfiable? And the terms by which an answer is read."""
 
     terms: tuple[Any, ...]
     before: State = None
@@ -51,7 +51,7 @@ class Question:
 
 @dataclass(frozen=True)
 class _Read:
-    """What was read already of steps from any state: the ways through each, what it breaks, and what held."""
+    """A cache of readings: the ways through each step from any state, its violations, and its properties."""
 
     before: State
     ways: dict[Step, tuple[dict[str, Unknown], list[Way]]] = field(default_factory=dict)
@@ -104,7 +104,7 @@ class Theory:
         return self.read.ways[step]
 
     def tried(self, step: Step) -> tuple[Any, ...]:
-        """When the step is tried: a deviation only where the action that it stands in for refuses."""
+        """The condition of trying the step: for a deviation, that the action it stands in for refuses."""
         return tuple(
             negated(symbolic.taken(self.ways(deviation.instead_of)[1]))
             for deviation in self.spec.deviations
@@ -126,7 +126,7 @@ class Theory:
             return Question((negated(symbolic.formula(holds, initial, *free.values())),), initial, {}, free)
 
     def broken(self, step: Step, holds: Predicate, states: int) -> Question:
-        """A step from where all invariants hold, after which (or, of two `states`, across which) this does not."""
+        """A step from a state with all invariants, after which (or, with two `states`, across which) this is false."""
         args, found = self.ways(step)
         free = symbolic.unknown_arguments(holds, states, tag="some ")
         key = step, holds, states
@@ -143,9 +143,9 @@ class Theory:
         return Question(terms, self.before, args, free)
 
     def _at_hand(self, holds: Predicate, free: Mapping[str, Unknown]) -> tuple[Any, ...]:
-        """That an invariant held before the step for the very values for which it may be broken.
+        """The assumption that an invariant was true before the step for the values that may break it.
 
-        That it held for all, `known` says. Where a step does not touch it, Z3 need not look for the values.
+        `known` says that it was true for all. Where a step does not touch it, Z3 need not look for the values.
         """
         if holds not in self.invariants:
             return ()
@@ -168,7 +168,7 @@ class Theory:
             )
 
     def accepted(self, *steps: Step) -> Question:
-        """A state in which all invariants hold, and these steps are tried and accepted, all with the same arguments."""
+        """A state with all invariants, in which these steps are tried and accepted with the same arguments."""
         args = self.ways(steps[0])[0]
         terms = [term for step in steps for term in (*self.tried(step), symbolic.taken(self.ways(step)[1]))]
         return Question((*self.known, *terms), self.before, args)
@@ -198,8 +198,8 @@ def theory(
 class Obligation:
     """One thing to prove. `step` is the step that must keep `invariant`, or `INITIAL`, or `ALWAYS`.
 
-    `assumes`: what it builds on beside what the environment grants to its steps · `otherwise`: what it means that it
-    does not hold, where no example can be replayed, for it is about the reading · `confirms`, where the plain functions
+    `assumes`: its assumptions in addition to those of its steps · `otherwise`: what it means that it
+    is false, where no example can be replayed, for it is about the reading · `confirms`, where the plain functions
     are asked otherwise than by `holds`: why an example of a state, the step's arguments and the state after it speaks
     against the obligation, in a sentence; empty where it does not · `settled`: proves it otherwise than by one
     question, and is given the obligation, Z3's work and seed.
@@ -223,7 +223,7 @@ class Obligation:
 
     @property
     def granted(self) -> tuple[str, ...]:
-        """What it is proved under: what the environment grants to the steps that it is about, and what is assumed."""
+        """The assumptions of its proof: about the environment of its steps, and its own."""
         return (*dict.fromkeys(sentence for step in self.steps for sentence in assumed(step)), *self.assumes)
 
     @property
@@ -232,7 +232,7 @@ class Obligation:
         return self.subject or self.spec.name
 
     def question(self, window: range | None = None) -> Question:
-        """What Z3 is asked of it, with every number, or those of a window."""
+        """The question for Z3, with every number, or those of a window."""
         return self.ask(theory(self.spec, self.weak, window, self.dropped))
 
 
@@ -247,7 +247,7 @@ def obligations(spec: Spec) -> Iterator[Obligation]:
 
 
 def inductive(spec: Spec, *, weak: bool, only: Sequence[Step] | None = None) -> Iterator[Obligation]:
-    """That the initial state satisfies every invariant, and that every step, or only some, can happen and keeps it."""
+    """The obligations of invariants: the initial state satisfies them, and each step can happen and keeps them."""
     of = theory(spec, weak, None)
     for holds in of.invariants if only is None else ():
         yield Obligation(spec, holds.__name__, INITIAL, methodcaller("not_initially", holds), weak, holds=holds)
@@ -288,7 +288,7 @@ def enabled(spec: Spec) -> Iterator[Obligation]:
 
 @dataclass(frozen=True)
 class SolverAnswer:
-    """What Z3 says: `sat`, `unsat` or `unknown`; the work that took in its own measure, and a model if there is one."""
+    """Z3's answer: `sat`, `unsat` or `unknown`; its work in Z3's own measure, and a model if there is one."""
 
     verdict: Literal["sat", "unsat", "unknown"]
     work: int
@@ -297,7 +297,7 @@ class SolverAnswer:
 
 
 def ask(terms: Sequence[Any], *, work: int = WORK, seed: int = 0) -> SolverAnswer:
-    """What Z3 answers to all of the terms together."""
+    """Ask Z3 about all of the terms together."""
     solver = z3.Solver()
     solver.set("rlimit", work)
     solver.set("random_seed", seed)
@@ -313,6 +313,6 @@ def ask(terms: Sequence[Any], *, work: int = WORK, seed: int = 0) -> SolverAnswe
 
 
 def _work_so_far(solver: Any) -> int:
-    """What all questions of this process have cost: Z3 counts on."""
+    """The work of all questions of this process: Z3 counts on."""
     statistics = solver.statistics()
     return int(statistics.get_key_value("rlimit count")) if "rlimit count" in statistics.keys() else 0  # noqa: SIM118

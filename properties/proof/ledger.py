@@ -121,7 +121,7 @@ class Ledger(BaseModel):
 
     @property
     def exit_code(self) -> int:
-        """0 all proved · 1 something does not hold · 3 unknown, or the budget is spent."""
+        """0 all proved · 1 a property is false · 3 unknown, or the budget is spent."""
         results = {entry.result for entry in self.obligations}
         if "refuted" in results:
             return 1
@@ -129,7 +129,7 @@ class Ledger(BaseModel):
 
 
 def subjects() -> tuple[str, ...]:
-    """What can be proved: the specs by name, and the laws of joining."""
+    """The subjects of proofs: the specs by name, and the laws of joining."""
     return (*SPECS, cut_equivalence.LAWS)
 
 
@@ -138,7 +138,7 @@ Subject = AnySpec
 
 
 def name_of(subject: Subject) -> str:
-    """What a subject is called in the ledger."""
+    """The name of a subject in the ledger."""
     return subject if isinstance(subject, str) else subject.name
 
 
@@ -161,7 +161,7 @@ def every(subject: Subject) -> Iterator[Obligation]:
 
 @cache
 def digest(subject: Subject) -> str:
-    """What proofs of a subject are proofs of: change anything in it, and they are stale."""
+    """The digest of a subject's definitions: a change of any makes its proofs stale."""
     parts = [z3.get_full_version(), *(text_of(module) for module in READERS)]
     parts += [text_of(module) for module in ([] if subject == cut_equivalence.LAWS else _about(resolve_spec(subject)))]
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
@@ -180,7 +180,7 @@ def _remembered(subject: Subject) -> Path:
 
 
 def recall(subject: Subject) -> dict[str, LedgerEntry]:
-    """What is proved of these very definitions already."""
+    """The proofs of these very definitions so far."""
     try:
         entries = REMEMBERED.validate_json(_remembered(subject).read_bytes())
     except (OSError, ValueError):
@@ -205,7 +205,7 @@ def remember(subject: Subject, entries: dict[str, LedgerEntry]) -> None:
 
 
 def key(obligation: Obligation) -> str:
-    """Which obligation of its spec it is."""
+    """The key of an obligation within its spec."""
     return _which(_under(obligation), obligation.step, obligation.invariant)
 
 
@@ -221,7 +221,7 @@ REMEMBERED = TypeAdapter(dict[str, LedgerEntry])
 
 @dataclass(frozen=True)
 class ProofOptions:
-    """What a proof may cost, and whether to believe what was proved before."""
+    """The budget of a proof, and the use of earlier proofs."""
 
     work: int = induction.WORK
     seed: int = 0
@@ -279,7 +279,7 @@ def _assumptions(subject: Subject) -> tuple[str, ...]:
 
 
 def _claimed(subject: Subject) -> dict[str, tuple[str, ...]]:
-    """What the claims about a subject build on."""
+    """The assumptions of the claims about a subject."""
     if subject == cut_equivalence.LAWS:
         return {}
     return {claim.sentence: claim.assumes for claim in claims.claims_of(resolve_spec(subject))}
@@ -362,7 +362,7 @@ def _settled(obligation: Obligation, asked: ProofOptions) -> LedgerEntry:
     """The same as `settle`; what cannot even be asked is unknown, and the others are asked all the same."""
     try:
         return settle(obligation, work=asked.work, seed=asked.seed)
-    except Exception as error:  # noqa: BLE001 - whatever is wrong with a spec, it is said of the obligation that met it
+    except Exception as error:  # noqa: BLE001 - whatever is wrong with a spec, it is reported with the obligation that met it
         return _entry(obligation, "unknown", 0.0, 0, f"it cannot be read: {type(error).__name__}: {error}", [])
 
 

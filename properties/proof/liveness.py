@@ -81,7 +81,7 @@ class _Shown:
         return self.once(symbolic.term, self.claim.rank, state, mark)
 
     def once(self, how: Callable[..., Any], function: Callable[..., Any], state: State, *marks: Unknown) -> Any:
-        """What a function of the claim says of a state and the subject, read by `how` when it is first asked."""
+        """The value of a claim's function for a state and the subject, read by `how` on first use."""
         key = (how, function, id(state), *map(id, marks))
         if key not in self.read:
             with symbolic.read(self.theory.reading):
@@ -122,7 +122,7 @@ class _Shown:
     def no_gap(self) -> Question:
         """Induction over the numbers: were there no first gap, all up to the end would be done, and one beyond it.
 
-        That a number is no first gap is said of the one at hand alone: of every number, it is a riddle to Z3.
+        That a number is no first gap is stated for the one at hand alone: of every number, it is a riddle to Z3.
         """
         assert self.claim.gap is not None  # noqa: S101 - asked of gaps only
         low, high, done = self.claim.gap
@@ -195,7 +195,7 @@ class _Shown:
         return self.question(any_of(*cases))
 
     def withdraws(self, name: str, helpful: Helpful) -> Question:
-        """That some step leaves the rank as it is, and the helpful step is not the one to take any more, or another."""
+        """A step that keeps the rank, after which the helpful step is another one, or none."""
         before = self.rank(self.theory.before, self.mark)
         wanted = self.settled(helpful, self.theory.before, self.mark)
         cases = []

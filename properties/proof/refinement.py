@@ -1,6 +1,6 @@
 """Refinement: every step of one spec is a step, or a stutter, of another that says less.
 
-An abstraction function says which state of the abstract spec a concrete state stands for. Beside it, one function for
+An abstraction function maps a concrete state to a state of the abstract spec. Next to it, one function for
 each step that shows says which abstract step that is, by taking it: `spec/refinements/`. A step without one must
 leave the abstract state as it is. So what is proved of the abstract spec holds of the concrete one, seen that way.
 """
@@ -60,7 +60,7 @@ class Refinement:
 
     @cached_property
     def steps(self) -> Mapping[str, Step]:
-        """What each concrete step is, by its name."""
+        """The abstract steps of each concrete step, by its name."""
         return {step.__name__: step for step in self.module.STEPS}
 
     def takes(self, name: str) -> Step:
@@ -74,7 +74,7 @@ class Refinement:
 
     @property
     def sentence(self) -> str:
-        """What is shown of every step."""
+        """The obligations of every step."""
         return f"it is a step of {self.abstract.name}, or a stutter"
 
 
@@ -89,12 +89,12 @@ def refinements() -> tuple[Refinement, ...]:
 
 
 def of(spec: Spec) -> Iterator[Refinement]:
-    """What a spec refines. A spec with a fault planted in it refines what the one without does."""
+    """The refinements of a spec. A spec with a planted fault refines what the one without does."""
     return (one for one in refinements() if one.concrete.name == spec.name)
 
 
 def obligations(spec: Spec) -> Iterator[Obligation]:
-    """That every step is a step or a stutter of each spec that is refined, from any state, and so is the beginning."""
+    """Obligations: every step is a step or a stutter of each refined spec, from any state, and so is the beginning."""
     for one in of(spec):
         shown = _RefinementQuestions(one)
         yield Obligation(
@@ -120,7 +120,7 @@ class _RefinementQuestions:
         return Question((any_of(*(all_of(way.walked, self._apart(way.outcome, wanted)) for way in seen)),))
 
     def no_step(self, theory: Theory, name: str) -> Question:
-        """A step after which the abstract state is not what the abstract step makes of it, or which that refuses."""
+        """A step that the abstract step refuses, or after which the abstract state is another."""
         args, found = theory.ways(theory.spec.actions[name])
         with symbolic.read(theory.reading):
             takes = symbolic.ways(self.refinement.takes(name), theory.before, self._some(name, args))
@@ -146,7 +146,7 @@ class _RefinementQuestions:
         return negated(symbolic.same_at(one, other, Unknown(z3.Int("a key"))))
 
     def against(self, name: str) -> Callable[[State, Mapping[str, int], State], str]:
-        """What the plain functions say against it, in a sentence."""
+        """The objection of the plain functions, in a sentence."""
 
         def describe(before: State, args: Mapping[str, int], after: State) -> str:
             whose = self.refinement.abstract.name

@@ -34,7 +34,7 @@ class Spread:
 
     @property
     def steady(self) -> bool:
-        """Whether every seed finds the proof, and none takes far longer than the others."""
+        """True if every seed finds the proof, and none takes far longer than the others."""
         return self.proved and max(self.work) <= TIMES * median(self.work)
 
 

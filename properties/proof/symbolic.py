@@ -44,12 +44,12 @@ class Unknown:
 
     @cached_property
     def number(self) -> Any:
-        """As an integer term; truth is 1 or 0, as in events."""
+        """The value as an integer term; truth is 1 or 0, as in events."""
         return z3.If(self.term, z3.IntVal(1), z3.IntVal(0)) if z3.is_bool(self.term) else self.term
 
     @cached_property
     def truth(self) -> Any:
-        """As a boolean term; what is not 0 is true."""
+        """The value as a boolean term; all but 0 is true."""
         return self.term if z3.is_bool(self.term) else self.term != 0
 
     @cached_property
@@ -59,7 +59,7 @@ class Unknown:
 
     @cached_property
     def key(self) -> int:
-        """What it is known by as a question: Z3 has each term once, as long as anybody has it."""
+        """The key of the value as a question: Z3 has each term once, as long as it is referenced."""
         return int(self.truth.get_id())
 
     @cached_property
@@ -82,7 +82,7 @@ T = TypeVar("T")
 
 
 def _once(made: dict[tuple[Any, ...], tuple[Any, Any]], how: str, other: Any, make: Callable[[], T]) -> T:
-    """What is made of a value and another. Both are kept with it: an object's number is its own while it is there."""
+    """A value made of two others. Both are kept with it: an object's id is its own while it lives."""
     key = (how, other) if other.__class__ is int else (how, "of", id(other))
     found = made.get(key)
     if found is None:
@@ -159,20 +159,20 @@ class UnknownMap:
         return _once(self.made, "at", key, lambda: Unknown(z3.Select(self.term, number(key))))
 
     def set(self, key: Any, value: Any) -> UnknownMap:
-        """As `Map.set`."""
+        """The Map with an entry, as `Map.set`."""
         made: dict[tuple[Any, ...], tuple[Any, Any]] = _once(self.made, "set", key, dict)
         return _once(made, "to", value, lambda: self._of(z3.Store(self.term, number(key), number(value))))
 
     def cleared(self) -> UnknownMap:
-        """As `Map.cleared`."""
+        """The Map without its entries, as `Map.cleared`."""
         return _once(self.made, "cleared", None, lambda: self._of(z3.K(z3.IntSort(), number(self.default))))
 
     def forget_from(self, low: Any) -> UnknownMap:
-        """As `Map.forget_from`."""
+        """The Map without keys from a number on, as `Map.forget_from`."""
         return _once(self.made, "forget from", low, lambda: self._of(self._kept(number(low))))
 
     def _kept(self, low: Any) -> Any:
-        key = z3.Int("k!forgotten")  # bound at once, so that whoever asks again writes the same term
+        key = z3.Int("k!forgotten")  # bound at once, so that a second call makes the same term
         return z3.Lambda([key], z3.If(key < low, z3.Select(self.term, key), number(self.default)))
 
     def _of(self, term: Any) -> UnknownMap:
@@ -184,7 +184,7 @@ _depth: ContextVar[int] = ContextVar("depth", default=0)
 
 @contextmanager
 def _bound() -> Iterator[Any]:
-    """A number that is about to be bound: called after how deep it stands, so that whoever asks again asks the same."""
+    """A number that is about to be bound: named after its depth, so that a second question is the same."""
     depth = _depth.get()
     token = _depth.set(depth + 1)
     try:
@@ -195,7 +195,7 @@ def _bound() -> Iterator[Any]:
 
 @dataclass(frozen=True)
 class Quantification(Reader):
-    """How Z3 reads *for every number*: as it stands, or, with a `window`, for every number of that window.
+    """Z3's reading of *for every number*: as it stands, or, with a `window`, for every number of that window.
 
     The window serves the search for examples, where numbers are small anyway: there is no quantifier left, so that
     Z3 finds one or says that there is none.
@@ -204,7 +204,7 @@ class Quantification(Reader):
     window: range | None = None
 
     def all_between(self, low: Any, high: Any, holds: Callable[[Any], Any]) -> Unknown:
-        """As the word of the spec language."""
+        """Read `all_between` of the spec language."""
         with _bound() as n:
             return Unknown(self._every([Unknown(n)], lambda n: _within(low, n, high, holds)))
 
@@ -213,12 +213,12 @@ class Quantification(Reader):
         return Unknown(self.everywhere(holds, state))
 
     def accepts(self, step: Callable[..., Any], *args: Any) -> Unknown:
-        """As the word of the spec language."""
+        """Read `accepts` of the spec language."""
         tree = forking.decision_tree(step, *args, known=_asked_before, key=_as_a_term)
         return Unknown(_folded(tree, lambda _state: TRUE))  # whatever state it leads to
 
     def filled(self, default: Any, low: Any, high: Any, value: Callable[[Any], Any]) -> UnknownMap:
-        """As the word of the spec language."""
+        """Read `filled` of the spec language."""
         with _bound() as key:
             inside = all_of(number(low) <= key, key < number(high))
             return UnknownMap(int(default), z3.Lambda([key], z3.If(inside, term(value, Unknown(key)), number(default))))
@@ -226,7 +226,7 @@ class Quantification(Reader):
     def in_turn(
         self, low: Any, high: Any, stands: Callable[[Any], State], step: Callable[[State, Any], State]
     ) -> State:
-        """As the word of the spec language, by induction: any one step leads where the next one begins."""
+        """Read `fold` of the spec language, by induction: any one step leads where the next one begins."""
 
         def run(n: Any, key: Any) -> Unknown:
             return Unknown(same_at(step(stands(n), n), stands(n + 1), key))
@@ -240,7 +240,7 @@ class Quantification(Reader):
         return stands(greatest(low, high))
 
     def lifted(self, state: State) -> State:
-        """As the word of the spec language has it."""
+        """Read a word of the spec language."""
         return symbolic(state)
 
     def everywhere(self, predicate: Callable[..., Any], *states: State) -> Any:
@@ -334,7 +334,7 @@ def term(function: Callable[..., Any], *args: Any) -> Any:
 def _folded(tree: Any, leaf: Callable[[Any], Any] = truth) -> Any:
     if isinstance(tree, forking.Leaf):
         if isinstance(tree.outcome, Refused):
-            return FALSE  # a step that is refused does not hold
+            return FALSE  # a step that is refused is false
         return leaf(tree.outcome)
     return _chosen(tree.question, _folded(tree.yes, leaf), _folded(tree.no, leaf))
 
@@ -342,7 +342,7 @@ def _folded(tree: Any, leaf: Callable[[Any], Any] = truth) -> Any:
 def _chosen(question: Unknown, yes: Any, no: Any) -> Any:
     """`yes` or `no` as the question is answered, without needless cases.
 
-    Z3's own `simplify` will not do: it orders terms by when they were made, so that whoever asks again asks otherwise.
+    Z3's own `simplify` will not do: it orders terms by when they were made, so that a second question differs.
     """
     if yes.eq(no):
         return yes
@@ -374,14 +374,14 @@ class Way:
 
     @property
     def accepted(self) -> bool:
-        """Whether the step is taken."""
+        """True if the step is taken."""
         return not isinstance(self.outcome, Refused)
 
 
 class Pruner:
     """Finds the questions whose answer follows from what is given and those before: impossible paths are not walked.
 
-    Paths are walked one beside the other: what the last and the next have in common, the solver is told once.
+    Paths are walked side by side: the common part of the last and the next is given to the solver once.
     """
 
     def __init__(self, given: Sequence[Any] = ()) -> None:
@@ -414,7 +414,7 @@ class Pruner:
 
 
 def facts_of(path: forking.Path) -> tuple[Any, ...]:
-    """What must be so for a path to be walked: every answer, also what follows from others, for a solver said so."""
+    """The conditions of a path: every answer, also those that follow from others."""
     return tuple(turn.question.truth if turn.answer else turn.question.untruth for turn in path.turns)
 
 

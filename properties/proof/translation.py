@@ -1,11 +1,11 @@
 """Translation validation: the steps of a kernel, read by Z3, are the spec.
 
 A kernel's steps are functions that are made as syntax trees (`traces/replay/step_functions.py`). Those very functions,
-which native code is made of, are run here for one event on values that are not known, and held against the plain
+which native code is made of, are run here for one event on values that are not known, and compared with the plain
 function run on the same: both accept or both refuse, for the same reason, and the states that they lead to are equal,
 from any state and with any arguments.
 
-Integers of 64 bits are met by guards (`spec/reading/ranges.py`), which the functions hold: a kernel gives up where a
+Integers of 64 bits are met by guards (`spec/reading/ranges.py`), which the functions contain: a kernel gives up where a
 number may leave 64 bits. `word_size.py` shows of each step that this is never needed. Windows are taken to be wide
 enough, for beyond them kernels give up as well. A spec of which no kernel is made has nothing to show here.
 """
@@ -44,7 +44,7 @@ class TranslatedStep:
 
     @property
     def name(self) -> str:
-        """As it stands in the ledger."""
+        """The name in the ledger."""
         return self.deviation.step.__name__ if self.deviation else self.action
 
 

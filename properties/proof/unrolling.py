@@ -1,4 +1,4 @@
-"""A run from the beginning to what does not hold: a counterexample that nobody can call unreachable.
+"""A run from the initial state to a violation: a counterexample that is certainly reachable.
 
 A counterexample to induction starts in any state that satisfies the invariants, and no trace may lead there. Here the
 steps are unrolled from the initial state, one more at a time, up to a depth; keys and numbers are small, so that Z3
@@ -98,9 +98,9 @@ class _UnrolledSteps:
             yield all_of(low <= number(value), number(value) <= high)
 
     def plainest(self, asked: Sequence[Any], model: Any, count: int, low: int) -> Any:
-        """A model of the run in which each step in turn is the first that will do, with the smallest arguments.
+        """A model of the run in which each step is the first possible one, with the smallest arguments.
 
-        So the same run is told whatever Z3 comes upon first.
+        So the same run is shown whatever Z3 finds first.
         """
         solver = z3.Solver()
         solver.set("rlimit", WORK)

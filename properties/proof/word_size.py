@@ -1,9 +1,9 @@
-"""That no number which a compiled step computes leaves 64 bits: shown of every step, or told by an example.
+"""Word size: no number of a compiled step leaves 64 bits, proved of every step, or refuted by an example.
 
 What goes in lies within the kernel's bound, and all invariants hold. The analysis of intervals
 (`spec/reading/ranges.py`) is asked first, as the compiler asks it: where it finds nothing, there is nothing to prove.
 Of what it cannot exclude, Z3 is asked. Where an operation can leave 64 bits, the kernel leaves such events to exact
-replay, which is slow: so the remedy is said.
+replay, which is slow: so a remedy is named.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ def _in_bodies(term: Term) -> Iterator[Offence]:
 
 
 class _Terms:
-    """Terms as Z3 knows them. `inputs`: that what Maps hold lies within the bound, of what was looked up."""
+    """Terms as Z3 knows them. `inputs`: the bounds of the Maps' values that were looked up."""
 
     def __init__(self, spec: Spec, question: Question) -> None:
         self.spec, self.question = spec, question

@@ -24,7 +24,7 @@ NOTHING = "nothing recorded"
 
 
 class RecordsBatches(Protocol):
-    """Whoever recorded a run."""
+    """A recorder of a run."""
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """All that was recorded so far, as batches of events, trace by trace."""
@@ -35,7 +35,7 @@ class Nonconformance(Exception):  # noqa: N818 - it names a finding.
 
 
 def require_conformance(recorder: RecordsBatches) -> Counter[str]:
-    """What a recording gives, and how many `events` it has.
+    """The verdict on a recording, and its number of `events`.
 
     Raises Nonconformance, with the checker's story; RecorderFailure if the recorder could not read what it records.
     """

@@ -1,4 +1,4 @@
-"""A whole store in a folder, with its threads: who asks beyond its end goes on there, and it closes and opens again."""
+"""A whole store in a folder, with its threads: reads beyond its end, closing and opening again."""
 
 from __future__ import annotations
 

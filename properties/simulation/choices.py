@@ -1,4 +1,4 @@
-"""Choices as values: what a simulated world leaves open, decided by whoever runs it, and decided the same again.
+"""Choices as values: the open points of a simulated world, decided by a test, and replayed.
 
 Everything that may happen either way (which page survives a loss of power, which actor steps next) is asked of a
 function of one kind, `Choose`: *of so many ways, which?* The plainest way is 0. Hypothesis, a generator of random
@@ -65,7 +65,7 @@ class Odometer:
     """All sequences of choices, one after the other: the last choice that has a way left moves on, as wheels do.
 
     What is chosen between two calls of `advance` is one sequence. The world must ask the same where the same was
-    answered: it is begun anew for every sequence.
+    answered: it begins again for every sequence.
     """
 
     def __init__(self) -> None:
@@ -100,11 +100,11 @@ class Odometer:
         return False
 
 
-_NOT_THE_SAME = "the world is not begun anew each time, or something in it is left to chance"
+_NOT_THE_SAME = "the world does not begin again each time, or something in it is left to chance"
 
 
 def every_choice() -> Iterator[Choices]:
-    """All sequences of choices that a world asks for, the plainest first. Begin the world anew for each."""
+    """All sequences of choices that a world asks for, the plainest first. The world begins again for each."""
     odometer = Odometer()
     while True:
         yield Choices(odometer)

@@ -1,8 +1,8 @@
 """Schedules as values: which actor took each step. Chosen, printed, replayed, or all of them tried.
 
 An *actor* is a name and two functions: may it step now, and step. A world is a handful of actors around one state; it
-has no thread, so that who runs next is nobody's but the scheduler's. A schedule is the names in the order in which they
-stepped, and prints as `scan*3 take.1 take.2 wrote.2 commit`; whoever has that line has the run.
+has no thread, so that only the scheduler chooses who runs next. A schedule is the names in the order in which they
+stepped, and prints as `scan*3 take.1 take.2 wrote.2 commit`; that line is the whole run.
 
     run(world, uniform(7))                                any interleaving, each step with equal chance
     run(world, with_priorities(7, changes=2, steps=50))   those that find bugs of small depth
@@ -28,7 +28,7 @@ from gapless.properties.simulation.choices import Choose, Odometer
 
 
 class Actor(NamedTuple):
-    """Somebody who takes steps.
+    """An actor that takes steps.
 
     `enabled` says whether a step is possible now, and changes nothing; `step` takes it. A name has no space and no `*`
     in it, and belongs to one actor of its world.
@@ -56,7 +56,7 @@ class DoesNotFit(Exception):  # noqa: N818 - it names what is wrong.
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """Who took each step, by name; `str` of it is what `parse` reads."""
+    """The actor of each step, by name; `str` of it is what `parse` reads."""
 
     steps: tuple[str, ...]
 
@@ -66,7 +66,7 @@ class Schedule:
         return cls(tuple(name for word in text.split() for name in _repeated(word)))
 
     def __len__(self) -> int:
-        """How many steps it has."""
+        """The number of steps."""
         return len(self.steps)
 
     def __str__(self) -> str:
@@ -80,7 +80,7 @@ Chooser = Callable[[Sequence[str]], str | None]
 
 
 def run(world: ActorSystem, choose: Chooser, bound: int | None = None) -> Schedule:
-    """Steps until nobody can, the chooser has enough, or `bound` steps are taken; the schedule that came of it.
+    """Run until no actor can step, the chooser ends, or `bound` steps are taken; returns the schedule.
 
     What a step raises comes out as it is, with the schedule up to and with that step as a note.
     """
@@ -117,7 +117,7 @@ def chosen(schedule: Schedule | str) -> Chooser:
 
 
 def by(choose: Choose) -> Chooser:
-    """Whoever `choose` points at; the plainest is the first."""
+    """The actor that `choose` points at; the plainest is the first."""
     return lambda able: able[choose(len(able))]
 
 
@@ -155,7 +155,7 @@ def with_priorities(seed: int, *, changes: int, steps: int) -> Chooser:
 
 @dataclass(slots=True)
 class ScheduleCounts:
-    """What `every` did: `schedules` went to their end, others were `cut` by the bound or `joined` a state seen before.
+    """Counts of `every`: `schedules` ran to their end, others were `cut` by the bound or `joined` a known state.
 
     `steps`: all that were taken, those to get back to a fork included. `states`: different ones seen, where the world
     gives a key.
@@ -177,11 +177,11 @@ def every(
 ) -> ScheduleCounts:
     """Every schedule of a small world, depth first, each begun in a new world that `make` gives.
 
-    `finished` is called where nobody can step any more: the place to ask what must hold in the end. What must hold
+    `finished` is called where no actor can step any more: the place to ask what must hold in the end. What must hold
     always, steps themselves ask. `state` gives a key of all that the future depends on: a state that was seen is not
     explored again, so that the orders of independent steps are not all tried; with a `bound` it is where it is met
     after fewer steps. Raises what steps and `finished` raise, with the schedule as a note; ValueError where what began
-    alike goes on otherwise.
+    alike continues otherwise.
     """
     counts = ScheduleCounts()
     odometer = Odometer()

@@ -4,11 +4,11 @@ The disk keeps every file twice: as processes see it, and as it would be found a
 `sync`s the two drift apart, sector by sector, and `crash` gives the disk that a loss of power at this moment leaves:
 every page that was written since is the old one, the new one, or torn into sectors of both; a create, delete or write
 that had not returned has happened or has not. Which, is chosen (`choices.py`), so that a disk is lost the same way
-again. The disk itself goes on, so one run can be crashed at many moments and in many ways at each.
+again. The disk itself continues, so one run can be crashed at many moments and in many ways at each.
 
 Followed: what a crash may leave of pages and names, Pillai et al., "All File Systems Are Not Created Equal", OSDI 2014;
 Linux after an fsync that failed, Rebello et al., "Can Applications Recover from fsync Failures?", USENIX ATC 2020.
-Departures: a page is dirty if its bytes differ, so one that is rewritten with what it held stays clean, which is
+Departures: a page is dirty if its bytes differ, so one that is rewritten with the same bytes stays clean, which is
 harsher after such an fsync; names are durable when the call that made them returns, as a store must see to.
 """
 
@@ -49,7 +49,7 @@ class PowerLost(BaseException):
 
 
 class SteppedClock:
-    """A clock that shows `now` (ms since 1970) until somebody sets it, forward or back."""
+    """A clock that shows `now` (ms since 1970) until it is set, forward or back."""
 
     def __init__(self, now: int = 1_700_000_000_000) -> None:
         self.now = now
@@ -76,7 +76,7 @@ class _Fault:
     forget: bool
 
     def fits(self, number: int | None, verb: str, path: str) -> bool:
-        """Whether this use of the disk is one of them."""
+        """True if this use of the disk is one of them."""
         there = fnmatchcase(verb, self.verb) and fnmatchcase(path, self.path)
         return there and self.left > 0 and self.at in {None, number}
 
@@ -104,7 +104,7 @@ class SimulatedFile:
             self._disk.reserve(self._path)
 
     def used(self) -> int:
-        """Where its zeros begin: this disk does not tell."""
+        """The end of the file: this disk does not know its zeros."""
         return len(self.data)
 
     def rest(self) -> None:
@@ -120,7 +120,7 @@ class SimulatedFile:
         self._disk.sync_one(self._path, self._content)
 
     def require_whole(self) -> None:
-        """It is: nobody else is on this disk."""
+        """True always: this disk has no other user."""
 
     def close(self) -> None:
         """The file is not used through this object any more."""
@@ -231,7 +231,7 @@ class SimulatedDisk:
             return after
 
     def write_back(self, choose: Choose) -> None:
-        """The kernel makes some dirty pages durable of its own accord, as it may at any time, and promises nothing."""
+        """The kernel makes some dirty pages durable by itself, as it may at any time, and promises nothing."""
         with self._mutex:
             for _, content in self.tree.files():
                 if content.believed is content.durable:  # a file whose sync failed is left as that left it
@@ -287,12 +287,12 @@ class SimulatedDisk:
             return SimulatedFile(self, path, content, write=write)
 
     def sync(self, files: Sequence[CanSync]) -> None:
-        """As `sync` of each file, one after the other. Raises OSError, PowerLost."""
+        """Sync each file, one after the other. Raises OSError, PowerLost."""
         for file in files:
             file.sync()
 
     def sync_all(self) -> None:
-        """As `File.sync` of all files, in the order of their names. Raises OSError, PowerLost."""
+        """Sync all files, in the order of their names. Raises OSError, PowerLost."""
         for path, content in self.tree.files():
             self.sync_one(path, content)
 
@@ -323,7 +323,7 @@ class SimulatedDisk:
             self.tree.put(path, new)
 
     def sync_one(self, path: str, content: Content) -> None:
-        """What `SimulatedFile.sync` does."""
+        """The work of `SimulatedFile.sync`."""
         with self._mutex:
             self._check_alive()
             folder, name = split(path)
@@ -335,7 +335,7 @@ class SimulatedDisk:
                 self.unnamed.discard(path)
 
     def reserve(self, path: str) -> None:
-        """What `SimulatedFile.reserve` does: nothing, unless it is to fail."""
+        """The work of `SimulatedFile.reserve`: nothing, unless it is to fail."""
         with self._mutex:
             self._check_alive()
             self._perhaps_fail(None, "reserve", path)

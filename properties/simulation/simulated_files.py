@@ -1,4 +1,4 @@
-"""What a simulated disk is made of: files kept twice, in the cache and on the device, and the folders they are in."""
+"""The parts of a simulated disk: files, kept twice (in the cache and on the device), and folders."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LONGEST_NAME = 255
 
 
 class Content:
-    """What is in one file: as processes see it, as it is on the device, and as the kernel believes that it is there.
+    """The content of one file: for processes, on the device, and on the device as the kernel believes.
 
     Each is uint8 [length, padded to whole pages]. `durable` and `believed` are replaced and never written into, so that
     copies of a disk can share them.
@@ -57,7 +57,7 @@ class Content:
         return Content(self.length, self.cached.copy(), self.durable, self.believed)
 
     def sync(self, page: int) -> None:
-        """What the kernel takes for dirty becomes durable."""
+        """Make durable what the kernel takes for dirty."""
         now = self.cached.copy()
         if self.believed is self.durable:
             self.durable = self.believed = now
@@ -71,7 +71,7 @@ class Content:
         self.believed = self.cached.copy()
 
     def write_back(self, sectors: list[int], sector: int) -> None:
-        """These sectors become durable, and nobody was promised that."""
+        """Make these sectors durable, without a promise."""
         durable = self.durable.copy()
         durable.reshape(-1, sector)[sectors] = self.cached.reshape(-1, sector)[sectors]
         self.durable = self.believed = durable
@@ -85,7 +85,7 @@ class Content:
         return found
 
     def survived(self, sectors: list[int], sector: int) -> Content:
-        """What is found after a loss of power, if these sectors had reached the device besides what is durable."""
+        """The content after a loss of power, if these sectors had reached the device in addition."""
         cached = self.durable.copy()
         if not sectors:
             return Content(self.length, cached, self.durable, self.durable)
@@ -95,7 +95,7 @@ class Content:
 
 
 def survivors(dirty: list[int], per_page: int, choose: Choose) -> list[int]:
-    """Which of one file's dirty sectors are on the device: none, all, those up to one of them, or page by page."""
+    """Choices of a file's dirty sectors on the device: none, all, those up to one of them, or page by page."""
     if len(dirty) < 2:
         return dirty if dirty and choose(2) else []
     match choose(4):

@@ -1,4 +1,4 @@
-"""An asyncio loop whose time is virtual: where nobody has anything to do, it is at once when the next one has.
+"""An asyncio loop whose time is virtual: when no task is ready, time jumps to the next timer.
 
 An hour of timeouts takes milliseconds, and the same program takes the same steps every time. Nothing outside the loop
 is waited for: no sockets, no threads, no processes.
@@ -17,7 +17,7 @@ LONGEST = 30 * 86400.0  # seconds of virtual time: who is still waiting then wai
 
 
 class AllWait(Exception):  # noqa: N818 - it names a finding.
-    """Everybody waits for somebody else, for ever; or timers go off for so long that nothing else will happen."""
+    """All tasks wait for each other, for ever; or only timers go off for so long that nothing else will happen."""
 
 
 class _NoSelector(selectors.SelectSelector):

@@ -208,7 +208,7 @@ def test_a_half_that_its_op_does_not_name_any_more_departs(trial: Path) -> None:
     [
         "an op does not name the last of its halves",
         "the half cursor passes an open half",
-        "an old version stays open beside the new one [#n11]",
+        "an old version stays open next to the new one [#n11]",
         "a half is set aside with checks left",
     ],
 )

@@ -21,7 +21,7 @@ CASES = 400 if NIGHT else 150
 FOUND = (
     "a second commit writes a second final [#5574]",
     "a commit after the half was set aside is taken [#8158]",
-    "an old version stays open beside the new one [#n11]",
+    "an old version stays open next to the new one [#n11]",
     "the counter of a version is not raised",
     "a half is set aside with checks left",
     "after a start rollbacks are forgotten [#8158]",

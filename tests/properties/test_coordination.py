@@ -47,7 +47,7 @@ def test_nothing_goes_wrong_that_may_not() -> None:
     failed, happened = coordination_cases.part(range(CASES))
     assert not failed
     assert all(happened[what] for what in ("a crash", "a kill", "a close", "a cut", "a full disk", "a disk that fails"))
-    assert happened["timed out"] > happened["told that it is COMMITTED"] > CASES
+    assert happened["timed out"] > happened["reported COMMITTED"] > CASES
 
 
 def test_a_case_is_the_same_again() -> None:

@@ -21,7 +21,7 @@ SCHEDULES = 3 if NIGHT else 1  # of each case
 FOUND = {
     "a second commit writes a second final [#5574]": "a check and a late decision",
     "a rollback after a commit is taken": "a check whose answer contradicts a late decision",
-    "an old version stays open beside the new one [#n11]": "a check and a late decision",
+    "an old version stays open next to the new one [#n11]": "a check and a late decision",
     "a hit leaves its half in the cache": "halves that leave a cache of 2",
     "the newest half leaves the cache": "halves that leave a cache of 2",
     "after a start a final without op stays so [#op-crash]": "committed, a final or nothing, an op, the cursors",

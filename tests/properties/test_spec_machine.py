@@ -273,7 +273,7 @@ def test_a_failure_says_how_to_see_it_again() -> None:
     with pytest.raises(Mismatch) as found:
         run(changed(write=stale))
     (note,) = found.value.__notes__
-    assert note.startswith("\nAgain: run this test once more")
+    assert note.startswith("\nAgain: run this test again")
     decorated = note.splitlines()[-1]
     assert decorated.endswith("(machine_for(…)).TestCase")
     version, blob = ast.literal_eval(decorated.removeprefix("reproduce_failure").split("(machine_for")[0])

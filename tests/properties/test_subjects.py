@@ -152,14 +152,14 @@ def _pass_a_gap(store: NaiveStore, queue: Queue) -> int:
 
 @FAULTS.plant("flushed before the disk has answered", NaiveStore, "flush")
 def _promise(store: NaiveStore) -> int:
-    """What is not on disk counts as safe."""
+    """Bytes that are not on disk count as safe."""
     store.flushed = store.end
     return store.end
 
 
 @FAULTS.plant("an error of the disk is swallowed", NaiveStore, "sync")
 def _swallow(store: NaiveStore) -> None:
-    """What was never written counts as safe."""
+    """Bytes that were never written count as safe."""
     try:
         if store.file is not None:
             store.file.sync()

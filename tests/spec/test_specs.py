@@ -59,7 +59,7 @@ def numbers_of(state: Any) -> range:
 
 
 def holds(function: Callable[..., bool], *states: Any) -> bool:
-    """Whether it holds for every number in reach."""
+    """True if it holds for every number in reach."""
     free = len(signature(function).parameters) - len(states)
     return all(function(*states, *numbers) for numbers in product(numbers_of(states[-1]), repeat=free))
 

@@ -1,11 +1,11 @@
-"""How far each spec is explored: the numbers that its steps are tried with, and the states that no step is taken from.
+"""Bounds of exploration: the numbers that steps are tried with, and the states that no step is taken from.
 
-A spec knows no bounds: they lie here, as TLA+ keeps them in a model beside the specification. The bound of the spec
-NAME is `BOUND` in `bounds/NAME.py`. Where deviations make too many states, `WITH_DEVIATIONS` beside it is a closer one;
-`WIDE` is one that only native code reaches.
+A spec knows no bounds: they lie here, as TLA+ keeps them in a model next to the specification. The bound of the spec
+NAME is `BOUND` in `bounds/NAME.py`. Where deviations make too many states, `WITH_DEVIATIONS` in the same file is a
+closer one; `WIDE` is one that only native code reaches.
 
-The numbers reach a little beyond what a state within the bound may hold. Then every requirement is refused somewhere,
-and a state in which no step is possible is told apart from one in which no further step was tried.
+The numbers reach a little beyond what a state within the bound may have. Then every requirement is refused somewhere,
+and a state in which no step is possible is distinguished from one in which no further step was tried.
 
 Some specs accept steps before their subject is opened, on a state of zeros. Most bounds judge where such a step leads
 and take no step from there: the states after `open` show more.
@@ -39,7 +39,7 @@ __all__ = [
 ]  # fmt: skip
 
 FLAG = (1, 0)
-MOST = 1 << 24  # tuples of arguments of one step: they are held in memory, and tried in every state
+MOST = 1 << 24  # tuples of arguments of one step: they are kept in memory, and tried in every state
 
 
 def arguments(bound: Bound, spec: Spec, step: str) -> list[tuple[int, ...]]:
@@ -98,7 +98,7 @@ class NoBound(Exception):  # noqa: N818 - its message says all.
 
 
 def bound_of(spec: Spec, profile: str | None = None, *, wide: bool = False) -> Bound:
-    """How far a spec is explored, with the deviations that a profile allows; or the farthest. Raises NoBound."""
+    """The bound of a spec, with a profile's deviations; or the widest. Raises NoBound."""
     if spec.bound is not None and not wide:
         return spec.bound
     name = f"{__name__}.{spec.name}"
@@ -120,7 +120,7 @@ def bound_of(spec: Spec, profile: str | None = None, *, wide: bool = False) -> B
 
 
 def has_wide(spec: Spec) -> bool:
-    """Whether a spec has a bound that is wide."""
+    """True if a spec has a wide bound."""
     try:
         bound_of(spec, wide=True)
     except NoBound:
@@ -139,7 +139,7 @@ def one_wrong(*flags: int) -> bool:
 
 
 def untouched(s: State) -> bool:
-    """Whether nothing has happened yet."""
+    """True if nothing has happened yet."""
     begun = type(s)()
     pairs = ((getattr(s, field.name), getattr(begun, field.name)) for field in fields(begun))
     return all(count_entries(now) == 0 if isinstance(then, Map) else now == then for now, then in pairs)
@@ -154,6 +154,6 @@ def most(counts: Map[Any, int]) -> int:
 
 
 def count_entries(counts: Map[Any, int]) -> int:
-    """How many keys of a map have another value than its default."""
+    """The number of keys of a map with another value than its default."""
     some: Any = counts
     return some.counted("entries") if isinstance(some, Window) else len(counts.entries)  # type: ignore[attr-defined]

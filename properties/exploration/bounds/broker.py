@@ -1,4 +1,4 @@
-"""How far one transaction, from end to end is explored."""
+"""The bound for one transaction, from end to end."""
 
 from gapless.properties.exploration.bounds import Bound, most, untouched
 

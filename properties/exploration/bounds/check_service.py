@@ -1,4 +1,4 @@
-"""How far a check service is explored."""
+"""The bound for a check service."""
 
 from gapless.properties.exploration.bounds import Bound, untouched
 from gapless.spec.checkpoint import How

@@ -1,4 +1,4 @@
-"""How far the two cursors of the check service are explored."""
+"""The bound for the two cursors of the check service."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""How far a compacted queue is explored."""
+"""The bound for a compacted queue."""
 
 from gapless.properties.exploration.bounds import FLAG, Bound, one_wrong
 

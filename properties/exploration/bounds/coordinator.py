@@ -1,4 +1,4 @@
-"""How far the transaction coordinator is explored."""
+"""The bound for the transaction coordinator."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""How far the cursor in a queue is explored."""
+"""The bound for the cursor in a queue."""
 
 from gapless.properties.exploration.bounds import Bound
 

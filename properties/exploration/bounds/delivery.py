@@ -1,4 +1,4 @@
-"""How far one message and its deliveries are explored."""
+"""The bound for one message and its deliveries."""
 
 from gapless.properties.exploration.bounds import Bound
 

@@ -1,4 +1,4 @@
-"""How far ordered parallel dispatch is explored."""
+"""The bound for ordered parallel dispatch."""
 
 from dataclasses import replace
 

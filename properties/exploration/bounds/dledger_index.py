@@ -1,4 +1,4 @@
-"""How far the index of a DLedger log is explored."""
+"""The bound for the index of a DLedger log."""
 
 from gapless.properties.exploration.bounds import FLAG, Bound, one_wrong
 

@@ -1,4 +1,4 @@
-"""How far the extension of a queue is explored."""
+"""The bound for the extension of a queue."""
 
 from gapless.properties.exploration.bounds import FLAG, Bound
 

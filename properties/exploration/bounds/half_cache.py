@@ -1,4 +1,4 @@
-"""How far the cache of half messages is explored."""
+"""The bound for the cache of half messages."""
 
 from dataclasses import replace
 

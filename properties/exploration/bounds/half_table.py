@@ -1,4 +1,4 @@
-"""How far the table of halves is explored."""
+"""The bound for the table of halves."""
 
 from gapless.properties.exploration.bounds import FLAG, Bound, one_wrong
 

@@ -1,4 +1,4 @@
-"""How far a file of the hash index is explored."""
+"""The bound for a file of the hash index."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""How far the table of keys is explored."""
+"""The bound for the table of keys."""
 
 from gapless.properties.exploration.bounds import FLAG, Bound, one_wrong
 

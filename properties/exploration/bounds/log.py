@@ -1,4 +1,4 @@
-"""How far a commit log is explored."""
+"""The bound for a commit log."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""How far a log of halves without a cache is explored."""
+"""The bound for a log of halves without a cache."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""How far the op batcher is explored."""
+"""The bound for the op batcher."""
 
 from dataclasses import replace
 

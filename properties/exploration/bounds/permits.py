@@ -1,4 +1,4 @@
-"""How far a client's permits are explored."""
+"""The bound for a client's permits."""
 
 from dataclasses import replace
 

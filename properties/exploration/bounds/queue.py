@@ -1,4 +1,4 @@
-"""How far the messages and entries of one queue are explored."""
+"""The bound for the messages and entries of one queue."""
 
 from dataclasses import replace
 

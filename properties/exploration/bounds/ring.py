@@ -1,4 +1,4 @@
-"""How far the ring of batches is explored."""
+"""The bound for the ring of batches."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""How far a queue in tiered storage is explored."""
+"""The bound for a queue in tiered storage."""
 
 from gapless.properties.exploration.bounds import FLAG, Bound, one_wrong
 

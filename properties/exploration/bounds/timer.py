@@ -1,4 +1,4 @@
-"""How far the chains of the timer wheel are explored."""
+"""The bound for the chains of the timer wheel."""
 
 from gapless.properties.exploration.bounds import FLAG, Bound, one_wrong
 

@@ -1,4 +1,4 @@
-"""How far the table of timers is explored."""
+"""The bound for the table of timers."""
 
 from gapless.properties.exploration.bounds import FLAG, Bound, one_wrong
 

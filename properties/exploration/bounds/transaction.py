@@ -1,4 +1,4 @@
-"""How far one transaction is explored."""
+"""The bound for one transaction."""
 
 from dataclasses import replace
 
@@ -26,7 +26,7 @@ BOUND = Bound(
         "prepare": lambda a: a.position in (10 + 10 * a.number, -1),
         "outlive": lambda a: a.position in (10 + 10 * a.number, -1),
         "check": lambda a: a.position == 10 + 10 * a.number or (a.position < 0 and one_wrong(0, a.asked, a.same)),
-        "commit": lambda a: a.position == 10,  # where the final lies, which is nobody's business
+        "commit": lambda a: a.position == 10,  # where the final lies, which makes no difference
         "park": lambda a: a.position == 10,
     },
 )

@@ -1,9 +1,9 @@
 """Conditions on a state that a step makes: only those that neither the step's own needs nor the state before imply.
 
-A state that is left has been judged: all invariants held there, for every number, or the search had ended. An invariant
-that looks at none of the fields that a step wrote says the same as before; one that speaks of a Map at its own number
-alone says the same for all numbers but those where something was put. Of a step property, what is left behind the
-answers that led to the step's end is asked (`spec/reading/difference_bounds.py`).
+A state that is left has been judged: all invariants were true there, for every number, or the search had ended. An
+invariant that looks at none of the fields that a step wrote says the same as before; one that speaks of a Map at its
+own number alone says the same for all numbers but those where something was put. Of a step property, what is left
+behind the answers that led to the step's end is asked (`spec/reading/difference_bounds.py`).
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ class Conditions:
         """The trees that a step property asks of its numbers: where something was put, and of all.
 
         One that looks into Maps at its own number alone is asked with the numbers where something was put as they are
-        written, if it needs not be asked of others: there, Maps hold what they held.
+        written, if it needs not be asked of others: there, Maps are unchanged.
         """
         holds, names, rows = one
         before, asked = self.state, _variables(names)
@@ -155,7 +155,7 @@ class Conditions:
         yield ALL, node
 
     def judging(self, asked: Sequence[Question]) -> Block:
-        """Statements that set `good` to 0 where a step property does not hold."""
+        """Statements that set `good` to 0 if a step property is false."""
         lines: Block = []
         for names, where, trees in asked:
             body = [line for node in trees for line in self.lowering.flagging(node)]
@@ -272,7 +272,7 @@ def between(rows: Sequence[tuple[int, ...]]) -> tuple[int, int] | None:
 
 
 def _left_of(node: Tree, written: Mapping[str, Any], is_put: Callable[[Any], bool]) -> Tree:
-    """The tree that is left to ask of a state after a step that wrote these fields, if it was true of the one before.
+    """The rest of a property to check after a step that wrote these fields, if it was true before.
 
     As long as all questions were answered alike of both states, what looks at nothing that was written is known.
     `is_put`: whether something else is asked instead of a question that must be true of both states.

@@ -79,7 +79,7 @@ class GuardedCalls:
     # -- functions
 
     def write(self, roots: dict[str, tuple[Subtree, str]]) -> None:
-        """Functions of these names. Beside each part: the last argument where the function knows `low`, or nothing."""
+        """Functions of these names. For each part: the last argument where the function knows `low`, or nothing."""
         shared = Counter[Subtree]()
         pending = [part for part, _ in roots.values()]
         seen = set(pending)

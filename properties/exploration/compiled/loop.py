@@ -43,7 +43,7 @@ def try_calls(
 
 @function(inline=True, distinct=True)
 def is_right(check: int, e: int, args: Ints, row: States, old: States, escape: Ints, numbers: Ints, lows: Ints) -> int:
-    """1 if the invariants that a step may have broken hold. A spec's invariants stand here: without any, all hold."""
+    """1 if the invariants that a step may have broken are true. A spec's invariants stand here; without any, 1."""
     return 1
 
 

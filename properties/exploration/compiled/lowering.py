@@ -1,6 +1,6 @@
 """Terms of a spec, and trees of them, as expressions and statements of the language of native code.
 
-In a generated function a field is `s_NAME`, or `o_NAME` of the state before; an argument `a_NAME`, or `g_NAME` beside a
+In a generated function a field is `s_NAME`, or `o_NAME` of the state before; an argument `a_NAME`, or `g_NAME` with a
 state that is judged later; a variable `v_NAME`. `loads` gives them their values, by what the function's body names.
 `row` is the packed state that terms speak of, `new` the one that a step makes, `old` the one before it.
 """
@@ -96,7 +96,7 @@ class TermEmitter:
     # -- quantifiers
 
     def up_to(self, every: Every, high: ast.expr) -> ast.expr:
-        """The first number from `every.low` on of which the body does not hold, or `high`."""
+        """The first number from `every.low` on for which the body is false, or `high`."""
         self.terms[every] = None
         return self._every("until", every, False, high)  # noqa: FBT003 - as above
 

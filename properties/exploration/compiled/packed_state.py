@@ -1,4 +1,4 @@
-"""A packed state, in the language of native code: what its Maps hold, and how something is written into it.
+"""A packed state, in the language of native code: reads of its fields and Maps, and writes into it.
 
 The functions are specialised by the place of a field: the values of a Map lie from bit `BIT` on, those of the keys from
 `ORIGIN` to `ORIGIN + WIDTH`, each `1 << SHIFT` bits behind the one before, as what they are more than `LEAST`, in the

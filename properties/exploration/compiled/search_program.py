@@ -1,4 +1,4 @@
-"""A spec's search as one function of the language of native code, for states that are packed in one way."""
+"""A spec's search as one function of native code, for states of one layout."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gapless.properties.exploration.compiled.intrinsics import quotient, rest_of
 from gapless.properties.exploration.compiled.steps import SearchSteps
 from gapless.properties.exploration.packing import LINE, WORD, StateLayout
 
-NARROW = 31  # keys of a Map that are told apart by the lower half of a word
+NARROW = 31  # keys of a Map that are distinguished by the lower half of a word
 COMMON: dict[str, Any] = {
     "int64": int64, "count_bits": count_bits, "quotient": quotient, "rest_of": rest_of, "copy": table.copy,
     "accept": loop.accept, "below": packed_state.below, "between": calls.between,
@@ -96,7 +96,7 @@ def _placed(field: int, row: list[int]) -> dict[str, Any]:
 
 
 def _words_of(row: list[int], packing: StateLayout, empty: list[int]) -> dict[str, Any]:
-    """The words in which a Map's values lie, their bits there, and these words of a state whose Maps are empty."""
+    """The words of a Map's values, their bits there, and these words in a state whose Maps are empty."""
     bit, shift, _, _ = row
     end = bit + (packing.width << shift)
     words = tuple(range(bit // WORD, (end + WORD - 1) // WORD))

@@ -1,4 +1,4 @@
-"""A spec's search as functions of the language of native code: its steps, properties and bound, beside the common loop.
+"""A spec's search as functions of native code: its steps, properties and bound, for the common loop.
 
 A state is packed into a few words (`packing.py`), and never unpacked: a number of it is some bits of a word, and so is
 what a Map holds at a key. What a step makes is that state's words with the difference added, so that only what it

@@ -60,7 +60,7 @@ def _story(failed: FailedCase, subject: str, *, checked: bool) -> Iterator[str]:
     yield f"case {failed.seed}:"
     yield from (f"{number:3}. {line}" for number, line in enumerate(failed.lines, 1))
     yield failed.wrong
-    yield f"The store is kept in {failed.kept}, and what was written to standard error beside it."
+    yield f"The store is kept in {failed.kept}, and next to it what was written to standard error."
     options = ("" if subject == OURS else f" --subject '{subject}'") + " --no-check" * (not checked)
     again = f"python -m {__package__}{options} --seed {failed.seed} --kills 1"
     yield f"Again, as far as processes repeat themselves: {again}"
@@ -92,7 +92,7 @@ class _Progress(Protocol):
 def _progress(kills: int) -> Iterator[_Progress]:
     """A progress bar on a terminal, nothing elsewhere."""
     if not sys.stderr.isatty():
-        yield lambda tally: None  # noqa: ARG005 - nobody looks
+        yield lambda tally: None  # noqa: ARG005 - no terminal
         return
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn  # noqa: PLC0415
 

@@ -1,7 +1,7 @@
 """Cases of the black-box machine: one store, and several processes that have it open, one after the other.
 
 Each process is killed, or ends in some other way; the next one must be able to open the store, and what it finds is
-held against the `ClientLedger`. What answers tell is held against it at once. In the end the store is closed.
+checked by the `ClientLedger`. Answers are checked by it at once. In the end the store is closed.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ WITH_TRANSACTIONS = 0.7  # of the stores, where the subject offers them
 ANSWERED = 0.5  # of the halves that are left when a process ends: the next one knows what to answer about them
 YOUNG = 5.0  # seconds within which a child that was just forked comes to close its copy of the lock
 A_BATCH = 0.012  # seconds within which a large batch is asked for, read and written
-BUSY = 8  # calls that are sent before a disturbance comes, so that it finds somebody at work
+BUSY = 8  # calls that are sent before a disturbance comes, so that it finds a client at work
 
 FILES = (8, 20, 44)  # descriptors
 SIZES = (0, 4096, 10_000)  # bytes of the largest file that may be written
@@ -79,7 +79,7 @@ class StoreCase:
             if self.planner.transactions:
                 self._tell("every producer answers")
                 self._rest(answered=1.0)
-            self._tell("and once more: open, read all, close")
+            self._tell("and again: open, read all, close")
             self._rest(answered=0.0)
             self._check()
         finally:
@@ -151,7 +151,7 @@ class StoreCase:
         return self.talk
 
     def _answers(self, share: float) -> dict[str, Decision]:
-        """What producers would answer about the halves that may be undecided; all know it in the end."""
+        """Answers of producers about the halves that may be undecided; all know it in the end."""
         answers: dict[str, Decision] = {}
         for half in self.halves.halves:
             intent: Decision | None = half.intent or ("roll_back" if share == 1 else None)
@@ -161,7 +161,7 @@ class StoreCase:
         return answers
 
     def _interrupt_opening(self, talk: Conversation, pause: float) -> Conversation:
-        """Ctrl-C, and nobody knows whether it comes in time. Returns a process that has not opened the store."""
+        """Press Ctrl-C, in time or too late. Returns a process that has not opened the store."""
         talk.ask_to_open(self.folder)
         time.sleep(pause)
         talk.process.interrupt()
@@ -198,7 +198,7 @@ class StoreCase:
         self._was_forking = False
         expect("ok" in answer, f"the store does not open: {answer}")
         self.tally.counts["openings"] += 1
-        self._end_children()  # they have outlived their parents, and kept nobody out
+        self._end_children()  # they have outlived their parents, and locked no process out
         talk.find_all()
 
     def _asked_to_open(self, talk: Conversation) -> Answer:
@@ -318,9 +318,9 @@ class StoreCase:
             os.close(child)
 
     def _check(self, *, is_raw: bool = False) -> None:
-        """What lies in the folder conforms, strictly.
+        """Check that the files in the folder conform, strictly.
 
-        It may be inconclusive if nothing was ever appended, or where nobody has opened it since the process was killed:
+        It may be inconclusive if nothing was ever appended, or if it was not opened since the process was killed:
         queues may be built in any order (docs/proposals.md#parallel-dispatch), and the next opening builds the rest.
         """
         if not self.checked:
@@ -373,6 +373,6 @@ def _run_case(seed: int, subjects: SubjectMaker, tally: BlackBoxTally, *, checke
 
 
 def _memory() -> Path | None:
-    """Where folders are in memory, if this machine has such: no power fails here, and nobody has to wait for a disk."""
-    memory = Path("/dev/shm")  # noqa: S108 - the folders in it have names that nobody knows
+    """The place of folders in memory, if this machine has one: no power fails here, and no test waits for a disk."""
+    memory = Path("/dev/shm")  # noqa: S108 - the folders in it have names that cannot be guessed
     return memory if memory.is_dir() else None

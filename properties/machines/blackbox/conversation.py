@@ -1,4 +1,4 @@
-"""What clients ask of one process, and what they are answered, held against the `ClientLedger` answer by answer."""
+"""Requests of clients to one process, and its answers, each checked by the `ClientLedger`."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class PendingCall:
 
     @property
     def decision(self) -> Decision | None:
-        """What it is to decide."""
+        """The decision to make."""
         return cast("Decision", self.plan.verb) if self.plan.verb in DECISIONS else None
 
 
@@ -68,7 +68,7 @@ class Conversation:
         self.children: list[int] = []
         self.calls: defaultdict[int, deque[PendingCall]] = defaultdict(deque)
         self.answers: dict[str, Decision] = {}  # what the subject knows of halves, by their messages' names
-        self.was_forking = False  # when it died: nobody knows of that child, and it may not have begun yet
+        self.was_forking = False  # when it died: that child is unknown, and it may not have begun yet
         self._expires_on = False  # an interrupted `expire` may still be at work
         ledger.is_lasting = process.keeps == "acknowledged"
 
@@ -79,7 +79,7 @@ class Conversation:
 
     @property
     def needed(self) -> str:
-        """What is waited for."""
+        """The call that is waited for."""
         return ", ".join(sorted({calls[0].plan.verb for calls in self.calls.values() if calls}))
 
     # -- asking ------------------------------------------------------------------------------------------------------
@@ -97,7 +97,7 @@ class Conversation:
             self._begin(calls[0])
 
     def _arguments(self, pending: PendingCall) -> dict[str, object] | None:
-        """What is asked for; None where there is nothing to ask for."""
+        """The next request; None if there is none."""
         plan = pending.plan
         if pending.decision:
             return self._decision(pending, pending.decision)
@@ -149,7 +149,7 @@ class Conversation:
     # -- answers -----------------------------------------------------------------------------------------------------
 
     def answered(self, answer: Answer) -> None:
-        """Hold an answer against what is known."""
+        """Check an answer by what is known."""
         found = next((c for c in self.calls.values() if c and c[0].call.number == answer.get("id")), None)
         if found is None:
             raise Mismatch(f"nobody waits for this answer, or one before it was left out: {answer}")
@@ -200,7 +200,7 @@ class Conversation:
             self.halves.expiring -= 1
 
     def _understand_transaction(self, pending: PendingCall, ok: Any) -> None:
-        """What an answer says of halves."""
+        """Note an answer about halves."""
         match pending.plan.verb:
             case "begin":
                 self.halves.acknowledge(pending.halves, ok, safe=self.planner.synchronous)
@@ -216,7 +216,7 @@ class Conversation:
                 self.counts["checked halves"] += self.halves.checked(pending.begun, pending.halves)
 
     def _understand_error(self, pending: PendingCall, answer: Answer) -> None:
-        """What an error says of the messages of an append, or that files may go on expiring."""
+        """Note an error about the messages of an append, or that files may continue to expire."""
         match pending.plan.verb:
             case "append" if answer["error"] == "refused" or "kept" in answer:
                 self.ledger.keep_first(pending.entries, answer.get("kept", 0), safe=False)
@@ -235,7 +235,7 @@ class Conversation:
 
     def _understand_range(self, pending: PendingCall, low: int, high: int) -> None:
         known = self.ledger.queues[pending.plan.queue]
-        what = f"{pending.plan.queue}: {low} to {high} are told to be there"
+        what = f"{pending.plan.queue}: {low} to {high} are reported to be there"
         expect(0 <= low <= high, what)
         expect(high <= known.begun, f"{what}, and {known.begun} messages were sent")
         expect(pending.visible <= high, f"{what}, and consumers saw all below {pending.visible} before")
@@ -275,7 +275,7 @@ class Conversation:
         self.process.send(0, "open", folder=str(folder), settings=self.planner.settings, **answers)
 
     def find_all(self) -> None:
-        """The store was opened: every message that is in it is read, and held against the ledger."""
+        """The store was opened: every message in it is read, and checked by the ledger."""
         self.ledger.tick()
         named = {(topic, queue) for topic, queue in self._asked("queues")}
         for queue in sorted(named | set(self.ledger.queues)):

@@ -1,8 +1,8 @@
-"""What is known of a store's transactions from outside: halves that were begun, what was asked of them, and answered.
+"""The ledger of transactions from outside: halves that were begun, requests about them, and answers.
 
-A half's message is an entry of the `ClientLedger` that counts as never begun, until a commit of it is: whoever sees it
-before that has seen a half. A half is *undecided* while no answer and no queue tells otherwise; a rollback that was not
-acknowledged as durable may be undone by the end of the process.
+A half's message is an entry of the `ClientLedger` that counts as never begun, until a commit of it is: a consumer that
+sees it before that has seen a half. A half is *undecided* while no answer and no queue tells otherwise; a rollback that
+was not acknowledged as durable may be undone by the end of the process.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class HalfEntry:
 
     `intent`: what its producer wants, when it is asked back too · `token`: by which it is decided · `fate`: whether the
     half is there · `rounds`: of checks since it was begun · `busy`: calls under way that may decide it · `touched`: the
-    event at which the last of them began or ended · `answer`: what the subject was told to answer about it.
+    event at which the last of them began or ended · `answer`: the answer that the subject is to give about it.
     """
 
     message: SentEntry
@@ -44,12 +44,12 @@ class HalfEntry:
 
     @property
     def is_committed(self) -> bool:
-        """Whether that is known: it was acknowledged, or seen."""
+        """True if its place is known: it was acknowledged, or seen."""
         return self.message.fate == "there" or self.message.number >= 0
 
     @property
     def may_be_committed(self) -> bool:
-        """Whether somebody began to commit it, and nothing says that it did not happen."""
+        """True if a commit of it began, and is not known to have failed."""
         return self.message.begun < NEVER and self.message.fate != "absent"
 
     def __str__(self) -> str:
@@ -94,7 +94,7 @@ class HalfLedger:
             half.answered = self.ledger.clock
 
     def refuse(self, halves: Iterable[HalfEntry]) -> None:
-        """They are not there: nobody began to write them, or they were refused."""
+        """Mark halves as absent: they were never written, or were refused."""
         for half in halves:
             half.fate = "absent"
 
@@ -157,13 +157,13 @@ class HalfLedger:
         return contrary or is_forgotten or half.busy > 0 or half.rolled_back != "no" or self._may_be_gone(half)
 
     def doubt(self, halves: Iterable[HalfEntry], decision: Decision) -> None:
-        """The call ended, and nobody knows what became of it."""
+        """Mark the end of a call whose result is unknown."""
         for half in halves:
             if decision == "roll_back" and half.rolled_back == "no" and not half.is_committed:
                 half.rolled_back = "maybe"
 
     def _may_be_gone(self, half: HalfEntry) -> bool:
-        """Whether it may not be there, have expired, or be set aside."""
+        """True if it may be absent, have expired, or be set aside."""
         expired, spent = self._may_expire(half), 0 < self.max_checks <= half.rounds
         return half.fate != "there" or expired or spent
 
@@ -180,7 +180,7 @@ class HalfLedger:
                 self._may_be_answered(half)
 
     def begin_to_check(self) -> list[HalfEntry]:
-        """A round of checks begins. Returns the halves that it is to decide, unless somebody else does meanwhile."""
+        """Begin a round of checks. Returns the halves that it is to decide, unless another call does meanwhile."""
         self._checking += 1
         open_ = [half for half in self.halves if self._is_to_be_decided(half)]
         for half in self.halves:

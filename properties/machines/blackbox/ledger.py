@@ -1,4 +1,4 @@
-"""What is known of a store from outside: what was sent, what was acknowledged, and what must therefore be found.
+"""The ledger of a store from outside: messages sent, messages acknowledged, and therefore to be found.
 
 Nothing is predicted that no answer implies. A message is *there* once that was answered, *absent* once it was refused
 or never begun, and *open* where the answer did not come or does not tell: then it may be there whole, or not at all.
@@ -70,7 +70,7 @@ class ClientLedger:
         self.expirable = -1
         self.is_lasting = False
         self.acknowledged = 0
-        self._open: list[list[SentEntry]] = []  # appends of which nobody knows how far they came
+        self._open: list[list[SentEntry]] = []  # appends whose progress is unknown
 
     def tick(self) -> int:
         """An event has come."""
@@ -109,7 +109,7 @@ class ClientLedger:
             entry.fate = "absent"
 
     def leave_open(self, entries: list[SentEntry], *, answered: bool) -> None:
-        """Nobody knows how many of them are there. `answered`: the call has ended."""
+        """Mark an append whose progress is unknown. `answered`: the call has ended."""
         for entry in entries:
             if answered:
                 entry.answered = min(entry.answered, self.clock)
@@ -118,17 +118,17 @@ class ClientLedger:
     def never_begun(self, entries: Sequence[SentEntry]) -> None:
         """The process died before it came to them."""
         for entry in entries:
-            self._require_not_seen(entry, "nobody had begun to append it")
+            self._require_not_seen(entry, "no client had begun to append it")
             entry.fate = "absent"
 
     def flushed(self, since: int) -> None:
-        """What had been acknowledged by event `since` is safe."""
+        """Mark as safe what had been acknowledged by event `since`."""
         for queue in self.queues.values():
             for entry in queue.sent.values():
                 entry.is_safe |= entry.fate == "there" and entry.answered <= since
 
     def expired(self, until: int) -> None:
-        """What had been begun by event `until` may be gone, from the beginnings of queues on."""
+        """Allow that messages begun by event `until` are gone, from the beginnings of queues on."""
         self.expirable = max(self.expirable, until)
 
     # -- what is read ------------------------------------------------------------------------------------------------
@@ -178,7 +178,7 @@ class ClientLedger:
         known.visible = high
 
     def settle(self) -> None:
-        """Every queue was found: of each append of which nobody knew, the first messages are there, and no others."""
+        """Check that of each append with unknown progress the first messages are there, and no others."""
         for entries in self._open:
             reported = [e for e in entries if e.fate == "there" or e.begun > self.expirable]  # others may have expired
             kept = [entry for entry in reported if entry.fate == "there"]
@@ -203,7 +203,7 @@ class ClientLedger:
         entry.is_safe |= safe or self.is_lasting
 
     def _identify(self, queue: QueueName, row: FoundMessage) -> SentEntry:
-        """The message that was read. Raises Mismatch where nobody sent it, or it cannot be there."""
+        """The message that was read. Raises Mismatch if it was not sent, or cannot be there."""
         entry = self.queues[queue].sent.get((row.checksum, row.size))
         shown = f"{_named(queue)}: number {row.number} is {row.head!r}, {row.size} bytes"
         if entry is None:

@@ -40,7 +40,7 @@ class SmallDisk:
 
     @classmethod
     def can_be(cls, place: Path, kind: Kind) -> bool:
-        """Whether this machine lets us mount one there."""
+        """True if this machine lets us mount one there."""
         try:
             cls(place, 1 << 20, kind).release()
         except OSError:

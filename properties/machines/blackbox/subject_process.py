@@ -106,7 +106,7 @@ class SubjectProcess:
         return call
 
     def ask(self, verb: str, **arguments: Any) -> Answer:
-        """Ask as client 0 while nobody else does, and wait for the answer. Raises Mismatch where it dies or hangs."""
+        """Ask as client 0, alone, and wait for the answer. Raises Mismatch if the process dies or hangs."""
         number = self.send(0, verb, **arguments).number
         answer = self.next_answer(needs=verb)
         if answer.get("id") != number:
@@ -114,7 +114,7 @@ class SubjectProcess:
         return answer
 
     def next_answer(self, *, needs: str) -> Answer:
-        """The next answer, whoever it is for. Raises Mismatch where none comes."""
+        """The next answer, to any client. Raises Mismatch if none comes."""
         end = time.monotonic() + PATIENCE
         while not self._heard:
             self.wait(0.5)
@@ -141,7 +141,7 @@ class SubjectProcess:
             self.is_dead = self._process < 0  # it died before it was ready
 
     def _write(self) -> None:
-        """As much as there is room for; the rest goes later."""
+        """Write as much as there is room for; the rest goes later."""
         with suppress(BlockingIOError, BrokenPipeError):
             while self._unsent:
                 self._unsent = self._unsent[os.write(self._requests, self._unsent) :]
@@ -199,7 +199,7 @@ class SubjectProcess:
 
 
 class SubjectMaker:
-    """Where subjects come from: a command, or a process of it that makes others like itself, if it can.
+    """A maker of subjects: a command, or a process of it that makes others like itself, if it can.
 
     `command`: as a shell would have it · `folder`: for pipes, and for what subjects write to standard error.
     """
@@ -214,7 +214,7 @@ class SubjectMaker:
 
     @property
     def offers(self) -> frozenset[str]:
-        """Which optional verbs subjects have. Raises Mismatch where none comes."""
+        """The optional verbs of subjects. Raises Mismatch if no answer comes."""
         if self._offers is None:
             self._mother = self._run()
             self._offers = self._mother.offers
@@ -266,10 +266,10 @@ class SubjectMaker:
 
     @property
     def errors(self) -> Path:
-        """What subjects wrote to standard error."""
+        """The standard error of subjects."""
         return self._folder / "stderr"
 
     def release(self) -> None:
-        """Nobody makes subjects any more."""
+        """End the making of subjects."""
         if self._mother is not None:
             self._mother.release()

@@ -1,4 +1,4 @@
-"""What a run came upon, and whether that is enough to believe it."""
+"""The tally of a run, and the counts that are enough to believe it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LEAST = {
     "rollbacks": 4,
     "checked halves": 4,
 }
-"""Of so many kills and interrupts one must be of that kind. A run of too few to expect one is not held to it."""
+"""Of so many kills and interrupts one must be of that kind. A run with too few to expect one need not have it."""
 
 OF_TRANSACTIONS = ("halves", "commits", "rollbacks", "checked halves")
 
@@ -43,14 +43,14 @@ class FailedCase:
 
 @dataclass(slots=True)
 class BlackBoxTally:
-    """How often what happened, and what failed. `skipped`: what this machine does not let us try."""
+    """Counts of events, and failures. `skipped`: what this machine does not let us try."""
 
     counts: Counter[str] = field(default_factory=Counter)
     failures: list[FailedCase] = field(default_factory=list)
     skipped: set[str] = field(default_factory=set)
 
     def add(self, other: BlackBoxTally) -> None:
-        """What another one counted counts here."""
+        """Add another tally."""
         self.counts.update(other.counts)
         self.failures += other.failures
         self.skipped |= other.skipped

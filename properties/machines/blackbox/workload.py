@@ -1,4 +1,4 @@
-"""What a life of a store is made of, drawn by chance: requests of several clients, disturbances, and how it ends."""
+"""The content of a store's life, drawn by chance: requests of several clients, disturbances, and its end."""
 
 from __future__ import annotations
 
@@ -48,9 +48,9 @@ VERBS = {
     "expire": 3,
 }
 TRANSACTIONAL: dict[str, int] = {"begin": 30, "begin many": 5, "commit": 30, "roll_back": 18, "check": 4}
-"""How likely each is, beside the others."""
+"""Their relative likelihoods."""
 
-NOT_DECIDED = 0.1  # of the halves: nobody wants anything of them until the end
+NOT_DECIDED = 0.1  # of the halves: no client decides them until the end
 MAX_CHECKS = 3
 ASK_EVERY = 30  # ms
 
@@ -97,22 +97,22 @@ class LifePlanner:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """As `open` has them."""
+        """The settings for `open`."""
         more = {"transactions": self.transactions} if self.transactions else {}
         return {"file_size": self.file_size, "synchronous": self.synchronous, **more}
 
     def begin_transactions(self) -> None:
-        """The store is to have transactions: it asks producers by itself, or when it is told to."""
+        """True if the store is to have transactions: it asks producers by itself, or on request."""
         self.transactions = self.chance.choice(({"max_checks": MAX_CHECKS}, {"max_checks": 0, "ask_every": ASK_EVERY}))
 
     def intent(self) -> Decision | None:
-        """What the producer of a half wants to become of it."""
+        """The wish of a half's producer."""
         if self.chance.random() < NOT_DECIDED:
             return None
         return "commit" if self.chance.random() < 0.6 else "roll_back"
 
     def life(self) -> LifePlan:
-        """What the next process does and suffers."""
+        """The plan of the next process and its disturbances."""
         chance = self.chance
         clients = chance.randint(1, 4)
         self._size = chance.choice((None, chance.randint(10, 60)))
@@ -136,7 +136,7 @@ class LifePlanner:
         return SentBody(chance.choice(self._queues), name, self._size or chance.randint(len(name) + 1, longest))
 
     def is_acceptable(self, bodies: tuple[SentBody, ...]) -> bool:
-        """Whether a store may not refuse them."""
+        """True if a store may not refuse them."""
         return all(body.size <= self.file_size // 2 for body in bodies)
 
     def before_an_interrupt(self) -> list[PlannedCall]:

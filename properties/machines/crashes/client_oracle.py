@@ -1,4 +1,4 @@
-"""The client's oracle: it remembers what a client sent and was told, and predicts what a store must hold.
+"""The client's oracle: it remembers requests and answers, and predicts the content of a store.
 
 The position, size and number of each record follow from the specs alone. What a store says and what is found in it are
 compared with these predictions, never with the store's own word. An append that was called and has not returned is
@@ -16,6 +16,7 @@ from gapless.spec import log as log_spec
 from gapless.spec import queue as queue_spec
 from gapless.spec.catalog import SPECS
 from gapless.spec.language import Number, Position, Refused, replace
+from gapless.traces.replay.notation import breach
 
 
 class SentMessage(NamedTuple):
@@ -36,7 +37,7 @@ class AppendStage(NamedTuple):
 
 
 class ClientOracle:
-    """What a client knows of a store.
+    """A client's knowledge of a store.
 
     `log`, `queues`: the model's states · `sent`: the messages in the log, in order, with those that have expired ·
     `shown`: of every queue, the exclusive end of what consumers saw.
@@ -128,7 +129,7 @@ class ClientOracle:
         self.log = log_spec.flush(self.log, Position(to))
 
     def acknowledged(self, to: int) -> None:
-        """The store lets producers be told that all before `to` is safe."""
+        """The store may report to producers that all before `to` is safe."""
         self.log = log_spec.acknowledge(self.log, Position(to))
 
     def checkpointed(self, time: int) -> None:
@@ -206,7 +207,7 @@ class ClientOracle:
             raise Mismatch(f"the process died and the log ends at {kept}, though it was written up to {s.end}")
         raise Mismatch(
             f"the log is found up to {kept}: acknowledged {s.acknowledged}, flushed {s.flushed}, end {s.end}; "
-            f"crash needs: {reasons[0]}"
+            f"{breach('crash', reasons[0].because)}"
         ) from reasons[0]
 
     def _cut(self, name: QueueName, kept: int) -> None:

@@ -60,7 +60,7 @@ class CrashCase:
 
 
 def story(make: MakeSubject, case: str, *, recorded: bool = False) -> tuple[list[str], BaseException | None]:
-    """What happens in a case, line by line, and the error in which it ends."""
+    """The story of a case, line by line, and the error in which it ends."""
     lines: list[str] = []
     try:
         CrashCase(make, answers(case), lines.append, recorded=recorded).run()
@@ -70,7 +70,7 @@ def story(make: MakeSubject, case: str, *, recorded: bool = False) -> tuple[list
 
 
 def shortest(make: MakeSubject, case: str, patience: int = 3000, *, recorded: bool = False) -> str:
-    """A case that fails with the same kind of error, with as few and as plain choices as `patience` runs find."""
+    """A case with the same kind of error, and as few and plain choices as `patience` runs find."""
     found = _failure(make, answers(case), recorded=recorded)
     if found is None:
         raise ValueError(f"nothing fails in the case {case!r}")
@@ -138,7 +138,7 @@ def by_chance(make: MakeSubject, seed: int, *, recorded: bool = False) -> tuple[
 
 
 def first_failure(make: MakeSubject, cases: int) -> tuple[int, str] | None:
-    """How many cases it takes until one fails, and what is wrong with that; None if none fails."""
+    """The number of cases until one fails, and its failure; None if none fails."""
     for seed in range(cases):
         _, failure = by_chance(make, seed)
         if failure is not None:

@@ -72,7 +72,7 @@ class CrashRun(StoreClient):
         self._crash(end)
 
     def _crash(self, end: str) -> None:
-        """Replace the disk by what is found of it after the power or the process is lost, or after a clean stop."""
+        """Replace the disk by its remains after a loss of power or of the process, or after a clean stop."""
         self.tally.ends[end] += 1
         self.subject.die()
         self.tally.points += end != "close"

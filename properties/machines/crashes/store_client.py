@@ -59,7 +59,7 @@ DISK_FAULTS = (
 
 @dataclass
 class CrashTally:
-    """What was tried.
+    """The tally of what was tried.
 
     `ends`: how lives ended · `uses`: during which use of the disk the power failed · `replayed`: what recordings gave ·
     `absent`: which steps were left out of how many lives, and why.
@@ -84,7 +84,7 @@ class CrashTally:
 class StoreClient:
     """The client of a store.
 
-    `armed`: the disk was told to fail in this life · `stopped`: the store said that it has stopped · `forgotten`: the
+    `armed`: the disk is to fail in this life · `stopped`: the store has reported that it stopped · `forgotten`: the
     kernel may take for safe what is not · `batches`: built and not committed.
     """
 
@@ -176,7 +176,7 @@ class StoreClient:
         self.oracle.flushed(to)
 
     def acknowledge(self) -> None:
-        """Producers are told what is safe; they must not be told more."""
+        """Report safe messages to producers, and no more."""
         s = self.subject.as_log()
         to = (s.flushed, s.end)[self.choose(2)]
         try:
@@ -216,7 +216,7 @@ class StoreClient:
             self.tell("build {}", batch)
 
     def commit(self) -> None:
-        """What was built of one queue becomes visible."""
+        """Make the built entries of one queue visible."""
         queues = self.subject.queues()
         if queues:
             queue = queues[self.pick(queues)]

@@ -1,4 +1,4 @@
-"""The actors that work on a small store, one step at a time, and the plan that says what happens to them."""
+"""The actors that work on a small store, one step at a time, and the plan of their faults."""
 
 from __future__ import annotations
 
@@ -220,17 +220,17 @@ class Worker:
         self._next: Callable[[SubjectBatch], None] = self._build
 
     def state(self) -> tuple[int, str]:
-        """What it is about to do."""
+        """The next step."""
         return (self.batch.low, self._next.__name__) if self.batch else (-1, "")
 
     def enabled(self) -> bool:
-        """Whether it has a batch in hand, or may take one."""
+        """True if it has a batch in hand, or may take one."""
         if self._pair.stopped:
             return False
         return self.batch is not None or any(map(self._pair.may_take, self._pair.waiting))
 
     def step(self) -> None:
-        """What it has to do next."""
+        """The next thing to do."""
         if self.batch is None:
             self.batch = self._pair.take()
             self._next = self._build
@@ -262,7 +262,7 @@ class Worker:
 
 
 class QueueReader:
-    """A consumer of a queue: it is told the commit position, and later reads up to there."""
+    """A consumer of a queue: it gets the commit position, and later reads up to there."""
 
     def __init__(self, pair: DispatchRefinement, q: int, times: int) -> None:
         self._pair = pair
@@ -275,7 +275,7 @@ class QueueReader:
         self.upto = 0
 
     def enabled(self) -> bool:
-        """Whether there is something to read, and it has not read often enough."""
+        """True if there is something to read, and it has not read often enough."""
         return self.left > 0 and self._pair.committed(self._q) > 0
 
     def step(self) -> None:

@@ -1,9 +1,9 @@
 """Runs of a small store, in any order of the steps of those who work on it.
 
-Whoever appends, flushes, scans, builds, commits and reads is an actor (`actors.py`). Each of their steps is taken by
-dispatch and by its model (`dispatch_refinement.py`). Who steps next is chosen by Hypothesis, which shrinks what it
-finds; at random, with and without priorities; and, for the smallest stores, exhaustively. A case is a plan and a
-schedule, and its text is all that is needed to run it again.
+Appending, flushing, scanning, building, committing and reading are done by actors (`actors.py`). Each of their steps is
+taken by dispatch and by its model (`dispatch_refinement.py`). Who steps next is chosen by Hypothesis, which shrinks
+what it finds; at random, with and without priorities; and, for the smallest stores, exhaustively. A case is a plan and
+a schedule, and its text is all that is needed to run it again.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ def by_chance(make: Callable[[], Subject], seed: int) -> tuple[Simulation, sched
 
 @dataclass(slots=True)
 class InterleavingTally:
-    """What many runs came upon. `seconds`: of one processor · `different`: digests of plans with their schedules."""
+    """The tally of many runs. `seconds`: of one processor · `different`: digests of plans with schedules."""
 
     runs: int = 0
     steps: int = 0
@@ -164,7 +164,7 @@ def some(make: Callable[[], Subject], seeds: range) -> InterleavingTally:
 
 
 def first_failure(make: Callable[[], Subject], cases: int) -> tuple[int, str] | None:
-    """How many random runs it takes until one fails, and what is wrong with that; None if none fails."""
+    """The number of random runs until one fails, and its failure; None if none fails."""
     for seed in range(cases):
         try:
             by_chance(make, seed)

@@ -1,6 +1,6 @@
 """Cases of the interrupt machine: Ctrl-C at every point of every verb of a store, in a folder of its own.
 
-A store is opened, and has some messages. One verb is called, and interrupted at a point. Then its client goes on: it
+A store is opened, and has some messages. One verb is called, and interrupted at a point. Then its client continues: it
 appends to the same queues and to others, closes the store, and opens it again; or abandons it first. And
 
 - all that was acknowledged is there, with its number, and so is what was appended since; nothing hangs;
@@ -42,7 +42,7 @@ SETTINGS = {"file_size": FILE, "queue_file_size": 400, "pre_allocate": False}
 
 @dataclass(frozen=True, slots=True)
 class InterruptCase:
-    """A verb by its name in `VERBS`, the point at which it is interrupted, and how the store's life ends then."""
+    """A verb of `VERBS`, the point at which it is interrupted, and the end of the store's life then."""
 
     verb: str
     point: int
@@ -61,7 +61,7 @@ class InterruptCase:
 
 
 class InterruptedClient:
-    """Whoever uses a store, and knows what is in it.
+    """The user of a store, who knows what is in it.
 
     `known`: the bodies of every queue, in order · `asked`: what is being appended, as queue and body, in order.
     """
@@ -97,7 +97,7 @@ class InterruptedClient:
             expect(not bodies or self.store.wait_for("orders", queue, len(bodies) - 1), f"queue {queue} is not seen")
 
     def go_on(self, interrupt: KeyboardInterrupt | None, *, is_crash: bool) -> None:
-        """Append to every queue, and learn from the numbers how many of the messages that were asked for are there."""
+        """Append to every queue, and learn from the numbers how many of the messages are there."""
         bodies = {queue: list(self.known[queue]) for queue in {5, *self.known, *(queue for queue, _ in self.asked)}}
         numbers = {queue: self.store.append("orders", queue, b"afterwards").number for queue in sorted(bodies)}
         kept = 0
@@ -111,7 +111,7 @@ class InterruptedClient:
         for note in getattr(interrupt, "__notes__", ()):
             reported = int(
                 note.split()[2]
-            )  # an end like a crash may leave more: what was written, and had not been told
+            )  # an end like a crash may leave more: what was written, and had not been reported
             expect(kept == reported or (is_crash and reported <= kept), f"{kept} messages are there: {note}")
         self.known.update((queue, [*there, b"afterwards"]) for queue, there in bodies.items())
 
@@ -131,7 +131,7 @@ class InterruptedClient:
         if self.copy is None:
             return
         copies = [path for path in self.copy.parent.iterdir() if self.copy.name in path.name]
-        expect(not copies or copies == [self.copy], f"beside the copy there is {copies}")
+        expect(not copies or copies == [self.copy], f"next to the copy there is {copies}")
         expect(bool(copies) or not is_expected, "there is no copy")
         if copies:
             with Store.open(self.copy) as store:
@@ -272,7 +272,7 @@ def run_case(case: InterruptCase, *, checked: bool = False) -> bool:
 
 @contextmanager
 def _in_time(seconds: float) -> Iterator[None]:
-    """What is done here ends by then, or by a Mismatch, wherever it hangs. For main threads, which signals reach."""
+    """Limit the time within the context, with a Mismatch at its end. For main threads, which signals reach."""
 
     def hangs(_signal: int, _frame: object) -> None:
         raise Mismatch(f"nothing happens for {seconds:.0f} s: it hangs")
@@ -289,7 +289,7 @@ def _in_time(seconds: float) -> Iterator[None]:
 def _run(client: InterruptedClient, case: InterruptCase) -> bool:
     call = VERBS[case.verb](client)
     interrupter = Interrupter(case.point)
-    interrupt = interrupter.call(call)  # held to the end, with all that its traceback holds
+    interrupt = interrupter.call(call)  # kept to the end, with all that its traceback refers to
     swallowed = interrupter.was_swallowed
     expect(swallowed or interrupter.has_come == (interrupt is not None), "the interrupt was swallowed")
     client.compare_copy(is_expected=interrupt is None)
@@ -314,8 +314,8 @@ def _run(client: InterruptedClient, case: InterruptCase) -> bool:
 
 
 def _folder() -> tempfile.TemporaryDirectory[str]:
-    """A folder, in memory where the machine has such: no power fails here, and nobody has to wait for a disk."""
-    memory = Path("/dev/shm")  # noqa: S108 - the folder in it has a name that nobody knows
+    """A folder, in memory if the machine has such: no power fails here, and no test waits for a disk."""
+    memory = Path("/dev/shm")  # noqa: S108 - the folder in it has a name that cannot be guessed
     return tempfile.TemporaryDirectory(
         prefix="gapless-", dir=memory if memory.is_dir() else None, ignore_cleanup_errors=True
     )
@@ -323,7 +323,7 @@ def _folder() -> tempfile.TemporaryDirectory[str]:
 
 @dataclass(slots=True)
 class InterruptTally:
-    """What became of a verb: at how many points it was interrupted, and the cases that failed, with what went wrong."""
+    """The result for a verb: the number of interrupted points, and the cases that failed, with the errors."""
 
     verb: str
     points: int = 0
@@ -354,12 +354,12 @@ def every_point(verb: str, step: int = 1, *, first: int = 1, checked: int = 0) -
 
 
 def some_points(verb: str, most: int) -> InterruptTally:
-    """As `every_point`, at some `most` points of the verb, evenly apart."""
+    """Interrupt as `every_point` does, at some `most` points of the verb, evenly apart."""
     return every_point(verb, step=1 + points(verb) // most)
 
 
 def points(verb: str) -> int:
-    """How many points a verb has. It varies a little: who waits looks again as often as somebody wakes it."""
+    """The number of a verb's points. It varies a little: a waiting thread looks again at each wake-up."""
     with _folder() as folder:
         client, interrupter = InterruptedClient(Path(folder)), Interrupter(NEVER)
         interrupter.call(VERBS[verb](client))

@@ -20,7 +20,7 @@ _LOOKED = tuple(
     for name in dis.opmap
     if name in {"CALL", "CALL_KW", "CALL_FUNCTION_EX", "JUMP_BACKWARD"} or name.startswith("POP_JUMP_BACKWARD")
 )
-"""The instructions after which CPython looks for signals. Where a function begins, the tracer is told of a call."""
+"""The instructions after which CPython looks for signals. Where a function begins, the tracer gets a call."""
 
 _WITH = dis.opmap.get("BEFORE_WITH", -1)
 
@@ -31,19 +31,19 @@ def _instructions(code: CodeType) -> bytes:
 
 
 class Interrupter:
-    """Counts the points of what is called, and raises KeyboardInterrupt at the one numbered `point`, from 1 on."""
+    """Counts the points of a call, and raises KeyboardInterrupt at the one numbered `point`, from 1 on."""
 
     def __init__(self, point: int) -> None:
         self.left = point
         self.was_swallowed = False
         self._tracer = (
             self._begins
-        )  # held, and so are those of frames: where one raises, CPython 3.11 uses it after it is freed
+        )  # kept, and so are those of frames: where one raises, CPython 3.11 uses it after it is freed
         self._locals: list[object] = []
 
     @property
     def has_come(self) -> bool:
-        """Whether the point was reached."""
+        """True if the point was reached."""
         return self.left <= 0
 
     def call(self, what: Callable[[], object]) -> KeyboardInterrupt | None:

@@ -113,7 +113,7 @@ class DispatchMachine(SubjectMachine):
 
     @rule(q=QUEUES)
     def commit(self, q: int) -> None:
-        """What is written becomes visible."""
+        """Written entries become visible."""
         self.offer("commit", lambda: self.pair.commit(q))
 
     @rule(batch=BATCHES)
@@ -164,7 +164,7 @@ class DispatchMachine(SubjectMachine):
 
 
 def first_failure(make: Callable[[], Subject], cases: int) -> tuple[int, str] | None:
-    """As `failure_count.first_failure`, for a subject."""
+    """Run `failure_count.first_failure` for a subject."""
     return failure_count.first_failure(DispatchMachine.of(make), cases)
 
 
@@ -183,7 +183,7 @@ def fail(pair: DispatchRefinement, batch: SubjectBatch) -> None:
 
 
 def commit_all(pair: DispatchRefinement, batch: SubjectBatch) -> None:
-    """What is written of the queues of a batch becomes visible, if the batch was cut in this life."""
+    """Written entries of a batch's queues become visible, if the batch was cut in this life."""
     if batch in pair.cut:
         pair.commit_all(batch)
 

@@ -1,4 +1,4 @@
-"""Whether a Hypothesis machine ever fails, asked by a program instead of a test."""
+"""The first failure of a Hypothesis machine, for a program instead of a test."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
 
 
 def first_failure(machine: type[RuleBasedStateMachine], cases: int) -> tuple[int, str] | None:
-    """How many programs it takes until one fails, and what is wrong with that.
+    """The number of programs until one fails, and its failure.
 
     They are the same ones as long as the same modules are loaded: Hypothesis also tries the constants that these name.
     """

@@ -42,7 +42,7 @@ TAKEN = 1 << 30
 
 
 def _reached(spec: Spec, state: State, action: str, args: Sequence[int], profile: str) -> int:
-    """How many of the needs let the step pass; `TAKEN` where all do."""
+    """The number of needs that let the step pass; `TAKEN` if all do."""
     try:
         spec.step(state, action, dict(zip(spec.parameters[action], args, strict=True)), profile)
     except Refused as refused:

@@ -92,7 +92,7 @@ class LogMachine(SubjectMachine):
 
     @rule(back=st.integers(-200, 400))
     def acknowledge(self, back: int) -> None:
-        """Producers are told what is safe, counted from the flushed position; sometimes too much, or once more."""
+        """Acknowledge messages, counted from the flushed position; sometimes too many, or again."""
         to = Position(self.model.flushed - back)
         if self.has("acknowledge"):
             self.both(lambda s: log.acknowledge(s, to), lambda: self.subject.acknowledge(to))
@@ -163,7 +163,7 @@ class LogMachine(SubjectMachine):
     # -- the subject -------------------------------------------------------------------------------------------------
 
     def has_flaw(self, flaw: str) -> bool:
-        """Whether a record of the subject can have such a flaw."""
+        """True if a record of the subject can have such a flaw."""
         why = self.subject.flawless.get(flaw)
         if why is not None:
             event(f"left out: a record whose flaw is {flaw!r}: {why}")
@@ -177,7 +177,7 @@ class LogMachine(SubjectMachine):
     def _append(self, message: NewMessage, size: int) -> None:
         placed = self.subject.append(message, self.now)
         if (placed.position, placed.size) != (self.model.end, size):
-            raise Mismatch(f"a record is said to be {placed}, expected {size} bytes at {self.model.end}")
+            raise Mismatch(f"a record is reported to be {placed}, expected {size} bytes at {self.model.end}")
 
     def _checkpoint(self, checkpoint: int) -> None:
         written = self.subject.checkpoint(self.now)

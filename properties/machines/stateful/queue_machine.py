@@ -27,7 +27,7 @@ from gapless.spec.language import Map, Number, Position, Refused, replace
 
 NO_COUNTERPART = {
     "index_batch": "an implementation writes no inner batches",
-    "tell_last": "an implementation has no table beside its entries",
+    "tell_last": "an implementation has no table of last entries",
     "tell_first": "as tell_last",
     "account": "an implementation does not know what clients say they sent",
     "truncate": "a store that begins again is another queue, and open tells what is left; crashes are tried elsewhere",
@@ -168,7 +168,7 @@ class QueueMachine(SubjectMachine):
 
     @rule(which=WHICH, away=st.sampled_from((0, 0, 0, 1)), other=st.booleans())
     def acknowledge(self, which: int, away: int, other: bool) -> None:  # noqa: FBT001 - Hypothesis gives all by name.
-        """A producer was told where its message is, or something else, and looks there."""
+        """A producer got the place of its message, or another one, and looks there."""
         s = self.model
         number = Number(s.first + which % (s.end - s.first + 1))
         position = Position(s.positions[number] + away)
@@ -176,7 +176,7 @@ class QueueMachine(SubjectMachine):
         self.both(lambda s: queue.acknowledge(s, number, position, not other), found)
 
     def teardown(self) -> None:
-        """What was recorded conforms."""
+        """Check that the recording conforms."""
         if hasattr(self, "subject"):
             self.subject.replay()
 
@@ -199,7 +199,7 @@ class QueueMachine(SubjectMachine):
                 raise Mismatch(f"the queue is {state}, expected {without_expired(after)}")
 
     def offered(self, step: Callable[[], T]) -> tuple[T | None, Exception | None]:
-        """What comes of a step that the subject takes; or why it refuses."""
+        """The result of a step that the subject takes; or the reason why it refuses."""
         try:
             return step(), None
         except (self.subject.errors.any, NothingToDo) as error:
@@ -207,7 +207,7 @@ class QueueMachine(SubjectMachine):
 
     @property
     def knows_queue(self) -> bool:
-        """Whether a store is open that has met the queue."""
+        """True if a store is open that has met the queue."""
         return self.is_open and NAME in self.subject.queues()
 
     # -- the subject -------------------------------------------------------------------------------------------------

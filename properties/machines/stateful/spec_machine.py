@@ -1,11 +1,11 @@
-"""A state machine for any spec and whoever implements it: every step is offered, and both take it, or both refuse.
+"""A state machine for any spec and its implementation: every step is offered; both take it, or both refuse.
 
 The implementation is a class with a method for each step of the spec, called with its arguments by name:
 
     class LeaseService:
         refused = (LeaseError,)                       # what it raises where it refuses; then nothing has changed
         absent = {"expire": "time is not simulated"}  # steps that it has not, and why
-        unknown = {"clock": "nobody asks for it"}     # fields of the state that it cannot tell, and why
+        unknown = {"clock": "it has no clock"}     # fields of the state that it cannot tell, and why
 
         def grant(self, worker, token): ...
         def as_spec(self): return {"held": self.holder is not None, "tokens": {1: 7}}
@@ -57,7 +57,7 @@ def _again(found: Exception, of: settings) -> str:
     """The lines that say how the case that fails is run again, here and elsewhere."""
     lines = []
     if of.derandomize or of.database is not None:
-        lines.append("Again: run this test once more; Hypothesis comes to the same.")
+        lines.append("Again: run this test again; Hypothesis comes to the same.")
     for one in getattr(found, "__notes__", ()):
         if decorator := re.search(r"@(reproduce_failure\(.*\)) as a decorator", one):
             lines += ["On another machine: from hypothesis import reproduce_failure, and for one run make the test by"]
@@ -101,7 +101,7 @@ def _of_the_implementation(error: BaseException) -> TracebackType | None:
 
 
 class _Case:
-    """What `TestCase` of a machine is: the test of Hypothesis, with a story and a question behind it.
+    """The `TestCase` of a machine: the test of Hypothesis, with a story.
 
     Where both differ, the story is made as short as leaving out steps makes it, in place of Hypothesis' own shrinking,
     which knows less of it. Where they do not, it is asked whether the run showed anything.
@@ -208,11 +208,11 @@ def machine_for(
     share: float = SHARE,
     rare: Collection[str] = (),
 ) -> type[RuleBasedStateMachine]:
-    """A Hypothesis state machine that holds an implementation beside a spec: `machine_for(…).TestCase` is a test.
+    """A Hypothesis state machine for an implementation and its spec: `machine_for(…).TestCase` is a test.
 
     `spec`: one of ours by its name, or a file of yours in the folder of the
     calling module or in the working directory · `subject`: a class; one that derives from
-    `gapless.properties.subject.Subject` is a whole store, which is crashed and interleaved too, beside log, queue or
+    `gapless.properties.subject.Subject` is a whole store, which is crashed and interleaved too, with log, queue or
     dispatch · `share`: of all steps, how many must be taken at least · `rare`: steps that may happen never. A run that
     shows less raises Unhealthy. Raises ValueError where there is no such spec or profile, TypeError where the class
     lacks a step and does not say why.
@@ -220,7 +220,7 @@ def machine_for(
     of = spec if isinstance(spec, Spec) else load(spec, calling_file())
     if isinstance(subject, type) and Subject in subject.__mro__:
         if of.name not in STORES:
-            raise ValueError(f"a store is held beside {', '.join(STORES)}, and {of.name} is none of these")
+            raise ValueError(f"a store is compared with {', '.join(STORES)}, and {of.name} is none of these")
         return STORES[of.name].of(subject)
     if profile not in PROFILES:
         raise ValueError(f"no such profile: {profile!r}, expected one of {', '.join(PROFILES)}")

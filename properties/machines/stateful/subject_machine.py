@@ -1,4 +1,4 @@
-"""What the machines of Hypothesis share: each drives a subject of its own in every run."""
+"""The base of the Hypothesis machines: each drives a subject of its own in every run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ M = TypeVar("M", bound="SubjectMachine")
 
 
 class SubjectMachine(RuleBasedStateMachine):
-    """A machine that is told which class of subjects it drives: `LogMachine.of(MyStore).TestCase` is a test."""
+    """A machine for one class of subjects: `LogMachine.of(MyStore).TestCase` is a test."""
 
     make: Callable[[], Subject]
     subject: Subject
@@ -32,7 +32,7 @@ class SubjectMachine(RuleBasedStateMachine):
             self.subject.record()
 
     def has(self, verb: str) -> bool:
-        """Whether the subject has an optional verb; Hypothesis counts, and shows, how often one was missed."""
+        """True if the subject has an optional verb; Hypothesis counts, and shows, how often one was missed."""
         why = self.subject.absent.get(verb)
         if why is not None:
             event(f"left out: {verb}, for {type(self.subject).__name__} has none: {why}")

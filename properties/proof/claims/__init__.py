@@ -1,9 +1,9 @@
-"""What happens in the end, by spec: the claims about the spec NAME are `CLAIMS` in `claims/NAME.py`.
+"""Liveness claims by spec: those about the spec NAME are `CLAIMS` in `claims/NAME.py`.
 
 Each claim is a *rank*: how far what is pending is from being done. A *helpful* step is always there, stays there
 until it is taken, and lowers the rank; no other step raises it, but for listed disturbances, such as a crash. So the
 rank falls to its floor, however the other steps are interleaved, if the helpful steps are taken in the end: that is
-fairness, said of each of them, and no more is assumed.
+fairness, stated for each of them, and no more is assumed.
 
 A rank needs a *witness*, such as the first gap. It is passed in, not searched for: everything is shown for whatever
 satisfies its definition, and that there is one, for a gap, by induction over the numbers.
@@ -30,7 +30,7 @@ class Helpful:
 
     `args`: the arguments that are settled, by name; the others are whatever `given` grants, which looks
     at them by name, too: the step must help with every one of these · `fairness`: why it is taken in the end, where it
-    is the one to take (weak fairness) · `looks_first`: whoever takes it, the one check service say, looks where the
+    is the one to take (weak fairness) · `looks_first`: its taker, such as the one check service, looks where the
     witness is then; otherwise it is one particular step that waits, and must be left as it is until it is taken.
     """
 
@@ -64,14 +64,14 @@ class Claim:
 
     @property
     def assumes(self) -> tuple[str, ...]:
-        """What it builds on: that each helpful step is taken in the end, and that disturbances come to an end."""
+        """Its assumptions: each helpful step is taken in the end, and disturbances come to an end."""
         fair = (f"{helpful.step} is taken in the end: {helpful.fairness}" for helpful in self.helpful)
         ends = (f"{step} comes to an end: {reason}" for step, reason in self.disturbances.items())
         return (*fair, *ends)
 
 
 def claims_of(spec: Spec) -> tuple[Claim, ...]:
-    """The claims about a spec; none where nobody makes any."""
+    """The claims about a spec; maybe none."""
     name = f"{__name__}.{spec.name}"
     try:
         found: tuple[Claim, ...] = import_module(name).CLAIMS
@@ -98,12 +98,12 @@ def first_gap(low: Callable[[State], Any], done: Callable[[State, Any], Any]) ->
 
 
 def beyond(_s: State, subject: Any, gap: Any) -> Any:
-    """Whether the gap lies beyond the subject."""
+    """True if the gap lies beyond the subject."""
     return subject < gap
 
 
 def not_beyond(_s: State, subject: Any, gap: Any) -> Any:
-    """Whether the gap is the subject, or lies before it."""
+    """True if the gap is the subject, or lies before it."""
     return gap <= subject
 
 

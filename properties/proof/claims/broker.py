@@ -1,4 +1,4 @@
-"""What a broker does in the end."""
+"""Liveness of a broker."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ END_TO_END = resolves(
         given=_has_room,
         looks_first=True,
     ),
-    disturbances={"crash": "a half that was not on disk is gone; its producer was not told that it is safe"},
+    disturbances={"crash": "a half that was not on disk is gone; it was not reported safe to its producer"},
 )
 
 WHAT_WAS_ANSWERED_TAKES_EFFECT = Claim(
@@ -63,9 +63,9 @@ WHAT_WAS_ANSWERED_TAKES_EFFECT = Claim(
     ),
     done=lambda s, _version: is_decided(s),
     disturbances={
-        "check": "the half was put back before the answer came: its producer is asked anew, and answers that",
+        "check": "the half was put back before the answer came: its producer is asked again, and answers that",
         "park": "the answer came after the last check",
-        "crash": "the version that the answer names was not on disk: its producer is asked anew, and answers that",
+        "crash": "the version that the answer names was not on disk: its producer is asked again, and answers that",
     },
 )
 
@@ -87,7 +87,7 @@ WHAT_IS_COMMITTED_IS_SEEN = Claim(
             "dispatch",
             lambda s, _half, _none: s.final < s.flushed,
             lambda s, _half, _none: {"position": s.final},
-            "dispatch goes on while the broker runs",
+            "dispatch continues while the broker runs",
         ),
     ),
     done=lambda s, _half: s.visible > 0,

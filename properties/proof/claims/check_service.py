@@ -1,4 +1,4 @@
-"""What a check service does in the end."""
+"""Liveness of a check service."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ EVERY_DECIDED_HALF_GETS_ITS_OP = Claim(
             "enqueue",
             lambda s, _half, _none: not _waits(s),
             lambda s, _half, _none: {"number": s.newest},
-            "whoever decides a half enters it, and after a crash whoever finds a final that no op tells of",
+            "a decision enters its half, and after a crash recovery enters finals without an op",
             given=lambda _s, _half, _none, length: 0 < length,
         ),
         Helpful(

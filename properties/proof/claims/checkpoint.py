@@ -1,4 +1,4 @@
-"""What the check service's cursors do in the end."""
+"""Liveness of the check service's cursors."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _is_resolved(s: State, number: Any) -> Any:
 
 
 def _is_last(s: State, gap: Any) -> Any:
-    """Whether no half lies behind the first that is not resolved: so it was not put back."""
+    """True if no half lies behind the first that is not resolved: so it was not put back."""
     return gap + 1 == s.half_end
 
 

@@ -1,4 +1,4 @@
-"""What becomes of a transaction, and of a request to begin one, in the end."""
+"""Liveness of a transaction, and of a request to begin one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ UNLOADED = {"unload": "a coordinator that is lost is loaded again; it is not los
 
 
 def _comes_back(s: State, number: Any) -> Any:
-    """Whether there is nothing to load any more of a number below the end."""
+    """True if there is nothing to load any more of a number below the end."""
     return number < s.end and is_back(s, number)
 
 
@@ -36,14 +36,14 @@ def ends(sentence: str, otherwise: str, pending: Callable[[State, Any], Any]) ->
                 "load",
                 lambda s, _number, mark: s.running == 0 and mark < s.end,
                 lambda s, _number, mark: {"number": mark, "status": s.log[mark]},
-                "whoever loads a coordinator reads its log to the end",
+                "the loader of a coordinator reads its log to the end",
                 looks_first=True,
             ),
             Helpful(
                 "recover",
                 lambda s, _number, mark: s.running == 0 and mark == s.end,
                 lambda _s, _number, _mark: {},
-                "whoever loads a coordinator reads its log to the end",
+                "the loader of a coordinator reads its log to the end",
                 looks_first=True,
             ),
             Helpful(

@@ -1,4 +1,4 @@
-"""What becomes of the commit position in the end."""
+"""Liveness of the commit position."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _commit_position(sentence: str, may_overlap: Callable[[State], Any], disturb
                 "scan",
                 lambda s, number, gap: gap <= number and s.scanned <= gap,
                 lambda _s, _number, gap: {"number": gap},
-                "the scanner goes on",
+                "the scanner continues",
             ),
             Helpful(
                 "take",
@@ -64,7 +64,7 @@ def _commit_position(sentence: str, may_overlap: Callable[[State], Any], disturb
     )
 
 
-CRASH = {"crash": "what was not flushed is scanned and written anew"}
+CRASH = {"crash": "what was not flushed is scanned and written again"}
 COMMIT_POSITION = _commit_position(
     "the commit position moves on where workers may overlap", lambda s: 0 < s.overlap, CRASH
 )
@@ -76,7 +76,7 @@ SERIALIZED = _commit_position(
 
 FLUSHED = Claim(
     "what is visible is on disk in the end",
-    "it is written anew after every start",
+    "it is written again after every start",
     pending=lambda s, number: s.flushed <= number < s.committed,
     witness=lambda _s, _number, _none: True,
     rank=lambda s, number, _none: number - s.flushed,
@@ -90,7 +90,7 @@ FLUSHED = Claim(
         ),
     ),
     done=lambda s, number: number < s.flushed,
-    disturbances={"crash": "what was not flushed is scanned and written anew"},
+    disturbances={"crash": "what was not flushed is scanned and written again"},
 )
 
 CLAIMS = (COMMIT_POSITION, SERIALIZED, FLUSHED)

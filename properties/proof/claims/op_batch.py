@@ -1,4 +1,4 @@
-"""What becomes of what waits for its op in the end."""
+"""Liveness of entries that wait for their op."""
 
 from __future__ import annotations
 

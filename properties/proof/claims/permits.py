@@ -1,4 +1,4 @@
-"""What becomes of a permit in the end."""
+"""Liveness of a permit."""
 
 from __future__ import annotations
 

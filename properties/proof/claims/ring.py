@@ -1,4 +1,4 @@
-"""What becomes of a batch in the end."""
+"""Liveness of a batch."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ DRAINS = Claim(
             "dispatch",
             lambda s, _batch, _none: s.decoded[s.next] == 1,
             lambda s, _batch, _none: {"batch": s.next},
-            "whoever empties the ring comes round again",
+            "the thread that empties the ring comes round again",
         ),
     ),
     done=lambda s, batch: batch < s.next,
-    disturbances={"truncate": "a log is not cut off for ever; what is left of it is cut into batches anew"},
+    disturbances={"truncate": "a log is not cut off for ever; what is left of it is cut into batches again"},
 )
 
 CLAIMS = (DRAINS,)

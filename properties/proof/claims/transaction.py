@@ -1,4 +1,4 @@
-"""What becomes of a half in the end."""
+"""Liveness of a half."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def resolves(sentence: str, check: Helpful, park: Helpful, disturbances: dict[st
     """A half is put back until its checks are spent, and is then set aside, unless it is decided before."""
     return Claim(
         sentence,
-        "a producer's money is held for ever",
+        "a producer's money is blocked for ever",
         pending=lambda s, _half: s.phase == Phase.PREPARED and 0 < s.max_checks,
         witness=lambda _s, _half, _none: True,
         rank=lambda s, _half, _none: greatest(0, s.max_checks - s.checks) + 1,
@@ -46,7 +46,7 @@ HEARD = "a request that was sent comes to its broker, or is sent again"
 
 WHAT_WAS_ANSWERED_TAKES_EFFECT = Claim(
     "what a producer answered takes effect",
-    "a producer has decided, and its broker goes on asking, or gives the message up",
+    "a producer has decided, and its broker continues to ask, or gives the message up",
     pending=lambda s, version: (
         s.phase == Phase.PREPARED
         and version == s.newest
@@ -71,7 +71,7 @@ WHAT_WAS_ANSWERED_TAKES_EFFECT = Claim(
     ),
     done=lambda s, _version: is_decided(s),
     disturbances={
-        "check": "the half was put back before the answer came: its producer is asked anew, and answers that",
+        "check": "the half was put back before the answer came: its producer is asked again, and answers that",
         "park": "the answer came after the last check",
     },
 )

@@ -1,1 +1,1 @@
-"""The coordinator and its clients beside their specs: step by step, and as they run."""
+"""The coordinator and its clients, compared with their specs: step by step, and as they run."""

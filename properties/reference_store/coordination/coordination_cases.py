@@ -1,13 +1,13 @@
 """A coordinator and its clients as they run, with `asyncio`, in virtual time: seeded cases of all that may go wrong.
 
 Clients begin transactions, add, commit, abort, go away, are cancelled. Frames take their time, so that answers race
-timeouts; connections break; those who take part cannot be told; the disk is full, or fails; the coordinator's process
+timeouts; connections break; participants cannot be reached; the disk is full, or fails; the coordinator's process
 dies or its power fails, in the midst of a flush too, and it is opened again with another limit. Meanwhile
 
-- no two requests are given one transaction, and nobody is told two outcomes of one;
+- no two requests are given one transaction, and no client hears two outcomes of one;
 - no more are active than the limit, but for those that were when it was opened;
-- a request that met silence is answered by nobody in the coordinator's life, and its client waits for its timeout;
-- who is told of an outcome is told the one that the log has, and those who take part were told before.
+- a request that met silence is never answered in the coordinator's life, and its client waits for its timeout;
+- a client that hears of an outcome hears the one in the log, and the participants have heard of it before.
 
 Then faults stop, and everything comes to rest: every slot is free, every permit is back, nobody waits. What was
 recorded conforms.
@@ -70,7 +70,7 @@ class CoordinationCase:
         self.coordinator: Coordinator | None = None
         self.wires: list[SlowWire] = []
         self.given: dict[int, str] = {}  # of each transaction: the request that was given it
-        self.reported: dict[int, Status] = {}  # of each transaction: the outcome that anybody was told
+        self.reported: dict[int, Status] = {}  # of each transaction: the outcome that any client heard
         self.reported_parts: dict[int, set[bool]] = {}
         self.with_parts: set[int] = set()
         self.faulty = True
@@ -101,7 +101,9 @@ class CoordinationCase:
         self.disk.heal()
         for client in clients:
             await client.close()
-            expect(client.permits.free == client.permits.count, f"{len(client.permits.in_use)} hold permits at rest")
+            expect(
+                client.permits.free == client.permits.count, f"{len(client.permits.in_use)} permits are in use at rest"
+            )
             expect(not client.permits.waiting, f"{client.permits.waiting} wait at rest")
         await asyncio.sleep(10)  # more than any life, and than what is tried again takes
         await self._rest()
@@ -110,7 +112,7 @@ class CoordinationCase:
         coordinator = self._running()
         expect(not coordinator.core.table, f"{coordinator.core.table} take slots at rest")
         for number, status in self.reported.items():
-            expect(coordinator.core.status(number) == status, f"transaction {number}: a client was told {status!r}")
+            expect(coordinator.core.status(number) == status, f"transaction {number}: a client heard {status!r}")
         await coordinator.close()
 
     # -- the coordinator ---------------------------------------------------------------------------------------------
@@ -134,14 +136,15 @@ class CoordinationCase:
         return self.coordinator
 
     async def _tell(self, number: int, commit: bool, names: Sequence[str]) -> None:  # noqa: FBT001 - as it is called
-        expect(bool(names), "nobody is told")
+        expect(bool(names), "no participant is informed")
         await asyncio.sleep(self.choose(30) / 1000)
         if self.faulty and not self.choose(3):
-            self.sometimes["those who take part could not be told"] += 1
+            self.sometimes["participants could not be reached"] += 1
             raise ConnectionError("not now")
         self.reported_parts.setdefault(number, set()).add(commit)
         expect(
-            len(self.reported_parts[number]) == 1, f"transaction {number}: some are told to commit, and some to abort"
+            len(self.reported_parts[number]) == 1,
+            f"transaction {number}: some participants are to commit, and some to abort",
         )
 
     async def _go_wrong(self) -> None:
@@ -183,7 +186,7 @@ class CoordinationCase:
     async def _client(self, number: int) -> CoordinatorClient:
         async def connect(peer: Peer) -> Wire:
             if self.coordinator is None:
-                raise ConnectionRefusedError("nobody listens")
+                raise ConnectionRefusedError("no server listens")
             wire = SlowWire.pair(peer, self.coordinator.accept, self.choose, self._overheard(client_id))
             self.wires.append(wire)
             return wire
@@ -228,7 +231,7 @@ class CoordinationCase:
                     self.reported_parts.get(number) == {commit},
                     f"transaction {number}: those who take part know nothing",
                 )
-            self.sometimes[f"told that it is {outcome.name}"] += 1
+            self.sometimes[f"reported {outcome.name}"] += 1
 
     async def _begin(self, client: CoordinatorClient) -> int | None:
         loop = asyncio.get_running_loop()
@@ -263,7 +266,7 @@ def case_of(seed: int) -> CoordinationCase:
 
 
 def failure(seed: int) -> tuple[str | None, Counter[str]]:
-    """What is wrong with a case, if anything is, and what happened in it."""
+    """The error of a case, if any, and its events."""
     case = case_of(seed)
     try:
         case.run()
@@ -273,7 +276,7 @@ def failure(seed: int) -> tuple[str | None, Counter[str]]:
 
 
 def first_failure(cases: int) -> tuple[int, str] | None:
-    """How many cases it takes until one fails, and what is wrong with that."""
+    """The number of cases until one fails, and its failure."""
     for seed in range(cases):
         wrong, _ = failure(seed)
         if wrong is not None:
@@ -289,7 +292,7 @@ def many(first: int, cases: int, jobs: int) -> Iterator[tuple[dict[int, str], Co
 
 
 def part(seeds: Sequence[int]) -> tuple[dict[int, str], Counter[str]]:
-    """What became of some cases."""
+    """The results of some cases."""
     failed, seen = {}, Counter[str]()
     for seed in seeds:
         wrong, sometimes = failure(seed)

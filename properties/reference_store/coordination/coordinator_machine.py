@@ -72,7 +72,7 @@ class CoordinatorMachine(RuleBasedStateMachine):
 
     @rule(number=NUMBERS, flush=st.booleans())
     def add(self, number: int, flush: bool) -> None:  # noqa: FBT001 - drawn by name
-        """Somebody takes part."""
+        """A participant joins."""
         self.pair.add(self.newest_number - number)
         if flush:
             self.pair.flush()
@@ -94,12 +94,12 @@ class CoordinatorMachine(RuleBasedStateMachine):
 
     @rule(number=NUMBERS)
     def acknowledge(self, number: int) -> None:
-        """A client is told the outcome."""
+        """A client hears the outcome."""
         self.pair.acknowledge(self.newest_number - number)
 
     @rule()
     def flush(self) -> None:
-        """What is on its way takes effect."""
+        """The pending group takes effect."""
         self.pair.flush()
 
     @rule()
@@ -154,7 +154,7 @@ class CoordinatorMachine(RuleBasedStateMachine):
 
     @property
     def newest_number(self) -> int:
-        """Of the transactions that have begun, or are about to."""
+        """Choose among the transactions that have begun, or are about to."""
         return max(self.pair.core.table, default=self.pair.core.end - 1)
 
     def teardown(self) -> None:

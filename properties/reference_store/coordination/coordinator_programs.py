@@ -1,4 +1,4 @@
-"""Long programs for a coordinator beside its model, each the same for the same seed: many lives, and deaths between.
+"""Long programs for a coordinator and its model, each the same for the same seed: many lives and deaths.
 
 Hypothesis begins with short programs, and shrinks what it finds; these go on until files were begun and outcomes
 forgotten. The power is lost at any use of the disk: in a flush, while another file is begun, while it is opened.
@@ -83,7 +83,7 @@ class CoordinatorProgram:
                 pair.crash(ENDS[choose(len(ENDS))], LIMITS[choose(len(LIMITS))], choose)
 
     def _live(self) -> None:
-        """The client of the request goes on, up to some point."""
+        """The client of the request continues, up to some point."""
         pair, choose = self.pair, self.choose
         number = max(pair.core.table, default=pair.core.end)
         pair.flush()
@@ -111,7 +111,7 @@ def program_of(seed: int) -> CoordinatorProgram:
 
 
 def first_failure(cases: int) -> tuple[int, str] | None:
-    """How many programs it takes until one fails, and what is wrong with that."""
+    """The number of programs until one fails, and its failure."""
     for seed in range(cases):
         try:
             program_of(seed).run()

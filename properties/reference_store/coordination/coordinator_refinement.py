@@ -62,7 +62,7 @@ class CoordinatorRefinement:
     # -- the steps of the model --------------------------------------------------------------------------------------
 
     def ask(self, which: int, life: int) -> None:
-        """A request to begin; one that was made before is told from a new one."""
+        """A request to begin; a repeated one is distinguished from a new one."""
         key = Key(CLIENT, which)
         before = self.requests.get(key)
         if before is None:
@@ -84,7 +84,7 @@ class CoordinatorRefinement:
             self.on_its_way.append(OnItsWay(spec.begin, (number, request, self.now, life)))
 
     def _ask_again(self, key: Key, request: Request) -> None:
-        """Nothing happens but that the same is told again: nothing, where it was nothing."""
+        """Nothing happens but the same answer again, or none, as before."""
         fate = self.model.fates[request]
         s = self.model
         begun = [n for n in map(Number, range(s.first, s.end)) if s.begun[n] and s.owners[n] == request]
@@ -97,20 +97,20 @@ class CoordinatorRefinement:
         self.sometimes["asked again"] += 1
 
     def hand(self, number: int) -> None:
-        """The client of an active transaction is given it; told again, it is the same one."""
+        """The client of an active transaction is given it; asked again, it is the same one."""
         active = spec.takes_a_slot(self.model.log[Number(number)])
         self._both(lambda: self.core.hand(number), taken=active)
         if active and not self.model.handed[Number(number)]:
             self.model = self._taken(spec.hand, self.model, number, self.model.owners[Number(number)])
 
     def add(self, number: int) -> None:
-        """Somebody takes part whose name is new."""
+        """A participant joins whose name is new."""
         self.names += 1
         name = b"%d" % self.names
         self._offer(spec.add, number, lambda: self.core.add(number, name))
 
     def decide(self, number: int, *, commit: bool) -> None:
-        """Its client asks for the end; once more does no harm, and otherwise is refused."""
+        """Its client asks for the end; a repetition does no harm, and otherwise is refused."""
         to = Status.COMMITTING if commit else Status.ABORTING
         so_far = self._judged(number).log[Number(number)]
         if DECISIONS.get(so_far, so_far) == to:
@@ -118,7 +118,9 @@ class CoordinatorRefinement:
             replies = [(reply.number, reply.status) for reply in self.core.replies()]
             known = Status.COMMITTED <= so_far and so_far == self.model.log[Number(number)]
             expected = [(number, so_far)] if known and not self._is_forgotten(number) else []
-            expect(replies == expected, f"transaction {number} is {so_far!r}, and who asks again is told {replies}")
+            expect(
+                replies == expected, f"transaction {number} is {so_far!r}, and a repeated request is answered {replies}"
+            )
             self.sometimes["decided again"] += 1
         else:
             self._offer(spec.decide, number, lambda: self.core.decide(number, commit=commit), int(to))
@@ -140,17 +142,17 @@ class CoordinatorRefinement:
         self._offer(spec.finish, number, lambda: self.core.finish(number), int(to), possible=known)
 
     def acknowledge(self, number: int) -> None:
-        """A client is told the outcome, if it is still known."""
+        """A client hears the outcome, if it is still known."""
         outcome = self.model.log[Number(number)]
         replies: list[int] = []
         can = accepts(spec.acknowledge, self.model, number, outcome) and not self._is_forgotten(number)
         self._both(lambda: replies.append(self.core.acknowledge(number)), taken=can)
         if replies:
-            expect(replies == [outcome], f"transaction {number} is {outcome!r}, and a client is told {replies}")
+            expect(replies == [outcome], f"transaction {number} is {outcome!r}, and a client hears {replies}")
             self.model = self._taken(spec.acknowledge, self.model, number, outcome)
 
     def flush(self, *, full: bool = False) -> None:
-        """What is on its way is on disk, or (`full`) is taken back where it wants another file."""
+        """The pending group is on disk, or (`full`) is taken back where it wants another file."""
         if full:
             self.disk.fail(28, verb="create", path="log/*")
         before = self.core.taken_back
@@ -163,7 +165,7 @@ class CoordinatorRefinement:
                 request = Request(step.arguments[1])
                 self.model = self._taken(spec.burn, self.model, request)
                 self.requests = {key: other for key, other in self.requests.items() if other != request}
-            expect(all(reply.problem for reply in replies), f"{replies}: told that it is done, and the disk was full")
+            expect(all(reply.problem for reply in replies), f"{replies}: reported as done, and the disk was full")
             self.sometimes["burnt"] += len(begins)
             self.on_its_way.clear()
         else:
@@ -190,7 +192,7 @@ class CoordinatorRefinement:
             if choose(3) == 2:
                 self._lose_power_while_recovering(choose)
             if self._is_as(self._ahead(), logged(self.disk.files())):
-                self.sometimes["a group survived that nobody was told of"] += bool(self.on_its_way)
+                self.sometimes["a group survived without a reply"] += bool(self.on_its_way)
                 self._take_effect()
             self.on_its_way.clear()
         self.recover(limit)
@@ -218,7 +220,7 @@ class CoordinatorRefinement:
         self.compare()
 
     def rest(self) -> None:
-        """Faults are over, and time goes on: every transaction ends, and every slot is free."""
+        """Faults are over, and time advances: every transaction ends, and every slot is free."""
         self.now += 10**9
         for _ in range(3):
             for number in self.core.due(self.now):
@@ -249,7 +251,7 @@ class CoordinatorRefinement:
         return s
 
     def _judged(self, number: int) -> State:
-        """The state that decides about a step: nobody knows a transaction whose beginning is on its way."""
+        """The state that decides about a step: a transaction whose beginning is pending is unknown."""
         return self._ahead() if self.model.begun[Number(number)] else self.model
 
     def _is_forgotten(self, number: int) -> bool:
@@ -291,7 +293,7 @@ class CoordinatorRefinement:
                 raise Mismatch(f"{name}: the implementation has {_shown(mine)}, the model {_shown(its)}")
 
     def as_spec(self) -> State:
-        """What the coordinator's state means. What only a history knows is the model's."""
+        """The meaning of the coordinator's state. History that it does not keep is the model's."""
         core, model, on_disk = self.core, self.model, logged(self.disk.files())
         active = {Number(n): t for n, t in core.table.items() if t.status}
         loaded = {n: int(t.status) for n, t in active.items()}
@@ -322,7 +324,7 @@ class CoordinatorRefinement:
         )
 
     def _is_as(self, s: State, on_disk: dict[int, LoggedTransaction]) -> bool:
-        """Whether a log on disk is this state's."""
+        """True if a log on disk is this state's."""
         seen = {n: (int(one.status), one.added) for n, one in on_disk.items() if one.begun}
         known = {n: (s.log[Number(n)], s.added[Number(n)]) for n in seen}
         return seen == known and all(n in on_disk for n in range(s.first, s.end) if spec.takes_a_slot(s.log[Number(n)]))

@@ -1,6 +1,6 @@
 """A coordinator under a crowd: many more clients than it has slots, within the process or over the loopback.
 
-At no time more are active than the limit; whoever was ignored heard nothing until its timeout; and when all is over,
+At no time more are active than the limit; ignored clients heard nothing until their timeouts; and when all is over,
 every slot is free and every permit is back.
 """
 
@@ -28,7 +28,7 @@ LIFE = 2.0  # seconds: what a client forgets is aborted then
 
 @dataclass
 class Crowd:
-    """What became of a crowd. `waited`: seconds of each request that nobody answered."""
+    """The result of a crowd. `waited`: seconds of each request without an answer."""
 
     clients: int
     peak: int = 0
@@ -90,7 +90,7 @@ async def _press(
     soonest = min(seen.waited, default=given_up_after)
     expect(soonest > given_up_after - 0.002, f"a request was given up after {soonest} s, of {given_up_after} s")
     for client in clients:
-        expect(client.permits.free == PERMITS, f"{len(client.permits.in_use)} hold permits at rest")
+        expect(client.permits.free == PERMITS, f"{len(client.permits.in_use)} permits are in use at rest")
         expect(not client.late, f"{client.late} answers came late: silence was broken")
         await client.close()
     await coordinator.close()

@@ -1,4 +1,4 @@
-"""What a coordinator's log says of each transaction, read from its bytes: a second opinion, of a few lines.
+"""An independent reader of a coordinator's log, of a few lines: each transaction, from the bytes.
 
 It shares no code with `impl/coordinator/`, whose docstrings say how the bytes lie.
 """
@@ -47,7 +47,7 @@ def logged(files: Mapping[str, bytes]) -> dict[int, LoggedTransaction]:
 
 
 def _is_complete(data: bytes, place: int) -> bool:
-    """Whether its header says up to where it is safe."""
+    """True if its header has the end of its safe part."""
     slots = [struct.unpack_from(">QI", data.ljust(64, b"\0"), at) for at in (32, 48)]
     return any(checksum and checksum == (crc32(struct.pack(">QQ", to, place)) or 1) for to, checksum in slots)
 

@@ -63,7 +63,7 @@ class PermitsMachine(RuleBasedStateMachine):
         self.pair.rest()
 
     def teardown(self) -> None:
-        """Nobody answers any more: every permit comes back, and what was recorded conforms."""
+        """No answers come any more: every permit comes back, and the recording conforms."""
         if hasattr(self, "pair") and sys.exc_info()[0] is None:  # otherwise the machine has failed already
             self.pair.drain()
             for what in +self.pair.sometimes:
@@ -72,5 +72,5 @@ class PermitsMachine(RuleBasedStateMachine):
 
 
 def first_failure(cases: int) -> tuple[int, str] | None:
-    """As `failure_count.first_failure`."""
+    """Run `failure_count.first_failure`."""
     return failure_count.first_failure(PermitsMachine, cases)

@@ -54,7 +54,7 @@ class PermitsRefinement:
             self._step(spec.reply if heard else spec.late_reply, number, woken=woken)
 
     def time_out(self, number: int) -> None:
-        """Nobody answered in time."""
+        """No answer came in time."""
         can = accepts(spec.time_out, self.model, number)
         expect((number in self.permits.due(self.now)) == can, f"request {number} can be given up: {can}")
         woken = self._both(lambda: self.permits.time_out(number, self.now), taken=can)
@@ -72,7 +72,7 @@ class PermitsRefinement:
         self._step(spec.rest, 0)
 
     def drain(self) -> None:
-        """Nobody answers any more: every permit comes back."""
+        """No answers come any more: every permit comes back."""
         while self.permits.in_use:
             self.tick(self.permits.timeout)
             for number in self.permits.due(self.now):
@@ -113,7 +113,7 @@ class PermitsRefinement:
             expect(mine == its, f"{name}: the implementation has {mine}, the model {its}")
 
     def as_spec(self) -> State:
-        """What the permits' state means. What only a history knows (answers, stretches of time) is the model's."""
+        """The meaning of the permits' state. History (answers, stretches of time) is the model's."""
         found, model = self.permits, self.model
         taken = [n for n in range(self.asked) if n not in found.waiting]
         return replace(

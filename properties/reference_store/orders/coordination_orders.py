@@ -29,7 +29,7 @@ class CoordinatorWorld:
 
     @property
     def operations(self) -> int:
-        """As `SmallWorld` has it."""
+        """Make the actors of `SmallWorld`."""
         return self.pair.disk.operations
 
     def crash(self, way: Crash) -> None:
@@ -38,7 +38,7 @@ class CoordinatorWorld:
         self.pair.crash("lose" if way.power else "kill", 1, lambda ways: 0 if ways == 3 else way.choose(ways))
 
     def lose_power_after(self, operation: int) -> None:
-        """As `SmallWorld` has it."""
+        """End the life, as `SmallWorld` asks."""
         self.pair.disk.lose_power_after(operation)
 
     def rest(self) -> None:

@@ -1,4 +1,4 @@
-"""Every order of a few actors' steps, and a crash behind every beginning of one, and within its last step.
+"""All orders of a few actors' steps, with a crash after every prefix, and within its last step.
 
 An actor takes its steps in turn; an order says who is next. Two orders that begin alike are alike up to there, so
 crashes are tried once for every beginning. After a crash those actors go on that are not part of what crashed; in the
@@ -22,11 +22,11 @@ from gapless.properties.simulation.simulated_disk import PowerLost
 
 
 class SmallWorld(Protocol):
-    """An implementation beside its models. Raises Mismatch, Refused where they differ."""
+    """An implementation with its models. Raises Mismatch, Refused where they differ."""
 
     @property
     def operations(self) -> int:
-        """How many operations of its disk have begun."""
+        """The number of operations of its disk that have begun."""
 
     def crash(self, way: Crash) -> None:
         """It ends, and begins again."""
@@ -40,7 +40,7 @@ class SmallWorld(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Crash:
-    """How a life ends. `choose`: what of the disk is left."""
+    """End a life. `choose`: the remains of the disk."""
 
     power: bool
     choose: Choose
@@ -74,13 +74,13 @@ class SmallCase:
 
 @dataclass(slots=True)
 class OrderTally:
-    """What was tried. `failures`: by what is to be typed to see it again."""
+    """The tally of what was tried. `failures`: by the command that shows it again."""
 
     counts: Counter[str] = field(default_factory=Counter)
     failures: list[str] = field(default_factory=list)
 
     def add(self, other: OrderTally) -> None:
-        """What another one tried counts here."""
+        """Add another tally."""
         self.counts.update(other.counts)
         self.failures += other.failures
 
@@ -124,10 +124,10 @@ def explore(case: SmallCase, stride: int = 1, most: int = MOST, *, some: slice =
 
 
 def _attempt(case: SmallCase, order: Order, tally: OrderTally, what: str, run: Callable[[], object]) -> None:
-    """What fails is told with the order."""
+    """Report failures with the order."""
     try:
         run()
-    except Exception as error:  # noqa: BLE001 - whatever it is, it is told with the order
+    except Exception as error:  # noqa: BLE001 - whatever it is, it is reported with the order
         shown = " ".join(map(str, order))
         tally.failures.append(f"{case.name}, {what}, {shown}: {type(error).__name__}: {error}")
     tally.counts[what] += 1

@@ -30,7 +30,7 @@ class TransactionWorld:
 
     @property
     def operations(self) -> int:
-        """As `SmallWorld` has it."""
+        """Make the actors of `SmallWorld`."""
         return self.pair.disk.operations
 
     def crash(self, way: Crash) -> None:
@@ -39,11 +39,11 @@ class TransactionWorld:
         self.pair.crash(way.choose, power=way.power)
 
     def lose_power_after(self, operation: int) -> None:
-        """As `SmallWorld` has it."""
+        """End the life, as `SmallWorld` asks."""
         self.pair.disk.lose_power_after(operation)
 
     def rest(self) -> None:
-        """Nobody answers any more."""
+        """No producer answers any more."""
         self.pair.come_to_rest(None, lambda ways: ways - 1)
 
 
@@ -59,7 +59,7 @@ def _step(what: Callable[[TransactionWorld], object]) -> Step:
 
 
 def _answered(world: TransactionWorld, decision: Phase) -> None:
-    """What producers answered, as far as nobody has decided meanwhile."""
+    """Apply the producers' answers, as far as halves are still undecided."""
     first = world.pair.tx.table
     some = [number for number in world.asked if world.answers[_half(world, number)] == decision]
     open_ = [number for number in some if first.status[number - first.base] == 0]
@@ -68,7 +68,7 @@ def _answered(world: TransactionWorld, decision: Phase) -> None:
 
 
 def _half(world: TransactionWorld, number: int) -> int:
-    """Which half a version is of: the place of the first one."""
+    """The half of a version: the place of the first one."""
     key = world.pair.models.keys[number]
     return min(version for version, of in world.pair.models.keys.items() if of == key)
 

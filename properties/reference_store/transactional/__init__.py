@@ -1,1 +1,1 @@
-"""Transactions of the implementation beside their specs, step by step, through losses of power."""
+"""Transactions of the implementation and their specs, step by step, through losses of power."""

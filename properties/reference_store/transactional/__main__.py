@@ -1,4 +1,4 @@
-"""Random walks over transactions, beside their specs and through crashes; or one of them again.
+"""Random walks over transactions, compared with their specs, through crashes; or one of them again.
 
 python -m gapless.properties.reference_store.transactional --walks 5000 --jobs 2
 python -m gapless.properties.reference_store.transactional --walks 5000 --faults

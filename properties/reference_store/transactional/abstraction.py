@@ -1,4 +1,4 @@
-"""What the implementation's transactions mean, as states of the specs: by the bytes of the log, and by its table."""
+"""The abstraction function of transactions: states of the specs, by the bytes of the log, and by the table."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ class BrokerMachine(RuleBasedStateMachine):
 
     @rule(half=st.booleans())
     def append(self, half: bool) -> None:  # noqa: FBT001 - as above
-        """A record of somebody else's."""
+        """A record of another sender."""
         if half:
             self.pair.append_half()
         else:
@@ -70,7 +70,7 @@ class BrokerMachine(RuleBasedStateMachine):
 
     @rule()
     def answer(self) -> None:
-        """The producer is told that its half is safe."""
+        """The half is reported safe to the producer."""
         self.pair.answer()
 
     @rule()
@@ -95,7 +95,7 @@ class BrokerMachine(RuleBasedStateMachine):
 
     @rule(back=BACK)
     def commit(self, back: int) -> None:
-        """What the producer asked for arrives."""
+        """The request of the producer arrives."""
         self.pair.commit(self._version(back))
 
     @rule(back=BACK)
@@ -142,7 +142,7 @@ class BrokerMachine(RuleBasedStateMachine):
             for step in (self.mark, self.flush, self.dispatch):
                 step()
         for holds in broker.AT_REST:
-            expect(holds(self.pair.model), f"at rest: {holds.__name__} does not hold of {self.pair.model}")
+            expect(holds(self.pair.model), f"at rest: {holds.__name__} is false in {self.pair.model}")
         if self.pair.model.phase != Phase.ABSENT:
             event(f"ends as {Phase(self.pair.model.phase).name}")
         for what in +self.pair.tally:

@@ -1,4 +1,4 @@
-"""The whole of a store beside `spec/broker.py`: one transaction from its producer to the consumers of its queue.
+"""A whole store and `spec/broker.py`: one transaction from its producer to the consumers of its queue.
 
 In the spec each record takes one byte of the log, so a position is how many records lie before it. What the producer
 alone knows (what it asked for, whether it has paid) is the model's; all else is read from the store: its log by the
@@ -62,18 +62,18 @@ class BrokerPair:
     # -- steps -------------------------------------------------------------------------------------------------------
 
     def append(self) -> None:
-        """A record of somebody else's."""
+        """A record of another sender."""
         queue = self.core.queues.named("stocks", 0)
         self.core.append(queue, b"other", properties_bytes({}), self._tick())
         self._others()
 
     def append_half(self) -> None:
-        """A half of somebody else's, who never decides it."""
+        """A half of another sender, who never decides it."""
         self.tx.prepare(TOPIC, 0, b"other", {}, GROUPS[1], self._tick())
         self._others()
 
     def prepare(self, group: int, queue: int) -> None:
-        """The half, or one of somebody else's where there is one already."""
+        """The half, or one of another sender if it exists already."""
         if self.model.phase != Phase.ABSENT:
             self.append_half()
             return
@@ -83,7 +83,7 @@ class BrokerPair:
         self.compare()
 
     def answer(self) -> None:
-        """The producer is told that its half is safe, as soon as that is true."""
+        """The half is reported safe to the producer, as soon as it is."""
         first = next((record for record in self._ours() if record.topic == names.HALF_TOPIC), None)
 
         def is_answered() -> bool:
@@ -114,7 +114,7 @@ class BrokerPair:
         self._both(put_back, lambda: broker.check(self.model, number, position, times, group))
 
     def commit(self, number: int) -> None:
-        """What the producer asked for arrives: it names some version, and means the newest."""
+        """The request of the producer arrives: it names some version, and means the newest."""
         s = self.model
         if s.commits_asked[s.newest] <= s.commits[s.newest]:
             return
@@ -165,7 +165,7 @@ class BrokerPair:
         self.compare()
 
     def dispatch(self) -> None:
-        """What is on disk is shown to consumers."""
+        """Records on disk are shown to consumers."""
         before = self._visible()
 
         def shown() -> bool:
@@ -182,7 +182,7 @@ class BrokerPair:
         self._open()
         self._follow_the_disk(self._end())
         self.model = broker.crash(self.model)
-        if self._visible():  # the queues were built anew from what is there
+        if self._visible():  # the queues were built again from the log
             self.model = broker.dispatch(self.model, self.model.final)
         self.compare()
 
@@ -235,7 +235,7 @@ class BrokerPair:
         return [record for record in self._log if self.key and key_of(record) == self.key]
 
     def _at(self, position: int) -> Position:
-        """How many records lie before it."""
+        """The number of records before it."""
         return Position(bisect_left(self._log, position, key=lambda record: record.position))
 
     def _end(self) -> Position:

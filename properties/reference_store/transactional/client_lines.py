@@ -1,7 +1,7 @@
-"""What the producers of a walk asked and were answered, as a client log has it (traces/README.md).
+"""The client log of a walk's producers: their requests and the answers (traces/README.md).
 
-An answer counts as given once what it says is on disk: the producers of a walk are told then. What is lost before was
-answered to nobody, so its line says `unknown`, as every line does whose request a crash has cut off. Who asks again for
+An answer counts as given once what it says is on disk: the producers of a walk hear of it then. What is lost before was
+never answered, so its line says `unknown`, as every line does whose request a crash has cut off. Who asks again for
 what was decided is given the answer of before, and that is a line of its own.
 """
 
@@ -18,11 +18,11 @@ DECISIONS = {Phase.COMMITTED: "commit", Phase.ROLLED_BACK: "rollback"}
 
 
 class ClientLines:
-    """The lines so far. A line that has an answer which nobody heard yet waits in `_untold`."""
+    """The lines so far. A line with an answer that no producer heard yet waits in `_unreported`."""
 
     def __init__(self) -> None:
         self.lines: list[dict[str, Any]] = []
-        self._untold: list[dict[str, Any]] = []
+        self._unreported: list[dict[str, Any]] = []
 
     def sends(self, key: str, topic: str, queue: int, body: bytes) -> dict[str, Any]:
         """A producer begins a half."""
@@ -46,7 +46,7 @@ class ClientLines:
 
     def answered(self, line: dict[str, Any], **place: int) -> None:
         """It is done, with this place; the producer hears so once it is on disk."""
-        self._untold.append(line)
+        self._unreported.append(line)
         line["place"] = place
 
     def refused(self, line: dict[str, Any]) -> None:
@@ -55,13 +55,13 @@ class ClientLines:
 
     def tell(self) -> None:
         """All is on disk."""
-        for line in self._untold:
+        for line in self._unreported:
             line["result"] = "ok"
             line.update(line.pop("place"))
-        self._untold.clear()
+        self._unreported.clear()
 
     def lose(self) -> None:
         """The process is gone, and so is everybody's connection."""
-        for line in self._untold:
+        for line in self._unreported:
             del line["place"]
-        self._untold.clear()
+        self._unreported.clear()

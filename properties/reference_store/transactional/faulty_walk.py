@@ -1,7 +1,7 @@
 """Random walks over transactions on a disk that fills and fails, and whose old files expire.
 
 The models of the other walks need all of the log; here it loses its beginning, and steps end in the midst. So what is
-judged is what producers can tell: each transaction has one final at most, and only if somebody asked for it; what was
+judged is what producers can observe: each transaction has one final at most, and only if it was requested; what was
 answered and is on disk stays, unless it expires; a decision that was refused for want of room is none. Once faults
 stop, `max_checks + 2` rounds leave no half undecided, no decided half without its op, and no half that the cursor has
 not passed.
@@ -44,7 +44,7 @@ FAULTS = (
 
 @dataclass(slots=True)
 class TransactionFacts:
-    """What is known of one transaction from outside.
+    """The known facts about one transaction from outside.
 
     `final`: where its final lies, once a commit was answered · `is_safe`: what was answered is on disk · `is_over`: it
     was rolled back, and an op on disk says so.
@@ -102,7 +102,7 @@ class FaultyWalk:
         self._judge()
 
     def _live(self, *, is_last: bool) -> None:
-        """The last life goes on until rest, if it can."""
+        """The last life runs until rest, if it can."""
         operation = self.choose(60)
         self.disk.lose_power_after(operation if self.choose(2) else 0)
         try:
@@ -276,7 +276,7 @@ class FaultyWalk:
     # -- what is judged ----------------------------------------------------------------------------------------------
 
     def _judge(self) -> None:
-        """What the log has is what somebody asked for, once; and nothing is missing that was safe."""
+        """Check that each record of the log was requested, once, and that no safe one is missing."""
         found: dict[str, Record] = {}
         for record in records(self.core):
             key = key_of(record)
@@ -284,8 +284,8 @@ class FaultyWalk:
                 continue
             expect(key not in found, f"{key} has two finals: {found.get(key)} and {record}")
             facts = self.facts.get(key)
-            expect(facts and "commit" in facts.asked, f"{record}: nobody asked for it")
-            expect(facts and not facts.is_over, f"{record}: it was rolled back, and an op on disk said so")
+            expect(facts and "commit" in facts.asked, f"{record}: no producer asked for it")
+            expect(facts and not facts.is_over, f"{record}: it was rolled back, by an op on disk")
             found[key] = record
         for key, facts in self.facts.items():
             is_there = key in found or facts.final < self.core.log.start

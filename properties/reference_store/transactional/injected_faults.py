@@ -92,7 +92,7 @@ FAULTS: dict[str, Injection] = {
     "a commit after a rollback is taken [#8158]": _before("commit", _forget_decision(ROLLED_BACK)),
     "a commit after the half was set aside is taken [#8158]": _before("commit", _forget_decision(PARKED)),
     "a rollback after a commit is taken": _before("roll_back", _forget_decision(COMMITTED)),
-    "an old version stays open beside the new one [#n11]": _after(Transactions, "put_back", _old_stays_open),
+    "an old version stays open next to the new one [#n11]": _after(Transactions, "put_back", _old_stays_open),
     "an op does not name the last of its halves": _after(OpBatcher, "batch", _without_the_last),
     "what waits is dropped when it gets long [#batching]": _after(OpBatcher, "enter", _nothing_waits),
     "an op comes a second late [#10199]": lambda: patch.object(

@@ -1,4 +1,4 @@
-"""What the specs say of a store's transactions: one state for each half, one for the batcher, the cache, the cursors.
+"""The models of a store's transactions: a state for each half, and for batcher, cache and cursors.
 
 A step of the store is steps of several specs at once: a half that is put back is a `check` of its transaction, a new
 half for the cache and the cursors. All of them must take it.
@@ -22,17 +22,17 @@ Key = str
 
 
 def key_of(record: Record) -> Key:
-    """Which transaction a record is of."""
+    """The transaction of a record."""
     return record.properties.get(names.KEY, "")
 
 
 def times_of(record: Record) -> int:
-    """How often the half was put back."""
+    """The number of times that the half was put back."""
     return int(record.properties.get(names.CHECK_TIMES, "0"))
 
 
 def same_but(one: Record, other: Record, *left_out: str) -> bool:
-    """Whether two records carry the same, but for some properties."""
+    """True if two records have the same content, but for some properties."""
     pairs = [{n: v for n, v in each.properties.items() if n not in left_out} for each in (one, other)]
     facts = [
         (each.body, each.flag, each.born_time, each.born_host, each.store_host, each.reconsumed)
@@ -48,7 +48,7 @@ def named_by(op: Record) -> list[int]:
 
 @dataclass
 class AskedDecisions:
-    """How often the producer of each half asked to commit it, and to roll it back: what a crash leaves untouched."""
+    """The requests to commit and to roll back each half, by its producer: a crash leaves them untouched."""
 
     commits: dict[tuple[Key, int], int] = field(default_factory=dict)
     rollbacks: dict[tuple[Key, int], int] = field(default_factory=dict)
@@ -138,7 +138,7 @@ class TransactionModels:
         self.halves[key] = done
 
     def read(self, number: int) -> None:
-        """Whoever decides is given the half: from the cache, or from disk."""
+        """A decision is given the half: from the cache, or from disk."""
         cached = self.cache.places[Number(number)] != half_cache.NOWHERE
         step = half_cache.hit if cached else half_cache.read
         self.cache = step(self.cache, Number(number), number + 1)
@@ -235,7 +235,7 @@ class TransactionModels:
 def from_log(
     fresh: TransactionModels, records: Sequence[Record], asked: AskedDecisions, saved: tuple[int, int]
 ) -> None:
-    """What is left after a crash, as the log tells it: every record is a step, and `fresh` has to take it.
+    """The state after a crash, from the log: every record is a step, and `fresh` has to take it.
 
     A rollback is known by its op alone. What was decided and has no op waits for one again.
     """

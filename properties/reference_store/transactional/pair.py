@@ -43,7 +43,7 @@ GROUP = "billing"
 
 @dataclass(frozen=True, slots=True)
 class PairSettings:
-    """How the store is laid out, and its transactions."""
+    """The layout of the store, and its transactions."""
 
     op_bytes: int = 20
     capacity: int = 3  # of the half cache
@@ -57,7 +57,7 @@ class PairSettings:
 class TransactionPair:
     """One store and its models. `reported_end`: what producers know, by its exclusive end in the log.
 
-    `preparing`: keys of halves that a crash may have left, or not · `decided`: what producers were told for good ·
+    `preparing`: keys of halves that a crash may have left, or not · `decided`: the final reports to producers ·
     `client`: what they would write down themselves.
     """
 
@@ -87,7 +87,7 @@ class TransactionPair:
             op_batch_interval=INTERVAL, cache_capacity=self.chosen.capacity,
         )  # fmt: skip
         self.tx = Transactions.open(self.core.log, self.core.queues, cursors, settings)
-        while self.tx.op_is_due(self.now):  # what a crash took is written anew at once
+        while self.tx.op_is_due(self.now):  # what a crash took is written again at once
             self.write_op()
 
     # -- steps -------------------------------------------------------------------------------------------------------
@@ -187,7 +187,7 @@ class TransactionPair:
             self.tally[decision.name] += 1
 
     def decide_many(self, numbers: list[int], decision: Phase) -> None:
-        """As `decide`, of all of these or of none."""
+        """Decide all of these, as `decide`, or none."""
         known = [n for n in numbers if n in self.models.keys and n >= self.tx.table.base]
         states = [self.models.halves[self.models.keys[n]] for n in known]
         legal = len(known) == len(numbers) and all(s.phase in (Phase.PREPARED, decision) for s in states)
@@ -245,7 +245,7 @@ class TransactionPair:
         return [int(number) for number in self.tx.due(self.now)]
 
     def put_back(self, numbers: list[int]) -> list[Record]:
-        """Of these halves, both put the same back, as new versions; those are returned."""
+        """Put back these halves: both put back the same ones, as new versions, which are returned."""
         low = self.core.log.end
         some, _ = self.tx.put_back(np.array(numbers, np.int64), self.now)
         left = [number for number in numbers if number not in some]
@@ -258,7 +258,7 @@ class TransactionPair:
         return new
 
     def park(self, numbers: list[int]) -> None:
-        """Of these halves, both set the same aside."""
+        """Set aside these halves: both set aside the same ones."""
         low = self.core.log.end
         some = self.tx.park(np.array(numbers, np.int64), self.now)
         self._require_refused([number for number in numbers if number not in some], "set aside")
@@ -340,19 +340,19 @@ class TransactionPair:
         self.compare()
         for key, phase in self.decided.items():
             state = self.models.halves.get(key)
-            expect(state and state.phase == phase, f"{key} was {phase!r}, as its producer was told, and is {state}")
+            expect(state and state.phase == phase, f"{key} was {phase!r}, as reported to its producer, and is {state}")
 
     def _keep_names(self, old: TransactionModels, found: list[Record]) -> None:
-        """What the log says that nobody did is a mismatch: every half was prepared by somebody."""
+        """Check that every record of the log has its origin: each half was prepared here."""
         known = set(old.halves) | self.preparing
         for record in found:
             if record.topic in (names.HALF_TOPIC, names.PARKED_TOPIC) or record.sys_flag & names.COMMITTED:
-                expect(key_of(record) in known, f"{record} is nobody's")
+                expect(key_of(record) in known, f"{record} is of no known sender")
 
     def come_to_rest(self, answer: Phase | None, again: Choose) -> None:
         """Producers answer so, or never: after so many rounds every half is decided or set aside.
 
-        `again`: how each half is asked to be decided once more, which changes nothing.
+        `again`: how each half is decided again, which changes nothing.
         """
         for _ in range(self.chosen.max_checks + 2):
             self.pass_time(TIMEOUT + 1)

@@ -1,10 +1,10 @@
 """The thread that sees to ops and checks, step by step: time is a number, and the thread's waiting lets it pass.
 
-Nobody starts a thread here. `TransactionService` runs in this one; what it waits for lets time go by, and meanwhile
-producers prepare and decide, whoever is asked does not know or raises, and the disk fills now and then. Then faults
-stop, and the store closes in order. What is held: a check that is counted was asked, no half is asked about before its
-time, each round moves the cursor, the thread wakes when there is something to do and no more often, and in the end
-every half is decided or set aside, and named by an op.
+No thread is started here. `TransactionService` runs in this one; what it waits for lets time go by, and meanwhile
+producers prepare and decide, a producer that is asked does not know or raises, and the disk fills now and then. Then
+faults stop, and the store closes in order. What is checked: a check that is counted was asked, no half is asked about
+before its time, each round moves the cursor, the thread wakes when there is something to do and no more often, and in
+the end every half is decided or set aside, and named by an op.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from gapless.properties.simulation.choices import Choose
 from gapless.properties.simulation.simulated_disk import SimulatedDisk
 
 T = TypeVar("T")
-AWAY = "nobody"  # a group that nobody answers for
+AWAY = "nobody"  # a group without a producer
 TIMEOUT, ROUND, INTERVAL = 2000, 5000, 3000  # ms
 CHECKS = 2
 BUSY = 60_000  # ms of a walk in which anything may happen; a quiet time follows in which all comes to rest
@@ -119,7 +119,7 @@ class ServiceWalk:
 
     def get(self, timeout: float) -> None:
         """Time goes by. Raises Empty."""
-        expect(not self._closing, "the thread goes on, though its store is closed")
+        expect(not self._closing, "the thread continues, though its store is closed")
         if self._is_quiet():
             self.disk.heal()
             self.wakes += 1
@@ -171,7 +171,7 @@ class ServiceWalk:
         return None if answer == 1 else answer == 3
 
     def _waited(self, half: UndecidedHalf) -> int:
-        """How long ago its transaction was prepared, in ms."""
+        """The age of its transaction, in ms."""
         key = key_of(half.record)
         first = next(
             record
@@ -202,7 +202,7 @@ class ServiceWalk:
         )
 
     def _judge_end(self) -> None:
-        """All is decided, or set aside, and named; but for those halves that nobody could be asked about."""
+        """All is decided, or set aside, and named; but for halves whose producers could not be asked."""
         expect(not self.early, "".join(self.early[:1]))
         table = self.tx.table
         for number in range(table.base, table.end):

@@ -131,7 +131,7 @@ class TransactionMachine(RuleBasedStateMachine):
 
     @rule()
     def acknowledge(self) -> None:
-        """All is on disk, and producers are told of their decisions."""
+        """All is on disk, and producers hear of their decisions."""
         self.pair.flush()
         self.pair.compare()
 
@@ -157,7 +157,7 @@ class TransactionMachine(RuleBasedStateMachine):
         self.pair.crash(lambda ways: choices.pop() % ways if choices else 0, power=power)
 
     def teardown(self) -> None:
-        """Everything comes to rest: nobody answers any more."""
+        """Everything comes to rest: no producer answers any more."""
         if hasattr(self, "pair") and sys.exc_info()[0] is None:  # otherwise the machine has failed already
             self.pair.come_to_rest(None, lambda ways: ways - 1)
             for what in +self.pair.tally:

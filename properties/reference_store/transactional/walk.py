@@ -47,12 +47,12 @@ class TransactionWalk:
 
     @property
     def tally(self) -> Counter[str]:
-        """What happened."""
+        """The events so far."""
         return self.pair.tally
 
     @property
     def disk(self) -> SimulatedDisk:
-        """What is left of the store."""
+        """The remains of the store."""
         return self.pair.disk
 
     # -- lives -------------------------------------------------------------------------------------------------------
