@@ -1,4 +1,4 @@
-"""How much randomness the tests use: HYPOTHESIS_PROFILE names one of the profiles below."""
+"""Profiles of Hypothesis: HYPOTHESIS_PROFILE names one of those below."""
 
 import gc
 import os
@@ -24,7 +24,7 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What one process must do by itself begins first, so that nobody waits for it at the end."""
+    """Sort tests that must run in one process to the front, so that no worker waits for them."""
     items.sort(key=lambda item: item.get_closest_marker("xdist_group") is None)
 
 

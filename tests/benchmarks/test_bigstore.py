@@ -15,7 +15,7 @@ NOT_IN_STORES = "a store does not show this step"
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A store with transactions, and what its clients were told, under the name that a check looks for."""
+    """A store with transactions and a client log, which a check finds by its name."""
     folder = tmp_path_factory.mktemp("big") / "lab"
     bigstore.make_with_clients(folder, SHAPE)
     (folder / bigstore.CLIENT_LOG).rename(folder / "client.ndjson")

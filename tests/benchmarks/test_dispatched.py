@@ -17,7 +17,7 @@ SLOW = [peer for peer in dispatched.PEERS if peer.package == "pyspark"]
 
 
 @pytest.mark.parametrize("suffix", dispatched.SUFFIXES)
-def test_what_is_made_conforms_and_is_as_many_as_is_said(suffix: str, tmp_path: Path) -> None:
+def test_what_is_made_conforms_and_is_as_many_as_is_stated(suffix: str, tmp_path: Path) -> None:
     path = tmp_path / f"events{suffix}"
     assert dispatched.make(path, EVENTS) == dispatched.count(EVENTS)
     report = check([path])
@@ -41,9 +41,9 @@ def test_peers_judge(
     if fault is not None:
         _drop(path, fault)
     peer.judge(str(path), *peer.arguments)
-    said = json.loads(capsys.readouterr().out)
-    assert said["records"] == dispatched.count(EVENTS) - (fault is not None)
-    assert said["verdict"] == ("conforms" if fault is None or "reading" in peer.name else "departs")
+    counts = json.loads(capsys.readouterr().out)
+    assert counts["records"] == dispatched.count(EVENTS) - (fault is not None)
+    assert counts["verdict"] == ("conforms" if fault is None or "reading" in peer.name else "departs")
 
 
 def _drop(path: Path, action: str) -> None:

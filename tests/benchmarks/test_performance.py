@@ -20,7 +20,7 @@ CELLS = (r"\S.*", r"[\d,]+", r"[\d,]+\.\d\d", r"\d+%", r"\d+\.\d\d", r"[\d,]+", 
 
 @pytest.fixture
 def lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Line]:
-    """All that the command measures, of files that nobody makes."""
+    """All rows of the command, measured on files that are never made."""
     made = tmp_path / "made"
     made.write_bytes(bytes(10))
     for name in ("_made", "_made_traces"):

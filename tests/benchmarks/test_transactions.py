@@ -1,4 +1,4 @@
-"""What docs/figures.md says that transactions cost is what they cost."""
+"""The costs of transactions in docs/figures.md are the measured ones."""
 
 from __future__ import annotations
 

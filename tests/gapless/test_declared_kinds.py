@@ -42,26 +42,29 @@ LAYOUTS = [
 TRACED = "traced/clean_5.5.0"
 
 
-class Called(NamedTuple):
-    """The functions that were called, and those of them that declare other kinds, with the kinds that were met."""
+class Calls(NamedTuple):
+    """The functions that were called, and those that declare other kinds.
+
+    Each with the kinds that were met.
+    """
 
     names: set[str]
     undeclared: list[str]
 
 
 @pytest.fixture(scope="module")
-def called(tmp_path_factory: pytest.TempPathFactory) -> Called:
+def called(tmp_path_factory: pytest.TempPathFactory) -> Calls:
     """Stores of all layouts are checked, and our own store is used."""
     stores = [*map(recording_as_left, (*LAYOUTS, TRACED)), *map(recording_with_client, WITH_CLIENTS[:2])]
     return _apart(everything, stores, tmp_path_factory.mktemp("recorded"))
 
 
-def test_nothing_is_called_with_other_kinds_than_it_declares(called: Called) -> None:
+def test_nothing_is_called_with_other_kinds_than_it_declares(called: Calls) -> None:
     assert len(LAYOUTS) > 15
     assert called.undeclared == []
 
 
-def test_every_function_that_declares_kinds_is_called(called: Called) -> None:
+def test_every_function_that_declares_kinds_is_called(called: Calls) -> None:
     declared = {f"{name}.{entry.__qualname__}" for name in modules_of(*packages()) for entry in entries_of(name)}
     assert len(declared) > 60
     assert declared - called.names == set()
@@ -75,18 +78,18 @@ def test_every_module_with_such_functions_is_compiled_beforehand() -> None:
     assert set(modules_of("gapless.impl", "gapless.traces")) <= set(modules_of(*packages()))
 
 
-def _apart(use: Callable[..., None], *args: Any) -> Called:
+def _apart(use: Callable[..., None], *args: Any) -> Calls:
     """All that is called, and compiled or loaded for it."""
     with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
         return pool.submit(_called, use, args).result()
 
 
-def _called(use: Callable[..., None], args: tuple[Any, ...]) -> Called:
+def _called(use: Callable[..., None], args: tuple[Any, ...]) -> Calls:
     Native.few, Loop.few, plain_lines.MANY = -1, 0, 0
     with _loads() as loads:
         use(*args)
     names = {code._name for code, _ in loads}
-    return Called(names, [f"{code._name}: {kinds}" for code, kinds in loads if kinds not in code._of.kinds])
+    return Calls(names, [f"{code._name}: {kinds}" for code, kinds in loads if kinds not in code._of.kinds])
 
 
 @contextmanager

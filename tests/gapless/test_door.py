@@ -60,14 +60,16 @@ def test_help_shows_commands_by_groups_and_five_examples() -> None:
 
 
 def test_help_fits_into_80_columns() -> None:
-    """Of every command; and an example stands on a line of its own, to be copied."""
+    """The help of every command; an example stands on a line of its own, to be copied."""
     commands = [command for command in app.registered_commands if command.callback is not None]
     names = [[command.callback.__name__] for command in commands if command.callback is not None]
     for arguments in ([], *names, ["serve"], ["serve", "coordinator"]):
-        told = CliRunner().invoke(app, [*arguments, "--help"], terminal_width=80, env={"COLUMNS": "80"})
-        assert told.exit_code == 0
-        assert [line for line in told.stdout.splitlines() if len(line) > 80] == [], arguments
-        assert [line for line in told.stdout.splitlines() if line.endswith("-")] == [], f"{arguments}: a word is broken"
+        result = CliRunner().invoke(app, [*arguments, "--help"], terminal_width=80, env={"COLUMNS": "80"})
+        assert result.exit_code == 0
+        assert [line for line in result.stdout.splitlines() if len(line) > 80] == [], arguments
+        assert [line for line in result.stdout.splitlines() if line.endswith("-")] == [], (
+            f"{arguments}: a word is broken"
+        )
     whole = gapless("--help").stdout
     assert (
         "\n  gapless check a/store b/store --report out.html\n    several stores, and a report for the browser\n"
@@ -76,22 +78,22 @@ def test_help_fits_into_80_columns() -> None:
     check_alone = CliRunner().invoke(app, ["check", "--help"], terminal_width=80, env={"COLUMNS": "80"}).stdout
     assert "\n  gapless check traces/ --baseline known.json\n    only what is new fails\n" in check_alone
     assert "Exit codes: 0 conforms, 1 departs, 2 unreadable or wrong usage," in check_alone
-    assert "--only RULE" in check_alone, "what an option takes is told in the words of its users"
+    assert "--only RULE" in check_alone, "what an option takes is described in the words of its users"
 
 
-def test_the_version_is_told() -> None:
-    told = gapless("--version")
-    assert (told.exit_code, told.stdout) == (0, f"gapless {version}\n")
+def test_the_version_is_reported() -> None:
+    result = gapless("--version")
+    assert (result.exit_code, result.stdout) == (0, f"gapless {version}\n")
     assert version in {tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"], "unknown"}
 
 
 def test_shells_complete_commands() -> None:
     words = {"_GAPLESS_COMPLETE": "complete_bash", "COMP_WORDS": "gapless che", "COMP_CWORD": "1"}
-    told = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", "import sys; sys.argv = ['gapless']; from gapless.cli import main; main()"],
         capture_output=True, text=True, check=True, env=os.environ | words, cwd=ROOT,
     )  # fmt: skip
-    assert told.stdout.split() == ["check"]
+    assert result.stdout.split() == ["check"]
 
 
 @pytest.mark.parametrize(("changes", "coloured"), [({}, True), ({"NO_COLOR": "1"}, False)])
@@ -102,21 +104,21 @@ def test_colours_are_for_terminals_that_want_them(changes: dict[str, str], tmp_p
     command = [sys.executable, "-m", "gapless", "check", str(tmp_path / "events.ndjson")]
     subprocess.run(command, stdout=follower, check=True, env=environment | {"TERM": "xterm"} | changes, cwd=ROOT)
     os.close(follower)
-    told = os.read(leader, 1 << 16).decode()
+    output = os.read(leader, 1 << 16).decode()
     os.close(leader)
-    assert "conforms" in told
-    assert ("\x1b[1;32m" in told or "\x1b[32m" in told) == coloured
+    assert "conforms" in output
+    assert ("\x1b[1;32m" in output or "\x1b[32m" in output) == coloured
 
 
 def test_long_work_says_in_a_pipe_how_far_it_is(damaged: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every ten seconds; here at every chance."""
-    gapless("check", damaged)  # which compiles what nobody has compiled yet, and says so
+    gapless("check", damaged)  # compiles, if needed, and says so
     assert gapless("check", damaged).stderr == ""
     monkeypatch.setattr(terminal, "EVERY", 0.0)
-    told = gapless("check", damaged, "--jobs", "1").stderr.splitlines()
-    assert told
-    assert all(re.fullmatch(r"gapless: .* of .* read \(\d+ %\)", line) for line in told)
-    assert told[-1].endswith("(100 %)")
+    output = gapless("check", damaged, "--jobs", "1").stderr.splitlines()
+    assert output
+    assert all(re.fullmatch(r"gapless: .* of .* read \(\d+ %\)", line) for line in output)
+    assert output[-1].endswith("(100 %)")
     recorded = gapless("record", tmp_path / "trial", "--messages", "50").stderr
     assert "gapless: 50 of 50 messages sent\n" in recorded
     explored = gapless("explore", ROOT / "examples/lease.py").stderr
@@ -126,8 +128,8 @@ def test_long_work_says_in_a_pipe_how_far_it_is(damaged: Path, tmp_path: Path, m
 @pytest.mark.parametrize("suffix", [".ndjson", ".ndjson.gz", ".ndjson.zst", ".parquet"])
 def test_events_may_come_from_standard_input(tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"events{suffix}"
-    told = [event(at) for at, event in enumerate([*QUEUE[:4], index(1, 680)])]
-    schema.write_events(path, told)
+    events = [event(at) for at, event in enumerate([*QUEUE[:4], index(1, 680)])]
+    schema.write_events(path, events)
     piped = CliRunner().invoke(app, ["check", "-", "--json", "-"], input=path.read_bytes(), catch_exceptions=False)
     report = json.loads(piped.stdout)
     assert (piped.exit_code, report["verdict"], report["sources"][0]["path"]) == (1, "departs", "-")
@@ -146,15 +148,15 @@ def test_what_is_wrong_with_standard_input_names_no_file_of_ours(tmp_path: Path)
         assert ": stdin.ndjson, line 1: it begins nothing, expected" in ran.output
 
 
-def test_what_is_no_file_is_told_as_what_it_is(tmp_path: Path) -> None:
+def test_what_is_no_file_is_reported_as_what_it_is(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.ndjson")
     (tmp_path / "loop.ndjson").symlink_to("loop.ndjson")
-    for name, said in (("pipe", "a named pipe: give it to standard input"), ("loop", "a link that leads nowhere")):
+    for name, expected in (("pipe", "a named pipe: give it to standard input"), ("loop", "a link that leads nowhere")):
         ran = gapless("check", tmp_path / f"{name}.ndjson")
-        assert (ran.exit_code, f"{name}.ndjson: {said}" in ran.stderr, ran.stdout) == (2, True, ""), ran.output
+        assert (ran.exit_code, f"{name}.ndjson: {expected}" in ran.stderr, ran.stdout) == (2, True, ""), ran.output
 
 
-def test_a_story_of_what_cannot_be_read_is_not_said_to_conform(tmp_path: Path) -> None:
+def test_a_story_of_what_cannot_be_read_is_not_reported_to_conform(tmp_path: Path) -> None:
     ran = gapless("explain", tmp_path / "none.ndjson", "--trace", "a/0", "--save", tmp_path / "a.story")
     assert (ran.exit_code, "not written, for a/0 cannot be read" in ran.stderr) == (2, True)
 
@@ -165,22 +167,22 @@ def test_warm_says_how_many_functions_it_compiled_and_where_they_are(monkeypatch
     assert (ran.exit_code, ran.stdout) == (0, f"88 functions are compiled, and kept in {shown_folder()} (0 s)\n")
 
 
-def test_what_takes_its_time_is_told_on_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_takes_its_time_is_reported_on_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
     log = logging.getLogger("gapless")
-    log.info("nobody listens")
+    log.info("no listener")
     with telling():
         log.info("compiling the kernel of queue")
-    log.info("nobody listens")
-    said = capsys.readouterr()
-    assert (said.out, said.err) == ("", "gapless: compiling the kernel of queue\n")
+    log.info("no listener")
+    captured = capsys.readouterr()
+    assert (captured.out, captured.err) == ("", "gapless: compiling the kernel of queue\n")
 
 
 def test_a_report_in_a_pipe_is_plain_and_stable(damaged: Path) -> None:
     first, second = gapless("check", damaged), gapless("check", damaged)
     assert first.exit_code == second.exit_code == 1
     assert ANSI not in first.stdout + first.stderr
-    told = [line for line in first.stdout.splitlines() if " checked in " not in line]
-    assert told == [line for line in second.stdout.splitlines() if " checked in " not in line]
+    lines = [line for line in first.stdout.splitlines() if " checked in " not in line]
+    assert lines == [line for line in second.stdout.splitlines() if " checked in " not in line]
     assert 'index breaks the rule "the entry points at its message".' in first.stdout
 
 
@@ -218,9 +220,9 @@ def test_a_topic_and_a_rule_can_be_chosen(damaged: Path) -> None:
 
 
 def test_explain_tells_one_trace(damaged: Path) -> None:
-    told = gapless("explain", damaged, "--trace", "orders/1")
-    assert told.exit_code == 1
-    assert told.stdout.startswith("queue orders/1 departs at consumequeue/orders/1/00000000000000000000+100.")
+    result = gapless("explain", damaged, "--trace", "orders/1")
+    assert result.exit_code == 1
+    assert result.stdout.startswith("queue orders/1 departs at consumequeue/orders/1/00000000000000000000+100.")
     assert gapless("explain", damaged, "--trace", "orders/0").exit_code == 0
     assert gapless("explain", damaged, "--trace", "commitlog").exit_code == 0
     assert gapless("explain", damaged, "--trace", "orders/9").exit_code == 3
@@ -266,11 +268,11 @@ def test_an_interrupt_gives_what_was_judged_so_far(jobs: int, tmp_path: Path) ->
         assert child.stdout.readline() == "begun\n"
         assert child.stdout.readline() == "begun\n"
         os.killpg(child.pid, signal.SIGINT)  # as a terminal does: the workers get it, too
-        told, errors = child.communicate(timeout=60)
-    assert child.returncode == 130, told + errors
-    assert "interrupted after" in told
-    assert "interrupted before it was read" in told  # by the next source
-    assert "Traceback" not in told + errors
+        output, errors = child.communicate(timeout=60)
+    assert child.returncode == 130, output + errors
+    assert "interrupted after" in output
+    assert "interrupted before it was read" in output  # by the next source
+    assert "Traceback" not in output + errors
 
 
 SLOW = """
@@ -323,7 +325,7 @@ def test_trace_names_the_file_that_cannot_be_written(damaged: Path, tmp_path: Pa
 
 
 @pytest.mark.parametrize(("sink", "code"), [("| head -1 >&2; exit ${PIPESTATUS[0]}", 1), ("> /dev/full", 2)])
-def test_nobody_reads_on_or_nothing_can_be_written(damaged: Path, sink: str, code: int) -> None:
+def test_the_reader_is_gone_or_nothing_can_be_written(damaged: Path, sink: str, code: int) -> None:
     command = ["/bin/bash", "-c", f"'{sys.executable}' -m gapless check '{damaged}' {sink}"]
     ran = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
     assert (ran.returncode, "Traceback" in ran.stderr) == (code, False), ran.stderr
@@ -333,7 +335,7 @@ def test_nobody_reads_on_or_nothing_can_be_written(damaged: Path, sink: str, cod
     ("asked", "unbuffered"),
     [("--version", ""), ("--help", "1"), ("check --help", ""), ("rules", ""), ("rules", "1")],
 )
-def test_help_that_cannot_be_written_is_told(asked: str, unbuffered: str) -> None:
+def test_help_that_cannot_be_written_is_reported(asked: str, unbuffered: str) -> None:
     command = ["/bin/bash", "-c", f"'{sys.executable}' -m gapless {asked} > /dev/full"]
     changed = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
     ran = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120, env=changed)
@@ -369,7 +371,7 @@ EMPTY = (
 
 
 @pytest.mark.parametrize(
-    ("command", "code", "said"),
+    ("command", "code", "expected"),
     [
         ("check STORE >&-", 1, ""),
         ("check STORE <&- >&- 2>&-", 1, ""),
@@ -378,20 +380,20 @@ EMPTY = (
         ("check - <&-", 2, EMPTY),
     ],
 )
-def test_streams_may_be_closed(command: str, code: int, said: str, damaged: Path, tmp_path: Path) -> None:
+def test_streams_may_be_closed(command: str, code: int, expected: str, damaged: Path, tmp_path: Path) -> None:
     """A daemon starts what it starts so: there is a verdict all the same, and nothing goes into a file of another."""
     words = command.replace("STORE", f"'{damaged}'").replace("FILE", f"'{tmp_path}/report.json'")
     shell = ["/bin/bash", "-c", f"'{sys.executable}' -m gapless {words}"]
     ran = subprocess.run(shell, capture_output=True, text=True, check=False, timeout=120)
-    assert (ran.returncode, ran.stderr) == (code, said)
+    assert (ran.returncode, ran.stderr) == (code, expected)
     if "FILE" in command:
         assert json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))["verdict"] == "departs"
 
 
 @pytest.mark.parametrize("columns", ["0", "1", "wide"])
-def test_what_is_said_is_the_same_however_wide_a_terminal_is(columns: str, damaged: Path) -> None:
-    said = gapless_process("check", damaged, COLUMNS=columns)
-    assert (said.returncode, said.stderr, said.stdout.count("\n") > 10) == (1, "", True)
+def test_what_is_stated_is_the_same_however_wide_a_terminal_is(columns: str, damaged: Path) -> None:
+    result = gapless_process("check", damaged, COLUMNS=columns)
+    assert (result.returncode, result.stderr, result.stdout.count("\n") > 10) == (1, "", True)
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
@@ -405,17 +407,17 @@ def test_a_locale_that_lacks_characters_gets_others(encoding: str, damaged: Path
         assert not done.stderr
         return done.returncode, done.stdout
 
-    code, told = ran("explain", damaged, "--trace", "orders/1")
-    assert (code, b"end 5 -> 6" in told) == (1, True)
+    code, result = ran("explain", damaged, "--trace", "orders/1")
+    assert (code, b"end 5 -> 6" in result) == (1, True)
     if encoding != "ascii":
         return
     assert ran("steps", "queue")[0] == 0
-    code, told = ran("check", damaged, "--json", "-")
-    assert (code, "end 5 → 6" in "".join(json.loads(told.decode())["findings"][0]["story"])) == (1, True)
+    code, result = ran("check", damaged, "--json", "-")
+    assert (code, "end 5 → 6" in "".join(json.loads(result.decode())["findings"][0]["story"])) == (1, True)
 
 
-def test_a_question_that_cannot_be_asked_is_told() -> None:
-    for wrong in ({"profile": "nobody"}, {"jobs": 0}):
+def test_a_question_that_cannot_be_asked_is_reported() -> None:
+    for wrong in ({"profile": "no-such"}, {"jobs": 0}):
         with pytest.raises(UsageError):
             check([], **wrong)
     assert check(str(recording("lmq"))).verdict == "conforms"
@@ -424,9 +426,9 @@ def test_a_question_that_cannot_be_asked_is_told() -> None:
 def test_explain_tells_that_a_recorded_trace_conforms(tmp_path: Path) -> None:
     out = tmp_path / "events.ndjson"
     gapless("trace", recording("lmq"), "--out", out)
-    told = gapless("explain", out, "--trace", "orders/0")
-    assert told.exit_code == 0
-    assert told.stdout.startswith("orders/0 conforms: ")
+    result = gapless("explain", out, "--trace", "orders/0")
+    assert result.exit_code == 0
+    assert result.stdout.startswith("orders/0 conforms: ")
 
 
 def test_an_output_format_is_a_function_and_a_line(damaged: Path, tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ IGNORED = "signal.signal(signal.SIGINT, signal.SIG_IGN)"  # as a shell does for 
 
 @pytest.fixture(autouse=True)
 def _heard_again() -> Iterator[None]:
-    """A command that has ended hears no interrupt any more, and this process goes on."""
+    """Restore the handling of interrupts: a command leaves it off, but this process continues."""
     before = signal.getsignal(signal.SIGINT)
     yield
     signal.signal(signal.SIGINT, before)
@@ -42,7 +42,7 @@ def test_an_interrupt_while_it_loads_leaves_no_traceback(module: str) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (entry.INTERRUPTED, "", "")
 
 
-def test_a_background_job_goes_on() -> None:
+def test_a_background_job_continues() -> None:
     code = INTERRUPTING.format(module="typer", ignored=IGNORED)
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
@@ -63,7 +63,7 @@ def test_an_interrupt_before_a_command_begins_has_the_same_exit_code(monkeypatch
 def test_a_fault_of_ours_has_not_the_exit_code_of_a_departure(
     wrong: Exception, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Python ends with 1 where nobody catches what is raised: a scheduler would take that for a verdict."""
+    """Python exits with 1 after an uncaught exception: a scheduler would take that for a verdict."""
 
     def faulty() -> None:
         raise wrong
@@ -144,13 +144,13 @@ for _ in Local(2).each(work, [1, 2], [1, 1]):
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a process that its parent ended")
 def test_workers_end_with_a_process_that_is_killed(tmp_path: Path) -> None:
-    """They waited for work for ever, and whoever reads the output waited for them."""
+    """Orphans waited for work forever, and the reader of their output waited for them."""
     with subprocess.Popen([sys.executable, "-c", WITH_WORKERS, str(tmp_path)], stdout=subprocess.PIPE) as ran:
         while len(list(tmp_path.iterdir())) < 2:
             time.sleep(0.01)
         ran.kill()
         try:
-            ran.communicate(timeout=60)  # the end of output, which the workers hold too
+            ran.communicate(timeout=60)  # the end of output, which the workers have open too
         finally:
             left = [int(one.name) for one in tmp_path.iterdir() if Path("/proc", one.name).exists()]
             for each in left:
@@ -170,7 +170,7 @@ if "--multiprocessing-fork" in sys.orig_argv:
 
 @pytest.mark.parametrize("command", ["prove", "audit"])
 def test_an_interrupt_is_no_business_of_workers_that_begin(command: str, tmp_path: Path) -> None:
-    """Ctrl-C is sent to them, too: while they loaded their modules, each of them told where it was in a traceback."""
+    """Ctrl-C reaches workers too: while they imported modules, each printed a traceback."""
     (tmp_path / "sitecustomize.py").write_text(INTERRUPTED_WORKERS, encoding="utf-8")
     paths = os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])])
     done = subprocess.run(
@@ -199,13 +199,13 @@ print(faults() if hasattr(ctypes.CDLL(None), "mallopt") else -1)
 """
 
 
-def test_columns_that_come_and_go_are_not_asked_of_the_system_anew() -> None:
+def test_columns_that_come_and_go_are_not_asked_of_the_system_again() -> None:
     """Pages that the system had to fill: of 20 rounds of 24 MB, all without the setting, hardly any with it."""
     commands = [[sys.executable, "-c", FAULTS.format(steadily=steadily)] for steadily in (False, True)]
-    anew, kept = (int(subprocess.run(command, capture_output=True, check=True).stdout) for command in commands)
-    if anew < 0:
+    fresh, kept = (int(subprocess.run(command, capture_output=True, check=True).stdout) for command in commands)
+    if fresh < 0:
         pytest.skip("this C library has no mallopt")
-    assert 100 * kept < anew
+    assert 100 * kept < fresh
 
 
 DELETING = """
@@ -226,7 +226,7 @@ entry.main()
 
 @pytest.mark.parametrize(("name", "code"), [("SIGINT", 130), ("SIGTERM", 143)])
 def test_a_signal_while_an_object_is_deleted_is_not_lost(name: str, code: int) -> None:
-    """What is raised in `__del__`, as of what LLVM made, Python passes over: a command went on to its end, and to 0."""
+    """Python drops exceptions in `__del__`, for example of LLVM objects: a command continued, and exited with 0."""
     done = subprocess.run(
         [sys.executable, "-c", DELETING.format(name=name)],
         capture_output=True,
@@ -252,7 +252,7 @@ BEHIND_IT = "library.__cxa_atexit(getattr(library, 'raise'), ctypes.c_void_p(sig
 @pytest.mark.parametrize("code", [0, 1, 130])
 @pytest.mark.parametrize("interrupt", [AT_EXIT, *([BEHIND_IT] if sys.platform == "linux" else [])])
 def test_an_interrupt_behind_the_last_word_changes_no_exit_code(interrupt: str, code: int) -> None:
-    """While Python ended it was told as what was passed over, or ended the process as if nobody had caught it: -2."""
+    """An interrupt while Python ended was printed as an ignored exception, or the exit code was -2."""
     done = subprocess.run(
         [sys.executable, "-c", ENDING.format(interrupt=interrupt, code=code)],
         capture_output=True,

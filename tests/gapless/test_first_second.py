@@ -1,4 +1,4 @@
-"""What the check of a small store does not load: each of these takes longer than to judge the store."""
+"""Modules that the check of a small store does not load: each takes longer than the judgement."""
 
 from __future__ import annotations
 
@@ -104,8 +104,8 @@ def test_a_proof_is_made_with_z3_and_without_what_checks_use(tmp_path: Path) -> 
     assert loaded(tmp_path, "prove", "cursor") == ["numpy", "z3"]
 
 
-def test_a_small_store_that_departs_is_told_of_without_a_compiler(tmp_path: Path) -> None:
-    """To say what lies where an entry points, the log is read once more."""
+def test_a_small_store_that_departs_is_reported_of_without_a_compiler(tmp_path: Path) -> None:
+    """To describe the target of an entry, the log is read again."""
     store = copy_of("normal", tmp_path)
     with (store / "consumequeue/orders/1/00000000000000000000").open("r+b") as queue:
         for number in range(120, 123):

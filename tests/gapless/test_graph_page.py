@@ -14,13 +14,13 @@ from tests.support.command_line import gapless
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or ""
 LOOKED_FOR = """<script>
 window.addEventListener("error", problem => { document.title = problem.message; });
-const input = document.querySelector(".filter input"), told = [];
+const input = document.querySelector(".filter input"), shown = [];
 for (const words of WORDS) {
   input.value = words;
   input.dispatchEvent(new Event("input"));
-  told.push([document.querySelector("output").textContent, document.querySelectorAll(".state.near").length]);
+  shown.push([document.querySelector("output").textContent, document.querySelectorAll(".state.near").length]);
 }
-document.title = JSON.stringify(told);
+document.title = JSON.stringify(shown);
 </script></body>"""
 
 

@@ -1,4 +1,4 @@
-"""What a check comes to in CI: baselines, what fails beside violations, annotations, [tool.gapless]; schemas."""
+"""Checks in CI: baselines, the threshold of failure, annotations, [tool.gapless], schemas."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gapless import check
 from gapless.commands.outcome import update
 from gapless.traces.report.threshold import Threshold
 from tests.support.command_line import ROOT, gapless
-from tests.support.event_files import Told, append, index, opened, step, write
+from tests.support.event_files import UnplacedEvent, append, index, opened, step, write
 from tests.support.pages import blocks
 
 
@@ -30,7 +30,7 @@ def departing(*traces: str) -> None:
     write(Path("bad.ndjson"), some_departing(*traces))
 
 
-def some_departing(*traces: str) -> list[Told]:
+def some_departing(*traces: str) -> list[UnplacedEvent]:
     some = [[opened(trace=t), append(0, 0, trace=t), index(0, 7, trace=t)] for t in traces]
     return [event for one in some for event in one]
 
@@ -86,7 +86,7 @@ def test_what_was_interrupted_is_no_baseline() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"schema": 1}', '{"schema": 2, "findings": []}'])
-def test_what_is_no_baseline_is_told(text: str) -> None:
+def test_what_is_no_baseline_is_reported(text: str) -> None:
     departing("a/0")
     Path("known.json").write_text(text)
     done = gapless("check", "bad.ndjson", "--baseline", "known.json")
@@ -96,7 +96,7 @@ def test_what_is_no_baseline_is_told(text: str) -> None:
 
 
 def test_anomalies_fail_where_that_is_asked_for() -> None:
-    """RocketMQ makes a topic anew that was deleted: its profile counts that, and allows it."""
+    """RocketMQ recreates a topic that was deleted: its profile counts that, and allows it."""
     write(Path("odd.ndjson"), [opened(), append(0, 0), append(0, 340), index(0, 340), step("settle", 680)])
     lax = gapless("check", "odd.ndjson", "--profile", "rocketmq")
     assert (lax.exit_code, "allowed by the rocketmq profile" in lax.stdout) == (0, True)
@@ -108,7 +108,7 @@ def test_anomalies_fail_where_that_is_asked_for() -> None:
     assert gapless("check", "odd.ndjson", "--fail-on", "violation").exit_code == 2
 
 
-def test_github_is_told(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_github_is_reported(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     departing("a/0")
     Path("summary.md").write_text("before\n")
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", "summary.md")
@@ -160,7 +160,7 @@ def test_pyproject_says_what_the_command_line_does_not(folder: Path, monkeypatch
         ("profile = ", "cannot be read (Invalid value"),
     ],
 )
-def test_a_wrong_pyproject_is_told(text: str, complaint: str) -> None:
+def test_a_wrong_pyproject_is_reported(text: str, complaint: str) -> None:
     departing("a/0")
     Path("pyproject.toml").write_text(f"[tool.gapless]\n{text}\n")
     done = gapless("check", "bad.ndjson")
@@ -169,8 +169,8 @@ def test_a_wrong_pyproject_is_told(text: str, complaint: str) -> None:
     assert complaint in done.stderr
 
 
-def test_an_address_elsewhere_is_no_path_beside_the_file(folder: Path) -> None:
-    """What is said of it is what is said of the option."""
+def test_an_address_elsewhere_is_no_path_next_to_the_file(folder: Path) -> None:
+    """The message about it is that about the option."""
     departing("a/0")
     by_option = gapless("check", "bad.ndjson", "--verdicts", "s3://bucket/verdicts")
     (folder / "pyproject.toml").write_text('[tool.gapless]\nverdicts = "s3://bucket/verdicts"\n')
@@ -191,14 +191,14 @@ def test_schemas_are_printed() -> None:
     assert gapless("schema", "everything").exit_code == 2
 
 
-def test_steps_are_told_with_units_and_needs() -> None:
-    told = gapless("steps", "queue").stdout
-    assert "\nappend(number, count, position, size, tag)\n" in told
-    assert "\n  size: a number · of message n: bytes of its record\n" in told
+def test_steps_are_reported_with_units_and_needs() -> None:
+    output = gapless("steps", "queue").stdout
+    assert "\nappend(number, count, position, size, tag)\n" in output
+    assert "\n  size: a number · of message n: bytes of its record\n" in output
     assert (
-        "\n  needs: the numbers of a queue follow one another (queue/numbers-of-a-queue-follow-one-another)\n" in told
+        "\n  needs: the numbers of a queue follow one another (queue/numbers-of-a-queue-follow-one-another)\n" in output
     )
-    assert "\nPosition: a number · A byte offset in the commit log" in told
+    assert "\nPosition: a number · A byte offset in the commit log" in output
     assert "  known: 1 or 0" in gapless("steps", "log").stdout
     assert "status: a number · 0 ABSENT, 1 OPEN" in gapless("steps", "coordinator").stdout
     assert "grant(worker, token)" in gapless("steps", ROOT / "examples/lease.py").stdout
@@ -209,7 +209,7 @@ PAGE = ROOT / "docs/ci.md"
 
 
 def shown(kind: str) -> list[str]:
-    """What stands in the fenced blocks of the page of that kind."""
+    """Return the contents of the page's fenced blocks of that kind."""
     return [block.content for block in blocks(PAGE) if block.info == kind]
 
 

@@ -56,7 +56,7 @@ def test_a_spec_is_found_by_its_name_its_file_and_its_module(here: Path) -> None
 
 
 def test_a_spec_is_known_by_its_text(here: Path) -> None:
-    """Whoever changes a file, or has two of one name, has two specs, in one process too."""
+    """A changed file is another spec, in the same process too, and so is another file of the same name."""
     before = load("lease.py")
     (here / "lease.py").write_text(WEAK, encoding="utf-8")
     after = load("lease.py")
@@ -69,7 +69,7 @@ def test_a_spec_is_known_by_its_text(here: Path) -> None:
         assert pickle.loads(pickle.dumps(state)) == state  # noqa: S301 - our own
 
 
-def test_two_specs_of_one_name_are_not_told_apart_in_events(here: Path) -> None:
+def test_two_specs_of_one_name_are_not_distinguished_in_events(here: Path) -> None:
     (here / "other").mkdir()
     (here / "other/lease.py").write_text(WEAK, encoding="utf-8")
     assert len(loaded(["lease.py", "lease", "queue", "queue"])) == 2
@@ -123,7 +123,7 @@ def test_two_specs_of_one_name_are_not_told_apart_in_events(here: Path) -> None:
         ("my-lease.py", LEASE, "my-lease.py: 'my-lease' cannot be the name of a spec"),
     ],
 )
-def test_a_file_that_is_no_spec_is_told_with_its_line(here: Path, name: str, text: str, says: str) -> None:
+def test_a_file_that_is_no_spec_is_reported_with_its_line(here: Path, name: str, text: str, says: str) -> None:
     (here / name).write_text(text, encoding="utf-8")
     for command in ("prove", "explore"):
         ran = gapless(command, name)
@@ -140,7 +140,7 @@ def test_a_file_that_is_no_spec_is_told_with_its_line(here: Path, name: str, tex
         ("", "there is no spec ''"),
     ],
 )
-def test_a_file_that_cannot_be_read_is_told(here: Path, named: str, says: str) -> None:
+def test_a_file_that_cannot_be_read_is_reported(here: Path, named: str, says: str) -> None:
     (here / "folder.py").mkdir()
     (here / "bytes.py").write_bytes(b"\xff")
     ran = gapless("prove", named)
@@ -239,7 +239,7 @@ def test_specs_by_name_and_by_file_are_explored_loaded(here: Path) -> None:
     assert "lease" in (here / "both.html").read_text()
 
 
-def test_what_is_broken_is_told_by_the_shortest_way(here: Path) -> None:
+def test_what_is_broken_is_reported_by_the_shortest_way(here: Path) -> None:
     (here / "a b").mkdir()
     (here / "a b" / "lease.py").write_text(WEAK, encoding="utf-8")
     ran = gapless("explore", "a b/lease.py", "--json", "found.json")
@@ -250,7 +250,7 @@ def test_what_is_broken_is_told_by_the_shortest_way(here: Path) -> None:
 
 
 def test_a_bound_is_found_where_a_spec_has_none(here: Path) -> None:
-    """As wide as it pays: all numbers that small, flags, and members of enums."""
+    """A bound as wide as it pays: all small numbers, flags, and members of enums."""
     bare = without(LEASE, "BOUND = ", ")\n")
     for text, code in ((bare, 0), (bare.replace("s.seen <= token,", "s.seen <= token + 1,"), 1)):
         (here / "lease.py").write_text(text.replace("Bound, ", ""), encoding="utf-8")
@@ -262,7 +262,7 @@ def test_a_bound_is_found_where_a_spec_has_none(here: Path) -> None:
         )
 
 
-def test_what_a_bound_or_a_step_raises_is_told_with_its_line(here: Path) -> None:
+def test_what_a_bound_or_a_step_raises_is_reported_with_its_line(here: Path) -> None:
     (here / "lease.py").write_text(LEASE.replace("s.last <= 3", "s.lost <= 3"), encoding="utf-8")
     ran = gapless("explore", "lease.py")
     assert ran.exit_code == 2
@@ -270,8 +270,8 @@ def test_what_a_bound_or_a_step_raises_is_told_with_its_line(here: Path) -> None
 
 
 @pytest.mark.parametrize("many", ["10**12", "10**30"])
-def test_a_bound_that_nobody_waits_for_is_refused_and_keeps_nobody_from_checking(many: str, here: Path) -> None:
-    """Its numbers were looked at one by one, whoever asked for what."""
+def test_an_endless_bound_is_refused_and_prevents_no_check(many: str, here: Path) -> None:
+    """Its numbers were listed one by one, whatever the question."""
     (here / "lease.py").write_text(LEASE.replace("range(5)", f"range({many})"), encoding="utf-8")
     (here / "lease.ndjson").write_text(EVENTS, encoding="utf-8")
     assert check("lease.ndjson", specs=["lease.py"]).verdict == "departs"
@@ -285,8 +285,8 @@ def test_a_bound_that_nobody_waits_for_is_refused_and_keeps_nobody_from_checking
 NO_OLDER = "lease/token-is-no-older-than-the-last-write"
 
 
-def told(*events: tuple[str, dict[str, int]], trace: str = "orders", **more: Any) -> str:
-    """Events of one lease, a line each; `more` is said of the last."""
+def event_lines(*events: tuple[str, dict[str, int]], trace: str = "orders", **more: Any) -> str:
+    """Format events of one lease, a line each; `more` are keys of the last."""
     lines = [
         {"source": "x", "spec": "lease", "trace": trace, "position": at, "action": action, "args": args}
         for at, (action, args) in enumerate(events)
@@ -337,7 +337,7 @@ def test_every_way_to_replay_knows_the_spec(
     here: Path, events: tuple[Any, ...], more: dict[str, Any], rule: str | None
 ) -> None:
     """The kernel where it can, exact replay where it must; the last is beyond what a kernel can decide."""
-    (here / "lease.ndjson").write_text(HEAD + told(*events, **more), encoding="utf-8")
+    (here / "lease.ndjson").write_text(HEAD + event_lines(*events, **more), encoding="utf-8")
     report = check("lease.ndjson", specs=["lease.py"])
     wanted = rule or ("lease/token-was-given-to-the-worker" if events[0][1]["worker"] > 1 else None)
     assert [finding.rule for finding in report.findings] == [wanted] * (wanted is not None)
@@ -346,16 +346,16 @@ def test_every_way_to_replay_knows_the_spec(
 def test_two_specs_of_one_name_in_one_process_are_each_right(here: Path) -> None:
     (here / "weak").mkdir()
     (here / "weak/lease.py").write_text(WEAK, encoding="utf-8")
-    (here / "lease.ndjson").write_text(HEAD + told(*LATE), encoding="utf-8")
+    (here / "lease.ndjson").write_text(HEAD + event_lines(*LATE), encoding="utf-8")
     verdicts = [check("lease.ndjson", specs=[spec]).verdict for spec in ("lease.py", "weak/lease.py") * 2]
     assert verdicts == ["departs", "conforms"] * 2
     with pytest.raises(UsageError, match="has a spec of this name, too"):
         check("lease.ndjson", specs=["lease.py", "weak/lease.py"])
 
 
-def test_workers_are_told_of_the_spec(here: Path) -> None:
-    """In several processes, and where traces are put together that several stretches hold."""
-    traces = [told(*LATE[: 4 + number % 2], trace=f"t{number}").splitlines() for number in range(40)]
+def test_workers_are_reported_of_the_spec(here: Path) -> None:
+    """In several processes, and where traces span several stretches."""
+    traces = [event_lines(*LATE[: 4 + number % 2], trace=f"t{number}").splitlines() for number in range(40)]
     mixed = [line for lines in zip(*(trace[:4] for trace in traces), strict=True) for line in lines]
     lines = [*mixed, *(trace[4] for trace in traces if len(trace) > 4)]
     (here / "lease.ndjson").write_text(HEAD + "\n".join(lines) + "\n", encoding="utf-8")
@@ -377,7 +377,7 @@ DEVIATIONS = (Deviation(write_late, write, frozenset({"pulsar"}), "our ticket 17
 INITIAL = State()""",
     )
     (here / "lease.py").write_text(deviating, encoding="utf-8")
-    (here / "lease.ndjson").write_text(HEAD + told(*LATE), encoding="utf-8")
+    (here / "lease.ndjson").write_text(HEAD + event_lines(*LATE), encoding="utf-8")
     assert check("lease.ndjson", specs=["lease.py"]).verdict == "departs"
     report = check("lease.ndjson", specs=["lease.py"], profile="pulsar")
     assert (report.verdict, report.anomalies) == ("conforms", {"write_late": 1})
@@ -411,10 +411,10 @@ def test_an_audit_tells_where_properties_are_thin(here: Path) -> None:
     assert fates["token == s.tokens[worker] → token <= s.tokens[worker]"] == "only a comparison shows it"
 
 
-def test_an_audit_tells_what_nothing_holds_up_and_what_nobody_notices(here: Path) -> None:
-    """Without the property, no need for the need; without states to compare in, nobody notices."""
+def test_an_audit_tells_what_nothing_holds_up_and_what_is_not_noticed(here: Path) -> None:
+    """Without the property, the need is not needed; without states to compare in, its absence is not noticed."""
     text = without(LEASE, "    a_lease_that_is_held_is_given_to_nobody,\n", "    a_lease_that_was_given_is_held,\n")
-    text = without(text, "def a_lease_that_is_held", "\n\n\n")
+    text = without(text, "def a_granted_lease", "\n\n\n")
     text = without(text, "def a_lease_that_was_given", "\n\n\n").replace("s.last <= 3", "s.last < 0")
     (here / "lease.py").write_text(text, encoding="utf-8")
     ran = gapless("audit", "lease.py", "--jobs", "1")
@@ -443,8 +443,8 @@ def test_what_departs_at_its_first_step_was_checked(here: Path) -> None:
     assert (report.verdict, report.sources[0].reasons) == ("departs", [])
 
 
-def test_traces_are_counted_as_such_beside_what_nobody_reads(here: Path) -> None:
-    """The last line told of no records and no queues where one of several files was empty."""
+def test_traces_are_counted_as_such_next_to_what_is_not_read(here: Path) -> None:
+    """The last line did not count records and queues if one of several files was empty."""
     (here / "lease.ndjson").write_text(EVENTS, encoding="utf-8")
     (here / "empty.ndjson").touch()
     ran = gapless("check", "lease.ndjson", "empty.ndjson", "--spec", "lease.py")
@@ -458,7 +458,9 @@ def test_events_of_a_spec_are_written_in_the_other_form(here: Path, suffix: str)
     assert (without.exit_code, "--spec FILE names one of yours" in without.stderr) == (2, True)
     ran = gapless("trace", "lease.ndjson", "--out", f"other{suffix}", "--spec", "lease.py")
     assert (ran.exit_code, ran.stdout) == (0, f"13 events in other{suffix}\n")
-    told, same = (check(name, specs=["lease.py"]) for name in ("lease.ndjson", f"other{suffix}"))
-    assert [(one.verdict, one.counts, len(one.violations)) for one in (told, same)] == 2 * [("departs", told.counts, 1)]
+    original, same = (check(name, specs=["lease.py"]) for name in ("lease.ndjson", f"other{suffix}"))
+    assert [(one.verdict, one.counts, len(one.violations)) for one in (original, same)] == 2 * [
+        ("departs", original.counts, 1)
+    ]
     wrong = gapless("trace", "lease.ndjson", "--out", f"other{suffix}", "--spec", "nothing")
     assert (wrong.exit_code, "there is no spec 'nothing'" in wrong.stderr) == (2, True)

@@ -32,12 +32,14 @@ def test_the_page_is_followed_word_for_word(tmp_path: Path, monkeypatch: pytest.
                 output = ran(command)
                 assert is_as_shown(shown or "", output), f"{command}\n{output}"
     assert commands > 6
-    assert said((tmp_path / "lease.py").read_text()) == said((ROOT / "examples/lease.py").read_text(encoding="utf-8"))
+    assert parts_of((tmp_path / "lease.py").read_text()) == parts_of(
+        (ROOT / "examples/lease.py").read_text(encoding="utf-8")
+    )
     assert (tmp_path / "lease.ndjson").read_text() == (ROOT / "examples/lease.ndjson").read_text(encoding="utf-8")
 
 
 def ran(command: str) -> str:
-    """What a command of the page prints; `; echo $?` behind it adds its exit code."""
+    """Return the output of a command of the page; `; echo $?` at its end adds its exit code."""
     words, _, echo = command.removeprefix("gapless ").partition("; ")
     done = gapless(*shlex.split(words))
     assert echo or done.exit_code == 0, done.output
@@ -62,7 +64,7 @@ def put(text: str, block: str) -> str:
 
 
 def name_of(node: ast.stmt) -> str:
-    """What a statement at the top defines or imports."""
+    """Return the name that a top-level statement defines or imports."""
     match node:
         case ast.FunctionDef(name=name) | ast.ClassDef(name=name) | ast.Assign(targets=[ast.Name(id=name)]):
             return name
@@ -71,6 +73,6 @@ def name_of(node: ast.stmt) -> str:
     return ""
 
 
-def said(text: str) -> dict[str, str]:
-    """What a file says, by name, but for the sentences above it."""
+def parts_of(text: str) -> dict[str, str]:
+    """Return the definitions of a file by name, without the sentences above them."""
     return {name_of(node): ast.dump(node) for node in ast.parse(text).body if name_of(node)}

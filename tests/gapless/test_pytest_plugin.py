@@ -21,7 +21,7 @@ PLUGIN = ("-p", "gapless.pytest_plugin", "-p", "no:cacheprovider", "-p", "no:xdi
 
 @pytest.fixture(autouse=True)
 def _modules_stay(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pytester drops the modules that its runs have imported, and llvmlite cannot be loaded twice in one process."""
+    """Keep modules loaded: pytester drops those that its runs import, but llvmlite loads only once."""
     kept = {"gapless", "llvmlite"}
     monkeypatch.setattr(
         pytest.Pytester,
@@ -76,7 +76,7 @@ def test_what_cannot_be_read_or_holds_nothing_fails(pytester: pytest.Pytester, t
 def test_what_no_trace_tells_of_fails_the_whole(
     pytester: pytest.Pytester, traces: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A finding of a trace that the table calls sound, or does not know, is told all the same."""
+    """A finding of a trace that the table calls sound, or does not know, is reported too."""
     report = check(traces / "queues.ndjson")
     sound = [collecting.TraceVerdict("queue", "a/0", "conforms", None, "a/0")]
     monkeypatch.setattr(collecting, "_checked", lambda *_: (report, sound))
@@ -86,7 +86,7 @@ def test_what_no_trace_tells_of_fails_the_whole(
 
 
 def test_pyproject_says_what_the_command_line_does_not(pytester: pytest.Pytester, traces: Path) -> None:
-    """As for the command: what is ignored, which profile; what a call says goes first."""
+    """The settings of the command line apply: ignored rules, profile; arguments of a call take precedence."""
     of_stores = 'copied = true\ntrace-topic = ["audit"]\nonly-broker = true\n'
     pytester.makepyprojecttoml(f'[tool.gapless]\nignore = ["queue"]\nprofile = "rocketmq"\n{of_stores}')
     pytester.runpytest_inprocess(*PLUGIN, "--gapless", traces).assert_outcomes(passed=3)
@@ -104,7 +104,7 @@ def test_pyproject_says_what_the_command_line_does_not(pytester: pytest.Pytester
     wrong.stderr.fnmatch_lines(
         ["ERROR: gapless: pyproject.toml: tool.gapless has a key 'profil' (did you mean profile?)"]
     )
-    assert pytester.runpytest_inprocess(*PLUGIN).ret == pytest.ExitCode.TESTS_FAILED, "only what asks for it is told"
+    assert pytester.runpytest_inprocess(*PLUGIN).ret == pytest.ExitCode.TESTS_FAILED, "only tests that ask for it fail"
     pytester.makepyprojecttoml('[tool.gapless]\nfail-on = ["warning"]\n')
     assert pytester.runpytest_inprocess(*PLUGIN, "--gapless", traces).ret == pytest.ExitCode.USAGE_ERROR
     pytester.makepyprojecttoml('[tool.gapless]\nbaseline = "none.json"\n')
@@ -129,11 +129,11 @@ def test_without_names_neither_tests_nor_failures_tell_them(
     for _ in range(2):
         done = pytester.runpytest_inprocess(*PLUGIN, "--gapless", "-v", "--junit-xml", "junit.xml")
         done.assert_outcomes(failed=3)
-        told = done.stdout.str() + (pytester.path / "junit.xml").read_text()
-        assert "salaries" not in told
-        assert f"queues.ndjson::{by_command} FAILED" in told
-        assert f"queue {by_command} departs at" in told
-        assert 'index breaks the rule "the entry points at its message".' in told
+        output = done.stdout.str() + (pytester.path / "junit.xml").read_text()
+        assert "salaries" not in output
+        assert f"queues.ndjson::{by_command} FAILED" in output
+        assert f"queue {by_command} departs at" in output
+        assert 'index breaks the rule "the entry points at its message".' in output
     monkeypatch.delenv("GAPLESS_REDACT_KEY")
     pytester.runpytest_inprocess(*PLUGIN, "--gapless").assert_outcomes(failed=3)
     pytester.makepyprojecttoml('[tool.gapless]\nredact = true\nbaseline = "known.json"\n')
@@ -178,7 +178,7 @@ def test_anomalies_fail_where_that_is_asked_for(pytester: pytest.Pytester) -> No
     pytester.runpytest_inprocess(*PLUGIN, "--gapless", "odd.ndjson").assert_outcomes(failed=1)
 
 
-def test_a_story_that_is_not_the_first_of_its_kind_is_told_too(pytester: pytest.Pytester) -> None:
+def test_a_story_that_is_not_the_first_of_its_kind_is_reported_too(pytester: pytest.Pytester) -> None:
     some = [[opened(trace=t), append(0, 0, trace=t), index(0, 7, trace=t)] for t in ("b/1", "b/2")]
     write(pytester.path / "queues.ndjson", [event for one in some for event in one])
     done = pytester.runpytest_inprocess(*PLUGIN, "--gapless", "queues.ndjson")
@@ -204,7 +204,7 @@ def test_stories_are_tests(pytester: pytest.Pytester) -> None:
         "good": story,
         "bad": story.replace("0 → 1", "0 → 2"),
         "odd": head,
-        "theirs": "Narrative: somebody else's",
+        "theirs": "Narrative: another plugin's",
     }.items():
         (pytester.path / f"{name}.story").write_text(text, encoding="utf-8")
     done = pytester.runpytest_inprocess(*PLUGIN, "-v")

@@ -86,7 +86,7 @@ def run(machine: type[TestCase]) -> None:
     machine("runTest").debug()
 
 
-def test_a_class_is_driven_beside_it(spec: Path) -> None:
+def test_a_class_is_driven_next_to_it(spec: Path) -> None:
     run(machine_for(str(spec), Inbox).TestCase)
     with pytest.raises(StepMismatch, match="messages come in order"):
         run(machine_for(str(spec), RepeatingInbox).TestCase)

@@ -68,7 +68,7 @@ def test_what_was_decided_survives_a_kill_and_a_clean_stop_is_recorded(tmp_path:
     assert check(recorded).verdict == "conforms"
 
 
-def test_what_cannot_be_served_is_told(tmp_path: Path) -> None:
+def test_what_cannot_be_served_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("no folder")
     done = gapless("serve", "coordinator", tmp_path / "file")
     assert done.exit_code == 2

@@ -38,7 +38,7 @@ def test_once_goes_up_to_the_present_and_on_from_there(tmp_path: Path) -> None:
     assert "(queue/entry-points-at-its-message)" in departs.stdout
 
 
-def test_what_nobody_can_mean_is_refused(tmp_path: Path) -> None:
+def test_nonsense_is_refused(tmp_path: Path) -> None:
     (tmp_path / "state").write_text("x")
     for given, says in (
         (["--metrics", "9464"], "expected ADDRESS:PORT"),
@@ -97,9 +97,9 @@ def test_a_signal_ends_it_with_the_last_report_written(number: signal.Signals, c
                     break
             time.sleep(0.1)
         process.send_signal(number)
-        told, _ = process.communicate(timeout=120)
+        output, _ = process.communicate(timeout=120)
     assert process.returncode == code
-    assert told.splitlines()[-1].startswith("conforms: No violation found. 4,897 records")
+    assert output.splitlines()[-1].startswith("conforms: No violation found. 4,897 records")
     assert sorted(path.name for path in out.iterdir()) == ["report.html", "report.json"]
     assert json.loads((out / "report.json").read_text())["verdict"] == "conforms"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "state", "store"]

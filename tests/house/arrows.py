@@ -1,6 +1,6 @@
-"""Which module imports which, drawn from the files: `python -m tests.house.arrows` shows the rooms and their floors.
+"""The imports between modules: `python -m tests.house.arrows` shows the rooms and their floors.
 
-With the name of a room it lists that room's modules too, each with what it imports of the same room.
+With the name of a room it lists that room's modules too, each with its imports from the same room.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ class Module:
 
     @property
     def name(self) -> str:
-        """What it is imported as."""
+        """The name that it is imported by."""
         parts = (self.path.parent if self.path.name == "__init__.py" else self.path.with_suffix("")).parts
         return ".".join(parts if self.room not in ROOMS[:-1] else ("gapless", *parts))
 
@@ -62,7 +62,7 @@ def product() -> Iterator[Module]:
 
 @cache
 def project_files() -> tuple[Path, ...]:
-    """What is in the repository or about to be; empty where this is no repository."""
+    """List the files in the repository or about to be; empty if this is no repository."""
     git = which("git")
     if git is None or not (ROOT / ".git").exists():
         return ()
@@ -89,7 +89,7 @@ def imported(tree: ast.Module) -> Iterator[tuple[int, str]]:
 
 
 def within(name: str, package: str) -> bool:
-    """Whether `name` is `package` or lies in it."""
+    """True if `name` is `package` or lies in it."""
     return f"{name}.".startswith(f"{package}.")
 
 

@@ -1,7 +1,7 @@
 """Imports follow the arrows between rooms.
 
-Each house rule is a function from source to complaints, and stands beside examples of what it catches. A complaint
-says what to write instead.
+Each house rule is a function from source to complaints, next to examples of what it catches. A complaint says what to
+write instead.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ signal is heard in time by nothing else where the main thread is in a compiler. 
 
 READS_AHEAD = {"gapless.traces.events.parquet"}
 """Arrow reads a file without Python meanwhile: so the next rows of a table are there when they are asked for. No task
-runs in such a thread, and none is left when the last row was read, or nobody asks for more."""
+runs in such a thread, and none is left when the last row was read, or no more are requested."""
 
 
 def wrong_arrows(room: str, imports: Imports, importer: str = "") -> list[str]:
@@ -79,7 +79,7 @@ def wrong_arrows(room: str, imports: Imports, importer: str = "") -> list[str]:
         if name.startswith("."):
             complaints.append(f"{line}: `{name}` is relative: write the whole name, `gapless.…`")
         elif name.split(".")[0] in set(MAY_IMPORT) - {"gapless"}:
-            complaints.append(f"{line}: `{name}` may be somebody else's package: write `gapless.{name}`")
+            complaints.append(f"{line}: `{name}` may be another package: write `gapless.{name}`")
         elif within(name, "gapless") and not any(within(name, there) for there in MAY_IMPORT[room]):
             complaints.append(f"{line}: {room}/ may not import `{name}`: {INSTEAD_OF_THE_ARROW[room]}")
         elif room == "spec" and not any(within(name, there) for there in ("gapless.spec", *SPEC_STANDS_ON)):
@@ -107,7 +107,10 @@ DRAWN = cache(lambda: graph(product()))
 
 
 def ways(starts: Iterable[str], room: str, drawn: nx.DiGraph[str] | None = None) -> list[str]:
-    """The modules of a room that imports lead to from any of the modules given, each with the shortest way there."""
+    """Return the modules of a room that are reachable by imports, each with the shortest path.
+
+    The paths begin at any of the given modules.
+    """
     reached = nx.multi_source_dijkstra_path(drawn or DRAWN(), {*starts})
     there = {module.name for module in modules(room)}
     return [" → ".join(way) for end, way in reached.items() if end in there]
@@ -119,7 +122,7 @@ def test_no_way_leads_from_the_implementation_to_what_judges_it() -> None:
 
 
 def test_no_way_leads_from_a_simulated_world_to_the_implementation() -> None:
-    """It is whoever's store runs in it."""
+    """The world runs stores of any implementation."""
     world = [module.name for module in modules("properties") if "simulation" in module.path.parts]
     assert len(world) > 3
     found = ways(world, "impl")
@@ -137,7 +140,7 @@ def test_no_way_leads_from_the_black_box_machine_to_the_implementation() -> None
 
 
 def test_no_way_leads_from_the_machines_of_subjects_to_the_implementation() -> None:
-    """Ours is a subject to them, told by name, like any other. The machine of interrupts is for ours alone."""
+    """Our store is a subject to them, given by name, like any other. The machine of interrupts is for ours alone."""
     own = ("blackbox", "interrupts")
     machines = [m.name for m in modules("properties") if "machines" in m.path.parts and not {*own} & {*m.path.parts}]
     assert {f"gapless.properties.machines.{name}" for name in SUBJECTS_MACHINES} <= {*machines}

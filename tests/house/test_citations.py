@@ -1,7 +1,7 @@
-"""A citation can be opened by its reader: every path into `docs/`, every link between pages, and nothing else is cited.
+"""A reader can open every citation: paths into `docs/`, and links between pages; nothing else is cited.
 
-Each rule is a function from text to complaints, and stands beside examples of what it catches. A complaint says what to
-write instead.
+Each rule is a function from text to complaints, next to examples of what it catches. A complaint says what to write
+instead.
 """
 
 import re
@@ -26,7 +26,7 @@ HEADING = re.compile(r"^#{1,6}\s+(.+?)\s*#*$", re.MULTILINE)
 
 
 def anchors(page: str) -> Anchors:
-    """What a link into this page may name: ids that it gives, and the slugs that GitHub makes of its headings."""
+    """Return the anchors of a page: ids that it gives, and the slugs that GitHub makes of its headings."""
     return frozenset(EXPLICIT.findall(page)) | frozenset(slugs(page))
 
 
@@ -82,7 +82,7 @@ def dead_paths(text: str, pages: Pages) -> list[str]:
 
 
 def instead_of(page: str, anchor: str, pages: Pages) -> str:
-    """What to name in place of a page, or of an anchor in it, that is not there; nothing if it is there."""
+    """Return the correction of a missing page or anchor; nothing if it exists."""
     if page not in pages:
         return f"say {nearest(page, pages)}"
     if anchor and anchor not in pages[page]:
@@ -154,7 +154,7 @@ def dead_links(text: str, at: str, pages: Pages, there: frozenset[str]) -> list[
 
 
 def namesake(path: str, there: frozenset[str]) -> str:
-    """What is there under the same name or a similar one, in this folder or another."""
+    """Return a file of the same name or a similar one, in this folder or another."""
     by_name = {basename(one): one for one in sorted(there)}
     near = get_close_matches(basename(path), by_name, n=2, cutoff=0.8)
     return " or ".join(by_name[name] for name in near) or "a file that is there"
@@ -212,7 +212,7 @@ CLOSED: dict[str, str] = {
 }
 """How notes that are not part of the project were cited, and what to write instead."""
 
-BREAK = r"[\s#]+"  # between two words, also where a comment goes on in its next line
+BREAK = r"[\s#]+"  # between two words, also at a comment's line break
 A_LINK = re.compile(r"\[[^\]]*\]\([^)]*\)")
 
 
@@ -278,7 +278,7 @@ def project_pages() -> Pages:
     return {name: anchors(text) for name, text in texts().items() if name.endswith(".md")}
 
 
-def held(complaints_of: Callable[[str, str], list[str]], *, pages_only: bool = False) -> None:
+def check_texts(complaints_of: Callable[[str, str], list[str]], *, pages_only: bool = False) -> None:
     """No file of the project, or no Markdown page, has a complaint."""
     if not texts():
         pytest.skip("no git, or not in a repository")
@@ -288,18 +288,18 @@ def held(complaints_of: Callable[[str, str], list[str]], *, pages_only: bool = F
 
 
 def test_every_path_into_docs_opens() -> None:
-    held(lambda _, text: dead_paths(text, project_pages()))
+    check_texts(lambda _, text: dead_paths(text, project_pages()))
 
 
 def test_every_relative_link_opens() -> None:
     files = [path.relative_to(ROOT) for path in project_files()]
     there = frozenset(one.as_posix() for path in files for one in (path, *path.parents))
-    held(lambda name, text: dead_links(text, name, project_pages(), there), pages_only=True)
+    check_texts(lambda name, text: dead_links(text, name, project_pages(), there), pages_only=True)
 
 
 def test_every_anchor_is_given_once() -> None:
-    held(lambda _, text: given_twice(text), pages_only=True)
+    check_texts(lambda _, text: given_twice(text), pages_only=True)
 
 
-def test_nobody_cites_what_a_reader_does_not_have() -> None:
-    held(lambda _, text: closed_books(text))
+def test_no_citation_lacks_its_source() -> None:
+    check_texts(lambda _, text: closed_books(text))

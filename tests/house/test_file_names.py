@@ -13,7 +13,10 @@ NAMED = re.compile(r"`([\w./-]+\.py)`")
 
 
 def not_there(text: str, names: AbstractSet[str]) -> list[tuple[int, str]]:
-    """The files that a text names in backticks, by their name or the end of their path, and that are in no room."""
+    """Return the files that a text names in backticks, and that are in no room.
+
+    By their name or the end of their path.
+    """
     return [
         (number, name)
         for number, line in enumerate(text.splitlines(), start=1)

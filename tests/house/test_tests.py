@@ -35,4 +35,4 @@ def test_an_import_of_a_test_is_caught(source: str) -> None:
 
 
 def test_support_may_be_imported() -> None:
-    assert imported_tests(((1, "tests.support.walks.walks"), (2, "test_of_somebody_else"))) == []
+    assert imported_tests(((1, "tests.support.walks.walks"), (2, "test_of_another_module"))) == []

@@ -20,7 +20,7 @@ from tests.support.toy_spec import TOY, toy
 
 @cache
 def spec_file(module: Module) -> SpecFile:
-    """A spec file of ours as those see it who read it; what others call of it, nobody asks here."""
+    """Parse a spec file of ours for the readers; its path does not matter here."""
     others = {f"gapless.spec.{other.path.stem}": other for other in spec_files() if other.floor != "deviations"}
     name = module.name.removeprefix("gapless.spec.")
     own = {other.name: other.name.rpartition(".")[2] for other in others.values() if other.name in made_of(module)}
@@ -35,7 +35,7 @@ def spec_file(module: Module) -> SpecFile:
 
 
 def foreign(text: str, *made_of: SpecFile) -> list[str]:
-    """What is foreign in a text, a line each."""
+    """Return the foreign words of a text, a line each."""
     file = SpecFile("lease.py", "lease", ast.parse(text), {other.name: other for other in made_of})
     return [f"{complaint.line}: {complaint}" for complaint in foreign_words(file)]
 
@@ -393,12 +393,12 @@ def test_a_foreign_construction_is_caught(source: str, instead: str) -> None:
         ("def left(n: int) -> int:\n    return right(n)\n\n\ndef right(n: int) -> int:\n    return n", "`right`"),
     ],
 )
-def test_a_function_that_nobody_reads_is_caught(function: str, complaint: str) -> None:
+def test_an_unread_function_is_caught(function: str, complaint: str) -> None:
     assert complaint in "\n".join(foreign(A_SPEC.replace("ACTIONS", f"{function}\n\n\nACTIONS")))
 
 
 def test_a_step_that_only_a_property_names_is_caught() -> None:
-    """It states rules, and no trace is held against them."""
+    """It states rules, but no trace is checked by them."""
     text = A_SPEC.replace("import Map", "import accepts, Map").replace(
         "ACTIONS",
         """def flush(s: State) -> State:
@@ -477,12 +477,12 @@ def test_a_bound_may_be_any_value_that_is_one() -> None:
 
 
 @pytest.mark.parametrize("spec", SPECS.values(), ids=lambda spec: spec.name)
-def test_a_spec_of_ours_has_no_function_that_nobody_reads(spec: Spec) -> None:
+def test_a_spec_of_ours_has_no_unread_function(spec: Spec) -> None:
     assert checked(spec) is spec
 
 
-def test_whoever_reads_a_spec_refuses_a_foreign_word(tmp_path: Path) -> None:
-    """Were it left to a test alone, a spec that nobody tests would be proved."""
+def test_every_reader_of_a_spec_refuses_a_foreign_word(tmp_path: Path) -> None:
+    """If only a test refused it, a spec without tests would be proved."""
     spec = toy(tmp_path, text=TOY.replace("0 < more,", "more is not honest,"))
     bound = Bound("up to three", lambda s: s.count <= 3, {"more": (1,), "honest": (1,)})
     for read in (lambda: explore(spec, bound), lambda: list(audit(spec))):

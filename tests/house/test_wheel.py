@@ -1,4 +1,4 @@
-"""The wheel beside a project that has a `spec/` and a `tests/` of its own: neither disturbs the other."""
+"""The wheel next to a project with its own `spec/` and `tests/`: neither disturbs the other."""
 
 import ast
 import os
@@ -65,7 +65,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def theirs(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Somebody's project, with `site/` beside it, into which the wheel is installed."""
+    """A user's project, with `site/` next to it, into which the wheel is installed."""
     project = tmp_path_factory.mktemp("theirs")
     for name, text in THEIR_PROJECT.items():
         (project / name).parent.mkdir(exist_ok=True)
@@ -76,7 +76,7 @@ def theirs(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(*args: str | Path, cwd: Path, path: tuple[Path, ...] = ()) -> str:
-    """What Python prints, with `path` and nothing of this directory or this environment before it."""
+    """Return the output of Python, with `path` first, and nothing of this directory or environment."""
     environment = {
         "PATH": os.environ["PATH"],
         "HOME": str(cwd),
@@ -90,7 +90,7 @@ def run(*args: str | Path, cwd: Path, path: tuple[Path, ...] = ()) -> str:
 
 
 def shipped_files() -> set[str]:
-    """Where each file of the rooms belongs in a wheel."""
+    """List the places of the rooms' files in a wheel."""
     names = set()
     for room in ROOMS:
         package = "gapless" if room == "gapless" else f"gapless/{room}"
@@ -157,13 +157,13 @@ except ModuleNotFoundError as error:
 
 
 def test_only_the_machines_for_hypothesis_need_it(theirs: Path) -> None:
-    told = run("-c", WITHOUT_HYPOTHESIS, cwd=theirs.parent, path=(theirs / "site",))
-    assert told.strip() == "these machines need Hypothesis: pip install 'gapless[spec]'"
+    result = run("-c", WITHOUT_HYPOTHESIS, cwd=theirs.parent, path=(theirs / "site",))
+    assert result.strip() == "these machines need Hypothesis: pip install 'gapless[spec]'"
 
 
 def test_a_project_with_a_spec_of_its_own_keeps_it(theirs: Path) -> None:
-    told = run("-m", "pytest", "-q", "-p", "no:cacheprovider", cwd=theirs, path=(theirs, theirs / "site"))
-    assert "1 passed" in told
+    result = run("-m", "pytest", "-q", "-p", "no:cacheprovider", cwd=theirs, path=(theirs, theirs / "site"))
+    assert "1 passed" in result
 
 
 def test_the_wheel_imports_as_one_package(theirs: Path) -> None:
@@ -172,14 +172,14 @@ def test_the_wheel_imports_as_one_package(theirs: Path) -> None:
 
 
 def test_the_door_opens_from_the_wheel(theirs: Path) -> None:
-    told = run("-m", "gapless", "--help", cwd=theirs, path=(theirs, theirs / "site"))
-    assert "gapless check" in told
+    result = run("-m", "gapless", "--help", cwd=theirs, path=(theirs, theirs / "site"))
+    assert "gapless check" in result
     assert (theirs / "site/bin/gapless").exists()
 
 
 def test_pytest_finds_the_plugin_in_the_wheel(theirs: Path) -> None:
-    told = run("-m", "pytest", "--help", "-p", "no:cacheprovider", cwd=theirs.parent, path=(theirs / "site",))
-    assert "--gapless-traces=N" in told
+    result = run("-m", "pytest", "--help", "-p", "no:cacheprovider", cwd=theirs.parent, path=(theirs / "site",))
+    assert "--gapless-traces=N" in result
 
 
 def test_the_working_tree_imports_as_one_package(tmp_path: Path) -> None:
@@ -194,6 +194,6 @@ def test_the_editable_install_imports_as_one_package(tmp_path: Path) -> None:
 
 
 def test_what_is_in_a_group_stays_on_one_worker(request: pytest.FixtureRequest) -> None:
-    """Where pytest-xdist does not see groups, every worker builds a wheel of its own, and starts a Spark."""
+    """Without groups, every worker of pytest-xdist builds a wheel of its own, and starts a Spark."""
     if getattr(request.config.option, "loadgroup", False):
         assert request.node.nodeid.endswith("@wheel"), "take the pytest of constraints.txt"

@@ -143,7 +143,7 @@ class Busy:
     def _do(self, what: Callable[[], None]) -> None:
         try:
             what()
-        except BaseException as error:  # noqa: BLE001 - told
+        except BaseException as error:  # noqa: BLE001 - reported
             self.wrong.append(error)
 
 
@@ -170,7 +170,7 @@ def test_copies_are_consistent_while_others_append_and_files_expire(tmp_path: Pa
 
 
 def test_what_is_appended_while_it_is_made_is_not_in_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same queue, others, and new files of both, after the end was taken, before entries are looked at."""
+    """The same queue, others, and new files of both, after the end was taken, before entries are copied."""
     with Store.open(tmp_path / "store", SMALL) as store:
         for number in range(100):
             store.append("orders", number % 2, b"%d" % number * 9)
@@ -216,7 +216,7 @@ def test_a_store_without_workers_or_messages_is_copied_too(tmp_path: Path) -> No
         for number in range(200):
             store.append("orders", 0, b"%d" % number * 9)
         assert store.backup(tmp_path / "unbuilt") == store.core.log.end
-    assert (tmp_path / "unbuilt" / "abort").exists(), "the next start is told that entries are missing"
+    assert (tmp_path / "unbuilt" / "abort").exists(), "the next start knows that entries are missing"
     with Store.open(tmp_path / "empty") as copy:
         assert copy.append("orders", 0, b"x").number == 0
     with Store.open(tmp_path / "unbuilt") as copy:
@@ -293,7 +293,7 @@ def test_a_store_that_closes_ends_the_copy(tmp_path: Path, monkeypatch: pytest.M
 
 @pytest.mark.usefixtures("interrupts")
 @pytest.mark.parametrize("files", by_day([1, 4, 12]))
-def test_an_interrupted_backup_leaves_nothing_and_the_store_goes_on(
+def test_an_interrupted_backup_leaves_nothing_and_the_store_continues(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: int
 ) -> None:
     """Ctrl-C comes when the copy is at its so many-th file."""
@@ -305,7 +305,7 @@ def test_an_interrupted_backup_leaves_nothing_and_the_store_goes_on(
             signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
             deadline = monotonic() + 20
             while monotonic() < deadline:
-                copy._go_on()  # until it says that nobody wants it any more
+                copy._go_on()  # until it says that it was cancelled
         return fill(copy, *of)
 
     fill = StoreCopy._fill
@@ -329,7 +329,7 @@ def test_who_wants_files_deleted_waits_for_the_copy(tmp_path: Path, monkeypatch:
     """And does not keep the thread that flushes the log busy meanwhile."""
     gate, begun = threading.Event(), threading.Event()
 
-    def held(copy: StoreCopy, *of: Any) -> Any:
+    def waiting_fill(copy: StoreCopy, *of: Any) -> Any:
         begun.set()
         assert gate.wait(20)
         return fill(copy, *of)
@@ -338,7 +338,7 @@ def test_who_wants_files_deleted_waits_for_the_copy(tmp_path: Path, monkeypatch:
     with Store.open(tmp_path / "store", SMALL, clock=itertools.count(1000).__next__) as store:
         for number in range(300):
             store.append("orders", number % 3, b"%d" % number * 9)
-        monkeypatch.setattr(StoreCopy, "_fill", held)
+        monkeypatch.setattr(StoreCopy, "_fill", waiting_fill)
         flushes: list[int] = []
         copying = threading.Thread(target=store.backup, args=(tmp_path / "copy",))
         expiring = threading.Thread(target=store.expire, args=(10**9,))
@@ -392,7 +392,7 @@ def test_no_copy_that_was_killed_is_taken_for_a_store(tmp_path: Path) -> None:
 
 
 def _die_after(steps: int) -> None:
-    """This process is killed before the so many-th time that a copy creates, writes, syncs or renames something."""
+    """Kill this process before a numbered file operation of a copy: create, write, sync or rename."""
     left = itertools.count(steps, -1)
 
     def counted(what: Callable[..., Any]) -> Callable[..., Any]:

@@ -68,7 +68,7 @@ def in_virtual_time(
 
 
 @pytest.mark.parametrize("bit", range(8))
-def test_a_flipped_bit_before_the_safe_position_is_told_with_file_and_offset(bit: int) -> None:
+def test_a_flipped_bit_before_the_safe_position_is_reported_with_file_and_offset(bit: int) -> None:
     disk = SimulatedDisk()
     core = with_one_committed(disk)
     file = disk.open(core._log.file_name, write=True)
@@ -110,7 +110,7 @@ def test_a_folder_has_one_coordinator(tmp_path: Path) -> None:
     asyncio.run(run())
 
 
-def test_who_asks_for_an_outcome_that_is_not_kept_is_not_told_another() -> None:
+def test_who_asks_for_an_outcome_that_is_not_kept_does_not_get_another() -> None:
     core = CoordinatorCore(SimulatedDisk(), CoordinatorSettings(keep=1))
     for number in range(2):
         core.ask(key(number), 1000, 0)
@@ -127,7 +127,7 @@ def test_who_asks_for_an_outcome_that_is_not_kept_is_not_told_another() -> None:
 # --- Clients --------------------------------------------------------------------------------------------------
 
 
-def test_at_the_limit_nobody_answers_until_the_timeout() -> None:
+def test_at_the_limit_no_answer_comes_until_the_timeout() -> None:
     async def run(coordinator: Coordinator) -> None:
         client = await coordinator.client(timeout=3)
         loop = asyncio.get_running_loop()
@@ -189,13 +189,13 @@ def test_a_request_that_is_sent_again_begins_no_second_transaction() -> None:
     in_virtual_time(run)
 
 
-def test_those_who_take_part_are_told_before_the_client_is_and_until_they_are() -> None:
-    told: list[tuple[int, bool, list[str]]] = []
+def test_those_who_take_part_are_reported_before_the_client_is_and_until_they_are() -> None:
+    reports: list[tuple[int, bool, list[str]]] = []
 
     async def tell(number: int, commit: bool, names: object) -> None:  # noqa: FBT001 - as it is called
         assert isinstance(names, list)
-        told.append((number, commit, names))
-        if len(told) < 3:
+        reports.append((number, commit, names))
+        if len(reports) < 3:
             raise ConnectionError
 
     async def run() -> None:
@@ -204,7 +204,7 @@ def test_those_who_take_part_are_told_before_the_client_is_and_until_they_are() 
             async with client.transaction() as number:
                 await client.add(number, "orders")
                 await client.add(number, "orders")
-            assert told == [(0, True, ["orders"])] * 3
+            assert reports == [(0, True, ["orders"])] * 3
             await client.close()
 
     virtual_time.run(run())
@@ -224,7 +224,7 @@ def test_a_block_that_raises_aborts() -> None:
     in_virtual_time(run)
 
 
-def test_who_waits_is_told_when_the_client_is_closed_and_who_was_cancelled_holds_no_permit() -> None:
+def test_who_waits_is_reported_when_the_client_is_closed_and_who_was_cancelled_holds_no_permit() -> None:
     async def run(coordinator: Coordinator) -> None:
         client = await coordinator.client(permits=1)
         out, cancelled, waiting = (asyncio.create_task(client.begin()) for _ in range(3))
@@ -240,7 +240,7 @@ def test_who_waits_is_told_when_the_client_is_closed_and_who_was_cancelled_holds
     in_virtual_time(run, CoordinatorSettings(max_active=1))
 
 
-def test_a_full_disk_is_told_and_passes() -> None:
+def test_a_full_disk_is_reported_and_passes() -> None:
     async def run() -> None:
         disk = SimulatedDisk()
         async with await Coordinator.open(disk, CoordinatorSettings(file_size=128)) as coordinator:
@@ -313,7 +313,7 @@ def test_who_does_not_read_its_answers_is_not_read_from(tmp_path: Path) -> None:
     asyncio.run(run())
 
 
-def test_nobody_listens_and_no_coordinator_does() -> None:
+def test_nothing_listens_and_no_coordinator_answers() -> None:
     async def run() -> None:
         async def greet(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             writer.close()

@@ -1,4 +1,4 @@
-"""Ordered parallel dispatch: whatever the order in which workers write, readers see what a broker's own queues hold."""
+"""Ordered parallel dispatch: readers see the entries of a broker's queues, in whatever order workers write."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_entries_are_those_that_the_broker_wrote(name: str) -> None:
 
 
 def _same_entries(theirs: bytes, ours: bytes, start: int) -> int:
-    """How many entries of a file there are; those whose messages have expired are not built again."""
+    """Count the entries of a file; those whose messages have expired are not rebuilt."""
     count = 0
     for at in range(0, len(theirs), 20):
         position, size, _tag = stores.ENTRY.unpack_from(theirs, at)
@@ -168,7 +168,7 @@ def test_steps_that_are_not_possible_are_refused_and_change_nothing() -> None:
     for step in (
         lambda: dispatch.take(first),  # it is taken
         lambda: dispatch.take(second),  # it has a queue in common with the first
-        lambda: dispatch.wrote(second),  # nobody took it
+        lambda: dispatch.wrote(second),  # no worker took it
         lambda: dispatch.failed(second, RuntimeError()),
     ):
         with pytest.raises(Refused):
@@ -184,13 +184,13 @@ def test_steps_that_are_not_possible_are_refused_and_change_nothing() -> None:
 # A worker that fails
 
 
-class Failing(Dispatch):
-    """Of the batches that hold a position, the first so many builds fail."""
+class FailingDispatch(Dispatch):
+    """A dispatch whose first builds of batches with a position fail."""
 
     position, times = 0, 0
 
     def build(self, batch: DispatchBatch) -> None:
-        """As a worker would, or not at all."""
+        """Build as a worker would, or fail."""
         if batch.low <= self.position < batch.high and self.times:
             self.times -= 1
             raise RuntimeError("the worker fell over")
@@ -200,7 +200,7 @@ class Failing(Dispatch):
 @pytest.mark.parametrize("workers", [1, 2, 8])
 def test_a_failing_worker_is_tried_again(workers: int) -> None:
     log, records = log_of(numbered(MIXED))
-    dispatch = Failing(log, memory_queues(), position=0, batch_records=7, retries=3)
+    dispatch = FailingDispatch(log, memory_queues(), position=0, batch_records=7, retries=3)
     dispatch.position, dispatch.times = records[20].position, 3
     rebuild(dispatch, log.end, workers)
     assert dispatch.times == 0
@@ -210,7 +210,7 @@ def test_a_failing_worker_is_tried_again(workers: int) -> None:
 @pytest.mark.parametrize("workers", [1, 2, 8])
 def test_a_worker_that_fails_for_good_stops_dispatch_and_no_hole_is_passed(workers: int) -> None:
     log, records = log_of(numbered(MIXED))
-    dispatch = Failing(log, memory_queues(), position=0, batch_records=7, retries=3)
+    dispatch = FailingDispatch(log, memory_queues(), position=0, batch_records=7, retries=3)
     dispatch.position, dispatch.times = records[20].position, 4
     with pytest.raises(RuntimeError, match="the worker fell over"):
         rebuild(dispatch, log.end, workers)
@@ -231,7 +231,7 @@ class Flaky(Dispatch):
     chance = Random(5)
 
     def build(self, batch: DispatchBatch) -> None:
-        """As a worker would, or not at all."""
+        """Build as a worker would, or fail."""
         if self.chance.random() < 0.1:
             raise RuntimeError("the worker fell over")
         super().build(batch)
@@ -251,7 +251,7 @@ def test_threads_take_only_steps_that_the_spec_allows(overlap: bool) -> None:  #
 # Stop, and start again
 
 
-def test_a_pool_is_stopped_at_any_point_and_another_goes_on() -> None:
+def test_a_pool_is_stopped_at_any_point_and_another_continues() -> None:
     log, records = log_of(numbered(MIXED * 20), size=1 << 16)
     queues, position, chance = memory_queues(), 0, Random(1)
     for _ in range(200):
@@ -392,7 +392,7 @@ def test_light_queues_get_entries_too() -> None:
     seen = entries_in(dispatch._queues)
     assert [seen["%LMQ%0", 0][number].position for number in (0, 1)] == [records[0].position, records[3].position]
     assert seen["%LMQ%x", 0][1] == seen["a", 0][1]
-    assert {queue.name for queue in dispatched(log)._queues.all} == {"a/0", "%RETRY%a/0"}  # not where nobody asked
+    assert {queue.name for queue in dispatched(log)._queues.all} == {"a/0", "%RETRY%a/0"}  # only the requested ones
 
 
 def test_a_record_that_names_a_light_queue_twice_is_damage_and_has_no_effect() -> None:
@@ -421,7 +421,7 @@ def test_a_log_whose_first_files_have_expired_begins_its_queues_where_it_does() 
 
 @pytest.mark.parametrize(("start", "position"), [(0, 0), (FILE, 1)])
 def test_a_queue_that_begins_too_late_is_damage(start: int, position: int) -> None:
-    """Only a log that has lost its first files, and that is walked from its start, may begin a queue in the middle."""
+    """A queue begins in the middle only if the log lost its first files, and is scanned from its start."""
     log, records = log_of([Record("b"), Record("a", number=13)], start=start)
     at = records[position].position if position else start
     dispatch = Dispatch(log, memory_queues(), position=at)
@@ -440,7 +440,7 @@ def test_files_that_go_before_they_are_dispatched_are_missed() -> None:
         dispatch.scan(log.end)
 
 
-def test_a_topic_made_anew_begins_at_0() -> None:
+def test_a_topic_recreated_begins_at_0() -> None:
     twice = [*numbered([("a", 0)] * 11), *numbered([("a", 0)] * 3)]
     log, records = log_of(twice)
     dispatch = Dispatch(log, memory_queues(), position=0, batch_records=100)
@@ -515,7 +515,7 @@ def test_a_flush_that_fails_stops_dispatch() -> None:
         dispatch.flush(queue, log.end)
 
 
-def test_a_full_disk_is_told_where_it_is_met_and_then_goes_on() -> None:
+def test_a_full_disk_is_reported_where_it_is_met_and_then_continues() -> None:
     log, records = log_of(numbered([("a", 0)] * 20))
     queues = memory_queues()
     queues.disk.room = 1  # type: ignore[attr-defined]
@@ -553,7 +553,7 @@ def test_a_pool_waits_for_room_on_the_disk() -> None:
 
 @pytest.mark.parametrize("when", ["before the scan", "before the build"])
 def test_no_damage_makes_entries_of_nothing(when: str) -> None:
-    """Every byte of a record is changed: what the format secures is told, with its place; no other entry suffers."""
+    """Every byte of a record is changed: a protected one is reported with its place; no other entry suffers."""
     log, records = log_of(renumbered(KINDS[:7]))
     victim = records[3]
     data, _ = log.view(0)
@@ -583,9 +583,9 @@ def test_no_damage_makes_entries_of_nothing(when: str) -> None:
 
 
 @pytest.mark.parametrize("lmq", [False, True])
-def test_garbage_is_told_and_nothing_is_read_beyond_it(lmq: bool) -> None:  # noqa: FBT001 - a case
+def test_garbage_is_reported_and_nothing_is_read_beyond_it(lmq: bool) -> None:  # noqa: FBT001 - a case
     """Lengths of all kinds in headers that are records' by their magic number; a reader that believes them falls."""
-    chance, told = Random(3), []
+    chance, reports = Random(3), []
     for _ in range(300):
         log, records = log_of(renumbered([*KINDS[:9], light("%LMQ%0,%LMQ%1", "0,0"), *KINDS[:3]]), size=2048)
         data, _ = log.view(0)
@@ -597,9 +597,9 @@ def test_garbage_is_told_and_nothing_is_read_beyond_it(lmq: bool) -> None:  # no
         try:
             dispatched(log, verify=True, lmq=lmq)
         except StoreError as error:
-            told.append(str(error))
-    assert len(told) > 200
-    assert all(message.startswith("commitlog/0") for message in told)
+            reports.append(str(error))
+    assert len(reports) > 200
+    assert all(message.startswith("commitlog/0") for message in reports)
 
 
 def test_an_inner_batch_is_no_record_for_these_queues() -> None:

@@ -41,25 +41,25 @@ STEPS = st.lists(
 )
 
 
-def answer(disk: Disk, held: list[File], verb: object, *arguments: Any) -> object:
-    """What comes of one step of a store, or which error. `held`: the file that the store opened last."""
+def answer(disk: Disk, files: list[File], verb: object, *arguments: Any) -> object:
+    """Return the result of one step, or its error. `files`: the last is the one that the store opened last."""
     try:
         match verb:
             case "create" | "open":
-                held[:] = [
+                files[:] = [
                     disk.create(*arguments) if verb == "create" else disk.open(*arguments[:1], write=arguments[1])
                 ]
             case "change":
                 at, content = arguments
-                part = held[0].data[at : at + len(content)]
+                part = files[0].data[at : at + len(content)]
                 part[:] = np.frombuffer(content[: len(part)], np.uint8)
             case "sync" | "close":
-                getattr(held[0], verb)()
+                getattr(files[0], verb)()
             case "look":
                 return disk.names(*arguments), disk.folders(*arguments)
             case _:
                 return getattr(disk, str(verb))(*arguments)
-        return bytes(held[0].data), held[0].data.flags.writeable
+        return bytes(files[0].data), files[0].data.flags.writeable
     except OSError as error:
         return type(error), error.errno
     except ValueError as error:
@@ -74,7 +74,7 @@ def test_both_disks_answer_alike(tmp_path_factory: pytest.TempPathFactory, steps
     worlds: list[tuple[Disk, list[File]]] = [(disk, [disk.create("first", 10)]) for disk in (real, simulated)]
     try:
         for step in steps:
-            there, here = (answer(disk, held, *step) for disk, held in worlds)
+            there, here = (answer(disk, files, *step) for disk, files in worlds)
             assert there == here, step
         assert everything(real) == everything(simulated)
     finally:
@@ -123,7 +123,7 @@ def everything(disk: Disk, folder: str = "") -> object:
 
 
 def test_a_file_is_synced_by_the_kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What it then does, no test without a plug to pull can see."""
+    """Its effect on the disk cannot be tested without a power cut."""
     synced: list[int] = []
     monkeypatch.setattr(os, "fdatasync", lambda descriptor: synced.append(os.fstat(descriptor).st_ino))
     file = RealDisk(tmp_path).create("a", 10)
@@ -149,7 +149,7 @@ with open(sys.argv[1], "r+b") as file:
     try:
         fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, 0)  # what Java's FileChannel.tryLock(0, 1, false) does
     except OSError:
-        sys.exit("it is held")
+        sys.exit("it is locked")
     print("locked", flush=True)
     sys.stdin.read()
 """
@@ -196,9 +196,9 @@ def test_two_stores_of_one_process_keep_each_other_out(two_writers: tuple[Disk, 
 def test_a_broker_and_a_store_keep_each_other_out(tmp_path: Path) -> None:
     disk = RealDisk(tmp_path)
     disk.lock()
-    (tmp_path / "lock").read_bytes()  # somebody else in this process looks into the file, and closes it
+    (tmp_path / "lock").read_bytes()  # another part of this process opens the file, and closes it
     with other_process(BROKER, tmp_path / "lock") as broker:
-        assert "it is held" in broker.communicate()[1]
+        assert "it is locked" in broker.communicate()[1]
     disk.unlock()
     with other_process(BROKER, tmp_path / "lock") as broker:
         assert broker.stdout is not None
@@ -454,7 +454,7 @@ def test_the_store_s_own_folder_stays(tmp_path: Path) -> None:
 # --- Clocks --------------------------------------------------------------------------------------------------
 
 
-def test_a_stepped_clock_shows_what_it_was_told() -> None:
+def test_a_stepped_clock_shows_what_it_reported() -> None:
     clock = SteppedClock(5)
     assert (clock(), clock.advance(10), clock(), clock.advance(-12), clock()) == (5, 15, 15, 3, 3)
     clock.now = 1000

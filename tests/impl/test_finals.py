@@ -1,4 +1,4 @@
-"""Where a final goes, and which properties it has: as one who splits them and looks at each would say."""
+"""The queue and properties of a final: as splitting its properties one by one gives them."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -19,7 +19,7 @@ def half(packed: bytes) -> Any:
 
 
 def by_splitting(packed: bytes) -> tuple[tuple[str, int], bytes] | None:
-    """What a final of these properties is, each looked at by itself; None where they do not say for which queue."""
+    """Compute the final of these properties one by one; None if they do not name a queue."""
     pairs = [pair.partition(b"\x01") for pair in packed.split(b"\x02") if pair]
     target = {name: value for name, separator, value in pairs if separator}
     topic, queue = target.get(b"REAL_TOPIC", b""), target.get(b"REAL_QID", b"")

@@ -73,7 +73,7 @@ def _switching() -> Iterator[None]:
 
 
 def in_threads(count: int, log: Log, appends: int) -> None:
-    """All of them are served in the end: a thread that nobody wakes fails this, rather than to hang."""
+    """Serve all appends in threads: a thread that is never woken fails this, instead of hanging."""
 
     def append() -> None:
         for _ in range(appends):
@@ -85,7 +85,7 @@ def in_threads(count: int, log: Log, appends: int) -> None:
     deadline = monotonic() + PATIENCE
     for thread in threads:
         thread.join(max(0, deadline - monotonic()))
-    assert not any(thread.is_alive() for thread in threads), "a thread waits, and nobody will wake it"
+    assert not any(thread.is_alive() for thread in threads), "a thread waits, and will never be woken"
 
 
 @pytest.mark.parametrize("takes", [0.0, 0.0002], ids=["fast", "slow"])
@@ -125,19 +125,19 @@ def test_what_a_flush_raises_ends_waiting_for_all() -> None:
     assert log.flushed == 0
 
 
-def test_who_waits_for_the_end_is_told_of_it() -> None:
-    log, told = Log(), Event()
+def test_who_waits_for_the_end_is_reported_of_it() -> None:
+    log, written = Log(), Event()
     ended = Event()
 
     def wait() -> None:
         log.commit.wait(ended.is_set, THE_LAST)
-        told.set()
+        written.set()
 
     thread = Thread(target=wait, daemon=True)
     thread.start()
     in_threads(2, log, 20)
-    assert not told.is_set()
+    assert not written.is_set()
     log.close()
     ended.set()
     log.commit.answer_all()
-    assert told.wait(PATIENCE)
+    assert written.wait(PATIENCE)

@@ -1,4 +1,4 @@
-"""Consumer groups: what was committed is where a group goes on, after a crash as well, and in the form of a broker."""
+"""Consumer groups continue from the committed offset, after a crash as well, in a broker's format."""
 
 import errno
 import json
@@ -35,7 +35,7 @@ def fill(store: Store, count: int = 100) -> None:
         assert store.wait_for("orders", queue, (count - 1) // 2)
 
 
-def test_a_group_goes_on_where_it_committed(tmp_path: Path) -> None:
+def test_a_group_continues_where_it_committed(tmp_path: Path) -> None:
     with Store.open(tmp_path, SMALL) as store:
         fill(store)
         group = store.group("billing")

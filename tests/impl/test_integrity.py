@@ -108,7 +108,7 @@ def test_positions_are_not_believed_once_they_are_damaged(tmp_path: Path, at: in
 
 
 def sealed_whole(raw: bytes) -> bool:
-    """Whether a record carries its checksum, as docs/rocketmq.md#property-crc has it."""
+    """True if a record has its checksum, as docs/rocketmq.md#property-crc describes it."""
     name, digits, end = raw[-20:-11], raw[-11:-1], raw[-1:]
     return name == b"__CRC32#\x01" and end == b"\x02" and int(digits[::-1]) == zlib.crc32(raw[:-20]) & 0x7FFFFFFF
 
@@ -185,7 +185,7 @@ SMALL_FILE = 8192
 
 @pytest.fixture(scope="module")
 def kept(tmp_path_factory: pytest.TempPathFactory) -> Kept:
-    """A store of four files, with records one by one and in batches, of two queues, with and without properties."""
+    """A store of four files, with single records and batches, of two queues, with and without properties."""
     folder = tmp_path_factory.mktemp("kept")
     choose = random.Random(15)
     positions: list[int] = []
@@ -202,7 +202,7 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Kept:
 
 
 def opened(kept: Kept, settings: Settings) -> bool:
-    """Whether the store opens. Nothing of it is changed then: it is let go before anything is written to its log."""
+    """True if the store opens. It is released before anything is written to its log."""
     try:
         Store.open(kept.folder, settings).close()
     except Damaged:
@@ -211,7 +211,7 @@ def opened(kept: Kept, settings: Settings) -> bool:
 
 
 def is_read(kept: Kept, position: int) -> bool:
-    """Whether a store that opens without a look at its whole log gives what lies at the position, in both ways."""
+    """True if a store that opens without a scan of its whole log reads the position, in both ways."""
     begins = max((begin for begin in kept.positions if begin <= position), default=0)
     try:
         with Store.open(kept.folder) as store:
@@ -284,7 +284,7 @@ def test_a_damaged_log_is_cut_off_where_the_damage_is_if_that_is_wanted(tmp_path
 
 
 def test_what_a_broker_appended_carries_no_checksum_and_is_no_damage(tmp_path: Path) -> None:
-    """It may die before it writes the checkpoint anew; what is between its records and ours is not all ours then."""
+    """The broker may die before it writes the checkpoint again; then not all records after it are ours."""
     Store.open(tmp_path, SMALL).close()
     store = Store.open(tmp_path)
     ours = store.append("orders", 0, b"ours")

@@ -16,7 +16,7 @@ from tests.interop.damage import plant
 from tests.interop.files import Contents, changes, overwritten
 from tests.interop.halves import comparing, faults, writing
 from tests.interop.halves.ledger import COMMIT, OPEN, ROLLBACK, Ledger, Transaction
-from tests.interop.remoting import Consumed
+from tests.interop.remoting import PulledMessages
 from tests.interop.written import Message, differences
 from tests.support.night import NIGHT
 from tests.support.rocketmq import transactions
@@ -36,12 +36,12 @@ RECORDS = [record(number) for number in range(4)]
 MESSAGES = [Message(200 * n, b"body %d" % n, {"TAGS": "paid", "KEYS": f"key-{n}"}) for n in range(4)]
 
 
-def test_nothing_is_told_of_messages_that_are_what_was_written() -> None:
-    assert differences(QUEUE, MESSAGES, Consumed(RECORDS)) == []
+def test_nothing_is_reported_of_messages_that_are_what_was_written() -> None:
+    assert differences(QUEUE, MESSAGES, PulledMessages(RECORDS)) == []
 
 
 @pytest.mark.parametrize(
-    ("changed", "told"),
+    ("changed", "expected"),
     [
         (replace(RECORDS[2], topic="payments"), "queue of message 2 was written as ('orders', 1)"),
         (replace(RECORDS[2], queue=0), "hands out ('orders', 0)"),
@@ -52,23 +52,25 @@ def test_nothing_is_told_of_messages_that_are_what_was_written() -> None:
         (replace(RECORDS[2], body=b"body 3"), "the body of message 2 is not what was written (1 in all)"),
     ],
 )
-def test_a_message_that_differs_is_told(changed: Record, told: str) -> None:
-    (line,) = differences(QUEUE, MESSAGES, Consumed([*RECORDS[:2], changed, RECORDS[3]]))
+def test_a_message_that_differs_is_reported(changed: Record, expected: str) -> None:
+    (line,) = differences(QUEUE, MESSAGES, PulledMessages([*RECORDS[:2], changed, RECORDS[3]]))
     assert line.startswith("orders/1: ")
-    assert told in line
+    assert expected in line
 
 
-def test_too_few_too_many_and_an_early_end_are_told() -> None:
-    assert differences(QUEUE, MESSAGES, Consumed(RECORDS[:3])) == [
+def test_too_few_too_many_and_an_early_end_are_reported() -> None:
+    assert differences(QUEUE, MESSAGES, PulledMessages(RECORDS[:3])) == [
         "orders/1: 4 messages were written, the broker hands out 3"
     ]
-    assert differences(QUEUE, MESSAGES[:3], Consumed(RECORDS)) == [
+    assert differences(QUEUE, MESSAGES[:3], PulledMessages(RECORDS)) == [
         "orders/1: 3 messages were written, the broker hands out 4"
     ]
-    assert differences(QUEUE, MESSAGES, Consumed(RECORDS, "a pull was refused")) == ["orders/1: a pull was refused"]
+    assert differences(QUEUE, MESSAGES, PulledMessages(RECORDS, "a pull was refused")) == [
+        "orders/1: a pull was refused"
+    ]
 
 
-def test_bytes_that_a_broker_should_have_left_alone_are_told(tmp_path: Path) -> None:
+def test_bytes_that_a_broker_should_have_left_alone_are_reported(tmp_path: Path) -> None:
     builder = StoreBuilder()
     records = [builder.append(Record("orders", b"body", queue=1)) for _ in range(5)]
     before = Contents.of(builder.write(tmp_path / "before"))
@@ -105,15 +107,15 @@ def test_both_readers_tell_every_fault_that_is_planted_and_nothing_else(tmp_path
     queues = [rounds.name_of(fault.queue) for fault in planted]
     assert {line.partition(":")[0] for line in rounds.look(tmp_path, written).wrong} == {*queues}
     assert {line.partition(":")[0] for line in lines} < {*queues}
-    told = {
+    by_name = {
         fault.what: "".join(line for line in lines if line.startswith(f"{queue}: "))
         for fault, queue in zip(planted, queues, strict=True)
     }
-    assert "no record begins" in told["an entry points one byte off"]
-    assert "where message 31 of" in told["an entry is missing"]
-    assert "where message 31 of" in told["a record has another number"]
-    assert "the body of message 30 is not what was written" in told["a body is another"]
-    assert told["an entry has another tag"] == ""  # whoever reads all does not choose by it
+    assert "no record begins" in by_name["an entry points one byte off"]
+    assert "where message 31 of" in by_name["an entry is missing"]
+    assert "where message 31 of" in by_name["a record has another number"]
+    assert "the body of message 30 is not what was written" in by_name["a body is another"]
+    assert by_name["an entry has another tag"] == ""  # a reader of all messages does not filter by it
     with pytest.raises(Damaged):
         Store.open(tmp_path)
 
@@ -124,8 +126,8 @@ def test_a_store_that_was_abandoned_has_what_a_broker_is_to_recover(tmp_path: Pa
     assert wrong + rounds.look(tmp_path, written, missing=written.unindexed).wrong == []
     assert (tmp_path / "abort").exists()
     assert written.unindexed >= makers.UNINDEXED
-    (told,) = rounds.look(tmp_path, written).wrong[:1]
-    assert told.endswith(f"all but {written.unindexed} of their entries; expected {written.count}, 0")
+    (complaint,) = rounds.look(tmp_path, written).wrong[:1]
+    assert complaint.endswith(f"all but {written.unindexed} of their entries; expected {written.count}, 0")
     with Store.open(tmp_path) as store:  # our own recovery
         assert ours.read(store, tmp_path, written).wrong == []
     assert rounds.look(tmp_path, written).wrong == []
@@ -148,32 +150,32 @@ def home(tmp_path: Path) -> Path:
 def test_a_store_with_transactions_of_every_kind_is_ours_to_go_on_with(home: Path, *, clean: bool) -> None:
     ledger = writing.write(home, clean=clean)
     assert len(ledger.of_fate(OPEN)) == (31 if clean else 52)
-    assert bool(ledger.told_again) != clean
+    assert bool(ledger.asked_again) != clean
     assert comparing.judge(ledger, "strict").wrong == []
-    ledger.told_again.clear()  # our recovery finds them
+    ledger.asked_again.clear()  # our recovery finds them
     assert [step.wrong for step in writing.visit(ledger) if step.wrong] == []
     assert {body.split(b"/")[1] for body in ledger.of_fate(OPEN)} == {b"never"}
     assert comparing.judge(ledger, "strict").wrong == []
 
 
-def test_what_is_asked_and_seen_is_held_against_the_ledger(home: Path) -> None:
+def test_what_is_asked_and_seen_is_compared_with_the_ledger(home: Path) -> None:
     ledger = Ledger(home)
     ledger.transactions[b"commit/none/1"] = Transaction(QUEUE, COMMIT)
     ledger.transactions[b"rollback/none/2"] = Transaction(QUEUE, ROLLBACK)
 
-    def told(*bodies: bytes, twice: tuple[bytes, ...] = ()) -> list[str]:
-        found = Consumed([replace(RECORDS[0], body=body) for body in bodies])
+    def complaints(*bodies: bytes, twice: tuple[bytes, ...] = ()) -> list[str]:
+        found = PulledMessages([replace(RECORDS[0], body=body) for body in bodies])
         return comparing.compare(ledger, lambda _: found, "it hands out", twice=twice).wrong
 
-    assert told(b"commit/none/1") == []
-    assert told() == [
+    assert complaints(b"commit/none/1") == []
+    assert complaints() == [
         "orders/1: what was consumed before is not there any more",
         "orders/1: it hands out commit/none/1 0 times, not 1",
     ]
-    assert told(b"commit/none/1", b"rollback/none/2") == ["orders/1: it hands out rollback/none/2 1 times, not 0"]
+    assert complaints(b"commit/none/1", b"rollback/none/2") == ["orders/1: it hands out rollback/none/2 1 times, not 0"]
     ledger.seen.clear()
-    assert told(b"commit/none/1", b"commit/none/1") == ["orders/1: it hands out commit/none/1 2 times, not 1"]
-    assert told(b"commit/none/1", b"commit/none/1", twice=(b"commit/none/1",)) == []
+    assert complaints(b"commit/none/1", b"commit/none/1") == ["orders/1: it hands out commit/none/1 2 times, not 1"]
+    assert complaints(b"commit/none/1", b"commit/none/1", twice=(b"commit/none/1",)) == []
     asked = comparing.compare_asked([b"commit/none/1"], [b"open/commit/3"], "it asks")
     assert asked.wrong == [
         "it asks about commit/none/1, which is decided",
@@ -181,7 +183,7 @@ def test_what_is_asked_and_seen_is_held_against_the_ledger(home: Path) -> None:
     ]
 
 
-def test_faults_in_transactions_are_told_by_both_judges(home: Path) -> None:
+def test_faults_in_transactions_are_reported_by_both_judges(home: Path) -> None:
     ledger, planted = faults.write(home)
     assert len({fault.body for fault in planted}) == 5
     departed = {departure.rule for departure in transactions.departures(home / "store")}

@@ -1,4 +1,4 @@
-"""Ctrl-C in the midst of a call: the store goes on, and a message is there whole or not at all."""
+"""Ctrl-C during a call: the store continues, and a message is whole or missing."""
 
 import errno
 import itertools
@@ -59,9 +59,9 @@ def test_an_interrupted_batch_leaves_nothing_behind_the_end(tmp_path: Path, monk
         store.append("orders", 0, b"first")
         with monkeypatch.context() as patched:
             patched.setattr(kernels, "encode_many", interrupted_after(kernels.encode_many))
-            with pytest.raises(KeyboardInterrupt) as told:
+            with pytest.raises(KeyboardInterrupt) as raised:
                 store.append_batch(batch(5))
-        assert told.value.__notes__ == ["the first 0 messages of the batch are in the log, and no others"]
+        assert raised.value.__notes__ == ["the first 0 messages of the batch are in the log, and no others"]
         store.append("other", 0, b"")
         assert store.append("orders", 0, b"second").number == 1
     require_whole(tmp_path, [b"first", b"second"])
@@ -85,9 +85,9 @@ def test_an_interrupted_batch_keeps_what_was_in_a_full_file(tmp_path: Path, monk
     with Store.open(tmp_path, SMALL) as store:
         with monkeypatch.context() as patched:
             patched.setattr(kernels, "encode_many", interrupted_after(kernels.encode_many, calls=3))
-            with pytest.raises(KeyboardInterrupt) as told:
+            with pytest.raises(KeyboardInterrupt) as raised:
                 store.append_batch(batch(200))
-        inside = int(told.value.__notes__[0].split()[2])
+        inside = int(raised.value.__notes__[0].split()[2])
         assert 50 < inside < 200
         assert store.append("orders", 0, b"next").number == inside
     require_whole(tmp_path, [b"%d" % number * 9 for number in range(inside)] + [b"next"])
@@ -112,10 +112,10 @@ def test_a_batch_that_a_full_disk_cuts_off_says_what_is_in_the_log() -> None:
         store.append("orders", 0, b"first")
         store.wait_for("orders", 0, 0)
         disk.fail(errno.ENOSPC, verb="create", path="commitlog/*", times=1)
-        with pytest.raises(DiskFull) as told:
+        with pytest.raises(DiskFull) as raised:
             store.append_batch(batch(100))
-        assert told.value.appended is not None
-        positions, numbers = told.value.appended
+        assert raised.value.appended is not None
+        positions, numbers = raised.value.appended
         assert numbers.tolist() == list(range(1, 1 + len(numbers)))
         assert [store.at(position).number for position in positions.tolist()] == numbers.tolist()
         assert store.append("orders", 0, b"next").number == 1 + len(numbers)
@@ -145,7 +145,7 @@ def interrupted(what: Callable[[], object]) -> None:
     presses.join()
 
 
-def held(what: Callable[..., Any], gate: threading.Event) -> Callable[..., Any]:
+def gated(what: Callable[..., Any], gate: threading.Event) -> Callable[..., Any]:
     """The same, once the gate is open."""
 
     def waits(*arguments: Any) -> Any:
@@ -163,7 +163,7 @@ def in_time(what: Callable[[], object]) -> None:
     assert not thread.is_alive(), "it hangs"
 
 
-def test_an_interrupted_wait_holds_nobody_up(tmp_path: Path) -> None:
+def test_an_interrupted_wait_blocks_nothing(tmp_path: Path) -> None:
     with Store.open(tmp_path, Settings(file_size=8192, queue_file_size=400, synchronous=True)) as store:
         for number in range(40):
             waits = (
@@ -178,9 +178,11 @@ def test_an_interrupted_wait_holds_nobody_up(tmp_path: Path) -> None:
     require_whole(tmp_path, [b"%d" % number for number in range(40)])
 
 
-def test_an_interrupted_close_goes_on_and_may_be_called_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_close_continues_and_may_be_called_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     gate = threading.Event()
-    monkeypatch.setattr(Core, "close", held(Core.close, gate))
+    monkeypatch.setattr(Core, "close", gated(Core.close, gate))
     store = Store.open(tmp_path, SMALL)
     store.append("orders", 0, b"x")
     interrupted(store.close)
@@ -197,7 +199,7 @@ def test_an_interrupted_expire_may_be_called_again(tmp_path: Path, monkeypatch: 
     gate = threading.Event()
     with Store.open(tmp_path, SMALL, clock=itertools.count(0, 10).__next__) as store:
         with monkeypatch.context() as patched:
-            patched.setattr(Core, "expire", held(Core.expire, gate))
+            patched.setattr(Core, "expire", gated(Core.expire, gate))
             for number in range(200):
                 store.append("orders", 0, b"%d" % number)
             assert store.wait_for("orders", 0, 199)

@@ -1,4 +1,4 @@
-"""A list of messages becomes the columns that plain Python makes of it, and what cannot be appended is refused."""
+"""A list of messages becomes the same columns as in plain Python, or it is refused."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Lane(enum.IntEnum):
 
 
 def often(usual: st.SearchStrategy[Any], *odd: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
-    """What is usual, and now and then something else."""
+    """Draw the usual value, and now and then another."""
     return st.integers(0, 60).flatmap(lambda chance: st.one_of(*odd) if chance == 60 else usual)
 
 
@@ -86,7 +86,7 @@ def plain(rows: list[Any]) -> tuple[list[tuple[Any, Any]], list[int], list[bytes
 
 
 def is_usual(row: Any) -> bool:
-    """Whether it is of the types that are looked at natively, and may be appended."""
+    """True if its types are read natively, and it may be appended."""
     kinds = (str, int, bytes, dict)
     return (
         type(row) is tuple
@@ -200,7 +200,7 @@ def test_many_topics_in_one_table(queues: int) -> None:
 
 
 def test_nothing_is_kept_and_no_error_is_left() -> None:
-    """What the kernel is handed is as before, also where it gave up; an error that stayed would be raised anywhere."""
+    """The arguments of the kernel are unchanged, even if it gave up; a pending error would be raised anywhere."""
     topic, body, value = f"{id(RESERVED)}", bytes(range(200)), f"{id(TEXTS)}"
     for last in ("usual", "\ud800"):
         for queue in (1, 1 << 80):
@@ -221,8 +221,8 @@ def test_a_list_that_is_changed_meanwhile() -> None:
                 rows[at] = (f"new{at}", at, b"%d" % at, {"k": str(at)})
             rows[:] = [("orders", 0, b"old", {"k": "old"})] * 2000
 
-    beside = threading.Thread(target=change)
-    beside.start()
+    writer = threading.Thread(target=change)
+    writer.start()
     try:
         for _ in range(200):
             found = Messages.of_list(rows)
@@ -232,7 +232,7 @@ def test_a_list_that_is_changed_meanwhile() -> None:
                 assert extra == b"k\x01%b\x02" % body
     finally:
         is_over.set()
-        beside.join()
+        writer.join()
 
 
 def test_columns_of_a_list_cannot_be_changed() -> None:

@@ -1,4 +1,4 @@
-"""The implementation's log and queues, against the plain reader and writer of `tests.support.rocketmq.stores`."""
+"""The implementation's log and queues, compared with the plain reader and writer of the tests."""
 
 from pathlib import Path
 
@@ -141,7 +141,7 @@ def test_a_file_ends_in_a_blank_and_is_safe_before_the_next_begins(tmp_path: Pat
 
 
 @pytest.mark.parametrize("size", [FILE - 8 - 91 - 6, FILE - 8 - 91 - 5])
-def test_a_record_that_no_file_can_hold_is_refused(tmp_path: Path, size: int) -> None:
+def test_a_record_larger_than_a_file_is_refused(tmp_path: Path, size: int) -> None:
     log, queues = new_log(tmp_path), ConsumeQueues(RealDisk(tmp_path), 200)
     many = records.Messages.of_list([("orders", 0, bytes(size), {})])
     if size + 91 + 6 + 8 <= FILE:

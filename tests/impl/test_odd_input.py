@@ -1,4 +1,4 @@
-"""What a store is handed by mistake, and what becomes of its files between two runs: refused or mended."""
+"""Wrong arguments, and files changed between two runs: refused or repaired."""
 
 import enum
 import os
@@ -75,7 +75,7 @@ BATCHES: list[tuple[dict[str, object], str]] = [
 
 
 @pytest.mark.parametrize(("changed", "words"), BATCHES)
-def test_a_batch_that_no_log_can_hold_is_refused_whole(tmp_path: Path, changed: dict[str, object], words: str) -> None:
+def test_a_batch_too_large_for_any_log_is_refused_whole(tmp_path: Path, changed: dict[str, object], words: str) -> None:
     with Store.open(tmp_path, SMALL) as store:
         store.append("orders", 0, b"before")
         end = store.core.log.end
@@ -109,7 +109,7 @@ MESSAGES: list[tuple[dict[str, object], str]] = [
 
 
 @pytest.mark.parametrize(("changed", "words"), MESSAGES)
-def test_a_message_that_no_record_can_hold_is_refused(tmp_path: Path, changed: dict[str, Any], words: str) -> None:
+def test_a_message_too_large_for_any_record_is_refused(tmp_path: Path, changed: dict[str, Any], words: str) -> None:
     usual: dict[str, Any] = {"topic": "orders", "queue": 0, "body": b"x"}
     with Store.open(tmp_path, SMALL) as store:
         store.append(**usual)
@@ -220,7 +220,7 @@ def test_a_store_that_cannot_be_trusted_is_not_opened(
 
 @pytest.mark.parametrize("clean", [True, False])
 @pytest.mark.parametrize("lost", ["consumequeue/early/0", f"consumequeue/orders/0/{0:020d}", "consumequeue"])
-def test_queues_that_lost_files_are_built_anew(tmp_path: Path, clean: bool, lost: str) -> None:  # noqa: FBT001
+def test_queues_that_lost_files_are_rebuilt(tmp_path: Path, clean: bool, lost: str) -> None:  # noqa: FBT001
     sent = left(tmp_path, clean=clean)
     path = tmp_path / lost
     shutil.rmtree(path) if path.is_dir() else path.unlink()

@@ -53,12 +53,12 @@ def store(tmp_path: Path) -> Iterator[Store]:
         yield opened
 
 
-def told(columns: MessageColumns) -> list[tuple[int, bytes, str]]:
+def messages_in(columns: MessageColumns) -> list[tuple[int, bytes, str]]:
     return [(number, columns.body(at), columns.tags[at]) for at, number in enumerate(columns.numbers.tolist())]
 
 
 def wanted(queue: int) -> list[tuple[int, bytes, str]]:
-    """What lies in a queue: number, body, tag."""
+    """Return the messages of a queue: number, body, tag."""
     of_queue = [message for message in sent() if message[1] == queue]
     return [(number, body, p.get("TAGS", "")) for number, (_, _, body, p) in enumerate(of_queue)]
 
@@ -67,7 +67,7 @@ def test_columns_are_the_messages_wherever_files_end(store: Store) -> None:
     assert len(store.core.log.segments.bases) > 3
     assert len(store.core.queues.all[0].segments.bases) > 3
     for low, count in ((0, COUNT), (0, 1), (17, 5), (19, 2), (250, 1000), (COUNT, 5)):
-        assert told(store.read_batch("orders", 1, low, count)) == wanted(1)[low : low + count]
+        assert messages_in(store.read_batch("orders", 1, low, count)) == wanted(1)[low : low + count]
 
 
 def test_columns_and_records_say_the_same(store: Store) -> None:
@@ -89,7 +89,7 @@ def test_columns_and_records_say_the_same(store: Store) -> None:
 def test_a_tag_chooses_messages_and_not_those_of_the_same_code(store: Store) -> None:
     for tag in ("paid", "größe", "Aa", "BB"):
         chosen = store.read_batch("orders", 0, 3, COUNT, tag=tag)
-        assert told(chosen) == [message for message in wanted(0)[3:] if message[2] == tag]
+        assert messages_in(chosen) == [message for message in wanted(0)[3:] if message[2] == tag]
     assert len(store.read_batch("orders", 0, 0, COUNT, tag="unknown")) == 0
 
 
@@ -124,10 +124,10 @@ DAMAGES = {
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_a_damaged_message_is_told_by_every_way_of_reading(store: Store, damage: str) -> None:
+def test_a_damaged_message_is_reported_by_every_way_of_reading(store: Store, damage: str) -> None:
     found = store.get("orders", 0, 39)
     store.get("orders", 0, 40)
-    at, said = DAMAGES[damage]
+    at, expected = DAMAGES[damage]
     data, base = store.core.log.view(found.position)
     data[found.position - base + at] ^= 1
     place = store.core.log.segments.place(found.position)
@@ -139,15 +139,15 @@ def test_a_damaged_message_is_told_by_every_way_of_reading(store: Store, damage:
         lambda: store.get("orders", 0, 39),
         lambda: list(store.find("orders", 0, "all")),
     ):
-        with pytest.raises(Damaged, match=said) as raised:
+        with pytest.raises(Damaged, match=expected) as raised:
             read()
         assert str(raised.value).startswith((place, entry))
     assert len(store.read("orders", 0, 0, 39)) == 39
 
 
-def test_a_record_with_a_checksum_of_itself_is_held_to_it(tmp_path: Path) -> None:
+def test_a_record_with_a_checksum_of_itself_must_match_it(tmp_path: Path) -> None:
     def append(store: Store, body: bytes, *, flaw: int = 0) -> None:
-        """As a broker does that seals: over all that lies before the checksum."""
+        """Append like a broker that seals records: the checksum covers all bytes before it."""
         log, queue = store.core.log, store.core.queues.named("orders", 0)
         parts = HEAD.pack(
             FIXED - 1 + len(queue.prefix) + len(body) + 20, MAGIC_V1, zlib.crc32(body) & 0x7FFFFFFF, 0, 0, queue.next,
@@ -282,14 +282,14 @@ def test_columns_without_a_message_have_everything() -> None:
     assert empty.where(np.zeros(0, bool)) is empty
 
 
-def test_a_topic_that_was_made_anew_has_its_new_messages(tmp_path: Path) -> None:
+def test_a_topic_that_was_recreated_has_its_new_messages(tmp_path: Path) -> None:
     with Store.open(tmp_path, SMALL) as store:
         for number in range(5):
             store.append("orders", 0, b"%d" % number)
         assert store.wait_for("orders", 0, 4)
         assert [store.get("orders", 0, 0).body for _ in range(3)] == [b"0"] * 3
-        store.core.queues.all[0].next = 0  # as where a broker deleted the topic, and somebody sends to it again
-        store.append("orders", 0, b"anew")
+        store.core.queues.all[0].next = 0  # as if a broker deleted the topic, and a producer sent to it again
+        store.append("orders", 0, b"again")
         store.append("orders", 0, b"more")
         assert store._pool.wait(lambda: store.range("orders", 0) == (0, 2), 10)
-        assert [store.get("orders", 0, number).body for number in (0, 1, 0)] == [b"anew", b"more", b"anew"]
+        assert [store.get("orders", 0, number).body for number in (0, 1, 0)] == [b"again", b"more", b"again"]

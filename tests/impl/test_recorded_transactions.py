@@ -37,7 +37,7 @@ def strictly(path: Path) -> Report:
 
 
 def conforms(folder: Path, form: str = "parquet") -> Report:
-    """The store with what clients were told, and its steps; and the tests' own judge finds nothing either."""
+    """Check the store with its client log, and its recorded steps; the tests' own judge must find nothing either."""
     steps = strictly(folder / "traces" / f"recorded.{form}")
     assert steps.verdict == "conforms", steps.findings
     report = strictly(folder)
@@ -187,7 +187,7 @@ def test_a_final_with_another_body_departs(trial: Path) -> None:
 
 
 def test_a_commit_that_has_no_final_any_more_departs(trial: Path) -> None:
-    """An op names the half, so that it counts as rolled back, and nobody asked for that."""
+    """An op names the half, so it counts as rolled back, without a request."""
     final = transactions.finals(trial / "store")[5]
     overwrite(trial, final, replace(final, sys_flag=0, prepared_position=0))
     assert "transaction/producer-asked-to-roll-it-back" in rules(strictly(trial))

@@ -1,4 +1,4 @@
-"""The recorder: what a store did is told as it was, replays as lawful, and a fault in the store shows."""
+"""The recorder: a store's steps are recorded as they were, replay as legal, and show a fault in the store."""
 
 import errno
 import shutil
@@ -71,7 +71,7 @@ def trial(tmp_path: Path) -> Callable[..., Path]:
 
 
 def strictly(path: Path) -> Report:
-    """What a check says of a store, or of a recording, which names the profile by itself."""
+    """Check a store, or a recording, which names its own profile."""
     found = check([path], profile=None if path.is_file() else "strict")
     assert found.profile == "strict"
     return found
@@ -81,8 +81,8 @@ def rules(report: Report) -> set[str]:
     return {finding.rule for finding in report.findings}
 
 
-def told(path: Path) -> Counter[tuple[str, str]]:
-    """How often each step of each spec was told."""
+def step_counts(path: Path) -> Counter[tuple[str, str]]:
+    """Count each step of each spec."""
     return Counter((event.spec, event.action) for event in reading.read_events(path))
 
 
@@ -127,7 +127,7 @@ def test_nothing_that_judges_is_loaded_while_a_store_is_recorded(tmp_path: Path,
     assert strictly(tmp_path / "trial" / "traces" / f"recorded.{form}").verdict == "conforms"
 
 
-# -- what is told ----------------------------------------------------------------------------------------------------
+# -- recorded steps ---------------------------------------------------------------------------------------------------
 
 
 def story(taken: StoreRecorder) -> list[str]:
@@ -140,7 +140,7 @@ def story(taken: StoreRecorder) -> list[str]:
     ]
 
 
-def test_every_step_is_told_where_it_took_effect() -> None:
+def test_every_step_is_reported_where_it_took_effect() -> None:
     taken = StoreRecorder()
     core = Core.open(SimulatedDisk(), replace(SMALL, file_size=400), taken)
     orders = core.queues.named("orders", 3)
@@ -211,7 +211,7 @@ def test_a_worker_that_is_alone_takes_a_number_when_it_has_written_the_one_befor
     ]
 
 
-def test_a_later_life_goes_on_where_the_crash_left_off() -> None:
+def test_a_later_life_continues_where_the_crash_left_off() -> None:
     taken, disk = StoreRecorder(), SimulatedDisk()
     core = Core.open(disk, SMALL, taken)
     queue = core.queues.named("orders", 0)
@@ -244,7 +244,7 @@ def test_a_later_life_goes_on_where_the_crash_left_off() -> None:
 
 
 def test_a_blank_that_was_in_flight_is_inferred() -> None:
-    """Found by the crash machine: it is told when it is on disk, and here the process died before."""
+    """Found by the crash machine: the blank is recorded when it is on disk, and here the process died before."""
     taken, disk = StoreRecorder(), SimulatedDisk()
     core = Core.open(disk, replace(SMALL, file_size=400), taken)
     core.append(core.queues.named("orders", 0), bytes(200), b"", 7)
@@ -271,10 +271,10 @@ def test_a_run_with_every_fault_conforms(
     for path in (folder / "store", folder / "recorded.parquet"):
         report = strictly(path)
         assert report.verdict == "conforms", [finding.story for finding in report.findings]
-    steps = set(told(folder / "recorded.parquet"))
+    steps = set(step_counts(folder / "recorded.parquet"))
     never = {("log", "refer"), *(("queue", step) for step in QUEUE_STEPS_OF_STORES)}
     if not synchronous["synchronous"]:
-        never.add(("log", "acknowledge"))  # perhaps nobody asked
+        never.add(("log", "acknowledge"))  # perhaps it was not requested
     for spec in ("log", "queue", "dispatch"):
         assert {(spec, action) for action in SPECS[spec].actions} - steps <= never
 
@@ -285,7 +285,7 @@ QUEUE_STEPS_OF_STORES = (
 )
 
 
-def test_expiry_is_told_before_files_go(tmp_path: Path) -> None:
+def test_expiry_is_reported_before_files_go(tmp_path: Path) -> None:
     with (
         StoreRecorder(tmp_path / "recorded.parquet") as taken,
         Store.open(tmp_path / "store", SMALL, recorder=taken) as store,
@@ -298,7 +298,7 @@ def test_expiry_is_told_before_files_go(tmp_path: Path) -> None:
         store.append("orders", 0, b"after")
     report = strictly(tmp_path / "recorded.parquet")
     assert report.verdict == "conforms", [finding.story for finding in report.findings]
-    assert told(tmp_path / "recorded.parquet")["queue", "expire"] == 2
+    assert step_counts(tmp_path / "recorded.parquet")["queue", "expire"] == 2
 
 
 def test_another_recorder_begins_with_the_file_that_is_being_written(tmp_path: Path) -> None:
@@ -309,8 +309,8 @@ def test_another_recorder_begins_with_the_file_that_is_being_written(tmp_path: P
                 store.append("orders", number % 2, bytes(life * 17 + number), tag="new")
         report = strictly(path)
         assert report.verdict == "conforms", [finding.story for finding in report.findings]
-        assert told(path)["log", "append"] >= 50
-    assert told(tmp_path / "life-3.parquet")["log", "append"] < 200
+        assert step_counts(path)["log", "append"] >= 50
+    assert step_counts(tmp_path / "life-3.parquet")["log", "append"] < 200
 
 
 # -- faults that are planted in the implementation -------------------------------------------------------------------
@@ -489,7 +489,7 @@ def test_a_disk_without_room_breaks_the_recording_off_and_not_the_store(
 
 
 def test_a_recording_is_read_through_many_threads(tmp_path: Path) -> None:
-    """Two appending threads beside two workers and the flusher: the tape's order is the order of the steps."""
+    """Two appending threads next to two workers and the flusher: the tape has the order of the steps."""
     with (
         StoreRecorder(tmp_path / "recorded.parquet") as taken,
         Store.open(tmp_path / "store", replace(SMALL, synchronous=True), recorder=taken) as store,
@@ -499,7 +499,7 @@ def test_a_recording_is_read_through_many_threads(tmp_path: Path) -> None:
             sent.result()
     report = strictly(tmp_path / "recorded.parquet")
     assert report.verdict == "conforms", [finding.story for finding in report.findings]
-    assert told(tmp_path / "recorded.parquet")["log", "acknowledge"] > 0
+    assert step_counts(tmp_path / "recorded.parquet")["log", "acknowledge"] > 0
 
 
 # -- gapless record --------------------------------------------------------------------------------------------------
@@ -547,7 +547,7 @@ def test_the_same_seed_gives_the_same_bytes(faults: tuple[str, ...], tmp_path: P
         (["--faults", "crash", "--messages", "9000000"], "the disk is simulated in memory"),
     ],
 )
-def test_what_cannot_be_run_is_said_and_nothing_is_made(arguments: list[str], complaint: str, tmp_path: Path) -> None:
+def test_what_cannot_be_run_is_stated_and_nothing_is_made(arguments: list[str], complaint: str, tmp_path: Path) -> None:
     done = record(tmp_path / "trial", *arguments)
     assert done.exit_code == 2
     assert complaint in done.output
@@ -580,7 +580,7 @@ def test_what_was_sent_before_an_interruption_is_there(number: int, code: int, t
 
 
 @pytest.mark.parametrize("name", ["odd_clients", "lmq", "midlife", *LAB])
-def test_a_brokers_store_that_we_went_on_with_is_told_as_it_is(tmp_path: Path, name: str) -> None:
+def test_a_brokers_store_that_we_went_on_with_is_reported_as_it_is(tmp_path: Path, name: str) -> None:
     shutil.copytree(recording(name), tmp_path / "store")
     with StoreRecorder(tmp_path / "recorded.parquet") as taken:
         with Store.open(tmp_path / "store", recorder=taken) as store:
@@ -607,8 +607,8 @@ def test_a_clean_stop_says_that_all_came_to_rest_and_a_crash_does_not(tmp_path: 
     assert [line for line in report.not_exercised if line.startswith("queue.end: some traces")]
 
 
-def test_a_stop_that_leaves_work_undone_is_told(tmp_path: Path) -> None:
-    """A store that says that it stopped in order, and has not built its last entries, has lost their messages."""
+def test_a_stop_that_leaves_work_undone_is_reported(tmp_path: Path) -> None:
+    """A store that reports an orderly stop without its last entries has lost their messages."""
     with StoreRecorder(tmp_path / "recorded.parquet") as taken:
         core = Core.open(SimulatedDisk(), SMALL, taken)
         core.append(core.queues.named("orders", 0), b"paid", b"", 7)

@@ -35,7 +35,7 @@ def fill(store: Store, count: int) -> None:
 
 def look(store: Store) -> int:
     """The store has looked for what has expired, if it was time to; returns where the log begins."""
-    store.expire(0)  # it looks after it has done what somebody asked for, and before it does that again
+    store.expire(0)  # it checks after a request is done, and before the next
     return store.expire(0)
 
 
@@ -74,7 +74,7 @@ def test_the_oldest_go_where_the_log_has_more_bytes(tmp_path: Path, files: int) 
     assert check([tmp_path], profile="strict").verdict == "conforms"
 
 
-def test_nothing_goes_where_nobody_asked_for_it(tmp_path: Path) -> None:
+def test_nothing_goes_without_a_request(tmp_path: Path) -> None:
     clock = SteppedClock()
     with Store.open(tmp_path, SMALL, clock=clock) as store:
         fill(store, 200)
@@ -155,7 +155,7 @@ def test_a_disk_that_refuses_does_not_end_the_store(tmp_path: Path) -> None:
 def test_who_waits_for_the_disk_does_not_wait_for_what_expires(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     clock, begun, gate = SteppedClock(), threading.Event(), threading.Event()
 
-    def held(queue: ConsumeQueue, start: int) -> None:
+    def waiting_forget(queue: ConsumeQueue, start: int) -> None:
         begun.set()
         assert gate.wait(20)
         forget(queue, start)
@@ -163,7 +163,7 @@ def test_who_waits_for_the_disk_does_not_wait_for_what_expires(tmp_path: Path, m
     with Store.open(tmp_path, replace(BY_ITSELF, synchronous=True), clock=clock) as store:
         fill(store, 200)
         forget = ConsumeQueue.forget_below
-        monkeypatch.setattr(ConsumeQueue, "forget_below", held)
+        monkeypatch.setattr(ConsumeQueue, "forget_below", waiting_forget)
         clock.advance(2 * HOUR)
         assert begun.wait(20)
         in_time(lambda: [store.append("orders", 0, b"x" * 100) for _ in range(200)])
@@ -185,7 +185,7 @@ APPENDED = 2000 if NIGHT else 700
 
 
 def test_those_who_read_while_files_go_are_refused_and_nothing_else(tmp_path: Path) -> None:
-    """Readers of every kind, beside a store that lets go of all but its last kilobytes all the time."""
+    """Readers of every kind, next to a store that keeps deleting all but its last kilobytes."""
     clock, wrong = itertools.count(0, 10), list[BaseException]()
     settings = replace(SMALL, reserved_bytes=3 * FILE, expire_interval=1, queue_flush_interval=1)
     with Store.open(tmp_path, settings, clock=clock.__next__) as store:
@@ -198,7 +198,7 @@ def test_those_who_read_while_files_go_are_refused_and_nothing_else(tmp_path: Pa
                     how(store.range("orders", 0)[0])
                 except Refused:
                     continue
-                except BaseException as error:  # noqa: BLE001 - told below
+                except BaseException as error:  # noqa: BLE001 - reported below
                     wrong.append(error)
                     return
 

@@ -1,4 +1,4 @@
-"""What a store tells of itself, held against what is known of it."""
+"""The statistics of a store, compared with known values."""
 
 import errno
 import os
@@ -40,9 +40,9 @@ def test_they_agree_with_what_was_appended_and_is_on_the_disk(tmp_path: Path) ->
         assert 0 < found.messages_per_second
         assert found.bytes_per_second > 100 * found.messages_per_second
         assert (found.expired_bytes, found.expiry_time, found.expiry_error, found.trouble) == (0, None, None, None)
-        for folder, told in (("commitlog", found.log_bytes), ("consumequeue", found.queue_bytes)):
+        for folder, counted in (("commitlog", found.log_bytes), ("consumequeue", found.queue_bytes)):
             taken = sum(512 * file.stat().st_blocks for file in (tmp_path / folder).rglob("*") if file.is_file())
-            assert told <= taken <= told + 4096 * 40, folder
+            assert counted <= taken <= counted + 4096 * 40, folder
         assert found.mapped_files > 5
         assert store.expire(clock.now + 1) == (expired := store.stats()).log_start > 0
         assert (expired.expired_bytes, expired.messages) == (expired.log_start, 120)
@@ -67,10 +67,10 @@ def test_flushes_are_timed_and_only_the_last_ones_count(tmp_path: Path) -> None:
     meter = Meter(core)
     for ms in range(stats.FLUSHES + 100):
         meter.flushed(ms)
-    told = meter.stats(0, expiry_time=None, expiry_error=None, trouble=None)
-    assert (told.flushes, told.last_flush_ms) == (1124, 1123)
-    assert told.median_flush_ms == pytest.approx(611.5)
-    assert told.p99_flush_ms == pytest.approx(1112.77)
+    measured = meter.stats(0, expiry_time=None, expiry_error=None, trouble=None)
+    assert (measured.flushes, measured.last_flush_ms) == (1124, 1123)
+    assert measured.median_flush_ms == pytest.approx(611.5)
+    assert measured.p99_flush_ms == pytest.approx(1112.77)
     core.abandon()
 
 
@@ -104,13 +104,13 @@ def test_rates_are_those_of_the_last_samples(monkeypatch: pytest.MonkeyPatch) ->
         for _ in range(10 if second >= 80 else 1):
             core.append(queue, b"x" * 100, b"", second)
         meter.sample()
-    told = meter.stats(0, expiry_time=None, expiry_error=None, trouble=None)
-    assert told.messages == 80 + 200
-    assert told.messages_per_second == 10
+    measured = meter.stats(0, expiry_time=None, expiry_error=None, trouble=None)
+    assert measured.messages == 80 + 200
+    assert measured.messages_per_second == 10
     core.abandon()
 
 
-def test_what_stops_or_hinders_a_store_is_told() -> None:
+def test_what_stops_or_hinders_a_store_is_reported() -> None:
     disk = SimulatedDisk()
     store = Store.open(disk, SMALL)
     store.append("orders", 0, b"x")
@@ -133,22 +133,22 @@ def test_what_stops_or_hinders_a_store_is_told() -> None:
         assert store.stats().trouble is None
 
 
-def test_a_forked_child_is_told_nothing_and_copies_nothing(tmp_path: Path) -> None:
+def test_a_forked_child_is_reported_nothing_and_copies_nothing(tmp_path: Path) -> None:
     with Store.open(tmp_path, SMALL) as store:
         store.append("orders", 0, b"x")
-        heard, told = os.pipe()
+        heard, writer = os.pipe()
         if not (child := os.fork()):
             answers = []
             for ask in (store.stats, lambda: store.backup(tmp_path.parent / "copy")):
                 try:
                     ask()
                     answers.append("done")
-                except Exception as error:  # noqa: BLE001 - told
+                except Exception as error:  # noqa: BLE001 - reported
                     answers.append(type(error).__name__)
-            os.write(told, " ".join(answers).encode())
+            os.write(writer, " ".join(answers).encode())
             os._exit(0)
         os.waitpid(child, 0)
         assert os.read(heard, 99) == b"Stopped Stopped"
         assert not (tmp_path.parent / "copy").exists()
         os.close(heard)
-        os.close(told)
+        os.close(writer)

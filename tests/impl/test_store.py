@@ -184,7 +184,7 @@ def test_a_brokers_store_that_is_not_to_be_written_to(
 
 @pytest.mark.parametrize("workers", [1, 2, 8])
 @pytest.mark.parametrize("name", [*COUNTS, *LAB[:3]])  # delay levels changed in the fourth, the fifth has blanks
-def test_queues_built_anew_are_the_same_to_the_byte(tmp_path: Path, name: str, workers: int) -> None:
+def test_queues_rebuilt_are_the_same_to_the_byte(tmp_path: Path, name: str, workers: int) -> None:
     store = copied(name, tmp_path)
     before, start = entries(store), int(min(path.name for path in (store / "commitlog").iterdir()))
     size = len(next(iter(before.values())))
@@ -333,13 +333,13 @@ def test_what_expires_while_it_is_read_is_refused(tmp_path: Path, monkeypatch: p
         fill(store, 300, queues=1)
         visible(store)
         store.flush()
-        told: list[object] = []
+        answers: list[object] = []
 
         def read() -> None:
             try:
-                told.append(store.read("orders", 0, 0))
+                answers.append(store.read("orders", 0, 0))
             except Exception as error:  # noqa: BLE001 - whatever it is
-                told.append(error)
+                answers.append(error)
 
         def racing(queue: ConsumeQueue, *arguments: int) -> object:
             answer = None
@@ -359,7 +359,7 @@ def test_what_expires_while_it_is_read_is_refused(tmp_path: Path, monkeypatch: p
             read()
         else:
             store.expire(1500)
-        assert [(type(error), str(error)[:31]) for error in told] == [(Refused, "orders/0: number 0 has expired ")]
+        assert [(type(error), str(error)[:31]) for error in answers] == [(Refused, "orders/0: number 0 has expired ")]
 
 
 def test_two_writers_keep_each_other_out(tmp_path: Path) -> None:

@@ -198,7 +198,7 @@ def test_who_never_knows_is_set_aside_and_who_is_not_there_is_not_asked(store: S
 
 
 def test_a_clean_stop_leaves_no_old_version_behind_the_cursor(tmp_path: Path) -> None:
-    """A broker would ask about each again, and commit each again; what nobody could be asked about is still open."""
+    """A broker would ask about each again, and commit each again; halves without a producer stay open."""
     for life in range(5):
         with Store.open(tmp_path, SMALL) as store, store.transactions("billing", lambda _: None, SLOW_FEW) as tx:
             if life == 0:
@@ -235,7 +235,7 @@ def test_what_is_open_is_found_again_and_what_is_decided_stays(tmp_path: Path) -
             assert tx.commit(0).number == 0
             with pytest.raises(Refused, match="rolled back"):
                 tx.commit(1)
-            assert tx.commit(2).number == 1  # nothing but its op would have told of the rollback
+            assert tx.commit(2).number == 1  # only its op would show the rollback
             assert tx.counts().undecided == 1
             store._service.check_round()  # type: ignore[union-attr]
             assert len(asked) == 1

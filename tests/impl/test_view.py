@@ -99,7 +99,7 @@ def test_an_entry_that_is_being_written_ends_the_queue(tmp_path: Path, damage: s
         with file.open("r+b") as written:
             written.write(whole)
         assert view.range("orders", 0) == (0, 50)
-        with file.open("r+b") as written:  # whoever wrote it lost it in a crash
+        with file.open("r+b") as written:  # its writer lost it in a crash
             written.write(whole[:60] + bytes(340))
         assert view.range("orders", 0) == (0, 43)
 

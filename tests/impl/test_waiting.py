@@ -30,7 +30,7 @@ def test_many_coroutines_wait_for_one_flush(tmp_path: Path) -> None:
         assert await store.flush_async() == store.core.log.end
         assert await store.wait_for_async("orders", 1, 49)
         assert not await store.wait_for_async("orders", 1, 50, timeout=0.01)
-        assert not store._pool._turns  # whoever gave up waiting has stepped out
+        assert not store._pool._turns  # a waiter that gave up has left the queue
         with pytest.raises(Refused):
             await store.wait_async(store.core.log.end + 1)
 
@@ -77,7 +77,7 @@ def test_who_is_cancelled_leaves_the_others_waiting() -> None:
         asyncio.run(run(store))
 
 
-def test_a_loop_that_was_closed_harms_nobody() -> None:
+def test_a_loop_that_was_closed_does_no_harm() -> None:
     async def run(store: Store) -> None:
         waiting = asyncio.create_task(store.wait_for_async("orders", 0, 0, timeout=None))
         await asyncio.sleep(0)

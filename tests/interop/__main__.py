@@ -1,8 +1,8 @@
-"""A real RocketMQ broker opens stores that are ours, hands them out, goes on with them, and hands them back.
+"""A real RocketMQ broker opens our stores, serves them, continues them, and returns them.
 
-    python -m tests.interop [--version 5.5.0] [--build build]
+python -m tests.interop [--version 5.5.0] [--build build]
 
-Exit codes: 0 all was as it should be, or skipped for want of Java or Maven; 1 not. Leaves build/interop behind.
+Exit codes: 0 all was as expected, or skipped for want of Java or Maven; 1 not. Leaves build/interop behind.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from rich.console import Console
 
 from gapless.impl.records.errors import StoreError
 from tests.interop import jars, makers, ours, rounds
-from tests.interop.broker import BrokerFailed
+from tests.interop.broker import BrokerFailure
 from tests.interop.damage import plant
 from tests.interop.halves import stories as halves
 from tests.interop.network import enter_a_network_of_its_own
 from tests.interop.remoting import Refused
 from tests.interop.rounds import Step
 from tests.interop.setup import Setup
-from tests.interop.written import Written
+from tests.interop.written import WrittenStore
 
 BATCHED_OPS = (5, 1)  # the first version that has them
 SHOWN = 12  # lines of what is wrong with a step
@@ -47,10 +47,10 @@ def main() -> int:
     try:
         tools = jars.find_tools()
         found = jars.fetch(tools, chosen.version, chosen.build)
-    except jars.Missing as missing:
+    except jars.MissingTool as missing:
         console.print(f"skipped: {missing}")
         return 0
-    except jars.NotFetched as error:
+    except jars.FetchFailure as error:
         console.print(str(error), markup=False)
         return 1
     if warning := enter_a_network_of_its_own("tests.interop"):
@@ -60,13 +60,13 @@ def main() -> int:
         console.print("note: no stores with open halves: before 5.1 a broker reads an op as one half")
         stories = {name: story for name, story in stories.items() if name not in halves.STORIES}
     setup = Setup(tools.java, found, chosen.build / "interop")
-    failed = [name for name, story in stories.items() if not _told(console, name, partial(story, setup, name))]
+    failed = [name for name, story in stories.items() if not _show(console, name, partial(story, setup, name))]
     console.print(f"[red]not as it should be: {', '.join(failed)}" if failed else "[green]all as it should be")
     return int(bool(failed))
 
 
-def _told(console: Console, name: str, story: Callable[[], Iterator[Step]]) -> bool:
-    """Whether every step of a story went well."""
+def _show(console: Console, name: str, story: Callable[[], Iterator[Step]]) -> bool:
+    """Return True if every step of a story went well."""
     console.print(f"\n[bold]{name}")
     well = True
     try:
@@ -78,7 +78,7 @@ def _told(console: Console, name: str, story: Callable[[], Iterator[Step]]) -> b
             if len(step.wrong) > SHOWN:
                 console.print(f"      and {len(step.wrong) - SHOWN} more")
             well &= not step.wrong
-    except (BrokerFailed, Refused, StoreError, OSError) as error:
+    except (BrokerFailure, Refused, StoreError, OSError) as error:
         console.print(f"  [red]✗[/] {type(error).__name__}: ", end="")
         console.print(str(error), markup=False)
         return False
@@ -96,7 +96,7 @@ def _closed(setup: Setup, name: str) -> Iterator[Step]:
 
 
 def _abandoned(setup: Setup, name: str) -> Iterator[Step]:
-    """A store that nobody closed: the broker recovers it."""
+    """Let the broker recover a store that was never closed."""
     home = setup.fresh(name)
     written, wrong = makers.make_store(home / "store", clean=False)
     yield Step("a store is written and abandoned", f"{written.count} messages, {len(written.queues)} queues", wrong)
@@ -105,8 +105,8 @@ def _abandoned(setup: Setup, name: str) -> Iterator[Step]:
     yield from _go_back_and_forth(setup, name, written)
 
 
-def _go_back_and_forth(setup: Setup, name: str, written: Written) -> Iterator[Step]:
-    """A broker goes on with the store, our implementation does, and the broker once more."""
+def _go_back_and_forth(setup: Setup, name: str, written: WrittenStore) -> Iterator[Step]:
+    """Let a broker continue the store, then our implementation, then the broker again."""
     home = setup.work / name
     broker = setup.broker(name)
     yield from rounds.visit(broker, written, send=True)

@@ -38,7 +38,7 @@ LOG_FILE = 1 << 20  # bytes of a commit-log file
 QUEUE_FILE = 20_000  # bytes of a consume-queue file: a thousand entries
 
 
-class BrokerFailed(Exception):  # noqa: N818 - it says what happened
+class BrokerFailure(Exception):  # noqa: N818 - it says what happened
     """The broker did not start, did not stop, or ended by itself; the message says which, and what it logged."""
 
 
@@ -59,7 +59,7 @@ class Broker:
 
     @property
     def store(self) -> Path:
-        """Where its files are."""
+        """The folder of its files."""
         return self.home / "store"
 
     def __enter__(self) -> Self:
@@ -101,7 +101,7 @@ class Broker:
         return Client(self.port)
 
     def complaints(self) -> list[str]:
-        """What it warned of, from the oldest log file to the newest line."""
+        """List its warnings, from the oldest log file to the newest line."""
         logs = sorted((self.home / "logs").rglob("*.log"), key=lambda file: file.stat().st_mtime)
         lines = (line for log in logs for line in log.read_text(errors="replace").splitlines())
         return [line for line in lines if re.match(r"\S+ \S+ (WARN|ERROR) ", line)]
@@ -140,11 +140,11 @@ class Broker:
             time.sleep(0.1)
         raise self._failed(f"did not start within {START_WITHIN} s")
 
-    def _failed(self, how: str) -> BrokerFailed:
+    def _failed(self, how: str) -> BrokerFailure:
         output = (self.home / "output.txt").read_text(errors="replace").splitlines()
         thrown = [line for line in output if re.match(r"(Exception in|Caused by|[\w.]+(Exception|Error))\b", line)]
         errors = [line for line in self.complaints() if " ERROR " in line]
-        return BrokerFailed("\n".join([f"the broker over {self.store} {how}", *errors[-5:], *thrown[-5:]]))
+        return BrokerFailure("\n".join([f"the broker over {self.store} {how}", *errors[-5:], *thrown[-5:]]))
 
     def kill(self) -> None:
         """Without a word: the whole session that it leads, so that nothing of it stays behind."""

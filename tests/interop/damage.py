@@ -6,22 +6,22 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tests.interop.written import Written
+from tests.interop.written import WrittenStore
 from tests.support.rocketmq.stores import ENTRY, Queue, Record, encode, fields, queue_files
 
 WHERE = 30  # the number of the message that is hit: in the first log file, which no recovery reads after a clean stop
 
 
 @dataclass(frozen=True)
-class Planted:
+class PlantedFault:
     """One fault: in which queue, and a part of the line that must tell it."""
 
     what: str
     queue: Queue
-    told_as: str
+    reported_as: str
 
 
-def plant(store: Path, written: Written) -> list[Planted]:
+def plant(store: Path, written: WrittenStore) -> list[PlantedFault]:
     """Five faults, each in a queue of its own. The store is changed."""
     busy = [queue for queue, messages in written.queues.items() if messages]
     entry, dropped, tag, number, body = busy[:5]
@@ -32,11 +32,11 @@ def plant(store: Path, written: Written) -> list[Planted]:
     _replace(log, written.queues[number][WHERE].position, lambda record: replace(record, number=record.number ^ 1))
     _replace(log, written.queues[body][WHERE].position, lambda record: replace(record, body=bytes(len(record.body))))
     return [
-        Planted("an entry points one byte off", entry, "no record"),
-        Planted("an entry is missing", dropped, f"number of message {WHERE} was written as {WHERE}"),
-        Planted("an entry has another tag", tag, "have the tag"),
-        Planted("a record has another number", number, f"number of message {WHERE} was written as {WHERE}"),
-        Planted("a body is another", body, f"the body of message {WHERE}"),
+        PlantedFault("an entry points one byte off", entry, "no record"),
+        PlantedFault("an entry is missing", dropped, f"number of message {WHERE} was written as {WHERE}"),
+        PlantedFault("an entry has another tag", tag, "have the tag"),
+        PlantedFault("a record has another number", number, f"number of message {WHERE} was written as {WHERE}"),
+        PlantedFault("a body is another", body, f"the body of message {WHERE}"),
     ]
 
 
@@ -66,6 +66,6 @@ def _drop_entry(files: list[Path], number: int) -> None:
         file.write_bytes(data[index * size : (index + 1) * size])
 
 
-def _first_of_its_tag(written: Written, queue: Queue) -> int:
+def _first_of_its_tag(written: WrittenStore, queue: Queue) -> int:
     """The number of the first message that has a tag."""
     return next(number for number, message in enumerate(written.queues[queue]) if message.tag)

@@ -1,4 +1,4 @@
-"""What the files of a store held before a broker opened it, and whether they still do."""
+"""The contents of a store's files before a broker opened it, and the check that they are unchanged."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Contents:
 
     @classmethod
     def of(cls, store: Path) -> Contents:
-        """As they are now."""
+        """Read the current contents."""
         files = sorted(path for path in store.rglob("*") if path.is_file())
         return cls({str(path.relative_to(store)): path.read_bytes() for path in files})
 
@@ -27,13 +27,13 @@ class Contents:
         return b"".join(data for path, data in self.files.items() if path.rpartition("/")[0] == name)
 
     def end_of(self, position: int) -> int:
-        """Where the record at this position ends."""
+        """Return the end of the record at this position."""
         log = self.folder("commitlog")
         return position + int.from_bytes(log[position : position + 4], "big")
 
 
 def overwritten(before: Contents, after: Contents, end: int, queues: list[Queue]) -> list[str]:
-    """What was written is what is there: the log before `end`, and every entry that was made."""
+    """Compare files with earlier contents: the log before `end`, and every entry that existed."""
     was, now = before.folder("commitlog")[:end], after.folder("commitlog")[:end]
     lines = [] if was == now else [f"commitlog: the byte at {_first_difference(was, now)} is not what it was"]
     for topic, queue in queues:

@@ -14,11 +14,11 @@ OLDEST_JAVA = 17
 FETCH_WITHIN = 600  # seconds
 
 
-class Missing(Exception):  # noqa: N818 - it says what happened
+class MissingTool(Exception):  # noqa: N818 - it says what happened
     """This machine has not got what a broker needs; the message says what."""
 
 
-class NotFetched(Exception):  # noqa: N818 - as above
+class FetchFailure(Exception):  # noqa: N818 - as above
     """Maven could not bring the jars; the message is its own."""
 
 
@@ -34,15 +34,15 @@ def find_tools() -> Tools:
     """Raises `Missing`."""
     maven = shutil.which("mvn")
     if maven is None:
-        raise Missing("Maven is not installed (no `mvn` on the PATH; on Debian: apt install maven)")
+        raise MissingTool("Maven is not installed (no `mvn` on the PATH; on Debian: apt install maven)")
     home = os.environ.get("JAVA_HOME")
     java = shutil.which("java", path=str(Path(home, "bin"))) if home else shutil.which("java")
     if java is None:
         where = f"in JAVA_HOME={home}" if home else "on the PATH"
-        raise Missing(f"Java {OLDEST_JAVA} or later is not installed (no `java` {where})")
+        raise MissingTool(f"Java {OLDEST_JAVA} or later is not installed (no `java` {where})")
     found = _java_version(java)
     if found < OLDEST_JAVA:
-        raise Missing(f"Java {OLDEST_JAVA} or later is needed, and {java} is {found}")
+        raise MissingTool(f"Java {OLDEST_JAVA} or later is needed, and {java} is {found}")
     return Tools(java, maven)
 
 
@@ -72,9 +72,9 @@ def fetch(tools: Tools, version: str, build: Path, *, tiered: bool = False) -> P
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=FETCH_WITHIN)
     except subprocess.TimeoutExpired:
-        raise NotFetched(f"Maven did not bring RocketMQ {version} within {FETCH_WITHIN} s") from None
+        raise FetchFailure(f"Maven did not bring RocketMQ {version} within {FETCH_WITHIN} s") from None
     if done.returncode or not any(jars.glob("rocketmq-broker-*.jar")):
-        said = [line for line in (done.stdout + done.stderr).splitlines() if "ERROR" in line][:3]
-        raise NotFetched("\n".join([f"Maven could not bring RocketMQ {version}:", *said]))
+        errors = [line for line in (done.stdout + done.stderr).splitlines() if "ERROR" in line][:3]
+        raise FetchFailure("\n".join([f"Maven could not bring RocketMQ {version}:", *errors]))
     complete.write_text(pom.read_text())
     return jars

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-STOP, KILL, REST = "stop", "kill", "rest"  # how a life ends: asked to; killed while clients send, or while nobody does
+STOP, KILL, REST = "stop", "kill", "rest"  # how a life ends: asked to; killed while clients send, or while idle
 LIVES = (STOP, KILL, STOP)
 SMALL: Mapping[str, str | int] = {
     "brokerClusterName": "lab",
@@ -37,7 +37,7 @@ FOLDER_OF_TIERS: Mapping[str, str | int] = {
 
 @dataclass(frozen=True)
 class Layout:
-    """What is recorded under one name.
+    """One recorded layout.
 
     `sent`: kinds of traffic, as `tests/interop/traffic.py` names them · `topics`: queues, and attributes, of each ·
     `later`: settings that change with the second life, and so on · `rest`: seconds before a broker is stopped in which
@@ -114,10 +114,10 @@ LAYOUTS: dict[str, Layout] = {
     ),
     "tiered-index": TIERED_INDEX,
     "tiered-index-killed": replace(
-        TIERED_INDEX, says="tiered storage in a folder, with its index, killed while nobody sends", lives=(REST,)
+        TIERED_INDEX, says="tiered storage in a folder, with its index, killed while idle", lives=(REST,)
     ),
     "batchcq": Layout(
-        "queues of inner batches, beside a plain one",
+        "queues of inner batches, next to a plain one",
         {"mapperFileSizeBatchConsumeQueue": 9200},
         sent=("send", "batch"),
         topics={"inner": (2, "+queue.type=BatchCQ"), "inner2": (1, "+queue.type=BatchCQ"), "plain": (2, "")},
@@ -162,7 +162,7 @@ LAYOUTS: dict[str, Layout] = {
         rest=8,
     ),
     "compacted": Layout(
-        "compacted topics, beside a plain one",
+        "compacted topics, next to a plain one",
         COMPACTED,
         sent=("keyed", "transaction"),
         topics={"kv": (2, COMPACTS), "kv2": (1, COMPACTS), "plain": (1, "")},

@@ -1,4 +1,4 @@
-"""The stores that a broker is given, written by our implementation, each with what was written into it."""
+"""Stores for a broker, written by our implementation, each with the list of its messages."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gapless.impl.records.record import Messages
 from gapless.impl.store.core import Settings
 from gapless.impl.store.store import Store
 from tests.interop.broker import LOG_FILE, QUEUE_FILE
-from tests.interop.written import Message, Written
+from tests.interop.written import Message, WrittenStore
 from tests.support.rocketmq import stores
 from tests.support.rocketmq.stores import Queue, Record
 
@@ -22,10 +22,10 @@ LONGEST_BATCH = 60  # messages
 UNINDEXED = 50  # messages of an abandoned store, at least
 
 
-def make_store(store: Path, *, clean: bool) -> tuple[Written, list[str]]:
+def make_store(store: Path, *, clean: bool) -> tuple[WrittenStore, list[str]]:
     """A store of several topics, queues and files, closed in order, or abandoned; and what it answered wrongly."""
     choose = Random(6)
-    written = Written({(topic, queue): [] for topic, queues in TOPICS.items() for queue in range(queues)})
+    written = WrittenStore({(topic, queue): [] for topic, queues in TOPICS.items() for queue in range(queues)})
     queues = [queue for queue in written.queues if queue != EMPTY]
     opened = Store.open(store, Settings(file_size=LOG_FILE, queue_file_size=QUEUE_FILE))
     try:
@@ -40,8 +40,8 @@ def make_store(store: Path, *, clean: bool) -> tuple[Written, list[str]]:
     return written, wrong + _die_again(store, written, choose, queues)
 
 
-def _die_again(store: Path, written: Written, choose: Random, queues: Sequence[Queue]) -> list[str]:
-    """Found abandoned, opened, and abandoned once more: no worker made entries, and an append was under way."""
+def _die_again(store: Path, written: WrittenStore, choose: Random, queues: Sequence[Queue]) -> list[str]:
+    """Abandon a store, open it, and abandon it again: no entries were made, and an append was under way."""
     opened = Store.open(store, Settings(workers=0))
     try:
         before = written.count
@@ -58,7 +58,7 @@ def _die_again(store: Path, written: Written, choose: Random, queues: Sequence[Q
     return wrong
 
 
-def write(store: Store, written: Written, choose: Random, queues: Sequence[Queue], count: int) -> list[str]:
+def write(store: Store, written: WrittenStore, choose: Random, queues: Sequence[Queue], count: int) -> list[str]:
     """At least `count` messages for these queues, singly and in batches. They are added to `written`.
 
     Returns a line for each that was given another number than the next one of its queue.

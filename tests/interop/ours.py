@@ -1,4 +1,4 @@
-"""The second round: our implementation opens what a broker left, reads all of it, goes on with it, and closes it."""
+"""The second round: our implementation opens a broker's store, reads all of it, continues and closes it."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from gapless.impl.records.errors import StoreError
 from gapless.impl.store.store import Store
 from tests.interop.files import Contents, changes, overwritten
 from tests.interop.makers import write
-from tests.interop.remoting import Consumed
+from tests.interop.remoting import PulledMessages
 from tests.interop.rounds import Step, name_of
-from tests.interop.written import Written, differences
+from tests.interop.written import WrittenStore, differences
 from tests.support.rocketmq import stores
 from tests.support.rocketmq.stores import Queue
 from tests.support.rocketmq.transactions import CHECKSUM
@@ -26,10 +26,10 @@ MORE = 1000  # messages
 NEW = (("returns", 0), ("payments", 2))  # a new topic, and one queue more of an old one
 
 
-def visit(home: Path, written: Written) -> Iterator[Step]:
-    """Our implementation opens a store that is closed, reads it, appends to it, reads that too, and closes it.
+def visit(home: Path, written: WrittenStore) -> Iterator[Step]:
+    """Let our implementation open a closed store, read it, append to it, read that too, and close it.
 
-    What is appended is added to `written`.
+    Appended messages are added to `written`.
     """
     folder = home / "store"
     before, queues = Contents.of(folder), [*written.queues]
@@ -55,8 +55,8 @@ def _seen(store: Store, queue: Queue, count: int) -> bool:
     return not count or store.wait_for(*queue, count - 1)
 
 
-def read(store: Store, folder: Path, written: Written) -> Step:
-    """Every message of every queue, held against what was written and, part by part, against what lies in the log."""
+def read(store: Store, folder: Path, written: WrittenStore) -> Step:
+    """Compare every message of every queue with what was written and, part by part, with the log."""
     lying = {record.position: record for record in stores.read_log(folder)}
     found, wrong = 0, []
     for queue, messages in written.queues.items():
@@ -70,7 +70,7 @@ def read(store: Store, folder: Path, written: Written) -> Step:
     return Step("it reads every queue", f"{found} of {written.count} messages, {len(written.queues)} queues", wrong)
 
 
-def consume(store: Store, queue: Queue) -> Consumed:
+def consume(store: Store, queue: Queue) -> PulledMessages:
     """A queue from its first number to its end."""
     found: list[stores.Record] = []
     number, end = store.range(*queue)
@@ -78,12 +78,12 @@ def consume(store: Store, queue: Queue) -> Consumed:
         try:
             some = store.read(*queue, number, AT_ONCE)
         except StoreError as error:
-            return Consumed(found, f"a read at {number} of {end} was refused: {error}")
+            return PulledMessages(found, f"a read at {number} of {end} was refused: {error}")
         if not some:
-            return Consumed(found, f"a read at {number} of {end} brought nothing")
+            return PulledMessages(found, f"a read at {number} of {end} brought nothing")
         found += map(_as_decoded, some)
         number += len(some)
-    return Consumed(found)
+    return PulledMessages(found)
 
 
 def _as_decoded(record: records.Record) -> stores.Record:
@@ -107,7 +107,7 @@ def _as_decoded(record: records.Record) -> stores.Record:
 
 
 def _plain(record: stores.Record | None) -> stores.Record | None:
-    """A record of the tests' own reader, without what only bytes tell of its properties, and without its checksum."""
+    """Return a record of the tests' own reader without details of its property bytes and its checksum."""
     if record is None:
         return None
     properties = {name: value for name, value in record.property_map.items() if name != CHECKSUM}

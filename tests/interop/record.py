@@ -27,7 +27,7 @@ from threading import Thread
 from rich.console import Console
 
 from tests.interop import jars
-from tests.interop.broker import Broker, BrokerFailed, free_port
+from tests.interop.broker import Broker, BrokerFailure, free_port
 from tests.interop.layouts import KILL, LAYOUTS, SMALL, STOP, Layout
 from tests.interop.network import enter_a_network_of_its_own
 from tests.interop.remoting import Client, Refused
@@ -65,8 +65,8 @@ def main() -> int:
             console.print(warning)
         name = f"{chosen.layout}_{chosen.version}" + (f"_{chosen.seed}" if chosen.seed != 1 else "")
         home = chosen.out / name
-        Recording(layout, home, found, tools.java, chosen.version, Random(f"{name}"), chosen.sends).record()
-    except (jars.Missing, jars.NotFetched, BrokerFailed, Refused, OSError) as error:
+        RecordingRun(layout, home, found, tools.java, chosen.version, Random(f"{name}"), chosen.sends).record()
+    except (jars.MissingTool, jars.FetchFailure, BrokerFailure, Refused, OSError) as error:
         console.print(f"not recorded: {error}")
         return 2
     console.print(f"{home} is recorded")
@@ -74,7 +74,7 @@ def main() -> int:
 
 
 @dataclass
-class Recording:
+class RecordingRun:
     """One that is being made, in the folder `home`."""
 
     layout: Layout
@@ -118,7 +118,7 @@ class Recording:
         self.lives.append({"ended": ending, "started after s": round(started, 1), "sent": sender.sent})
 
     def _client(self, broker: Broker, number: int) -> Client:
-        """A connection to a broker that takes messages, which a leader of a group does only once it is elected."""
+        """Connect to a broker that takes messages: the leader of a group does only once it is elected."""
         until = time.monotonic() + READY_WITHIN
         while True:
             try:

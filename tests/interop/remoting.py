@@ -39,7 +39,7 @@ class Refused(Exception):  # noqa: N818 - it says what happened
 
 @dataclass(frozen=True)
 class Answer:
-    """What came back."""
+    """A response."""
 
     code: int
     remark: str
@@ -48,7 +48,7 @@ class Answer:
 
 
 @dataclass(frozen=True)
-class Consumed:
+class PulledMessages:
     """All that a consumer gets from a queue, in the order in which it gets it.
 
     `stopped` says why it could not go on to the queue's end, if it could not.
@@ -91,16 +91,19 @@ class Client:
         topic, index = queue
         fields = {"a": GROUP, "b": topic, "c": "TBW102", "d": 4, "e": index, "f": 0, "g": int(time.time() * 1000)}
         fields |= {"h": 0, "i": stores.properties(properties).decode(), "j": 0, "k": "false", "m": "false"}
-        told = self._granted(SEND, fields, body).fields
-        return int(told["queueOffset"]), int(told["msgId"][-16:], 16)
+        reply = self._granted(SEND, fields, body).fields
+        return int(reply["queueOffset"]), int(reply["msgId"][-16:], 16)
 
     def number(self, code: int, queue: Queue, **more: int) -> int:
         """`MIN_NUMBER`, `MAX_NUMBER` (exclusive), or the first stored at a `timestamp` or later. Raises `Refused`."""
         topic, index = queue
         return int(self._granted(code, {"topic": topic, "queueId": index, **more}).fields["offset"])
 
-    def consume(self, queue: Queue, tag: str = "*") -> Consumed:
-        """Pull a queue from its first number to its end, or the messages of one tag, which the broker picks out."""
+    def consume(self, queue: Queue, tag: str = "*") -> PulledMessages:
+        """Pull a queue from its first number to its end, or the messages of one tag.
+
+        The broker filters by tag.
+        """
         records: list[Record] = []
         number, end = self.number(MIN_NUMBER, queue), self.number(MAX_NUMBER, queue)
         while number < end:
@@ -108,12 +111,14 @@ class Client:
             found, rest = _records(answer.body)
             records += found
             if rest:
-                return Consumed(records, f"a pull at {number} of {end} brought {rest} bytes that are no record")
+                return PulledMessages(records, f"a pull at {number} of {end} brought {rest} bytes that are no record")
             following = int(answer.fields.get("nextBeginOffset", number))
             if answer.code not in (OK, RETRY_AT_ONCE) or following <= number:
-                return Consumed(records, f"a pull at {number} of {end} was answered {answer.code}: {answer.remark}")
+                return PulledMessages(
+                    records, f"a pull at {number} of {end} was answered {answer.code}: {answer.remark}"
+                )
             number = following
-        return Consumed(records)
+        return PulledMessages(records)
 
     def _pull(self, queue: Queue, number: int, tag: str) -> Answer:
         topic, index = queue

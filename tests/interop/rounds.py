@@ -1,4 +1,4 @@
-"""What is done with a store, step by step; each step says what was seen, and what is not as it should be."""
+"""Operations on a store, step by step; each step reports its observations, and deviations from expectations."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from typing import Any
 from gapless.impl.records.errors import InUse
 from gapless.impl.store.store import Store
 from tests.interop.broker import Broker
-from tests.interop.damage import Planted
+from tests.interop.damage import PlantedFault
 from tests.interop.files import Contents, changes, overwritten
-from tests.interop.remoting import SEARCH_BY_TIME, Client, Consumed
-from tests.interop.written import Message, Written, differences
+from tests.interop.remoting import SEARCH_BY_TIME, Client, PulledMessages
+from tests.interop.written import Message, WrittenStore, differences
 from tests.support.rocketmq import stores
 from tests.support.rocketmq.stores import Queue
 
@@ -37,17 +37,17 @@ class Step:
     wrong: list[str] = field(default_factory=list)
 
 
-def look(store: Path, written: Written, *, missing: int = 0) -> Step:
-    """What lies in the files, by a reader that shares no code with what wrote them: the log first, then every queue.
+def look(store: Path, written: WrittenStore, *, missing: int = 0) -> Step:
+    """Read the files with a reader that shares no code with their writer: the log first, then every queue.
 
-    Of the entries of a store that was abandoned, the last `missing` are.
+    For an abandoned store, the last `missing` entries are not there.
     """
     log, there = stores.read_log(store), stores.queues_of(store)
     expected = stores.expected_queues(log)
     wrong, lost = [], 0
     for queue, messages in written.queues.items():
         lying = [record for record in log if (record.topic, record.queue) == queue]
-        wrong += differences(queue, messages, Consumed(lying), "the log has")
+        wrong += differences(queue, messages, PulledMessages(lying), "the log has")
         wanted = [*expected.get(queue, {}).items()]
         found = [*stores.read_queue(store, queue).items()] if queue in there else []
         if found != wanted[: len(found)]:
@@ -62,7 +62,7 @@ def look(store: Path, written: Written, *, missing: int = 0) -> Step:
     return Step("another reader looks into the files", seen, wrong)
 
 
-def visit(broker: Broker, written: Written, *, send: bool) -> Iterator[Step]:
+def visit(broker: Broker, written: WrittenStore, *, send: bool) -> Iterator[Step]:
     """The broker opens the store, hands out what is in it, takes more if it is to, and stops in order.
 
     What it takes is added to `written`.
@@ -89,7 +89,7 @@ def visit(broker: Broker, written: Written, *, send: bool) -> Iterator[Step]:
     yield Step("what was written is left as it was", changes(before, after), wrong)
 
 
-def consume(client: Client, written: Written) -> Step:
+def consume(client: Client, written: WrittenStore) -> Step:
     """Every message of every queue, in order."""
     found, wrong = 0, []
     for queue, messages in written.queues.items():
@@ -99,7 +99,7 @@ def consume(client: Client, written: Written) -> Step:
     return Step("every queue is consumed", f"{found} of {written.count} messages, {len(written.queues)} queues", wrong)
 
 
-def consume_by_tag(client: Client, written: Written) -> Step:
+def consume_by_tag(client: Client, written: WrittenStore) -> Step:
     """The messages of one tag in each queue: the broker picks them by the codes in the entries."""
     found, wrong = 0, []
     for queue, messages in written.queues.items():
@@ -118,7 +118,7 @@ def consume_by_tag(client: Client, written: Written) -> Step:
     return Step("a tag of each queue is consumed", f"{found} messages", wrong)
 
 
-def find_by_time(client: Client, written: Written) -> Step:
+def find_by_time(client: Client, written: WrittenStore) -> Step:
     """In each queue the first message that was stored when the middle one was."""
     found, wrong = 0, []
     for queue, messages in written.queues.items():
@@ -138,12 +138,12 @@ def keep_out(store: Path) -> Step:
     what = "it keeps our implementation out"
     try:
         Store.open(store).abandon()
-    except InUse as told:
-        return Step(what, str(told).partition(";")[0])
+    except InUse as refusal:
+        return Step(what, str(refusal).partition(";")[0])
     return Step(what, "", ["two writers have the store open"])
 
 
-def append(client: Client, written: Written, choose: Random) -> Step:
+def append(client: Client, written: WrittenStore, choose: Random) -> Step:
     """More messages for every queue, and for two of a new topic; they are added to `written`."""
     if (NEW_TOPIC, 0) not in written.queues:
         client.make_topic(NEW_TOPIC, 2)
@@ -165,14 +165,14 @@ def append(client: Client, written: Written, choose: Random) -> Step:
     return Step("the broker is sent more", f"{sent} messages, {len(written.queues)} queues", wrong)
 
 
-def check(home: Path, written: Written, *, indexed: bool = True, index_stands: bool = False) -> Step:
+def check(home: Path, written: WrittenStore, *, indexed: bool = True, index_stands: bool = False) -> Step:
     """`gapless check` of what is there now: it conforms, and its counts are those of what was written.
 
     In a store that was abandoned, not all need be indexed. `index_stands`: as of `report`.
     """
-    found, told = report(home, "rocketmq", index_stands=index_stands)
+    found, result = report(home, "rocketmq", index_stands=index_stands)
     if not found:
-        return Step("gapless check", "no report", told)
+        return Step("gapless check", "no report", result)
     coverage = found["coverage"]
     seen = {
         "records": found["sources"][0]["records"],
@@ -182,16 +182,16 @@ def check(home: Path, written: Written, *, indexed: bool = True, index_stands: b
     wrong = [
         f"{name}: {count}, and {written.count} were written" for name, count in seen.items() if count != written.count
     ]
-    wrong += told
+    wrong += result
     notes = [f"{found['findings_total']} findings"] if found["findings_total"] else []
     return Step("gapless check", ", ".join([found["verdict"], f"{seen['records']} records", *notes]), wrong)
 
 
 def report(home: Path, profile: str, *, index_stands: bool = False) -> tuple[dict[str, Any], list[str]]:
-    """What `gapless check` says in JSON, and what is not as it should be; nothing where there is no report.
+    """Return the JSON of `gapless check`, and deviations from expectations; nothing if there is no report.
 
-    `index_stands`: our implementation, which makes no hash index, went on beside that of a broker. Nobody can tell that
-    from an index that was damaged, so the verdict is inconclusive, and for this reason alone.
+    `index_stands`: our implementation, which makes no hash index, continued a broker's store with one. That cannot be
+    told from a damaged index, so the verdict is inconclusive, for this reason alone.
     """
     file = home / "check.json"
     command = [sys.executable, "-m", "gapless", "check", str(home), "--profile", profile, "--json", str(file)]
@@ -209,24 +209,26 @@ def report(home: Path, profile: str, *, index_stands: bool = False) -> tuple[dic
 
 
 def complain(broker: Broker) -> Step:
-    """What the broker logged as an error. It fails nothing: a broker calls a torn record a bug of its own."""
+    """Report the broker's logged errors. They fail nothing: a broker calls a torn record a bug of its own."""
     errors = [line.split(" ", 2)[2] for line in broker.complaints() if " ERROR " in line]
     return Step("errors in its log", "; ".join(errors)[:300] or "none")
 
 
-def notice(broker: Broker, written: Written, planted: list[Planted]) -> Iterator[Step]:
-    """The same reading of a store with faults: each must be told, and no queue without one."""
+def notice(broker: Broker, written: WrittenStore, planted: list[PlantedFault]) -> Iterator[Step]:
+    """Read a store with faults: each must be reported, and no queue without one."""
     with broker, broker.client() as client:
-        told = [*consume(client, written).wrong, *consume_by_tag(client, written).wrong]
+        wrong_lines = [*consume(client, written).wrong, *consume_by_tag(client, written).wrong]
     for fault in planted:
-        lines = [line for line in told if line.startswith(f"{name_of(fault.queue)}: ") and fault.told_as in line]
-        wrong = [] if lines else [f"nobody noticed; told was: {line}" for line in told or ["nothing"]]
+        lines = [
+            line for line in wrong_lines if line.startswith(f"{name_of(fault.queue)}: ") and fault.reported_as in line
+        ]
+        wrong = [] if lines else [f"not noticed; reported was: {line}" for line in wrong_lines or ["nothing"]]
         yield Step(f"noticed: {fault.what}", lines[0] if lines else "", wrong)
     faulty = tuple(f"{name_of(fault.queue)}: " for fault in planted)
-    wrong = [line for line in told if not line.startswith(faulty)]
-    yield Step("nothing is told of other queues", f"{len(written.queues) - len(planted)} queues", wrong)
+    wrong = [line for line in wrong_lines if not line.startswith(faulty)]
+    yield Step("nothing is reported of other queues", f"{len(written.queues) - len(planted)} queues", wrong)
 
 
 def name_of(queue: Queue) -> str:
-    """As people write it."""
+    """Format a queue's name for people."""
     return f"{queue[0]}/{queue[1]}"

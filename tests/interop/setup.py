@@ -1,4 +1,4 @@
-"""What every broker of a run needs, and the folders of its stores."""
+"""The setup of every broker of a run, and the folders of its stores."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What clients send while a store is recorded, and the log that they keep of it: `client.ndjson`.
+"""Traffic of clients while a store is recorded, and their log of it: `client.ndjson`.
 
 Each kind of traffic is a function of a sender and of how many messages it may send; `KINDS` has them by name.
 """
@@ -36,7 +36,7 @@ class Sender:
         self.sent = 0
 
     def key(self) -> str:
-        """Of the next message, unlike that of any other of any life."""
+        """Return the key of the next message, unlike that of any other of any life."""
         self.sent += 1
         return f"{self.choose.getrandbits(96):024X}{self.sent:08X}"
 
@@ -46,7 +46,7 @@ class Sender:
         return (f"{self.choose.getrandbits(48):012x}|".encode() + b"alpha-omega-" * (size // 12 + 1))[:size]
 
     def properties(self, **more: str) -> dict[str, str]:
-        """Of a message: its keys, often a tag, and more."""
+        """Return properties of a message: its keys, often a tag, and more."""
         key = self.key()
         found = {"UNIQ_KEY": key, "KEYS": f"k{self.sent} a{self.sent % 17}", "WAIT": "true"}
         tag = self.choose.choice(TAGS)
@@ -99,7 +99,7 @@ class Sender:
         return known | {"ok": result == "ok"}
 
     def _placed(self, op: str, answer: Answer) -> dict[str, Any]:
-        """Where the broker says that messages lie."""
+        """Return the places of messages that the broker reports."""
         if op == "end" or "msgId" not in answer.fields:
             return {}
         places = [int(one[-16:], 16) for one in answer.fields["msgId"].split(",")]
@@ -149,7 +149,7 @@ def _light(sender: Sender, count: int) -> None:
 
 
 def _transactions(sender: Sender, count: int) -> None:
-    """Two thirds are decided at once, and of the others nobody speaks again."""
+    """Send transactions: two thirds are decided at once, the others are abandoned."""
     for number in range(count // 3):
         queue = sender.choose.choice(sender.queues)
         half = sender.send(queue, {"TRAN_MSG": "true", "PGROUP": GROUP}, op="half", flags=HALF)
@@ -159,7 +159,7 @@ def _transactions(sender: Sender, count: int) -> None:
 
 def _filtered(sender: Sender, count: int) -> None:
     """A consumer that filters by an expression, so that bitmaps are made from now on."""
-    said: dict[str, Any] = {
+    record: dict[str, Any] = {
         "clientID": "127.0.0.1@lab",
         "producerDataSet": [],
         "heartbeatFingerprint": 0,
@@ -169,7 +169,7 @@ def _filtered(sender: Sender, count: int) -> None:
     asked |= {"subVersion": int(time.time() * 1000), "tagsSet": [], "codeSet": [], "classFilterMode": False}
     group: dict[str, Any] = {"groupName": "CG_sql", "consumeType": "CONSUME_PASSIVELY", "messageModel": "CLUSTERING"}
     group |= {"consumeFromWhere": "CONSUME_FROM_FIRST_OFFSET", "unitMode": False, "subscriptionDataSet": [asked]}
-    sender.client.ask(HEARTBEAT, {}, json.dumps(said | {"consumerDataSet": [group]}).encode())
+    sender.client.ask(HEARTBEAT, {}, json.dumps(record | {"consumerDataSet": [group]}).encode())
     _plain(sender, count)
 
 

@@ -1,4 +1,4 @@
-"""What was written, as its sender knows it, held against what a reader hands out."""
+"""Messages as their sender knows them, compared with those of a reader."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import zip_longest
 
-from tests.interop.remoting import Consumed
+from tests.interop.remoting import PulledMessages
 from tests.support.rocketmq.stores import Queue, Record
 from tests.support.rocketmq.transactions import CHECKSUM
 
@@ -25,12 +25,12 @@ class Message:
 
     @property
     def tag(self) -> str:
-        """What consumers choose by; empty if it has none."""
+        """The tag that consumers filter by; empty if it has none."""
         return self.properties.get("TAGS", "")
 
 
 @dataclass
-class Written:
+class WrittenStore:
     """Every queue that there is, with its messages from number 0 on; one that is empty stands here too."""
 
     queues: dict[Queue, list[Message]] = field(default_factory=dict)
@@ -51,8 +51,11 @@ class Written:
         self.queues.setdefault(queue, []).append(message)
 
 
-def differences(queue: Queue, messages: list[Message], consumed: Consumed, who: str = BROKER) -> list[str]:
-    """A line for the first message that differs, and one each if messages are too few or too many, or it stopped."""
+def differences(queue: Queue, messages: list[Message], consumed: PulledMessages, who: str = BROKER) -> list[str]:
+    """Describe the first message that differs, and missing, additional or refused messages.
+
+    A line each.
+    """
     name = f"{queue[0]}/{queue[1]}"
     wrong = [
         f"{name}: {found}"

@@ -70,7 +70,7 @@ def _browser() -> str | None:
 
 
 def _looked_at(room: Path, pages: dict[str, Callable[[], str]]) -> Iterator[str]:
-    """What is wrong with each page, a line each; an empty line says that one is well."""
+    """Yield the defects of each page, a line each; an empty line for a good page."""
     from tests.look.browser import Looker  # noqa: PLC0415 - see above
 
     browser = _browser()
@@ -88,13 +88,13 @@ def _looked_at(room: Path, pages: dict[str, Callable[[], str]]) -> Iterator[str]
 
 
 def _blind(looker: Looker, room: Path) -> Iterator[str]:
-    """What is not seen of a page on which everything is wrong."""
+    """Yield the defects that are not found on a page with all defects."""
     path = room / "all-wrong.html"
     path.write_text(ALL_WRONG, encoding="utf-8")
     seen = "\n".join(looker.whatever_is_wrong(path, WIDTHS[:1], SCHEMES[:1]))
     for what in SEEN:
         if what not in seen:
-            CONSOLE.print(f"✗ nobody sees that a page {what}")
+            CONSOLE.print(f"✗ not noticed: a page {what}")
             yield what
 
 

@@ -18,27 +18,27 @@ PAPER: ViewportSize = {"width": 718, "height": 1047}  # A4 at 96 dots an inch, w
 # Elements that are wider than the page, or than the box that they stand in; what scrolls in its own box is meant to.
 RUNS_OVER = """() => {
   const found = [];
-  const told = (e, what) => found.push(`${e.tagName.toLowerCase()}.${e.getAttribute('class') || ''} ${what}: ` +
+  const note = (e, what) => found.push(`${e.tagName.toLowerCase()}.${e.getAttribute('class') || ''} ${what}: ` +
     `${(e.textContent || '').trim().replace(/\\s+/g, ' ').slice(0, 60)}`);
   const scrolls = e => { for (; e; e = e.parentElement)
     if (['auto', 'scroll', 'hidden'].includes(getComputedStyle(e).overflowX)) return true; return false; };
   const wide = document.documentElement.clientWidth;
-  if (document.documentElement.scrollWidth > wide) told(document.body, 'is wider than the page');
+  if (document.documentElement.scrollWidth > wide) note(document.body, 'is wider than the page');
   for (const e of document.querySelectorAll('body *')) {
     const box = e.getBoundingClientRect();
     if (!box.width || e.closest('.unseen, .skip, defs')) continue;
-    if (box.right > wide + 1 && !scrolls(e)) told(e, 'runs over the page');
+    if (box.right > wide + 1 && !scrolls(e)) note(e, 'runs over the page');
   }
   for (const text of document.querySelectorAll('svg text')) {
     const svg = text.ownerSVGElement.getBoundingClientRect(), box = text.getBoundingClientRect();
-    if (box.left < svg.left - 1 || box.right > svg.right + 1) told(text, 'runs over its picture');
+    if (box.left < svg.left - 1 || box.right > svg.right + 1) note(text, 'runs over its picture');
   }
   for (const svg of document.querySelectorAll('svg')) {
     const texts = [...svg.querySelectorAll('text')].map(t => [t, t.getBoundingClientRect()]);
     texts.forEach(([t, a], n) => texts.slice(n + 1).forEach(([u, b]) => {
       const wide = Math.min(a.right, b.right) - Math.max(a.left, b.left);
       const tall = Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top);
-      if (wide > 2 && tall > 4) told(t, `stands on “${u.textContent}”`);
+      if (wide > 2 && tall > 4) note(t, `stands on “${u.textContent}”`);
     }));
   }
   return found;
@@ -81,7 +81,7 @@ class Looker:
         yield from (f"printed: {line}" for line in self._printed(path))
 
     def _printed(self, path: Path) -> list[str]:
-        """As it is on paper, from a dark screen and without scripts: what runs over cannot be scrolled there."""
+        """Check the page in print, from a dark screen and without scripts: overflow cannot be scrolled there."""
         context = self.browser.new_context(viewport=PAPER, color_scheme="dark", offline=True)
         page = context.new_page()
         page.goto(path.resolve().as_uri())
@@ -115,15 +115,15 @@ class Looker:
         return lines[:SHOWN] + more
 
     def _unfit(self, page: Page) -> list[str]:
-        """What axe-core complains of: contrast, names that are missing, landmarks, tables without heads."""
+        """Return complaints of axe-core: contrast, missing names, landmarks, tables without heads."""
         found: Any = Axe().run(page, options={"runOnly": RULES}).response
         return [
-            f"{one['id']}: {one['help']}, {len(one['nodes'])} places: {node['html'][:70]}; {_said(node)}"
+            f"{one['id']}: {one['help']}, {len(one['nodes'])} places: {node['html'][:70]}; {_summary(node)}"
             for one in found["violations"]
             for node in one["nodes"][:1]
         ]
 
 
-def _said(node: Any) -> str:
-    """What axe-core says of one place."""
+def _summary(node: Any) -> str:
+    """Format axe-core's complaint about one place."""
     return " ".join(str(node["failureSummary"]).split())[:120]

@@ -52,7 +52,7 @@ def a_store(folder: Path) -> None:
             archive.extraction_filter = getattr(tarfile, "data_filter", None)  # from Python 3.11.4 on
             archive.extractall(folder / "unpacked" / name)  # noqa: S202 - our own archive
     (folder / "unpacked/whole/orders/store").rename(folder / "store")
-    (folder / "conf").mkdir()  # not beside the store, where it would be found
+    (folder / "conf").mkdir()  # not next to the store, where it would be found
     (folder / "unpacked/whole/orders/broker.conf").rename(folder / "conf/broker.conf")
     (folder / "unpacked/damaged/orders").rename(folder / "damaged")
     with (folder / "damaged/store/consumequeue/orders/1/00000000000000000000").open("r+b") as queue:
@@ -113,7 +113,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def ran(command: str) -> tuple[int, str]:
-    """The exit code of a command, and what it prints; what it says beside that only where it went wrong."""
+    """Run a command: its exit code and output; its errors only if it failed."""
     try:
         words = shlex.split(command, comments=True)
     except ValueError:
@@ -126,7 +126,7 @@ def ran(command: str) -> tuple[int, str]:
 
 
 def followed(command: str, shown: str | None) -> str | None:
-    """What is wrong with a command of a page; nothing if it does what is shown."""
+    """Compare a command's output with the page; nothing if they agree."""
     words = command.removesuffix(ECHO)
     code, output = ran(words)
     if shown is None:
@@ -143,7 +143,7 @@ def followed(command: str, shown: str | None) -> str | None:
 
 
 def _begin(output: str) -> str:
-    """As much of an output as fits into a failure."""
+    """Cut an output to the length of a failure message."""
     lines = output.splitlines(keepends=True)
     return "".join(lines if len(lines) <= SHOWN else [*lines[:SHOWN], "…\n"])
 

@@ -171,7 +171,7 @@ def test_threads_run_at_once() -> None:
 
 
 def counts(box: Any, most: int) -> Any:
-    """It goes on until another thread says so: `box` is written to, so that it is looked at each time."""
+    """Count until another thread says so: `box` is written to, so that it is read each time."""
     at = 0
     while at < most and box[0] == 0:
         at += 1

@@ -9,7 +9,7 @@ import pytest
 from gapless.native import Function, Native, expecting, native
 
 
-class Told(Function):
+class NamedReader(Function):
     """A function of which each reading says its name."""
 
     def __init__(self) -> None:
@@ -37,15 +37,15 @@ def nothing_kept(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def asked() -> Native[[int], str]:
     """A function that says which reading answers."""
-    return Native(Told(), lambda count: count)
+    return Native(NamedReader(), lambda count: count)
 
 
 @pytest.mark.usefixtures("nothing_kept")
 def test_little_is_not_compiled_and_much_is() -> None:
     """Much at once, or often."""
     function = asked()
-    told = [function(count) for count in (60, 100, 100, 100, 40, 1, 0)]
-    assert told == [f"{count} by Python" for count in (60, 100, 100, 100, 40)] + ["native"] * 2
+    results = [function(count) for count in (60, 100, 100, 100, 40, 1, 0)]
+    assert results == [f"{count} by Python" for count in (60, 100, 100, 100, 40)] + ["native"] * 2
     assert [asked()(count) for count in (100, 101)] == ["100 by Python", "native"]
 
 

@@ -160,7 +160,7 @@ def test_a_store_that_promises_what_was_flushed_may_lose_the_rest() -> None:
                 ledger.find(QUEUE, 0, 1, [_row(0, one)])
 
 
-def test_what_expires_was_told_to() -> None:
+def test_what_expires_was_reported() -> None:
     ledger = ClientLedger()
     _, two = _sent(ledger, "one", "two")
     with pytest.raises(Mismatch, match="is lost"):
@@ -183,7 +183,7 @@ def test_of_a_batch_that_was_under_way_the_first_messages_are_there() -> None:
 
 
 def test_numbers_are_in_the_order_of_answers() -> None:
-    """A call that began after another was answered comes later in the queue, though its own answer never came."""
+    """A call that began after another's answer comes later in the queue, even if it is unanswered."""
     ledger = ClientLedger()
     begun_late, early = SentBody(QUEUE, "late", 10), SentBody(QUEUE, "early", 10)
     entries = ledger.ask([early])
@@ -207,13 +207,13 @@ def _children() -> Iterator[str]:
 
 
 def test_pipes_and_processes_are_given_back() -> None:
-    def held() -> tuple[int, set[str]]:
+    def resources() -> tuple[int, set[str]]:
         return len(list(Path("/proc/self/fd").iterdir())), set(_children())
 
     gc.collect()
-    before = held()
+    before = resources()
     run_cases(range(1), NAIVE, checked=False)
-    assert held() == before
+    assert resources() == before
 
 
 # -- what the ledger of halves holds against a store -----------------------------------------------------------------
@@ -231,7 +231,7 @@ def _halves(*names: str) -> tuple[ClientLedger, HalfLedger, list[HalfEntry]]:
     return ledger, halves, begun
 
 
-def test_a_half_is_not_seen_before_somebody_commits_it() -> None:
+def test_a_half_is_not_seen_before_it_is_committed() -> None:
     ledger, halves, (half,) = _halves("one")
     with pytest.raises(Mismatch, match="it was refused, lost, or never begun"):
         ledger.find(QUEUE, 0, 1, [_row(0, half.message.sent)])

@@ -1,4 +1,4 @@
-"""The whole of a store beside `spec/broker.py`, as Hypothesis likes: every step is always offered, each is taken."""
+"""A whole store next to `spec/broker.py`, driven by Hypothesis: every step is always offered and taken."""
 
 import inspect
 from collections import Counter
@@ -39,12 +39,12 @@ def test_it_has_the_verbs_of_its_spec() -> None:
 def test_no_step_is_never_taken_and_none_is_never_refused() -> None:
     tally: Counter[str] = Counter()
 
-    class Counted(BrokerMachine):
+    class CountedBroker(BrokerMachine):
         def teardown(self) -> None:
             tally.update(self.pair.tally if hasattr(self, "pair") else ())  # before rest, which takes them all
             RuleBasedStateMachine.teardown(self)
 
-    assert first_failure(Counted, CASES) is None
+    assert first_failure(CountedBroker, CASES) is None
     steps = {"told", "put_back", "committed", "rolled_back", "marked", "parked", "shown"}
     assert steps | {f"not {step}" for step in steps} | {"power", "kill", "a producer does not"} <= tally.keys()
 

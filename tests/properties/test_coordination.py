@@ -1,4 +1,4 @@
-"""The coordinator and its clients beside their specs, and in cases of all that may go wrong: `make night` has more."""
+"""The coordinator and its clients next to their specs, and in cases of all failures: `make night` has more."""
 
 import inspect
 import re

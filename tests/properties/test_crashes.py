@@ -121,7 +121,7 @@ def test_every_planted_fault_is_found(fault: str) -> None:
     assert found.after > 0, "no case shows it"
 
 
-def test_a_failing_case_is_told_as_shortly_as_can_be() -> None:
+def test_a_failing_case_is_reported_as_shortly_as_can_be() -> None:
     fault = next(fault for fault in FAULTS if fault.name == "flushed before the disk has answered")
     with fault.planted():
         found = crash_cases.first_failure(ReferenceStore, implementation.CASES)
@@ -140,7 +140,7 @@ def test_the_file_after_a_full_one_is_made_in_its_place() -> None:
     queue = core.queues.named("orders", 0)
     for now in range(0, 60_000, 10_000):
         core.append(queue, bytes(900), b"", now)
-    core = Core.open(disk.crash(), settings)  # the last file held nothing that was flushed
+    core = Core.open(disk.crash(), settings)  # nothing in the last file was flushed
     assert (core.log.end, core.log.end % 2048) == (4096, 0)
     assert core.expire(30_000) == 2048
     core.log.make_ready()

@@ -16,7 +16,7 @@ DEFECTS_PAGE = Path(__file__).parents[2] / "docs" / "defects.md"
 
 
 def broken(defect: Defect, spec: Spec) -> bool:
-    """Whether the property that is named breaks."""
+    """True if the property that is named breaks."""
     names = operators.behind_steps(SPECS[defect.spec])[defect.step]
     asked = [o for o in spec_mutants.obligations(spec, names) if o.invariant == defect.noticed_by]
     assert asked, defect
@@ -49,7 +49,7 @@ def test_a_defect_that_its_step_does_not_say_is_refused() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("spec", sorted({defect.spec for defect in UNNOTICED}))
-def test_faults_that_nobody_noticed_are_noticed_together(spec: str) -> None:
+def test_unnoticed_faults_are_noticed_together(spec: str) -> None:
     mine = [defect for defect in UNNOTICED if defect.spec == spec]
     mutant = planted(*mine)
     assert all(broken(defect, mutant) for defect in mine)
@@ -66,7 +66,7 @@ def test_the_table_of_planted_defects_is_of_those_that_there_are() -> None:
     assert not [row for row in rows if "| nothing |" in row]
 
 
-def test_what_is_not_caught_is_told() -> None:
+def test_what_is_not_caught_is_reported() -> None:
     missed = zoo.Caught("T10", "transaction.commit", "a | b", "a_final_is_seen_once", 0, 3, 0.0, 0)
     caught = zoo.Caught("", "crashes", "a disk that lies", "crashes, case 1", 1, 1, 0.4, 0)
     page = zoo.page([missed, caught])

@@ -96,7 +96,7 @@ def with_deviations() -> dict[str, Exploration]:
 
 
 def profile_of(name: str) -> str:
-    """Of which broker the deviations from a spec are; the strict profile has but those of the machine."""
+    """Return the broker of the deviations of a spec; the strict profile has only those of the machine."""
     (profile,) = {profile for d in SPECS[name].deviations for profile in d.profiles} - {"strict"}
     return profile
 
@@ -112,7 +112,7 @@ def test_all_hold_and_every_step_can_happen(name: str, explored: dict[str, Explo
     assert min(found.accepted.values()) > 0
     assert counts(found) == PINNED[name]
     assert not found.graph.deadlocks
-    assert not found.graph.terminal  # time goes on, brokers restart, numbers are given: a bound can always be passed
+    assert not found.graph.terminal  # time passes, brokers restart, numbers are given: a bound can always be passed
 
 
 @pytest.mark.parametrize("name", DEVIATING)
@@ -170,11 +170,11 @@ def test_every_need_of_a_deviation_too(name: str, with_deviations: dict[str, Exp
 
 def written(state: Any) -> str:
     """A state as text."""
-    told = {}
+    content = {}
     for f in dataclasses.fields(state):
         value = getattr(state, f.name)
-        told[f.name] = sorted(value.entries.items()) if isinstance(value, Map) else int(value)
-    return json.dumps(told)
+        content[f.name] = sorted(value.entries.items()) if isinstance(value, Map) else int(value)
+    return json.dumps(content)
 
 
 def counted_naively(spec: Spec, bound: Bound) -> tuple[tuple[int, int, int, int], Counter[str], "nx.DiGraph[str]"]:
@@ -256,14 +256,14 @@ def test_the_example_of_the_proposal_is_explored(overlap: int, explored: dict[st
 
 
 def some(found: Exploration, holds: Callable[[Any], bool]) -> bool:
-    """Whether a state within the bound is like that."""
+    """Return True if a state within the bound is like that."""
     return any(holds(state) for n, state in enumerate(found.graph.states) if n not in found.graph.beyond)
 
 
 SOMETIMES: dict[str, list[Callable[[Any], bool]]] = {
     "dispatch": [
         lambda s: s.overlap and s.taken[1] > s.written[1] and s.taken[2] > s.written[2],  # two workers are at the queue
-        lambda s: s.lives == 2 and s.start < s.flushed < s.committed < s.scanned,  # it goes on after a crash
+        lambda s: s.lives == 2 and s.start < s.flushed < s.committed < s.scanned,  # it continues after a crash
     ],
     "ring": [
         lambda s: s.slots == 3 and s.next == 6,  # the pointer has gone twice round
@@ -414,7 +414,7 @@ def leap(s, to):
 
 
 def fly(s, to):
-    """Nobody does."""
+    """It never happens."""
     require(s.at > 90, "it-is-very-far", because="it is very far", otherwise="")
     return s
 
@@ -454,7 +454,7 @@ def test_where_a_spec_comes_to_rest_is_found() -> None:
 RESTING = '''
 
 def it_has_arrived(s):
-    """Otherwise nobody meets it."""
+    """Otherwise it is never met."""
     return s.at in ({where},)
 
 
@@ -463,7 +463,7 @@ AT_REST = (it_has_arrived,)
 
 
 def test_where_a_spec_comes_to_rest_it_is_as_it_says() -> None:
-    """Of the states between which it goes to and fro for ever, one is enough: there it may stop."""
+    """One of the states that it alternates between forever is enough: there it may stop."""
     arrived = module("toy", TOY.replace("{more}", "") + RESTING.replace("{where}", "3, 6"))
     found = explore(arrived, TOY_BOUND)
     assert (found.result, found.accepted["end"], found.graph.deadlocks) == ("holds", 2, [5])
@@ -474,7 +474,7 @@ def test_where_a_spec_comes_to_rest_it_is_as_it_says() -> None:
     assert story[0] == "toy breaks it_has_arrived after 3 steps."
     assert story[-4:] == [
         'The state breaks the property "it has arrived".',
-        "Here: at = 3.", "Consequence: nobody meets it.", "Again: gapless explore toy",
+        "Here: at = 3.", "Consequence: it is never met.", "Again: gapless explore toy",
     ]  # fmt: skip
 
 
@@ -501,9 +501,11 @@ def test_every_spec_comes_to_rest_somewhere_and_not_everywhere(explored: dict[st
 
 
 def test_json_tells_of_traps_too() -> None:
-    (told,) = summary.report([explore(toy(), TOY_BOUND)]).explored
-    assert [(trap.state, trap.path) for trap in told.deadlocks] == [({"at": 3}, [f"walk(to={n})" for n in (1, 2, 3)])]
-    assert [trap.size for trap in told.terminal] == [2, 1]
+    (as_json,) = summary.report([explore(toy(), TOY_BOUND)]).explored
+    assert [(trap.state, trap.path) for trap in as_json.deadlocks] == [
+        ({"at": 3}, [f"walk(to={n})" for n in (1, 2, 3)])
+    ]
+    assert [trap.size for trap in as_json.terminal] == [2, 1]
 
 
 def test_what_the_bound_cuts_off_is_no_trap() -> None:
@@ -578,10 +580,10 @@ def test_of_a_large_graph_the_shortest_way_to_each_step_is_drawn(explored: dict[
                 if source != target:
                     name = call.deviation or call.action
                     depth[name] = min(depth.get(name, 1 << 30), graph.depths[source])
-        told = state_diagram.picture(found).left_out
+        left_out = state_diagram.picture(found).left_out
         for name, nearest in depth.items():
             at = [n for n in drawn if any(_is(name, c) and t in drawn and t != n for c, t in graph.leaving(n))]
-            assert name in told or min(graph.depths[n] for n in at) == nearest, (found.spec.name, name)
+            assert name in left_out or min(graph.depths[n] for n in at) == nearest, (found.spec.name, name)
         assert all(origin is None or origin[0] in drawn for origin in (graph.met[n] for n in drawn)), "no way has a gap"
 
 
@@ -594,7 +596,7 @@ def test_the_way_to_what_is_broken_is_drawn() -> None:
     assert kinds["state broken"] == 1
 
 
-class Balanced(HTMLParser):
+class BalanceParser(HTMLParser):
     """Holds that tags close in order."""
 
     def __init__(self) -> None:
@@ -610,11 +612,11 @@ class Balanced(HTMLParser):
         assert self.open.pop() == tag
 
 
-def test_a_page_needs_nothing_beside_it(tmp_path: Path) -> None:
+def test_a_page_needs_no_other_file(tmp_path: Path) -> None:
     page = tmp_path / "graphs.html"
     assert gapless("explore", "log", "op_batch", "--graph", page).exit_code == 0
     text = page.read_text(encoding="utf-8")
-    parser = Balanced()
+    parser = BalanceParser()
     parser.feed(text)
     parser.close()
     assert parser.open == []
@@ -635,13 +637,13 @@ def test_the_command_prints_a_table() -> None:
 
 def test_the_command_says_the_same_as_json(explored: dict[str, Exploration]) -> None:
     first, second = (json.loads(gapless("explore", "log", "--json", "-").stdout) for _ in range(2))
-    for told in (first, second):
-        del told["explored"][0]["seconds"]
+    for shown in (first, second):
+        del shown["explored"][0]["seconds"]
     assert first == second
-    (told,) = first["explored"]
+    (shown,) = first["explored"]
     assert first["schema"] == 1
-    assert (told["spec"], told["states"], told["result"], told["story"]) == ("log", 133, "holds", [])
-    assert told["accepted"] == explored["log"].accepted
+    assert (shown["spec"], shown["states"], shown["result"], shown["story"]) == ("log", 133, "holds", [])
+    assert shown["accepted"] == explored["log"].accepted
 
 
 def test_the_command_tells_the_story(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -659,7 +661,7 @@ def test_the_command_tells_the_story(monkeypatch: pytest.MonkeyPatch) -> None:
         (("nonsense",), 2, "gapless: there is no spec 'nonsense': choose among broker, check_service"),
         (("log", "--graph", "log.png"), 2, "a graph is an .svg or an .html file"),
         (("log", "queue", "--graph", "both.svg"), 2, "name one, or write an .html page"),
-        (("log", "--profile", "nobody"), 2, "--profile"),
+        (("log", "--profile", "no-such"), 2, "--profile"),
         (("log", "--states", "20"), 3, "were met and not explored"),
         (("log", "--profile", "rocketmq"), 0, "all hold"),
         (("--help",), 0, "Exit codes"),

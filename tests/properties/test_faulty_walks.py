@@ -20,7 +20,7 @@ from tests.support import left_by_walks
 from tests.support.night import NIGHT
 
 WALKS = 400 if NIGHT else 24
-CHECKED = 8 if NIGHT else 2  # walks whose files are held against the specs by the strict check
+CHECKED = 8 if NIGHT else 2  # walks whose files the strict check reads
 TRIES = 60  # walks until a fault is found
 
 

@@ -1,4 +1,4 @@
-"""The guard audit: the page is what would be made now, and a guard that protects nothing is told."""
+"""The guard audit: the page is up to date, and a guard that protects nothing is reported."""
 
 import hashlib
 import sys
@@ -60,7 +60,7 @@ def test_a_sample_is_audited_again_and_comes_to_the_same(found: dict[str, GuardA
 
 
 def test_an_example_rests_on_no_key_beyond_the_window() -> None:
-    """Of a request that only a Map names, an example must say what became of it, or nobody can confirm it."""
+    """An example must state the result of a request that only a Map names: otherwise it cannot be confirmed."""
     (finish,) = (step for step in guard_audit.steps(SPECS["coordinator"]) if step.step.__name__ == "finish")
     assert finish.without("coordinator-runs").says == ("who does not run ends nothing",)
 
@@ -73,7 +73,7 @@ def test_every_guard_bears_load_or_has_its_reason(found: dict[str, GuardAudit]) 
     assert argued == set(ARGUED), "nothing is argued that a property shows"
 
 
-def test_a_guard_that_protects_nothing_is_told(tmp_path: Path) -> None:
+def test_a_guard_that_protects_nothing_is_reported(tmp_path: Path) -> None:
     assert {(guard.rule, guard.why, guard.says) for guard in audit(toy(tmp_path))} == {
         ("there-is-more", "load-bearing", ("the count goes up",)),
         ("there-is-not-less", "implied", ()),

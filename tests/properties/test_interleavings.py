@@ -1,4 +1,4 @@
-"""Dispatch beside its model, in as many orders as can be had in a few seconds: `make night` has more."""
+"""Dispatch next to its model, in as many orders as fit into a few seconds: `make night` has more."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_the_machine_has_the_verbs_of_the_spec_and_no_other() -> None:
 
 
 @given(plan=PLANS, data=st.data())
-def test_whoever_steps_next(plan: Plan, data: st.DataObject) -> None:
+def test_the_next_step(plan: Plan, data: st.DataObject) -> None:
     run_case(ReferenceStore, plan, by(lambda ways: data.draw(st.integers(0, ways - 1))))
 
 
@@ -135,15 +135,15 @@ def test_another_text_is_none(text: str, expected: str) -> None:
         InterleavedRun.parse(text)
 
 
-def test_a_failure_is_told_as_a_story() -> None:
+def test_a_failure_is_reported_as_a_story() -> None:
     fault = next(fault for fault in FAULTS if fault.name == "the commit position passes a gap of one")
     with fault.planted():
         failed = some(ReferenceStore, range(100)).failures
         lines, right = story(ReferenceStore, failed[0])
-        told, well = story(ReferenceStore, "queues=0,0: append*2 scan*2 w1 w2 w2*2 commit.0")
+        story_text, well = story(ReferenceStore, "queues=0,0: append*2 scan*2 w1 w2 w2*2 commit.0")
     assert not right
     assert lines[-1].startswith("Mismatch: ")
-    assert (told, well) == (STORY, False)
+    assert (story_text, well) == (STORY, False)
     assert story(ReferenceStore, "queues=0,0: append*2 scan*2 w1 w2 w2*2 commit.0")[1]
 
 
@@ -185,7 +185,7 @@ def test_a_recorded_fault_departs(tmp_path: Path) -> None:
 
 
 def _recorded(folder: Path, seed: int) -> Path:
-    """A run whose lives end as a store's do: that dispatch alone begins again, no recorder is told."""
+    """Run with lives that end as a store's do; the recorder does not notice that dispatch alone restarts."""
     plan = plan_by_chance(Random(seed))
     path, ends = folder / f"{seed}.parquet", [end for end in plan.crashes if end not in {"restart", "again"}]
     with StoreRecorder(path) as recorder, suppress(Mismatch):

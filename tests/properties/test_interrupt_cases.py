@@ -33,7 +33,7 @@ def test_the_strict_check_passes_too() -> None:
 
 
 def _forget(log: CommitLog) -> None:
-    """What was left half done stays."""
+    """Keep what was left half done."""
     log._under_way = None
 
 
@@ -50,7 +50,7 @@ def _wait_on_a_condition(pool: Pool, until: Callable[[], bool], timeout: float |
     end = monotonic() + (60 if timeout is None else timeout)
     with pool._changed:
         while not until() and monotonic() < end:
-            pool._changed.wait(0.01)  # nobody notifies it
+            pool._changed.wait(0.01)  # without a notification
 
 
 settle = CommitLog.settle
@@ -78,7 +78,7 @@ def test_a_planted_fault_is_found(
 
 
 def test_an_interrupt_comes_at_every_call_return_and_turn() -> None:
-    """As `work` begins; after `range`, `str` and `append` have returned; and at each turn of the loop."""
+    """Interrupts come as `work` begins; after `range`, `str` and `append`; and at each turn of the loop."""
     done: list[str] = []
 
     def work() -> None:

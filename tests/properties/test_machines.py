@@ -1,4 +1,4 @@
-"""The implementation beside its specs, step by step, as Hypothesis likes; each machine has exactly its spec's verbs."""
+"""The implementation next to its specs, driven by Hypothesis; each machine has exactly its spec's verbs."""
 
 import inspect
 from types import ModuleType

@@ -1,4 +1,4 @@
-"""Planted faults: they are what they say, most are caught, and what is not caught is told."""
+"""Planted faults: they are what they state, most are caught, and the others are reported."""
 
 import sys
 from dataclasses import replace
@@ -58,7 +58,7 @@ SAMPLE = 8
 
 
 def by_name(spec: Spec, name: str) -> MutantVerdict:
-    """What becomes of a fault."""
+    """Return the verdict on a fault."""
     fault = next(fault for fault in operators.faults(spec) if fault.name == name)
     return judge(spec, fault)
 
@@ -94,7 +94,7 @@ def test_a_step_that_forgets_what_a_later_one_needs_is_refuted(spec: str, name: 
 
 
 def test_what_no_property_catches_is_compared_in_any_case() -> None:
-    """Otherwise whoever leaves comparison out is told that it shows nowhere."""
+    """Otherwise a run without comparison reports that it shows nowhere."""
     spec = SPECS["cursor"]
     by = {}
     for fault in operators.faults(spec):
@@ -103,14 +103,14 @@ def test_what_no_property_catches_is_compared_in_any_case() -> None:
     assert by == {"save: forgets reached=to": ("explored",), FORGETS["cursor"]: ("refuted",)}
 
 
-def test_a_fault_that_changes_nothing_is_proved_to_and_counts_for_nobody(tmp_path: Path) -> None:
+def test_a_fault_that_changes_nothing_is_proved_to_and_does_not_count(tmp_path: Path) -> None:
     found = by_name(toy(tmp_path), "add: without there-is-not-less")
     assert found.same
     assert not found.caught
     assert not found.makes_a_difference
 
 
-def test_a_fault_that_nobody_notices_survives(tmp_path: Path) -> None:
+def test_an_unnoticed_fault_survives(tmp_path: Path) -> None:
     spec = toy(tmp_path)
     found = [by_name(spec, name) for name in ("add: forgets idle=more", "add: without there-is-not-too-much")]
     assert not any(one.caught or one.same for one in found)
@@ -156,7 +156,7 @@ def test_an_argument_for_what_is_not_planted_is_an_error(monkeypatch: pytest.Mon
     ]
 
 
-def test_what_only_comparison_shows_counts_for_nothing_and_is_told_apart() -> None:
+def test_what_only_comparison_shows_counts_for_nothing_and_is_reported_apart() -> None:
     found = [
         MutantVerdict("log", FAULT, explored="open(1, 2)"),
         MutantVerdict("log", FAULT, refuted="x: y", explored="open(1, 2)"),
@@ -184,7 +184,7 @@ def test_what_the_page_says_of_other_specs_stays() -> None:
 
 
 def test_the_page_names_what_it_does_not_know() -> None:
-    """A spec whose text changed since is named. `--write` and its name judge it anew."""
+    """A spec whose text changed since is named. `--write` and its name judge it again."""
     text = (spec_mutants.ROOT / spec_mutants.PAGE).read_text(encoding="utf-8")
     named = next((line for line in text.splitlines() if line.startswith(spec_mutants.OLDER)), "")
     older = named.removeprefix(spec_mutants.OLDER).strip(" .").split(", ")

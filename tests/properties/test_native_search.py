@@ -55,7 +55,7 @@ def assert_alike(native: Exploration, plain: Exploration) -> None:
 
 
 def both(spec: Spec, bound: Bound, *, profile: str | None = None, limit: int = 1_000_000) -> Exploration:
-    """What both searches say: the first native one keeps all states, the next only those within the bound."""
+    """Run both searches: the first native one keeps all states, the next only those within the bound."""
     plain = explore(spec, bound, profile=profile, limit=limit, how="plain")
     first, again = (explore(spec, bound, profile=profile, limit=limit, how="native") for _ in range(2))
     assert_alike(first, plain)
@@ -85,7 +85,7 @@ def test_both_searches_break_the_same_by_the_same_steps() -> None:
 
 
 @pytest.mark.parametrize("name", REACHED if NIGHT else ["hash_index"])
-def test_native_code_reaches_as_far_as_is_said(name: str) -> None:
+def test_native_code_reaches_as_far_as_is_stated(name: str) -> None:
     found = explore(SPECS[name], bound_of(SPECS[name], wide=True), how="native")
     assert (found.native, found.result) == (True, "holds")
     assert (found.states, found.tried) == REACHED[name]
@@ -117,7 +117,7 @@ class State:
 def sell(s: State, seat: Number, price: int) -> State:
     """A seat is sold."""
     require(s.seats[seat] < 0, "seat-is-free", because="the seat is free", otherwise="two sit on it")
-    require(price > 0, "seat-costs-something", because="the seat costs something", otherwise="nobody earns")
+    require(price > 0, "seat-costs-something", because="the seat costs something", otherwise="the seat earns nothing")
     return replace(s, sold=s.sold + 1, last=seat, seats=s.seats.set(seat, s.sold), paid=s.paid.set(seat, price))
 
 
@@ -130,37 +130,37 @@ def cancel(s: State, seat: Number) -> State:
 def clear(s: State, low: Number) -> State:
     """All from `low` on are free again, if all of them are sold."""
     taken = all_between(low, 3, lambda n: 0 <= s.seats[n])
-    require(taken, "all-are-sold", because="all are sold", otherwise="somebody stays")
-    require(low == 0, "all-leave", because="all leave", otherwise="somebody stays")
+    require(taken, "all-are-sold", because="all are sold", otherwise="a guest stays")
+    require(low == 0, "all-leave", because="all leave", otherwise="a guest stays")
     return replace(s, sold=0, seats=s.seats.forget_from(low), paid=s.paid.cleared())
 
 
 def sell_twice(s: State, seat: Number, price: int) -> State:
     """A seat is sold again."""
     require(0 <= s.seats[seat], "seat-is-sold", because="the seat is sold", otherwise="nothing to sell again")
-    require(price > 0, "seat-costs-something", because="the seat costs something", otherwise="nobody earns")
+    require(price > 0, "seat-costs-something", because="the seat costs something", otherwise="the seat earns nothing")
     return replace(s, last=seat, paid=s.paid.set(seat, price))
 
 
-def nobody_pays_too_much(s: State, seat: Number) -> bool:
+def no_row_pays_too_much(s: State, seat: Number) -> bool:
     """Otherwise they complain."""
     return s.paid[seat] < 99_999
 
 
 def who_sits_paid(s: State, seat: Number) -> bool:
-    """Otherwise nobody earns."""
+    """Otherwise the seat earns nothing."""
     return implies(0 <= s.seats[seat], 0 < s.paid[seat])
 
 
 def it_fills_one_by_one(before: State, after: State) -> bool:
-    """Otherwise nobody counts."""
+    """Otherwise it is not counted."""
     return after.sold <= before.sold + 1 and implies(before.sold == 1, after.last != 13)
 
 
 INITIAL = State()
 ACTIONS = (sell, cancel, clear)
 DEVIATIONS = (Deviation(sell_twice, instead_of=sell, profiles=("cheap",), seen="an airline"),)
-INVARIANTS = (nobody_pays_too_much, who_sits_paid)
+INVARIANTS = (no_row_pays_too_much, who_sits_paid)
 STEP_PROPERTIES = (it_fills_one_by_one,)
 '''
 SEATS = Bound(
@@ -188,7 +188,7 @@ def test_maps_deviations_quantifiers_and_values_that_need_more_room(flight: Spec
 
 
 def test_one_key_and_a_run_of_prices(flight: Spec) -> None:
-    """Where all calls of a step are one run, they are asked at once: of the numbers that stay the same, too."""
+    """A step's calls that form one run are evaluated at once, also for the numbers that stay the same."""
     for profile in (None, "cheap"):
         assert both(flight, seats(seat=(2,), price=range(-1, 4)), profile=profile).states == 5
 
@@ -206,15 +206,15 @@ def test_keys_that_lie_too_far_are_left_to_the_plain_search(flight: Spec) -> Non
     assert (found.native, found.result) == (False, "holds")
 
 
-def test_what_is_broken_is_told_alike(flight: Spec) -> None:
+def test_what_is_broken_is_reported_alike(flight: Spec) -> None:
     invariant = both(flight, seats(price=(9, 100_000)))
-    assert summary.story(invariant)[0] == "flight breaks nobody_pays_too_much after 1 step."
+    assert summary.story(invariant)[0] == "flight breaks no_row_pays_too_much after 1 step."
     step = both(flight, seats(seat=(0, 1, 13)))
     assert summary.story(step)[0] == "flight breaks it_fills_one_by_one after 2 steps."
 
 
 def test_an_invariant_is_asked_where_a_step_wrote(flight: Spec) -> None:
-    """Of what a step puts at one number, invariants are asked of that number alone: it need not be the first."""
+    """A step that writes one number has its invariants evaluated for that number alone."""
     third = dataclasses.replace(seats(price=(9, 100_000)), worth={"sell": lambda a: a.price == 9 or a.seat == 2})
     assert summary.story(both(flight, third))[2].startswith("  1. sell(seat=2, price=100000)")
 
@@ -275,7 +275,7 @@ def test_what_divides_by_a_field_is_searched_natively() -> None:
     "text",
     [
         WHEEL.replace(NEED, ""),
-        WHEEL.replace(NEED, "").replace("rounds <= 1", "0 <= 1"),  # what nobody looks at divides, too
+        WHEEL.replace(NEED, "").replace("rounds <= 1", "0 <= 1"),  # a division that is not read counts, too
         WHEEL.replace("s.spokes == 0 or 360 // s.spokes * spoke >= 0", "360 // (s.up - 2) < 999"),
         WHEEL.replace("360 // s.spokes * spoke >= 0", "all_between(0, 2, lambda n: n // s.up < 9)"),
     ],
@@ -297,7 +297,7 @@ def test_a_bound_that_can_only_be_called_is_left_to_the_plain_search(flight: Spe
     assert not explore(flight, bound, how="native").native
 
 
-def test_native_code_that_is_wrong_accuses_nobody(flight: Spec, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_native_code_that_is_wrong_is_no_violation(flight: Spec, monkeypatch: pytest.MonkeyPatch) -> None:
     """The plain functions judge what it finds."""
     monkeypatch.setattr(Conditions, "is_right", lambda _: function("is_right", ("check", *JUDGED), [answer(0)]))
     found = explore(flight, SEATS, how="native")
@@ -355,7 +355,7 @@ for name in sys.argv[1:]:
 
 
 def test_what_is_compiled_is_the_same_in_every_process() -> None:
-    """Sets lie in another order in each: what is kept of one was compiled anew in the next."""
+    """Sets have another order in each process: the cache of one was compiled again in the next."""
     specs = SPECS if NIGHT else ("permits",)  # it has Maps, a quantifier and several steps
     one, other = (
         subprocess.run(

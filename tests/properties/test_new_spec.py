@@ -50,7 +50,7 @@ print(json.dumps({name: (result.exit_code, result.output) for name, result in ra
 
 
 @pytest.fixture(scope="module")
-def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[int, str]]:
+def command_outputs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[int, str]]:
     """Exit codes and outputs in a copy of the rooms with a spec and its bound; nothing else is changed there."""
     house = tmp_path_factory.mktemp("house")
     for room in ("gapless", "impl", "native", "properties", "spec", "traces"):
@@ -85,7 +85,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[int, str]]
         ("check fence.ndjson", 1, "     Here: epoch: the step says 1, the state has 2.\n"),
     ],
 )
-def test_a_reader_finds_it(command: str, code: int, says: str, told: dict[str, tuple[int, str]]) -> None:
-    found, output = told[command]
+def test_a_reader_finds_it(command: str, code: int, says: str, outputs: dict[str, tuple[int, str]]) -> None:
+    found, output = outputs[command]
     assert found == code, output
     assert says in output

@@ -66,11 +66,11 @@ class Disk:
                 raise PowerLost
 
     def crash(self, _way: Crash) -> None:
-        """As `SmallWorld` has it."""
+        """See `SmallWorld`."""
         self.lost_at = 0
 
     def lose_power_after(self, operation: int) -> None:
-        """As `SmallWorld` has it."""
+        """See `SmallWorld`."""
         self.lost_at = self.operations + operation
 
     def rest(self) -> None:
@@ -88,7 +88,7 @@ def test_the_power_is_lost_at_every_use_of_the_disk_and_at_no_other() -> None:
     assert tally.counts["crashes within a step"] == 2 * 4 * 3  # steps, uses, and a kill, all and nothing
 
 
-def test_a_step_that_uses_the_disk_less_often_than_before_is_told() -> None:
+def test_a_step_that_uses_the_disk_less_often_than_before_is_reported() -> None:
     (failure,) = explore(_of_disks(itertools.chain([4], itertools.repeat(3))), most=1).failures
     assert "the last step came to operation 4 of the disk before, and does not now" in failure
 

@@ -1,4 +1,4 @@
-"""The page that says why each property is believed is made of what is there, and nothing on it is out of date."""
+"""The page of properties and their evidence is generated, and nothing on it is out of date."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TEXT = overview.PAGE.read_text(encoding="utf-8")
 
 
 def test_the_page_is_what_would_be_written_now() -> None:
-    """But for what recordings show, which `python -m gapless.properties.overview RECORDING…` finds out anew."""
+    """Except results from recordings, which `python -m gapless.properties.overview RECORDING…` computes."""
     assert overview.written(TEXT, overview.seen_on(TEXT)) == TEXT
 
 
@@ -27,7 +27,7 @@ def test_the_page_names_every_property_claim_and_false_friend() -> None:
 
 
 def test_what_recordings_show_is_on_the_page(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(overview, "touched", lambda *_: iter(()))  # dear, and told of in the first test
+    monkeypatch.setattr(overview, "touched", lambda *_: iter(()))  # expensive, and covered by the first test
     seen = overview.seen_on(TEXT)
     assert seen["log.append"] > 10_000
     assert seen["transaction.commit"] > 1_000

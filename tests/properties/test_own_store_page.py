@@ -43,12 +43,12 @@ def test_the_page_can_be_followed(tmp_path: Path) -> None:
     assert len(commands) == 2
     for command, expected in commands:
         wanted = "[\\s\\S]*".join(re.escape(part) for part in (expected or "").split("…\n"))
-        told = ran(command, tmp_path)
-        assert re.fullmatch(wanted, told), told
+        result = ran(command, tmp_path)
+        assert re.fullmatch(wanted, result), result
 
 
 def ran(command: str, folder: Path) -> str:
-    """What a command prints in a folder."""
+    """Return the output of a command in a folder."""
     words = shlex.split(command)
     assert words[0] == "python"
     path = os.pathsep.join([str(ROOT), str(folder)])

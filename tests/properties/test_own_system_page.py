@@ -1,6 +1,6 @@
-"""docs/own-system.md is followed: its broker in Go is built and run, its class is held beside its spec.
+"""docs/own-system.md is followed: its broker in Go is built and run, its class is compared with its spec.
 
-What the page shows of a file is in that file; what a command prints there stands in the output, in the same order.
+Files are as the page shows them; the output of a command contains what the page shows, in the same order.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ settings.load_profile("few")
 """
 
 
-def missing(told: str, output: str) -> str | None:
-    """The first part of what is told that does not stand in the output behind the parts before it; `…` leaves out."""
+def missing(expected: str, output: str) -> str | None:
+    """Return the first expected part that is missing in the rest of the output; `…` leaves out."""
     found, at = " ".join(output.split()), 0
-    for part in (" ".join(line.split()) for line in told.replace("…", "\n").splitlines()):
+    for part in (" ".join(line.split()) for line in expected.replace("…", "\n").splitlines()):
         place = found.find(part, at)
         if place < 0:
             return part
@@ -63,7 +63,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(command: str, folder: Path) -> str:
-    """What a command prints; `; echo $?` behind it adds its exit code. Raises where another one fails."""
+    """Return the output of a command; `; echo $?` at its end adds its exit code. Raises if another one fails."""
     words, _, echo = command.partition("; ")
     program, *arguments = shlex.split(words)
     if program == "gapless":
@@ -98,7 +98,7 @@ def test_the_broker_is_built_and_its_faults_are_found(broker: Path, monkeypatch:
 # -- the class -----------------------------------------------------------------------------------------------------
 
 
-def test_the_class_is_held_beside_its_spec(tmp_path: Path) -> None:
+def test_the_class_is_compared_with_its_spec(tmp_path: Path) -> None:
     files = [(one.info.split()[1], one.content) for one in blocks(PAGE) if one.info.startswith("python ")]
     assert [name for name, _ in files] == ["lease_service.py", "test_lease.py", "test_faulty.py"]
     assert files[0][1] == (ROOT / "examples/lease_service.py").read_text("utf-8")
@@ -106,7 +106,7 @@ def test_the_class_is_held_beside_its_spec(tmp_path: Path) -> None:
         (tmp_path / name).write_text(content, encoding="utf-8")
     (tmp_path / "lease.py").write_bytes((ROOT / "examples/lease.py").read_bytes())
     (tmp_path / "conftest.py").write_text(FEW, encoding="utf-8")
-    (told,) = (one.content for one in blocks(PAGE) if one.info == "text")
+    (outputs,) = (one.content for one in blocks(PAGE) if one.info == "text")
     ran = subprocess.run(
         [
             sys.executable,
@@ -130,14 +130,14 @@ def test_the_class_is_held_beside_its_spec(tmp_path: Path) -> None:
     ).stdout
     assert "1 failed, 1 passed" in ran
     assert "lease.grant taken" in ran, "it is known to be a test of Hypothesis"
-    command, _, expected = told.partition("\n")
+    command, _, expected = outputs.partition("\n")
     assert command == "$ pytest test_faulty.py"
     output = "\n".join(line.removeprefix("E") for line in ran.splitlines())
     assert missing(expected, output) is None, (
-        f"{missing(expected, output)!r} is not told behind what comes before:\n{ran}"
+        f"{missing(expected, output)!r} is not printed after the parts before it:\n{ran}"
     )
 
 
-def test_what_is_not_told_is_missing() -> None:
+def test_what_is_not_printed_is_missing() -> None:
     assert missing("one …\n… three", "one two\nthree") is None
     assert missing("three\n…\none", "one two three") == "one"

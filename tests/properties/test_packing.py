@@ -15,7 +15,7 @@ def packing(width: int = 70) -> StateLayout:
 
 
 def read_again(how: StateLayout, numbers: list[int], maps: list[dict[int, int]]) -> bool:
-    """Whether what is packed is what is unpacked."""
+    """True if packing and unpacking returns the same."""
     words = how.packed(numbers, [lambda key, one=one: one.get(key, 5) for one in maps])  # type: ignore[misc]
     there, windows = how.unpacked(words)
     keys = range(how.origin, how.origin + how.width)

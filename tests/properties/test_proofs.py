@@ -64,17 +64,17 @@ def test_a_takeover_keeps_what_is_left_of_the_invariants(spec: Spec) -> None:
         assert {counterexamples.settled(obligation).verdict for obligation in asked} == {"proved"}
 
 
-# -- what is wrong is refuted, and told ----------------------------------------------------------------------------
+# -- false properties are refuted, and reported -----------------------------------------------------------------------
 
 
 def refuted(spec: Spec) -> list[counterexamples.Result]:
-    """What of a spec does not hold."""
+    """Return the properties of a spec that fail."""
     results = [settled(obligation, work=WORK) for obligation in induction.inductive(spec, weak=False)]
     return [result for result in results if result.verdict != "proved"]
 
 
-def test_a_counterexample_is_the_smallest_and_is_told_as_a_story() -> None:
-    """Without the need that bytes are on disk, a producer is told a lie."""
+def test_a_counterexample_is_the_smallest_and_is_reported_as_a_story() -> None:
+    """Without the need that bytes are on disk, a producer gets a false acknowledgement."""
     spec = changed(SPECS["log"], "require(to <= s.flushed,", "require(to <= s.end,")
     found = {result.obligation.invariant: result for result in refuted(spec)}
     assert list(found) == ["positions_are_ordered"]
@@ -249,7 +249,7 @@ def test_what_z3_cannot_say_within_its_budget_is_unknown_and_fails() -> None:
 
 
 def test_an_example_that_the_plain_functions_do_not_confirm_is_none() -> None:
-    """Z3 is told that numbers are never negative, which nobody else believes."""
+    """Z3 assumes that numbers are never negative, which no other reading does."""
     spec = SPECS["log"]
 
     def ask(theory: induction.Theory) -> Question:
@@ -291,7 +291,7 @@ def test_a_helpful_step_that_is_refused_is_noticed() -> None:
 
 
 def test_a_piece_that_forgets_is_noticed() -> None:
-    """Without the time of its last record, a piece of a log takes a clock that stepped back for one that did not."""
+    """Without the time of its last record, a piece of a log mistakes a clock that stepped back."""
     (cut,) = (cut for cut in cut_equivalence.CUTS if cut.spec == "log")
     forgetful = replace(cut, claim=lambda empty, whole: replace(cut.claim(empty, whole), clock=0))
     assert "its claim knows enough" in failing(cut_equivalence.of_cut(SPECS["log"], forgetful))
@@ -346,7 +346,7 @@ def test_sums_and_quotients_are_pythons(a: int, b: int, by: int) -> None:
 
 
 def test_what_z3_would_read_otherwise_is_refused() -> None:
-    """Python rounds quotients by negative numbers otherwise; and two Maps are told apart by no formula of theirs."""
+    """Python rounds quotients by negative numbers differently; and no formula of theirs distinguishes two Maps."""
     some: Any = Unknown(z3.Int("some"))
     odd: list[Callable[[], Any]] = [
         lambda: some // -3, lambda: some % 0, lambda: 7 // some, lambda: 7 % some, lambda: some // some,
@@ -358,11 +358,11 @@ def test_what_z3_would_read_otherwise_is_refused() -> None:
     with pytest.raises(TypeError, match="compare Maps key by key"):
         assert state.positions != state.sizes
     with pytest.raises(TypeError, match="is a Map of"):
-        symbolic.unknown_state(Nested())
+        symbolic.unknown_state(NestedState())
 
 
 @dataclass(frozen=True, slots=True)
-class Nested:
+class NestedState:
     """A state that no reader understands."""
 
     maps: Map[int, Map[int, int]] = Map(Map(0))
@@ -445,7 +445,7 @@ def test_the_words_of_the_language_have_one_meaning(entries: dict[int, int], low
 
 
 @pytest.mark.parametrize("claimed", [0, 1])
-def test_steps_in_turn_lead_where_they_are_said_to(claimed: int) -> None:
+def test_steps_in_turn_lead_where_they_are_stated_to(claimed: int) -> None:
     """Called, they are taken; read by Z3, any one of them leads to where the next one begins: or both refuse."""
     spec = SPECS["dispatch"]
 
@@ -509,9 +509,9 @@ def _own_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 def test_proofs_are_remembered_until_a_definition_changes(monkeypatch: pytest.MonkeyPatch) -> None:
     first = ledger.prove(["ring"])
     assert first.exit_code == 0
-    told: list[ledger.LedgerEntry] = []
-    again = ledger.prove(["ring"], on_progress=told.append)
-    assert again.obligations == first.obligations == told
+    entries: list[ledger.LedgerEntry] = []
+    again = ledger.prove(["ring"], on_progress=entries.append)
+    assert again.obligations == first.obligations == entries
     monkeypatch.setattr(ledger, "digest", lambda _subject: "another")
     assert ledger.recall("ring") == {}
 
@@ -528,13 +528,13 @@ def test_a_changed_definition_has_another_digest(monkeypatch: pytest.MonkeyPatch
         ledger.digest.cache_clear()
 
 
-def test_a_budget_is_kept_and_what_is_left_is_said() -> None:
+def test_a_budget_is_kept_and_what_is_left_is_stated() -> None:
     found = ledger.prove(["transaction"], ledger.ProofOptions(budget=0.0, fresh=True))
     assert {entry.result for entry in found.obligations} == {"budget"}
     assert found.exit_code == 3
 
 
-def test_what_cannot_be_read_is_unknown_and_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_cannot_be_read_is_unknown_and_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     """An invariant that raises is no proof, and no reason to fall silent about the others."""
 
     def raises(_theory: induction.Theory) -> Question:
@@ -542,7 +542,7 @@ def test_what_cannot_be_read_is_unknown_and_said(monkeypatch: pytest.MonkeyPatch
 
     entry = ledger._settled(Obligation(SPECS["log"], "odd", "append", raises), ledger.ProofOptions())
     assert (entry.result, entry.why) == ("unknown", "it cannot be read: TypeError: no such thing")
-    monkeypatch.setattr(ledger, "_in_processes", lambda *_args: True)  # every process ended, and none said anything
+    monkeypatch.setattr(ledger, "_in_processes", lambda *_args: True)  # every process ended without a result
     found = ledger.prove(["joining"], ledger.ProofOptions(fresh=True))
     assert {entry.result for entry in found.obligations} == {"unknown"}
     assert found.exit_code == 3
@@ -579,6 +579,6 @@ def test_the_command_says_what_it_does_not_know() -> None:
     unknown = gapless_process("prove", "joining", "--work", "1", "--fresh")
     assert unknown.returncode == 3
     assert "unknown" in unknown.stdout
-    nobody = gapless_process("prove", "op_bacth")
-    assert nobody.returncode == 2
-    assert "there is no spec 'op_bacth': choose among broker, check_service" in nobody.stderr
+    unknown = gapless_process("prove", "op_bacth")
+    assert unknown.returncode == 2
+    assert "there is no spec 'op_bacth': choose among broker, check_service" in unknown.stderr

@@ -56,7 +56,7 @@ class Toy:
 
 
 def counters(*names: str, upto: int = 3) -> Toy:
-    """Actors that count, each for itself; nobody waits for anybody."""
+    """Make actors that count, each for itself, without waiting."""
     toy = Toy(dict.fromkeys(names, 0))
 
     def add(name: str) -> None:
@@ -123,7 +123,7 @@ def test_a_schedule_prints_who_steps_again_once() -> None:
 
 
 @pytest.mark.parametrize("text", ["scan*", "scan*x", "*3", "scan*0", "scan*2*3", "scan*-1"])
-def test_what_is_no_schedule_is_said(text: str) -> None:
+def test_what_is_no_schedule_is_stated(text: str) -> None:
     with pytest.raises(ValueError, match=re.escape(f"with spaces between, not {text!r}")):
         Schedule.parse(f"take.1 {text}")
 
@@ -154,7 +154,7 @@ def test_every_run_is_replayed_by_its_text(kind: str, seed: int) -> None:
     first, second = counters("a", "b", "c"), counters("a", "b", "c")
     schedule = run(first, choosers[kind])
     assert list(schedule.steps) == first.trail
-    assert first.key == (3, 3, 3), "a run ends where nobody can step"
+    assert first.key == (3, 3, 3), "a run ends if no task can step"
     assert run(second, chosen(str(schedule))) == schedule
     assert second.trail == first.trail
 
@@ -194,13 +194,13 @@ def test_uniform_choices_reach_every_schedule() -> None:
 # --- Priorities ---------------------------------------------------------------------------------------------
 
 
-def test_without_changes_whoever_steps_goes_on_to_the_end() -> None:
+def test_without_changes_the_running_task_continues_to_the_end() -> None:
     seen = {str(run(counters("a", "b", "c"), with_priorities(seed, changes=0, steps=9))) for seed in range(100)}
     assert seen == {"a*3 b*3 c*3", "a*3 c*3 b*3", "b*3 a*3 c*3", "b*3 c*3 a*3", "c*3 a*3 b*3", "c*3 b*3 a*3"}
 
 
-def test_a_change_puts_whoever_would_step_behind_all_others() -> None:
-    """Whoever was interrupted comes last."""
+def test_a_change_puts_the_next_task_behind_all_others() -> None:
+    """The interrupted task comes last."""
     for seed in range(100):
         steps = run(counters("a", "b", "c"), with_priorities(seed, changes=1, steps=6)).steps
         interrupted = [name for at, name in enumerate(steps[:6]) if name in steps[at + 1 :] and steps[at + 1] != name]
@@ -209,8 +209,11 @@ def test_a_change_puts_whoever_would_step_behind_all_others() -> None:
     assert orders == {("a", "b"), ("b", "a")}
 
 
-def test_how_far_each_change_puts_somebody_behind_is_drawn_too() -> None:
-    """Of two changes after the first step, the second undoes the first in half of all runs, and else has no effect."""
+def test_how_far_each_change_moves_a_task_back_is_drawn_too() -> None:
+    """The second of two changes after the first step undoes the first in half of all runs.
+
+    Otherwise it has no effect.
+    """
     runs = [run(counters("a", "b", upto=4), with_priorities(seed, changes=2, steps=4)) for seed in range(1000)]
     undone = sum(len(str(schedule).split()) == 4 for schedule in runs)  # one, the other, the one, the other
     assert 200 < undone < 300, "half of those, itself a half, where no change comes before the first step"
@@ -238,16 +241,16 @@ def test_priorities_find_a_bug_of_depth_two_as_often_as_the_paper_says() -> None
 
 def test_two_actors_of_three_steps_have_twenty_schedules() -> None:
     seen: list[str] = []
-    told = every(lambda: counters("a", "b"), finished=lambda toy: seen.append(" ".join(toy.trail)))
-    assert told == ScheduleCounts(schedules=20, steps=120)
+    counts = every(lambda: counters("a", "b"), finished=lambda toy: seen.append(" ".join(toy.trail)))
+    assert counts == ScheduleCounts(schedules=20, steps=120)
     assert len(set(seen)) == 20
     assert all(name.count("a") == name.count("b") == 3 for name in seen)
 
 
 def test_states_that_were_seen_are_not_explored_again() -> None:
     """A grid of 4 × 4 states has 24 steps in it, each taken once, but for those that lead back to a fork."""
-    told = every(lambda: counters("a", "b"), state=lambda toy: toy.key)
-    assert told == ScheduleCounts(schedules=1, joined=9, steps=42, states=16)
+    counts = every(lambda: counters("a", "b"), state=lambda toy: toy.key)
+    assert counts == ScheduleCounts(schedules=1, joined=9, steps=42, states=16)
 
 
 def test_a_bound_cuts_and_hides_no_state_within_it() -> None:
@@ -259,9 +262,9 @@ def test_a_bound_cuts_and_hides_no_state_within_it() -> None:
 def test_a_state_that_is_met_again_after_fewer_steps_is_explored_again() -> None:
     """The longer way is met first, and the bound cuts it before the end; by the shorter one the end is within it."""
     ends: list[str] = []
-    told = every(detour, bound=2, state=lambda toy: toy.key, finished=lambda toy: ends.append(" ".join(toy.trail)))
+    counts = every(detour, bound=2, state=lambda toy: toy.key, finished=lambda toy: ends.append(" ".join(toy.trail)))
     assert ends == ["at-once on"]
-    assert told == ScheduleCounts(schedules=1, cut=1, steps=4, states=4)
+    assert counts == ScheduleCounts(schedules=1, cut=1, steps=4, states=4)
     assert every(detour, state=lambda toy: toy.key) == ScheduleCounts(schedules=1, joined=1, steps=4, states=4)
 
 

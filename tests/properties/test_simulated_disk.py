@@ -1,4 +1,4 @@
-"""What a simulated disk may lose, and what it may not; faults on demand."""
+"""Losses that a simulated disk may have, and those that it may not; faults on demand."""
 
 import errno
 import random
@@ -46,8 +46,8 @@ def test_every_mix_of_old_and_new_sectors_may_be_found_and_nothing_else() -> Non
     assert found == {b"".join(bytes([value]) * 8 for value in values) for values in product((1, 2), repeat=4)}
 
 
-def test_a_torn_page_is_told_page_by_page_and_files_up_to_a_sector() -> None:
-    """What choices mean: 0 old, 1 new, 2 up to a sector, 3 page by page; there 0 old, 1 new, 2 torn."""
+def test_a_torn_page_is_reported_page_by_page_and_files_up_to_a_sector() -> None:
+    """Meanings of choices: 0 old, 1 new, 2 up to a sector, 3 page by page; there 0 old, 1 new, 2 torn."""
     disk, _ = old_and_new(pages=2)
     places = {"": range(8), "1": (), "2 0": range(1, 8), "2 6": (7,), "3 0 1": range(4), "3 1 0": range(4, 8)}
     places |= {"3 2": (1, 2, 3, 4, 5, 6, 7), "3 2 13 1": (0,), "3 2 4 2 13": (1, 3, 4)}
@@ -114,7 +114,7 @@ def test_the_plainest_crash_loses_all_that_was_not_synced() -> None:
 
 @given(st.data())
 def test_a_sector_is_found_as_it_was_synced_or_as_it_was_seen_since(data: st.DataObject) -> None:
-    """The model: what each sector of each file may be found to hold. After a sync there is one answer."""
+    """The model: the possible contents of each sector of each file. After a sync there is one answer."""
     disk = small_disk()
     files = {name: disk.create(name, length) for name, length in (("a", 3 * PAGE), ("b/c", 2 * PAGE - 5))}
     may_be = {name: [bytes(file.data)] for name, file in files.items()}  # the contents of which sectors may be a mix
@@ -152,7 +152,7 @@ def test_what_was_written_while_a_sync_was_under_way_may_be_there_and_may_not() 
     disk.lose_power_at(disk.operations + 1)
     with pytest.raises(PowerLost, match="operation 3, sync file"):
         file.sync()
-    file.data[:] = 3  # a process that does not know yet: nobody will ever see it
+    file.data[:] = 3  # by a process that does not know yet: it is never read
     found = {value for choose in every_choice() for value in disk.crash(choose).files()["file"][:SECTOR]}
     assert found == {1, 2}
 
@@ -183,7 +183,7 @@ def test_after_the_power_is_lost_nothing_answers() -> None:
 
 
 def outcomes(disk: SimulatedDisk) -> set[tuple[tuple[tuple[str, bytes], ...], tuple[str, ...]]]:
-    """Every disk that may be found: its files, and the folders beside them."""
+    """Return every disk that may be found: its files, and its folders."""
     found = [disk.crash(choose) for choose in every_choice()]
     return {(tuple(after.files().items()), tuple(after.folders(""))) for after in found}
 
@@ -214,7 +214,7 @@ def test_a_file_whose_name_is_not_durable_may_be_gone_until_it_is_synced() -> No
     }
     found = disk.kill()
     assert found.files() == {"a/b": b"\7\0\0"}
-    assert found.crash().files() == {}, "whoever finds the file does not know that its name is durable"
+    assert found.crash().files() == {}, "a reader that finds the file does not know that its name is durable"
     found.open("a/b", write=True).sync()
     assert found.crash().files() == {"a/b": b"\7\0\0"}
 
@@ -292,7 +292,7 @@ def test_the_same_choices_leave_the_same_disk_and_choices_are_text() -> None:
 
 
 @pytest.mark.parametrize("text", ["1 two", "-1", "1.5"])
-def test_what_are_no_choices_is_said(text: str) -> None:
+def test_what_are_no_choices_is_stated(text: str) -> None:
     with pytest.raises(ValueError, match="choices are numbers with spaces between, not"):
         Choices.parse(text)
 

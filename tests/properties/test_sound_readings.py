@@ -73,29 +73,29 @@ def test_a_function_that_asks_less_than_before_is_refused() -> None:
 
 
 def test_what_is_written_again_is_the_same_value() -> None:
-    """Then whoever runs a step again makes no term anew."""
+    """Then a repeated step makes no new term."""
     a: Any = Unknown(z3.Int("a"))
-    b, held = Unknown(z3.Int("b")), UnknownMap(0, z3.Array("m", z3.IntSort(), z3.IntSort()))
+    b, array = Unknown(z3.Int("b")), UnknownMap(0, z3.Array("m", z3.IntSort(), z3.IntSort()))
     assert a + b is a + b
     assert (a < 3) is (a < 3)
-    assert held.set(a, 1)[b] is held.set(a, 1)[b]
-    assert held.forget_from(a) is held.forget_from(a)
-    assert held.cleared() is held.cleared()
+    assert array.set(a, 1)[b] is array.set(a, 1)[b]
+    assert array.forget_from(a) is array.forget_from(a)
+    assert array.cleared() is array.cleared()
 
 
 def test_what_looks_alike_to_python_is_not_taken_for_one_another() -> None:
-    """What is made of a value is kept by the other's place in memory, where another may come to lie."""
+    """A cache keyed by an object's address must keep the object alive: another may get the same address."""
     a: Any = Unknown(z3.Int("a"))
-    held = UnknownMap(0, z3.Array("m", z3.IntSort(), z3.IntSort()))
+    array = UnknownMap(0, z3.Array("m", z3.IntSort(), z3.IntSort()))
     for n in range(1000):
         other = Unknown(z3.Int(f"b{n}"))
         assert (a < other).term.eq(z3.Int("a") < z3.Int(f"b{n}"))
-        assert held.set(other, n)[other].term.eq(z3.Select(z3.Store(held.term, other.term, n), other.term))
+        assert array.set(other, n)[other].term.eq(z3.Select(z3.Store(array.term, other.term, n), other.term))
     assert (a == True).term.eq(z3.Int("a") == 1)  # noqa: E712 - Python holds True and 1 for one, as events do
     assert (a - 1).term.eq(z3.Int("a") - 1)
     assert (1 - a).term.eq(1 - z3.Int("a"))
-    assert held.set(a, 1)[a].term.eq(z3.Select(z3.Store(held.term, a.term, 1), a.term))
-    assert held.set(1, a)[1].term.eq(z3.Select(z3.Store(held.term, 1, a.term), 1))
+    assert array.set(a, 1)[a].term.eq(z3.Select(z3.Store(array.term, a.term, 1), a.term))
+    assert array.set(1, a)[1].term.eq(z3.Select(z3.Store(array.term, 1, a.term), 1))
 
 
 def test_terms_are_as_z3_makes_them_and_refuse_what_is_no_boolean() -> None:
@@ -110,7 +110,7 @@ def test_terms_are_as_z3_makes_them_and_refuse_what_is_no_boolean() -> None:
 
 
 def test_a_path_is_pruned_by_its_own_facts_alone() -> None:
-    """What the solver was told of the path before is taken back where this one answers otherwise."""
+    """The solver's facts of the path before are taken back if this one answers otherwise."""
     a: Any = Unknown(z3.Int("a"))
 
     def where() -> tuple[bool, ...]:
@@ -196,7 +196,7 @@ def test_the_sceptics_spec_is_refuted_by_a_solver_that_learns_late(sceptic: Spec
     "wrong", [lambda ways: ways[:-1] or ways, lambda ways: [*ways, ways[0]]], ids=["lost", "twice"]
 )
 def test_a_way_that_is_lost_or_walked_twice_is_noticed(wrong: Callable[[Any], Any]) -> None:
-    """Of a step, of a kernel, and of a helpful step."""
+    """A step, a kernel, and a helpful step."""
     spec, walked = SPECS["dispatch"], symbolic.walked
 
     def faulty(*args: Any, **more: Any) -> Any:
@@ -215,7 +215,7 @@ def test_a_way_that_is_lost_or_walked_twice_is_noticed(wrong: Callable[[Any], An
     induction.theory.cache_clear()
 
 
-def test_whoever_asks_again_asks_the_same() -> None:
+def test_asking_again_asks_the_same() -> None:
     """Bound numbers are called after their place, and no term depends on what was made before it."""
     state = symbolic.unknown_state(SPECS["dispatch"].initial)
 

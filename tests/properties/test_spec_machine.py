@@ -1,4 +1,4 @@
-"""`machine_for`: anybody's implementation beside a spec: what departs is a story, a run that shows nothing fails."""
+"""`machine_for`: a user's implementation next to a spec: a departure is a story, an empty run fails."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def strict(self: LeaseService, worker: int, token: int) -> None:
     LeaseService.grant(self, worker, token)
 
 
-def test_a_step_that_must_be_refused_is_told_as_a_story() -> None:
+def test_a_step_that_must_be_refused_is_reported_as_a_story() -> None:
     with pytest.raises(Mismatch) as found:
         run(changed(write=stale))
     lines = str(found.value).splitlines()
@@ -84,14 +84,14 @@ def test_a_step_that_must_be_refused_is_told_as_a_story() -> None:
     ]  # fmt: skip
 
 
-def test_a_state_that_is_another_is_told() -> None:
+def test_a_state_that_is_another_is_reported() -> None:
     with pytest.raises(
         Mismatch, match=r"Not the same state behind the last step:\ntokens\[-?\d+\]: the spec has 1, Faulty has 0\."
     ):
         run(changed(grant=forgetful))
 
 
-def test_a_step_that_is_refused_for_no_reason_is_told() -> None:
+def test_a_step_that_is_refused_for_no_reason_is_reported() -> None:
     with pytest.raises(Mismatch, match="the spec takes it, and Faulty refuses: two is no token"):
         run(changed(grant=strict))
 
@@ -109,17 +109,17 @@ def test_a_run_that_shows_little_fails() -> None:
     with pytest.raises(Unhealthy, match="fewer than 99%: this run shows little"):
         run(LeaseService, share=0.99)
 
-    class NeverWritten(LeaseService):
+    class NoWrites(LeaseService):
         """Its spec's writes are never possible, for no lease is given."""
 
         absent = {"grant": "out of order"}  # noqa: RUF012 - a constant
 
     with pytest.raises(Unhealthy, match="none was write: run more examples, or name what is rare"):
-        run(NeverWritten)
-    run(NeverWritten, rare=["write"])
+        run(NoWrites)
+    run(NoWrites, rare=["write"])
 
 
-def test_what_a_class_lacks_is_told() -> None:
+def test_what_a_class_lacks_is_reported() -> None:
     class Half:
         """One step of three."""
 
@@ -285,7 +285,7 @@ def test_a_failure_says_how_to_see_it_again() -> None:
     assert "once more" not in again.value.__notes__[0], "nothing is kept without a database"
 
 
-def test_observers_are_told_spec_steps_and_coverage(tmp_path: Path) -> None:
+def test_observers_are_reported_spec_steps_and_coverage(tmp_path: Path) -> None:
     """Hypothesis' records, one for each case, as `HYPOTHESIS_EXPERIMENTAL_OBSERVABILITY=1` writes them."""
     code = (
         "from hypothesis import settings; from gapless import machine_for; "
@@ -302,10 +302,12 @@ def test_observers_are_told_spec_steps_and_coverage(tmp_path: Path) -> None:
         [sys.executable, "-W", "ignore", "-c", code], cwd=ROOT, env={**os.environ, **environment}, check=True
     )
     (file,) = (tmp_path / "observed").glob("*_testcases.jsonl")
-    told = [one for one in map(json.loads, file.read_text("utf-8").splitlines()) if one["type"] == "test_case"]
-    assert len(told) in {30, 31}  # one may be longer than Hypothesis keeps
-    assert {(one["features"]["spec"], one["features"]["implementation"]) for one in told} == {("lease", "LeaseService")}
-    whole = [one for one in told if one["features"]["steps reached"] == "3 of 3"]
+    output = [one for one in map(json.loads, file.read_text("utf-8").splitlines()) if one["type"] == "test_case"]
+    assert len(output) in {30, 31}  # one may be longer than Hypothesis keeps
+    assert {(one["features"]["spec"], one["features"]["implementation"]) for one in output} == {
+        ("lease", "LeaseService")
+    }
+    whole = [one for one in output if one["features"]["steps reached"] == "3 of 3"]
     assert whole
     assert {"lease.grant taken", "lease.expire taken", "lease.write taken"} <= whole[0]["features"].keys()
     assert any(str(line).startswith("grant(worker=") for line in whole[0]["metadata"]["notes"])

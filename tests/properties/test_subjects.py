@@ -1,4 +1,4 @@
-"""A store that shares nothing with ours is held against the specs by the same machines, and so are its faults."""
+"""A store that shares nothing with ours is tested by the same machines, and so are its faults."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_a_naive_store_is_its_model_in_any_order() -> None:
 
 
 def test_a_naive_store_is_its_model_in_every_order() -> None:
-    """It goes through the states that ours goes through: what follows from the plan, whoever takes the steps."""
+    """It goes through the states that ours goes through: only the plan determines them, not the task that steps."""
     for plan in schedule_cases.SMALLEST[: 4 if NIGHT else 1]:
         assert schedule_cases.in_every_way(NaiveSubject, plan).states > 50
 
@@ -97,7 +97,7 @@ def test_with_no_optional_verb_faults_are_found(name: str, first_failure: FirstF
         assert first_failure(LeastSubject, 600) is not None
 
 
-# What is left out is said
+# Omissions are reported
 
 
 def test_what_a_subject_lacks_is_named_and_accounted_for() -> None:
@@ -119,11 +119,11 @@ def test_what_a_subject_lacks_is_named_and_accounted_for() -> None:
     assert not list(left_out(ReferenceStore))
 
 
-def test_what_is_left_out_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_left_out_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
     assert crashes.main(["--subject", NAMED, "--points", "20", "--jobs", "1"]) == 0
-    told = capsys.readouterr().out
-    assert "left out: checkpoint: the whole log is read at every start\n" in told
-    assert "left out: records with the flaw 'known': records have no magic number\n" in told
+    output = capsys.readouterr().out
+    assert "left out: checkpoint: the whole log is read at every start\n" in output
+    assert "left out: records with the flaw 'known': records have no magic number\n" in output
     tally, failure = crash_cases.by_chance(NaiveSubject, 0)
     assert failure is None
     assert tally.absent["append_many: messages are appended one by one"] > 0
@@ -133,7 +133,7 @@ def test_what_is_left_out_is_told(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize("name", ["examples.naive_subject", "examples.naive_subject:NaiveStores", "nowhere:Subject"])
-def test_a_subject_that_is_not_there_is_told(name: str) -> None:
+def test_a_subject_that_is_not_there_is_reported(name: str) -> None:
     with pytest.raises(ValueError, match=r"expected a subject as package\.module:Class"):
         subject_by_name(name)
 
@@ -198,7 +198,7 @@ _decode = naive_store.decode
 
 @FAULTS.plant("a half-written record is kept", naive_store, "decode")
 def _believe(data: bytes, position: int) -> naive_store.Message | None:
-    """Consumers receive bytes that nobody sent."""
+    """Deliver bytes to consumers that were never sent."""
     size = int.from_bytes(data[:4], "big")
     right = zlib.crc32(data[naive_store.COVERED : size]).to_bytes(4, "big")
     return _decode(data[:4] + right + data[naive_store.COVERED :], position)
@@ -250,18 +250,18 @@ FOUND_BY: dict[str, tuple[FirstFailure, str]] = {
 
 @pytest.mark.parametrize("fault", by_day(list(FAULTS), 1 / 3), ids=lambda fault: fault.name)
 def test_a_fault_of_a_naive_store_is_found(fault: Any) -> None:
-    first_failure, told = FOUND_BY[fault.name]
+    first_failure, seeds = FOUND_BY[fault.name]
     with fault.planted():
         found = first_failure(NaiveSubject, 4000)
     assert found is not None
-    assert told in found[1], found
+    assert seeds in found[1], found
 
 
 def planted(name: str) -> Any:
     return next(fault for fault in FAULTS if fault.name == name).planted()
 
 
-def test_a_gap_that_is_passed_is_told_in_a_few_lines() -> None:
+def test_a_gap_that_is_passed_is_reported_in_a_few_lines() -> None:
     case = "queues=0,0: append*2 scan*2 w1 w2 w2*2 commit.0"
     with planted("the commit position passes a gap"):
         lines, right = schedule_cases.story(NaiveSubject, case)
@@ -274,7 +274,7 @@ def test_a_gap_that_is_passed_is_told_in_a_few_lines() -> None:
     assert len(schedule_cases.schedule_of(found.value).split()) < 10
 
 
-def test_a_crash_case_is_told_in_a_few_lines() -> None:
+def test_a_crash_case_is_reported_in_a_few_lines() -> None:
     with planted("flushed before the disk has answered"):
         seed, _ = crash_cases.first_failure(NaiveSubject, 600) or (0, "")
         case = crash_cases.shortest(NaiveSubject, f"seed {seed - 1}", patience=600)
@@ -291,18 +291,18 @@ def test_hypothesis_finds_a_flush_that_does_nothing() -> None:
 def test_a_queue_that_says_something_else_is_noticed() -> None:
     """The machines look at what a subject says of itself; here it says that its entries are shorter."""
 
-    class Lying(NaiveSubject):
+    class LyingSubject(NaiveSubject):
         def entries(self, queue: tuple[str, int], low: int, high: int) -> list[tuple[int, int, int]]:
             """One byte less."""
             return [(position, size - 1, tag) for position, size, tag in super().entries(queue, low, high)]
 
     with pytest.raises(Mismatch, match="the entry has the size of its message") as found:
-        _run(QueueMachine, Lying, examples=30, shrink=True)
+        _run(QueueMachine, LyingSubject, examples=30, shrink=True)
     program = [line for line in "\n".join(found.value.__notes__).splitlines() if line.startswith("state.")]
     steps = [line.partition("(")[0].removeprefix("state.") for line in program]
     assert steps == ["start", "append", "index", "teardown"]
-    assert crash_cases.first_failure(Lying, 20) is not None
-    assert schedule_cases.first_failure(Lying, 20) is not None
+    assert crash_cases.first_failure(LyingSubject, 20) is not None
+    assert schedule_cases.first_failure(LyingSubject, 20) is not None
 
 
 def _run(machine: type[SubjectMachine], make: Callable[[], Subject], *, examples: int, shrink: bool = False) -> None:

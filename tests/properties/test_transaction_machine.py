@@ -1,4 +1,4 @@
-"""Transactions beside their spec, as Hypothesis likes: every step is always offered, and each is taken."""
+"""Transactions next to their spec, driven by Hypothesis: every step is always offered and taken."""
 
 import inspect
 from collections import Counter
@@ -40,12 +40,12 @@ def test_it_has_the_verbs_of_its_spec() -> None:
 def test_no_step_is_never_taken() -> None:
     tally: Counter[str] = Counter()
 
-    class Counted(TransactionMachine):
+    class CountedTransactions(TransactionMachine):
         def teardown(self) -> None:
             tally.update(self.pair.tally if hasattr(self, "pair") else ())  # before rest, which takes them all
             RuleBasedStateMachine.teardown(self)
 
-    assert first_failure(Counted, CASES // 3) is None
+    assert first_failure(CountedTransactions, CASES // 3) is None
     steps = {"COMMITTED", "ROLLED_BACK", "put back", "set aside", "power", "kill"}
     refusals = {"again", "unknown", "refused", "not put back", "not set aside", "not safe yet"}
     assert steps | refusals <= tally.keys()

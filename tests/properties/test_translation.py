@@ -26,7 +26,7 @@ def theory(spec: Spec) -> induction.Theory:
 
 @EVERY_SPEC
 def test_nothing_that_a_kernel_of_ours_computes_leaves_64_bits(spec: Spec) -> None:
-    """As long as what goes in lies within its bound: that is looked at before every event, and behind every step."""
+    """Inputs lie within the bound: that is checked before every event, and after every step."""
     trees = trees_of(spec)
     assert not trees.obstacle
     for tree in (*trees.actions.values(), *trees.deviations.values()):
@@ -138,7 +138,7 @@ INVARIANTS = (counted,)
 
 
 @pytest.mark.parametrize(
-    ("need", "said", "told"),
+    ("need", "operation", "expected"),
     [
         ("count * size <= 1000000", "refuted", "`count * size` is "),
         ("0 <= count and count < 1000 and 0 <= size and size < 1000 and count * size <= 5000", "proved", ""),
@@ -147,14 +147,16 @@ INVARIANTS = (counted,)
         (" + ".join(["count", "size"] * 5) + " <= 7", "refuted", " + count` is "),
     ],
 )
-def test_a_number_that_leaves_64_bits_is_told_with_numbers(tmp_path: Path, need: str, said: str, told: str) -> None:
+def test_a_number_that_leaves_64_bits_is_reported_with_numbers(
+    tmp_path: Path, need: str, operation: str, expected: str
+) -> None:
     path = tmp_path / "taking.py"
     path.write_text(SPEC.format(need=need))
     spec = load(path)
     (obligation,) = word_size.obligations(spec)
     result = counterexamples.settled(obligation)
-    assert result.verdict == said
-    assert told in result.why
+    assert result.verdict == operation
+    assert expected in result.why
     assert induction.ask(differs(theory(spec), TranslatedStep("take")).terms).verdict == "unsat", (
         "the kernel gives up there"
     )

@@ -1,4 +1,4 @@
-"""A counterexample is told from the beginning where some run leads there, and as what it is where none was found."""
+"""A counterexample is shown from the beginning if a run leads there, and as a bare state otherwise."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def pay(s: State) -> State:
 
 
 def nothing_is_owed(s: State) -> bool:
-    """Otherwise somebody paid with what was not there."""
+    """Otherwise a payment had no money."""
     return 0 <= s.second
 
 
@@ -51,7 +51,7 @@ def refuted(spec: Spec, sentence: str) -> Result:
     return next(result for result in results if result.verdict == "refuted")
 
 
-def test_a_run_from_the_beginning_is_told() -> None:
+def test_a_run_from_the_beginning_is_reported() -> None:
     """The batch that a ring has no room for: two are cut, and the one that is a whole ring ahead is decoded."""
     spec = changed(SPECS["ring"], "require(batch < s.next + s.slots,", "require(batch <= s.next + s.slots,")
     result = refuted(spec, "a_slot_holds_the_batch_that_belongs_there")
@@ -71,7 +71,7 @@ def test_a_run_from_the_beginning_is_told() -> None:
 
 @pytest.mark.parametrize("steps", [3, 2])
 def test_a_run_is_as_short_as_can_be(steps: int, tmp_path: Path) -> None:
-    """Twice both, once pay, once more pay: three steps lead to the one that breaks it, and two do not."""
+    """Two steps of each kind, once pay, pay again: three steps lead to the one that breaks it, and two do not."""
     result = refuted(toy(tmp_path, "counts", TWO_COUNTS), "nothing_is_owed")
     run = unrolling.run_to(result.obligation, depth=steps)
     assert (run is not None) == (steps == 3)
@@ -80,7 +80,7 @@ def test_a_run_is_as_short_as_can_be(steps: int, tmp_path: Path) -> None:
         assert run.example.after.second == -2
 
 
-def test_what_no_run_leads_to_is_told_as_that(tmp_path: Path) -> None:
+def test_what_no_run_leads_to_is_reported_as_that(tmp_path: Path) -> None:
     """The two go together, and only an invariant could say so: Z3 begins where they do not."""
     once = TWO_COUNTS.replace("second=s.second - 2", "first=s.first - 2, second=s.second - 2")
     spec = toy(tmp_path, "once", once)
@@ -104,7 +104,7 @@ def test_a_ledger_tells_the_run(tmp_path: Path) -> None:
     ]
 
 
-def test_what_does_not_hold_is_found_soon() -> None:
+def test_a_false_property_is_found_soon() -> None:
     """Z3 searches among all numbers only for what no example in small ones speaks against."""
     spec = changed(SPECS["ring"], "require(batch < s.next + s.slots,", "require(batch <= s.next + s.slots,")
     result = refuted(spec, "a_slot_holds_the_batch_that_belongs_there")

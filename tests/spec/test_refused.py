@@ -1,4 +1,4 @@
-"""Specs that some reading in 64 bits has not, or that Python itself cannot run, are refused with line and remedy."""
+"""Specs that a 64-bit reading lacks, or that Python cannot run, are refused with line and remedy."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def written(folder: Path, top: str, body: str, value: str) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("top", "body", "value", "line", "told", "remedy"),
+    ("top", "body", "value", "line", "expected", "remedy"),
     [
         ("BIG = 2**70", "", "a % 7", 7, "`2 ** 70`, which has more than 64 bits", "below 2⁶³"),
         ("BIG = 10 ** 10 ** 10", "", "a", 7, "`10 ** 10 ** 10`, which has more than 64 bits", "below 2⁶³"),
@@ -84,13 +84,13 @@ def written(folder: Path, top: str, body: str, value: str) -> Path:
     ],
 )
 def test_what_no_reading_has_is_refused(
-    tmp_path: Path, top: str, body: str, value: str, line: int, told: str, remedy: str
+    tmp_path: Path, top: str, body: str, value: str, line: int, expected: str, remedy: str
 ) -> None:
     with pytest.raises(ForeignWords) as refused:
         load(written(tmp_path, top, body, value))
     (complaint,) = refused.value.complaints
     assert (complaint.line, remedy in complaint.instead) == (line, True)
-    assert told in complaint.word
+    assert expected in complaint.word
 
 
 @pytest.mark.parametrize(

@@ -237,7 +237,7 @@ def test_the_truncation_that_landed_leaves_out_what_lies_before_the_old_pointer(
     assert s.dispatched[Batch(0)] == 0
 
 
-def test_a_truncation_that_begins_anew_keeps_the_invariants() -> None:
+def test_a_truncation_that_restarts_keeps_the_invariants() -> None:
     s = ring.truncate(ring.decode(ring.cut(ring.cut(ring.open(ring.INITIAL, 16), Batch(0)), Batch(1)), Batch(1)))
     assert all(holds(invariant, s) for invariant in ring.INVARIANTS)
     with pytest.raises(Refused, match="the batch lies in its slot"):
@@ -272,7 +272,7 @@ def test_the_page_of_specs_names_every_step() -> None:
 
 
 def test_a_rule_keeps_its_id() -> None:
-    """Users ignore rules by their ids: what is listed beside this test stays, whatever becomes of sentences."""
+    """Users ignore rules by their ids: the list next to this test stays, whatever happens to sentences."""
     assert sorted(rule.id for rule in rules()) == IDS.read_text(encoding="utf-8").split()
 
 
@@ -284,11 +284,11 @@ def test_a_rule_is_asked_for_by_its_id() -> None:
 
 
 def test_a_rule_that_is_waived_in_one_spec_holds_in_another() -> None:
-    held = SPECS["log"].initial
+    state = SPECS["log"].initial
     with waiving("log", frozenset({"queue/bytes-are-written"})), pytest.raises(Refused):
-        SPECS["log"].actions["flush"](held, 1)
+        SPECS["log"].actions["flush"](state, 1)
     with waiving("log", frozenset({"log/bytes-are-written"})):
-        assert SPECS["log"].actions["flush"](held, 1).flushed == 1
+        assert SPECS["log"].actions["flush"](state, 1).flushed == 1
 
 
 def test_a_case_distinction_and_an_assumption_are_no_rules() -> None:

@@ -7,7 +7,7 @@ from gapless.spec.catalog import Spec, text_of
 
 
 def changed(spec: Spec, old: str, new: str) -> Spec:
-    """The spec with other steps; what must hold of them stays as it is."""
+    """Return the spec with other steps and the same properties."""
     text = text_of(spec.module)
     assert text.count(old) == 1, old
     return operators.changed(spec, text.replace(old, new))

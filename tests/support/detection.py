@@ -13,7 +13,7 @@ BEGIN, END = "<!-- detection rates, made by `make mutants` -->", "<!-- end of de
 
 
 def rates(planted: str, mutants: str) -> str:
-    """What the README says, from the page of planted defects and that of mutants of traces."""
+    """Return the README's figures, from the pages of planted defects and of mutants of traces."""
     faults, documented = (line for line in planted.splitlines() if line.endswith("%)."))
     (traces,) = (line for line in mutants.splitlines() if line.endswith("%)."))
     damaged = f"of recordings that were damaged at random, {traces.removesuffix('.').replace(' mutants', '', 1)}"

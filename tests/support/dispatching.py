@@ -107,7 +107,7 @@ def numbered(queues: Iterable[tuple[str, int]], **fields: Any) -> Iterator[Recor
 
 
 def entries_in(queues: ConsumeQueues) -> dict[tuple[str, int], dict[int, Entry]]:
-    """What readers see: every entry below the commit positions."""
+    """Return the entries that readers see: those below the commit positions."""
     return {
         (queue.topic, queue.id): {
             queue.first + place: Entry(*map(int, entry))
@@ -163,7 +163,7 @@ class Judge:
         self.states[queue_index] = spec.commit(self.states[queue_index], Number(to))
 
     def queue_flushed(self, queue_index: int, to: int) -> None:
-        """What is flushed is visible."""
+        """Make flushed entries visible."""
         self.states[queue_index] = spec.flush(self.states[queue_index], Number(to))
 
     def crashed(self) -> None:
@@ -254,7 +254,7 @@ class Run:
     def _scan(self) -> None:
         batch = self.dispatch.scan(self.limit)
         assert self.dispatch.scanned <= self.limit, "what may be lost is not scanned"
-        assert batch is not None or self.dispatch.full or self.dispatch.scanned >= self.limit, "a scan goes on"
+        assert batch is not None or self.dispatch.full or self.dispatch.scanned >= self.limit, "a scan continues"
 
     def _take(self) -> None:
         batch = self.dispatch.take()
@@ -308,7 +308,7 @@ class Run:
                 return
 
     def _restart(self) -> None:
-        """A new dispatch goes on where the old one was done with all."""
+        """Start a new dispatch at the point where the old one had completed everything."""
         self.busy.clear()
         self.safe = self.limit
         self.judge.crashed()

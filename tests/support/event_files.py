@@ -13,32 +13,32 @@ from gapless.spec.catalog import SPECS
 from gapless.traces.events import schema
 from gapless.traces.events.schema import Event
 
-Told = Callable[[int], Event]
+UnplacedEvent = Callable[[int], Event]
 """An event that still has to learn its position."""
 
 
-def step(action: str, *args: int, spec: str = "queue", trace: str = "TopicTest/3", **more: Any) -> Told:
+def step(action: str, *args: int, spec: str = "queue", trace: str = "TopicTest/3", **more: Any) -> UnplacedEvent:
     named = dict(zip(SPECS[spec].parameters[action], args, strict=True))
     return lambda at: Event(source="a", spec=spec, trace=trace, position=at, action=action, args=named, **more)
 
 
-def opened(number: int = 0, start: int = 0, **more: Any) -> Told:
+def opened(number: int = 0, start: int = 0, **more: Any) -> UnplacedEvent:
     return step("open", number, start, **more)
 
 
-def append(number: int, position: int, **more: Any) -> Told:
+def append(number: int, position: int, **more: Any) -> UnplacedEvent:
     return step("append", number, 1, position, 340, 0, **more)
 
 
-def index(number: int, position: int, **more: Any) -> Told:
+def index(number: int, position: int, **more: Any) -> UnplacedEvent:
     return step("index", number, position, 340, 0, **more)
 
 
-def record(position: int, *, time: int = 9, size: int = 100, **more: Any) -> Told:
+def record(position: int, *, time: int = 9, size: int = 100, **more: Any) -> UnplacedEvent:
     return step("append", position, size, position, 1, 1, 1, 1, time, **({"spec": "log", "trace": "commitlog"} | more))
 
 
-def in_log(action: str, *args: int, **more: Any) -> Told:
+def in_log(action: str, *args: int, **more: Any) -> UnplacedEvent:
     return step(action, *args, **({"spec": "log", "trace": "commitlog"} | more))
 
 
@@ -54,7 +54,7 @@ LOG = [
     in_log("crash", 1024),
     in_log("checkpoint", 9),
 ]
-ODD: list[list[Callable[[str], Told]]] = [
+ODD: list[list[Callable[[str], UnplacedEvent]]] = [
     [lambda t: opened(trace=t), lambda t: append(0, 0, trace=t), lambda t: index(0, 0, trace=t)],
     [lambda t: opened(trace=t), lambda t: append(0, 0, trace=t), lambda t: index(0, 9, trace=t)],
     [lambda t: opened(trace=t), lambda t: append(1, 0, trace=t)],
@@ -63,7 +63,7 @@ ODD: list[list[Callable[[str], Told]]] = [
     [lambda t: opened(trace=t), lambda t: append(0, 0, trace=t, outcome="refused")],
     [lambda t: opened(trace=t), lambda t: append(0, 0, trace=t, saw={"end": 1}), lambda t: index(0, 0, trace=t)],
     [lambda t: opened(trace=t), lambda t: append(0, 0, trace=t, saw={"end": 7})],
-    [lambda t: opened(trace=t), lambda t: append(0, 0, trace=t), lambda t: append(0, 340, trace=t)],  # made anew
+    [lambda t: opened(trace=t), lambda t: append(0, 0, trace=t), lambda t: append(0, 340, trace=t)],  # recreated
     [
         lambda t: in_log("open", 0, 1024, trace=t),
         lambda t: record(0, trace=t),
@@ -76,7 +76,7 @@ ODD: list[list[Callable[[str], Told]]] = [
 """Traces of every kind: good, broken, without a beginning, refused, unknown, seen."""
 
 
-def told_of(kinds: Iterable[int], *, mingled: int) -> list[Told]:
+def mixed_traces(kinds: Iterable[int], *, mingled: int) -> list[UnplacedEvent]:
     """Traces of these kinds; an event of each in turn, for as many at a time as are `mingled`."""
     traces = [[make(f"T/{number}") for make in ODD[kind]] for number, kind in enumerate(kinds)]
     groups = [traces[low : low + mingled] for low in range(0, len(traces), mingled)]
@@ -94,6 +94,6 @@ def table_in(folder: Path) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda row: (row["spec"], row["trace"]))
 
 
-def write(path: Path, told: list[Told]) -> None:
+def write(path: Path, events: list[UnplacedEvent]) -> None:
     """These events, in a file."""
-    schema.write_events(path, [tell(at) for at, tell in enumerate(told)])
+    schema.write_events(path, [tell(at) for at, tell in enumerate(events)])

@@ -1,4 +1,4 @@
-"""Events as strategies, as lines and as rows, so that what reads them in one way can be held to another."""
+"""Events as strategies, as lines and as rows, to compare different readers."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ def an_append(**changed: Any) -> dict[str, Any]:
     return event | changed
 
 
-def told(read: Callable[[], Any]) -> Any:
-    """What reading gives, or what it says: two readers that say the same are alike in both."""
+def result_of(read: Callable[[], Any]) -> Any:
+    """Return the result of a reader, or its error: equal readers agree in both."""
     try:
         return read()
     except NoEvent as wrong:

@@ -1,4 +1,4 @@
-"""What a walk over transactions leaves, judged by the strict check."""
+"""The files of a walk over transactions, judged by the strict check."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gapless.traces.report.values import Report
 def judged(
     disk: SimulatedDisk, folder: Path, max_checks: int, op_bytes: int, client: Iterable[dict[str, Any]] | None = None
 ) -> Report:
-    """What the strict check says of a disk, given limits that a store does not tell, and what clients wrote down."""
+    """Check a disk strictly, with limits that a store does not contain, and a client log."""
     (folder / "store").mkdir(parents=True)
     disk.save(folder / "store")
     (folder / "broker.conf").write_text(f"transactionCheckMax={max_checks}\ntransactionOpMsgMaxSize={op_bytes}\n")

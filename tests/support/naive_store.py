@@ -56,7 +56,7 @@ class NaiveStore:
         self.may_be_interrupted = self.is_child = False
 
     def answer(self, request: Request) -> Request:
-        """What comes of a request."""
+        """Return the response to a request."""
         try:
             try:
                 self.may_be_interrupted = request.get("client") == 0
@@ -72,7 +72,7 @@ class NaiveStore:
             return {"error": "in use"}
         except ValueError:
             return {"error": "refused"}
-        except Exception as error:  # noqa: BLE001 - whoever asked is told
+        except Exception as error:  # noqa: BLE001 - returned to the caller
             if self.file >= 0:
                 self.read_again()
             return {"error": "failed", "says": repr(error)}
@@ -231,10 +231,10 @@ class NaiveStore:
         return len(self.halves) - len(self.decided)
 
     def _fork(self, request: Request) -> Request:
-        heard, told = os.pipe()
+        heard, writer = os.pipe()
         self.may_be_interrupted = False
         if child := os.fork():
-            os.close(told)
+            os.close(writer)
             outcomes = json.loads(os.read(heard, 10_000))
             os.close(heard)
             return {"pid": child, "outcomes": outcomes}
@@ -251,7 +251,7 @@ class NaiveStore:
             *({"verb": verb, **name} for verb in ("flush", "range", "expire", "check", "undecided")),
         ]
         outcomes = {one["verb"]: self.answer(one).get("error", "done") for one in asked}
-        os.write(told, json.dumps(outcomes).encode())
+        os.write(writer, json.dumps(outcomes).encode())
         time.sleep(60)
         os._exit(0)
 

@@ -1,4 +1,4 @@
-"""Needs of our specs that no run leaves unmet, so that neither a walk nor exploration ever tells of them."""
+"""Needs of our specs that no run leaves unmet, so that no walk or exploration reports them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether there is time: `make night` sets this profile, and `make test` has ten minutes."""
+"""The nightly profile: `make night` sets it, while `make test` has ten minutes."""
 
 import os
 from collections.abc import Sequence

@@ -13,7 +13,7 @@ from tests.support.servers import free_port, is_answering
 
 RCLONE = Path(sys.executable).with_name("rclone")
 STARTS = 30  # seconds
-KEY, SECRET = "AKIDTHATNOBODYSEES", "secret/that+nobody=sees"
+KEY, SECRET = "AKIDTHATISSECRET", "secret/that+no=one+sees"
 
 
 @contextmanager

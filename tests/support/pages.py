@@ -38,7 +38,7 @@ class Block:
     not_run: str | None = None
 
     def commands(self) -> list[tuple[str, str | None]]:
-        """Each command with what is shown of its output; None where nothing is said of that."""
+        """Return each command with its output on the page; None if the page shows none."""
         if self.info == "sh":
             return [(line, None) for line in self.content.splitlines()]
         parts = COMMAND.split(self.content)
@@ -56,8 +56,8 @@ def blocks_of(text: str) -> Iterator[Block]:
     for token in MarkdownIt().parse(text):
         if token.type == "fence":
             yield Block(token.info, token.content, reason)
-        said = NOT_RUN.search(token.content) if token.type == "html_block" else None
-        reason = said[1] if said else None
+        skipped = NOT_RUN.search(token.content) if token.type == "html_block" else None
+        reason = skipped[1] if skipped else None
 
 
 def plain(text: str) -> str:
@@ -78,11 +78,11 @@ def _line(line: str) -> str:
     return r"[^\n]*".join(map(re.escape, line.split(LEFT_OUT))) + "\n"
 
 
-def told(output: str) -> str:
-    """What a command prints, without how far it is: that depends on how fast the machine is."""
+def without_progress(output: str) -> str:
+    """Remove the progress from an output: it depends on the speed of the machine."""
     return re.sub(r"(?m)^gapless: .*?[\d,]+ of [\d,]+ .*\n", "", output)
 
 
 def is_as_shown(shown: str, output: str) -> bool:
-    """Whether a command printed what a page says."""
-    return re.fullmatch(wanted(shown), plain(told(output))) is not None
+    """True if a command printed what a page shows."""
+    return re.fullmatch(wanted(shown), plain(without_progress(output))) is not None

@@ -33,7 +33,7 @@ def recording(name: str) -> Path:
 
 @cache
 def manifest(name: str) -> Line:
-    """What the lab's own reader counted."""
+    """Return the counts of the lab's own reader."""
     found: Line = json.loads((recording(name) / "manifest.json").read_text(encoding="utf-8"))
     return found
 
@@ -49,20 +49,20 @@ def lines_of(name: str) -> list[Line]:
 
 
 def written(folder: Path, lines: Iterable[Line], *, numbered: bool = True) -> Path:
-    """A recording of these lines; `numbered` gives each source its numbers anew, so that none seems to be lost."""
+    """Write a recording of these lines; `numbered` numbers each source again, so that no line seems lost."""
     count: dict[str, int] = {}
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "trace.ndjson").open("w", encoding="utf-8") as file:
         for line in lines:
             number = count[line["s"]] = count.get(line["s"], -1) + 1
             first = {"n": number if numbered else line["n"]} | {key: line[key] for key in ("t", "s", "k")}
-            told = first | {key: value for key, value in line.items() if key not in first}
-            file.write(json.dumps(told, separators=(",", ":")) + "\n")
+            merged = first | {key: value for key, value in line.items() if key not in first}
+            file.write(json.dumps(merged, separators=(",", ":")) + "\n")
     return folder
 
 
 def changed(folder: Path, name: str, change: Callable[[list[Line]], list[Line] | None]) -> Path:
-    """A recording after `change`, its lines numbered anew."""
+    """Write a recording after `change`, its lines numbered again."""
     lines = lines_of(name)
     return written(folder, change(lines) or lines)
 

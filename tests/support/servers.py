@@ -8,14 +8,14 @@ import time
 
 
 def free_port() -> int:
-    """A port at which nobody listens now."""
+    """Return a port without a listener."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port: int = free.getsockname()[1]
     return port
 
 
 def is_answering(server: subprocess.Popen[bytes], port: int, patience: float, every: float) -> bool:
-    """Waits until somebody answers at the port; False where the server ends before, or so many seconds are over."""
+    """Wait until the port answers; False if the server ends first, or so many seconds are over."""
     until = time.monotonic() + patience
     while time.monotonic() < until and server.poll() is None:
         try:

@@ -23,7 +23,7 @@ CLASS = "org.apache.spark.deploy"
 
 @contextmanager
 def standalone_cluster(room: Path) -> Iterator[str]:
-    """Its master, until the end. Workers have a core each, and are not told where gapless lies."""
+    """Start a cluster, and yield its master. Workers have a core each, and no path to gapless."""
     ports = [free_port() for _ in range(2)]
     master = f"spark://127.0.0.1:{ports[0]}"
     with ExitStack() as stack:
@@ -57,7 +57,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 def _wait(log: Path, words: str, times: int) -> None:
     """Until the log says it so often. Raises TimeoutError."""
     until = time.monotonic() + STARTS
-    while (said := log.read_text(errors="replace")).count(words) < times:
+    while (output := log.read_text(errors="replace")).count(words) < times:
         if time.monotonic() > until:
-            raise TimeoutError(f"Spark does not start: {said[-2000:]}")
+            raise TimeoutError(f"Spark does not start: {output[-2000:]}")
         time.sleep(0.1)

@@ -1,4 +1,4 @@
-"""A source of somebody else's: CSV files of `queue` steps, one column each for trace and step, then the arguments.
+"""A source of another package: CSV files of `queue` steps, one column each for trace and step, then the arguments.
 
 Tests install it as a package of its own, which names it in the entry point group `gapless.sources`.
 """
@@ -116,7 +116,7 @@ class CsvFile:
 
 
 def judge(options: Options, rows: Rows) -> Tally:
-    """One trace held against the spec, counted in rows of the file."""
+    """Judge one trace by the spec, counted in rows of the file."""
     batch = schema.from_events(_event(rows.trace, at, *row) for at, row in enumerate(rows.rows))
     (traces,) = gathered([batch])
     judge = Judge("toy", options)

@@ -21,8 +21,8 @@ class State:
 def add(s: State, more: int, honest: bool) -> State:
     require(0 < more, "there-is-more", because="there is more", otherwise="the count goes down")
     require(0 <= more, "there-is-not-less", because="there is not less", otherwise="the count goes down")
-    require(more < 100, "there-is-not-too-much", because="there is not too much", otherwise="nobody knows")
-    require(honest, "it-is-so", because="it is so", otherwise="somebody is misled")
+    require(more < 100, "there-is-not-too-much", because="there is not too much", otherwise="it is unknown")
+    require(honest, "it-is-so", because="it is so", otherwise="a reader is misled")
     return replace(s, count=s.count + more, idle=more)
 
 
@@ -74,7 +74,7 @@ def begin(s: State, epoch: int) -> State:
 
 def work(s: State, number: Number, epoch: int, kind: Kind) -> State:
     require(epoch == s.epoch, "worker-is-of-this-epoch",
-        because="the worker is of this epoch", otherwise="a worker that was fenced off goes on")
+        because="the worker is of this epoch", otherwise="a worker that was fenced off continues")
     require(implies(s.kind[number] != Kind.NONE, kind == s.kind[number]), "kind-stays",
         because="the kind stays", otherwise="it is not the same work any more")
     return replace(s, bits=s.bits.set(number, 1), kind=s.kind.set(number, kind))
@@ -90,12 +90,12 @@ def finish(s: State, to: Number, kind: Kind) -> State:
 
 def promise(s: State, to: Number) -> State:
     require(all_between(0, to, lambda n: n < s.done), "what-is-promised-is-done",
-        because="what is promised is done", otherwise="somebody waits for ever")
+        because="what is promised is done", otherwise="a client waits for ever")
     return s
 
 
 def the_end_of_what_is_done_is_a_number(s: State) -> bool:
-    """Otherwise nobody can ask for it."""
+    """Otherwise it cannot be requested."""
     return 0 <= s.epoch
 
 

@@ -1,4 +1,4 @@
-"""Recordings, damaged at random, and a walk through the spec, step by step, that says how each is to be judged.
+"""Randomly damaged recordings, and a walk through the spec that gives the right verdict of each.
 
 Lines are dropped, doubled, moved, changed or cut off, clocks and positions shifted. The walk is a reader of its own: it
 knows the specs, and nothing of columns, kernels, takeovers or stories. `python -m tests.support.trace_mutants` judges
@@ -79,8 +79,8 @@ def beginnings(lines: Lines) -> Iterator[str]:
 
 
 @dataclass
-class Walked:
-    """What a walk finds of a file. `departs`: by spec and trace, the line."""
+class WalkResult:
+    """The result of a walk through a file. `departs`: by spec and trace, the line."""
 
     readable: bool = True
     undecided: bool = False
@@ -94,9 +94,9 @@ class Walked:
         return "departs" if self.departs else "inconclusive" if self.undecided else "conforms"
 
 
-def walk(lines: Lines, profile: str) -> Walked:
+def walk(lines: Lines, profile: str) -> WalkResult:
     """Each trace from its first event on, until it departs. One that does not say how it begins is not judged."""
-    found = Walked()
+    found = WalkResult()
     states: dict[tuple[str, str], list[Any]] = {}
     positions: dict[tuple[str, str], int] = {}
     left = set()  # traces that are not judged, or no further
@@ -104,10 +104,10 @@ def walk(lines: Lines, profile: str) -> Walked:
         try:
             event = Event.model_validate(json.loads(line))
         except (ValueError, ValidationError):
-            return Walked(readable=False)
+            return WalkResult(readable=False)
         key = (event.spec, event.trace)
         if event.position < positions.get(key, event.position):
-            return Walked(readable=False)
+            return WalkResult(readable=False)
         positions[key] = event.position
         if key not in states and key not in left and "open" in SPECS[event.spec].actions and event.action != "open":
             found.undecided = True
@@ -213,8 +213,8 @@ MUTATIONS: tuple[Callable[[Lines, random.Random], None], ...] = (drop, duplicate
 # -- both say the same ---------------------------------------------------------------------------------------------
 
 
-def differ(report: Report, walked: Walked) -> str | None:
-    """How a report says something else than the walk."""
+def differ(report: Report, walked: WalkResult) -> str | None:
+    """Describe how a report differs from the walk."""
     if report.verdict != walked.verdict:
         return f"the report says {report.verdict}, the walk {walked.verdict}"
     first: dict[tuple[str, str], int] = {}
@@ -230,15 +230,15 @@ def differ(report: Report, walked: Walked) -> str | None:
 # -- many mutants --------------------------------------------------------------------------------------------------
 
 
-class Judged(NamedTuple):
-    """What became of a mutant. `by`: the mutations · `walked`: the verdict it must get · `wrong`: how it did not."""
+class MutantResult(NamedTuple):
+    """The result of one mutant. `by`: the mutations · `walked`: the verdict it must get · `wrong`: the difference."""
 
     by: tuple[str, ...]
     walked: str
     wrong: str | None
 
 
-def judged(whole: list[Lines], seed: int, room: Path) -> Judged:
+def judged(whole: list[Lines], seed: int, room: Path) -> MutantResult:
     """One mutant of one of these recordings: what a walk says of it, and whether a check says the same."""
     choose = random.Random(seed)
     lines = list(choose.choice(whole))
@@ -249,10 +249,10 @@ def judged(whole: list[Lines], seed: int, room: Path) -> Judged:
                 mutation(lines, choose)
     walked = walk(lines, json.loads(lines[0])["profile"])
     report = check(written(room / "events.ndjson", lines), jobs=1)
-    return Judged(tuple(mutation.__name__ for mutation in done), walked.verdict, differ(report, walked))
+    return MutantResult(tuple(mutation.__name__ for mutation in done), walked.verdict, differ(report, walked))
 
 
-def part(seeds: range) -> list[Judged]:
+def part(seeds: range) -> list[MutantResult]:
     """Some mutants, in a process of their own."""
     Native.few = -1  # what is tried is what judges large files
     with TemporaryDirectory() as room:
@@ -268,7 +268,7 @@ where a trace departs, the line counts, too.
 """
 
 
-def counted(found: list[Judged]) -> str:
+def counted(found: list[MutantResult]) -> str:
     """The page that is kept."""
     must = Counter(one.walked for one in found)
     right = Counter(one.walked for one in found if one.wrong is None)

@@ -1,7 +1,7 @@
-"""Walks through a spec: events offered to its plain functions one after the other, going on from those that are taken.
+"""Walks through a spec: events are offered to its plain functions, and accepted ones are taken.
 
 Values are drawn from those that matter where the walk is: the state's own, their neighbours, and those that the guards
-compare with. `walks` are the same every time; `walk` asks whoever calls it, such as Hypothesis by `drawing`.
+compare with. `walks` are the same every time; `walk` asks its caller, such as Hypothesis by `drawing`.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ INT64 = range(-(2**63), 2**63)
 
 @dataclass(frozen=True)
 class Offer:
-    """An event offered after `path`, and what the plain functions said: taken or refused."""
+    """An event offered after `path`, and the answer of the plain functions: taken or refused."""
 
     path: tuple[Event, ...]
     event: Event
@@ -109,7 +109,7 @@ def within(spec: Spec, action: str, parameter: str, value: int) -> int:
 
 
 def taken_arguments(spec: Spec, state: State, action: str, profile: str, choose: Choose) -> tuple[int, ...] | None:
-    """Arguments that the spec is explored with and that the step is taken with here, if a few tries find some."""
+    """Return arguments of the explored range with which the step is taken here, if a few tries find some."""
     every = explored_arguments(spec, action)
     first: int = choose(range(len(every)))
     for at in range(min(len(every), 40)):
@@ -406,7 +406,7 @@ LIKELY_ARGUMENTS = {
     "coordinator": of_coordinators,
     "permits": of_permits,
 }
-NOBODY = "nobody"  # a profile that allows no deviation at all
+NO_BROKER = "nobody"  # a profile that allows no deviation at all
 WALKS = {
     "broker": 1600,
     "check_service": 1500,
@@ -425,10 +425,10 @@ LONG = {"broker": 70, "check_service": 60, "checkpoint": 40, "coordinator": 40, 
 
 def broker(spec: Spec) -> str:
     """The profile of the broker whose deviations the spec knows."""
-    return next((name for deviation in spec.deviations for name in sorted(deviation.profiles)), NOBODY)
+    return next((name for deviation in spec.deviations for name in sorted(deviation.profiles)), NO_BROKER)
 
 
-EVERY_PROFILE = pytest.mark.parametrize("profile", [*PROFILES, NOBODY])
+EVERY_PROFILE = pytest.mark.parametrize("profile", [*PROFILES, NO_BROKER])
 _ALL = [pytest.param(spec, id=name, marks=pytest.mark.xdist_group(f"walks of {name}")) for name, spec in SPECS.items()]
 EVERY_SPEC = pytest.mark.parametrize("spec", _ALL)
 """The tests of a spec are run by one process, for walks take a while."""
@@ -437,7 +437,7 @@ SOME_SPECS = pytest.mark.parametrize("spec", by_day(_ALL))
 
 def profiles_of(spec: Spec) -> list[str]:
     """One profile for each set of deviations that some profile allows: the others say the same of this spec."""
-    return list({spec.allowed(profile): profile for profile in (*PROFILES, NOBODY)}.values())
+    return list({spec.allowed(profile): profile for profile in (*PROFILES, NO_BROKER)}.values())
 
 
 _READINGS = [

@@ -1,4 +1,4 @@
-"""What an event `end` claims: the system has come to rest, and nothing is lost, left undecided or never written."""
+"""Claims of an event `end`: the system is at rest, and nothing is lost, undecided or unwritten."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from gapless.traces.check import check
 from gapless.traces.events import schema
 from gapless.traces.report.values import Report
 from tests.support.command_line import gapless
-from tests.support.event_files import Told, append, index, opened, step
+from tests.support.event_files import UnplacedEvent, append, index, opened, step
 
 Call = tuple[str, *tuple[int, ...]]
 
@@ -110,37 +110,37 @@ BROKEN = [(spec, rule) for spec, (_, broken) in REST.items() for rule in broken]
 MADE = "end 1 → 2, positions[1] 0 → 340, sizes[1] 0 → 340"
 
 
-def told(spec: str, calls: list[Call], *, trace: str = "one") -> list[Told]:
+def events_of(spec: str, calls: list[Call], *, trace: str = "one") -> list[UnplacedEvent]:
     return [step(action, *args, spec=spec, trace=trace) for action, *args in calls]
 
 
-def checked(path: Path, events: list[Told]) -> Report:
+def checked(path: Path, events: list[UnplacedEvent]) -> Report:
     file = path / "events.ndjson"
     schema.write_events(file, [event(at) for at, event in enumerate(events)])
     return check(file)
 
 
 def test_every_spec_that_says_what_holds_at_rest_has_its_traces() -> None:
-    said = {name: {need.id.partition("/")[2] for need in spec.rules.values()} for name, spec in SPECS.items()}
+    by_name = {name: {need.id.partition("/")[2] for need in spec.rules.values()} for name, spec in SPECS.items()}
     assert set(REST) == {name for name, spec in SPECS.items() if spec.at_rest}
     for name, (_, broken) in REST.items():
         assert len(broken) == len(SPECS[name].at_rest)
-        assert set(broken) <= said[name]
+        assert set(broken) <= by_name[name]
 
 
 @pytest.mark.parametrize("spec", REST)
 def test_a_trace_that_ends_at_rest_conforms(tmp_path: Path, spec: str) -> None:
-    found = checked(tmp_path, told(spec, [*REST[spec][0], ("end",)]))
+    found = checked(tmp_path, events_of(spec, [*REST[spec][0], ("end",)]))
     assert found.verdict == "conforms", [finding.story for finding in found.findings]
     assert found.coverage[f"{spec}.end"] == 1
     assert not [line for line in found.not_exercised if line.startswith(f"{spec}.end")]
 
 
 @pytest.mark.parametrize(("spec", "rule"), BROKEN)
-def test_what_is_left_at_the_end_is_told(tmp_path: Path, spec: str, rule: str) -> None:
+def test_what_is_left_at_the_end_is_reported(tmp_path: Path, spec: str, rule: str) -> None:
     calls = REST[spec][1][rule]
-    assert checked(tmp_path, told(spec, calls)).verdict == "conforms"  # so far: it may still come
-    found = checked(tmp_path, told(spec, [*calls, ("end",)]))
+    assert checked(tmp_path, events_of(spec, calls)).verdict == "conforms"  # so far: it may still come
+    found = checked(tmp_path, events_of(spec, [*calls, ("end",)]))
     (finding,) = found.findings
     assert (found.verdict, finding.rule, finding.where.offset) == ("departs", f"{spec}/{rule}", 2 + len(calls))
     assert finding.message.startswith(f'one, line {2 + len(calls)}: end breaks the rule "{finding.needs}": ')
@@ -153,8 +153,8 @@ SMALL = ("dispatch", "log", "queue", "ring")
 
 
 @pytest.mark.parametrize(("spec", "rule"), [one for one in BROKEN if one[0] in SMALL])
-def test_what_is_ignored_is_not_told(tmp_path: Path, spec: str, rule: str) -> None:
-    (finding,) = checked(tmp_path, told(spec, [*REST[spec][1][rule], ("end",)])).findings
+def test_what_is_ignored_is_not_reported(tmp_path: Path, spec: str, rule: str) -> None:
+    (finding,) = checked(tmp_path, events_of(spec, [*REST[spec][1][rule], ("end",)])).findings
     assert not check(tmp_path / "events.ndjson", ignore=[finding.rule]).findings
 
 
@@ -180,12 +180,12 @@ def test_a_system_may_begin_again_and_come_to_rest_again(tmp_path: Path) -> None
     again = [opened(), append(0, 0), index(0, 0), step("end"), append(1, 340), index(1, 340), step("end")]
     found = checked(tmp_path, again)
     assert (found.verdict, found.coverage["queue.end"]) == ("conforms", 2)
-    assert checked(tmp_path, again[:5]).verdict == "conforms"  # it goes on, and has not said that it is at rest
+    assert checked(tmp_path, again[:5]).verdict == "conforms"  # it continues, without a claim to be at rest
     assert checked(tmp_path, [*again[:5], step("end")]).verdict == "departs"
 
 
 def test_who_does_not_say_that_all_came_to_rest_is_not_asked(tmp_path: Path) -> None:
-    one, other = ([*told("queue", REST["queue"][0], trace=name)] for name in ("A/0", "B/0"))
+    one, other = ([*events_of("queue", REST["queue"][0], trace=name)] for name in ("A/0", "B/0"))
     end = step("end", trace="A/0")
     says = "in events.ndjson lack an end event: not checked if anything is lost or left undecided in the end"
     unasked = [line for line in checked(tmp_path, [*one, *other]).not_exercised if "queue.end" in line]
@@ -195,8 +195,8 @@ def test_who_does_not_say_that_all_came_to_rest_is_not_asked(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("outcome", ["unknown", "refused"])
-def test_a_claim_that_nobody_surely_made_accuses_nobody(tmp_path: Path, outcome: str) -> None:
-    """A store that refused to stop is right where something is left; whether one that died did stop, nobody knows."""
+def test_a_claim_that_may_not_have_been_made_is_no_violation(tmp_path: Path, outcome: str) -> None:
+    """A store that refused to stop is right if something is left; an unknown stop claims nothing."""
     left = [opened(), append(0, 0), step("end", outcome=outcome)]
     assert checked(tmp_path, left).verdict == "conforms"
 

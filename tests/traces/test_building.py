@@ -20,8 +20,8 @@ class Some(NamedTuple):
     append: int
 
 
-class Taken(NamedTuple):
-    """As above."""
+class TakeArguments(NamedTuple):
+    """The arguments, as above."""
 
     tag: int
     number: int
@@ -95,4 +95,4 @@ def test_traces_are_accepted_together_as_they_are_by_exact_replay() -> None:
 def test_codes_and_rows_go_by_name() -> None:
     spec = SPECS["queue"]
     assert building.codes(spec, Some) == (spec.codes["settle"], spec.codes["append"])
-    assert building.rows(spec, Taken) == (spec.arguments.index("tag"), spec.arguments.index("number"))
+    assert building.rows(spec, TakeArguments) == (spec.arguments.index("tag"), spec.arguments.index("number"))

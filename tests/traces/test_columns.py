@@ -1,4 +1,4 @@
-"""What judging reads in columns is what pydantic reads of every event: of plain lines, of odd ones, of rows."""
+"""Column-wise reading equals pydantic's reading of every event: of plain lines, odd ones, and rows."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from gapless.traces.events.plain_lines import FEW, PlainLines, ValueKind
 from gapless.traces.events.schema import Event
 from gapless.traces.judging.batches import Batch
 from gapless.traces.judging.columns import gathered, hashed, packed, unpacked
-from tests.support.events import an_append, an_event, in_rows, in_rows_of, told
+from tests.support.events import an_append, an_event, in_rows, in_rows_of, result_of
 
 NEW = ["", "0", "1", "-", ".", "e", "E", "+", "n", "null", "true", '"', "'", "\\", "/", "{", "}", "[", "]", ",",
        ":", " ", "\t", "\r", "\n", "\0", "\x7f", "é", "\ufeff", "NaN", "9" * 19, "99", '"a":1,', ',"outcome":null',
@@ -39,7 +39,7 @@ def damaged(data: st.DataObject, text: bytes) -> bytes:
 
 @given(data=st.data(), events=st.lists(an_event(), min_size=1, max_size=4))
 def test_plain_lines_are_read_as_a_library_reads_them(data: st.DataObject, events: list[Event]) -> None:
-    """What the kernel takes for plain is what pydantic reads, value by value; it may leave anything else to that."""
+    """A line that the kernel accepts is read as pydantic reads it; it may leave any line to that."""
     spaces = data.draw(st.sampled_from([(",", ":"), (", ", ": "), (" ,\t", " : ")]))
     rows = [event.model_dump(exclude_defaults=data.draw(st.booleans())) for event in events]
     for row in rows:
@@ -71,7 +71,7 @@ def test_an_integer_is_read_however_many_digits_it_has(sign: str, behind: str) -
             else:
                 assert read is not None
                 assert read.integers(0).tolist() == [int(number)]
-        for odd in ("/", ":", "a", "é", ".", "\x10"):  # the first two lie beside the digits
+        for odd in ("/", ":", "a", "é", ".", "\x10"):  # the first two are next to the digits
             assert lines.read(f'{{"n":{"7" * digits}{odd}}}\n'.encode(), 1) is None, odd
 
 
@@ -113,7 +113,7 @@ def test_what_is_not_plain_is_left_to_a_library(odd: str) -> None:
     line = json.dumps(an_append()).replace(" ", "").replace('"position":1,"act', f'{odd},"act').encode() + b"\n"
     assert line.count(odd.encode()) == 1
     assert schema.OURS.plain.read(line, line.count(b"\n")) is None
-    assert told(lambda: in_rows(schema.OURS.coded_lines(line, line.count(b"\n")))) == told(
+    assert result_of(lambda: in_rows(schema.OURS.coded_lines(line, line.count(b"\n")))) == result_of(
         lambda: in_rows_of(schema.OURS.from_block(line))
     )
 
@@ -136,12 +136,12 @@ def test_a_line_with_one_thing_that_is_not_plain_is_left_to_a_library(plain: str
     lines = good.encode() + good.replace(plain, odd).encode(errors="surrogateescape")
     read = schema.OURS.plain.read(lines, lines.count(b"\n"))
     assert read is None or not read.utf8()
-    assert told(lambda: in_rows(schema.OURS.coded_lines(lines, lines.count(b"\n")))) == told(
+    assert result_of(lambda: in_rows(schema.OURS.coded_lines(lines, lines.count(b"\n")))) == result_of(
         lambda: in_rows_of(schema.OURS.from_block(lines))
     )
 
 
-def test_keys_that_lie_at_one_place_of_the_table_are_told_apart() -> None:
+def test_keys_that_lie_at_one_place_of_the_table_are_reported_apart() -> None:
     plain = PlainLines({"a": ValueKind.INTEGER, "b": ValueKind.INTEGER})
     assert plain.read(b'{"a":1,"b":2}\n', 1) is not None
     for other in range(33, 127):  # each of the 64 places is met
@@ -173,7 +173,7 @@ def test_what_is_plain_and_odd_is_the_same(odd: str) -> None:
     text = json.dumps(an_append()).replace(" ", "").replace('"position":1,"act', f'{odd},"act')
     line = (text.replace("\r", "") + "\r\n" if "\r" in odd else text + "\n").encode()
     assert schema.OURS.plain.read(line, 1) is not None
-    assert told(lambda: in_rows(schema.OURS.coded_lines(line, 1))) == told(
+    assert result_of(lambda: in_rows(schema.OURS.coded_lines(line, 1))) == result_of(
         lambda: in_rows_of(schema.OURS.from_block(line))
     )
 
@@ -218,7 +218,7 @@ ODD_TYPES: dict[str, pa.DataType] = {
 
 @given(data=st.data(), events=st.lists(an_event(), max_size=5))
 def test_events_in_codes_are_what_they_are_as_rows(data: st.DataObject, events: list[Event]) -> None:
-    """What is judged is read in columns; that has to say of every batch what is said of its rows, and as exactly."""
+    """Column-wise reading must agree with row-wise reading for every batch, also in its errors."""
     batch = schema.from_events(events)
     rows = batch.to_pylist()
     for name in data.draw(st.lists(st.sampled_from(sorted(ODD_VALUES)), max_size=2)) if rows else []:
@@ -239,11 +239,13 @@ def test_events_in_codes_are_what_they_are_as_rows(data: st.DataObject, events: 
     for name in data.draw(st.lists(st.sampled_from(sorted(columns)), max_size=1)):
         del columns[name]
     given_up = pa.RecordBatch.from_pydict(columns)
-    assert in_rows(told(lambda: schema.OURS.coded(given_up))) == in_rows_of(told(lambda: schema.sound(given_up)))
+    assert in_rows(result_of(lambda: schema.OURS.coded(given_up))) == in_rows_of(
+        result_of(lambda: schema.sound(given_up))
+    )
 
 
 def test_kernels_are_given_columns_side_by_side(tmp_path: Path) -> None:
-    """Native code is compiled once more for arrays whose elements lie apart."""
+    """Native code is compiled again for arrays whose elements lie apart."""
     path = tmp_path / "events.parquet"
     schema.write_events(path, [Event(**an_append(position=at)) for at in range(5)])
     (read,) = gathered(reading.coded(path))
@@ -272,7 +274,7 @@ def test_what_travels_arrives_whatever_its_size(values: list[int]) -> None:
         assert there.dtype == np.int64
 
 
-def test_what_travels_takes_as_few_bytes_as_hold_it() -> None:
+def test_integers_travel_in_the_narrowest_type() -> None:
     events = [Event(**an_append(position=at)) for at in range(10_000)]
     (read,) = gathered([schema.from_events(events)])
     (part,) = packed(read, hashed(read), np.ones(1, np.bool_), 0, 1)
@@ -283,11 +285,11 @@ def test_keys_may_come_in_another_order_in_every_line() -> None:
     """Keys are guessed from the line before; these have one length, and differ at their ends or their beginnings."""
     lines = PlainLines({"one": ValueKind.INTEGER, "onf": ValueKind.INTEGER, "tne": ValueKind.INTEGER})
     orders = [*permutations(("one", "onf", "tne")), *permutations(("one", "tne"))]
-    said = [dict(zip(names, range(9 * row, 9 * row + 9), strict=False)) for row, names in enumerate(orders)]
-    block = lines.read("".join(f"{json.dumps(line)}\n" for line in said).encode(), len(said))
+    written = [dict(zip(names, range(9 * row, 9 * row + 9), strict=False)) for row, names in enumerate(orders)]
+    block = lines.read("".join(f"{json.dumps(line)}\n" for line in written).encode(), len(written))
     assert block is not None
     for name, row in lines.number.items():
-        assert block.integers(row).tolist() == [line.get(str(name), 0) for line in said]
+        assert block.integers(row).tolist() == [line.get(str(name), 0) for line in written]
 
 
 def test_there_is_room_for_the_keys_that_lines_have(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -304,14 +306,14 @@ def test_there_is_room_for_the_keys_that_lines_have(monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(lines, "room", counted)
     for few, expected in ((2, [FEW]), (2 * FEW, [FEW, 2 * FEW, 3 * FEW]), (2, [3 * FEW])):
-        said = [{names[at]: at + 1, names[-1 - at]: -at} for at in range(few)]
-        block = lines.read("".join(f"{json.dumps(line)}\n" for line in said).encode(), len(said))
+        written = [{names[at]: at + 1, names[-1 - at]: -at} for at in range(few)]
+        block = lines.read("".join(f"{json.dumps(line)}\n" for line in written).encode(), len(written))
         assert block is not None
         for name in names:
             number = lines.number[name]
-            assert block.integers(number).tolist() == [line.get(name, 0) for line in said]
-            assert block.has(number).tolist() == [name in line for line in said]
-            assert block.is_met(number) == any(name in line for line in said)
+            assert block.integers(number).tolist() == [line.get(name, 0) for line in written]
+            assert block.has(number).tolist() == [name in line for line in written]
+            assert block.is_met(number) == any(name in line for line in written)
         assert rooms[-len(expected) :] == expected
 
 
@@ -338,20 +340,20 @@ def test_what_stood_between_values_is_not_taken_for_what_stands_there(last: str,
             continue
         taken += 1
         pairs = [json.loads(one, object_pairs_hook=list, parse_float=str) for one in every.split("\n")[:-1]]
-        said = [dict(one) for one in pairs]  # text that is no JSON would have raised, as floats and lists do
-        assert all(len(one) == len(names) for one, names in zip(pairs, said, strict=True))
-        assert read.integers(0).tolist() == [one.get("a") or 0 for one in said]
-        inner = [dict(one.get("b") or ()).get("i") or 0 for one in said]
+        written = [dict(one) for one in pairs]  # text that is no JSON would have raised, as floats and lists do
+        assert all(len(one) == len(names) for one, names in zip(pairs, written, strict=True))
+        assert read.integers(0).tolist() == [one.get("a") or 0 for one in written]
+        inner = [dict(one.get("b") or ()).get("i") or 0 for one in written]
         assert read.integers(lines.number["i", "b"]).tolist() == inner
-        assert read.integers(2).tolist() == [one.get("truth") or 0 for one in said]
+        assert read.integers(2).tolist() == [one.get("truth") or 0 for one in written]
         texts, index = read.distinct(1)
-        assert [texts[which] if which >= 0 else None for which in index] == [one.get("t") for one in said]
+        assert [texts[which] if which >= 0 else None for which in index] == [one.get("t") for one in written]
     assert taken > len(line[0])
 
 
 @pytest.mark.parametrize("odd", ['{"a":1,"t":"x","a":1}', '{"b":{,"a":1,"t":"x"}}', '{"b":{}"a":1,"t":"x"}'])
 def test_what_is_no_plain_line_is_none_among_others(odd: str) -> None:
-    """What stands between two values of it stood between others'."""
+    """The text between two of its values was that between values of other lines."""
     lines = PlainLines({"a": ValueKind.INTEGER, "t": ValueKind.TEXT, "b": ValueKind.NESTED}, {"b": ["i"]})
     both = '{"b":{},"a":1,"t":"x"}', '{"t":"x","a":1}'
     block = lines.read("\n".join([*both, *both, ""]).encode(), 4)

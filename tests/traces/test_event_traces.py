@@ -1,4 +1,4 @@
-"""Traces from any broker, held against the specs: good ones conform, broken ones depart with place and story.
+"""Traces from any broker, checked by the specs: good ones conform, broken ones depart with place and story.
 
 Stories are written as calls, `append(1, 340)`, and become events one position apart.
 """
@@ -47,16 +47,16 @@ from tests.support.event_files import (
     LOG,
     ODD,
     QUEUE,
-    Told,
+    UnplacedEvent,
     append,
     cut,
     in_log,
     index,
+    mixed_traces,
     opened,
     record,
     step,
     table_in,
-    told_of,
     write,
 )
 from tests.support.night import by_day
@@ -66,15 +66,15 @@ FEWER = settings(max_examples=max(1, settings().max_examples // 5))
 
 
 @dataclass(frozen=True)
-class Judged:
-    """What is said of one file: its row, with the verdict, and its part of the report."""
+class JudgedFile:
+    """The results of one file: its row, with the verdict, and its part of the report."""
 
     source: SourceRow
     parts: Parts
 
     @property
     def total(self) -> int:
-        """How often a rule is broken."""
+        """Count the breaches of a rule."""
         return self.parts.violations
 
     def __getattr__(self, name: str) -> Any:
@@ -85,10 +85,10 @@ class Apart(Local):
     """Tasks that know nothing of one another, though they run here."""
 
     def is_alone(self, sizes: Sequence[int]) -> bool:  # noqa: ARG002 - never
-        """As if there were several processes."""
+        """Pretend to be several processes."""
         return False
 
-    def each(self, task: Callable[[Item], Answer], items: Sequence[Item], sizes: Sequence[int]) -> Iterator[Answer]:  # noqa: ARG002 - nobody watches
+    def each(self, task: Callable[[Item], Answer], items: Sequence[Item], sizes: Sequence[int]) -> Iterator[Answer]:  # noqa: ARG002 - no progress
         """See `Engine`."""
         return map(task, items)
 
@@ -100,31 +100,31 @@ def check_events(
     trace: str | None = None,
     engine: Engine | None = None,
     table: TableRows | None = None,
-) -> Judged:
-    """A file of events, held against the specs. Raises Unreadable.
+) -> JudgedFile:
+    """Check a file of events. Raises Unreadable.
 
-    Without an engine, it is read through by one process, and stretch by stretch as if by several: both say the same.
+    Without an engine, it is read by one process as a whole, and stretch by stretch as if by several: both must agree.
     """
     wanted = replace(options, trace=trace, listed=table is not None)
     check = InputCheck(Input(path, path, SOURCE), wanted, options.profile)
     recording = EventFile(path, path, wanted, table)
     check._judge(recording, engine or Local(1))
-    judged = Judged(check.source, check.parts)
+    judged = JudgedFile(check.source, check.parts)
     if engine is None and table is None and len(recording.splits) > 1:
         assert check_events(path, options, trace=trace, engine=Apart()) == judged
     return judged
 
 
 def checked(
-    path: Path, told: Iterable[Told], profile: str = "strict", *, suffix: str = ".ndjson", **more: Any
-) -> Judged:
-    """The events in a file, and what is said of it."""
+    path: Path, events: Iterable[UnplacedEvent], profile: str = "strict", *, suffix: str = ".ndjson", **more: Any
+) -> JudgedFile:
+    """Write the events to a file, and check it."""
     file = path / f"events{suffix}"
-    schema.write_events(file, [event(at) for at, event in enumerate(told)])
+    schema.write_events(file, [event(at) for at, event in enumerate(events)])
     return check_events(file, Options(profile=profile, **more))
 
 
-def only_rule(judged: Judged) -> str:
+def only_rule(judged: JudgedFile) -> str:
     """The one rule that is broken."""
     (finding,) = judged.findings
     assert judged.source.verdict == "departs"
@@ -164,7 +164,7 @@ def test_events_of_many_traces_may_be_mingled(tmp_path: Path) -> None:
     assert finding.where.offset == 2 + len(mingled)
 
 
-MINGLED: list[Callable[[str], Told]] = [
+MINGLED: list[Callable[[str], UnplacedEvent]] = [
     lambda trace: opened(trace=trace),
     lambda trace: append(0, 0, trace=trace),
     lambda trace: append(1, 340, trace=trace),
@@ -189,8 +189,8 @@ def test_a_folder_of_files_is_judged_file_by_file(tmp_path: Path) -> None:
     whole = check([tmp_path])
     assert [Path(source.path).name for source in whole.sources] == list(names[:3])
     assert (whole.verdict, whole.counts.traces) == ("conforms", 3)
-    told = [note for source in whole.sources for note in source.notes]
-    assert "1 file of the folder left out, by its name no events: readme.md" in told
+    notes = [note for source in whole.sources for note in source.notes]
+    assert "1 file of the folder left out, by its name no events: readme.md" in notes
     assert [Path(source.path).name for source in check([tmp_path / "[a-z]*.ndjson*"]).sources] == list(names[:2])
     assert check([tmp_path / "*.json"]).verdict == "unreadable"
     (tmp_path / "folder").mkdir()
@@ -203,7 +203,7 @@ def test_a_folder_of_files_is_judged_file_by_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "rule", "row"),
+    ("events", "rule", "row"),
     [
         ([*QUEUE[:4], index(1, 680)], "the entry points at its message", 4),
         ([*QUEUE[:3], index(1, 340)], "no entry before it is missing", 3),
@@ -220,9 +220,9 @@ def test_a_folder_of_files_is_judged_file_by_file(tmp_path: Path) -> None:
 )
 @pytest.mark.parametrize("suffix", [".ndjson", ".parquet"])
 def test_broken_traces_depart_with_place_and_story(
-    tmp_path: Path, told: list[Told], rule: str, row: int, suffix: str
+    tmp_path: Path, events: list[UnplacedEvent], rule: str, row: int, suffix: str
 ) -> None:
-    judged = checked(tmp_path, told, suffix=suffix)
+    judged = checked(tmp_path, events, suffix=suffix)
     assert only_rule(judged) == rule
     (finding,) = judged.findings
     line = "line" if suffix == ".ndjson" else "row"
@@ -235,25 +235,25 @@ def test_broken_traces_depart_with_place_and_story(
     assert len(finding.story) <= 25
 
 
-def test_a_file_is_told_alike_whether_kernels_are_compiled_or_not(
+def test_a_file_is_reported_alike_whether_kernels_are_compiled_or_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "events.ndjson"
-    schema.write_events(path, [event(at) for at, event in enumerate(told_of([*range(len(ODD))] * 2, mingled=3))])
-    told = {}
+    schema.write_events(path, [event(at) for at, event in enumerate(mixed_traces([*range(len(ODD))] * 2, mingled=3))])
+    reports = {}
     for few in (0, 1 << 60):
         with monkeypatch.context() as patch:
             patch.setattr(Loop, "few", few)
             if few:
                 patch.setattr(object_code, "files", frozenset)
             kernels._kernel.cache_clear()
-            told[few] = check([path]).model_dump(exclude={"seconds"})
+            reports[few] = check([path]).model_dump(exclude={"seconds"})
             used = kernels.kernel("queue").loop
             assert isinstance(used, Loop)
             assert (used._native is None) == (few > 0)
     kernels._kernel.cache_clear()
-    assert told[0] == told[1 << 60]
-    assert told[0]["findings"]
+    assert reports[0] == reports[1 << 60]
+    assert reports[0]["findings"]
 
 
 def test_the_story_of_a_broken_trace(tmp_path: Path) -> None:
@@ -305,9 +305,9 @@ def test_departures_of_one_kind_are_one_finding_with_a_count(tmp_path: Path) -> 
 
 
 def test_what_a_profile_allows_is_counted_and_changes_no_verdict(tmp_path: Path) -> None:
-    anew = [*QUEUE[:4], append(0, 680), index(0, 680)]
-    assert only_rule(checked(tmp_path, anew, "strict")) == "the numbers of a queue follow one another"
-    judged = checked(tmp_path, anew, "rocketmq")
+    recreated = [*QUEUE[:4], append(0, 680), index(0, 680)]
+    assert only_rule(checked(tmp_path, recreated, "strict")) == "the numbers of a queue follow one another"
+    judged = checked(tmp_path, recreated, "rocketmq")
     assert judged.source.verdict == "conforms"
     assert judged.anomalies == {"append_to_a_queue_made_anew": 1}
     (finding,) = judged.findings
@@ -330,9 +330,11 @@ def test_one_trace_alone(tmp_path: Path) -> None:
     options = Options(profile="strict")
     assert check_events(tmp_path / "events.ndjson", options, trace="commitlog").source.verdict == "conforms"
     assert check_events(tmp_path / "events.ndjson", options, trace="TopicTest/3").source.verdict == "departs"
-    judged = check_events(tmp_path / "events.ndjson", options, trace="nobody")
+    judged = check_events(tmp_path / "events.ndjson", options, trace="missing")
     assert judged.source.verdict == "inconclusive"
-    assert judged.source.reasons == ["no trace called nobody in it: nothing was checked; there: TopicTest/3, commitlog"]
+    assert judged.source.reasons == [
+        "no trace called missing in it: nothing was checked; there: TopicTest/3, commitlog"
+    ]
 
 
 # -- refused, unknown, seen ----------------------------------------------------------------------------------------
@@ -357,8 +359,8 @@ def test_a_broker_that_refuses_what_is_allowed_departs(tmp_path: Path) -> None:
 
 
 def test_a_broker_may_refuse_what_only_a_deviation_or_an_ignored_rule_allows(tmp_path: Path) -> None:
-    anew = [*QUEUE[:4], append(0, 680, outcome="refused"), index(1, 340)]
-    assert checked(tmp_path, anew, "rocketmq").source.verdict == "conforms"
+    recreated = [*QUEUE[:4], append(0, 680, outcome="refused"), index(1, 340)]
+    assert checked(tmp_path, recreated, "rocketmq").source.verdict == "conforms"
     entry = [*QUEUE[:4], index(1, 680, outcome="refused")]
     ignored = frozenset({"queue/entry-points-at-its-message"})
     assert checked(tmp_path, entry, ignored=ignored).source.verdict == "conforms"
@@ -372,11 +374,13 @@ def test_a_broker_may_refuse_what_only_a_deviation_or_an_ignored_rule_allows(tmp
         [append(0, 340), index(0, 340)],  # it did not happen
         [append(1, 340), index(0, 0), index(1, 340)],  # it did
         [append(0, 340, outcome="unknown"), append(0, 680, outcome="unknown"), append(1, 1020), index(0, 340)],
-        [],  # nobody will ever know
+        [],  # never known
     ],
 )
 @EVERY_PROFILE
-def test_an_unknown_outcome_is_settled_by_what_follows(tmp_path: Path, later: list[Told], profile: str) -> None:
+def test_an_unknown_outcome_is_settled_by_what_follows(
+    tmp_path: Path, later: list[UnplacedEvent], profile: str
+) -> None:
     judged = checked(tmp_path, [opened(), append(0, 0, outcome="unknown"), *later], profile)
     assert judged.source.verdict == "conforms"
     assert not judged.anomalies, "an explanation without deviations is preferred"
@@ -440,7 +444,7 @@ def test_what_was_seen_settles_an_unknown_outcome(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "reason"),
+    ("events", "reason"),
     [
         ([], "no event in it: nothing was checked"),
         (
@@ -454,8 +458,8 @@ def test_what_was_seen_settles_an_unknown_outcome(tmp_path: Path) -> None:
         ([opened(outcome="unknown")], "no step in it that was surely taken"),
     ],
 )
-def test_nothing_checked_is_inconclusive(tmp_path: Path, told: list[Told], reason: str) -> None:
-    judged = checked(tmp_path, told)
+def test_nothing_checked_is_inconclusive(tmp_path: Path, events: list[UnplacedEvent], reason: str) -> None:
+    judged = checked(tmp_path, events)
     assert judged.source.verdict == "inconclusive"
     assert judged.source.reasons[0].startswith(reason)
     assert not judged.findings
@@ -477,7 +481,7 @@ def test_events_out_of_their_order_are_unreadable(tmp_path: Path) -> None:
         check_events(path, Options())
 
 
-def test_unreadable_files_are_told_before_anything_is_judged(tmp_path: Path) -> None:
+def test_unreadable_files_are_reported_before_anything_is_judged(tmp_path: Path) -> None:
     path = tmp_path / "events.ndjson"
     schema.write_events(path, [event(at) for at, event in enumerate([*QUEUE[:4], index(1, 680)])])
     path.write_text(path.read_text() + "{}\n")
@@ -511,14 +515,14 @@ def test_both_readings_of_a_file_say_the_same(
 
 def judged_with(
     path: Path, profile: str, saw: dict[str, int] | None, traces: list[tuple[Spec, list[StoryStep]]]
-) -> Judged:
+) -> JudgedFile:
     """Traces one after the other in a file, every step with the same `saw`."""
-    told = [
+    events = [
         step(action, *args, spec=spec.name, trace=f"T/{number}", saw=saw)
         for number, (spec, steps) in enumerate(traces)
         for action, args in steps
     ]
-    schema.write_events(path, [event(at) for at, event in enumerate(told)])
+    schema.write_events(path, [event(at) for at, event in enumerate(events)])
     return check_events(path, Options(profile=profile))
 
 
@@ -526,12 +530,12 @@ def test_numbers_far_apart_and_slices_of_events(tmp_path: Path, monkeypatch: pyt
     """A batch that leads out of the kernel's window is judged by the plain functions, and counted once."""
     monkeypatch.setattr(batches, "SLICE", 3)
     far = [opened(), step("append", 0, 10**9, 0, 340, 0), append(10**9, 340), append(0, 680), index(0, 680)]
-    told = [
+    events = [
         event
         for n in range(3)
         for event in [opened(trace=f"T/{n}"), append(0, 0, trace=f"T/{n}"), index(0, 0, trace=f"T/{n}")]
     ]
-    judged = checked(tmp_path, [*told, *far], "rocketmq")
+    judged = checked(tmp_path, [*events, *far], "rocketmq")
     assert judged.source.verdict == "conforms"
     assert judged.coverage == {"queue.open": 4, "queue.append": 6, "queue.index": 4}
     assert judged.events == {"queue": 14}
@@ -540,12 +544,12 @@ def test_numbers_far_apart_and_slices_of_events(tmp_path: Path, monkeypatch: pyt
 
 
 @pytest.mark.parametrize("outcome", ["ok", "unknown"])
-def test_an_environment_that_breaks_its_promise_accuses_nobody(tmp_path: Path, outcome: str) -> None:
-    def cache(action: str, *args: int, **more: Any) -> Told:
+def test_an_environment_that_breaks_its_promise_is_no_violation(tmp_path: Path, outcome: str) -> None:
+    def cache(action: str, *args: int, **more: Any) -> UnplacedEvent:
         return step(action, *args, spec="half_cache", trace="halves", **more)
 
-    told = [cache("open", 0, 0, 2), cache("append", 0, 7), cache("flush", 1, outcome=outcome), cache("restart", 0)]
-    judged = checked(tmp_path, told)
+    events = [cache("open", 0, 0, 2), cache("append", 0, 7), cache("flush", 1, outcome=outcome), cache("restart", 0)]
+    judged = checked(tmp_path, events)
     assert judged.source.verdict == ("inconclusive" if outcome == "ok" else "conforms")
     assert ("an environment that breaks its promise" in " ".join(judged.source.reasons)) == (outcome == "ok")
 
@@ -572,9 +576,9 @@ def test_the_example_of_the_essay_is_as_it_says(tmp_path: Path, monkeypatch: pyt
 
 
 def test_a_check_says_the_same_twice(tmp_path: Path) -> None:
-    told = [*QUEUE[:4], index(1, 680), *LOG, append(0, 0, trace="B/0")]
-    assert checked(tmp_path, told) == checked(tmp_path, told)
-    assert checked(tmp_path, told).source.verdict == "departs"
+    events = [*QUEUE[:4], index(1, 680), *LOG, append(0, 0, trace="B/0")]
+    assert checked(tmp_path, events) == checked(tmp_path, events)
+    assert checked(tmp_path, events).source.verdict == "departs"
 
 
 # -- stretches -----------------------------------------------------------------------------------------------------
@@ -591,10 +595,10 @@ def test_a_check_says_the_same_twice(tmp_path: Path) -> None:
 def test_stretches_change_nothing(
     tmp_path_factory: pytest.TempPathFactory, suffix: str, kinds: list[int], mingled: int, rows: int, size: int
 ) -> None:
-    """Neither what is said of a file nor its table depends on where it is cut, nor on how its traces are mingled."""
+    """Results and table do not depend on the cuts of a file, nor on the order of its traces."""
     folder = tmp_path_factory.mktemp("events")
     path = folder / f"events{suffix}"
-    schema.write_events(path, [event(at) for at, event in enumerate(told_of(kinds, mingled=mingled))])
+    schema.write_events(path, [event(at) for at, event in enumerate(mixed_traces(kinds, mingled=mingled))])
     if suffix == ".parquet":
         cut(path, rows)
     whole, pieces = (
@@ -609,10 +613,10 @@ def test_stretches_change_nothing(
 def test_short_traces_are_judged_in_the_row_groups_where_they_lie(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mingled: int
 ) -> None:
-    """Put together are those alone that go on from one row group to the next; what is said is the same, row by row."""
-    told = told_of([number * 7 % len(ODD) for number in range(120)], mingled=mingled)
+    """Only traces that continue in the next row group are put together; results are the same, row by row."""
+    events = mixed_traces([number * 7 % len(ODD) for number in range(120)], mingled=mingled)
     path = tmp_path / "events.parquet"
-    write(path, told)
+    write(path, events)
     cut(path, 17)  # which falls into the middle of traces
     table = TableRows(made(tmp_path / "whole"), "0")
     whole = check_events(path, Options(), table=table), table_in(tmp_path / "whole")
@@ -659,7 +663,7 @@ def made(folder: Path) -> Path:
 @pytest.mark.parametrize("suffix", [".ndjson", ".parquet"])
 def test_a_file_has_as_many_stretches_as_its_size_asks_for(tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"events{suffix}"
-    schema.write_events(path, [event(at) for at, event in enumerate(told_of([0, 1, 9] * 5, mingled=1))])
+    schema.write_events(path, [event(at) for at, event in enumerate(mixed_traces([0, 1, 9] * 5, mingled=1))])
     if suffix == ".parquet":
         cut(path, 5)
     one, many = reading.stretches(path, 1 << 30), reading.stretches(path, 1)
@@ -671,7 +675,7 @@ def test_a_file_has_as_many_stretches_as_its_size_asks_for(tmp_path: Path, suffi
     assert every == list(reading.read_events(path))
 
 
-def test_what_goes_on_in_the_next_stretch_is_judged_there_without_reading_again(
+def test_what_continues_in_the_next_stretch_is_judged_there_without_reading_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Traces that lie in one run each are read once, wherever the file is cut; those that are mingled, twice."""
@@ -685,7 +689,7 @@ def test_what_goes_on_in_the_next_stretch_is_judged_there_without_reading_again(
     monkeypatch.setattr(reading, "coded", counted)
     for mingled, times in ((1, 1), (3, 2)):
         path = tmp_path / f"{mingled}.ndjson"
-        schema.write_events(path, [event(at) for at, event in enumerate(told_of([0] * 9, mingled=mingled))])
+        schema.write_events(path, [event(at) for at, event in enumerate(mixed_traces([0] * 9, mingled=mingled))])
         read.clear()
         judged = check_events(path, Options(split=500), engine=Apart())
         assert judged.traces == 9
@@ -699,24 +703,24 @@ def test_what_goes_on_in_the_next_stretch_is_judged_there_without_reading_again(
 def test_a_processor_that_would_be_idle_reads_ahead(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, jobs: int, split: int | None
 ) -> None:
-    """Whether one task reads the whole file, or each its stretch, in this process."""
+    """In this process, one task reads the whole file, or each reads its stretch."""
     ahead: list[bool] = []
     reads = reading.coded
 
-    def told(path: Path, stretch: reading.EventStretch, of: Any, **how: Any) -> Any:
+    def reading_ahead(path: Path, stretch: reading.EventStretch, of: Any, **how: Any) -> Any:
         ahead.append(how.get("ahead", False))
         return reads(path, stretch, of, **how)
 
-    monkeypatch.setattr(reading, "coded", told)
+    monkeypatch.setattr(reading, "coded", reading_ahead)
     path = tmp_path / "events.parquet"
     monkeypatch.setattr(event_parquet, "ROWS", 20)
-    schema.write_events(path, [event(at) for at, event in enumerate(told_of([0] * 9, mingled=9))])
+    schema.write_events(path, [event(at) for at, event in enumerate(mixed_traces([0] * 9, mingled=9))])
     assert check_events(path, Options(split=split), engine=Local(jobs)).source.verdict == "conforms"
     assert any(ahead) == (jobs > 1)
 
 
 def test_traces_that_go_through_the_whole_file_are_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """But for how the first two stretches begin, which tells that they do, and for a trace whose story is told."""
+    """Except the beginnings of the first two stretches, which are probed, and traces with stories."""
     read: list[int] = []
     reads = reading.coded
 
@@ -726,23 +730,23 @@ def test_traces_that_go_through_the_whole_file_are_read_once(tmp_path: Path, mon
 
     monkeypatch.setattr(reading, "coded", counted)
     path, names = tmp_path / "events.ndjson", ("A/0", "B/0", "C/0")
-    told = [opened(trace=trace) for trace in names]
-    told += [step(number, 340 * number, trace=t) for number in range(60) for step in (append, index) for t in names]
-    schema.write_events(path, [event(at) for at, event in enumerate(told)])
+    events = [opened(trace=trace) for trace in names]
+    events += [step(number, 340 * number, trace=t) for number in range(60) for step in (append, index) for t in names]
+    schema.write_events(path, [event(at) for at, event in enumerate(events)])
     judged = check_events(path, Options(split=6000), engine=Local(1))
     assert (judged.traces, judged.source.verdict) == (3, "conforms")
     assert read == list(range(len(reading.stretches(path, 6000))))
     assert len(read) > MANY
-    schema.write_events(path, [event(at) for at, event in enumerate([*told[:-2], *told[-1:]])])
+    schema.write_events(path, [event(at) for at, event in enumerate([*events[:-2], *events[-1:]])])
     assert check_events(path, Options(split=6000)).source.verdict == "conforms"
-    schema.write_events(path, [event(at) for at, event in enumerate([*told[:200], *told[201:]])])
+    schema.write_events(path, [event(at) for at, event in enumerate([*events[:200], *events[201:]])])
     assert only_rule(check_events(path, Options(split=6000))) == only_rule(check_events(path, Options()))
 
 
 @pytest.mark.parametrize("split", [1, 700, 1 << 30])
-def test_the_first_thing_that_is_wrong_is_told_wherever_the_file_is_cut(tmp_path: Path, split: int) -> None:
+def test_the_first_thing_that_is_wrong_is_reported_wherever_the_file_is_cut(tmp_path: Path, split: int) -> None:
     path = tmp_path / "events.ndjson"
-    events = [event(at) for at, event in enumerate(told_of([0] * 6, mingled=2))]
+    events = [event(at) for at, event in enumerate(mixed_traces([0] * 6, mingled=2))]
     schema.write_events(path, events)
     whole = path.read_text().splitlines(keepends=True)
     for row in (17, 11):
@@ -758,7 +762,7 @@ def test_the_first_thing_that_is_wrong_is_told_wherever_the_file_is_cut(tmp_path
 
 
 def test_what_was_seen_of_half_a_trace_counts_for_nothing(tmp_path: Path) -> None:
-    """An interrupt between the first reading and the second: nobody is blamed for where the file was cut."""
+    """An interrupt between the first reading and the second: the cut of the file causes no finding."""
 
     class Impatient(Local):
         def each(self, task: Any, items: Any, sizes: Any) -> Any:
@@ -770,7 +774,7 @@ def test_what_was_seen_of_half_a_trace_counts_for_nothing(tmp_path: Path) -> Non
     asked: list[str] = []
 
     path = tmp_path / "events.ndjson"
-    schema.write_events(path, [event(at) for at, event in enumerate(told_of([0] * 9, mingled=3))])
+    schema.write_events(path, [event(at) for at, event in enumerate(mixed_traces([0] * 9, mingled=3))])
     judged = check_events(path, Options(split=2000), engine=Impatient())
     assert re.match(r"interrupted after [\d,]+ of [\d,]+ bytes", judged.source.reasons[0])
     assert (judged.traces, judged.findings) == (0, [])
@@ -779,8 +783,8 @@ def test_what_was_seen_of_half_a_trace_counts_for_nothing(tmp_path: Path) -> Non
 @pytest.mark.parametrize("mingled", by_day([1, 4], 1 / 2))
 def test_processes_change_nothing(tmp_path: Path, mingled: int) -> None:
     path = tmp_path / "events.ndjson"
-    told = told_of([*range(len(ODD))] * 3, mingled=mingled)
-    schema.write_events(path, [event(at) for at, event in enumerate(told)])
+    events = mixed_traces([*range(len(ODD))] * 3, mingled=mingled)
+    schema.write_events(path, [event(at) for at, event in enumerate(events)])
     one, two = (
         check([path], jobs=jobs, split=1500, verdicts=tmp_path / str(jobs)).model_dump(exclude={"seconds"})
         for jobs in (1, 2)

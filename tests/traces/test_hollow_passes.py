@@ -1,4 +1,4 @@
-"""No check passes that judged nothing: whichever rules a user leaves, one of them was held against something."""
+"""No check passes without a judgement: for any selection of rules, one of them was checked."""
 
 from collections.abc import Callable
 from functools import cache
@@ -13,7 +13,7 @@ from gapless import Report, check
 from gapless.spec.catalog import SPECS
 from gapless.traces.events import schema
 from gapless.traces.rules import rules
-from tests.support.event_files import Told, append, index, opened, step
+from tests.support.event_files import UnplacedEvent, append, index, opened, step
 from tests.support.rocketmq.recordings import recording, recording_as_left
 
 IDS = [rule.id for rule in rules()]
@@ -21,7 +21,7 @@ NAMES = st.lists(st.sampled_from([*SPECS, *IDS]), max_size=6)
 FEW = st.lists(st.sampled_from(["log", "queue", *[i for i in IDS if i.startswith(("log/", "queue/"))]]), max_size=6)
 
 
-def written(folder: Path, events: list[Told]) -> Path:
+def written(folder: Path, events: list[UnplacedEvent]) -> Path:
     """A file of these events."""
     schema.write_events(folder / "events.ndjson", [event(at) for at, event in enumerate(events)])
     return folder / "events.ndjson"
@@ -29,7 +29,7 @@ def written(folder: Path, events: list[Told]) -> Path:
 
 @cache
 def trace() -> Path:
-    """A trace of a queue in which the broker refused a step, and told what it saw."""
+    """A trace of a queue with a refused step, and an observation after it."""
     events = [opened(), append(0, 0), index(0, 0, saw={"indexed": 1}), append(5, 340, outcome="refused")]
     return written(Path(mkdtemp()), events)
 
@@ -66,7 +66,7 @@ def test_what_conforms_was_judged_by_a_rule_that_is_left(name: str, only: list[s
     [
         ("store", ["coordinator"]),
         ("store", ["queue/numbers-are-ordered"]),  # an invariant of the spec: no recording shows whether it holds
-        ("store", ["queue/client-sent-the-message"]),  # nobody says what clients sent
+        ("store", ["queue/client-sent-the-message"]),  # without a client log
         ("queues in a database", ["transaction"]),
         ("trace", ["log"]),
         ("trace", ["log/what-the-broker-saw-is-what-its-steps-made"]),
@@ -111,8 +111,8 @@ def test_a_step_without_a_rule_is_not_judged(tmp_path: Path) -> None:
     assert (report.verdict, report.counts.events) == ("conforms", 4)
 
 
-def test_who_saw_no_field_has_said_nothing(tmp_path: Path) -> None:
+def test_who_saw_no_field_has_observed_nothing(tmp_path: Path) -> None:
     """No step of this trace has a need, and an empty `saw` is no evidence either."""
-    told = [step("open", 0, spec="cursor", saw=saw) for saw in ({}, {}, {"end": 0})]
+    events = [step("open", 0, spec="cursor", saw=saw) for saw in ({}, {}, {"end": 0})]
     for count, verdict in ((1, "inconclusive"), (2, "inconclusive"), (3, "conforms")):
-        assert check(written(tmp_path, told[:count])).verdict == verdict
+        assert check(written(tmp_path, events[:count])).verdict == verdict

@@ -37,7 +37,7 @@ from tests.support.needs import NEVER_UNMET
 from tests.support.walks import (
     EVERY_SPEC,
     INT64,
-    NOBODY,
+    NO_BROKER,
     SOME_READINGS,
     SOME_SPECS,
     Offer,
@@ -50,7 +50,7 @@ from tests.support.walks import (
 )
 
 HUGE = tuple(sign * 2**power - near for power in (60, 61, 62, 63) for sign in (1, -1) for near in (-1, 0, 1))
-WINDOW = range(-8, 392)  # the keys that Maps may hold, unless a test says otherwise
+WINDOW = range(-8, 392)  # the keys that Maps may have, unless a test sets others
 KEYS = (Number, coordinator.Request, ring.Batch, Counted)  # the types of what Maps may be asked for
 EDGES = tuple(value for value in HUGE if value in INT64)
 
@@ -85,7 +85,7 @@ def compiled(
 
 
 def disagreements(of: Kernel, offers: Sequence[Offer], found: ReplayResult) -> Iterator[str]:
-    """Where the kernel says otherwise than the plain functions, and does not leave it to them."""
+    """Yield events for which the kernel disagrees with the plain functions, and does not defer to them."""
     begin = 0
     for at, offer in enumerate(offers):
         last = begin + len(offer.path)
@@ -93,10 +93,10 @@ def disagreements(of: Kernel, offers: Sequence[Offer], found: ReplayResult) -> I
         why, where = int(found.bad_why[at]), int(found.bad_at[at])
         if why == EXACT:
             continue
-        said = None if why == 0 else (of.reasons[why - 1].action, of.reasons[why - 1].rule, where)
+        refusal = None if why == 0 else (of.reasons[why - 1].action, of.reasons[why - 1].rule, where)
         expected = None if offer.rule is None else (offer.event[0], offer.rule, last)
-        if said != expected:
-            yield f"{offer}: the kernel says {said}, expected {expected}"
+        if refusal != expected:
+            yield f"{offer}: the kernel says {refusal}, expected {expected}"
             continue
         state = {name: int(value) for name, value in zip(of.spec.scalars, found.state[:, at], strict=True)}
         for name, value in state.items():
@@ -107,7 +107,7 @@ def disagreements(of: Kernel, offers: Sequence[Offer], found: ReplayResult) -> I
 def assert_agreement(
     of: Kernel, offers: Sequence[Offer], profile: str, *, origin: int = WINDOW[0], width: int = len(WINDOW)
 ) -> ReplayResult:
-    """Hold the kernel against the plain functions."""
+    """Compare the kernel with the plain functions."""
     found = compiled(of, offers, profile, origin=origin, width=width)
     for disagreement in disagreements(of, offers, found):
         pytest.fail(disagreement)
@@ -157,12 +157,12 @@ def test_sums_of_large_arguments_do_not_wrap_around() -> None:
     """Each argument has room to spare in 64 bits; what a guard adds up has not."""
     near = 2**62 - 1
     opened = ("open", (near, near))
-    state = SPECS["log"].step(SPECS["log"].initial, *_named("log", opened), NOBODY)[0]
+    state = SPECS["log"].step(SPECS["log"].initial, *_named("log", opened), NO_BROKER)[0]
     event = ("append", (near, near, near, 1, 1, 1, 1, 0))
     with pytest.raises(Refused) as refused:
-        SPECS["log"].step(state, *_named("log", event), NOBODY)
+        SPECS["log"].step(state, *_named("log", event), NO_BROKER)
     offer = Offer((opened,), event, state, f"log/{refused.value.rule}", ())
-    assert_agreement(kernel("log"), [offer], NOBODY)
+    assert_agreement(kernel("log"), [offer], NO_BROKER)
 
 
 def _named(spec: str, event: Event) -> tuple[str, dict[str, int]]:
@@ -198,7 +198,7 @@ def needs_of(of: Kernel) -> set[tuple[str, str]]:
 
 
 def is_of_the_action(reason: Reason) -> bool:
-    """Whether a need is the action's own; those of a deviation are never told."""
+    """True if a need is the action's own; those of a deviation are never reported."""
     return reason.step == reason.action
 
 
@@ -216,7 +216,7 @@ class Page:
 
 
 def write_and_forget(s: Page, first: Number, low: Number, then: Number, asked: Number) -> Page:
-    """The last effect that reaches a key says what is there, be it in a guard, a quantifier or a new value."""
+    """Write and clear: the last effect on a key counts, in a guard, a quantifier or a new value."""
     before = s.lines.forget_from(then)
     lines = s.lines.set(first, 7).forget_from(low).set(then, before[asked] + 8)
     require(lines[first] < 20, "there-is-room", because="there is room", otherwise="a line runs over")
@@ -231,7 +231,7 @@ def write_and_clear(s: Page, first: Number, low: Number, asked: Number) -> Page:
 
 
 def read(s: Page, asked: Number) -> Page:
-    """What lies there now."""
+    """Read its current value."""
     return replace(s, there=s.lines[asked])
 
 
@@ -254,7 +254,7 @@ def test_effects_on_a_map_take_place_in_order(
     state, taken = spec.initial, 0
     for name, values in trace:
         try:
-            state, _ = spec.step(state, name, dict(zip(spec.parameters[name], values, strict=True)), NOBODY)
+            state, _ = spec.step(state, name, dict(zip(spec.parameters[name], values, strict=True)), NO_BROKER)
         except Refused:
             break
         taken += 1
@@ -280,7 +280,7 @@ def replay_one(of: Kernel, trace: Sequence[Event], *, origin: int, width: int) -
         np.zeros((len(spec.scalars), 1), np.int64),
         origins=np.array([origin]),
         widths=np.array([width]),
-        profile=NOBODY,
+        profile=NO_BROKER,
     )
 
 
@@ -383,7 +383,7 @@ def test_nothing_is_written_twice_and_no_function_is_long(spec: Spec) -> None:
 
 
 def test_a_kernel_is_handed_columns_of_one_kind() -> None:
-    """It would be compiled once more for columns whose values lie apart."""
+    """Columns whose values lie apart would compile it again."""
     handed: list[list[np.ndarray[Any, Any]]] = []
 
     class Hands:
@@ -414,11 +414,11 @@ def apart(column: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return np.repeat(column, 2, axis=-1)[..., ::2]
 
 
-def test_an_action_that_the_spec_does_not_have_is_told() -> None:
+def test_an_action_that_the_spec_does_not_have_is_reported() -> None:
     of = kernel("log")
     nothing = np.zeros((len(of.spec.arguments), 1), np.int64)
     begin = np.zeros((len(of.spec.scalars), 1), np.int64)
-    found = of.replay(np.array([0, 1]), np.array([99], np.int8), nothing, begin, profile=NOBODY)
+    found = of.replay(np.array([0, 1]), np.array([99], np.int8), nothing, begin, profile=NO_BROKER)
     assert found.bad_why.tolist() == [UNKNOWN_ACTION]
 
 
@@ -450,19 +450,23 @@ def test_a_kernel_is_compiled_once_there_are_many_events(
 
     def replay(events: int) -> int:
         args = np.zeros((len(of.spec.arguments), events), np.int64)
-        found = of.replay(np.array([0, events]), np.zeros(events, np.int8), args, begin, profile=NOBODY)
+        found = of.replay(np.array([0, events]), np.zeros(events, np.int8), args, begin, profile=NO_BROKER)
         return int(found.bad_at[0])
 
     few = replay(20)
     assert not any(tmp_path.glob("*.o")), "these are for Python"
     assert not caplog.messages
     assert replay(200) == few
-    assert len(caplog.messages) <= 1, "the first function that a process compiles is told of"
+    assert len(caplog.messages) <= 1, "the first function that a process compiles is reported"
     assert any(tmp_path.glob("*.o")), "and these for the compiler"
     cache.files.cache_clear()
     again = fresh(of)
     assert replace(of, loop=again).replay(
-        np.array([0, 0]), np.zeros(0, np.int8), np.zeros((len(of.spec.arguments), 0), np.int64), begin, profile=NOBODY
+        np.array([0, 0]),
+        np.zeros(0, np.int8),
+        np.zeros((len(of.spec.arguments), 0), np.int64),
+        begin,
+        profile=NO_BROKER,
     ).bad_at.tolist() == [-1]
     assert again._native is not None, "what was compiled is used from the start"
     assert len(caplog.messages) <= 1

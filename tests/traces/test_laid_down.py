@@ -1,4 +1,4 @@
-"""What a check lays down in temporary files: where there is no room, the folder and the way out are told."""
+"""Temporary files of a check: a full disk is reported with the folder and the remedy."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gapless.traces.problems import laid_down
 from gapless.traces.sources.event_files.source import spooled
 from gapless.traces.sources.rocketmq.joining.disk_blocks import SharedFile
 
-TOLD = f"in {tempfile.gettempdir()}, where .* is laid down: name another folder with TMPDIR"
+WAY_OUT = f"in {tempfile.gettempdir()}, where .* is laid down: name another folder with TMPDIR"
 ROOM = 100  # bytes
 
 
@@ -28,7 +28,7 @@ def _no_room() -> Iterator[None]:
 @pytest.mark.usefixtures("_no_room")
 def test_standard_input_without_room() -> None:
     assert spooled(io.BytesIO(b"x" * ROOM)).stat().st_size == ROOM
-    with pytest.raises(OSError, match=TOLD):
+    with pytest.raises(OSError, match=WAY_OUT):
         spooled(io.BytesIO(b"x" * (ROOM + 1)))
 
 
@@ -36,11 +36,11 @@ def test_standard_input_without_room() -> None:
 def test_what_waits_without_room() -> None:
     file = SharedFile()
     file.add(b"x" * ROOM)
-    with pytest.raises(OSError, match=TOLD):
+    with pytest.raises(OSError, match=WAY_OUT):
         file.add(b"x")
     assert file.size == ROOM
 
 
-def test_what_is_wrong_otherwise_is_told_as_it_is() -> None:
+def test_what_is_wrong_otherwise_is_reported_as_it_is() -> None:
     with pytest.raises(OSError, match=r"^no such thing$"), laid_down("something"):
         raise OSError("no such thing")

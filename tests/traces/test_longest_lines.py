@@ -56,7 +56,7 @@ def test_a_request_may_be_so_long_wherever_its_log_is_cut(
             client_log.read(path)
 
 
-def test_a_line_before_one_that_is_too_long_is_told_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_line_before_one_that_is_too_long_is_reported_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client_log, "LONGEST", LONGEST)
     path = tmp_path / "client.ndjson"
     path.write_bytes(b"{}\n" + line_of(LONGEST + 1, op="note"))
@@ -84,6 +84,6 @@ def test_a_line_of_a_recording_may_be_so_long_wherever_it_is_cut(
         whole[before] = line_of(longest + 1, **head)
         path.write_bytes(b"".join(whole))
         (source,) = check(folder).sources
-        told = f"line {before + 1}: has more than {longest:,} bytes, so it is no line of a recording"
-        assert (source.verdict, told in source.reasons[0]) == ("unreadable", True)
+        expected = f"line {before + 1}: has more than {longest:,} bytes, so it is no line of a recording"
+        assert (source.verdict, expected in source.reasons[0]) == ("unreadable", True)
         del whole[before]

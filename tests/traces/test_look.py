@@ -26,8 +26,8 @@ def test_without_what_drives_the_browser_it_says_so(
     monkeypatch.setattr(shutil, "which", lambda name: f"/usr/bin/{name}")
     monkeypatch.setattr(look, "find_spec", lambda _: None)
     assert look.main() == 0
-    said = "skipped: playwright and axe_playwright_python missing: pip install '.[look]'\n"
-    assert capsys.readouterr().out == said
+    expected = "skipped: playwright and axe_playwright_python missing: pip install '.[look]'\n"
+    assert capsys.readouterr().out == expected
 
 
 def test_a_page_that_is_looked_at_has_what_it_is_there_for() -> None:

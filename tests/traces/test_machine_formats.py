@@ -1,4 +1,4 @@
-"""What machines read: JUnit, SARIF, GitHub's commands, and the schemas; same input, same bytes.
+"""Machine formats: JUnit, SARIF, GitHub's commands, and the schemas; same input, same bytes.
 
 `tests/support/sarif-2.1.0.json` is the schema of the OASIS standard as Microsoft's SARIF Multitool 5.7.0 ships it
 (npm, `@microsoft/sarif-multitool-linux`). JUnit XML has no standard: `tests/support/junit-10.xsd` is the schema of
@@ -187,7 +187,7 @@ def test_sarif_keeps_the_limits_and_the_most_important(departing: Report, monkey
         ("trace.ndjson", "/a/b", "file:///a/b/trace.ndjson", {"startLine": 4}),
     ],
 )
-def test_every_kind_of_place_is_told(
+def test_every_kind_of_place_is_reported(
     file: str, source: str, uri: str, region: dict[str, int], departing: Report
 ) -> None:
     placed = departing.violations[0].model_copy(update={"source": source, "where": Where(file=file, offset=4)})
@@ -312,18 +312,18 @@ def test_nothing_of_time_and_engine_is_in_it(form: Any, departing: Report) -> No
     assert form.written(other, Threshold()) == form.written(departing, Threshold())
 
 
-@pytest.mark.parametrize("told", [commands, summary])
-def test_nor_in_what_github_is_told(told: Callable[[Report, Threshold], str], departing: Report) -> None:
+@pytest.mark.parametrize("written", [commands, summary])
+def test_nor_in_what_github_is_reported(written: Callable[[Report, Threshold], str], departing: Report) -> None:
     other = departing.model_copy(update={"seconds": 77.0, "engine": "spark"})
-    assert told(other, Threshold()) == told(departing, Threshold())
+    assert written(other, Threshold()) == written(departing, Threshold())
 
 
-@pytest.mark.parametrize("told", [junit, sarif, commands, summary])
-def test_a_path_is_told_as_it_is_from_here(told: Callable[[Report, Threshold], str], departing: Report) -> None:
+@pytest.mark.parametrize("written", [junit, sarif, commands, summary])
+def test_a_path_is_reported_as_it_is_from_here(written: Callable[[Report, Threshold], str], departing: Report) -> None:
     """Spark's workers need absolute paths, so reports of theirs name such."""
     absolute = check([Path("recorded.ndjson").resolve(), Path("broken.ndjson").resolve()])
     assert str(Path.cwd()) in absolute.as_json()
-    assert told(absolute, Threshold()) == told(departing, Threshold())
+    assert written(absolute, Threshold()) == written(departing, Threshold())
 
 
 def test_a_stretch_or_a_whole_file_says_the_same(departing: Report) -> None:

@@ -73,7 +73,7 @@ def test_so_do_those_that_remember(text: bytes, begin: int, middle: int, end: in
 
 @pytest.mark.parametrize("length", [0, 7, 8, 9, 15, 16, 17, 40])
 def test_words_of_eight_bytes_are_read_as_bytes_one_by_one(length: int) -> None:
-    """Bytes that differ from the one sought in their lowest or highest bit alone, letters, and texts beyond ASCII."""
+    """Bytes that differ from the searched one in one outermost bit, letters, and other texts."""
     choice = np.random.default_rng(length)
     for number in range(600):
         data = choice.choice(np.array([0, 1, 2, 3, 0x7F, 0x80, 0x81, 0x82, 0xFF], np.uint8), length)
@@ -100,7 +100,7 @@ def test_magic_numbers_are_found_far_away() -> None:
 
 
 def same(word: Any, *args: Any) -> bool:
-    """Whether native code and Python give one answer."""
+    """True if native code and Python agree."""
     with np.errstate(over="ignore"):
         plain = by_python(word)(*map(readable, args))
     found = word(*args)
@@ -116,7 +116,7 @@ def judged(path: Path) -> dict[str, Any]:
 
 
 def by_both(path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """What a check says where all is compiled, and it says the same where nothing is."""
+    """Check with everything compiled, and with nothing compiled; the results must agree."""
     compiled = judged(path)
     with monkeypatch.context() as patch:
         patch.setattr(Native, "__call__", Native.by_python)

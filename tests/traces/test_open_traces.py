@@ -1,4 +1,4 @@
-"""Traces that go on from piece to piece have the verdict, the counts and the story of the same traces judged whole."""
+"""Traces judged piece by piece have the verdict, counts and story of the same traces judged whole."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from gapless.traces.judging.packed_map_cells import PackedMapCells
 from gapless.traces.replay.kernels import NO_CELLS, Cells, Ints, Numbers, ReplayResult, kernel
 from gapless.traces.sources.event_files import file, stretches
 from gapless.traces.timeouts import uninterrupted
-from tests.support.event_files import LOG, ODD, Told, in_log, table_in, told_of
+from tests.support.event_files import LOG, ODD, UnplacedEvent, in_log, mixed_traces, table_in
 from tests.support.night import NIGHT
 from tests.support.walks import SOME_READINGS, Offer, drawing, walk
 
@@ -38,7 +38,7 @@ KEYS = range(-8, 392)
 
 @SOME_READINGS
 @given(data=st.data())
-def test_a_kernel_goes_on_where_it_was(spec: Spec, profile: str, data: st.DataObject) -> None:
+def test_a_kernel_continues_where_it_was(spec: Spec, profile: str, data: st.DataObject) -> None:
     """A trace cut in two has the state, the refusal and the counts of the whole."""
     offers = list(walk(spec, profile, drawing(data), length=12))
     cuts = [data.draw(st.integers(0, len(offer.path))) for offer in offers]
@@ -56,7 +56,7 @@ def test_a_kernel_goes_on_where_it_was(spec: Spec, profile: str, data: st.DataOb
 
 
 @given(data=st.data())
-def test_a_kernel_goes_on_with_maps_that_are_held(data: st.DataObject) -> None:
+def test_a_kernel_continues_with_maps_that_are_resident(data: st.DataObject) -> None:
     """One trace cut in two, whose slots stay where they are, in half the bytes."""
     spec = SPECS["hash_index"]
     offers = list(walk(spec, "rocketmq", drawing(data), length=12))
@@ -86,7 +86,7 @@ def replayed(
     end: bool = False,
     resident: Numbers | None = None,
 ) -> ReplayResult:
-    """The events from each cut on, or before it; what Maps hold is asked for wherever there is a cut, or `resident`."""
+    """Replay the events from each cut on, or before it; final Map contents are requested at a cut, or if `resident`."""
     traces = [[*offer.path, offer.event] for offer in offers]
     some = [trace[:cut] if end else trace[cut:] for trace, cut in zip(traces, cuts, strict=True)]
     events = [event for trace in some for event in trace]
@@ -136,17 +136,17 @@ def test_a_kernel_that_looks_below_what_it_was_given_says_so() -> None:
 
 
 @dataclass
-class Counted:
-    """How often something happened."""
+class CallCount:
+    """A counter of calls."""
 
     in_order: int = 0
     below: int = 0
 
 
 @pytest.fixture
-def little(monkeypatch: pytest.MonkeyPatch) -> Counted:
-    """As if memory were small: pieces go on at once, and of Maps little is at hand."""
-    counted = Counted()
+def little(monkeypatch: pytest.MonkeyPatch) -> CallCount:
+    """Pretend that memory is small: pieces are judged at once, and few Map cells are hot."""
+    counted = CallCount()
     for module, name, value in (
         (in_order, "WAITING", 1), (in_order, "REREAD", 50), (file, "MANY", 2),
         (packed_map_cells, "LONG", 8), (packed_map_cells, "AT_HAND", 2), (packed_map_cells, "LEFT", 10),
@@ -168,7 +168,7 @@ def little(monkeypatch: pytest.MonkeyPatch) -> Counted:
     return counted
 
 
-def said(path: Path, room: Path, **how: Any) -> tuple[dict[str, Any], list[Any]]:
+def report_and_rows(path: Path, room: Path, **how: Any) -> tuple[dict[str, Any], list[Any]]:
     """The report, and the verdict of every trace."""
     report: Report = check([path], jobs=1, verdicts=room, **how)
     rows = sorted(table_in(room), key=lambda row: (row["spec"], row["trace"]))
@@ -176,10 +176,10 @@ def said(path: Path, room: Path, **how: Any) -> tuple[dict[str, Any], list[Any]]
 
 
 def dispatched(seed: int, events: int = 600, queues: int = 3, *, sure: bool = False) -> Iterator[dict[str, Any]]:
-    """Queues that are built by several workers, some events of them wrong, and unless `sure` unknown or seen."""
+    """Yield queues built by several workers, with wrong events, and unless `sure` unknown or observed ones."""
     random = Random(seed)
     for queue in range(queues):
-        yield told("open", queue, number=0, overlap=1)
+        yield queue_event("open", queue, number=0, overlap=1)
     scanned, committed = [0] * queues, [0] * queues
     while events > 0:
         queue = random.randrange(queues)
@@ -198,11 +198,11 @@ def dispatched(seed: int, events: int = 600, queues: int = 3, *, sure: bool = Fa
                 more["outcome"] = random.choice(["unknown", "refused"])
             if random.random() < 0.004 and name == "commit" and not sure:
                 more["saw"] = {"committed": args["to"] + random.choice([0, 0, 1])}
-            yield told(name, queue, **args) | more
+            yield queue_event(name, queue, **args) | more
             events -= 1
 
 
-def told(action: str, queue: int, **args: int) -> dict[str, Any]:
+def queue_event(action: str, queue: int, **args: int) -> dict[str, Any]:
     return {"source": "s", "spec": "dispatch", "trace": f"q/{queue}", "action": action, "args": args}
 
 
@@ -213,11 +213,11 @@ def written(path: Path, events: Iterator[dict[str, Any]]) -> Path:
 
 
 @pytest.mark.parametrize("seed", range(60 if NIGHT else 4))
-def test_a_file_judged_in_order_is_judged_as_whole(tmp_path: Path, little: Counted, seed: int) -> None:
+def test_a_file_judged_in_order_is_judged_as_whole(tmp_path: Path, little: CallCount, seed: int) -> None:
     path = written(tmp_path / "events.ndjson", dispatched(seed))
-    whole = said(path, tmp_path / "whole", split=1 << 30)
+    whole = report_and_rows(path, tmp_path / "whole", split=1 << 30)
     assert not little.in_order
-    cut = said(path, tmp_path / "cut", split=path.stat().st_size // 12)
+    cut = report_and_rows(path, tmp_path / "cut", split=path.stat().st_size // 12)
     assert cut == whole
     assert little.in_order > 12 // 2
     assert little.below
@@ -225,15 +225,15 @@ def test_a_file_judged_in_order_is_judged_as_whole(tmp_path: Path, little: Count
 
 @pytest.mark.parametrize(("mingled", "profile"), [(3, "strict"), (len(ODD) * 3, "strict"), (len(ODD) * 3, "rocketmq")])
 def test_traces_of_every_kind_in_order_are_judged_as_whole(
-    tmp_path: Path, little: Counted, mingled: int, profile: str
+    tmp_path: Path, little: CallCount, mingled: int, profile: str
 ) -> None:
-    events: list[Told] = told_of([*range(len(ODD))] * 3, mingled=mingled)
+    events: list[UnplacedEvent] = mixed_traces([*range(len(ODD))] * 3, mingled=mingled)
     for at, one in enumerate(LOG):
         events.insert(5 * at, one)
     path = tmp_path / "events.ndjson"
     schema.write_events(path, [one(at) for at, one in enumerate(events)])
-    whole = said(path, tmp_path / "whole", split=1 << 30, profile=profile)
-    cut = said(path, tmp_path / "cut", split=path.stat().st_size // 15, profile=profile)
+    whole = report_and_rows(path, tmp_path / "whole", split=1 << 30, profile=profile)
+    cut = report_and_rows(path, tmp_path / "cut", split=path.stat().st_size // 15, profile=profile)
     assert cut == whole
     assert little.in_order
     assert {row["verdict"] for row in whole[1]} == {"conforms", "departs", "inconclusive"}
@@ -245,7 +245,7 @@ def test_a_long_trace_has_the_story_of_its_last_events(
 ) -> None:
     """Kernels replay what no story reaches back to: here all but the last 60 events, which are enough for these."""
     path = written(tmp_path / "events.ndjson", dispatched(seed, events=900, queues=1, sure=True))
-    whole, _ = said(path, tmp_path / "whole")
+    whole, _ = report_and_rows(path, tmp_path / "whole")
     assert whole["findings"]
     reached = explaining._reached
     asked = []
@@ -256,7 +256,7 @@ def test_a_long_trace_has_the_story_of_its_last_events(
 
     monkeypatch.setattr(explaining, "REMEMBERED", 60)
     monkeypatch.setattr(explaining, "_reached", counted)
-    assert said(path, tmp_path / "again")[0] == whole
+    assert report_and_rows(path, tmp_path / "again")[0] == whole
     assert asked
     assert min(asked) > 60
 
@@ -264,17 +264,17 @@ def test_a_long_trace_has_the_story_of_its_last_events(
 @pytest.mark.parametrize("codec", ["gz", "zst"])
 @pytest.mark.parametrize("seed", [0, 3])
 def test_a_compressed_file_is_judged_as_it_is_read(
-    tmp_path: Path, little: Counted, monkeypatch: pytest.MonkeyPatch, codec: str, seed: int
+    tmp_path: Path, little: CallCount, monkeypatch: pytest.MonkeyPatch, codec: str, seed: int
 ) -> None:
     path = written(tmp_path / "events.ndjson", dispatched(seed))
-    whole = said(path, tmp_path / "whole", split=1 << 30)
+    whole = report_and_rows(path, tmp_path / "whole", split=1 << 30)
     assert not little.in_order
     monkeypatch.setattr(stretches, "PIECE", 40)
     monkeypatch.setattr(reading, "coded", in_small_batches)
     packed = tmp_path / f"events.ndjson.{codec}"
     with pa.CompressedOutputStream(str(packed), "gzip" if codec == "gz" else "zstd") as out:
         out.write(path.read_bytes())
-    cut = said(packed, tmp_path / "cut")
+    cut = report_and_rows(packed, tmp_path / "cut")
     assert little.in_order > 12
     assert json.dumps(cut).replace(f".{codec}", "") == json.dumps(whole).replace(
         f'"bytes": {path.stat().st_size}', f'"bytes": {packed.stat().st_size}'
@@ -282,7 +282,7 @@ def test_a_compressed_file_is_judged_as_it_is_read(
 
 
 def in_small_batches(path: Path, stretch: Any, of: Any, **_how: Any) -> Iterator[Any]:
-    """As a large file is read: many batches."""
+    """Read in many batches, like a large file."""
     for batch in reading.read(path, stretch, of):
         for low in range(0, batch.num_rows, 20):
             yield of.coded(batch.slice(low, 20))
@@ -291,24 +291,27 @@ def in_small_batches(path: Path, stretch: Any, of: Any, **_how: Any) -> Iterator
 @pytest.mark.parametrize("first", [0, 1])
 @pytest.mark.parametrize("before", [0, 40])
 def test_the_first_to_depart_has_a_story_wherever_its_trace_lies(
-    tmp_path: Path, little: Counted, before: int, first: int
+    tmp_path: Path, little: CallCount, before: int, first: int
 ) -> None:
     """A kernel takes some traces after others, though these may depart in later rows."""
     good = [
-        told(name, queue, number=n) for n in range(before) for name in ("scan", "take", "write") for queue in (0, 1)
+        queue_event(name, queue, number=n)
+        for n in range(before)
+        for name in ("scan", "take", "write")
+        for queue in (0, 1)
     ]
-    bad = [told("take", queue, number=before + 7) for queue in (first, 1 - first)]
-    events = [*(told("open", queue, number=0, overlap=1) for queue in (0, 1)), *good, *bad, *bad]
+    bad = [queue_event("take", queue, number=before + 7) for queue in (first, 1 - first)]
+    events = [*(queue_event("open", queue, number=0, overlap=1) for queue in (0, 1)), *good, *bad, *bad]
     path = written(tmp_path / "events.ndjson", iter(events))
-    whole = said(path, tmp_path / "whole", split=1 << 30)
-    cut = said(path, tmp_path / "cut", split=path.stat().st_size // 3)
+    whole = report_and_rows(path, tmp_path / "whole", split=1 << 30)
+    cut = report_and_rows(path, tmp_path / "cut", split=path.stat().st_size // 3)
     assert cut == whole
     assert little.in_order
     (finding,) = whole[0]["findings"]
     assert (finding["trace"], finding["count"], finding["where"]["offset"]) == (f"q/{first}", 2, 2 + 2 + len(good))
 
 
-def test_steps_that_nobody_saw_are_told_in_the_order_of_their_spec(tmp_path: Path, little: Counted) -> None:
+def test_unobserved_steps_are_reported_in_the_order_of_their_spec(tmp_path: Path, little: CallCount) -> None:
     """Not in that in which pieces of the file had them."""
     events = [
         *LOG[:3],
@@ -318,35 +321,35 @@ def test_steps_that_nobody_saw_are_told_in_the_order_of_their_spec(tmp_path: Pat
     ]
     path = tmp_path / "events.ndjson"
     schema.write_events(path, [one(at) for at, one in enumerate(events)])
-    whole = said(path, tmp_path / "whole", split=1 << 30)
-    assert said(path, tmp_path / "cut", split=path.stat().st_size // 8) == whole
+    whole = report_and_rows(path, tmp_path / "whole", split=1 << 30)
+    assert report_and_rows(path, tmp_path / "cut", split=path.stat().st_size // 8) == whole
     assert little.in_order
     inferred = [one.partition(":")[0] for one in whole[0]["not_exercised"] if "is inferred" in one]
     assert inferred == ["log.flush", "log.checkpoint"]
 
 
-def test_an_event_behind_a_later_one_is_found_across_pieces(tmp_path: Path, little: Counted) -> None:
+def test_an_event_behind_a_later_one_is_found_across_pieces(tmp_path: Path, little: CallCount) -> None:
     events = [event | {"position": at} for at, event in enumerate(dispatched(1))]
     of = [at for at, event in enumerate(events) if event["trace"] == "q/1"]
     events[of[-2]]["position"] = 7
     path = written(tmp_path / "events.ndjson", iter(events))
-    report, _ = said(path, tmp_path / "cut", split=path.stat().st_size // 12)
+    report, _ = report_and_rows(path, tmp_path / "cut", split=path.stat().st_size // 12)
     assert report["sources"][0]["verdict"] == "unreadable"
     assert f"line {of[-2] + 2}: position 7 of q/1 is lower than the one before" in report["sources"][0]["reasons"][0]
     assert little.in_order
 
 
 def test_an_interrupt_between_pieces_tells_what_was_judged(
-    tmp_path: Path, little: Counted, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, little: CallCount, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = written(tmp_path / "events.ndjson", dispatched(2))
-    goes_on = OpenTraces.take
+    take_events = OpenTraces.take
 
     def impatient(self: OpenTraces, traces: Any) -> Ints:
         if little.in_order > 5:
             with uninterrupted():
                 raise KeyboardInterrupt
-        return goes_on(self, traces)
+        return take_events(self, traces)
 
     monkeypatch.setattr(OpenTraces, "take", impatient)
     report = check([path], jobs=1, split=path.stat().st_size // 12)

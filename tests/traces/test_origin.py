@@ -15,27 +15,27 @@ from tests.support.pulsar_recordings import recording
 from tests.support.rocketmq.recordings import recording as store
 
 FORMS = (".ndjson", ".parquet")
-ANEW = [opened(), append(0, 0), append(0, 340)]  # a topic was made anew: RocketMQ does, and the design does not
+RECREATED = [opened(), append(0, 0), append(0, 340)]  # a topic was recreated: RocketMQ does, and the design does not
 
 
 def written(path: Path, origin: Origin | None = None) -> Path:
-    schema.write_events(path, [tell(at) for at, tell in enumerate(ANEW)], origin=origin)
+    schema.write_events(path, [tell(at) for at, tell in enumerate(RECREATED)], origin=origin)
     return path
 
 
 @pytest.mark.parametrize("suffix", FORMS)
 def test_a_file_is_judged_by_the_profile_that_it_names_and_the_user_wins(tmp_path: Path, suffix: str) -> None:
-    said = written(tmp_path / f"said{suffix}", Origin("a-broker", "rocketmq"))
+    path = written(tmp_path / f"stated{suffix}", Origin("a-broker", "rocketmq"))
     unsaid = written(tmp_path / f"unsaid{suffix}")
-    assert (reading.origin(said), reading.origin(unsaid)) == (Origin("a-broker", "rocketmq"), Origin())
-    found = check(said)
+    assert (reading.origin(path), reading.origin(unsaid)) == (Origin("a-broker", "rocketmq"), Origin())
+    found = check(path)
     assert (found.verdict, found.profile, found.anomalies) == (
         "conforms",
         "rocketmq",
         {"append_to_a_queue_made_anew": 1},
     )
     assert found.sources[0].notes == ["its events come from: a-broker"]
-    found = check(said, profile="strict")
+    found = check(path, profile="strict")
     assert (found.verdict, found.profile) == ("departs", "strict")
     assert found.findings[0].story[-1].endswith("--profile strict")
     found = check(unsaid)
@@ -64,7 +64,7 @@ def test_each_of_many_files_is_judged_by_its_own_profile(tmp_path: Path) -> None
         ('"profil":"strict"', "line 1: the header has a key 'profil', expected schema, version, and perhaps kind"),
     ],
 )
-def test_a_header_that_is_not_ours_is_told(tmp_path: Path, header: str, says: str) -> None:
+def test_a_header_that_is_not_ours_is_reported(tmp_path: Path, header: str, says: str) -> None:
     path = written(tmp_path / "events.ndjson")
     lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
     path.write_text(lines[0].replace("}", f",{header}}}") + "".join(lines[1:]), encoding="utf-8")
@@ -89,7 +89,7 @@ def test_null_and_absent_are_equivalent_in_a_header(tmp_path: Path) -> None:
         ("gapless-events-profil", "strict", "its metadata has a key gapless-events-profil, expected gapless-events,"),
     ],
 )
-def test_metadata_that_is_not_ours_is_told(tmp_path: Path, key: str, value: str, says: str) -> None:
+def test_metadata_that_is_not_ours_is_reported(tmp_path: Path, key: str, value: str, says: str) -> None:
     path = written(tmp_path / "events.parquet")
     table = parquet.read_table(path)
     metadata = {"gapless-events": "1", key: value, "pandas": "{}"}
@@ -110,7 +110,7 @@ def test_what_a_source_exports_says_so(tmp_path: Path, suffix: str) -> None:
     assert check(out).anomalies == check(recording("coord-timeouts")).anomalies
 
 
-def test_nothing_is_said_of_files_that_are_written_later(tmp_path: Path) -> None:
+def test_nothing_is_stated_of_files_that_are_written_later(tmp_path: Path) -> None:
     gapless("trace", recording("coord-timeouts"), "--out", tmp_path / "events.parquet")
     assert reading.origin(written(tmp_path / "later.parquet")) == Origin()
 
@@ -138,9 +138,9 @@ def test_a_file_of_events_may_be_written_over_itself(tmp_path: Path) -> None:
 def test_a_torn_file_of_events_becomes_nothing(tmp_path: Path) -> None:
     path, out = written(tmp_path / "events.ndjson"), tmp_path / "out.parquet"
     path.write_bytes(path.read_bytes()[:-9])
-    told = gapless("trace", path, "--out", out)
-    assert (told.exit_code, out.exists()) == (2, False)
-    assert f"{path}, line 4: the last line is cut off" in told.stderr
+    result = gapless("trace", path, "--out", out)
+    assert (result.exit_code, out.exists()) == (2, False)
+    assert f"{path}, line 4: the last line is cut off" in result.stderr
 
 
 def test_a_header_alone_says_it_too(tmp_path: Path) -> None:

@@ -130,7 +130,7 @@ CASES: dict[str, tuple[str, str, Events, Events, str]] = {  # act, look, what co
 }  # fmt: skip
 
 
-def told(folder: Path, name: str, events: Events, act: str, look: str) -> Any:
+def report_of(folder: Path, name: str, events: Events, act: str, look: str) -> Any:
     """The report of a trace."""
     spec, path = folder / "stored.py", folder / f"{name}.ndjson"
     spec.write_text(SPEC.replace("{act}", act).replace("{look}", look))
@@ -157,7 +157,7 @@ def test_the_plain_functions_have_the_last_word(
 ) -> None:
     monkeypatch.setattr(Loop, "few", few)
     for name, events, verdict in (("right", right, "conforms"), ("wrong", wrong, "departs")):
-        report = told(tmp_path, name, events, act, look)
+        report = report_of(tmp_path, name, events, act, look)
         assert report.verdict == verdict, name
         notes = [one for one in report.sources[0].notes if "judged by the plain functions, not by a kernel" in one]
         assert len(notes) == bool(note)
@@ -169,11 +169,11 @@ def test_the_verdict_does_not_depend_on_how_many_events_there_are(
 ) -> None:
     act, look, _, wrong, _ = CASES["a product with a constant"]
     monkeypatch.setattr(Loop, "few", 100)
-    assert told(tmp_path, "short", wrong, act, look).verdict == "departs"
-    assert told(tmp_path, "long", [*[(LOOK, 0, 0)] * 500, *wrong], act, look).verdict == "departs"
+    assert report_of(tmp_path, "short", wrong, act, look).verdict == "departs"
+    assert report_of(tmp_path, "long", [*[(LOOK, 0, 0)] * 500, *wrong], act, look).verdict == "departs"
 
 
-def test_an_event_that_a_kernel_alone_refuses_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_event_that_a_kernel_alone_refuses_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A kernel that is wrong: it refuses the second event of every trace. Nothing is dropped in silence."""
 
     def lying(*args: Any, **named: Any) -> Kernel:
@@ -188,7 +188,7 @@ def test_an_event_that_a_kernel_alone_refuses_is_told(tmp_path: Path, monkeypatc
         return Kernel(of.spec, of.reasons, loop)
 
     monkeypatch.setattr(judging, "kernel", lying)
-    report = told(tmp_path, "right", [(PUT, 1, 5), (PUT, 1, 6), (LOOK, 1, 6)], "return s", "s.now[k]")
+    report = report_of(tmp_path, "right", [(PUT, 1, 5), (PUT, 1, 6), (LOOK, 1, 6)], "return s", "s.now[k]")
     assert report.verdict == "conforms"
     assert {step: count for step, count in report.coverage.items() if count} == {"stored.put": 2, "stored.look": 1}
     (note,) = (one for one in report.sources[0].notes if "a kernel refused" in one)

@@ -55,23 +55,23 @@ def left_in(report: Report, names: set[str]) -> list[tuple[str, str]]:
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A store with a transaction that departs, and its client log beside it."""
+    """A store with a transaction that departs, and its client log next to it."""
     found = copy_of("immunity", tmp_path_factory.mktemp("store"), client=True)
     final_of_another_body(found, Pick("any", "3"))
     return found.parent
 
 
 def names_of(store: Path) -> set[str]:
-    """What brokers and clients of a store are called, as its own files say: topics, groups, keys, client ids."""
+    """Return the names in a store, from its own files: topics, groups, keys, client ids."""
     found: set[str] = set()
     offsets = (store / "store/config/consumerOffset.json").read_text(encoding="utf-8")
     for topic, group in re.findall(r'"([^"]+)@([^"]+)":', offsets):
         found |= {topic, group}
     found |= {path.name for path in (store / "store/consumequeue").iterdir()}
     for line in (store / "client.ndjson").read_text(encoding="utf-8").splitlines():
-        told = json.loads(line)
+        fields = json.loads(line)
         found |= {
-            value for key, value in told.items() if isinstance(value, str) and key in ("topic", "group", "key", "c")
+            value for key, value in fields.items() if isinstance(value, str) and key in ("topic", "group", "key", "c")
         }
     return {
         name for name in found if not OURS.fullmatch(name) and not name.isdigit() and name.lower() not in vocabulary()
@@ -103,10 +103,10 @@ def test_verdicts_and_counts_are_as_they_were(store: Path) -> None:
 
 def test_prose_is_left_as_it_is(store: Path) -> None:
     """A redacted report can be read: only names are gone."""
-    told = as_text(redacted(check([store]), "a key"))
-    assert 'commit breaks the rule "the final carries what its half carries".' in told
-    assert "commit is not idempotent; apache/rocketmq#5574" in told
-    assert re.search(r"transaction n[0-9a-f]{10} departs at commitlog/0{20}\+995879\.", told)
+    output = as_text(redacted(check([store]), "a key"))
+    assert 'commit breaks the rule "the final carries what its half carries".' in output
+    assert "commit is not idempotent; apache/rocketmq#5574" in output
+    assert re.search(r"transaction n[0-9a-f]{10} departs at commitlog/0{20}\+995879\.", output)
 
 
 def test_a_coordinator_keeps_what_is_no_secret() -> None:
@@ -155,10 +155,10 @@ def test_a_name_of_any_kind_is_replaced(tmp_path: Path, name: str) -> None:
 
 
 def test_a_name_that_only_prose_knows_is_replaced() -> None:
-    """Nobody has to know that it is a name: it is no word of ours."""
+    """It need not be a known name: it is no word of ours."""
     plain = check([])
-    told = plain.model_copy(update={"not_exercised": [f"log.flush: topic {LOOSE} was made anew, on 10.9.8.7:10911"]})
-    (line,) = redacted(told, "a key").not_exercised
+    report = plain.model_copy(update={"not_exercised": [f"log.flush: topic {LOOSE} was made anew, on 10.9.8.7:10911"]})
+    (line,) = redacted(report, "a key").not_exercised
     assert re.fullmatch(r"log\.flush: topic n[0-9a-f]{10} was made anew, on n[0-9a-f]{10}:10911", line)
 
 
@@ -177,22 +177,22 @@ WORDS = st.text(st.characters(categories=["L", "N"], include_characters="-_.@/ %
 
 @given(WORDS, st.text(max_size=5))
 def test_no_word_but_ours_and_numbers_survives(name: str, key: str) -> None:
-    told = Redactor(check([]), key).text(f"the queue {name} departs")
-    for word in re.findall(r"\w+", told):
+    output = Redactor(check([]), key).text(f"the queue {name} departs")
+    for word in re.findall(r"\w+", output):
         known = word.lower().removesuffix("s") in vocabulary() or word.lower() in vocabulary()
         assert known or re.fullmatch(r"n[0-9a-f]{10}|[\d_]+(ms|s|h|d|kB)?|tc\d+", word) or _of_a_longer(word, name), (
-            told
+            output
         )
 
 
 def _of_a_longer(word: str, name: str) -> bool:
-    """Whether a word is a part of one that is ours as a whole, such as broker.conf."""
+    """True if a word is a part of a longer word of ours, such as broker.conf."""
     return any(
         word in token and token.lower().removesuffix("s") in vocabulary() for token in redaction.TOKEN.findall(name)
     )
 
 
-def told_by(*arguments: str | Path) -> Iterator[str]:
+def all_output(*arguments: str | Path) -> Iterator[str]:
     found = gapless(*arguments)
     yield found.stdout
     yield found.stderr
@@ -202,8 +202,10 @@ def test_the_command_writes_no_name(tmp_path: Path) -> None:
     path, page, story = tmp_path / "hush.ndjson", tmp_path / "page.html", tmp_path / "found.story"
     more: dict[str, Any] = {"trace": "payroll/1"}
     write(path, [opened(**more), append(0, 0, **more), index(0, 9, **more)])
-    out = list(told_by("check", path, "--redact", "--redact-key", "k", "--report", page, "--json", tmp_path / "x.json"))
-    again = list(told_by("explain", path, "--trace", "payroll/1", "--redact", "--redact-key", "k", "--save", story))
+    out = list(
+        all_output("check", path, "--redact", "--redact-key", "k", "--report", page, "--json", tmp_path / "x.json")
+    )
+    again = list(all_output("explain", path, "--trace", "payroll/1", "--redact", "--redact-key", "k", "--save", story))
     files = [file.read_text(encoding="utf-8") for file in (page, tmp_path / "x.json", story)]
     for text in (*out, *again, *files):
         assert "payroll" not in text
@@ -254,8 +256,8 @@ FIXED = {
 
 def of_spec(report: Report, spec: str, trace: str) -> Report:
     """The report with one finding, of another spec and another trace."""
-    told = f"row 5 of {trace} breaks the rule; {trace.partition('/')[0]}/ holds it"
-    finding = report.findings[0].model_copy(update={"spec": spec, "trace": trace, "message": told})
+    expected = f"row 5 of {trace} breaks the rule; {trace.partition('/')[0]}/ holds it"
+    finding = report.findings[0].model_copy(update={"spec": spec, "trace": trace, "message": expected})
     return report.model_copy(update={"findings": [finding]})
 
 

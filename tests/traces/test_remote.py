@@ -1,4 +1,4 @@
-"""Files of events in an object store are judged as those on a disk; what goes wrong there is told in a sentence.
+"""Files of events in an object store are judged like local ones; errors are reported in a sentence.
 
 No output has the keys of the store.
 """
@@ -27,7 +27,7 @@ from gapless.traces.report.formats import FORMATS
 from gapless.traces.report.threshold import Threshold
 from gapless.traces.spark.data_sources import GaplessEvents
 from tests.support.command_line import ROOT, gapless
-from tests.support.event_files import ODD, cut, told_of, write
+from tests.support.event_files import ODD, cut, mixed_traces, write
 from tests.support.night import NIGHT
 from tests.support.object_store import KEY, SECRET, environment, object_store
 
@@ -40,11 +40,11 @@ NAMES = ("a.ndjson", "b.parquet", "c.ndjson.gz", "d.ndjson.zst")
 def bucket(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder that is served as a bucket of that name."""
     folder = tmp_path_factory.mktemp("store") / "bucket"
-    told = told_of([*range(len(ODD))] * 4, mingled=3)
+    events = mixed_traces([*range(len(ODD))] * 4, mingled=3)
     for name in NAMES:
         path = folder / "traces" / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        write(path, told)
+        write(path, events)
         if path.suffix == ".parquet":
             cut(path, 20)
     shutil.copytree(folder / "traces", folder / "day=1")
@@ -73,7 +73,7 @@ def known(given: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
     remote._file_system.cache_clear()
 
 
-def said(*arguments: object) -> tuple[int, str]:
+def exit_and_output(*arguments: object) -> tuple[int, str]:
     """The exit code and all output, which has no keys."""
     found = gapless(*arguments)
     assert KEY not in found.output
@@ -90,8 +90,8 @@ def test_reports_are_those_of_the_same_file_on_a_disk(name: str, bucket: Path, m
     def written(path: str) -> list[str]:
         report = check(path, split=2000, jobs=1).model_copy(update={"seconds": 0.0})
         pages = [form.written(report, Threshold(frozenset({"violation"}), {})) for form in FORMATS]
-        said = [report.model_dump_json(), str(report), *pages]
-        return [re.sub("[0-9a-f]{32}", "", page) for page in said]  # fingerprints are of the path, too
+        texts = [report.model_dump_json(), str(report), *pages]
+        return [re.sub("[0-9a-f]{32}", "", page) for page in texts]  # fingerprints are of the path, too
 
     monkeypatch.chdir(bucket)
     there = written(f"s3://bucket/traces/{name}")
@@ -114,15 +114,15 @@ def test_the_example_of_the_page_runs(tmp_path: Path, monkeypatch: pytest.Monkey
     (command,) = [line for line in page.splitlines() if line.startswith("gapless check s3://")]
     shutil.copy(ROOT / "examples/lease.py", tmp_path)
     monkeypatch.chdir(tmp_path)
-    code, output = said(*shlex.split(command)[1:])
+    code, output = exit_and_output(*shlex.split(command)[1:])
     assert (code, "s3://bucket/lease.ndjson: event trace" in output) == (1, True)
 
 
 @pytest.mark.usefixtures("keys")
 def test_a_trace_is_explained_and_written_here(tmp_path: Path) -> None:
-    code, output = said("explain", "s3://bucket/traces/b.parquet", "--trace", "T/1")
+    code, output = exit_and_output("explain", "s3://bucket/traces/b.parquet", "--trace", "T/1")
     assert (code, "the entry points at its message" in output) == (1, True)
-    assert said("trace", "s3://bucket/traces/a.ndjson", "--out", tmp_path / "out.parquet")[0] == 0
+    assert exit_and_output("trace", "s3://bucket/traces/a.ndjson", "--out", tmp_path / "out.parquet")[0] == 0
     assert check(tmp_path / "out.parquet").verdict == "departs"
 
 
@@ -187,7 +187,7 @@ def test_workers_of_spark_read_it_themselves(bucket: Path) -> None:
     ],
 )
 def test_what_is_not_there_is_unreadable(address: str, reason: str) -> None:
-    code, output = said("check", address)
+    code, output = exit_and_output("check", address)
     assert code == 2
     assert [line for line in output.splitlines() if line.startswith("gapless: ") and reason in line], output
 
@@ -201,12 +201,12 @@ def test_what_is_not_there_is_unreadable(address: str, reason: str) -> None:
         (KEY, SECRET, "no server answers there"),
     ],
 )
-def test_who_is_refused_or_finds_nobody_is_told_so(
+def test_who_is_refused_or_finds_no_server_is_reported_so(
     address: str, key: str, secret: str, reason: str, served: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     endpoint = "http://127.0.0.1:1" if secret == SECRET else served["AWS_ENDPOINT_URL"]
     known(environment(endpoint, key, secret), monkeypatch)
-    code, output = said("check", address)
+    code, output = exit_and_output("check", address)
     assert (code, output.splitlines()) == (2, [f"gapless: {address.rstrip('/')}: {reason}"])
 
 
@@ -214,7 +214,7 @@ def test_a_store_that_says_nothing_is_not_waited_for(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(remote, "WAITS", 1.0)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         known(environment(f"http://127.0.0.1:{silent.getsockname()[1]}", KEY, SECRET), monkeypatch)
-        code, output = said("check", "s3://bucket/a.ndjson")
+        code, output = exit_and_output("check", "s3://bucket/a.ndjson")
     assert (code, "no answer within 1 seconds" in output) == (2, True)
 
 
@@ -232,7 +232,7 @@ def test_a_store_that_says_nothing_is_not_waited_for(monkeypatch: pytest.MonkeyP
 )
 def test_an_address_with_credentials_is_refused_and_not_repeated(address: str) -> None:
     for command in (("check", address), ("explain", address, "--trace", "T"), ("trace", address, "--out", "a.ndjson")):
-        code, output = said(*command)
+        code, output = exit_and_output(*command)
         assert (code, len(output.splitlines())) == (2, 1)
         assert output.startswith("gapless: ")
 
@@ -251,7 +251,7 @@ def test_what_a_store_says_is_repeated_without_keys(monkeypatch: pytest.MonkeyPa
 
 
 def test_verdicts_and_what_a_stream_keeps_are_written_to_a_disk() -> None:
-    assert said("check", "a.ndjson", "--verdicts", "s3://bucket/v") == (
+    assert exit_and_output("check", "a.ndjson", "--verdicts", "s3://bucket/v") == (
         2,
         "gapless: s3://bucket/v: verdicts are written to a disk; name a directory there, and copy it\n",
     )
@@ -287,6 +287,6 @@ def test_the_endpoint_is_the_one_that_is_configured(tmp_path: Path, monkeypatch:
     assert remote._endpoint() == ""
 
 
-def test_an_address_that_nobody_knows_is_refused() -> None:
+def test_an_unknown_address_is_refused() -> None:
     with pytest.raises(UsageError, match="ftp://: nothing is read there, only at s3://"):
         check("ftp://host/a.ndjson")

@@ -1,4 +1,4 @@
-"""What a report says, and what it must never do: obey a name, load something, grow without end, or differ twice."""
+"""The report: its contents, and its limits: it never obeys a name, loads files, grows without end, or varies."""
 
 import io
 import json
@@ -42,7 +42,7 @@ EXTREME = 1 << 62
 def finding(number: int = 77, position: int = 774_437, **changed: Any) -> Finding:
     trace = f"orders/{number % 4}"
     place = Where(file=f"consumequeue/{trace}/{0:020}", offset=20 * number)
-    told = Finding(
+    found = Finding(
         rule="queue/no-entry-before-it-is-missing",
         severity="violation",
         spec="queue",
@@ -66,7 +66,7 @@ def finding(number: int = 77, position: int = 774_437, **changed: Any) -> Findin
             f"Again: gapless explain store --trace {trace}",
         ],
     )
-    return told.model_copy(update=changed)
+    return found.model_copy(update=changed)
 
 
 def anomaly(**changed: Any) -> Finding:
@@ -182,25 +182,25 @@ def conforming(**changed: Any) -> Report:
     return report(**{**quiet, "anomalies": {}, "queues": [row(0), row(1)], **changed})
 
 
-def piped(told: Report, *, verbose: bool = False, width: int = 80) -> str:
+def piped(whole: Report, *, verbose: bool = False, width: int = 80) -> str:
     out = io.StringIO()
-    texts.text(told, Console(file=out, width=width, legacy_windows=False), verbose=verbose)
+    texts.text(whole, Console(file=out, width=width, legacy_windows=False), verbose=verbose)
     return out.getvalue()
 
 
-def on_a_terminal(told: Report) -> str:
+def on_a_terminal(whole: Report) -> str:
     out = io.StringIO()
-    texts.text(told, Console(file=out, force_terminal=True, color_system="truecolor", legacy_windows=False))
+    texts.text(whole, Console(file=out, force_terminal=True, color_system="truecolor", legacy_windows=False))
     return out.getvalue()
 
 
 class Page(HTMLParser):
-    """What a browser would see of a page: its elements, and the text without them."""
+    """A page as a browser sees it: its elements, and the text without them."""
 
     def __init__(self, html: str) -> None:
         super().__init__()
         self.elements: list[tuple[str, dict[str, str | None]]] = []
-        self.said: list[str] = []
+        self.texts: list[str] = []
         self.feed(html)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
@@ -209,12 +209,12 @@ class Page(HTMLParser):
 
     def handle_data(self, data: str) -> None:
         """Text between elements."""
-        self.said.append(data)
+        self.texts.append(data)
 
     @property
     def text(self) -> str:
         """All text, one space between words."""
-        return " ".join("".join(self.said).split())
+        return " ".join("".join(self.texts).split())
 
     def values(self, attribute: str) -> list[str]:
         """Every value of an attribute."""
@@ -257,7 +257,7 @@ departs: 12 violations found, in 1 story. 4,897 records, 2 queues read, \
     )
 
 
-def test_what_conforms_is_said_in_one_sentence() -> None:
+def test_what_conforms_is_stated_in_one_sentence() -> None:
     assert (
         piped(conforming()).splitlines()[-1] == "conforms: No violation found. 4,897 records, 2 queues read, "
         "14,710 events checked in 0.02 s (rocketmq profile)"
@@ -271,7 +271,9 @@ def test_what_conforms_is_said_in_one_sentence() -> None:
         (2.1, "0.02 s, with 2.10 s of processor time for compiling native code, once (rocketmq"),
     ],
 )
-def test_the_time_of_compiling_is_told_beside_that_of_the_check_and_kept_nowhere(compiling: float, says: str) -> None:
+def test_the_time_of_compiling_is_reported_next_to_that_of_the_check_and_kept_nowhere(
+    compiling: float, says: str
+) -> None:
     json = conforming().as_json()
     one = conforming().model_copy(update={"compiling": compiling})
     assert f"events checked in {says} profile)" in piped(one)
@@ -280,16 +282,16 @@ def test_the_time_of_compiling_is_told_beside_that_of_the_check_and_kept_nowhere
 
 @pytest.mark.parametrize("verbose", [False, True])
 def test_a_pipe_is_the_same_twice_at_any_width_and_plain(*, verbose: bool) -> None:
-    told = piped(report(), verbose=verbose)
-    assert told == piped(report(), verbose=verbose, width=20)
-    assert "\x1b" not in told
-    assert all(line == line.rstrip() for line in told.splitlines())
+    output = piped(report(), verbose=verbose)
+    assert output == piped(report(), verbose=verbose, width=20)
+    assert "\x1b" not in output
+    assert all(line == line.rstrip() for line in output.splitlines())
 
 
 def test_a_terminal_gets_colours_and_the_same_words() -> None:
-    told = on_a_terminal(report())
-    assert "\x1b[" in told
-    assert re.sub(r"\x1b\[[\d;]*m", "", told) == piped(report())
+    output = on_a_terminal(report())
+    assert "\x1b[" in output
+    assert re.sub(r"\x1b\[[\d;]*m", "", output) == piped(report())
 
 
 def test_the_table_of_queues_is_for_terminals_unless_asked_for() -> None:
@@ -311,9 +313,9 @@ def test_queues_that_depart_are_not_at_the_end_of_a_long_table() -> None:
 
 def test_a_name_is_shown_and_not_obeyed_by_rich_or_a_terminal() -> None:
     name = "[bold red]topic[/]:smile:\x1b[31m\r\x07\u202e\ud800"
-    told = piped(report(findings=[finding(message=name)], sources=[source(path=name, notes=[name])]))
-    assert told.count(r"[bold red]topic[/]:smile:\x1b[31m\r\x07\u202e\ud800") == 3
-    assert all(line.isprintable() for line in told.splitlines())
+    output = piped(report(findings=[finding(message=name)], sources=[source(path=name, notes=[name])]))
+    assert output.count(r"[bold red]topic[/]:smile:\x1b[31m\r\x07\u202e\ud800") == 3
+    assert all(line.isprintable() for line in output.splitlines())
 
 
 def test_an_ascii_console_gets_ascii() -> None:
@@ -325,7 +327,7 @@ def test_an_ascii_console_gets_ascii() -> None:
     assert rb"d\xe9j\xe0 vu" in raw.getvalue()
 
 
-def test_transactions_and_promises_are_told_in_a_few_lines() -> None:
+def test_transactions_and_promises_are_reported_in_a_few_lines() -> None:
     assert (
         piped(transactional())
         == """\
@@ -354,10 +356,10 @@ conforms: No violation found. 4,897 records, 2 queues, 796 transactions read, \
 
 
 def test_a_terminal_gets_bars_and_a_pipe_the_same_words_without_them() -> None:
-    told = re.sub(r"\x1b\[[\d;]*m", "", on_a_terminal(transactional(queues=[])))
-    assert "\n  committed    731     92%  ████████████████████████\n  rolled back   57    7.2%  █▉\n" in told
-    assert "\n  parked         3    0.4%  ▏\n" in told
-    assert re.sub("  [█▉▊▋▌▍▎▏]+\n", "\n", told) == piped(transactional(queues=[]))
+    output = re.sub(r"\x1b\[[\d;]*m", "", on_a_terminal(transactional(queues=[])))
+    assert "\n  committed    731     92%  ████████████████████████\n  rolled back   57    7.2%  █▉\n" in output
+    assert "\n  parked         3    0.4%  ▏\n" in output
+    assert re.sub("  [█▉▊▋▌▍▎▏]+\n", "\n", output) == piped(transactional(queues=[]))
 
 
 def test_an_ascii_terminal_gets_bars_of_ascii() -> None:
@@ -372,12 +374,12 @@ def test_an_ascii_terminal_gets_bars_of_ascii() -> None:
 
 
 def test_what_a_store_does_not_have_is_not_made_up() -> None:
-    told = transactions(half_cursor=None, op_cursor=None, ops=0, marks=0, parked=0, renewals=0, batches={})
-    lines = piped(transactional(transactions=[told]))
+    whole = transactions(half_cursor=None, op_cursor=None, ops=0, marks=0, parked=0, renewals=0, batches={})
+    lines = piped(transactional(transactions=[whole]))
     assert "store: 796 transactions, 1,205 halves, 731 finals, 0 ops\n" in lines
     assert "  half cursor – of 1,205, op cursor – of 41\n" in lines
     assert "per op" not in lines
-    page = Page(pages.html(transactional(transactions=[told]))).text
+    page = Page(pages.html(transactional(transactions=[whole]))).text
     assert "– of 1,205no half cursor" in page
     assert "– of 41no op cursor" in page
 
@@ -389,11 +391,11 @@ def test_many_stores_have_a_line_each_and_many_outcomes_are_counted() -> None:
         transactions=[transactions(source=f"store-{n}") for n in range(30)],
         clients=[client(path=f"log-{n}") for n in range(30)],
     )
-    told = piped(many)
-    assert "committed" not in told
-    assert told.count(": 796 transactions, ") == texts.FEW_LINES
-    assert "\nand 6 more transactional stores (--verbose)\n" in told
-    assert "\nand 6 more client logs (--verbose)\n" in told
+    output = piped(many)
+    assert "committed" not in output
+    assert output.count(": 796 transactions, ") == texts.FEW_LINES
+    assert "\nand 6 more transactional stores (--verbose)\n" in output
+    assert "\nand 6 more client logs (--verbose)\n" in output
     assert piped(many, verbose=True).count("  committed ") == 30
     odd = transactional(transactions=[transactions(outcomes={f"outcome {n}": 5 for n in range(100)})])
     assert "  outcome 4            5    1.0%\n  95 other outcomes  475     95%\n" in piped(odd)
@@ -404,35 +406,35 @@ def test_of_several_stores_the_one_that_departs_comes_first() -> None:
     sources = [source(path="fine", verdict="conforms"), source(path="broken")]
     stores = [transactions(source="fine"), transactions(source="broken")]
     logs = [client(source="fine"), client(source="broken")]
-    told = report(sources=sources, transactions=stores, clients=logs)
-    assert piped(told).index("\nbroken: 796 tr") < piped(told).index("\nfine: 796 tr")
-    assert "\nfine: client.ndjson: 4,200" in piped(told)
-    page = Page(pages.html(told)).text
+    whole = report(sources=sources, transactions=stores, clients=logs)
+    assert piped(whole).index("\nbroken: 796 tr") < piped(whole).index("\nfine: 796 tr")
+    assert "\nfine: client.ndjson: 4,200" in piped(whole)
+    page = Page(pages.html(whole)).text
     assert page.index("broken 796transactions") < page.index("fine 796transactions")
 
 
-def test_many_stories_and_notes_are_counted_rather_than_told() -> None:
+def test_many_stories_and_notes_are_counted_rather_than_shown() -> None:
     findings = [finding(n) for n in range(1000)]
-    told = piped(report(findings=findings, sources=[source(notes=[f"note {n}" for n in range(100)])]))
-    assert told.count("breaks the rule") == texts.STORIES
-    assert "980 more stories (--verbose)" in told
-    assert "and 95 more notes (--verbose)" in told
+    output = piped(report(findings=findings, sources=[source(notes=[f"note {n}" for n in range(100)])]))
+    assert output.count("breaks the rule") == texts.STORIES
+    assert "980 more stories (--verbose)" in output
+    assert "and 95 more notes (--verbose)" in output
     assert piped(report(findings=findings), verbose=True).count("breaks the rule") == 1000
 
 
 def test_rules_with_many_reasons_are_counted_unless_asked_for() -> None:
-    told = conforming(not_exercised=[f"log/rule-{n}: reason {n}" for n in range(9)])
-    assert "rules not checked for 9 reasons (--verbose lists them)\n" in piped(told)
-    assert "  log/rule-7: reason 7\n" in piped(told, verbose=True)
+    whole = conforming(not_exercised=[f"log/rule-{n}: reason {n}" for n in range(9)])
+    assert "rules not checked for 9 reasons (--verbose lists them)\n" in piped(whole)
+    assert "  log/rule-7: reason 7\n" in piped(whole, verbose=True)
 
 
-def test_several_sources_are_told_apart() -> None:
+def test_several_sources_are_reported_apart() -> None:
     broken = source(path="b", kind="unknown", clean=None, records=0, bytes=0, verdict="unreadable", notes=[])
     sources = [source(path="a"), broken.model_copy(update={"reasons": ["no such file or directory"]})]
-    told = piped(report(sources=sources, findings=[finding(source="a"), anomaly(source="a")]))
-    assert "\nb: not recognised: unreadable\n  reason: no such file or directory\n" in told
-    assert "\n   a: consumequeue/orders/1/" in told
-    assert "(docs/rocketmq.md#cl3), first in orders/1 at a: consumequeue/orders/1/" in told
+    output = piped(report(sources=sources, findings=[finding(source="a"), anomaly(source="a")]))
+    assert "\nb: not recognised: unreadable\n  reason: no such file or directory\n" in output
+    assert "\n   a: consumequeue/orders/1/" in output
+    assert "(docs/rocketmq.md#cl3), first in orders/1 at a: consumequeue/orders/1/" in output
 
 
 # Both
@@ -440,32 +442,32 @@ def test_several_sources_are_told_apart() -> None:
 
 @pytest.mark.parametrize("verdict", get_args(VerdictName))
 def test_every_verdict_has_its_word_everywhere(verdict: VerdictName) -> None:
-    told = conforming(verdict=verdict, sources=[source(verdict=verdict, reasons=["there is a reason"])])
-    assert piped(told).splitlines()[-1].startswith(f"{verdict}: ")
-    page = Page(pages.html(told))
+    whole = conforming(verdict=verdict, sources=[source(verdict=verdict, reasons=["there is a reason"])])
+    assert piped(whole).splitlines()[-1].startswith(f"{verdict}: ")
+    page = Page(pages.html(whole))
     assert page.text.startswith(f"{verdict}: store · gapless")
     assert ("body", {"class": verdict}) in page.elements
     assert "there is a reason" in page.text.lower()
 
 
 def test_anomalies_come_before_the_verdict() -> None:
-    told = piped(report())
-    assert told.index("allowed by") < told.rindex("departs: ")
+    output = piped(report())
+    assert output.index("allowed by") < output.rindex("departs: ")
     page = Page(pages.html(report())).text
     assert page.index("profile allows: counted, not judged") < page.index("Findings 1 story")
 
 
 def test_an_anomaly_without_a_story_says_so_and_a_violation_tells_what_is_known() -> None:
-    told = report(findings=[finding(story=[]), anomaly()])
+    whole = report(findings=[finding(story=[]), anomaly()])
     known = [
         "Rule: no entry before it is missing.",
         "Here: number = 78, indexed = 77.",
         "Consequence: a message is in the log and no consumer ever receives it.",
     ]
-    page = Page(pages.html(told)).text
+    page = Page(pages.html(whole)).text
     assert "they have no story" in page
     for line in known:
-        assert f"\n     {line}\n" in piped(told)
+        assert f"\n     {line}\n" in piped(whole)
     assert "No entry before it is missing." in page
     assert "number = 78 indexed = 77" in page
     assert "A message is in the log and no consumer ever receives it." in page
@@ -475,14 +477,14 @@ def test_an_anomaly_with_a_story_tells_it() -> None:
     again = {"needs": "commit again", "message": "commit again (docs/rocketmq-transactions.md#n1)", "trace": "7F00-0A"}
     second = anomaly(position=9).model_copy(update={**again, "story": ["transaction 7F00-0A", "  1. commit(number=1)"]})
     given = {"append_to_a_queue_made_anew": 3, "commit_again": 2}
-    told = report(findings=[anomaly(), second], anomalies=given)
-    page = Page(pages.html(told)).text
+    whole = report(findings=[anomaly(), second], anomalies=given)
+    page = Page(pages.html(whole)).text
     assert "a2 2commit again (RocketMQ transactions, as they landed #n1)7F00-0A at consumequeue/orders/1/" in page
     assert "transaction 7F00-0A 1. commit(number=1)" in page
     assert "they have no story" not in page
-    assert "commit(number=1)" not in piped(told)
-    assert "  2 × commit again (docs/rocketmq-transactions.md#n1), first in 7F00-0A at consumequeue" in piped(told)
-    assert "\n     transaction 7F00-0A\n       1. commit(number=1)\n" in piped(told, verbose=True)
+    assert "commit(number=1)" not in piped(whole)
+    assert "  2 × commit again (docs/rocketmq-transactions.md#n1), first in 7F00-0A at consumequeue" in piped(whole)
+    assert "\n     transaction 7F00-0A\n       1. commit(number=1)\n" in piped(whole, verbose=True)
 
 
 def test_stories_of_anomalies_that_do_not_fit_are_counted() -> None:
@@ -501,10 +503,10 @@ def test_more_queues_than_rows_are_counted_right() -> None:
 
 
 def test_the_queues_of_several_stores_are_counted_where_they_are_judged() -> None:
-    told = check([recording("lmq"), recording("midlife"), Path("no-such-place")])
-    assert told.counts.queues == len(told.queues) > 10
-    others = sum(row.transactions + row.ops + 1 for row in told.transactions)
-    assert told.counts.traces == told.counts.queues + 2 + others, "each log is a trace, and so are cursors"
+    whole = check([recording("lmq"), recording("midlife"), Path("no-such-place")])
+    assert whole.counts.queues == len(whole.queues) > 10
+    others = sum(row.transactions + row.ops + 1 for row in whole.transactions)
+    assert whole.counts.traces == whole.counts.queues + 2 + others, "each log is a trace, and so are cursors"
 
 
 def test_transactions_are_named_in_the_sentence_where_there_are_any() -> None:
@@ -521,12 +523,12 @@ def test_transactions_are_named_in_the_sentence_where_there_are_any() -> None:
 def test_a_store_without_transactions_says_nothing_of_them() -> None:
     nothing = dict.fromkeys(("transactions", "halves", "renewals", "finals", "ops", "marks", "parked"), 0)
     empty: dict[str, Any] = {name: {} for name in ("outcomes", "decided_within", "back_checks", "batches")}
-    told = conforming(transactions=[transactions(**nothing, **empty, half_end=0, op_end=0)])
-    assert piped(told) == piped(conforming())
-    assert pages.html(told) == pages.html(conforming())
+    whole = conforming(transactions=[transactions(**nothing, **empty, half_end=0, op_end=0)])
+    assert piped(whole) == piped(conforming())
+    assert pages.html(whole) == pages.html(conforming())
 
 
-def test_what_is_left_of_an_expired_half_queue_is_told_without_charts() -> None:
+def test_what_is_left_of_an_expired_half_queue_is_reported_without_charts() -> None:
     """Nothing is divided by the nothing that is left."""
     spread = {name: {0: 0} for name in ("decided_within", "back_checks", "batches")}
     gone = transactions(transactions=0, halves=0, renewals=0, outcomes={"committed": 0}, **spread)
@@ -545,18 +547,18 @@ store: 0 transactions, 0 halves, 731 finals, 41 ops with 788 marks, 3 parked
     assert "img" not in page.values("role")
 
 
-def test_a_real_store_with_one_entry_zeroed_is_told(tmp_path: Path) -> None:
+def test_a_real_store_with_one_entry_zeroed_is_reported(tmp_path: Path) -> None:
     store = tmp_path / "store"
     shutil.copytree(recording("lmq"), store)
     entry_zeroed(store, Pick("any", "7"))
-    told = check([store])
-    assert told.verdict == "departs"
-    page = pages.html(told)
-    for line in told.violations[0].story:
-        assert line in piped(told)
-    for part in parts_of(told.violations[0].story):
+    whole = check([store])
+    assert whole.verdict == "departs"
+    page = pages.html(whole)
+    for line in whole.violations[0].story:
+        assert line in piped(whole)
+    for part in parts_of(whole.violations[0].story):
         assert part in Page(page).text
-    assert page == pages.html(told)
+    assert page == pages.html(whole)
 
 
 # What sources show
@@ -600,19 +602,19 @@ def tidal(monkeypatch: pytest.MonkeyPatch) -> Report:
     return Report.model_validate(whole | {"tides": [{"source": "store", "harbour": "Brest", "high": 8}]})
 
 
-def test_a_section_of_any_source_is_told_on_a_page_and_in_a_pipe(tidal: Report) -> None:
-    told = piped(tidal, verbose=True)
-    assert told.startswith("store: a sea, 4,897 waves, 4.0 MiB, clean: conforms\n")
-    assert "\nharbour  metres  most\nBrest         8  of 9\n" in told
-    assert "\nBrest: 8 m\n  small  2    100%\n  a moon is up\n\nBrest: 8 m\n" in told
-    assert "conforms: No violation found. 3 traces, 3 tides read, 14,710 events" in told
+def test_a_section_of_any_source_is_reported_on_a_page_and_in_a_pipe(tidal: Report) -> None:
+    output = piped(tidal, verbose=True)
+    assert output.startswith("store: a sea, 4,897 waves, 4.0 MiB, clean: conforms\n")
+    assert "\nharbour  metres  most\nBrest         8  of 9\n" in output
+    assert "\nBrest: 8 m\n  small  2    100%\n  a moon is up\n\nBrest: 8 m\n" in output
+    assert "conforms: No violation found. 3 traces, 3 tides read, 14,710 events" in output
     page = Page(pages.html(tidal)).text
     for words in ("Tides twice a day Brest 7waves Waves 2 waves", "Words Brest: 8 m Depths"):
         assert words in page
     assert "depth" not in page, "it has been drawn: nothing is left out, and there is no table"
 
 
-def test_json_has_the_rows_of_every_source_beside_the_rest(tidal: Report) -> None:
+def test_json_has_the_rows_of_every_source_next_to_the_rest(tidal: Report) -> None:
     found = json.loads(tidal.as_json())
     assert found["tides"] == [{"source": "store", "harbour": "Brest", "high": 8}]
     assert tidal.tides == [Tide(source="store", harbour="Brest", high=8)]
@@ -773,7 +775,7 @@ def test_an_own_system_is_not_called_a_broker() -> None:
 
 
 def test_a_page_can_be_walked_without_seeing_it() -> None:
-    for page in (*(Page(pages.html(told)) for told in (report(), conforming(), transactional())), big_page()):
+    for page in (*(Page(pages.html(whole)) for whole in (report(), conforming(), transactional())), big_page()):
         tags = [tag for tag, _ in page.elements]
         for landmark in ("header", "main", "nav", "footer"):
             assert tags.count(landmark) == 1, landmark
@@ -794,14 +796,14 @@ def test_words_that_not_everybody_knows_are_explained_where_they_stand_and_at_th
     meaning = "a message of a transaction that is not decided: no consumer sees it"
     assert meaning in marked
     end = page.text.rindex("Words as this page uses them")
-    assert all(told in page.text[end:] for told in marked if told), "each of them is at the end, too"
-    assert meaning not in Page(pages.html(conforming())).text, "nothing is explained that is not said"
+    assert all(whole in page.text[end:] for whole in marked if whole), "each of them is at the end, too"
+    assert meaning not in Page(pages.html(conforming())).text, "no explanation is without its word"
 
 
 def test_a_step_with_many_changes_shows_those_that_the_rule_reads_and_folds_the_others() -> None:
     long = "  1. begin(number=1) at line 7   " + ", ".join(f"field[{n}] 0 → {n}" for n in range(40))
-    told = report(findings=[finding(story=["queue departs at x.", "", long], here={"field[9]": 9, "end seen": 3})])
-    page = pages.html(told)
+    whole = report(findings=[finding(story=["queue departs at x.", "", long], here={"field[9]": 9, "end seen": 3})])
+    page = pages.html(whole)
     line, _, table = page.partition('<li value="1">')[2].partition("</summary>")
     assert Page(line).text == "begin(number=1) line 7 field[9] 0 → 9 40 changes"
     assert table.partition("</table>")[0].count("<tr>") == 40, "39 changes, and the headings"
@@ -809,8 +811,8 @@ def test_a_step_with_many_changes_shows_those_that_the_rule_reads_and_folds_the_
 
 
 def test_coverage_tells_the_steps_that_were_never_taken_of_specs_that_are_used() -> None:
-    told = conforming(coverage={"log.append": 4897, "log.flush": 0, "ring.put": 0, "ring.take": 0})
-    page = Page(pages.html(told)).text
+    whole = conforming(coverage={"log.append": 4897, "log.flush": 0, "ring.put": 0, "ring.take": 0})
+    page = Page(pages.html(whole)).text
     assert "log 1 of 2 steps append 4,897 flush never" in page
     assert "ring" not in page.partition("Coverage which steps")[2]
 
@@ -830,7 +832,7 @@ def test_a_page_is_the_same_twice() -> None:
 
 
 def hostile(value: Any) -> Any:
-    """A report with every free text replaced by a name that nobody would want to obey."""
+    """Replace every free text of a report by a hostile name."""
     if isinstance(value, dict):
         keep = {"verdict", "kind", "severity", "schema"}
         return {key: item if key in keep else hostile(item) for key, item in value.items()}
@@ -842,10 +844,10 @@ def hostile(value: Any) -> Any:
 def hostile_report() -> Report:
     story = ["why", "  1. commit()"]
     kinds = [finding(), anomaly().model_copy(update={"story": story, "needs": "x", "message": "x"})]
-    told = report(
+    whole = report(
         sources=[source(reasons=["why"])], findings=kinds, transactions=[transactions()] * 9, clients=[client()]
     )
-    dumped = hostile(told.model_dump(by_alias=True))
+    dumped = hostile(whole.model_dump(by_alias=True))
     odd = transactions(source=f"store{HOSTILE}", outcomes={HOSTILE: 1, "committed": 1})
     return Report.model_validate(
         dumped
@@ -875,7 +877,7 @@ def test_names_with_html_in_them_are_text() -> None:
     assert "<script>alert('x')</script>\"&[bold red]\\x1b[31m\\x07\\u202e\\ud800" in page.text
     assert "<script" not in html
     assert "\x1b" not in html
-    assert "<script>alert('x')</s…1 · 50% committed1 · 50%" in page.text, "an outcome beside its bar"
+    assert "<script>alert('x')</s…1 · 50% committed1 · 50%" in page.text, "an outcome next to its bar"
 
 
 def test_hostile_names_are_shown_by_a_terminal_too() -> None:
@@ -886,9 +888,9 @@ def test_hostile_names_are_shown_by_a_terminal_too() -> None:
         assert f"{where}<script>alert('x')</script>\"&[bold red]\\x1b[31m\\x07\\u202e\\ud800: " in plain
 
 
-def test_a_page_needs_nothing_beside_it() -> None:
-    for told in (report(), hostile_report(), conforming(), transactional()):
-        html = pages.html(told)
+def test_a_page_needs_no_other_file() -> None:
+    for whole in (report(), hostile_report(), conforming(), transactional()):
+        html = pages.html(whole)
         assert not re.search(r"@import|\bsrc\s*=", html)
         assert set(re.findall(r'(?:[\w-]+=")?https?://[\w.]+', html)) <= {'href="https://gapless.readthedocs.io'}
         assert set(re.findall(r"url\((.)", html)) <= {"#"}
@@ -897,16 +899,16 @@ def test_a_page_needs_nothing_beside_it() -> None:
 
 def test_every_link_leads_somewhere_and_no_two_things_have_one_name() -> None:
     few = report(), transactional(transactions=[transactions()] * 3)
-    for page in (*(Page(pages.html(told)) for told in few), big_page()):
+    for page in (*(Page(pages.html(whole)) for whole in few), big_page()):
         names = page.values("id")
         assert len(names) == len(set(names))
         assert {link[1:] for link in page.values("href") if link.startswith("#")} <= set(names)
 
 
-def strange(number: int, what: str, said: str) -> Finding:
-    story = [f"transaction {said} departs at x.", *(f"  {n}. {said}" for n in range(9))]
-    told = {"source": f"{said}-{number}", "needs": what, "message": f"{what} (reference)", "story": story}
-    return anomaly().model_copy(update=told)
+def strange(number: int, what: str, text: str) -> Finding:
+    story = [f"transaction {text} departs at x.", *(f"  {n}. {text}" for n in range(9))]
+    whole = {"source": f"{text}-{number}", "needs": what, "message": f"{what} (reference)", "story": story}
+    return anomaly().model_copy(update=whole)
 
 
 def busy(name: str, source: str) -> TransactionsRow:
@@ -968,14 +970,14 @@ def test_a_page_uses_the_room_it_has() -> None:
 # Charts
 
 
-def charted(told: TransactionsRow) -> dict[str, charts.Chart]:
-    return {chart.name: chart for chart in rocketmq.charts(told)}
+def charted(whole: TransactionsRow) -> dict[str, charts.Chart]:
+    return {chart.name: chart for chart in rocketmq.charts(whole)}
 
 
-def test_a_chart_says_counts_and_shares_beside_its_bars_and_to_those_who_do_not_see_them() -> None:
+def test_a_chart_says_counts_and_shares_next_to_its_bars_and_to_those_who_do_not_see_them() -> None:
     page = Page(pages.html(transactional()))
-    said = "committed731 · 92% rolled back57 · 7.2% parked3 · 0.4% undecided5 · 0.6%"
-    assert said in page.text
+    expected = "committed731 · 92% rolled back57 · 7.2% parked3 · 0.4% undecided5 · 0.6%"
+    assert expected in page.text
     assert "Time to decision 788 transactions, by the time that it took, up to" in page.text
     assert "250 ms512 · 65% 1 s190 · 24% 16 s80 · 10% 5 min6 · 0.8%" in page.text
     assert "0596 · 75% 1150 · 19% 240 · 5.0% 37 · 0.9% 153 · 0.4%" in page.text
@@ -1012,18 +1014,18 @@ def test_outcomes_have_colours_and_an_unknown_one_is_grey() -> None:
 
 
 def test_many_values_share_bars_and_none_is_lost() -> None:
-    told = charted(
+    whole = charted(
         transactions(
             back_checks=dict.fromkeys(range(45), 1),
             decided_within=dict.fromkeys(range(21, 0, -1), 2),
             outcomes={f"outcome {n}": 3 for n in range(100)},
         )
     )
-    assert [bar.label for bar in told["checks"].bars][:2] == ["0–2", "3–5"]
-    assert [bar.label for bar in told["time"].bars][-2:] == ["20 ms", "21 ms"]
-    assert [bar.name for bar in told["outcomes"].bars][-2:] == ["outcome 18", "81 other outcomes"]
-    assert [told[name].total for name in ("checks", "time", "outcomes")] == [45, 42, 300]
-    assert all(len(chart.bars) <= charts.BARS for chart in told.values())
+    assert [bar.label for bar in whole["checks"].bars][:2] == ["0–2", "3–5"]
+    assert [bar.label for bar in whole["time"].bars][-2:] == ["20 ms", "21 ms"]
+    assert [bar.name for bar in whole["outcomes"].bars][-2:] == ["outcome 18", "81 other outcomes"]
+    assert [whole[name].total for name in ("checks", "time", "outcomes")] == [45, 42, 300]
+    assert all(len(chart.bars) <= charts.BARS for chart in whole.values())
 
 
 def test_stores_that_are_not_drawn_have_their_numbers_in_a_table() -> None:
@@ -1036,7 +1038,7 @@ def test_stores_that_are_not_drawn_have_their_numbers_in_a_table() -> None:
 
 
 @pytest.mark.parametrize(
-    ("count", "total", "said"),
+    ("count", "total", "expected"),
     [
         (0, 5, "0%"),
         (5, 5, "100%"),
@@ -1048,8 +1050,8 @@ def test_stores_that_are_not_drawn_have_their_numbers_in_a_table() -> None:
         (EXTREME, 4 * EXTREME, "25%"),
     ],
 )
-def test_a_share_is_never_nothing_nor_all_unless_it_is(count: int, total: int, said: str) -> None:
-    assert charts.share(count, total) == said
+def test_a_share_is_never_nothing_nor_all_unless_it_is(count: int, total: int, expected: str) -> None:
+    assert charts.share(count, total) == expected
 
 
 @given(st.integers(0, EXTREME), st.integers(1, EXTREME))
@@ -1060,7 +1062,7 @@ def test_a_share_that_says_nothing_or_all_is_that(count: int, more: int) -> None
 
 
 @pytest.mark.parametrize(
-    ("milliseconds", "said"),
+    ("milliseconds", "expected"),
     [
         (0, "0 ms"),
         (250, "250 ms"),
@@ -1078,8 +1080,8 @@ def test_a_share_that_says_nothing_or_all_is_that(count: int, more: int) -> None
         (EXTREME, "53,375,995,584 d"),
     ],
 )
-def test_times_are_said_as_people_say_them(milliseconds: int, said: str) -> None:
-    assert charts.span(milliseconds) == said
+def test_times_are_stated_as_people_say_them(milliseconds: int, expected: str) -> None:
+    assert charts.span(milliseconds) == expected
 
 
 def test_neighbours_among_powers_of_two_have_different_labels() -> None:
@@ -1110,25 +1112,25 @@ SPREAD = st.dictionaries(st.integers(0, EXTREME), COUNTS, max_size=60)
 def test_whatever_is_counted_the_bars_stay_in_their_chart(
     outcomes: dict[str, int], times: dict[int, int], checks: dict[int, int], batches: dict[int, int]
 ) -> None:
-    told = transactions(outcomes=outcomes, decided_within=times, back_checks=checks, batches=batches)
+    whole = transactions(outcomes=outcomes, decided_within=times, back_checks=checks, batches=batches)
     counts = [list(outcomes.values()), list(times.values()), list(checks.values()), list(batches.values())]
-    for chart, expected in zip(rocketmq.charts(told), counts, strict=True):
+    for chart, expected in zip(rocketmq.charts(whole), counts, strict=True):
         assert bool(chart.bars) == any(expected)
         assert chart.total == (sum(expected) if chart.bars else 0)
         for bar in chart.bars:
             assert (bar.length > 0) == (bar.count > 0)
             assert chart.left + bar.length * chart.room + 8 + 6 * len(bar.caption) <= chart.width
         assert max((bar.length for bar in chart.bars), default=1) == 1
-    page = Page(pages.html(transactional(transactions=[told])))
+    page = Page(pages.html(transactional(transactions=[whole])))
     assert page.values("role").count("img") == sum(map(any, counts))
-    assert all(line.isprintable() for line in piped(transactional(transactions=[told])).splitlines())
+    assert all(line.isprintable() for line in piped(transactional(transactions=[whole])).splitlines())
 
 
 # The picture
 
 
-def pictures(told: Report) -> list[log_map.LogMap]:
-    return log_map.log_maps(told, 9, set())
+def pictures(whole: Report) -> list[log_map.LogMap]:
+    return log_map.log_maps(whole, 9, set())
 
 
 def test_a_picture_of_one_file_shows_where_the_records_end() -> None:
@@ -1201,8 +1203,8 @@ def marks(draw: st.DrawFn) -> list[Mark]:
 @given(marks(), st.lists(POSITIONS, max_size=60))
 def test_whatever_the_marks_the_picture_stays_in_its_frame(drawn: list[Mark], positions: list[int]) -> None:
     frame = log_map.FRAME
-    told = report(marks=drawn, findings=[finding(n, position) for n, position in enumerate(positions)])
-    for picture in pictures(told):
+    whole = report(marks=drawn, findings=[finding(n, position) for n, position in enumerate(positions)])
+    for picture in pictures(whole):
         for x, width in [(s.x, s.width) for s in picture.boxes] + [(s.x, s.width) for s in picture.stretches]:
             assert frame.left <= x <= x + width <= frame.right + 3
         for pin in picture.pins:
@@ -1210,4 +1212,4 @@ def test_whatever_the_marks_the_picture_stays_in_its_frame(drawn: list[Mark], po
         for one, other in zip(picture.pins, picture.pins[1:], strict=False):
             assert one.x + one.width / 2 <= other.x - other.width / 2
         assert all(frame.left <= stem <= frame.right for stem in (*picture.stems, picture.records))
-    assert Page(pages.html(told)).values("id")
+    assert Page(pages.html(whole)).values("id")

@@ -1,4 +1,4 @@
-"""Events go to a file and come back the same, and a file that is none of ours is told so, in one sentence."""
+"""Events survive a file unchanged, and a file of another format is reported in one sentence."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from gapless.traces.events.files import codec_of
 from gapless.traces.events.schema import Event
 from gapless.traces.judging.columns import gathered
 from gapless.traces.problems import Unreadable
-from tests.support.events import an_append, an_event, told
+from tests.support.events import an_append, an_event, result_of
 from tests.support.night import NIGHT
 
 SUFFIXES = (".ndjson", ".parquet", ".ndjson.gz", ".ndjson.zst")
@@ -132,7 +132,7 @@ def test_what_is_read_ahead_is_what_would_be_read(
 
     refused = -1
     assert [*chain(*positions(of))] == list(range(8, 50))
-    assert next(positions(of)) == list(range(8, 16))  # and nobody asks for more
+    assert next(positions(of)) == list(range(8, 16))  # and no more are requested
     refused = 43
     with pytest.raises(NoEvent) as wrong:
         list(positions(of))
@@ -168,9 +168,9 @@ def test_few_traces_lie_in_large_row_groups(
     assert list(reading.read_events(path)) == events
 
 
-@pytest.mark.parametrize(("traces", "held"), [(1, 32), (4, 32), (5, 8), (50, 8)])
-def test_events_of_many_traces_are_not_held_for_larger_row_groups(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, traces: int, held: int
+@pytest.mark.parametrize(("traces", "most"), [(1, 32), (4, 32), (5, 8), (50, 8)])
+def test_events_of_many_traces_are_not_kept_for_larger_row_groups(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, traces: int, most: int
 ) -> None:
     """They took four times the memory, and were written in the same row groups."""
     monkeypatch.setattr(event_parquet, "ROWS", 8)
@@ -185,7 +185,7 @@ def test_events_of_many_traces_are_not_held_for_larger_row_groups(
     monkeypatch.setattr(event_parquet, "_are_few", seen)
     events = [Event(**an_append(position=at, trace=f"{at % traces}")) for at in range(64)]
     schema.write(tmp_path / "events.parquet", (schema.from_events(events[at : at + 8]) for at in range(0, 64, 8)))
-    assert written == [held] * (64 // held)
+    assert written == [most] * (64 // most)
 
 
 def test_stretches_of_parquet_are_bounded_by_events_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -257,18 +257,18 @@ def test_nothing_is_written_that_could_not_be_read(tmp_path: Path) -> None:
         ({"trace": "\ud800"}, "not JSON"),
     ],
 )
-def test_what_is_no_event_is_told_on_its_line(tmp_path: Path, changed: dict[str, Any], words: str) -> None:
+def test_what_is_no_event_is_reported_on_its_line(tmp_path: Path, changed: dict[str, Any], words: str) -> None:
     given_up = an_append(**changed)
     with pytest.raises(ValidationError):
         Event.model_validate(given_up)
     path = tmp_path / "events.ndjson"
     path.write_text("\n".join(map(json.dumps, [ndjson.HEADER, an_append(), an_append(), given_up])) + "\n")
-    with pytest.raises(Unreadable) as said:
+    with pytest.raises(Unreadable) as raised:
         list(reading.read(path))
-    assert told(lambda: list(reading.coded(path))) == (Unreadable, str(said.value))
-    assert str(said.value).startswith(f"{path}, line 4: ")
-    assert words in str(said.value)
-    assert "traces/README.md" in str(said.value)
+    assert result_of(lambda: list(reading.coded(path))) == (Unreadable, str(raised.value))
+    assert str(raised.value).startswith(f"{path}, line 4: ")
+    assert words in str(raised.value)
+    assert "traces/README.md" in str(raised.value)
 
 
 def test_null_is_the_same_as_left_out() -> None:
@@ -280,15 +280,15 @@ def test_null_is_the_same_as_left_out() -> None:
 def test_truth_is_a_number(tmp_path: Path) -> None:
     """Languages that tell the two apart write true and false; in NDJSON and Parquet they are 1 and 0."""
     asked = {"action": "account", "args": {"number": 1, "sent": 1}}
-    told, truth = an_append(**asked, saw={"end": 1}), an_append(**asked, saw={"end": True})
+    events, truth = an_append(**asked, saw={"end": 1}), an_append(**asked, saw={"end": True})
     truth = truth | {"args": {"number": 1, "sent": True}}
-    assert Event.model_validate(truth) == Event(**told)
+    assert Event.model_validate(truth) == Event(**events)
     path = tmp_path / "events.ndjson"
-    path.write_text("\n".join(map(json.dumps, [ndjson.HEADER, told, truth, told | {"args": truth["args"]}])) + "\n")
+    path.write_text("\n".join(map(json.dumps, [ndjson.HEADER, events, truth, events | {"args": truth["args"]}])) + "\n")
     (first, second, third) = (event for batch in reading.read(path) for event in schema.to_events(batch))
     assert first == second == third
     column = pa.array([{"number": 1, "sent": True}], pa.struct([("number", pa.int64()), ("sent", pa.bool_())]))
-    batch = schema.from_events([Event(**told)])
+    batch = schema.from_events([Event(**events)])
     with_truth = pa.RecordBatch.from_arrays(
         [column if name == "args" else batch.column(name) for name in batch.schema.names], names=batch.schema.names
     )
@@ -329,20 +329,20 @@ TWICE = [
         ),
         (f"{HEADER_LINE}\n{LINE.replace('T/0', chr(27) + '[31m')}\n", "line 2: not JSON"),
         (f"{HEADER_LINE}\n{'x' * (ndjson.LONGEST - 1)}\n", "line 2: not JSON"),
-        (f"{HEADER_LINE}\n{'x' * ndjson.LONGEST}\n", "line 2: the line goes on for"),
+        (f"{HEADER_LINE}\n{'x' * ndjson.LONGEST}\n", "line 2: the line has more than"),
         (f"{HEADER_LINE}\n[]\n{'x' * ndjson.LONGEST}\n", "line 2: this is [], expected an object"),
-        (f"{HEADER_LINE}\n{LINE}\n{'x' * (ndjson.LONGEST + ndjson.BLOCK)}\n{LINE}\n", "line 3: the line goes on for"),
+        (f"{HEADER_LINE}\n{LINE}\n{'x' * (ndjson.LONGEST + ndjson.BLOCK)}\n{LINE}\n", "line 3: the line has more than"),
     ],
 )
 def test_damaged_lines_are_unreadable(tmp_path: Path, text: str, words: str) -> None:
     path = tmp_path / "events.ndjson"
     path.write_text(text)
-    with pytest.raises(Unreadable) as said:
+    with pytest.raises(Unreadable) as raised:
         list(reading.read(path))
-    assert told(lambda: list(reading.coded(path))) == (Unreadable, str(said.value))
-    assert words in str(said.value)
-    assert str(path) in str(said.value)
-    assert str(said.value).isprintable()
+    assert result_of(lambda: list(reading.coded(path))) == (Unreadable, str(raised.value))
+    assert words in str(raised.value)
+    assert str(path) in str(raised.value)
+    assert str(raised.value).isprintable()
 
 
 def events_in_stretches(path: Path, size: int) -> int:
@@ -362,8 +362,8 @@ def test_how_a_file_is_cut_does_not_say_whether_a_line_is_too_long(
             out.write("".join(f"{line}\n" for line in (HEADER_LINE, *[LINE] * before, longest, LINE)).encode())
         for block, size in ((1001, 300), (2000, 700), (3333, 1 << 30)):
             monkeypatch.setattr(ndjson, "BLOCK", block)
-            whole = told(lambda: sum(map(len, reading.coded(path))))
-            parts = told(partial(events_in_stretches, path, size))
+            whole = result_of(lambda: sum(map(len, reading.coded(path))))
+            parts = result_of(partial(events_in_stretches, path, size))
             problem = f"{path}, line {before + 2}: the line has more than 1,000 bytes, so it is no event"
             assert whole == parts
             assert whole[1].startswith(problem) if more else whole == before + 2
@@ -373,11 +373,11 @@ def test_how_a_file_is_cut_does_not_say_whether_a_line_is_too_long(
 def test_of_two_keys_none_is_taken(tmp_path: Path, line: str) -> None:
     """Some readers take the first and some the last: what they check is not the same."""
     path = tmp_path / "events.ndjson"
-    said = "line 3: not JSON (the key 'position' stands there twice)"
+    expected = "line 3: not JSON (the key 'position' stands there twice)"
     path.write_text(f"{HEADER_LINE}\n{LINE}\n{line}\n")
-    with pytest.raises(Unreadable, match=re.escape(said)):
+    with pytest.raises(Unreadable, match=re.escape(expected)):
         list(reading.read(path))
-    assert told(lambda: list(reading.coded(path)))[1].startswith(f"{path}, {said}")
+    assert result_of(lambda: list(reading.coded(path)))[1].startswith(f"{path}, {expected}")
     for read in (schema.OURS.coded_lines, schema.OURS.coded_one_by_one):  # the first of which is for large files
         with pytest.raises(NoEvent, match="stands there twice"):
             read(f"{line}\n".encode(), 1)
@@ -394,7 +394,7 @@ def test_of_two_columns_none_is_taken(tmp_path: Path) -> None:
         as_parquet(path, pa.Table.from_arrays(columns, names), OURS)
         with pytest.raises(Unreadable, match=f"column {twice} stands there twice"):
             list(reading.read(path))
-        assert "stands there twice" in told(lambda: list(reading.coded(path)))[1]
+        assert "stands there twice" in result_of(lambda: list(reading.coded(path)))[1]
     args = pa.array([an_append()["args"]] * 3)
     fields = [args.field(at) for at in range(args.type.num_fields)]
     names = [field.name for field in args.type]
@@ -412,7 +412,7 @@ def test_text_may_be_views(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("encoding", ["DELTA_LENGTH_BYTE_ARRAY", "DELTA_BYTE_ARRAY"])
 def test_text_need_not_lie_in_dictionaries(encoding: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of these, pyarrow makes no dictionaries. Where a file changes to them, what was read before is not told twice."""
+    """Pyarrow makes no dictionaries of these. Where a file changes to them, earlier rows are not repeated."""
     path, count = tmp_path / "events.parquet", 9
     rows = pa.table(columns_of(count) | {"position": pa.array(range(count))}).replace_schema_metadata(OURS)
     parquet.write_table(rows, path, use_dictionary=False, column_encoding={"trace": encoding}, row_group_size=2)
@@ -452,7 +452,7 @@ def test_where_no_thread_may_be_started_nothing_is_read_ahead(monkeypatch: pytes
 
 
 def test_metadata_need_not_stand_in_a_schema_of_arrow(tmp_path: Path) -> None:
-    """Polars leaves such a schema, and the metadata beside it."""
+    """Polars leaves such a schema, and the metadata next to it."""
     path, rows = tmp_path / "events.parquet", pa.table(columns_of())
     with parquet.ParquetWriter(path, rows.schema) as writer:
         writer.write_table(rows)
@@ -486,7 +486,7 @@ def test_lines_read_at_once_are_what_they_are_one_by_one(data: st.DataObject, ev
         assert at_once == schema.OURS._by_line(damaged)
 
 
-def test_a_dictionary_may_hold_a_name_twice_and_names_that_never_occur() -> None:
+def test_a_dictionary_may_have_a_name_twice_and_unused_names() -> None:
     names = pa.array(["unused", "T/1", "T/0", "T/0"])
     trace = pa.DictionaryArray.from_arrays(pa.array([2, 1, 3], pa.int8()), names)
     batch = pa.RecordBatch.from_pydict(columns_of(trace=trace))
@@ -534,8 +534,8 @@ def test_arguments_that_no_event_of_a_stretch_has_are_not_read(tmp_path: Path) -
     assert list(reading.read_events(path)) == [Event(**appended), Event(**opened)]
 
 
-def test_a_damaged_footer_ends_no_process_that_asks_what_row_groups_hold(tmp_path: Path) -> None:
-    """Such a file is told of; arrow would end the process where it is asked for the column alone."""
+def test_a_damaged_footer_ends_no_process_that_reads_statistics(tmp_path: Path) -> None:
+    """Such a file is reported; arrow would crash the process if only the column were read."""
     path = tmp_path / "events.parquet"
     schema.write_events(path, [Event(**an_append())])
     asked = f"""
@@ -546,22 +546,22 @@ path = Path({str(path)!r})
 print(reading.spans(path, stretch, frozenset(["position", "args.parent"])))
 """
 
-    def told_of() -> subprocess.CompletedProcess[str]:
+    def ran() -> subprocess.CompletedProcess[str]:
         return subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=False)
 
-    assert told_of().stdout == "{'position': (1, 1)}\n"
+    assert ran().stdout == "{'position': (1, 1)}\n"
     whole = path.read_bytes()
     named = b"%\x02\x18\x06parent"  # of the footer: the column may be null, and what it is called
     assert whole.count(named) == 1
     path.write_bytes(whole.replace(named, b"%\x55" + named[2:]))
-    found = told_of()
+    found = ran()
     assert (found.returncode, found.stderr.splitlines()[-1][:39]) == (
         1,
         "gapless.traces.problems.Unreadable: " + str(path)[:3],
     )
 
 
-def test_a_file_that_is_another_one_by_now_is_read_anew(tmp_path: Path) -> None:
+def test_a_file_that_is_another_one_by_now_is_read_again(tmp_path: Path) -> None:
     path = tmp_path / "events.parquet"
     for count in (3, 4):
         as_parquet(path, columns_of(count), OURS)
@@ -634,11 +634,11 @@ def test_parquet_files_of_others_are_unreadable(
 ) -> None:
     path = tmp_path / "events.parquet"
     as_parquet(path, columns, metadata)
-    with pytest.raises(Unreadable) as said:
+    with pytest.raises(Unreadable) as raised:
         list(reading.read(path))
-    assert told(lambda: list(reading.coded(path))) == (Unreadable, str(said.value))
-    assert words in str(said.value)
-    assert str(path) in str(said.value)
+    assert result_of(lambda: list(reading.coded(path))) == (Unreadable, str(raised.value))
+    assert words in str(raised.value)
+    assert str(path) in str(raised.value)
 
 
 @pytest.mark.parametrize(
@@ -682,7 +682,7 @@ def test_damaged_compressed_files_are_unreadable(tmp_path: Path, suffix: str, da
 
 
 @pytest.mark.parametrize("suffix", [".ndjson.gz", ".ndjson.zst"])
-def test_a_wrong_line_of_a_compressed_file_is_told(
+def test_a_wrong_line_of_a_compressed_file_is_reported(
     tmp_path: Path, suffix: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ndjson, "BLOCK", 500)
@@ -713,7 +713,7 @@ def test_no_changed_byte_changes_an_event_of_parquet(tmp_path: Path) -> None:
             continue
 
 
-def test_changed_values_of_parquet_are_told_by_the_checksums_of_their_pages(tmp_path: Path) -> None:
+def test_changed_values_of_parquet_are_reported_by_the_checksums_of_their_pages(tmp_path: Path) -> None:
     path = tmp_path / "events.parquet"
     events = [Event(**an_append(position=at * at % 997, trace=f"T/{at * at % 89}")) for at in range(500)]
     schema.write_events(path, events)

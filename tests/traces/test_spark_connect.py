@@ -27,7 +27,7 @@ from gapless.traces.engines.spark_connect import SparkConnect
 from gapless.traces.events import reading, schema
 from gapless.traces.problems import Unreadable
 from tests.support.connect_server import connect_server
-from tests.support.event_files import ODD, append, cut, index, opened, table_in, told_of, write
+from tests.support.event_files import ODD, append, cut, index, mixed_traces, opened, table_in, write
 from tests.support.night import NIGHT
 from tests.support.rocketmq.recordings import copy_of, recording
 
@@ -59,28 +59,28 @@ def engine(session: SparkSession) -> Iterator[SparkConnect]:
 def agree(
     paths: Sequence[Path], room: Path, split: int = SMALL, **how: Any
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """What both engines say of inputs but how long it took, and the table of every trace."""
-    said = []
+    """Check with both engines, which must agree except in time, and return the table of every trace."""
+    results = []
     engines: tuple[EngineName, ...] = ("local", "spark")
     for engine in engines:
         folder = room / "verdicts"
         report = check(paths, engine=engine, verdicts=folder, split=split, **how)
         assert report.engine == engine
-        said.append((report.model_dump(exclude={"engine", "seconds"}), table_in(folder)))
+        results.append((report.model_dump(exclude={"engine", "seconds"}), table_in(folder)))
         shutil.rmtree(folder)
-    assert said[0] == said[1]
-    return said[0]
+    assert results[0] == results[1]
+    return results[0]
 
 
 @pytest.mark.usefixtures("engine")
 def test_both_engines_say_the_same(tmp_path: Path) -> None:
-    """Of event files, of one that nobody can read, and at night of a store with promises; in one check."""
+    """Event files, an unreadable one, and at night a store with promises; in one check."""
     store = copy_of("5.5.0 1", tmp_path, client=True)
     odd, damaged = tmp_path / "odd.parquet", tmp_path / "damaged.ndjson"
-    write(odd, told_of([*range(len(ODD))] * 2, mingled=1000))
+    write(odd, mixed_traces([*range(len(ODD))] * 2, mingled=1000))
     cut(odd, 45)
-    good = told_of([0] * 4, mingled=2)
-    schema.write_events(damaged, [*(told(at) for at, told in enumerate(good)), good[0](0)])
+    good = mixed_traces([0] * 4, mingled=2)
+    schema.write_events(damaged, [*(make_event(at) for at, make_event in enumerate(good)), good[0](0)])
     stores = [store] if NIGHT else []  # whose kernels take half a minute to compile for what Spark hands over
     report, table = agree([*stores, odd, damaged], tmp_path, 40_000 if NIGHT else 200_000, jobs=4)
     verdicts = [source["verdict"] for source in report["sources"]]
@@ -105,7 +105,7 @@ def test_both_engines_say_the_same_of_recordings(store: str, tmp_path: Path) -> 
 @pytest.mark.usefixtures("engine")
 @pytest.mark.skipif(not NIGHT, reason="the first test shuffles, too")
 def test_a_trace_longer_than_all_stretches_is_shuffled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is too much to be handed on at once is read again where it is known to be shared."""
+    """Events that are too many to be shipped at once are read again if they are known to be shared."""
     monkeypatch.setattr(SparkConnect, "handed_on", 3)
     path = tmp_path / "events.parquet"
     write(path, [opened(), *(step for n in range(60) for step in (append(n, 340 * n), index(n, 340 * n)))])
@@ -115,10 +115,10 @@ def test_a_trace_longer_than_all_stretches_is_shuffled(tmp_path: Path, monkeypat
 
 
 def test_an_interrupt_ends_a_check_and_not_the_session(session: SparkSession, engine: SparkConnect) -> None:
-    told: list[tuple[int, int]] = []
+    progress: list[tuple[int, int]] = []
 
     def interrupting(done: int, total: int) -> None:
-        told.append((done, total))
+        progress.append((done, total))
         if 0 < done < total:
             signal.raise_signal(signal.SIGINT)
 
@@ -127,7 +127,7 @@ def test_an_interrupt_ends_a_check_and_not_the_session(session: SparkSession, en
         report = check([recording("midlife")], engine="spark", jobs=1, split=200_000, progress=interrupting)
     finally:
         signal.signal(signal.SIGINT, before)
-    assert told == sorted(told)
+    assert progress == sorted(progress)
     assert (report.verdict, report.exit_code) == ("inconclusive", 130)
     assert re.match(r"interrupted after [\d,]+ of [\d,]+ bytes", report.sources[0].reasons[0])
     assert not session.is_stopped
@@ -154,7 +154,7 @@ def test_a_worker_that_dies_makes_no_verdict(engine: SparkConnect) -> None:
 @pytest.mark.skipif(not NIGHT, reason="by day, test_spark_tables reads them without Spark")
 def test_tables_are_read(session: SparkSession, tmp_path: Path) -> None:
     path = tmp_path / "events.parquet"
-    write(path, told_of([0] * 20, mingled=1))
+    write(path, mixed_traces([0] * 20, mingled=1))
     cut(path, 20)
     register(session)  # type: ignore[arg-type]  # the stubs know classic sessions
     events = session.read.format("gapless-events").schema("trace STRING, position BIGINT").option("split", "1")
@@ -169,7 +169,7 @@ def test_tables_are_read(session: SparkSession, tmp_path: Path) -> None:
         session.read.format("gapless-events").schema("colour STRING").load(str(path)).toArrow()
 
 
-def test_a_master_beside_a_session_is_refused(session: SparkSession) -> None:
+def test_a_master_next_to_a_session_is_refused(session: SparkSession) -> None:
     with pytest.raises(UsageError, match=r"a session of Spark Connect on 127.0.0.1 is active; stop it, or leave local"):
         check([recording("lmq")], engine="spark", master="local[2]")
     assert SparkSession.getActiveSession() is session

@@ -1,4 +1,4 @@
-"""What both Spark engines do alike, without a cluster."""
+"""The common behaviour of both Spark engines, without a cluster."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Cluster(InGroups[Any]):
     """A cluster that says what it was asked to shuffle."""
 
     def shielded(self) -> AbstractContextManager[None]:
-        """Nothing to hold."""
+        """Do nothing."""
         return nullcontext()
 
     def sent(self, task: Callable[[Any], Any]) -> Any:
@@ -88,9 +88,9 @@ def test_few_pieces_that_are_at_hand_are_joined_without_a_shuffle(
 )
 def test_a_small_file_is_judged_without_a_job_of_its_own(sizes: list[int], *, starts: bool) -> None:
     """Each took as long as starting one does, one after the other: 300 files of a folder, minutes."""
-    told: list[tuple[int, int]] = []
-    cluster = Cluster(2, None, lambda *now: told.append(now))
+    progress: list[tuple[int, int]] = []
+    cluster = Cluster(2, None, lambda *now: progress.append(now))
     found = list(cluster.each(lambda item: ("here", item), range(len(sizes)), sizes))
     assert found == [("started" if starts else "here", item) for item in range(len(sizes))]
     if sizes == [LARGE]:
-        assert told == [(LARGE, LARGE)]
+        assert progress == [(LARGE, LARGE)]

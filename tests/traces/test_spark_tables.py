@@ -17,7 +17,7 @@ from gapless.traces.events.event import argument
 from gapless.traces.problems import Unreadable, UsageError
 from gapless.traces.spark.data_sources import GaplessEvents, RocketMQStore
 from tests.support.command_line import ROOT, gapless
-from tests.support.event_files import ODD, cut, told_of, write
+from tests.support.event_files import ODD, cut, mixed_traces, write
 from tests.support.rocketmq.recordings import recording
 
 
@@ -38,7 +38,7 @@ def read(
 @pytest.fixture(params=[".parquet", ".ndjson", ".ndjson.gz"])
 def events(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     path = tmp_path / f"events{request.param}"
-    write(path, told_of([*range(len(ODD))] * 4, mingled=3))
+    write(path, mixed_traces([*range(len(ODD))] * 4, mingled=3))
     if path.suffix == ".parquet":
         cut(path, 20)
     return path
@@ -83,7 +83,7 @@ def test_small_files_are_read_by_one_task(tmp_path: Path) -> None:
     """Spark starts a task for each part: of 300 files, each took longer to start than to read."""
     files = [tmp_path / f"{number:03d}.ndjson" for number in range(130)]
     for file in files:
-        write(file, told_of([0], mingled=1))
+        write(file, mixed_traces([0], mingled=1))
     rows, parts, _ = read(source_of(tmp_path, split=str(1 << 20)))
     assert rows == [row for file in files for batch in reading.read(file) for row in batch.to_pylist()]
     assert parts == 3, "of 64 at most: who opens a file of a far store waits for each"
@@ -94,7 +94,7 @@ def test_small_files_are_read_by_one_task(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["specs", "Split ", "header", "recursiveFileLookup"])
 def test_an_option_that_is_none_is_refused(tmp_path: Path, name: str) -> None:
-    """It was passed over: of events of another spec, all were said to be strange."""
+    """It was passed over: all events of another spec were called strange."""
     with pytest.raises(UsageError, match=f"gapless-events: there is no option {name}; there are spec, split"):
         source_of(tmp_path, **{name: "1"})
     with pytest.raises(UsageError, match=f"rocketmq-store: there is no option {name}; there are split"):
@@ -105,7 +105,7 @@ def test_an_option_that_is_none_is_refused(tmp_path: Path, name: str) -> None:
 def test_options_are_known_in_any_case_and_those_of_spark_pass(tmp_path: Path, more: dict[str, str]) -> None:
     """A table of a catalog hands on its properties, too."""
     path = tmp_path / "events.ndjson"
-    write(path, told_of([0], mingled=1))
+    write(path, mixed_traces([0], mingled=1))
     given: Any = asks.CaseInsensitiveDict({"Path": str(path), "SPLIT": "1"} | more)
     assert len(read(GaplessEvents(given))[0]) == sum(map(len, reading.read(path)))
 
@@ -130,7 +130,7 @@ FILTERS: list[tuple[asks.Filter, Any]] = [
 @pytest.mark.parametrize(("asked", "meant"), FILTERS)
 def test_filters_are_answered_as_arrow_has_them(asked: asks.Filter, meant: Any, tmp_path: Path) -> None:
     path = tmp_path / "events.parquet"
-    write(path, told_of([*range(len(ODD))] * 4, mingled=1))
+    write(path, mixed_traces([*range(len(ODD))] * 4, mingled=1))
     cut(path, 20)
     rows, _, left = read(source_of(path), None, asked)
     every = pa.Table.from_batches(list(reading.read(path)))
@@ -141,7 +141,7 @@ def test_filters_are_answered_as_arrow_has_them(asked: asks.Filter, meant: Any, 
 
 def test_what_holds_nothing_that_is_asked_for_is_not_opened(tmp_path: Path) -> None:
     path = tmp_path / "events.parquet"
-    write(path, told_of([0] * 30, mingled=1))
+    write(path, mixed_traces([0] * 30, mingled=1))
     cut(path, 20)
     every = read(source_of(path))[1]
     rows, parts, _ = read(source_of(path), None, asks.EqualTo(("trace",), "T/7"))
@@ -165,7 +165,7 @@ def test_filters_that_are_not_understood_are_left_to_spark(events: Path) -> None
 
 def test_events_that_are_none_and_paths_that_lead_to_none_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "events.ndjson"
-    write(path, told_of([0], mingled=1))
+    write(path, mixed_traces([0], mingled=1))
     lines = len(path.read_text().splitlines())
     path.write_text(path.read_text() + "{}\n")
     with pytest.raises(Unreadable, match=f"line {lines + 1}: "):
@@ -210,8 +210,8 @@ def test_records_are_those_of_which_a_check_makes_events(exported: tuple[Path, P
     names = ("position", "number", "size", "tag", "count")
     columns = [queue.column("trace").to_pylist(), *(argument(queue, name).to_pylist() for name in names)]
     placed = [row for row in rows if row["topic"] is not None]
-    said = sorted((f"{row['topic']}/{row['queue']}", *(row[name] for name in names)) for row in placed)
-    assert said == sorted(zip(*columns, strict=True))
+    stated = sorted((f"{row['topic']}/{row['queue']}", *(row[name] for name in names)) for row in placed)
+    assert stated == sorted(zip(*columns, strict=True))
     assert {row["whole"] for row in rows} == {True}
     assert [row["position"] for row in rows] == sorted(row["position"] for row in rows)
 

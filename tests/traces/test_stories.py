@@ -1,6 +1,6 @@
-"""What a story names: the first counterexample, what was asked beside what there is, and who refused a step.
+"""The values in a story: the first counterexample, the requested and the actual value, and who refused a step.
 
-Text, page and JSON tell the same of it.
+Text, page and JSON have the same ones.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ from gapless.traces.report import html as pages
 from gapless.traces.report import text as texts
 from gapless.traces.report.values import Finding, Report
 from gapless.traces.report.wording import line_kind
-from tests.support.event_files import QUEUE, Told, append, index, opened, step, write
+from tests.support.event_files import QUEUE, UnplacedEvent, append, index, opened, step, write
 from tests.support.night import NIGHT
 from tests.support.toy_spec import FENCE, toy
 from tests.support.walks import SOME_SPECS, Offer, profiles_of, some_of_each, walks
 
-# -- a spec that is nobody's: quantifiers, and an argument that is called like a field ---------------------------------
+# -- a made-up spec: quantifiers, and an argument that is called like a field ---------------------------------
 
 
 @pytest.fixture
@@ -67,7 +67,7 @@ BEGUN: tuple[Event, ...] = (("begin", (1,)), ("work", (0, 1, 2)), ("work", (2, 1
 
 
 def test_a_refused_quantifier_names_its_first_counterexample(fence: Spec) -> None:
-    """Of 0 to 5, number 0 is done and 2 is; 1 is the first that is not, and neither 3 nor 4 is told of."""
+    """Number 1 is the first of 0 to 5 that is not done, and neither 3 nor 4 is mentioned."""
     found = departing(fence, *BEGUN, ("finish", (5, 2)))
     assert found.here == {"bits[1]": 0, "to": 5, "done": 0}
     assert next(iter(found.here)) == "bits[1]", "the number that matters comes first"
@@ -89,7 +89,7 @@ def test_a_counterexample_that_no_key_names_is_named_itself(fence: Spec) -> None
     assert here_line(found) == "Here: for n = 1, done = 1, to = 3."
 
 
-def test_an_argument_that_shares_its_name_with_a_field_is_told_apart(fence: Spec) -> None:
+def test_an_argument_that_shares_its_name_with_a_field_is_reported_apart(fence: Spec) -> None:
     found = departing(fence, *BEGUN, ("begin", (2,)), ("work", (1, 1, 1)))
     assert found.here == {"epoch asked": 1, "epoch": 2}
     assert story(found, title="It departs.", again="try") == [
@@ -100,7 +100,7 @@ def test_an_argument_that_shares_its_name_with_a_field_is_told_apart(fence: Spec
         "",
         'work breaks the rule "the worker is of this epoch".',
         "Here: epoch: the step says 1, the state has 2.",
-        "Consequence: a worker that was fenced off goes on.",
+        "Consequence: a worker that was fenced off continues.",
         "3 of 5 events do not matter to this and are left out.",
         "Again: try",
     ]
@@ -200,7 +200,7 @@ def outcome(spec: Spec, watch: provenance.ProvenanceReader | None, action: str, 
 # -- who refused it ------------------------------------------------------------------------------------------------
 
 QUICK = [opened(), append(0, 0), append(1, 340)]
-CASES: dict[str, tuple[list[Told], str, dict[str, int]]] = {
+CASES: dict[str, tuple[list[UnplacedEvent], str, dict[str, int]]] = {
     "the model does not allow it": (
         [*QUEUE[:4], index(1, 680)], NOT_ALLOWED, {"number": 1, "position": 680, "positions[1]": 340}
     ),
@@ -225,12 +225,12 @@ CASES: dict[str, tuple[list[Told], str, dict[str, int]]] = {
         SEEN_OTHERWISE["refused"],
         {"end": 0, "end seen": 3},
     ),
-    "nobody knows, and neither was seen": (
+    "unknown, and neither was observed": (
         [opened(), append(0, 0, outcome="unknown", saw={"end": 3})],
         SEEN_OTHERWISE["unknown"],
         {"end": 1, "end seen": 3},
     ),
-    "nobody knew of what made it so": (
+    "its cause was unknown": (
         [opened(), append(0, 0, outcome="unknown"), append(1, 340), append(3, 680)],
         NOT_ALLOWED,
         {"number": 3, "end": 2},
@@ -239,8 +239,8 @@ CASES: dict[str, tuple[list[Told], str, dict[str, int]]] = {
 EVERY_CASE = pytest.mark.parametrize("case", CASES)
 
 
-def judged(folder: Path, told: list[Told]) -> Report:
-    write(folder / "events.ndjson", told)
+def judged(folder: Path, events: list[UnplacedEvent]) -> Report:
+    write(folder / "events.ndjson", events)
     return check([str(folder / "events.ndjson")], profile="strict")
 
 
@@ -262,8 +262,8 @@ def test_who_refused_what_has_a_phrase_of_its_own() -> None:
 
 @EVERY_CASE
 def test_the_step_that_departs_says_who_took_and_who_refused_it(case: str, tmp_path: Path) -> None:
-    told, phrase, here = CASES[case]
-    finding = only(judged(tmp_path, told))
+    events, phrase, here = CASES[case]
+    finding = only(judged(tmp_path, events))
     assert finding.here == here
     kinds = [line_kind(number, line) for number, line in enumerate(finding.story)]
     assert kinds.count("departs") == 1
@@ -274,27 +274,27 @@ def test_the_step_that_departs_says_who_took_and_who_refused_it(case: str, tmp_p
     assert of_events == (phrase != NOT_ALLOWED)
 
 
-def test_a_step_that_the_broker_refused_before_is_told_and_counted(tmp_path: Path) -> None:
+def test_a_step_that_the_broker_refused_before_is_reported_and_counted(tmp_path: Path) -> None:
     """The very same, not any that it refused."""
-    told = only(judged(tmp_path, CASES["the broker refused it before"][0])).story
-    assert told[2:4] == [
+    lines = only(judged(tmp_path, CASES["the broker refused it before"][0])).story
+    assert lines[2:4] == [
         "  1. index(number=1, position=340, size=340, tag=0)   refused, as the spec requires",
         "  2. index(number=1, position=340, size=340, tag=0)   not allowed",
     ]
-    assert told[-2] == "4 of 6 events do not matter to this and are left out."
+    assert lines[-2] == "4 of 6 events do not matter to this and are left out."
 
 
-def test_the_model_is_not_quoted_where_nobody_asked_it(tmp_path: Path) -> None:
+def test_the_model_is_not_quoted_where_it_was_not_asked(tmp_path: Path) -> None:
     write(tmp_path / "events.ndjson", CASES["the broker refused it before"][0])
     ignored = ["queue/broker-refuses-only-what-is-not-allowed"]
     found = only(check([str(tmp_path / "events.ndjson")], profile="strict", ignore=ignored))
     assert not any(BROKER_REFUSED in line for line in found.story)
 
 
-def test_a_step_of_unknown_outcome_is_not_told_as_if_it_were_known(tmp_path: Path) -> None:
-    told = only(judged(tmp_path, [opened(), append(0, 50, outcome="unknown"), append(1, 390), index(0, 9)])).story
-    assert told[2].startswith("  1. append(number=0,")
-    assert told[2].endswith(f"positions[0] 0 → 50, sizes[0] 0 → 340 ({SHOWN_AS_TAKEN})")
+def test_a_step_of_unknown_outcome_is_not_shown_as_if_it_were_known(tmp_path: Path) -> None:
+    events = only(judged(tmp_path, [opened(), append(0, 50, outcome="unknown"), append(1, 390), index(0, 9)])).story
+    assert events[2].startswith("  1. append(number=0,")
+    assert events[2].endswith(f"positions[0] 0 → 50, sizes[0] 0 → 340 ({SHOWN_AS_TAKEN})")
 
 
 # -- three forms of one report -------------------------------------------------------------------------------------
@@ -323,9 +323,9 @@ def parts_of(story: Sequence[str]) -> Iterator[str]:
 
 def every_case(folder: Path) -> Report:
     """One report with a finding of each case: a trace each, in a file each."""
-    for number, (told, *_) in enumerate(CASES.values()):
+    for number, (events, *_) in enumerate(CASES.values()):
         path = folder / f"{number}.ndjson"
-        schema.write_events(path, [tell(at) for at, tell in enumerate(told)])
+        schema.write_events(path, [tell(at) for at, tell in enumerate(events)])
     return check([str(path) for path in sorted(folder.glob("*.ndjson"))], profile="strict")
 
 
@@ -344,17 +344,17 @@ def test_text_page_and_json_tell_the_same(tmp_path: Path) -> None:
     report = every_case(tmp_path)
     written = json.loads(report.as_json())["findings"]
     assert len(written) == len(CASES)
-    told = [finding["story"] for finding in written]
+    stories = [finding["story"] for finding in written]
 
     page = shown_on_a_page(pages.html(report))
-    assert len(page) == len(told)
-    for card, story_lines in zip(page, told, strict=True):
+    assert len(page) == len(stories)
+    for card, story_lines in zip(page, stories, strict=True):
         for part in parts_of(story_lines):
             assert part in card, (part, card)
 
     out = io.StringIO()
     texts.text(report, Console(file=out, width=400, force_terminal=False), verbose=True)
-    assert list(stories_in(out.getvalue().splitlines())) == told
+    assert list(stories_in(out.getvalue().splitlines())) == stories
 
     for finding, (_, phrase, here), card in zip(written, CASES.values(), page, strict=True):
         assert finding["here"] == here
@@ -368,6 +368,6 @@ def test_a_finding_without_a_story_says_the_same_of_its_values(tmp_path: Path) -
     bare = finding.model_copy(update={"story": []})
     report = judged(tmp_path, CASES["a counterexample"][0]).model_copy(update={"findings": [bare]})
     (card,) = shown_on_a_page(pages.html(report))
-    said = next(line for line in finding.story if line.startswith("Here: "))
-    for part in parts_of(["", "", said]):
+    here = next(line for line in finding.story if line.startswith("Here: "))
+    for part in parts_of(["", "", here]):
         assert part in card

@@ -1,4 +1,4 @@
-"""Stories as files: what is saved from a finding plays as it is told, and whatever says otherwise is caught."""
+"""Story files: a saved finding replays as it is, and any difference is reported."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gapless.traces.stories.playing import differences, text_of
 from gapless.traces.stories.saving import saved_story
 from gapless.traces.stories.shortening import NotATale
 from tests.support.command_line import ROOT, gapless
-from tests.support.event_files import QUEUE, Told, append, in_log, index, opened, record, step, write
+from tests.support.event_files import QUEUE, UnplacedEvent, append, in_log, index, opened, record, step, write
 
 WRONG_ENTRY = """\
 gapless story 1
@@ -32,10 +32,10 @@ Consequence: consumers receive another message in its place, one twice, or none.
 MANY = [opened(), *(e for n in range(300) for e in (append(n, 340 * n), index(n, 340 * n)))]
 
 
-def saved(folder: Path, told: list[Told]) -> tuple[str, list[str]]:
+def saved(folder: Path, events: list[UnplacedEvent]) -> tuple[str, list[str]]:
     """The story of a recording's first finding without its notes, and what differs when it is played."""
     path = folder / "recorded.ndjson"
-    write(path, told)
+    write(path, events)
     finding = check(path).violations[0]
     text = saved_story(path, finding.trace, finding, Options(profile="strict"))
     return text.partition("\n#")[0], list(differences(story.parsed(text, path)))
@@ -60,7 +60,7 @@ def test_a_long_trace_becomes_a_story_that_begins_in_a_state(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(
-    ("told", "call", "need"),
+    ("events", "call", "need"),
     [
         (
             [opened(), append(0, 0, outcome="refused")],
@@ -79,10 +79,10 @@ def test_a_long_trace_becomes_a_story_that_begins_in_a_state(tmp_path: Path) -> 
         ),
     ],
 )
-def test_outcomes_and_what_was_seen_stand_beside_the_call(
-    told: list[Told], call: str, need: str, tmp_path: Path
+def test_outcomes_and_what_was_seen_follow_the_call(
+    events: list[UnplacedEvent], call: str, need: str, tmp_path: Path
 ) -> None:
-    text, wrong = saved(tmp_path, told)
+    text, wrong = saved(tmp_path, events)
     assert call in text
     assert f"\n{need}" in text
     assert wrong == []
@@ -177,14 +177,14 @@ def test_whatever_goes_otherwise_is_caught(old: str, new: str, complaint: str) -
         ("  3. index(", "  3. index ", "line 7: '3. index number=0, position=0"),
     ],
 )
-def test_what_is_no_story_is_told_with_its_line(old: str, new: str, complaint: str) -> None:
+def test_what_is_no_story_is_reported_with_its_line(old: str, new: str, complaint: str) -> None:
     assert old in WRONG_ENTRY
     with pytest.raises(story.NoStory) as wrong:
         story.parsed(WRONG_ENTRY.replace(old, new, 1), Path("x.story"))
     assert str(wrong.value).startswith(f"x.story, {complaint}"), wrong.value
 
 
-def test_values_have_names_and_a_spec_may_lie_beside(tmp_path: Path) -> None:
+def test_values_have_names_and_a_spec_may_lie_next_to_it(tmp_path: Path) -> None:
     text = f"""\
 gapless story 1
 spec: {ROOT / "examples/lease.py"}
@@ -196,8 +196,8 @@ spec: {ROOT / "examples/lease.py"}
     assert list(differences(found)) == []
     assert "held 0 → 1" in text_of(found)
     coordinator = text.replace(f"{ROOT / 'examples/lease.py'}", "coordinator").partition("  1.")[0]
-    told = f"{coordinator}  1. load(number=1, status=OPEN)   not allowed\n"
-    assert list(differences(story.parsed(told, tmp_path / "x.story"))) == []
+    expected = f"{coordinator}  1. load(number=1, status=OPEN)   not allowed\n"
+    assert list(differences(story.parsed(expected, tmp_path / "x.story"))) == []
 
 
 def test_explain_saves_it(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Judged as they come or all at once, events have the same verdicts, however they are cut, and whatever ends a run."""
+"""A stream of events has the verdicts of one check, for any cut, and after any interruption."""
 
 from __future__ import annotations
 
@@ -21,7 +21,18 @@ from gapless.traces.options import Options
 from gapless.traces.problems import Unreadable
 from gapless.traces.spark import stream
 from gapless.traces.spark.stream import DONE, KEPT, TraceStates, judge_batch, verdicts
-from tests.support.event_files import LOG, ODD, Told, append, in_log, index, opened, record, table_in, told_of
+from tests.support.event_files import (
+    LOG,
+    ODD,
+    UnplacedEvent,
+    append,
+    in_log,
+    index,
+    mixed_traces,
+    opened,
+    record,
+    table_in,
+)
 from tests.support.night import NIGHT
 
 Rows = list[dict[str, Any]]
@@ -29,16 +40,16 @@ Rows = list[dict[str, Any]]
 
 def every_kind() -> list[Event]:
     """Traces of every kind, three at a time, with one of the log among them."""
-    told: list[Told] = told_of([*range(len(ODD))] * 3, mingled=3)
+    events: list[UnplacedEvent] = mixed_traces([*range(len(ODD))] * 3, mingled=3)
     for at, one in enumerate(LOG):
-        told.insert(5 * at, one)
+        events.insert(5 * at, one)
     named: dict[str, Any] = {"trace": "behind a departure"}  # where everything else would be allowed
-    told += [opened(**named), append(0, 0, **named), index(0, 9, **named), index(0, 0, **named)]
-    return [one(at) for at, one in enumerate(told)]
+    events += [opened(**named), append(0, 0, **named), index(0, 9, **named), index(0, 0, **named)]
+    return [one(at) for at, one in enumerate(events)]
 
 
 def at_once(events: Sequence[Event], room: Path, **how: Any) -> Rows:
-    """What one check says of every trace."""
+    """Return the verdict rows of one check."""
     path = room / "whole.parquet"
     schema.write_events(path, events)
     check([path], verdicts=room / "verdicts", **how)
@@ -63,7 +74,7 @@ def files_of(events: Sequence[Event], room: Path, cuts: Sequence[int]) -> list[P
 
 
 def judge(kept: TraceStates, batches: Sequence[Sequence[Path]], first: int = 0, **options: Any) -> list[Rows]:
-    """What is said of each batch."""
+    """Judge the batches, and return the rows of each."""
     asked = Options(**{"profile": ""} | options)
     return [judge_batch(Local(1), kept, first + n, paths, asked).to_pylist() for n, paths in enumerate(batches)]
 
@@ -83,14 +94,14 @@ def test_online_is_offline(files: int, profile: str, tmp_path: Path) -> None:
     ends = sorted(random.sample(range(1, files), files // 3))
     batches = [paths[low:high] for low, high in zip([0, *ends], [*ends, files], strict=True)]
     kept = TraceStates(tmp_path / KEPT, "in")
-    told = judge(kept, batches, profile=profile, split=1)
+    changed = judge(kept, batches, profile=profile, split=1)
     assert without_source(verdicts(tmp_path).to_pylist()) == expected
-    last = {(row["spec"], row["trace"]): row for rows in told for row in rows}
-    assert without_source(list(last.values())) == expected, "the last that is told of a trace is its verdict"
+    last = {(row["spec"], row["trace"]): row for rows in changed for row in rows}
+    assert without_source(list(last.values())) == expected, "the last row of a trace has its verdict"
 
 
 def test_a_batch_that_is_run_again_says_the_same(tmp_path: Path) -> None:
-    """As after a crash: some of it was kept already, or all of it."""
+    """After a crash, some results were saved already, or all of them."""
     events = every_kind()
     paths = files_of(events, tmp_path / "in", [40, 80])
     kept = TraceStates(tmp_path / KEPT, "in")
@@ -98,15 +109,15 @@ def test_a_batch_that_is_run_again_says_the_same(tmp_path: Path) -> None:
     assert judge(kept, [paths[1:2]], 1) == [second]
     before = verdicts(tmp_path)
     with pytest.raises(RuntimeError, match="a crash"):
-        judge_batch(Crashing(1), kept, 2, paths[2:], Options(profile=""))
-    assert len(list(kept.folder.glob("*-000000000002.kept"))) == Crashing.bucket
+        judge_batch(CrashingEngine(1), kept, 2, paths[2:], Options(profile=""))
+    assert len(list(kept.folder.glob("*-000000000002.kept"))) == CrashingEngine.bucket
     assert verdicts(tmp_path) == before, "a batch counts when it is whole"
     judge(kept, [paths[2:]], 2)
     assert without_source(verdicts(tmp_path).to_pylist()) == at_once(events, tmp_path, profile="strict")
     assert first != second
 
 
-class Crashing(Local):
+class CrashingEngine(Local):
     """An engine that ends in the middle of a batch."""
 
     bucket = 5
@@ -125,9 +136,9 @@ def test_what_is_kept_does_not_grow_with_the_events(tmp_path: Path) -> None:
     kept = TraceStates(tmp_path / KEPT, "in")
     sizes = []
     for batch in range(6):
-        told = [in_log("open", 0, 1 << 40)] if not batch else []
-        told += [record(100 * n) for n in range(100 * batch, 100 * batch + 100)]
-        events = [one(1000 * batch + at) for at, one in enumerate(told)]
+        first = [in_log("open", 0, 1 << 40)] if not batch else []
+        first += [record(100 * n) for n in range(100 * batch, 100 * batch + 100)]
+        events = [one(1000 * batch + at) for at, one in enumerate(first)]
         path = tmp_path / f"{batch}.ndjson"
         schema.write_events(path, events)
         (rows,) = judge(kept, [[path]], batch)
@@ -180,18 +191,18 @@ def test_before_the_first_batch_there_is_no_verdict(tmp_path: Path) -> None:
 
 @pytest.mark.xdist_group("spark")
 @pytest.mark.skipif(not NIGHT, reason="Spark takes long to begin; the tests above judge the same batches without it")
-def test_spark_streams_files_and_goes_on_from_its_checkpoint(tmp_path: Path) -> None:
+def test_spark_streams_files_and_continues_from_its_checkpoint(tmp_path: Path) -> None:
     from pyspark.errors import StreamingQueryException  # noqa: PLC0415 - few tests need Spark
     from pyspark.sql import SparkSession  # noqa: PLC0415
 
     events = every_kind()
     expected = at_once(events, tmp_path, profile="strict")
     source, checkpoint = tmp_path / "in", tmp_path / "checkpoint"
-    told: list[tuple[int, int]] = []
+    progress: list[tuple[int, int]] = []
 
     def tells(batch: int, rows: pa.Table) -> None:
-        told.append((batch, rows.num_rows))
-        if len(told) == 2:
+        progress.append((batch, rows.num_rows))
+        if len(progress) == 2:
             raise RuntimeError("a crash behind the second batch")
 
     with spark.started("local[2]", 4, None) as engine:
@@ -211,12 +222,12 @@ def test_spark_streams_files_and_goes_on_from_its_checkpoint(tmp_path: Path) -> 
             path.rename(source / f"{number}{''.join(path.suffixes)}")
         run()
         assert without_source(verdicts(checkpoint).to_pylist()) == expected
-        assert [batch for batch, _ in told] == [0, 1, 1, 2, 3]
-        assert told[1] == told[2], "the batch that was run again told the same"
+        assert [batch for batch, _ in progress] == [0, 1, 1, 2, 3]
+        assert progress[1] == progress[2], "the repeated batch had the same results"
         run()
-        assert len(told) == 5
+        assert len(progress) == 5
         (source / "99.ndjson").write_text("{}\n")
         with pytest.raises(StreamingQueryException, match=r"99\.ndjson"):
             run()
         with pytest.raises(UsageError, match="no such profile"):
-            stream.judged(session, source, checkpoint, profile="nobody")
+            stream.judged(session, source, checkpoint, profile="no-such")

@@ -1,4 +1,4 @@
-"""How replay goes on behind a departure: the model takes over what the broker claims, and accuses of nothing twice."""
+"""Replay after a departure: the model takes over what the broker claims, and reports nothing twice."""
 
 from pathlib import Path
 from typing import Any
@@ -9,35 +9,35 @@ from pyarrow import parquet
 from gapless.traces.check import check
 from gapless.traces.events import schema
 from gapless.traces.report.values import Report
-from tests.support.event_files import Told, step
+from tests.support.event_files import UnplacedEvent, step
 
 ABORTING, COMMITTED, ABORTED, OPEN, COMMITTING = 3, 4, 5, 1, 2
 
 
-def told(*calls: tuple[str, *tuple[int, ...]], **more: Any) -> list[Told]:
+def events_of(*calls: tuple[str, *tuple[int, ...]], **more: Any) -> list[UnplacedEvent]:
     return [step(action, *args, spec="coordinator", trace="tc0", **more) for action, *args in calls]
 
 
-def lived(number: int) -> list[Told]:
-    """A transaction that begins, is committed, and whose client is told so."""
-    return told(
+def lived(number: int) -> list[UnplacedEvent]:
+    """Return a transaction that begins, is committed, and is acknowledged to its client."""
+    return events_of(
         ("admit", number), ("begin", number, number, 0, 9), ("hand", number, number), ("decide", number, COMMITTING),
         ("finish", number, COMMITTED), ("acknowledge", number, COMMITTED),
     )  # fmt: skip
 
 
-BEFORE = [*told(("open", 0)), *lived(0), *lived(1), *told(("admit", 2), ("begin", 2, 2, 0, 9), ("unload",))]
+BEFORE = [*events_of(("open", 0)), *lived(0), *lived(1), *events_of(("admit", 2), ("begin", 2, 2, 0, 9), ("unload",))]
 
 
-def checked(path: Path, events: list[Told]) -> Report:
+def checked(path: Path, events: list[UnplacedEvent]) -> Report:
     schema.write_events(path / "events.ndjson", [event(at) for at, event in enumerate(events)])
     return check(path / "events.ndjson")
 
 
-def test_what_comes_back_is_told_each_time_and_nothing_follows_from_it(tmp_path: Path) -> None:
-    """Two committed transactions come back open: they take slots, are aborted, and their clients are told so."""
-    back = told(("load", 0, OPEN), ("load", 1, COMMITTING), ("load", 2, OPEN), ("recover", 0))
-    after = told(
+def test_what_comes_back_is_reported_each_time_and_nothing_follows_from_it(tmp_path: Path) -> None:
+    """Two committed transactions come back open: they take slots, are aborted, and their clients hear so."""
+    back = events_of(("load", 0, OPEN), ("load", 1, COMMITTING), ("load", 2, OPEN), ("recover", 0))
+    after = events_of(
         ("add", 0), ("time_out", 0, 50), ("finish", 0, ABORTED), ("acknowledge", 0, ABORTED), ("finish", 1, COMMITTED),
         ("admit", 3), ("begin", 3, 3, 0, 9), ("unload",), ("load", 2, OPEN), ("load", 3, OPEN), ("recover", 0),
     )  # fmt: skip
@@ -66,10 +66,10 @@ def test_what_comes_back_is_told_each_time_and_nothing_follows_from_it(tmp_path:
         ),
     ],
 )
-def test_what_departs_in_its_own_right_is_told_too(
+def test_what_departs_in_its_own_right_is_reported_too(
     tmp_path: Path, calls: list[tuple[str, *tuple[int, ...]]], rule: str
 ) -> None:
-    found = checked(tmp_path, [*BEFORE, *told(*calls)])
+    found = checked(tmp_path, [*BEFORE, *events_of(*calls)])
     assert f"coordinator/{rule}" == found.findings[-1].rule
     assert found.findings_total == 2
     story = found.findings[-1].story
@@ -77,22 +77,22 @@ def test_what_departs_in_its_own_right_is_told_too(
         assert any(line.endswith("(not allowed, but assumed for what follows)") for line in story), story
 
 
-def test_what_nobody_can_take_over_ends_the_trace(tmp_path: Path) -> None:
-    found = checked(tmp_path, [*BEFORE, *told(("load", 0, 9), ("load", 1, OPEN), ("recover", 0))])
+def test_what_cannot_be_taken_over_ends_the_trace(tmp_path: Path) -> None:
+    found = checked(tmp_path, [*BEFORE, *events_of(("load", 0, 9), ("load", 1, OPEN), ("recover", 0))])
     assert found.findings_total == 1
 
 
 def test_a_claim_that_was_refused_or_is_unknown_is_not_taken_over(tmp_path: Path) -> None:
-    refused = told(("load", 0, OPEN), outcome="refused") + told(
+    refused = events_of(("load", 0, OPEN), outcome="refused") + events_of(
         ("load", 0, COMMITTED), ("load", 2, OPEN), ("recover", 0)
     )
     assert checked(tmp_path, [*BEFORE, *refused]).verdict == "conforms"
 
 
-def test_a_trace_that_departed_stays_so_where_nobody_can_follow_it_any_further(tmp_path: Path) -> None:
-    """What nobody knows of fourteen requests makes more states possible than are kept."""
-    back = told(("load", 0, OPEN), ("load", 1, COMMITTED), ("load", 2, OPEN), ("recover", 0))
-    unknown = told(*(("admit", number) for number in range(3, 17)), outcome="unknown")
+def test_a_trace_that_departed_stays_so_that_cannot_be_followed_further(tmp_path: Path) -> None:
+    """The unknown outcomes of fourteen requests make more states possible than are kept."""
+    back = events_of(("load", 0, OPEN), ("load", 1, COMMITTED), ("load", 2, OPEN), ("recover", 0))
+    unknown = events_of(*(("admit", number) for number in range(3, 17)), outcome="unknown")
     events = [event(at) for at, event in enumerate([*BEFORE, *back, *unknown])]
     schema.write_events(tmp_path / "events.ndjson", events)
     report = check(tmp_path / "events.ndjson", verdicts=tmp_path / "verdicts")

@@ -12,12 +12,14 @@ from gapless.traces.replay import trace_history
 from gapless.traces.replay.notation import changes
 from gapless.traces.replay.trace_history import LONGEST_HISTORY
 from tests.support.command_line import gapless
-from tests.support.event_files import LOG, QUEUE, Told, append, cut, index, opened, step
+from tests.support.event_files import LOG, QUEUE, UnplacedEvent, append, cut, index, opened, step
 
 
-def explained(path: Path, told: list[Told], trace: str, *, suffix: str = ".ndjson") -> tuple[int, list[str]]:
+def explained(
+    path: Path, recorded: list[UnplacedEvent], trace: str, *, suffix: str = ".ndjson"
+) -> tuple[int, list[str]]:
     file = path / f"events{suffix}"
-    events = [tell(at) for at, tell in enumerate(told)]
+    events = [tell(at) for at, tell in enumerate(recorded)]
     schema.write_events(file, events, origin=Origin(profile="rocketmq"))
     if suffix == ".parquet":
         cut(file, 2)
@@ -47,8 +49,8 @@ SECOND = "end 1 → 2, positions[1] 0 → 340, sizes[1] 0 → 340"
 ENTRY = "indexed 1 → 2, entry_positions[1] 0 → 340, entry_sizes[1] 0 → 340"
 
 
-def test_a_life_says_what_nobody_saw(tmp_path: Path) -> None:
-    told = [
+def test_a_life_says_what_is_not_observed(tmp_path: Path) -> None:
+    events = [
         opened(),
         append(0, 0, outcome="unknown"),  # the next one carries its number: it did not happen
         append(0, 50, outcome="inferred"),
@@ -57,17 +59,17 @@ def test_a_life_says_what_nobody_saw(tmp_path: Path) -> None:
         index(1, 390, outcome="refused"),
         append(0, 1070),
     ]
-    code, lines = explained(tmp_path, told, "TopicTest/3")
+    code, lines = explained(tmp_path, events, "TopicTest/3")
     assert code == 0
-    told_of = [line.split("   ")[-1].strip() for line in lines[2:]]
-    assert told_of[1] == "its outcome is unknown; here it did not happen"
-    assert told_of[2].endswith("(inferred from later events)")
-    assert told_of[3].endswith("(its outcome is unknown; here it happened)")
-    assert told_of[5] == "refused, as the spec requires"
-    assert told_of[6].endswith("(append to a queue made anew)")
+    results = [line.split("   ")[-1].strip() for line in lines[2:]]
+    assert results[1] == "its outcome is unknown; here it did not happen"
+    assert results[2].endswith("(inferred from later events)")
+    assert results[3].endswith("(its outcome is unknown; here it happened)")
+    assert results[5] == "refused, as the spec requires"
+    assert results[6].endswith("(append to a queue made anew)")
 
 
-def test_subjects_of_one_name_are_told_apart(tmp_path: Path) -> None:
+def test_subjects_of_one_name_are_reported_apart(tmp_path: Path) -> None:
     both = [opened(trace="T/0"), step("open", 0, 1, spec="dispatch", trace="T/0")]
     code, lines = explained(tmp_path, both, "T/0")
     assert code == 0
@@ -82,8 +84,8 @@ def test_a_long_life_leaves_out_its_middle(tmp_path: Path) -> None:
     assert lines[-1].startswith(f"{LONGEST_HISTORY + 100}. append(number={LONGEST_HISTORY + 98},")
 
 
-def test_only_what_is_told_of_a_long_life_is_looked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a step changes is found by looking through all of a Map, which grows with the trace."""
+def test_only_what_is_reported_of_a_long_life_is_looked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The changes of a step are found by a scan of whole Maps, which grow with the trace."""
     looked: list[State] = []
 
     def counted(before: State, after: State) -> Any:
@@ -96,18 +98,18 @@ def test_only_what_is_told_of_a_long_life_is_looked_for(tmp_path: Path, monkeypa
     assert (code, len(looked)) == (0, LONGEST_HISTORY)
 
 
-def test_a_trace_that_is_not_there_is_said_not_to_be(tmp_path: Path) -> None:
+def test_a_trace_that_is_not_there_is_stated_not_to_be(tmp_path: Path) -> None:
     broken = [*QUEUE[:4], index(1, 680)]
-    code, lines = explained(tmp_path, broken, "nobody")
-    assert (code, lines) == (3, [f"{tmp_path}/events.ndjson: no trace called nobody in it: nothing was checked"])
+    code, lines = explained(tmp_path, broken, "missing")
+    assert (code, lines) == (3, [f"{tmp_path}/events.ndjson: no trace called missing in it: nothing was checked"])
 
 
-def test_a_trace_beside_one_that_departs_has_its_life_and_that_one_its_story(tmp_path: Path) -> None:
-    told = [*QUEUE[:4], index(1, 680), *LOG]
-    code, lines = explained(tmp_path, told, "commitlog")
+def test_a_trace_next_to_one_that_departs_has_its_life_and_that_one_its_story(tmp_path: Path) -> None:
+    events = [*QUEUE[:4], index(1, 680), *LOG]
+    code, lines = explained(tmp_path, events, "commitlog")
     assert (code, lines[0]) == (0, "commitlog conforms: 9 events.")
     assert len(lines) == 2 + len(LOG)
-    code, lines = explained(tmp_path, told, "TopicTest/3")
+    code, lines = explained(tmp_path, events, "TopicTest/3")
     assert (code, lines[0]) == (1, "queue TopicTest/3 departs at events.ndjson, line 6.")
 
 

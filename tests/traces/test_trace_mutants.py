@@ -14,7 +14,7 @@ import pytest
 
 from gapless import check
 from gapless.spec.catalog import PROFILES
-from tests.support.trace_mutants import Lines, Walked, differ, judged, recordings, walk, written
+from tests.support.trace_mutants import Lines, WalkResult, differ, judged, recordings, walk, written
 
 MUTANTS = int(os.environ.get("GAPLESS_FUZZ", "150"))
 PARTS = 5  # tests, so that a night's mutants are spread
@@ -43,12 +43,12 @@ def test_mutants_are_judged_as_a_walk_judges_them(whole: list[Lines], tmp_path: 
     assert {"conforms", "departs", "unreadable"} <= seen.keys(), "mutants of every kind were tried"
 
 
-def test_a_verdict_or_a_place_that_is_another_is_told(whole: list[Lines], tmp_path: Path) -> None:
+def test_a_verdict_or_a_place_that_is_another_is_reported(whole: list[Lines], tmp_path: Path) -> None:
     lines = [line for line in whole[0] if '"action":"index"' not in line or '"number":1,' not in line]
     assert lines != whole[0]
     report = check(written(tmp_path / "events.ndjson", lines))
     walked = walk(lines, json.loads(lines[0])["profile"])
     assert (walked.verdict, differ(report, walked)) == ("departs", None)
-    assert differ(report, Walked()) == "the report says departs, the walk conforms"
-    moved = Walked(departs={key: at + 1 for key, at in walked.departs.items()})
+    assert differ(report, WalkResult()) == "the report says departs, the walk conforms"
+    moved = WalkResult(departs={key: at + 1 for key, at in walked.departs.items()})
     assert "the walk" in str(differ(report, moved))

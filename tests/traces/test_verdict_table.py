@@ -1,4 +1,4 @@
-"""The verdict table: a row for every trace, whole or not there, and never in somebody else's directory."""
+"""The verdict table: a row for every trace, complete or absent, and never in a foreign directory."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gapless import UsageError, check
 from gapless.traces.events import schema
 from gapless.traces.report import verdict_table
 from tests.support.command_line import gapless
-from tests.support.event_files import ODD, QUEUE, table_in, told_of
+from tests.support.event_files import ODD, QUEUE, mixed_traces, table_in
 from tests.support.rocketmq.damage import Pick, entry_into_the_middle
 from tests.support.rocketmq.recordings import copy_of, recording
 
@@ -27,18 +27,18 @@ def test_a_store_has_a_row_for_its_log_and_every_queue(tmp_path: Path) -> None:
         "source": str(store), "spec": "log", "trace": "commitlog", "verdict": "conforms", "rule": None,
         "position": None, "events": report.counts.by_spec["log"],
     }  # fmt: skip
-    told = {f"{row.topic}/{row.queue}": row for row in report.queues}
-    assert {row["trace"]: row["verdict"] for row in queues} == {trace: row.verdict for trace, row in told.items()}
+    by_name = {f"{row.topic}/{row.queue}": row for row in report.queues}
+    assert {row["trace"]: row["verdict"] for row in queues} == {trace: row.verdict for trace, row in by_name.items()}
     for row in queues:
         if row["verdict"] == "departs":
             assert (row["trace"], row["rule"], row["position"]) == (finding.trace, finding.rule, finding.position)
         else:
             assert (row["rule"], row["position"]) == (None, None)
-            assert row["events"] == told[row["trace"]].messages + told[row["trace"]].indexed, "numbers begin at 0"
+            assert row["events"] == by_name[row["trace"]].messages + by_name[row["trace"]].indexed, "numbers begin at 0"
 
 
 def test_every_queue_of_many_that_depart_is_listed_with_its_rule(tmp_path: Path) -> None:
-    """More than are told one by one: the others are known by their rule alone."""
+    """More than are listed: the others are known by their rule alone."""
     report = check([recording("lab/ghosts")], verdicts=tmp_path / "table")
     departing = [row for row in table_in(tmp_path / "table") if row["verdict"] == "departs"]
     assert len(departing) == report.findings_total == 9
@@ -47,7 +47,7 @@ def test_every_queue_of_many_that_depart_is_listed_with_its_rule(tmp_path: Path)
 
 def test_event_files_have_a_row_for_every_trace(tmp_path: Path) -> None:
     path = tmp_path / "events.parquet"
-    schema.write_events(path, [tell(at) for at, tell in enumerate(told_of(range(len(ODD)), mingled=1))])
+    schema.write_events(path, [tell(at) for at, tell in enumerate(mixed_traces(range(len(ODD)), mingled=1))])
     report = check([path], profile="strict", verdicts=tmp_path / "table")
     rows = {row["trace"]: row for row in table_in(tmp_path / "table")}
     conforming, unopened, log = rows["T/0"], rows["T/3"], rows["T/9"]
@@ -66,7 +66,7 @@ def test_event_files_have_a_row_for_every_trace(tmp_path: Path) -> None:
 
 def test_a_source_that_cannot_be_read_adds_no_rows(tmp_path: Path) -> None:
     good, bad = tmp_path / "good.ndjson", tmp_path / "bad.ndjson"
-    schema.write_events(good, [tell(at) for at, tell in enumerate(told_of([0] * 4, mingled=1))])
+    schema.write_events(good, [tell(at) for at, tell in enumerate(mixed_traces([0] * 4, mingled=1))])
     bad.write_text(good.read_text() * 2)
     report = check([bad, good, tmp_path / "none"], split=900, verdicts=tmp_path / "table")
     assert report.verdict == "unreadable"
@@ -99,7 +99,7 @@ def test_nothing_is_written_where_something_is(tmp_path: Path) -> None:
 
 
 def test_verdicts_that_do_not_arrive_are_missed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As where a worker of another machine writes to a disk of its own."""
+    """A worker of another machine may write to its own disk."""
     path = tmp_path / "events.ndjson"
     schema.write_events(path, [tell(at) for at, tell in enumerate(QUEUE)])
     monkeypatch.setattr(verdict_table, "_write", lambda folder, *_: int(folder.is_dir()))
@@ -109,7 +109,7 @@ def test_verdicts_that_do_not_arrive_are_missed(tmp_path: Path, monkeypatch: pyt
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="nothing is forbidden to root")
-def test_a_directory_that_may_not_be_made_is_told_before_anything_is_judged(tmp_path: Path) -> None:
+def test_a_directory_that_may_not_be_made_is_reported_before_anything_is_judged(tmp_path: Path) -> None:
     tmp_path.chmod(0o500)
     with pytest.raises(UsageError, match="nothing can be made in"):
         check([recording("lmq")], verdicts=tmp_path / "table")

@@ -1,4 +1,4 @@
-"""What is held against the ledger: who is asked, what consumers see, and what both judges say."""
+"""Comparisons with the ledger: the producers that are asked, the messages of consumers, and both verdicts."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection
 
 from tests.interop import rounds
 from tests.interop.halves.ledger import Ledger
-from tests.interop.remoting import Consumed
+from tests.interop.remoting import PulledMessages
 from tests.interop.rounds import Step, name_of
 from tests.support.rocketmq import transactions as second
 from tests.support.rocketmq.stores import Queue
@@ -23,10 +23,12 @@ def compare_asked(asked: Collection[bytes], expected: Collection[bytes], who: st
     return Step(f"{who} about what is open", seen, wrong)
 
 
-def compare(ledger: Ledger, consume: Callable[[Queue], Consumed], who: str, *, twice: Collection[bytes] = ()) -> Step:
-    """Consumers see exactly what was sent and what was committed, once, behind all that they had seen.
+def compare(
+    ledger: Ledger, consume: Callable[[Queue], PulledMessages], who: str, *, twice: Collection[bytes] = ()
+) -> Step:
+    """Compare: consumers see exactly the sent and committed messages, once, after all earlier ones.
 
-    `twice`: what a broker may commit once more.
+    `twice`: messages that a broker may commit again.
     """
     wrong, found, again = [], 0, 0
     for queue in ledger.queues:
@@ -64,11 +66,11 @@ def judge(ledger: Ledger, profile: str, *, index_stands: bool = False) -> Step:
         ("transaction.commit", counts.finals),
         ("transaction.park", counts.parked),
     )
-    told = {name: coverage.get(name, 0) for name, _ in pairs}
-    wrong += [f"{name}: {told[name]}, and there are {count}" for name, count in pairs if told[name] != count]
+    by_name = {name: coverage.get(name, 0) for name, _ in pairs}
+    wrong += [f"{name}: {by_name[name]}, and there are {count}" for name, count in pairs if by_name[name] != count]
     again = found["anomalies"].get("commit_again", 0)
     if again != len(ledger.repeated):
         wrong.append(f"{again} are committed again, expected {len(ledger.repeated)}")
-    words = [found["verdict"], *(f"{count} {name.split('.')[1]}" for name, count in told.items())]
+    words = [found["verdict"], *(f"{count} {name.split('.')[1]}" for name, count in by_name.items())]
     words += [f"{count} {name.replace('_', ' ')}" for name, count in found["anomalies"].items()]
     return Step(f"gapless check, {profile}", ", ".join(words), wrong)

@@ -11,7 +11,7 @@ from gapless.impl.store.core import Settings
 from gapless.properties.reference_store.transactional.injected_faults import FAULTS
 from tests.interop.broker import LOG_FILE, QUEUE_FILE
 from tests.interop.halves.ledger import COMMIT, ROLLBACK, Ledger
-from tests.interop.halves.writing import Writing
+from tests.interop.halves.writing import TransactionWriter
 from tests.support.rocketmq import stores, transactions
 from tests.support.rocketmq.stores import Record
 
@@ -22,13 +22,13 @@ class PlantedHalf:
 
     what: str
     body: bytes
-    told_as: str
+    reported_as: str
 
 
 def write(home: Path) -> tuple[Ledger, list[PlantedHalf]]:
     """A store with five faults, each in a transaction of its own. Its log is one file."""
     ledger = Ledger(home)
-    writing = Writing(ledger, Settings(file_size=LOG_FILE, queue_file_size=QUEUE_FILE))
+    writing = TransactionWriter(ledger, Settings(file_size=LOG_FILE, queue_file_size=QUEUE_FILE))
 
     def begin(count: int, first: str, asked: str) -> bytes:
         """The body of the last one."""

@@ -1,4 +1,4 @@
-"""What became of each transaction, as its producers know it, and the log of what clients asked and were told."""
+"""The fate of each transaction, as its producers know it, and the log of requests and answers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.interop.halves.producer import Told
+from tests.interop.halves.producer import ProducerLine
 from tests.support.rocketmq import stores
 from tests.support.rocketmq.stores import Queue
 
@@ -21,13 +21,13 @@ MAX_CHECKS = 5
 
 
 def answer(body: bytes) -> str:
-    """What the producer of a transaction answers when it is asked: its body says so. Else it does not know."""
+    """Return the producer's answer to a back-check: its body states it, or else it is unknown."""
     return body.decode().split("/")[1]
 
 
 @dataclass
 class Transaction:
-    """`queue`: where its message is to go · `fate`: OPEN, COMMIT, ROLLBACK, PARKED, or AWAY: nobody can be asked."""
+    """A transaction: `queue`: that of its message · `fate`: OPEN, COMMIT, ROLLBACK, PARKED, or AWAY: no producer."""
 
     queue: Queue
     fate: str
@@ -35,17 +35,17 @@ class Transaction:
 
 @dataclass
 class Ledger:
-    """All messages that were sent, by their bodies, no two of which are equal.
+    """All messages that were sent, by their bodies, which are all different.
 
-    `told_again`: they were decided, and no op says so: a broker asks again, and a second message is its own habit
-    (docs/rocketmq-transactions.md#n1) · `repeated`: what has such a second message · `seen`: by queue, what was
-    consumed last.
+    `asked_again`: they were decided, and no op says so: a broker asks again, and a second message is its own habit
+    (docs/rocketmq-transactions.md#n1) · `repeated`: messages with such a second one · `seen`: by queue, the last
+    consumed messages.
     """
 
     home: Path
     transactions: dict[bytes, Transaction] = field(default_factory=dict)
     plain: dict[bytes, Queue] = field(default_factory=dict)
-    told_again: set[bytes] = field(default_factory=set)
+    asked_again: set[bytes] = field(default_factory=set)
     repeated: set[bytes] = field(default_factory=set)
     seen: dict[Queue, list[bytes]] = field(default_factory=dict)
     serial: int = 0
@@ -61,11 +61,11 @@ class Ledger:
         return {body for body, transaction in self.transactions.items() if transaction.fate == fate}
 
     def asked_now(self) -> set[bytes]:
-        """The bodies of those that whoever opens the store next asks about, if it looks at the ops alone."""
-        return self.of_fate(OPEN) | self.told_again
+        """Return the bodies that the next opener of the store asks about, if it reads the ops alone."""
+        return self.of_fate(OPEN) | self.asked_again
 
     def resolve(self, *, parks: bool) -> None:
-        """All that were open have been asked about, and are what their producers said; the others are set aside."""
+        """Resolve all open transactions that were asked about as their producers answered; the others are set aside."""
         for body in self.of_fate(AWAY) if parks else ():
             self.transactions[body].fate = PARKED
         for body in self.of_fate(OPEN):
@@ -73,7 +73,7 @@ class Ledger:
             self.transactions[body].fate = answer(body) if known else PARKED if parks else OPEN
 
     def visible(self, queue: Queue) -> Counter[bytes]:
-        """What consumers are to see of a queue, and how often."""
+        """Count the messages of a queue that consumers must see."""
         found = Counter(body for body, of in self.plain.items() if of == queue)
         for body, transaction in self.transactions.items():
             if transaction.queue == queue and transaction.fate == COMMIT:
@@ -82,7 +82,7 @@ class Ledger:
 
     @property
     def queues(self) -> list[Queue]:
-        """Where anything was sent."""
+        """List the queues that messages were sent to."""
         return sorted({*self.plain.values(), *(each.queue for each in self.transactions.values())})
 
     # -- the client log (traces/README.md) ---------------------------------------------------------------------------
@@ -96,16 +96,16 @@ class Ledger:
         """A decision was sent about this version of a half."""
         known = decision in (COMMIT, ROLLBACK)
         line = {"op": "end", "half": number, "phys": position, "from_check": asked}
-        said = {"decision": decision, "result": result} if known else {"decision": "unknown", "result": "none"}
-        self._unkeyed.append(line | said)
+        outcome = {"decision": decision, "result": result} if known else {"decision": "unknown", "result": "none"}
+        self._unkeyed.append(line | outcome)
 
     def checked(self, number: int, position: int, times: int) -> None:
         """A back-check came in."""
         self._unkeyed.append({"op": "check", "half": number, "phys": position, "times": str(times)})
 
-    def take(self, told: Iterable[Told], topic: str) -> None:
-        """What RocketMQ's producer says. Its decisions are sent oneway: nobody answers them."""
-        for line in told:
+    def take(self, events: Iterable[ProducerLine], topic: str) -> None:
+        """Add the lines of RocketMQ's producer. Its decisions are sent oneway: they get no answer."""
+        for line in events:
             if line.what == "sent":
                 self.sent("half", (topic, line.where), line.body, line.number, line.position)
             else:
@@ -113,7 +113,7 @@ class Ledger:
             self.ended(line.number, line.position, line.decision, "unknown", asked=line.what == "asked")
 
     def write_client_log(self) -> None:
-        """`client.ndjson` beside the store has all that was said so far."""
+        """Write `client.ndjson` next to the store, with all lines so far."""
         keys = {record.position: record.property_map.get("UNIQ_KEY") for record in stores.read_log(self.home / "store")}
         with (self.home / CLIENT).open("a") as log:
             for line in self._unkeyed:

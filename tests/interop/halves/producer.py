@@ -1,4 +1,4 @@
-"""RocketMQ's own transactional producer, in a process of its own, and the name server by which it finds its broker."""
+"""RocketMQ's own transactional producer, in its own process, and the name server that it needs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from threading import Thread
 from types import TracebackType
 from typing import Self
 
-from tests.interop.broker import LOGBACK, OLD, START_WITHIN, BrokerFailed, free_port
+from tests.interop.broker import LOGBACK, OLD, START_WITHIN, BrokerFailure, free_port
 
 SOURCE = Path(__file__).parent / "Producer.java"
 SMALL = ("-Xms64m", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
@@ -21,7 +21,7 @@ ANSWER_WITHIN = 30  # seconds
 
 
 @dataclass(frozen=True)
-class Told:
+class ProducerLine:
     """A line of the producer's: a half that was sent and how it decided, or a back-check and what it answered."""
 
     what: str  # sent, asked
@@ -86,7 +86,7 @@ class NameServer(JavaProcess):
                 self.address = f"127.0.0.1:{port}"
                 return self
         self.__exit__(None, None, None)
-        raise BrokerFailed("the name server did not start")
+        raise BrokerFailure("the name server did not start")
 
 
 @dataclass
@@ -99,9 +99,9 @@ class Producer(JavaProcess):
     server: str = ""
     group: str = ""
     topic: str = ""
-    asked: list[Told] = field(default_factory=list)
+    asked: list[ProducerLine] = field(default_factory=list)
     other: list[str] = field(default_factory=list)
-    _sent: Queue[Told] = field(default_factory=Queue)
+    _sent: Queue[ProducerLine] = field(default_factory=Queue)
     _ready: Queue[None] = field(default_factory=Queue)
 
     def __enter__(self) -> Self:
@@ -115,10 +115,10 @@ class Producer(JavaProcess):
         try:
             self._ready.get(timeout=START_WITHIN)
         except Empty:
-            said = "; ".join([*self.other[:3], *(self.home / "producer.txt").read_text().splitlines()[-2:]])
-            raise BrokerFailed(f"the producer found no broker within {START_WITHIN} s {said}") from None
+            words = "; ".join([*self.other[:3], *(self.home / "producer.txt").read_text().splitlines()[-2:]])
+            raise BrokerFailure(f"the producer found no broker within {START_WITHIN} s {words}") from None
 
-    def send(self, body: bytes) -> Told:
+    def send(self, body: bytes) -> ProducerLine:
         """A half, and the decision that its body names. Raises BrokerFailed."""
         assert self.process
         assert self.process.stdin
@@ -127,7 +127,7 @@ class Producer(JavaProcess):
         try:
             return self._sent.get(timeout=ANSWER_WITHIN)
         except Empty:
-            raise BrokerFailed(f"the producer did not send {body.decode()} within {ANSWER_WITHIN} s") from None
+            raise BrokerFailure(f"the producer did not send {body.decode()} within {ANSWER_WITHIN} s") from None
 
     def _listen(self) -> None:
         assert self.process
@@ -138,10 +138,10 @@ class Producer(JavaProcess):
                 self._ready.put(None)
             elif what in ("sent", "asked"):
                 number, position, key, where, decision, body = rest.split()
-                told = Told(what, int(number), int(position), key, int(where), decision, body.encode())
+                check = ProducerLine(what, int(number), int(position), key, int(where), decision, body.encode())
                 if what == "sent":
-                    self._sent.put(told)
+                    self._sent.put(check)
                 else:
-                    self.asked.append(told)
+                    self.asked.append(check)
             else:
                 self.other.append(rest)

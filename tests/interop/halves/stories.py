@@ -1,4 +1,4 @@
-"""Stores with open halves: ours that a broker goes on with, and a broker's that we go on with."""
+"""Stores with open halves: ours continued by a broker, and a broker's continued by us."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _ours(setup: Setup, name: str, *, clean: bool) -> Iterator[Step]:
 
 
 def _of_a_broker(setup: Setup, name: str, *, end: str) -> Iterator[Step]:
-    """A store of a broker's, stopped or killed with halves open, then opened by us, and by the broker again."""
+    """Let a broker stop or die with open halves; then we open its store, and the broker again."""
     home = setup.fresh(name)
     (home / "store").mkdir()
     ledger = Ledger(home)

@@ -1,4 +1,4 @@
-"""What a broker does with open halves, step by step: it asks their producers, and hands out what they committed."""
+"""A broker's treatment of open halves, step by step: it asks their producers, and delivers committed ones."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.interop.halves.ledger import (
     answer,
 )
 from tests.interop.halves.producer import NameServer, Producer
-from tests.interop.remoting import Client, Consumed, Refused
+from tests.interop.remoting import Client, PulledMessages, Refused
 from tests.interop.rounds import Step
 from tests.interop.setup import Setup
 from tests.support.rocketmq import transactions as second
@@ -33,7 +33,7 @@ INTERVAL = 2.0  # seconds between two rounds of a broker
 NEVER = 3_600_000  # ms: no half is as old
 SETTINGS: dict[str, str | int] = {
     "transactionCheckInterval": int(1000 * INTERVAL),
-    "transactionTimeOut": NEVER,  # until there is somebody to be asked: a check without a producer counts
+    "transactionTimeOut": NEVER,  # until a producer is there: a check without one counts
     "transactionOpBatchInterval": 100,
     "transactionCheckMax": MAX_CHECKS,
 }
@@ -42,8 +42,8 @@ SETTLED_WITHIN = 60  # seconds
 
 
 @dataclass(frozen=True)
-class Sending:
-    """What RocketMQ's producer sends while it is there: how many, how it decides at first, what it answers when asked.
+class SendPlan:
+    """Messages of RocketMQ's producer: how many, their first decisions, and its answers to back-checks.
 
     Those whose answer begins with `later-` are answered by our implementation alone.
     """
@@ -53,14 +53,14 @@ class Sending:
     asked: str
 
 
-AT_ONCE = (Sending(10, COMMIT, "none"), Sending(6, ROLLBACK, "none"), Sending(5, "open", COMMIT))
-TO_BE_LEFT = (Sending(6, "open", "later-commit"), Sending(5, "open", "later-rollback"))
+AT_ONCE = (SendPlan(10, COMMIT, "none"), SendPlan(6, ROLLBACK, "none"), SendPlan(5, "open", COMMIT))
+TO_BE_LEFT = (SendPlan(6, "open", "later-commit"), SendPlan(5, "open", "later-rollback"))
 
 
 def visit(
     setup: Setup, ledger: Ledger, *, end: str = "stop", leave: bool = True, within: float = SETTLED_WITHIN
 ) -> Iterator[Step]:
-    """A broker opens the store with RocketMQ's producer beside it, and resolves what is open.
+    """Let a broker with RocketMQ's producer open the store, and resolve its open halves.
 
     `end`: stop or kill · `leave`: halves are left open at the end · `within`: seconds that it is given for all of them.
     """
@@ -78,11 +78,11 @@ def visit(
             expected = ledger.asked_now()
             parking = {body for body in ledger.of_fate(OPEN) | ledger.of_fate(AWAY) if answer(body) == "never"}
             _wait_until_settled(client, producer, expected, parking, within)
-            yield compare_asked([told.body for told in producer.asked], expected, "the broker asks")
+            yield compare_asked([check.body for check in producer.asked], expected, "the broker asks")
             ledger.resolve(parks=True)
-            yield compare(ledger, client.consume, "the broker hands out", twice=ledger.told_again)
+            yield compare(ledger, client.consume, "the broker hands out", twice=ledger.asked_again)
             yield _set_aside(client, ledger)
-            ledger.told_again.clear()
+            ledger.asked_again.clear()
             if leave:
                 mine = _send(ledger, producer, AT_ONCE)
                 asked = {body for body in mine if ledger.transactions[body].fate == OPEN}
@@ -90,28 +90,28 @@ def visit(
                 ledger.resolve(parks=False)
                 yield compare(ledger, client.consume, "the broker hands out")
                 _wait_until_asked(producer, _send(ledger, producer, TO_BE_LEFT))
-                client.configure(transactionTimeOut=NEVER)  # a slow stop goes on with its rounds, and sets them aside
+                client.configure(transactionTimeOut=NEVER)  # a slow stop continues its rounds, and sets them aside
             if end == "stop":
                 broker.stop()
             else:
                 if leave:
-                    _wait_until_seen(client, ledger, _send(ledger, producer, (Sending(4, COMMIT, COMMIT),)))
+                    _wait_until_seen(client, ledger, _send(ledger, producer, (SendPlan(4, COMMIT, COMMIT),)))
                 broker.kill()
         ledger.take(producer.asked, TOPIC)
     ledger.write_client_log()
     yield Step(f"it ends by a {end}", f"{len(ledger.of_fate(OPEN))} halves are open")
 
 
-def _send(ledger: Ledger, producer: Producer, what: Collection[Sending]) -> list[bytes]:
+def _send(ledger: Ledger, producer: Producer, what: Collection[SendPlan]) -> list[bytes]:
     """The producer sends these, in turn; their bodies."""
     bodies = []
     for each in what:
         for _ in range(each.count):
             body = ledger.body(each.first, each.asked)
-            told = producer.send(body)
-            ledger.take([told], TOPIC)
+            sent = producer.send(body)
+            ledger.take([sent], TOPIC)
             fate = each.first if each.first in (COMMIT, ROLLBACK) else OPEN
-            ledger.transactions[body] = Transaction((TOPIC, told.where), fate)
+            ledger.transactions[body] = Transaction((TOPIC, sent.where), fate)
             bodies.append(body)
     return bodies
 
@@ -119,13 +119,13 @@ def _send(ledger: Ledger, producer: Producer, what: Collection[Sending]) -> list
 def _wait_until_settled(
     client: Client, producer: Producer, expected: Collection[bytes], parking: Collection[bytes], within: float
 ) -> None:
-    """All that should be asked about has been, what should be set aside is, and then nothing happens for two rounds.
+    """Wait until all expected back-checks and parkings are done, and two rounds passed without news.
 
-    At most `within` seconds: then what is there is compared.
+    At most `within` seconds: then the current state is compared.
     """
     until, quiet, before = time.monotonic() + within, time.monotonic(), -1
     while time.monotonic() < until:
-        asked = [told.body for told in producer.asked]
+        asked = [check.body for check in producer.asked]
         if len(asked) != before:
             before, quiet = len(asked), time.monotonic()
         aside = {record.body for record in _consume(client, PARKING).records} if parking else set()
@@ -136,9 +136,9 @@ def _wait_until_settled(
 
 
 def _wait_until_asked(producer: Producer, bodies: Collection[bytes]) -> None:
-    """Its producer has said of each that it does not know."""
+    """Wait until its producer has answered *unknown* for each."""
     until = time.monotonic() + SETTLED_WITHIN
-    while time.monotonic() < until and not {*bodies} <= {told.body for told in producer.asked}:
+    while time.monotonic() < until and not {*bodies} <= {check.body for check in producer.asked}:
         time.sleep(0.05)
 
 
@@ -151,11 +151,11 @@ def _wait_until_seen(client: Client, ledger: Ledger, bodies: Collection[bytes]) 
             return
 
 
-def _consume(client: Client, queue: Queue) -> Consumed:
+def _consume(client: Client, queue: Queue) -> PulledMessages:
     try:
         return client.consume(queue)
     except Refused:
-        return Consumed([])
+        return PulledMessages([])
 
 
 def _set_aside(client: Client, ledger: Ledger) -> Step:
@@ -165,19 +165,21 @@ def _set_aside(client: Client, ledger: Ledger) -> Step:
         for body in sorted(expected | there.keys())
         if there[body] != int(body in expected)
     ]
-    return Step("what nobody decided is set aside", f"{len(there)} transactions", wrong)
+    return Step("undecided halves are set aside", f"{len(there)} transactions", wrong)
 
 
 def notice(setup: Setup, ledger: Ledger, planted: Sequence[PlantedHalf]) -> Iterator[Step]:
-    """The same visit to a store with faults: each must be told of its transaction, and nothing of another."""
-    told = [line for step in visit(setup, ledger, leave=False, within=20) for line in step.wrong]
+    """Let a broker open a store with faults: it must report each one's transaction, and no other."""
+    check = [line for step in visit(setup, ledger, leave=False, within=20) for line in step.wrong]
     for fault in planted:
-        lines = [line for line in told if fault.body.decode() in _words(line) and fault.told_as in line]
-        wrong = [] if lines else [f"nobody noticed; told was: {line}" for line in told or ["nothing"]]
+        lines = [line for line in check if fault.body.decode() in _words(line) and fault.reported_as in line]
+        wrong = [] if lines else [f"not noticed; reported was: {line}" for line in check or ["nothing"]]
         yield Step(f"noticed: {fault.what}", lines[0] if lines else "", wrong)
     bodies = {fault.body.decode() for fault in planted}
-    wrong = [line for line in told if not bodies & _words(line)]
-    yield Step("nothing is told of other transactions", f"{len(ledger.transactions) - len(bodies)} transactions", wrong)
+    wrong = [line for line in check if not bodies & _words(line)]
+    yield Step(
+        "nothing is reported of other transactions", f"{len(ledger.transactions) - len(bodies)} transactions", wrong
+    )
 
 
 def _words(line: str) -> set[str]:

@@ -1,4 +1,4 @@
-"""Our implementation writes transactions, goes on with those of a broker, and says of each what it did."""
+"""Our implementation writes transactions, continues those of a broker, and reports its steps."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ BY_HAND = TransactionSettings(
 """Rounds and ops happen when we say so."""
 
 
-class Writing:
+class TransactionWriter:
     """A store of ours that is open, with a group of producers.
 
     `knows`: whether they answer when they are asked · `asked`: the bodies of those about which they were.
@@ -83,7 +83,7 @@ class Writing:
                 fate = ROLLBACK if durably else OPEN
             self.ledger.transactions[body] = Transaction(queue, fate)
             if fate == COMMIT and not durably:
-                self.ledger.told_again.add(body)
+                self.ledger.asked_again.add(body)
             if first in (COMMIT, ROLLBACK):
                 self.ledger.ended(number, position, first, "ok")
 
@@ -107,9 +107,9 @@ class Writing:
     def _ask(self, half: UndecidedHalf) -> bool | None:
         self.asked.append(half.body)
         self.ledger.checked(half.number, half.record.position, half.checks)
-        told = answer(half.body).removeprefix("later-") if self.knows else "unknown"
-        self.ledger.ended(half.number, half.record.position, told, "ok", asked=True)
-        return {COMMIT: True, ROLLBACK: False}.get(told)
+        decision = answer(half.body).removeprefix("later-") if self.knows else "unknown"
+        self.ledger.ended(half.number, half.record.position, decision, "ok", asked=True)
+        return {COMMIT: True, ROLLBACK: False}.get(decision)
 
 
 def write(home: Path, *, clean: bool) -> Ledger:
@@ -119,7 +119,7 @@ def write(home: Path, *, clean: bool) -> Ledger:
     """
     ledger = Ledger(home)
     settings = Settings(file_size=LOG_FILE, queue_file_size=QUEUE_FILE)
-    writing = Writing(ledger, settings)
+    writing = TransactionWriter(ledger, settings)
     try:
         writing.send(PLAIN)
         writing.begin(3, "open", "never")
@@ -131,7 +131,7 @@ def write(home: Path, *, clean: bool) -> Ledger:
         writing.begin(5, "open", COMMIT)
         writing.begin(4, "open", ROLLBACK)
         writing.begin(2, "open", "never")
-        writing.round()  # they are put back, once, behind the one that nobody can be asked about
+        writing.round()  # they are put back, once, behind the one without a producer
         writing.begin(40, COMMIT, "none")
         writing.begin(20, ROLLBACK, "none")
         writing.send(PLAIN)
@@ -153,7 +153,7 @@ def write(home: Path, *, clean: bool) -> Ledger:
 
 
 def _die_again(ledger: Ledger) -> None:
-    writing = Writing(ledger, Settings(workers=0))
+    writing = TransactionWriter(ledger, Settings(workers=0))
     try:
         writing.write_ops()  # of what the first life has committed
         writing.begin(6, "open", COMMIT)
@@ -168,7 +168,7 @@ def _die_again(ledger: Ledger) -> None:
 def visit(ledger: Ledger) -> Iterator[Step]:
     """Our implementation opens what a broker left, asks about what is open, and closes it. It leaves some open too."""
     folder = ledger.home / "store"
-    writing = Writing(ledger)
+    writing = TransactionWriter(ledger)
     store = writing.store
     try:
         writing.knows = True
@@ -179,8 +179,8 @@ def visit(ledger: Ledger) -> Iterator[Step]:
         writing.round()
         yield compare_asked(writing.asked, expected, "our implementation asks")
         for body in expected:
-            told = answer(body).removeprefix("later-")
-            ledger.transactions[body].fate = told if told in (COMMIT, ROLLBACK) else OPEN
+            decision = answer(body).removeprefix("later-")
+            ledger.transactions[body].fate = decision if decision in (COMMIT, ROLLBACK) else OPEN
         writing.begin(4, COMMIT, "none")
         writing.begin(4, ROLLBACK, "none")
         for queue, number in writing.last.items():
@@ -190,7 +190,7 @@ def visit(ledger: Ledger) -> Iterator[Step]:
         there = {record.body for record in parked}
         missing = ledger.of_fate(PARKED) - there
         wrong = [f"not set aside: {sorted(missing)[:3]}"] if missing else []
-        yield Step("what nobody decided is set aside", f"{len(there)} transactions", wrong)
+        yield Step("undecided halves are set aside", f"{len(there)} transactions", wrong)
         store.close()
     finally:
         store.abandon()

@@ -64,7 +64,7 @@ def reach(file: Path, choose: random.Random) -> None:
 
 
 def delete(file: Path, choose: random.Random) -> None:
-    """Take the file away, at times with all that lies beside it."""
+    """Delete the file, at times with all that lies next to it."""
     if choose.random() < 0.2:
         shutil.rmtree(file.parent)
     else:

@@ -1,4 +1,4 @@
-"""Bytes that native code would read, run by Python: whoever reads beyond them, or counts from their end, fails."""
+"""Bytes for native code that Python runs: an access outside of them, or from their end, fails."""
 
 from typing import Any, NoReturn
 
@@ -16,7 +16,7 @@ class BoundedBytes:
         self.data = data
 
     def __len__(self) -> int:
-        """How many there are."""
+        """Return the number of bytes."""
         return len(self.data)
 
     def tobytes(self) -> bytes:

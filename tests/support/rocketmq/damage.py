@@ -4,7 +4,7 @@ Each function of `FAULTS` takes a copy of a store, does one thing to it, repairs
 (lengths, checksums, the numbers and entries behind), and says where a checker should look. Each function of
 `LEGAL` does something that looks like damage and is not: a checker that accuses it is wrong.
 
-A fault of the log may show in its queues too, as when a record that nobody can read has an entry. `echoes`
+A fault of the log may show in its queues too, for example if an unreadable record has an entry. `echoes`
 names the families of rules that may speak up as well; without echoes one finding says it all.
 """
 
@@ -48,7 +48,7 @@ HOUR = 3_600_000  # ms
 
 @dataclass(frozen=True)
 class Where:
-    """What was done, and where: `length` bytes from `offset` of `file`, a path relative to the store."""
+    """One change and its place: `length` bytes from `offset` of `file`, a path relative to the store."""
 
     label: str
     family: Family
@@ -80,7 +80,7 @@ class Spot:
 
 
 class Pick:
-    """Chooses where to strike: at the first or last candidate, at one beside a file's edge, or anywhere."""
+    """Chooses where to strike: at the first or last candidate, at one next to a file's edge, or anywhere."""
 
     def __init__(self, place: Place, seed: str) -> None:
         self.place = place
@@ -129,11 +129,11 @@ class Bench:
         return [self.spot(record) for record in self.records if record.position < self.flushed]
 
     def spot(self, record: Record) -> Spot:
-        """Where a record lies."""
+        """Return the place of a record."""
         return self.at(record.position, record.size, record)
 
     def at(self, position: int, length: int, record: Record) -> Spot:
-        """Where some bytes of the log lie."""
+        """Return the place of some bytes of the log."""
         offset = position % self.log_file_size
         return Spot(f"commitlog/{position - offset:020}", offset, length, record)
 
@@ -474,7 +474,7 @@ def in_log(label: str, spot: Spot, *, echoes: bool = False) -> Where:
 
 
 def parts(record: Record) -> dict[str, tuple[int, int]]:
-    """Where the parts of a record begin and end, in bytes from its start."""
+    """Return the beginnings and ends of a record's parts, in bytes from its start."""
     body = 72 + len(record.born_host) + len(record.store_host)
     topic = body + len(record.body)
     property_string = record.size - len(record.properties)
@@ -487,12 +487,12 @@ def parts(record: Record) -> dict[str, tuple[int, int]]:
 
 
 def _edges(record: Record) -> list[int]:
-    """Where one part of a record ends and the next begins."""
+    """Return the boundaries between the parts of a record."""
     return [begin for begin, _ in parts(record).values()]
 
 
 def _is_torn(record: Record, cut: int) -> bool:
-    """Whether the record, zeros from `cut` on, differs from a whole one by more than its properties."""
+    """True if the record, zeros from `cut` on, differs from a whole one by more than its properties."""
     raw = encode(record)[:cut].ljust(record.size, b"\0")
     return cut < parts(record)["properties"][0] - 2 and decode(raw, 0, record.position) is None
 
@@ -521,7 +521,7 @@ def tail_torn_in_properties(store: Path, pick: Pick) -> None:
 
 
 def tail_with_a_hole_in_its_body(store: Path, pick: Pick) -> None:
-    """Of the last record of a broker that was killed, the page with the body never reached the disk."""
+    """Lose the page with the body of the last record, as after a power loss."""
     bench = Bench(store, pick)
     _kill(bench)
     spot = bench.spot(bench.records[-1])
@@ -590,13 +590,13 @@ def next_file_allocated(store: Path, pick: Pick) -> None:
 
 
 def oldest_files_deleted(store: Path, pick: Pick) -> None:
-    """The oldest log files have expired; the consume queues still hold the entries of their messages."""
+    """Expire the oldest log files; the consume queues still have the entries of their messages."""
     for file in _files_to_expire(store, pick):
         file.unlink()
 
 
 def oldest_files_deleted_with_their_queue_files(store: Path, pick: Pick) -> None:
-    """The oldest log files have expired, and with them the queue files that hold nothing younger."""
+    """Expire the oldest log files, and the queue files without younger entries."""
     expired = _files_to_expire(store, pick)
     start = int(log_files(store)[len(expired)].name)
     for queue in queues_of(store):
@@ -674,5 +674,5 @@ LEGAL_WITH_FILES: tuple[Change, ...] = (  # they need several log files
 
 
 def name_of(value: object) -> str:
-    """How a case is called in the list of tests."""
+    """Return the name of a case in the list of tests."""
     return getattr(value, "__name__", str(value).replace(" ", "-"))

@@ -1,4 +1,4 @@
-"""Hash indexes of recorded stores, read, looked up and written as a broker does, by nobody of ours."""
+"""Hash indexes of recorded stores, read, looked up and written as a broker does, without our code."""
 
 import struct
 from array import array
@@ -23,7 +23,7 @@ def java_hash(text: str) -> int:
 
 @dataclass
 class Record:
-    """What a record of the log has to do with the index."""
+    """The fields of a log record that the index uses."""
 
     position: int
     time: int
@@ -72,7 +72,7 @@ class File:
     items: list[list[int]] = field(default_factory=list)  # by number; item 0 is unused
 
     def item_at(self, item: int) -> int:
-        """Where in the file an item lies."""
+        """Return an item's offset in the file."""
         return HEADER.size + 4 * self.slots + ITEM.size * item
 
     def found(self, key: str) -> list[int]:

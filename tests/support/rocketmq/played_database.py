@@ -1,4 +1,4 @@
-"""A recorded store with queues in RocksDB, written once more as its broker wrote it: entries reach the disk late."""
+"""A recorded store with queues in RocksDB, replayed as its broker wrote it: entries reach the disk late."""
 
 import shutil
 import tempfile
@@ -13,7 +13,7 @@ FAMILIES = ("default", "offset")
 
 
 class PlayedDatabase(PlayedStore):
-    """As `PlayedStore`: what is dispatched is in memory alone, until it is flushed."""
+    """A `PlayedStore` whose dispatched entries are in memory alone, until they are flushed."""
 
     def __init__(self, source: Path, folder: Path) -> None:
         super().__init__(source, folder)
@@ -36,7 +36,7 @@ class PlayedDatabase(PlayedStore):
             self.indexed += 1
 
     def flush(self, changed: dict[int, bytes] | None = None) -> None:
-        """What is in memory goes to disk; `changed` are other values, by place in `entries`."""
+        """Flush the memory to disk; `changed` are other values, by place in `entries`."""
         options = Options(raw_mode=True)
         options.create_missing_column_families(True)  # noqa: FBT003 - it takes no name
         folder = self.folder / "consumequeue"

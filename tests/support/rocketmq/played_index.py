@@ -1,4 +1,4 @@
-"""A recorded store with a hash index, written once more as its broker may have written it: items behind entries."""
+"""A recorded store with a hash index, replayed as its broker may have written it: items after entries."""
 
 import shutil
 import struct
@@ -9,7 +9,7 @@ from tests.support.rocketmq.played_store import PlayedStore
 
 
 class PlayedIndex(PlayedStore):
-    """As `PlayedStore`: the index is written apart, by `put`. Its settings lie beside the store."""
+    """A `PlayedStore` whose index is written separately, by `put`. Its settings lie next to the store."""
 
     def __init__(self, source: Path, folder: Path, slots: int = 40, capacity: int = 300) -> None:
         super().__init__(source, folder)

@@ -1,4 +1,4 @@
-"""A recorded store, written once more as its broker may have written it: the log first, entries behind it."""
+"""A recorded store, replayed as its broker may have written it: the log first, then the entries."""
 
 import os
 import shutil
@@ -45,7 +45,7 @@ class PlayedStore:
         return position + int(SLOT.unpack_from(entry)[1])
 
     def records(self) -> list[int]:
-        """Where messages with entries begin."""
+        """Return the beginnings of messages with entries."""
         return sorted({position for position, *_ in self.entries if position >= self.start})
 
     def append(self, upto: int) -> None:
@@ -67,7 +67,7 @@ class PlayedStore:
             self._put(self.folder / name, (self.source / name).stat().st_size, *entries)
 
     def cut_off(self, at: int) -> None:
-        """As a broker's start after a crash: the log ends at a position, and no entry is for what lay behind."""
+        """Cut like a broker's start after a crash: the log ends at a position, without entries for what lay behind."""
         for base, name, data in self.logs:
             file = self.folder / name
             low = max(at - base, 0)

@@ -10,7 +10,7 @@ FOLDERS = ("consumequeue_rocksdb", "consumequeue")
 
 
 def folder_of(store: Path) -> Path:
-    """Where the database lies."""
+    """Return the folder of the database."""
     return next(store / name for name in FOLDERS if (store / name / "CURRENT").exists())
 
 

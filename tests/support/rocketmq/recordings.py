@@ -43,7 +43,7 @@ def recording(name: str) -> Path:
 
 
 def recording_as_left(name: str) -> Path:
-    """The folder of a recording, with all that lies beside its store."""
+    """Return the folder of a recording, with all that lies next to its store."""
     return recording(name).parent
 
 
@@ -87,7 +87,7 @@ def store_of_a_life(version: str, seed: int) -> Path:
 
 
 def copy_of(store: str, room: Path, *, client: bool = False) -> Path:
-    """A store to damage, in `room`, with its settings beside it and, if it is wanted, its client log.
+    """Copy a store to damage into `room`, with its settings and, if it is wanted, its client log.
 
     It is a recording by its name; or one of our own by its seed: `varied 1`, or a life by version and seed, `5.5.0 1`.
     """

@@ -34,10 +34,10 @@ from tests.support.rocketmq.stores import (
 
 @dataclass
 class StoreBuilder:
-    """A store in the making: it gives each record its number, position and time as a broker would.
+    """Builds a store: it gives each record its number, position and time as a broker would.
 
-    `expired` log files, the oldest, are left out when the store is written, and with them the consume queue
-    files that hold nothing younger.
+    `expired` log files, the oldest, are left out when the store is written, and with them the consume queue files
+    without younger entries.
     """
 
     log_file_size: int = 16384
@@ -48,7 +48,7 @@ class StoreBuilder:
     queues: dict[Queue, dict[int, Entry]] = field(default_factory=dict)
     numbers: dict[Queue, int] = field(default_factory=dict)  # the number that comes next
     log: dict[int, bytearray] = field(default_factory=dict, repr=False)  # the files by base
-    deleted: set[str] = field(default_factory=set)  # topics that were deleted and not made anew
+    deleted: set[str] = field(default_factory=set)  # topics that were deleted and not recreated
     expired: int = 0
 
     def append(self, record: Record, *, dispatched: bool = True) -> Record:
@@ -88,7 +88,7 @@ class StoreBuilder:
                 self._give_back(topic, queue, number)
 
     def delete_topic(self, topic: str) -> None:
-        """Its queues go, and if it is made anew its numbers start again at 0."""
+        """Delete its queues; if the topic is recreated, its numbers start again at 0."""
         self.deleted.add(topic)
         for queue in [queue for queue in self.numbers if queue[0] == topic]:
             del self.numbers[queue]
@@ -136,7 +136,7 @@ class StoreBuilder:
         self.numbers[topic, queue] = min(self.numbers.get((topic, queue), 0), number)
 
     def _room_for(self, size: int) -> int:
-        """Where a record of `size` bytes goes; if the file is full, a blank ends it and the next begins."""
+        """Return the place of a record of `size` bytes; if the file is full, a blank ends it and the next begins."""
         left = self.log_file_size - self.end % self.log_file_size
         assert size + 8 <= self.log_file_size, "a broker never writes a record that fits into no file"
         if size + 8 <= left:
@@ -311,14 +311,14 @@ def builders(draw: st.DrawFn) -> StoreBuilder:
         if lost:
             builder.truncate(lost)
         if draw(st.booleans()):
-            _make_anew(builder, "orders")
+            _make_again(builder, "orders")
         for record in draw(st.lists(ANY_RECORDS, min_size=1, max_size=most)):
             builder.append(record)
     builder.expired = draw(st.integers(0, len(builder.log) - 1))
     return builder
 
 
-def _make_anew(builder: StoreBuilder, topic: str) -> None:
+def _make_again(builder: StoreBuilder, topic: str) -> None:
     """Delete a topic, and use each of its queues again: one that stayed away would look like one that was lost."""
     queues = [queue for name, queue in builder.queues if name == topic]
     builder.delete_topic(topic)

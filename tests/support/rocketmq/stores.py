@@ -1,7 +1,7 @@
-"""RocketMQ store directories, read and written in plain Python: a second opinion beside the checker's reader.
+"""RocketMQ store directories, read and written in plain Python: a second opinion on the checker's reader.
 
-This page follows docs/rocketmq.md, and imports nothing from gapless: where
-the two disagree, one of them is wrong. It is small rather than fast.
+This page follows docs/rocketmq.md, and imports nothing from gapless: where the two disagree, one of them is wrong. It
+is small rather than fast.
 """
 
 import ipaddress
@@ -55,17 +55,17 @@ class Record:
 
     @property
     def end(self) -> int:
-        """Where the next record begins, unless a blank lies between."""
+        """The beginning of the next record, unless a blank lies between."""
         return self.position + self.size
 
     @property
     def transaction(self) -> int:
-        """Which step of a transaction it is: 0, PREPARED, COMMITTED or ROLLED_BACK."""
+        """The step of a transaction: 0, PREPARED, COMMITTED or ROLLED_BACK."""
         return self.sys_flag & TRANSACTION
 
     @property
     def is_queued(self) -> bool:
-        """Whether a simple consume queue has an entry for it."""
+        """True if a simple consume queue has an entry for it."""
         return self.transaction in {0, COMMITTED} and not self.sys_flag & INNER_BATCH
 
     @cached_property
@@ -75,7 +75,7 @@ class Record:
 
     @cached_property
     def tag_code(self) -> int:
-        """What the entry says of the tag: its hash, or, for a delayed message, when to deliver it."""
+        """The tag code of its entry: the tag's hash, or, for a delayed message, the time of its delivery."""
         found = self.property_map
         level = int(found.get("DELAY", "0")) if self.topic == SCHEDULE_TOPIC else 0
         if level > 0:
@@ -131,7 +131,7 @@ def decode(data: bytes, at: int, position: int) -> Record | None:
 
 
 def fields(data: bytes, at: int) -> tuple[Record, int]:
-    """What the bytes at `at` say, be it true or not, and where they end."""
+    """Parse the bytes at `at`, true or not; also return their end."""
     here = at
 
     def take(layout: str) -> tuple[int, ...]:
@@ -190,7 +190,7 @@ def read_properties(raw: bytes) -> dict[str, str]:
 
 
 def java_hash(text: str) -> int:
-    """What String.hashCode says; it sees UTF-16 units, and two of them where a character needs two."""
+    """Compute String.hashCode; it sees UTF-16 units, and two of them for some characters."""
     units = text.encode("utf-16-be", "surrogatepass")
     code = 0
     for high, low in zip(units[::2], units[1::2], strict=True):
@@ -199,7 +199,7 @@ def java_hash(text: str) -> int:
 
 
 def digest(key: bytes) -> int:
-    """What stands for a key in columns: MurmurHash3's steps for one half, word by word."""
+    """Hash a key for columns: MurmurHash3's steps for one half, word by word."""
     if not key:
         return 0
     most = (1 << 64) - 1

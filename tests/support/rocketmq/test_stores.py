@@ -1,4 +1,4 @@
-"""The reader and writer that other tests lean on: held to what real brokers wrote, and to each other."""
+"""The reader and writer of other tests, compared with real brokers' stores, and with each other."""
 
 import json
 import struct
@@ -176,16 +176,16 @@ def test_a_full_file_ends_in_a_blank(tmp_path: Path) -> None:
     assert read_log(store) == builder.records
 
 
-def test_a_topic_made_anew_starts_at_zero(tmp_path: Path) -> None:
+def test_a_topic_recreated_starts_at_zero(tmp_path: Path) -> None:
     builder = StoreBuilder()
     for _ in range(5):
         builder.append(Record("orders"))
     builder.delete_topic("orders")
-    anew = builder.append(Record("orders"))
+    recreated = builder.append(Record("orders"))
     store = builder.write(tmp_path / "store")
     assert [record.number for record in read_log(store)] == [0, 1, 2, 3, 4, 0]
     assert list(read_queue(store, ("orders", 0))) == [0]
-    assert read_queue(store, ("orders", 0))[0].position == anew.position
+    assert read_queue(store, ("orders", 0))[0].position == recreated.position
 
 
 def test_stale_bytes_stay_behind_the_end(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The second opinion on transactions: held to what real brokers wrote, and to the lives that it leads itself."""
+"""The second opinion on transactions, compared with real brokers' stores, and with generated lives."""
 
 import json
 from pathlib import Path
@@ -163,7 +163,7 @@ def test_a_transaction_goes_its_usual_way(tmp_path: Path) -> None:
     assert [line["op"] for line in client_log(store)] == ["half", "end"]
 
 
-def test_a_half_that_nobody_decides_is_put_back_and_parked() -> None:
+def test_an_undecided_half_is_put_back_and_parked() -> None:
     broker = TransactionBroker(check_max=3)
     half = broker.prepare(flag=5, reconsume_times=1)
     for _ in range(5):
@@ -191,7 +191,7 @@ def test_a_young_half_holds_up_those_behind_it() -> None:
 
 
 def test_a_late_commit_of_an_immune_half_is_overlooked() -> None:
-    """Its op names a version that the cursor has passed, and the last one is parked though it was committed."""
+    """Its op names a version that the cursor has passed, and the last one is parked despite the commit."""
     broker = TransactionBroker(version="4.9.7", check_max=2, timeout=1000)
     half = broker.prepare(immunity=3)
     broker.check()  # still too fresh to be looked at
@@ -238,7 +238,7 @@ def test_ops_are_full_at_their_limit_and_no_sooner() -> None:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_every_version_writes_what_its_recordings_hold(version: Version, tmp_path: Path) -> None:
+def test_every_version_writes_as_in_its_recordings(version: Version, tmp_path: Path) -> None:
     name = {"5.5.0": "normal", "5.3.3": "normal_533", "4.9.7": "v4"}[version]
     store, real = lived(2, version=version, odd=False).write(tmp_path), recording(name)
     for written, recorded in ((finals(store), finals(real)), (halves(store), halves(real))):

@@ -24,7 +24,7 @@ def pub(
     topic: str, key: str, place: str | None, *, kind: int = NORMAL, success: bool = True, time: int = 1_700_000_000_000,
     tags: str = "null", keys: str = "null", more: tuple[str, ...] = (),
 ) -> str:  # fmt: skip
-    """What a producer tells of an answer; `place`: the offset message id, None for a client that does not say it."""
+    """Format a producer's trace of an answer; `place`: the offset message id, None if the client omits it."""
     fields = [
         "Pub",
         str(time),
@@ -44,14 +44,14 @@ def pub(
 
 
 def end(key: str, decision: str = "COMMIT_MESSAGE", *, asked: bool = False) -> str:
-    """What a producer tells of a decision."""
+    """Format a producer's trace of a decision."""
     fields = ["EndTransaction", "1700000000000", "DefaultRegion", "group", "orders", key, "null", "null"]
     fields += ["127.0.0.1:10911", "2", key, decision, str(asked).lower()]
     return "\x01".join(fields) + "\x02"
 
 
 def handed(key: str, request: str = "A0") -> str:
-    """What a consumer tells before it looks at a message."""
+    """Format a consumer's trace before it processes a message."""
     fields = ["SubBefore", "1700000000000", "DefaultRegion", "readers", request, key, "0", "null"]
     return "\x01".join(fields) + "\x02"
 
@@ -113,11 +113,11 @@ class TracedBuilder:
 
     def trace(self, *contexts: str, topic: str = TRACES, body: bytes | None = None, flags: int = 0) -> Record:
         """A trace message with these contexts."""
-        told = "".join(contexts).encode() if body is None else body
-        return self.builder.append(Record(topic, told, properties({"KEYS": "k"}), sys_flag=flags))
+        content = "".join(contexts).encode() if body is None else body
+        return self.builder.append(Record(topic, content, properties({"KEYS": "k"}), sys_flag=flags))
 
     def acknowledged(self, record: Record, **other: object) -> str:
-        """What its producer tells."""
+        """Format its producer's trace."""
         place = offset_id(record.store_host, record.position)
         return pub(record.topic, record.property_map["UNIQ_KEY"], place, **other)  # type: ignore[arg-type]
 

@@ -83,7 +83,7 @@ class TransactionBroker:
         immunity: int | None = None,  # s
         answer: Answer = "ok",
     ) -> Record:
-        """A half; whoever heard no answer may send it again with the same key."""
+        """Write a half; a producer without an answer may send it again with the same key."""
         key = key or self._new_key()
         pairs = {"UNIQ_KEY": key, "TRAN_MSG": "true", "PGROUP": "PG_toy", "WAIT": "true", "KEYS": f"k{self.sent}"}
         pairs |= {} if immunity is None else {IMMUNITY: str(immunity)}
@@ -160,7 +160,7 @@ class TransactionBroker:
         return self._renew(half, {ORIGIN: half.property_map.get(ORIGIN, str(half.number)), "WAIT": "false"})
 
     def park(self, half: Record) -> Record:
-        """Nobody decided it, and nobody will be asked any more."""
+        """Park an undecided half, which is never asked about again."""
         record = self._append(replace(half, topic=PARK, properties=self._written(pairs_of(half), again=True)))
         self.parked.append(record)
         return record
@@ -205,12 +205,12 @@ class TransactionBroker:
         self.saved = Cursors(self.half_cursor, self.op_cursor)
 
     def crash(self) -> None:
-        """What was in memory is lost: decisions without an op, and how far the cursors had come."""
+        """Lose the memory: decisions without an op, and the progress of the cursors."""
         self.waiting.clear()
         self.half_cursor, self.op_cursor = self.saved
 
     def stop(self, *, flushes: bool = True) -> None:
-        """A stop in order: one more round that asks nobody; decisions of the last seconds may get no op even so."""
+        """Stop in order: one more round without back-checks; decisions of the last seconds may get no op."""
         if flushes:
             self.flush_ops()
         self.waiting.clear()
@@ -218,7 +218,7 @@ class TransactionBroker:
         self.save()
 
     def write(self, room: Path, *, clean: bool = True) -> Path:
-        """Lay `store/` with its cursors, `broker.conf` and `client.ndjson` into `room`, and tell where the store is."""
+        """Write `store/` with its cursors, `broker.conf` and `client.ndjson` into `room`; return the store."""
         if clean:
             self.save()
         store = self.builder.write(room / "store", clean=clean)
@@ -275,7 +275,7 @@ class TransactionBroker:
         return renewed
 
     def _needed_ops(self, first: int) -> tuple[dict[int, set[int]], dict[int, int]]:
-        """The halves that each op decides and the round has not passed, and the last op that decides each half."""
+        """Return the halves that each op decides, not yet passed by the round, and the last op of each half."""
         still_open: dict[int, set[int]] = {}
         whose: dict[int, int] = {}
         for op in self.ops[self.op_cursor or 0 :]:

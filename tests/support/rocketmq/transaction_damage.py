@@ -1,7 +1,7 @@
-"""One fault at a time in the transactions of a store that is whole otherwise, as `damage.py` plants them in logs.
+"""Faults in the transactions of a store, one at a time; `damage.py` does the same for logs.
 
 Each function of `FAULTS` changes records where they lie, to others of the same size whose checksums are right, or
-edits what lies beside the log. So every rule of the log and of its queues still holds, and only transactions tell
+edits other files. So every rule of the log and of its queues still holds, and only transactions tell
 that something is wrong. It says which record it changed, and where else a checker may rightly point.
 
 Each function of `LEGAL` does something that looks like a fault and is none. Faults that only the clients' word
@@ -39,7 +39,10 @@ CLIENT_LOG = "client.ndjson"
 
 
 class Span(NamedTuple):
-    """`length` bytes from `offset` of `file`, a path relative to the store; the client log lies beside it."""
+    """A part of a file: `length` bytes from `offset` of `file`, a path relative to the store.
+
+    The client log lies next to the store.
+    """
 
     file: str
     offset: int
@@ -47,11 +50,11 @@ class Span(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Planted:
-    """What was done, which code of docs/rocketmq-transactions.md#invariants it breaks, and where to point.
+class TransactionFault:
+    """One fault, the code of docs/rocketmq-transactions.md#invariants that it breaks, and its places.
 
-    Any of `places` will do; the first of them is what was changed. `about` is the key of the transaction or
-    the number of the half.
+    Any of `places` will do; the first of them is the one that was changed. `about` is the key of the transaction or the
+    number of the half.
     """
 
     label: str
@@ -71,7 +74,7 @@ class Mark:
 
 
 @dataclass(frozen=True)
-class Said:
+class LoggedLine:
     """A line of the client log."""
 
     file: str
@@ -98,34 +101,34 @@ class TransactionBench(Bench):
         ops = [(self.spot(op.record).file, op) for op in self.known.ops if op.record.queue == 0]
         return [Mark(file, op.record, *named) for file, op in ops for named in enumerate(op.numbers)]
 
-    def said(self, *kinds: str, **what: Any) -> list[Said]:
+    def lines_of(self, *kinds: str, **what: Any) -> list[LoggedLine]:
         """The client's lines of some kinds that say `what`."""
         return [
-            Said(CLIENT_LOG, nth, line)
+            LoggedLine(CLIENT_LOG, nth, line)
             for nth, line in enumerate(self.known.lines)
             if line["op"] in kinds and what.items() <= line.items()
         ]
 
     def has_one_fate(self, half: Record) -> bool:
-        """Whether it is settled below the half cursor, and by no more than one thing."""
+        """True if exactly one thing below the half cursor settles it."""
         origin = half.property_map.get(ORIGIN)
         fates = self.known.marked[half.number] + len(self.children(half)) + len(self.rests(half))
         fates += self.known.marked[int(origin)] if origin else 0
         return fates == 1 and half.number < (self.known.cursors.half or 0)
 
     def children(self, half: Record) -> list[Record]:
-        """What it was put back as; of branches, those of the other as well."""
+        """Return the records that it was put back as, on all branches."""
         same = [child for child in self.known.versions[key_of(half)] if birth_of(child) == birth_of(half)]
         later = [child for child in same if child.position > half.position]
         return [child for child in later if counter_of(child) == (counter_of(half) or 0) + 1]
 
     def rests(self, half: Record) -> list[Record]:
-        """What it was parked as."""
+        """Return the records that it was parked as."""
         same = birth_of(half), counter_of(half)
         return [record for record in self.known.parked if (birth_of(record), counter_of(record)) == same]
 
     def finals(self, half: Record) -> list[Record]:
-        """What it was committed as."""
+        """Return the records that it was committed as."""
         return [final for final in self.known.finals if final.prepared_position == half.position]
 
     def leaves(self) -> list[Record]:
@@ -134,14 +137,14 @@ class TransactionBench(Bench):
         return [half for half in renewals if not self.children(half) and not self.rests(half)]
 
     def parents(self, half: Record) -> list[Record]:
-        """What it can have been put back from."""
+        """Return the records that it may have been put back from."""
         counter = (counter_of(half) or 0) - 1
         return [parent for parent in self.known.before(half) if (counter_of(parent) or 0) == counter]
 
     # Where it lies
 
     def spans(self, *records: Record) -> tuple[Span, ...]:
-        """Where records lie."""
+        """Return the places of records."""
         return tuple(Span(spot.file, spot.offset, spot.length) for spot in self.spots_of(records))
 
     def span_at(self, position: int) -> Span:
@@ -189,20 +192,20 @@ class TransactionBench(Bench):
         self.cursor_file.write_text(text)
 
     def write_lines(self, lines: Iterable[Line]) -> None:
-        """Let the clients have said something else."""
+        """Replace the client log's lines."""
         text = "".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines)
         (self.store.parent / CLIENT_LOG).write_text(text)
 
-    def say_instead(self, *said: Said, **what: Any) -> None:
+    def say_instead(self, *logged: LoggedLine, **what: Any) -> None:
         """Let some lines say something else."""
         lines = list(self.known.lines)
-        for one in said:
+        for one in logged:
             lines[one.nth] = one.line | what
         self.write_lines(lines)
 
-    def leave_unsaid(self, said: Sequence[Said]) -> None:
+    def leave_unsaid(self, omitted: Sequence[LoggedLine]) -> None:
         """Let some lines be missing."""
-        gone = {one.nth for one in said}
+        gone = {one.nth for one in omitted}
         self.write_lines(line for nth, line in enumerate(self.known.lines) if nth not in gone)
 
     def configure(self, **settings: int) -> None:
@@ -239,7 +242,7 @@ def another_digit(text: str) -> str:
 # Faults of ops
 
 
-def op_names_no_half(store: Path, pick: Pick) -> Planted:
+def op_names_no_half(store: Path, pick: Pick) -> TransactionFault:
     """An op decides a half that was never prepared."""
     bench, known = open_bench(store, pick)
     end = known.halves[-1].number + 1
@@ -248,7 +251,7 @@ def op_names_no_half(store: Path, pick: Pick) -> Planted:
     return _of_mark("an op names a half that does not exist", bench, mark)
 
 
-def op_names_a_later_half(store: Path, pick: Pick) -> Planted:
+def op_names_a_later_half(store: Path, pick: Pick) -> TransactionFault:
     """An op decides a half that was prepared only after it."""
     bench, known = open_bench(store, pick)
     found = [(mark, _later(mark, known)) for mark in bench.marks()]
@@ -258,7 +261,7 @@ def op_names_a_later_half(store: Path, pick: Pick) -> Planted:
     return _of_mark("an op names a half that lies behind it", bench, mark)
 
 
-def mark_lost(store: Path, pick: Pick) -> Planted:
+def mark_lost(store: Path, pick: Pick) -> TransactionFault:
     """An op names another half twice instead of this one, which the half cursor has passed undecided."""
     bench, known = open_bench(store, pick)
     found = [(mark, _marked_before(mark, known)) for mark in bench.marks()]
@@ -267,23 +270,23 @@ def mark_lost(store: Path, pick: Pick) -> Planted:
     bench.name_instead(mark, pick.random.choice(others[mark]))
     half = known.numbered[mark.number]
     places = (*bench.spans(half, mark.op), bench.cursor_span)
-    return Planted("the only op entry of a half is gone", "TX9", places, key_of(half))
+    return TransactionFault("the only op entry of a half is gone", "TX9", places, key_of(half))
 
 
-def ops_beyond_their_limit(store: Path, pick: Pick) -> Planted:
-    """The broker was told to write shorter ops than it did."""
+def ops_beyond_their_limit(store: Path, pick: Pick) -> TransactionFault:
+    """Ops longer than the broker's setting allows."""
     bench, known = open_bench(store, pick)
     longest = [max(len(str(number)) + 1 for number in op.numbers) for op in known.ops]
     room = max(len(op.record.body) - most for op, most in zip(known.ops, longest, strict=True))
     bench.configure(transactionOpMsgMaxSize=max(room, 1))
     beyond = [op.record for op, most in zip(known.ops, longest, strict=True) if len(op.record.body) - most >= room > 0]
     op = pick.of(bench.spots_of(beyond)).record
-    return Planted("ops are longer than their limit", "TX2", bench.spans(*beyond), str(numbers_in(op)[0]))
+    return TransactionFault("ops are longer than their limit", "TX2", bench.spans(*beyond), str(numbers_in(op)[0]))
 
 
-def _of_mark(label: str, bench: TransactionBench, mark: Mark) -> Planted:
+def _of_mark(label: str, bench: TransactionBench, mark: Mark) -> TransactionFault:
     (number,) = [new for new, old in zip(*_before_and_after(bench, mark), strict=True) if new != old]
-    return Planted(label, "TX2", bench.spans(mark.op), str(number))
+    return TransactionFault(label, "TX2", bench.spans(mark.op), str(number))
 
 
 def _before_and_after(bench: TransactionBench, mark: Mark) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -322,14 +325,14 @@ def _decides(mark: Mark, bench: TransactionBench) -> bool:
 
 
 def _is_origin(half: Record, bench: TransactionBench) -> bool:
-    """Whether a later version leans on its mark."""
+    """True if a later version depends on its mark."""
     return any(other.property_map.get(ORIGIN) == str(half.number) for other in bench.known.versions[key_of(half)])
 
 
 # Faults of cursors
 
 
-def half_cursor_past_an_undecided_half(store: Path, pick: Pick) -> Planted:
+def half_cursor_past_an_undecided_half(store: Path, pick: Pick) -> TransactionFault:
     """The check service will never come back to this half."""
     bench, known = open_bench(store, pick)
     passed = known.cursors.half or 0
@@ -338,7 +341,7 @@ def half_cursor_past_an_undecided_half(store: Path, pick: Pick) -> Planted:
     bench.set_cursor(HALF, half.number + 1)
     skipped = [other for other in waiting if other.number <= half.number]
     places = (bench.cursor_span, *bench.spans(*skipped))
-    return Planted("the half cursor has passed an undecided half", "TX9", places, key_of(half))
+    return TransactionFault("the half cursor has passed an undecided half", "TX9", places, key_of(half))
 
 
 def _is_undecided(half: Record, bench: TransactionBench) -> bool:
@@ -347,35 +350,35 @@ def _is_undecided(half: Record, bench: TransactionBench) -> bool:
     return not marked and not bench.children(half) and not bench.rests(half)
 
 
-def half_cursor_past_the_end(store: Path, pick: Pick) -> Planted:
+def half_cursor_past_the_end(store: Path, pick: Pick) -> TransactionFault:
     """The next halves will never be checked."""
     bench, known = open_bench(store, pick)
     end = known.halves[-1].number + 1
     bench.set_cursor(HALF, end + pick.random.choice((1, 100)))
-    return Planted("the half cursor is past the end", "TX11", (bench.cursor_span,), f"half {end}")
+    return TransactionFault("the half cursor is past the end", "TX11", (bench.cursor_span,), f"half {end}")
 
 
-def op_cursor_past_the_end(store: Path, pick: Pick) -> Planted:
+def op_cursor_past_the_end(store: Path, pick: Pick) -> TransactionFault:
     """The next ops will never be read, and their halves be checked though they are decided."""
     bench, known = open_bench(store, pick)
     end = [op.record.number for op in known.ops if op.record.queue == 0][-1] + 1
     bench.set_cursor(OP, end + pick.random.choice((1, 100)))
-    return Planted("the op cursor is past the end", "TX11", (bench.cursor_span,), f"op {end}")
+    return TransactionFault("the op cursor is past the end", "TX11", (bench.cursor_span,), f"op {end}")
 
 
 # Faults of finals
 
 
-def final_of_another_body(store: Path, pick: Pick) -> Planted:
-    """What consumers read is not what was prepared."""
+def final_of_another_body(store: Path, pick: Pick) -> TransactionFault:
+    """A message whose body differs from the prepared one."""
     bench, known = open_bench(store, pick)
     final = pick.of(bench.spots_of(final for final in _judged(known) if final.body)).record
     bench.turn(final, body=another(final.body, pick))
     return _of_final("a final has another body than its half", bench, final)
 
 
-def final_of_other_properties(store: Path, pick: Pick) -> Planted:
-    """What consumers find it by is not what was prepared."""
+def final_of_other_properties(store: Path, pick: Pick) -> TransactionFault:
+    """A message whose key, tag or other properties differ from the prepared ones."""
     bench, known = open_bench(store, pick)
     final = pick.of(bench.spots_of(final for final in _judged(known) if "KEYS" in final.property_map)).record
     keys = another(final.property_map["KEYS"].encode(), pick).decode()
@@ -383,7 +386,7 @@ def final_of_other_properties(store: Path, pick: Pick) -> Planted:
     return _of_final("a final has other properties than its half", bench, final)
 
 
-def final_of_other_flags(store: Path, pick: Pick) -> Planted:
+def final_of_other_flags(store: Path, pick: Pick) -> TransactionFault:
     """The flag is the application's, and a half keeps it until it is put back."""
     bench, known = open_bench(store, pick)
     final = pick.of(bench.spots_of(_judged(known))).record
@@ -391,7 +394,7 @@ def final_of_other_flags(store: Path, pick: Pick) -> Planted:
     return _of_final("a final has another flag than its half", bench, final)
 
 
-def final_in_another_queue(store: Path, pick: Pick) -> Planted:
+def final_in_another_queue(store: Path, pick: Pick) -> TransactionFault:
     """The half was meant for a queue that has nothing of it. Both say so themselves, for a final cannot be moved."""
     bench, known = open_bench(store, pick)
     final = pick.of(bench.spots_of(final for final in _judged(known) if _stands_alone(final, bench))).record
@@ -402,15 +405,15 @@ def final_in_another_queue(store: Path, pick: Pick) -> Planted:
         if "REAL_QID" in copy.property_map:
             bench.turn(copy, properties=with_property(copy, "REAL_QID", queue))
     places = bench.spans(*bench.finals(half), half)
-    return Planted("a final is in another queue than its half was meant for", "TX3", places, key_of(final))
+    return TransactionFault("a final is in another queue than its half was meant for", "TX3", places, key_of(final))
 
 
 def _stands_alone(final: Record, bench: TransactionBench) -> bool:
-    """Whether its half has no other version that would tell."""
+    """True if its half has no other version that would show the fault."""
     return len(bench.known.versions[key_of(final)]) == 1
 
 
-def final_of_no_half(store: Path, pick: Pick) -> Planted:
+def final_of_no_half(store: Path, pick: Pick) -> TransactionFault:
     """A final names a message that was never prepared."""
     bench, known = open_bench(store, pick)
     others = [record for record in known.records if record.topic != HALF]
@@ -419,7 +422,7 @@ def final_of_no_half(store: Path, pick: Pick) -> Planted:
     return _name_instead(bench, final, other.position, "a final names a record that is no half")
 
 
-def final_of_another_half(store: Path, pick: Pick) -> Planted:
+def final_of_another_half(store: Path, pick: Pick) -> TransactionFault:
     """A final names the half of another transaction."""
     bench, known = open_bench(store, pick)
     final = pick.of(bench.spots_of(final for final in _judged(known) if _others(final, known))).record
@@ -433,7 +436,7 @@ def _others(final: Record, known: Known) -> list[Record]:
     return [half for half in halves if key_of(half) != key_of(final)]
 
 
-def final_of_a_later_half(store: Path, pick: Pick) -> Planted:
+def final_of_a_later_half(store: Path, pick: Pick) -> TransactionFault:
     """A final names a half that was prepared only after it."""
     bench, known = open_bench(store, pick)
     last = known.halves[-1].position
@@ -442,7 +445,7 @@ def final_of_a_later_half(store: Path, pick: Pick) -> Planted:
     return _name_instead(bench, final, pick.random.choice(later).position, "a final names a half that lies behind it")
 
 
-def final_of_a_place_inside_a_record(store: Path, pick: Pick) -> Planted:
+def final_of_a_place_inside_a_record(store: Path, pick: Pick) -> TransactionFault:
     """A final names a position at which no record begins."""
     bench, known = open_bench(store, pick)
     final = pick.of(bench.spots_of(_judged(known))).record
@@ -450,7 +453,7 @@ def final_of_a_place_inside_a_record(store: Path, pick: Pick) -> Planted:
     return _name_instead(bench, final, inside, "a final names a place inside a record")
 
 
-def _name_instead(bench: TransactionBench, final: Record, position: int, label: str) -> Planted:
+def _name_instead(bench: TransactionBench, final: Record, position: int, label: str) -> TransactionFault:
     bench.turn(final, prepared_position=position)
     return _of_final(label, bench, final)
 
@@ -460,14 +463,14 @@ def _judged(known: Known) -> list[Record]:
     return [final for final in known.finals if final.prepared_position in known.at]
 
 
-def _of_final(label: str, bench: TransactionBench, final: Record) -> Planted:
-    return Planted(label, "TX3", bench.spans(final), key_of(final))
+def _of_final(label: str, bench: TransactionBench, final: Record) -> TransactionFault:
+    return TransactionFault(label, "TX3", bench.spans(final), key_of(final))
 
 
 # Faults of renewals and of parking
 
 
-def counter_that_did_not_rise(store: Path, pick: Pick) -> Planted:
+def counter_that_did_not_rise(store: Path, pick: Pick) -> TransactionFault:
     """A half was put back with the counter that it had; the version before it has no successor.
 
     Source: docs/rocketmq-transactions.md#counter-not-raised.
@@ -478,25 +481,25 @@ def counter_that_did_not_rise(store: Path, pick: Pick) -> Planted:
     (parent,) = bench.parents(half)
     _change_all(bench, half, COUNTER, str((counter_of(half) or 0) - 1))
     places = (*bench.spans(half, parent), bench.cursor_span)
-    return Planted("a half was put back and its counter did not rise", "TX9", places, key_of(half))
+    return TransactionFault("a half was put back and its counter did not rise", "TX9", places, key_of(half))
 
 
 def _carries_on(half: Record, bench: TransactionBench) -> bool:
-    """Whether it alone settles the version before it."""
+    """True if it alone settles the version before it."""
     parents = bench.parents(half)
     return len(parents) == 1 and bench.has_one_fate(parents[0])
 
 
-def half_without_its_marker(store: Path, pick: Pick) -> Planted:
-    """What waits among the halves does not say that it is one."""
+def half_without_its_marker(store: Path, pick: Pick) -> TransactionFault:
+    """A message among the halves without the mark of a half."""
     bench, known = open_bench(store, pick)
     first = [half for half in known.halves if counter_of(half) is None and half.property_map.get("TRAN_MSG") == "true"]
     half = pick.of(bench.spots_of(first)).record
     bench.turn(half, properties=with_property(half, "TRAN_MSG", "trve"))
-    return Planted("a half does not carry its marker", "TX1", bench.spans(half), key_of(half))
+    return TransactionFault("a half does not carry its marker", "TX1", bench.spans(half), key_of(half))
 
 
-def renewal_without_parent(store: Path, pick: Pick) -> Planted:
+def renewal_without_parent(store: Path, pick: Pick) -> TransactionFault:
     """A half was put back from a version that never was."""
     bench, known = open_bench(store, pick)
     found = [half for half in bench.leaves() if known.complete and not _siblings(half, known)]
@@ -504,7 +507,7 @@ def renewal_without_parent(store: Path, pick: Pick) -> Planted:
     parents = bench.parents(half)
     _change_all(bench, half, COUNTER, str(pick.random.choice(((counter_of(half) or 0) + 1, 9))))
     places = (*bench.spans(half, *parents), bench.cursor_span)
-    return Planted("a half was put back from a version that does not exist", "TX7", places, key_of(half))
+    return TransactionFault("a half was put back from a version that does not exist", "TX7", places, key_of(half))
 
 
 def _siblings(half: Record, known: Known) -> list[Record]:
@@ -512,8 +515,8 @@ def _siblings(half: Record, known: Known) -> list[Record]:
     return [other for other in same if other != half]
 
 
-def renewal_of_another_body(store: Path, pick: Pick) -> Planted:
-    """What was put back is not what was prepared."""
+def renewal_of_another_body(store: Path, pick: Pick) -> TransactionFault:
+    """A renewal whose body differs from the prepared one."""
     bench, _ = open_bench(store, pick)
     found = [half for half in bench.leaves() if half.body and bench.parents(half)]
     half = pick.of(bench.spots_of(found)).record
@@ -521,7 +524,7 @@ def renewal_of_another_body(store: Path, pick: Pick) -> Planted:
     for copy in (half, *bench.finals(half)):
         bench.turn(copy, body=body)
     places = (*bench.spans(half, *bench.parents(half)), bench.cursor_span)
-    return Planted("a half was put back with another body", "TX7", places, key_of(half))
+    return TransactionFault("a half was put back with another body", "TX7", places, key_of(half))
 
 
 def _change_all(bench: TransactionBench, half: Record, name: str, value: str) -> None:
@@ -530,15 +533,15 @@ def _change_all(bench: TransactionBench, half: Record, name: str, value: str) ->
         bench.turn(copy, properties=with_property(copy, name, value))
 
 
-def parked_too_early(store: Path, pick: Pick) -> Planted:
-    """A half was given up though checks were left. Nobody may think that it was too old."""
+def parked_too_early(store: Path, pick: Pick) -> TransactionFault:
+    """A half was parked though checks were left, and though it is not too old."""
     bench, known = open_bench(store, pick)
     rest = pick.of(bench.spots_of(rest for rest in known.parked if _has_an_earlier_version(rest, known))).record
     originals = [half for half in known.before(rest) if counter_of(half) == counter_of(rest)]
     bench.turn(rest, properties=with_property(rest, COUNTER, str((counter_of(rest) or 0) - 1)))
     bench.configure(fileReservedTime=72)
     places = (*bench.spans(rest, *originals), bench.cursor_span)
-    return Planted("a half is parked before its last check", "TX8", places, key_of(rest))
+    return TransactionFault("a half is parked before its last check", "TX8", places, key_of(rest))
 
 
 def _has_an_earlier_version(rest: Record, known: Known) -> bool:
@@ -546,22 +549,24 @@ def _has_an_earlier_version(rest: Record, known: Known) -> bool:
     return counter > 1 and any(counter_of(half) == counter - 1 for half in known.before(rest))
 
 
-def all_parked_too_early(store: Path, pick: Pick) -> Planted:
-    """The broker was told to check once more than it did."""
+def all_parked_too_early(store: Path, pick: Pick) -> TransactionFault:
+    """All halves parked one check too early for the broker's setting."""
     bench, known = open_bench(store, pick)
     assert known.check_max is not None, "this store has no settings"
     bench.configure(transactionCheckMax=known.check_max + 1, fileReservedTime=72)
     rest = pick.of(bench.spots_of(known.parked)).record
-    return Planted("halves are parked before their last check", "TX8", bench.spans(*known.parked), key_of(rest))
+    return TransactionFault(
+        "halves are parked before their last check", "TX8", bench.spans(*known.parked), key_of(rest)
+    )
 
 
-def parked_that_equals_no_half(store: Path, pick: Pick) -> Planted:
-    """What was parked is nothing that was prepared."""
+def parked_that_equals_no_half(store: Path, pick: Pick) -> TransactionFault:
+    """A parked message that equals no half."""
     bench, known = open_bench(store, pick)
     rest = pick.of(bench.spots_of(rest for rest in known.parked if rest.body and _originals(rest, known))).record
     bench.turn(rest, body=another(rest.body, pick))
     places = (*bench.spans(rest, *_originals(rest, known)), bench.cursor_span)
-    return Planted("a parked record equals no half", "TX8", places, key_of(rest))
+    return TransactionFault("a parked record equals no half", "TX8", places, key_of(rest))
 
 
 def _originals(rest: Record, known: Known) -> list[Record]:
@@ -571,124 +576,128 @@ def _originals(rest: Record, known: Known) -> list[Record]:
 # Faults that the clients' word brings to light
 
 
-def acknowledged_message_replaced(store: Path, pick: Pick) -> Planted:
-    """A message was acknowledged, and where it should lie is one that nobody sent."""
+def acknowledged_message_replaced(store: Path, pick: Pick) -> TransactionFault:
+    """A message that was never sent lies in the place of an acknowledged one."""
     bench, known = open_bench(store, pick)
     record = pick.of(_sent_plainly(bench)).record
     key = another(key_of(record).encode(), pick).decode()
     bench.turn(record, body=another(record.body, pick), properties=with_property(record, "UNIQ_KEY", key))
     assert not [other for other in known.records if key_of(other) == key]
     places = (*bench.spans(record), bench.client_span)
-    return Planted("an acknowledged message is gone, a strange one in its place", "SEND", places, key_of(record))
+    return TransactionFault(
+        "an acknowledged message is gone, a strange one in its place", "SEND", places, key_of(record)
+    )
 
 
-def acknowledged_beyond_the_end(store: Path, pick: Pick) -> Planted:
+def acknowledged_beyond_the_end(store: Path, pick: Pick) -> TransactionFault:
     """A message was acknowledged, and the log ends before its place."""
     bench, _ = open_bench(store, pick)
     return _acknowledge(bench, bench.end + pick.random.choice((0, 1000)), "a message beyond the end")
 
 
-def acknowledged_inside_a_record(store: Path, pick: Pick) -> Planted:
+def acknowledged_inside_a_record(store: Path, pick: Pick) -> TransactionFault:
     """A message was acknowledged, and at its place no record begins."""
     bench, known = open_bench(store, pick)
     record = pick.of(bench.spots_of(known.records)).record
     return _acknowledge(bench, record.position + record.size // 2, "a message inside a record")
 
 
-def _acknowledge(bench: TransactionBench, position: int, what: str) -> Planted:
+def _acknowledge(bench: TransactionBench, position: int, what: str) -> TransactionFault:
     """Let a client say that one more message was sent."""
-    said = bench.pick.of(bench.said("send", result="ok"))
-    line = said.line | {"phys": position, "uniq": "7F" * 16, "key": "never"}
-    bench.write_lines([*bench.known.lines[: said.nth + 1], line, *bench.known.lines[said.nth + 1 :]])
+    logged = bench.pick.of(bench.lines_of("send", result="ok"))
+    line = logged.line | {"phys": position, "uniq": "7F" * 16, "key": "never"}
+    bench.write_lines([*bench.known.lines[: logged.nth + 1], line, *bench.known.lines[logged.nth + 1 :]])
     within = [record for record in bench.records if record.position <= position < record.end]
     places = (bench.client_span, bench.span_at(position), *bench.spans(*within))
-    return Planted(f"{what} was acknowledged", "SEND", places, line["uniq"])
+    return TransactionFault(f"{what} was acknowledged", "SEND", places, line["uniq"])
 
 
-def answered_with_another_number(store: Path, pick: Pick) -> Planted:
-    """The client was told another number than its message has in the queue."""
+def answered_with_another_number(store: Path, pick: Pick) -> TransactionFault:
+    """The client log has another number than the message has in the queue."""
     bench, known = open_bench(store, pick)
-    told = [said for said in bench.said("send", "half", result="ok") if said.line["phys"] in known.at]
-    said = pick.of(told)
-    bench.say_instead(said, qoff=said.line["qoff"] + pick.random.choice((1, 1000)))
-    places = (bench.client_span, *bench.spans(known.at[said.line["phys"]]))
-    return Planted("a client was answered with another number", "SEND", places, said.line["uniq"])
+    sent = [logged for logged in bench.lines_of("send", "half", result="ok") if logged.line["phys"] in known.at]
+    logged = pick.of(sent)
+    bench.say_instead(logged, qoff=logged.line["qoff"] + pick.random.choice((1, 1000)))
+    places = (bench.client_span, *bench.spans(known.at[logged.line["phys"]]))
+    return TransactionFault("a client was answered with another number", "SEND", places, logged.line["uniq"])
 
 
-def body_not_as_sent(store: Path, pick: Pick) -> Planted:
+def body_not_as_sent(store: Path, pick: Pick) -> TransactionFault:
     """A message lies where it should, and is not what was sent."""
     bench, _ = open_bench(store, pick)
     record = pick.of(_sent_plainly(bench)).record
     bench.turn(record, body=another(record.body, pick))
     places = (*bench.spans(record), bench.client_span)
-    return Planted("a body is not as it was sent", "SEND", places, key_of(record))
+    return TransactionFault("a body is not as it was sent", "SEND", places, key_of(record))
 
 
-def message_that_nobody_sent(store: Path, pick: Pick) -> Planted:
+def message_that_was_not_sent(store: Path, pick: Pick) -> TransactionFault:
     """A message is in the log, and no client knows of it."""
     bench, _ = open_bench(store, pick)
     record = pick.of(_sent_plainly(bench)).record
-    bench.leave_unsaid(bench.said("send", uniq=key_of(record)))
-    return Planted("a message is there that nobody sent", "PHANTOM", bench.spans(record), key_of(record))
+    bench.leave_unsaid(bench.lines_of("send", uniq=key_of(record)))
+    return TransactionFault("a message is there that was never sent", "PHANTOM", bench.spans(record), key_of(record))
 
 
 def _sent_plainly(bench: TransactionBench) -> list[Spot]:
     """Messages outside of transactions that were acknowledged once."""
-    asked = Counter(said.line["uniq"] for said in bench.said("send", "half"))
-    acknowledged = {said.line["phys"]: said.line["uniq"] for said in bench.said("send", result="ok", sysflag=0)}
+    asked = Counter(logged.line["uniq"] for logged in bench.lines_of("send", "half"))
+    acknowledged = {
+        logged.line["phys"]: logged.line["uniq"] for logged in bench.lines_of("send", result="ok", sysflag=0)
+    }
     once = {position for position, key in acknowledged.items() if asked[key] == 1}
     found = [record for record in bench.known.records if record.position in once]
     return [bench.spot(record) for record in found if record.body and "DELAY" not in record.property_map]
 
 
-def final_lost(store: Path, pick: Pick) -> Planted:
+def final_lost(store: Path, pick: Pick) -> TransactionFault:
     """A commit was acknowledged, and what lies in its final's place is a message without a transaction."""
     bench, known = open_bench(store, pick)
-    promised = Counter(said.line["phys"] for said in bench.said("end", decision="commit", result="ok"))
+    promised = Counter(logged.line["phys"] for logged in bench.lines_of("end", decision="commit", result="ok"))
     made = Counter(final.prepared_position for final in known.finals)
     due = [final for final in _judged(known) if made[final.prepared_position] == 1 <= promised[final.prepared_position]]
     final = pick.of(bench.spots_of(due)).record
     bench.turn(final, sys_flag=final.sys_flag & ~COMMITTED, prepared_position=0)
     places = (*bench.spans(final, known.at[final.prepared_position]), bench.client_span)
-    return Planted("an acknowledged commit has no final", "TX6", places, key_of(final))
+    return TransactionFault("an acknowledged commit has no final", "TX6", places, key_of(final))
 
 
-def final_of_a_rolled_back_transaction(store: Path, pick: Pick) -> Planted:
+def final_of_a_rolled_back_transaction(store: Path, pick: Pick) -> TransactionFault:
     """The client only ever asked to roll it back, and it has a final."""
     bench, known = open_bench(store, pick)
     final = pick.of(bench.spots_of(_judged(known))).record
-    bench.say_instead(*bench.said("end", uniq=key_of(final), decision="commit"), decision="rollback")
+    bench.say_instead(*bench.lines_of("end", uniq=key_of(final), decision="commit"), decision="rollback")
     return _of_unwanted("a transaction that was rolled back has a final", bench, final)
 
 
-def final_that_nobody_asked_for(store: Path, pick: Pick) -> Planted:
+def unrequested_final(store: Path, pick: Pick) -> TransactionFault:
     """No client ever decided, and it has a final."""
     bench, known = open_bench(store, pick)
     final = pick.of(bench.spots_of(_judged(known))).record
-    bench.leave_unsaid(bench.said("end", uniq=key_of(final)))
-    return _of_unwanted("a half that nobody asked to commit has a final", bench, final)
+    bench.leave_unsaid(bench.lines_of("end", uniq=key_of(final)))
+    return _of_unwanted("a half without a commit has a final", bench, final)
 
 
-def _of_unwanted(label: str, bench: TransactionBench, final: Record) -> Planted:
+def _of_unwanted(label: str, bench: TransactionBench, final: Record) -> TransactionFault:
     """Any version, final or op of the transaction may be named, for all are unwanted."""
     key = key_of(final)
     halves = bench.known.versions[key]
     numbers = {half.number for half in halves}
     marking = [op.record for op in bench.known.ops if numbers & {*op.numbers}]
     unwanted = [other for other in bench.known.finals if key_of(other) == key]
-    return Planted(label, "TX6", (*bench.spans(*unwanted, *halves, *marking), bench.client_span), key)
+    return TransactionFault(label, "TX6", (*bench.spans(*unwanted, *halves, *marking), bench.client_span), key)
 
 
-def back_check_of_no_version(store: Path, pick: Pick) -> Planted:
+def back_check_of_no_version(store: Path, pick: Pick) -> TransactionFault:
     """A client was asked about a half that does not exist: no such number, or no such place."""
     bench, known = open_bench(store, pick)
-    said = pick.of([said for said in bench.said("check") if said.line["phys"] in known.at])
+    logged = pick.of([logged for logged in bench.lines_of("check") if logged.line["phys"] in known.at])
     what, by = pick.random.choice((("half", 100_000), ("half", 1), ("phys", 1), ("phys", 1 << 40)))
-    wrong = said.line[what] + by
-    bench.say_instead(said, **{what: wrong})
-    places = (bench.client_span, bench.span_at(said.line["phys"]), *bench.spans(known.at[said.line["phys"]]))
+    wrong = logged.line[what] + by
+    bench.say_instead(logged, **{what: wrong})
+    places = (bench.client_span, bench.span_at(logged.line["phys"]), *bench.spans(known.at[logged.line["phys"]]))
     places += (bench.span_at(wrong),) if what == "phys" else bench.spans(*_numbered(wrong, known))
-    return Planted("a client was asked about a half that does not exist", "TX12", places, said.line["uniq"])
+    return TransactionFault("a client was asked about a half that does not exist", "TX12", places, logged.line["uniq"])
 
 
 def _numbered(number: int, known: Known) -> list[Record]:
@@ -741,19 +750,22 @@ def old_cursors_in_the_backup(store: Path, pick: Pick) -> None:
 
 
 def no_settings(store: Path, pick: Pick) -> None:  # noqa: ARG001 - a change like the others
-    """Nobody says how the broker was configured."""
+    """Remove the broker's settings."""
     (store.parent / "broker.conf").unlink(missing_ok=True)
 
 
 def no_limit_in_the_settings(store: Path, pick: Pick) -> None:  # noqa: ARG001 - a change like the others
-    """Nobody says how often it checks: 15 times is a default, and no evidence."""
+    """Remove the number of checks from the settings: 15 is a default, and no evidence."""
     file = store.parent / "broker.conf"
     lines = [line for line in file.read_text().splitlines() if not line.startswith("transaction")]
     file.write_text("\n".join([*lines, ""]))
 
 
 def metrics_gone_wrong(store: Path, pick: Pick) -> None:
-    """The count of open halves may be negative, or older than the store (docs/rocketmq-transactions.md#n25)."""
+    """Change the count of open halves: it may be negative, or older than the store.
+
+    See docs/rocketmq-transactions.md#n25.
+    """
     count = pick.random.choice((-3, 10**6))
     text = json.dumps({"transactionCount": {"orders": {"count": count, "timeStamp": 0}}})
     (store / "config" / "transactionMetrics").write_text(text)
@@ -783,16 +795,16 @@ def properties_in_another_order(store: Path, pick: Pick) -> None:
 def decisions_without_an_answer(store: Path, pick: Pick) -> None:
     """Oneway requests, as the Java client sends them, are never answered."""
     bench, _ = open_bench(store, pick)
-    bench.say_instead(*bench.said("end", result="ok"), result="unknown")
+    bench.say_instead(*bench.lines_of("end", result="ok"), result="unknown")
 
 
 def sends_without_an_answer(store: Path, pick: Pick) -> None:
     """Some answers were lost on their way, and with them the places."""
     bench, known = open_bench(store, pick)
     place = {"phys", "qoff", "code"}
-    forget = {said.nth for said in bench.said("send", "half", result="ok") if pick.random.random() < 0.5}
+    forget = {logged.nth for logged in bench.lines_of("send", "half", result="ok") if pick.random.random() < 0.5}
     bench.write_lines(
-        {name: said for name, said in line.items() if name not in place} | {"result": "unknown"}
+        {name: logged for name, logged in line.items() if name not in place} | {"result": "unknown"}
         if nth in forget
         else line
         for nth, line in enumerate(known.lines)
@@ -800,16 +812,16 @@ def sends_without_an_answer(store: Path, pick: Pick) -> None:
 
 
 def sends_that_left_no_trace(store: Path, pick: Pick) -> None:
-    """One was refused, of another nobody knows what became of it."""
+    """Add a refused send, and one of unknown outcome."""
     bench, known = open_bench(store, pick)
-    said = pick.of(bench.said("send", result="ok"))
-    asked = {name: value for name, value in said.line.items() if name not in {"phys", "qoff", "code"}}
+    logged = pick.of(bench.lines_of("send", result="ok"))
+    asked = {name: value for name, value in logged.line.items() if name not in {"phys", "qoff", "code"}}
     refused = asked | {"uniq": "0F" * 16, "result": "fail", "code": 1, "remark": "busy"}
     bench.write_lines([*known.lines, refused, asked | {"uniq": "F0" * 16, "result": "unknown"}])
 
 
 def decisions_that_had_no_effect(store: Path, pick: Pick) -> None:
-    """Commits that were refused, or of which nobody knows whether they arrived; and some about no half at all."""
+    """Add refused commits, commits of unknown outcome, and commits without a half."""
     bench, known = open_bench(store, pick)
     half = pick.of(bench.spots_of(known.halves)).record
     place = {"uniq": key_of(half), "half": half.number, "phys": half.position}
@@ -827,10 +839,10 @@ def lines_in_another_order(store: Path, pick: Pick) -> None:
 def back_checks_that_never_arrived(store: Path, pick: Pick) -> None:
     """They are sent once, and to whom it may concern (docs/rocketmq-transactions.md#n9)."""
     bench, _ = open_bench(store, pick)
-    bench.leave_unsaid(bench.said("check"))
+    bench.leave_unsaid(bench.lines_of("check"))
 
 
-Fault = Callable[[Path, Pick], Planted]
+Fault = Callable[[Path, Pick], TransactionFault]
 Change = Callable[[Path, Pick], None]
 
 OP_FAULTS: tuple[Fault, ...] = (op_names_no_half, op_names_a_later_half, mark_lost)
@@ -859,10 +871,10 @@ CLIENT_FAULTS: tuple[Fault, ...] = (
     acknowledged_inside_a_record,
     answered_with_another_number,
     body_not_as_sent,
-    message_that_nobody_sent,
+    message_that_was_not_sent,
     final_lost,
     final_of_a_rolled_back_transaction,
-    final_that_nobody_asked_for,
+    unrequested_final,
     back_check_of_no_version,
 )
 FAULTS = STORE_FAULTS + LIMIT_FAULTS + BATCH_FAULTS + OPEN_FAULTS + ROOT_FAULTS + CLIENT_FAULTS

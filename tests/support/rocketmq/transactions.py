@@ -1,8 +1,8 @@
-"""Transactions of RocketMQ stores, read and judged in plain Python: a second opinion beside the checker's.
+"""Transactions of RocketMQ stores, read and judged in plain Python: a second opinion on the checker's.
 
-This page follows docs/rocketmq.md and docs/rocketmq-transactions.md, and imports nothing from gapless: where
-the two disagree, one of them is wrong. The judge is cautious: it knows the codes TX1 to TX14, and whatever has a
-lawful explanation it lets pass.
+This page follows docs/rocketmq.md and docs/rocketmq-transactions.md, and imports nothing from gapless: where the two
+disagree, one of them is wrong. The judge is cautious: it knows the codes TX1 to TX14, and accepts whatever has a legal
+explanation.
 """
 
 import json
@@ -41,7 +41,7 @@ class Op(NamedTuple):
 
 
 class Cursors(NamedTuple):
-    """How far the check service says it is; None where it never moved that cursor."""
+    """The check service's own cursors; None if it never moved that cursor."""
 
     half: int | None
     op: int | None
@@ -51,7 +51,7 @@ UNMOVED = Cursors(None, None)
 
 
 class Counts(NamedTuple):
-    """What the recordings' README counts."""
+    """Counts as in the recordings' README."""
 
     records: int
     halves: int
@@ -68,7 +68,7 @@ def halves(store: Path) -> list[Record]:
 
 
 def finals(store: Path) -> list[Record]:
-    """Messages that a commit made; whoever sends the commit bits himself has made no final."""
+    """Return messages that a commit made; a client that sends the commit bits itself makes no final."""
     return [record for record in read_log(store) if is_final(record)]
 
 
@@ -108,14 +108,14 @@ def read_fastjson(text: str) -> Any:
 
 
 def settings_of(store: Path) -> dict[str, str]:
-    """The broker.conf beside a store, if there is one."""
+    """Read the broker.conf next to a store, if there is one."""
     file = store.parent / "broker.conf"
     lines = file.read_text().splitlines() if file.exists() else []
     return {name.strip(): value.strip() for name, _, value in (line.partition("=") for line in lines) if value}
 
 
 def client_log(store: Path) -> list[Line]:
-    """What the clients asked and were answered, if a log of it lies beside the store."""
+    """Read the clients' requests and answers, if a log of them lies next to the store."""
     file = store.parent / "client.ndjson"
     return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
 
@@ -134,18 +134,18 @@ def key_of(record: Record) -> str:
 
 
 def counter_of(record: Record) -> int | None:
-    """How often the half was put back; None where it says nothing of it."""
+    """Return how often the half was put back; None if it has no such property."""
     counter = record.property_map.get(COUNTER)
     return None if counter is None else int(counter)
 
 
 def birth_of(record: Record) -> tuple[str, int, bytes]:
-    """What tells one transaction from another: sent again, a half has the same key and another time of birth."""
+    """Return the identity of a transaction: sent again, a half has the same key and another time of birth."""
     return key_of(record), record.born_time, record.born_host
 
 
 def content_of(record: Record, *without: str) -> tuple[object, ...]:
-    """What a copy of a record has in common with it: the body, who sent it and when, and the properties."""
+    """Return the fields that a copy of a record shares with it: body, sender, time, and properties."""
     names = {CHECKSUM, *without}
     pairs = {name: value for name, value in record.property_map.items() if name not in names}
     return record.body, record.born_time, record.born_host, record.store_host, tuple(sorted(pairs.items()))
@@ -155,7 +155,7 @@ def content_of(record: Record, *without: str) -> tuple[object, ...]:
 
 
 class Departure(NamedTuple):
-    """What breaks which rule, and where: in the log, or in a file beside it with `position` -1."""
+    """A broken rule with its place: in the log, or in another file with `position` -1."""
 
     rule: str
     position: int
@@ -163,10 +163,10 @@ class Departure(NamedTuple):
 
 
 def departures(store: Path) -> list[Departure]:
-    """All that cannot be explained lawfully; the codes are those of docs/rocketmq-transactions.md#invariants.
+    """Return all that has no legal explanation; the codes are those of docs/rocketmq-transactions.md#invariants.
 
-    SEND and PHANTOM are the rules that the client log adds: what was acknowledged is there as it was sent, and
-    nothing is there that nobody sent.
+    SEND and PHANTOM are the rules that the client log adds: an acknowledged message is there as it was sent, and no
+    message is there that was not sent.
     """
     known = Known(store)
     rules = (_halves, _ops, _finals, _renewals, _parked, _forgotten, _cursors)
@@ -212,7 +212,7 @@ class Known:
 
     @cached_property
     def marked(self) -> Counter[int]:
-        """How often ops name a half; those in other queues speak of other records.
+        """Count how often ops name a half; those in other queues name other records.
 
         Source: docs/rocketmq-transactions.md#n6.
         """
@@ -226,11 +226,11 @@ class Known:
 
     @property
     def complete(self) -> bool:
-        """Whether nothing of the log has expired."""
+        """True if nothing of the log has expired."""
         return self.start == 0
 
     def covers(self, position: int) -> bool:
-        """Whether what was acknowledged there must be there: a running broker's copy may end before it."""
+        """True if an acknowledged message must be there: a running broker's copy may end before it."""
         end = self.records[-1].end if self.records else self.start
         return self.start <= position and (self.clean or position < end)
 
@@ -299,7 +299,7 @@ def _renewals(known: Known) -> Iterator[Departure]:
 
 
 def _has_parent(half: Record, counter: int, known: Known) -> bool:
-    """Whether its parent is there, or may have expired; resumed by hand, it may be the copy of anything."""
+    """True if its parent is there, or may have expired; resumed by hand, it may be the copy of anything."""
     if counter == 0:
         copied = (record for record in known.records if record.position < half.position)
         return not known.complete or any(_is_copy(half, record) for record in copied)
@@ -359,7 +359,7 @@ def _cursors(known: Known) -> Iterator[Departure]:
 
 
 def _acknowledged(known: Known) -> Iterator[Departure]:
-    """SEND: what was acknowledged lies where the answer said, as it was sent."""
+    """Yield breaches of SEND: an acknowledged message lies at the answered place, as it was sent."""
     for line in known.lines:
         if line["op"] in {"send", "half"} and line["result"] == "ok" and known.covers(line["phys"]):
             record = known.at.get(line["phys"])

@@ -1,4 +1,4 @@
-"""A store that is watched in a test: what was said, by a clock that is set."""
+"""The watch of a store in a test: its messages, by a clock that is set."""
 
 import shutil
 from collections.abc import Callable, Sequence
@@ -16,25 +16,25 @@ from tests.support.rocketmq.recordings import recording
 
 @dataclass
 class Clock:
-    """Time that goes on when it is told to."""
+    """A clock that is set by hand."""
 
     now: float = 1000.0
 
     def __call__(self) -> float:
-        """What it shows."""
+        """Return the time."""
         return self.now
 
 
 @dataclass
 class Heard:
-    """What was said."""
+    """The messages of a watch."""
 
     says: list[str] = field(default_factory=list)
     found: list[Finding] = field(default_factory=list)
     reports: list[Report] = field(default_factory=list)
 
     def listeners(self) -> Listeners:
-        """As a watch takes it."""
+        """Return the callbacks of a watch."""
         return Listeners(self.says.append, self.found.append, self.reports.append)
 
 

@@ -1,4 +1,4 @@
-"""Recordings of real Pulsar coordinators: what is clean conforms, what is broken is told, and so is what is damaged."""
+"""Recordings of real Pulsar coordinators: clean ones conform, broken and damaged ones are reported."""
 
 import json
 import re
@@ -54,8 +54,14 @@ def test_a_clean_recording_conforms_with_the_counts_of_its_manifest(name: str) -
     report = judged(name)
     assert (report.verdict, report.profile, report.sources[0].reasons) == ("conforms", "pulsar", [])
     truth = manifest(name)["ground_truth"]
-    (told,) = report.coordinators
-    counted = told.begun, told.ignored, told.committed, told.aborted, told.rejected
+    (coordinators,) = report.coordinators
+    counted = (
+        coordinators.begun,
+        coordinators.ignored,
+        coordinators.committed,
+        coordinators.aborted,
+        coordinators.rejected,
+    )
     rejected = truth["log_rejected"] + truth["log_for_absent"]
     assert counted == (*(truth[key] for key in ("new", "ignored_opens", "committed", "aborted")), rejected)
     covered = {step: report.coverage[f"coordinator.{step}"] for step in ("begin", "ignore", "finish", "recover")}
@@ -64,7 +70,7 @@ def test_a_clean_recording_conforms_with_the_counts_of_its_manifest(name: str) -
     assert covered["finish"] == truth["committed"] + truth["aborted"]
     assert (
         covered["recover"]
-        == told.loads
+        == coordinators.loads
         == len([line for line in lines_of(name) if line["k"] == "epoch" and line["ev"] == "ready"])
     )
     assert report.sources[0].records == truth["trace_lines"]
@@ -93,17 +99,17 @@ def test_the_strict_profile_departs_at_the_first_transaction_above_the_limit() -
 
 @pytest.mark.parametrize("profile", ["pulsar", "strict"])
 @pytest.mark.parametrize("name", BROKEN)
-def test_a_transaction_that_ended_and_comes_back_is_told(name: str, profile: str) -> None:
+def test_a_transaction_that_ended_and_comes_back_is_reported(name: str, profile: str) -> None:
     found = departure(judged(name, profile))
     assert found.needs == "a transaction comes back as it was"
     assert len(found.story) <= 25
-    told = [step[1] for line in found.story if (step := re.match(r" +\d+\. (.*)", line))]
+    story = [step[1] for line in found.story if (step := re.match(r" +\d+\. (.*)", line))]
     number = found.here["number"]
-    ends = [at for at, line in enumerate(told) if line.startswith(f"finish(number={number}, to=")]
-    restarts = [at for at, line in enumerate(told) if line.startswith("unload()")]
+    ends = [at for at, line in enumerate(story) if line.startswith(f"finish(number={number}, to=")]
+    restarts = [at for at, line in enumerate(story) if line.startswith("unload()")]
     assert ends
-    assert ends[0] < restarts[0] < len(told) - 1
-    assert told[-1].startswith(f"load(number={number}, status=OPEN)")
+    assert ends[0] < restarts[0] < len(story) - 1
+    assert story[-1].startswith(f"load(number={number}, status=OPEN)")
     at = lines_of(name)[found.where.offset - 1]
     assert at["k"] == "table"
     assert {"txn": number, "st": "OPEN"}.items() <= next(row for row in at["rows"] if row["txn"] == number).items()
@@ -125,7 +131,7 @@ def came_back_otherwise(name: str) -> list[tuple[int, int]]:
     return found
 
 
-def test_every_transaction_that_came_back_is_found_and_those_of_one_start_are_told_as_one() -> None:
+def test_every_transaction_that_came_back_is_found_and_those_of_one_start_are_reported_as_one() -> None:
     """Twelve at the first restart, and four that ended after it at the second; by the reader above, not by ours."""
     back = came_back_otherwise("broker-restart-batch")
     at_first = [txn for line, txn in back if line == back[0][0]]
@@ -138,13 +144,13 @@ def test_every_transaction_that_came_back_is_found_and_those_of_one_start_are_to
             for line in finding.story
             if line.startswith("Other steps break it too, and are assumed for what follows: ")
         )
-        told = [finding.here["number"], *map(int, re.findall(r"load\(number=(\d+),", also))]
-        assert sorted(told) == sorted(txn for line, txn in back if line == finding.where.offset)
+        numbers = [finding.here["number"], *map(int, re.findall(r"load\(number=(\d+),", also))]
+        assert sorted(numbers) == sorted(txn for line, txn in back if line == finding.where.offset)
     (note,) = [line for line in report.not_exercised if line.startswith("coordinator.load: 16 such steps in")]
     assert note.endswith("later steps are not compared with the state before them")
 
 
-def test_behind_a_takeover_only_departures_in_their_own_right_are_told() -> None:
+def test_behind_a_takeover_only_departures_in_their_own_right_are_reported() -> None:
     """Two instances at one log: five transactions come back, and one that did not is aborted by both instances."""
     loads, twice = judged("coord-recover-nofence").findings
     back = [txn for _, txn in came_back_otherwise("coord-recover-nofence")]
@@ -179,10 +185,10 @@ def test_the_page_tells_the_real_story() -> None:
 
 def test_text_json_and_page_tell_what_the_coordinator_did(tmp_path: Path) -> None:
     page, data = tmp_path / "report.html", tmp_path / "report.json"
-    told = gapless("check", recording("coord-limit"), "--report", page, "--json", data)
-    assert told.exit_code == 0
+    result = gapless("check", recording("coord-limit"), "--report", page, "--json", data)
+    assert result.exit_code == 0
     sentence = "876 transactions began, at most 20 active at once; 1,033 requests ignored at the limit; 680 committed"
-    assert sentence in told.stdout
+    assert sentence in result.stdout
     drawn = page.read_text(encoding="utf-8")
     assert all(f"<b>{figure}</b>" in drawn for figure in ("876", "1,033", "680"))
     found = json.loads(data.read_text(encoding="utf-8"))
@@ -200,10 +206,10 @@ def test_exported_events_get_the_same_verdict(tmp_path: Path, suffix: str) -> No
 
 
 def test_explain_tells_one_trace() -> None:
-    told = gapless("explain", recording("broker-restart-batch"), "--trace", "tc0")
-    assert (told.exit_code, "finish(number=112, to=COMMITTED) at line 4633" in told.stdout) == (1, True)
+    result = gapless("explain", recording("broker-restart-batch"), "--trace", "tc0")
+    assert (result.exit_code, "finish(number=112, to=COMMITTED) at line 4633" in result.stdout) == (1, True)
     assert gapless("explain", recording("broker-restart-batch"), "--trace", "cli").stdout.startswith("cli conforms")
-    assert "no trace called" in gapless("explain", recording("coord-limit"), "--trace", "nobody").stdout
+    assert "no trace called" in gapless("explain", recording("coord-limit"), "--trace", "missing").stdout
 
 
 def test_the_verdict_of_every_trace_is_written_down(tmp_path: Path) -> None:
@@ -270,7 +276,7 @@ def ignored_below_the_limit(lines: list[Line]) -> list[Line]:
 
 
 def admitted_at_the_limit(lines: list[Line]) -> None:
-    """The limit is said to be one lower than the coordinator kept to."""
+    """Lower the recorded limit by one."""
     next(line for line in lines if line.get("M") == 1)["M"] = -1
 
 
@@ -296,8 +302,8 @@ def returned_as_committing(lines: list[Line]) -> None:
     next(line for line in lines if line["k"] == "table" and len(line["rows"]) > 3)["rows"][0]["st"] = "COMMITTING"
 
 
-def told_without_a_record(lines: list[Line]) -> None:
-    """A client is told that a transaction is committed, which is aborted."""
+def commit_without_a_record(lines: list[Line]) -> None:
+    """Change the answer for an aborted transaction to *committed*."""
     next(line for line in lines if line["k"] == "end_call" and line["act"] == "ABORT")["act"] = "COMMIT"
 
 
@@ -328,7 +334,7 @@ def called(lines: list[Line]) -> int:
             (slot_freed_too_early, "the limit leaves room"),
             (forgotten_at_the_restart, "every active transaction comes back"),
             (returned_as_committing, "a transaction comes back as it was"),
-            (told_without_a_record, "the outcome that is reported is in the log"),
+            (commit_without_a_record, "the outcome that is reported is in the log"),
             (rejected_for_no_reason, "only what the spec does not allow is refused"),
         ],
         1 / 4,
@@ -370,27 +376,27 @@ def test_a_client_that_is_answered_twice_is_found(tmp_path: Path) -> None:
 
 
 def unreadable(folder: Path) -> str:
-    told = gapless("check", folder)
-    assert (told.exit_code, told.exception if told.exit_code > 3 else None) == (2, None)
+    result = gapless("check", folder)
+    assert (result.exit_code, result.exception if result.exit_code > 3 else None) == (2, None)
     (source,) = check(folder).sources
     assert source.verdict == "unreadable"
     return " ".join(source.reasons)
 
 
-def test_a_line_that_is_lost_is_told(tmp_path: Path) -> None:
+def test_a_line_that_is_lost_is_reported(tmp_path: Path) -> None:
     lines = lines_of("coord-limit")
     reason = unreadable(written(tmp_path, lines[:100] + lines[101:], numbered=False))
     assert "line 101: is number 101 of tc, expected 100" in reason
 
 
-def test_lines_out_of_order_are_told(tmp_path: Path) -> None:
+def test_lines_out_of_order_are_reported(tmp_path: Path) -> None:
     lines = lines_of("coord-limit")
     assert "out of order" in unreadable(
         written(tmp_path, [*lines[:9], lines[10], lines[9], *lines[11:]], numbered=False)
     )
 
 
-def test_a_file_that_is_cut_is_told(tmp_path: Path) -> None:
+def test_a_file_that_is_cut_is_reported(tmp_path: Path) -> None:
     folder = copied(tmp_path, "coord-limit")
     whole = (folder / "trace.ndjson").read_bytes()
     (folder / "trace.ndjson").write_bytes(whole[: len(whole) // 2])
@@ -419,7 +425,7 @@ def test_a_file_that_is_cut_is_told(tmp_path: Path) -> None:
         (b'{"n":5,"t":1,"s":"tc","k":"log","ep":0,"ep":0,"pos":"1:1"}\n', "line 6: is no line of kind log"),
     ],
 )
-def test_garbage_is_told_with_its_line(tmp_path: Path, garbage: bytes, reason: str) -> None:
+def test_garbage_is_reported_with_its_line(tmp_path: Path, garbage: bytes, reason: str) -> None:
     folder = copied(tmp_path, "coord-limit")
     lines = (folder / "trace.ndjson").read_bytes().splitlines(keepends=True)
     (folder / "trace.ndjson").write_bytes(b"".join([*lines[:5], garbage, *lines[6:]]))
@@ -432,7 +438,7 @@ def test_what_is_named_as_the_head_is_may_be_within_something_else(tmp_path: Pat
     assert check(written(tmp_path, lines)).verdict == "conforms"
 
 
-def test_a_load_that_nobody_tells_of_is_told(tmp_path: Path) -> None:
+def test_a_load_without_its_line_is_reported(tmp_path: Path) -> None:
     lines = lines_of("coord-recover")
     tables = [at for at, line in enumerate(lines) if line["k"] == "table"]
     for at in tables[:3]:
@@ -458,13 +464,13 @@ def added_without_a_record(lines: list[Line]) -> None:
 
 
 def ended_without_a_record(lines: list[Line]) -> list[Line]:
-    """Of a transaction that its coordinator timed out, so that no client was told."""
+    """Drop the end of a transaction that its coordinator timed out, so that no client was answered."""
     clocked = {line["txn"] for line in lines if line.get("timeout")}
     end = [line for line in records(lines, new="ABORTED") if line["txn"] in clocked][-1]
     return [line for line in lines if line is not end]
 
 
-def test_an_outcome_without_a_record_is_told_even_if_no_client_heard_of_it(tmp_path: Path) -> None:
+def test_an_outcome_without_a_record_is_reported_even_if_no_client_heard_of_it(tmp_path: Path) -> None:
     report = check(changed(tmp_path, "coord-timeouts", ended_without_a_record))
     assert report.verdict == "inconclusive"
     assert "update calls to ABORTED were answered well" in report.sources[0].reasons[0]
@@ -479,7 +485,7 @@ def test_an_outcome_without_a_record_is_told_even_if_no_client_heard_of_it(tmp_p
         (added_without_a_record, "more add_part calls were answered well than records"),
     ],
 )
-def test_lines_that_do_not_fit_together_are_told(
+def test_lines_that_do_not_fit_together_are_reported(
     tmp_path: Path, damage: Callable[[list[Line]], list[Line] | None], reason: str
 ) -> None:
     report = check(changed(tmp_path, "coord-limit", damage))

@@ -1,4 +1,4 @@
-"""What is no store, or a broken one, gets a clear word and the right exit code: never a traceback, never a pass."""
+"""Broken stores, and folders that are none, get a clear message and exit code: no traceback, no pass."""
 
 import json
 import os
@@ -27,7 +27,7 @@ TERMINAL = "\x1b]0;owned\x07\x1b[31mred"  # sets a terminal's title and colour
 HTML = "<img src=x onerror=alert(1)>&quot;"
 
 
-# What is no store, or one that nobody can judge. Each function makes it in a directory and returns the path to check.
+# Folders that are no store, or one that cannot be judged. Each function makes one and returns the path to check.
 
 
 def no_such_path(room: Path) -> Path:
@@ -122,9 +122,9 @@ def test_bad_input_has_its_exit_code(make: Callable[[Path], Path], code: int, tm
 def test_bad_input_gets_a_clear_word(make: Callable[[Path], Path], code: int, tmp_path: Path) -> None:
     path = make(tmp_path)
     ran = gapless("check", path)
-    said = ran.stdout + ran.stderr
-    assert ran.exit_code == code, said
-    assert path.name in re.sub(r"\s", "", said), "it says which path it means"
+    output = ran.stdout + ran.stderr
+    assert ran.exit_code == code, output
+    assert path.name in re.sub(r"\s", "", output), "it says which path it means"
 
 
 def test_one_bad_path_among_good_ones_is_not_overlooked(tmp_path: Path) -> None:
@@ -191,7 +191,7 @@ def test_a_store_without_checkpoint_and_config_is_judged_by_what_there_is(tmp_pa
 
 
 @pytest.mark.parametrize("length", [0, 7, 5000])
-def test_a_checkpoint_of_another_length_accuses_nobody(length: int, tmp_path: Path) -> None:
+def test_a_checkpoint_of_another_length_is_no_violation(length: int, tmp_path: Path) -> None:
     store = varied(count=50).write(tmp_path / "store")
     (store / "checkpoint").write_bytes(b"\x7f" * length)
     assert check([store]).exit_code != DEPARTS
@@ -211,10 +211,10 @@ def test_a_name_neither_drives_a_terminal_nor_a_page(topic: str, tmp_path: Path)
     entry_zeroed(damaged, Pick("any", "1"))
     page, data = tmp_path / "report.html", tmp_path / "report.json"
     ran = gapless("check", damaged, "--report", page, "--json", data)
-    said = ran.stdout + ran.stderr
-    assert ran.exit_code == DEPARTS, said
-    assert "\x1b" not in said
-    assert "\x07" not in said
+    output = ran.stdout + ran.stderr
+    assert ran.exit_code == DEPARTS, output
+    assert "\x1b" not in output
+    assert "\x07" not in output
     assert "\x1b" not in page.read_text()
     assert "<img src=x" not in page.read_text()
     assert json.loads(data.read_text())["verdict"] == "departs"
@@ -311,7 +311,7 @@ def test_a_pipe_in_a_store_does_not_hang(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["[" * 100_000, '{"topicConfigTable":{"ord', "", "[]"])
-def test_a_broken_topic_table_is_told_of_and_not_needed(text: str, tmp_path: Path) -> None:
+def test_a_broken_topic_table_is_reported_of_and_not_needed(text: str, tmp_path: Path) -> None:
     store = varied(count=50).write(tmp_path / "store")
     topics = store / "config/topics.json"
     whole = topics.read_text()
@@ -324,7 +324,7 @@ def test_a_broken_topic_table_is_told_of_and_not_needed(text: str, tmp_path: Pat
 
 
 def test_what_is_not_there_is_read_from_its_older_version(tmp_path: Path) -> None:
-    """A broker that is killed while it writes a file leaves the older version alone, and reads that when it starts."""
+    """A broker killed during a write leaves the older version, and reads that when it starts."""
     copied = shutil.copytree(recording("normal"), tmp_path / "store")
     whole = check([recording("normal")])
     for name in ("topics.json", "consumerOffset.json", "delayOffset.json"):
@@ -337,7 +337,7 @@ def test_what_is_not_there_is_read_from_its_older_version(tmp_path: Path) -> Non
     assert "config/topics.json is not there: topics.json.bak is used, as the broker would do" in notes
     assert report.exit_code == CONFORMS
     advanced = [one.coverage["checkpoint.advance"] for one in (whole, report)]
-    assert advanced[0] == advanced[1] > 0, "the half cursor is held against the log"
+    assert advanced[0] == advanced[1] > 0, "the half cursor is compared with the log"
     (copied / "config/consumerOffset.json.bak").write_text("{")
     assert any("there is no consumerOffset.json" in note for note in check([copied]).sources[0].notes)
 
@@ -359,7 +359,7 @@ LINKED = {  # a file or a folder of a store, and what is not judged where it is 
 
 @pytest.mark.parametrize("name", LINKED)
 def test_a_link_that_leads_nowhere_is_named_and_all_else_is_judged(name: str, tmp_path: Path) -> None:
-    """A disk may not be mounted where a copy lies. Nobody is accused of what lies there, and nothing of it conforms."""
+    """A disk may not be mounted where a copy lies. Its files are neither blamed nor taken to conform."""
     store = varied(count=50).write(tmp_path / "store")
     records = check([store]).sources[0].records
     linked(store, name)
@@ -373,7 +373,7 @@ def test_a_link_that_leads_nowhere_is_named_and_all_else_is_judged(name: str, tm
 
 @pytest.mark.parametrize("name", ["orders/0/00000000000000000000", "orders/0", "orders"])
 def test_a_link_in_one_queue_leaves_all_others_judged(name: str, tmp_path: Path) -> None:
-    """An entry of another queue that points elsewhere departs; without it, nobody is accused."""
+    """An entry of another queue that points elsewhere departs; without it, nothing does."""
     store = varied(count=50).write(tmp_path / "store")
     before = {f"{row.topic}/{row.queue}": row.indexed - row.first for row in check([store]).queues}
     linked(store, f"consumequeue/{name}")
@@ -397,7 +397,7 @@ def linked(store: Path, name: str) -> None:
     (store / name).symlink_to("/nowhere")
 
 
-def test_a_link_in_place_of_a_file_of_the_log_is_unreadable_and_one_that_nobody_needs_is_told(tmp_path: Path) -> None:
+def test_a_link_in_place_of_a_file_of_the_log_is_unreadable_and_an_unneeded_one_is_reported(tmp_path: Path) -> None:
     store = varied(count=50).write(tmp_path / "store")
     linked(store, "lock")
     report = check([store])
@@ -420,7 +420,7 @@ def test_broken_cursors_are_read_from_their_older_version(tmp_path: Path) -> Non
     assert report.exit_code == CONFORMS
     assert any("consumerOffset.json.bak is used" in note for note in report.sources[0].notes)
     advanced = [one.coverage["checkpoint.advance"] for one in (whole, report)]
-    assert advanced[0] == advanced[1] > 0, "the half cursor is held against the log"
+    assert advanced[0] == advanced[1] > 0, "the half cursor is compared with the log"
     assert report.coverage["checkpoint.advance_ops"] == 0, "two cursors of a running broker need not agree"
     older.write_text("{")
     assert check([copied]).exit_code == UNREADABLE

@@ -27,7 +27,7 @@ def test_every_recording_is_judged_here() -> None:
 
 
 def units_of(store: Path, place: str = PLACE) -> list[tuple[int, ...]]:
-    """The entries of a queue, read by nobody of ours."""
+    """Read the entries of a queue without our code."""
     data = b"".join(file.read_bytes() for file in sorted((store / place).iterdir()))
     units = [UNIT.unpack_from(data, at) for at in range(0, len(data) - UNIT.size + 1, UNIT.size)]
     return [unit for unit in units if unit[1] > 0]
@@ -139,7 +139,7 @@ def test_a_file_that_was_cut_off_is_found(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("which", [3, 6, 7])
-def test_fields_that_nobody_promises_are_not_judged(which: int, tmp_path: Path) -> None:
+def test_unpromised_fields_are_not_judged(which: int, tmp_path: Path) -> None:
     store = copy_of("layouts/batchcq_lives_5.5.0", tmp_path)
     field(BATCH, which, 1)(store)
     assert check(store).verdict == "conforms"

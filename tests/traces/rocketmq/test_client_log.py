@@ -1,4 +1,4 @@
-"""Promises to clients is read as it was written, and a log that is none is told so, in one sentence."""
+"""A client log is read as it was written, and a file that is none is reported in one sentence."""
 
 from __future__ import annotations
 
@@ -38,15 +38,15 @@ RESULTS = {"ok": OK, "fail": FAIL, "unknown": UNKNOWN, "none": NONE}
 DECISIONS = {"commit": COMMIT, "rollback": ROLL_BACK, "unknown": UNDECIDED}
 
 Row = dict[str, int]
-Told = dict[str, list[Row]]
+Columns = dict[str, list[Row]]
 
 
 # -- a second opinion: the lines in plain Python -------------------------------------------------------------------
 
 
-def plainly(text: str) -> tuple[Told, list[str], bool]:
-    """What a sound log tells of: rows by kind, the topics as they first occur, whether every message has its key."""
-    told: Told = {"sends": [], "ends": [], "checks": [], "resumes": []}
+def plainly(text: str) -> tuple[Columns, list[str], bool]:
+    """Return the contents of a sound log: rows by kind, topics in order, and True if all have keys."""
+    columns: Columns = {"sends": [], "ends": [], "checks": [], "resumes": []}
     topics: list[str] = []
     for number, line in enumerate(text.split("\n")[:-1], 1):
         given = {name: value for name, value in json.loads(line).items() if value is not None}
@@ -54,13 +54,13 @@ def plainly(text: str) -> tuple[Told, list[str], bool]:
             case "send" | "half" | "batch":
                 if given["topic"] not in topics:
                     topics.append(given["topic"])
-                told["sends"] += [row | {"line": number} for row in sent(given, topics.index(given["topic"]))]
+                columns["sends"] += [row | {"line": number} for row in sent(given, topics.index(given["topic"]))]
             case "end" | "check" as op:
-                told[f"{op}s"].append(version(given) | {"line": number})
+                columns[f"{op}s"].append(version(given) | {"line": number})
             case "admin" if given["request"] == 323:
                 position = int(given["ext"]["msgId"][-16:], 16)
-                told["resumes"].append({"line": number, "position": position, "result": RESULTS[given["result"]]})
-    return told, topics, all(row["key"] for row in told["sends"])
+                columns["resumes"].append({"line": number, "position": position, "result": RESULTS[given["result"]]})
+    return columns, topics, all(row["key"] for row in columns["sends"])
 
 
 def sent(given: dict[str, Any], topic: int) -> Iterator[Row]:
@@ -105,11 +105,11 @@ def as_rows(columns: Rows) -> list[Row]:
 
 
 def assert_is(log: ClientLog, text: str) -> None:
-    told, topics, complete = plainly(text)
+    columns, topics, complete = plainly(text)
     assert log.lines == text.count("\n")
     assert list(log.topics) == topics
     assert log.complete == complete
-    for kind, rows in told.items():
+    for kind, rows in columns.items():
         assert as_rows(getattr(log, kind)) == rows, kind
 
 
@@ -330,9 +330,7 @@ def test_plain_lines_are_not_read_twice(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 @pytest.mark.parametrize("block", [150, 5_000, 1 << 20])
-def test_topics_have_one_number_whoever_reads_their_lines(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block: int
-) -> None:
+def test_topics_have_one_number_for_every_reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block: int) -> None:
     """Plain blocks and rare ones take turns, and their topics are those of the others, or new."""
     monkeypatch.setattr(client_log, "BLOCK", block)
     monkeypatch.setattr(RequestReader, "pays", lambda _size: True)
@@ -435,7 +433,7 @@ def test_a_batch_is_its_messages_or_one_row_for_all_of_them(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("line", [a_send(uniq=None), a_send(uniq=""), a_batch(uniqs=None), a_batch(uniqs=["A", None])])
-def test_without_a_key_nobody_knows_who_sent_it(tmp_path: Path, line: dict[str, Any]) -> None:
+def test_without_a_key_its_sender_is_unknown(tmp_path: Path, line: dict[str, Any]) -> None:
     assert not client_log.read(written(tmp_path, a_send(), line)).complete
     assert client_log.read(written(tmp_path, a_send(), a_batch(), an_end(uniq=None), a_check(uniq=None))).complete
 
@@ -511,11 +509,11 @@ def test_of_two_values_with_one_name_none_is_taken(
     assert refused(path).startswith(f"{path}, line 2: the key '{name}' stands there twice")
 
 
-@pytest.mark.parametrize("beside", ["", '"from_check": NaN, '])  # which is in another op's field, and no library's
-def test_of_what_nobody_reads_there_may_be_two(tmp_path: Path, beside: str) -> None:
+@pytest.mark.parametrize("extra", ["", '"from_check": NaN, '])  # which is in another op's field, and no library's
+def test_keys_that_are_not_read_may_occur_twice(tmp_path: Path, extra: str) -> None:
     path = tmp_path / "client.ndjson"
     path.write_text(
-        json.dumps(a_send()).replace("{", f'{{{beside}"t": 1, "t": 2, "was": {{"op": 1, "op": 2}}, ', 1) + "\n"
+        json.dumps(a_send()).replace("{", f'{{{extra}"t": 1, "t": 2, "was": {{"op": 1, "op": 2}}, ', 1) + "\n"
     )
     assert client_log.read(path).sends.number.tolist() == [5]
 
@@ -526,7 +524,7 @@ def test_lines_may_end_as_on_windows(tmp_path: Path) -> None:
     assert_is(client_log.read(path), path.read_text())
 
 
-def test_a_log_is_found_beside_its_store_and_nowhere_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_log_is_found_next_to_its_store_and_nowhere_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = tmp_path / "store"
     store.mkdir()
     (store / "client.ndjson").touch()
@@ -620,18 +618,18 @@ def without(line: dict[str, Any], name: str) -> dict[str, Any]:
         (a_resume(ext={"msgId": "F" * 32}), "ext.msgId of request 323 is expected to end in a position"),
     ],
 )
-def test_what_is_no_line_of_a_client_log_is_told(tmp_path: Path, line: Any, words: str) -> None:
-    told = refused(written(tmp_path, a_send(), a_batch(), line, a_send()))
-    assert told.startswith(f"{tmp_path}/client.ndjson, line 3: {words}"), told
-    told = refused(written(tmp_path, a_send(), line, a_send()))  # beside lines that are read without any object
-    assert told.startswith(f"{tmp_path}/client.ndjson, line 2: {words}"), told
+def test_what_is_no_line_of_a_client_log_is_reported(tmp_path: Path, line: Any, words: str) -> None:
+    problem = refused(written(tmp_path, a_send(), a_batch(), line, a_send()))
+    assert problem.startswith(f"{tmp_path}/client.ndjson, line 3: {words}"), problem
+    problem = refused(written(tmp_path, a_send(), line, a_send()))  # among lines that are read without any object
+    assert problem.startswith(f"{tmp_path}/client.ndjson, line 2: {words}"), problem
 
 
 def refused(path: Path) -> str:
-    """What is said of a file that is no client log; printable, and with what to do."""
-    with pytest.raises(Unreadable) as told:
+    """Return the error of a file that is no client log; printable, with the remedy."""
+    with pytest.raises(Unreadable) as raised:
         client_log.read(path)
-    text = str(told.value)
+    text = str(raised.value)
     assert text.isprintable()
     assert text.endswith(
         "(traces/README.md says what a client log holds; without the log, the store can be judged alone)"
@@ -676,7 +674,7 @@ def test_damaged_files_are_unreadable(
     assert refused(path).startswith(f"{path}, {words}")
 
 
-def test_a_line_that_never_ends_is_not_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_line_that_never_ends_is_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client_log, "BLOCK", 100)
     monkeypatch.setattr(client_log, "LONGEST", 1000)
     path = tmp_path / "client.ndjson"
@@ -767,7 +765,7 @@ def test_the_example_of_the_essay_is_a_client_log(tmp_path: Path) -> None:
 
 def test_the_essay_tells_of_every_field() -> None:
     table = [row.split("|") for row in section().splitlines() if row.startswith("| `")]
-    told = {name for row in table for name in re.findall(r"`(\w+)`", row[1])}
+    documented = {name for row in table for name in re.findall(r"`(\w+)`", row[1])}
     models = (
         request_lines.SendRequest,
         request_lines.BatchRequest,
@@ -776,19 +774,19 @@ def test_the_essay_tells_of_every_field() -> None:
         request_lines.AdminRequest,
         request_lines.OtherRequest,
     )
-    assert told == {field.alias or name for model in models for name, field in model.model_fields.items()}
+    assert documented == {field.alias or name for model in models for name, field in model.model_fields.items()}
     assert set(re.findall(r"`(\w+)`", table[0][3])) == set(request_lines.OPS)
 
 
 @pytest.mark.parametrize("op", ["send", "half"])
-def test_a_message_that_no_line_tells_of_was_sent_by_nobody(op: str, tmp_path: Path) -> None:
-    """Of a half, two: it, and its final, which has its key, and no answer that names its place."""
+def test_a_message_that_no_line_tells_of_was_not_sent(op: str, tmp_path: Path) -> None:
+    """Two messages of a half: it, and its final, which has its key, and no answer that names its place."""
     folder = recording_with_client("immunity")
-    told = [json.loads(line) for line in (folder / "client.ndjson").read_bytes().splitlines()]
-    committed = {line.get("uniq") for line in told if line["op"] == "end" and line["decision"] == "commit"}
-    sent = [line for line in told if line["op"] == op and line["result"] == "ok"]
+    lines = [json.loads(line) for line in (folder / "client.ndjson").read_bytes().splitlines()]
+    committed = {line.get("uniq") for line in lines if line["op"] == "end" and line["decision"] == "commit"}
+    sent = [line for line in lines if line["op"] == op and line["result"] == "ok"]
     missing = next(line for line in sent if op == "send" or line["uniq"] in committed)
-    rest = written(tmp_path, *(line for line in told if line is not missing))
+    rest = written(tmp_path, *(line for line in lines if line is not missing))
     report = gapless.check([folder / "store"], client=rest, profile="rocketmq")
     (found,) = report.violations
     assert (found.rule, found.count) == ("queue/client-sent-the-message", 1 if op == "send" else 2)
@@ -809,7 +807,7 @@ print(len(client_log.read(Path({str(path)!r})).sends), "pyarrow" in sys.modules)
     assert out == ["200", "False"]
 
 
-def test_columns_are_what_other_rooms_are_told() -> None:
+def test_columns_are_what_other_rooms_are_reported() -> None:
     names = {kind: {column.name for column in fields(kind)} - {"line"} for kind in (Sends, Ends, Checks, Resumes)}
     assert names == {
         Sends: {"position", "number", "count", "key", "crc", "length", "topic", "queue", "half", "result"},

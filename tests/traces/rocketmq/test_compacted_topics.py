@@ -18,9 +18,9 @@ from tests.support.command_line import gapless
 from tests.support.night import by_day
 from tests.support.rocketmq.recordings import RECORDINGS, copy_of, recording, recording_as_left
 
-LEFT, ANEW = "compacted_left_5.5.0", "compacted_anew_5.5.0"
+LEFT, RECREATED = "compacted_left_5.5.0", "compacted_anew_5.5.0"
 RECORDED = [path.name.removesuffix(".tar.xz") for path in sorted((RECORDINGS / "layouts").glob("compacted_*.tar.xz"))]
-CONFORMING = [name for name in RECORDED if name not in (LEFT, ANEW)]
+CONFORMING = [name for name in RECORDED if name not in (LEFT, RECREATED)]
 FIRST, LIVES, KILLED = (f"layouts/compacted_{name}_5.5.0" for name in ("first", "lives", "killed"))
 UNIT = struct.Struct(">qiqqqhii")  # position, size, tag, store time, number, how many, compacted, reserved
 QUEUE = "kv/0"
@@ -43,7 +43,7 @@ class Unit(NamedTuple):
 
     @property
     def base(self) -> int:
-        """Where its file begins."""
+        """The offset at which its file begins."""
         return int(self.file.name)
 
     @property
@@ -132,7 +132,7 @@ def test_what_brokers_kept_conforms(name: str) -> None:
 
 
 def test_what_is_kept_is_what_the_log_has_but_for_its_place() -> None:
-    """Read by nobody of ours; and of every key that was not emptied, the newest message is there."""
+    """Read without our code; and of every key with a value, the newest message is there."""
     store = recording(FIRST)
     for queue in queues(store):
         own = {message.number: message for message in messages(store, queue)}
@@ -188,7 +188,7 @@ def of_entry(field: int, more: int) -> Fault:
 
 
 def rebuilt(store: Path, keep: list[tuple[int, bytes]]) -> Path:
-    """The first file anew, with these numbers and records, as a broker writes them."""
+    """Rewrite the first file with these numbers and records, as a broker does."""
     first = units(store)[0]
     log, _ = first.record
     data, entries, room = b"", b"", (log.stat().st_size, first.file.stat().st_size)
@@ -281,8 +281,8 @@ def without_its_message(store: Path) -> Place:
     return unit.file, unit.at
 
 
-def told(more: int) -> Fault:
-    """How far the queue was compacted is told otherwise."""
+def compacted_further(more: int) -> Fault:
+    """Change the position up to which the queue was compacted."""
 
     def fault(store: Path) -> Place:
         content = json.loads((store / POSITIONS).read_text())
@@ -324,8 +324,8 @@ FAULTS: dict[str, tuple[Fault, str]] = {
     "another number": (of_entry(4, -200), "compacted-numbers-rise"),
     "a message twice": (repeated, "compacted-numbers-rise"),
     "two entries that changed places": (swapped, "compacted-message-follows-the-one-before-it"),
-    "compacted up to the last file": (told(0), "compacted-up-to-the-last-file-at-most"),
-    "compacted beyond the end": (told(50), "compacted-up-to-a-message-of-the-queue"),
+    "compacted up to the last file": (compacted_further(0), "compacted-up-to-the-last-file-at-most"),
+    "compacted beyond the end": (compacted_further(50), "compacted-up-to-a-message-of-the-queue"),
     "a file of records that is gone": (gone("compactionLog"), "compacted-records-and-entries-go-together"),
     "a file of entries that is gone": (gone("compactionCq"), "compacted-records-and-entries-go-together"),
 }
@@ -352,13 +352,13 @@ def test_entries_that_are_followed_a_few_at_a_time_come_to_the_same(
     store = copy_of(FIRST, tmp_path)
     if fault:
         FAULTS[fault][0](store)
-    told = []
+    reports = []
     for at_once in (compaction.FOLLOWED, 1, 7):
         monkeypatch.setattr(compaction, "FOLLOWED", at_once)
-        told.append(check([store.parent]).model_dump(exclude={"seconds"}))
-    assert told[0]["coverage"]["compaction.find_entry"] > 0
-    assert told[1] == told[0]
-    assert told[2] == told[0]
+        reports.append(check([store.parent]).model_dump(exclude={"seconds"}))
+    assert reports[0]["coverage"]["compaction.find_entry"] > 0
+    assert reports[1] == reports[0]
+    assert reports[2] == reports[0]
 
 
 def test_faults_are_found_where_brokers_started_again_too(tmp_path: Path) -> None:
@@ -370,11 +370,11 @@ def test_faults_are_found_where_brokers_started_again_too(tmp_path: Path) -> Non
         assert (found.where.file, found.where.offset) == (str(file.relative_to(store)), offset)
 
 
-def test_a_departure_is_explained_and_told_as_json(tmp_path: Path) -> None:
+def test_a_departure_is_explained_and_in_json(tmp_path: Path) -> None:
     store = copy_of(FIRST, tmp_path)
     newest_is_lost(store)
-    said = gapless("explain", str(store.parent), "--trace", QUEUE)
-    assert "the compacted queue kv/0 departs at compaction/compactionCq/kv/0/" in said.stdout
+    result = gapless("explain", str(store.parent), "--trace", QUEUE)
+    assert "the compacted queue kv/0 departs at compaction/compactionCq/kv/0/" in result.stdout
     found = json.loads(gapless("check", str(store.parent), "--json", "-").stdout)
     assert [finding["spec"] for finding in found["findings"]] == ["compaction"]
     assert "the newest of its key, is missing in the compacted topic" in found["findings"][0]["message"]
@@ -390,13 +390,13 @@ def test_what_a_compaction_that_was_broken_off_left_behind_the_next_ones_entries
     assert "kv/0: compacted entries from 140 on, behind 300, are left of a compaction that was broken off" in reason
 
 
-def test_what_is_kept_of_a_topic_that_was_made_anew_accuses_nobody() -> None:
+def test_what_is_kept_of_a_topic_that_was_recreated_is_no_violation() -> None:
     """Its numbers begin again at 0, and the broker drops its messages up to those of the topic before."""
-    store = recording(f"layouts/{ANEW}")
+    store = recording(f"layouts/{RECREATED}")
     numbers = [message.number for message in messages(store)]
     assert numbers.count(10) == 2
     assert units(store)[-1].number > numbers[-1]
-    report = check([recording_as_left(f"layouts/{ANEW}")])
+    report = check([recording_as_left(f"layouts/{RECREATED}")])
     assert report.verdict == "inconclusive", report.model_dump_json(indent=1)
     assert [reason[:34] for reason in report.sources[0].reasons] == [
         f"{queue} was deleted and created again" for queue in ("kv/0", "kv/1")
@@ -473,8 +473,8 @@ def test_a_file_of_another_length_stands_in_the_way_of_the_next_start(
     change(store / name)
     length = (store / name).stat().st_size
     (found,) = feared(check([store.parent]))
-    told = f"kv/1: {name} is {length:,} bytes long, and others of its kind {before:,}"
-    assert found == ("compaction/compacted-files-have-one-length", told, name, length)
+    expected = f"kv/1: {name} is {length:,} bytes long, and others of its kind {before:,}"
+    assert found == ("compaction/compacted-files-have-one-length", expected, name, length)
 
 
 @pytest.mark.parametrize("kind", ["compactionLog", "compactionCq"])
@@ -506,7 +506,7 @@ def test_what_a_start_passes_over_is_not_in_its_way(tmp_path: Path) -> None:
     assert not feared(check([store.parent]))
 
 
-def test_a_position_that_was_not_written_yet_accuses_nobody(tmp_path: Path) -> None:
+def test_a_position_that_was_not_written_yet_is_no_violation(tmp_path: Path) -> None:
     """A broker was killed behind a compaction: it has the number of the one before, of a message that is not kept."""
     kept = {unit.number for unit in units(recording(KILLED))}
     for number in (-1, next(number for number in range(max(kept)) if number not in kept)):
@@ -556,10 +556,8 @@ def test_nothing_is_excused_in_a_first_life_whose_files_are_there(
 
 
 @pytest.mark.parametrize("doubtful", ["brokerRole=SLAVE", None])
-def test_a_slave_or_a_broker_whose_settings_nobody_knows_may_have_begun_later(
-    doubtful: str | None, tmp_path: Path
-) -> None:
-    """A slave asks its master for what it lacks; and without settings nobody knows that it is none."""
+def test_a_slave_or_a_broker_with_unknown_settings_may_have_begun_later(doubtful: str | None, tmp_path: Path) -> None:
+    """A slave asks its master for missing data; and without settings it may be a slave."""
     store = copy_of(FIRST, tmp_path)
     without_the_first(store)
     settings = store.parent / "broker.conf"
@@ -583,14 +581,14 @@ def test_an_exported_story_says_that_the_queue_is_compacted(tmp_path: Path) -> N
 
 
 def test_a_queue_of_which_no_file_is_left_is_undecided(tmp_path: Path) -> None:
-    """Its topic may have been deleted, and made anew as a compacted one."""
+    """Its topic may have been deleted, and recreated as a compacted one."""
     store = copy_of(FIRST, tmp_path)
     for kind in ("compactionLog", "compactionCq"):
         shutil.rmtree(store / "compaction" / kind / QUEUE)
     assert check([store.parent]).verdict == "inconclusive"
 
 
-def test_what_was_sent_while_compaction_was_off_accuses_nobody(tmp_path: Path) -> None:
+def test_what_was_sent_while_compaction_was_off_is_no_violation(tmp_path: Path) -> None:
     store = copy_of(LIVES, tmp_path)
     kept = of_first_file(store)
     rebuilt(store, kept[:AT] + kept[AT + 1 :])
@@ -601,7 +599,7 @@ def test_what_was_sent_while_compaction_was_off_accuses_nobody(tmp_path: Path) -
     assert "compactionMappedFileSize or compactionCqMappedFileSize another than now" in report.sources[0].reasons[0]
 
 
-def test_positions_and_topics_that_nobody_can_read_are_named(tmp_path: Path) -> None:
+def test_positions_and_topics_that_are_unreadable_are_named(tmp_path: Path) -> None:
     for at, (file, content) in enumerate(
         (
             *(
@@ -621,7 +619,7 @@ def test_positions_and_topics_that_nobody_can_read_are_named(tmp_path: Path) -> 
 
 def test_where_the_log_has_lost_its_end_since_the_position_is_left_alone(tmp_path: Path) -> None:
     store = copy_of(LIVES, tmp_path)
-    told(50)(store)
+    compacted_further(50)(store)
     report = check([store.parent])
     assert not rules(report)
     assert "legal if it lost its end in a power loss" in report.sources[0].reasons[0]

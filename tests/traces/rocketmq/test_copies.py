@@ -1,4 +1,4 @@
-"""Stores that were copied while their broker ran: what such a copy cannot promise accuses nobody, and all else does."""
+"""Stores that were copied while their broker ran: what such a copy cannot promise is no violation."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def copied(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 
 
 def with_clients(name: str, *, copied: bool = False) -> Report:
-    """The same, checked with the whole client log: it goes on long after the copy."""
+    """Check the same copy with the whole client log, which continues long after the copy."""
     folder = recording_as_left("lab/copies")
     return check(folder / name, config=folder / "broker.conf", client=folder / "client.ndjson", copied=copied)
 
@@ -55,7 +55,7 @@ def test_queues_before_and_behind_the_log_are_of_several_moments(tmp_path: Path)
 
 
 @pytest.mark.parametrize("into", [0, 100])
-def test_a_log_file_that_was_copied_before_the_next_one_was_written_accuses_nobody(into: int, tmp_path: Path) -> None:
+def test_a_log_file_that_was_copied_before_the_next_one_was_written_is_no_violation(into: int, tmp_path: Path) -> None:
     """It was copied while it was filled, between two records or within one, and the next file much later."""
     store = shutil.copytree(recording("kill9"), tmp_path / "store")
     (store / "abort").write_text("1")
@@ -70,7 +70,7 @@ def test_a_log_file_that_was_copied_before_the_next_one_was_written_accuses_nobo
     assert any("legal in a copy whose files are of different moments" in why for why in report.sources[0].reasons)
 
 
-def test_queues_that_were_copied_after_their_first_files_expired_accuse_nobody(tmp_path: Path) -> None:
+def test_queues_that_were_copied_after_their_first_files_expired_are_no_violation(tmp_path: Path) -> None:
     """And the log before that, so that it still has the messages of these entries; a hole behind them is none."""
     store = shutil.copytree(recording("kill9"), tmp_path / "store")
     (store / "abort").write_text("1")
@@ -87,7 +87,7 @@ def test_queues_that_were_copied_after_their_first_files_expired_accuse_nobody(t
     assert (missing.rule, missing.trace) == ("queue/no-entry-before-it-is-missing", "orders/1")
 
 
-def test_files_that_expired_while_others_were_copied_accuse_nobody(tmp_path: Path) -> None:
+def test_files_that_expired_while_others_were_copied_are_no_violation(tmp_path: Path) -> None:
     """They may be copied in any order: of those that expired, some are in the copy, and some are not."""
     store = shutil.copytree(recording("midlife"), tmp_path / "store")
     (store / "abort").write_text("1")
@@ -117,19 +117,19 @@ def forget(store: Path, queue: str, count: int) -> None:
 
 
 @pytest.mark.parametrize("name", COPIES)
-def test_clients_who_know_more_than_the_copy_accuse_nobody(name: str) -> None:
+def test_clients_who_know_more_than_the_copy_are_no_violation(name: str) -> None:
     report = with_clients(name)
     assert (report.verdict, report.violations) == ("inconclusive", [])
     older = [reason for reason in report.sources[0].reasons if "older than its client log" in reason]
     assert any("acknowledged messages lie beyond the log's end" in reason for reason in older)
     assert any("back-check" in reason for reason in older) == (name != "one_moment")
     assert report.transactions[0].outcomes.get("departing", 0) == 0
-    said = with_clients(name, copied=True)
-    assert (said.verdict, said.violations, said.sources[0].reasons) == ("conforms", [], [])
-    assert any("the client log is younger than the copy" in note for note in said.sources[0].notes)
+    reported = with_clients(name, copied=True)
+    assert (reported.verdict, reported.violations, reported.sources[0].reasons) == ("conforms", [], [])
+    assert any("the client log is younger than the copy" in note for note in reported.sources[0].notes)
 
 
-def test_a_client_log_that_ends_before_the_store_accuses_nobody(tmp_path: Path) -> None:
+def test_a_client_log_that_ends_before_the_store_is_no_violation(tmp_path: Path) -> None:
     """Copied before a store that was written on: of what came then it says nothing."""
     folder = recording_as_left("lab/copies")
     lines = (folder / "client.ndjson").read_text(encoding="utf-8").splitlines(keepends=True)
@@ -153,13 +153,13 @@ def test_what_a_client_was_promised_within_the_copy_is_judged(tmp_path: Path) ->
         assert found.rule == "queue/message-that-was-acknowledged-is-what-its-producer-sent", is_copied
 
 
-@pytest.mark.parametrize("said", [False, True])
-def test_damage_within_a_copy_is_found(copied: Path, *, said: bool) -> None:
+@pytest.mark.parametrize("reported", [False, True])
+def test_damage_within_a_copy_is_found(copied: Path, *, reported: bool) -> None:
     path = next((copied / "consumequeue/orders/1").iterdir())
     data = bytearray(path.read_bytes())
     data[60:68] = (int.from_bytes(data[60:68], "big") + 8).to_bytes(8, "big")
     path.write_bytes(data)
-    (found,) = check(copied, copied=said).violations
+    (found,) = check(copied, copied=reported).violations
     assert (found.rule, found.trace) == (POINTS, "orders/1")
     assert found.where is not None
     assert found.where.offset == 60
@@ -176,7 +176,7 @@ def test_a_byte_of_the_log_of_a_copy_is_found(copied: Path) -> None:
     assert {found.trace for found in report.violations} == {"commitlog"}
 
 
-def test_a_checkpoint_that_was_copied_after_the_queues_is_said(tmp_path: Path) -> None:
+def test_a_checkpoint_that_was_copied_after_the_queues_is_stated(tmp_path: Path) -> None:
     """By itself it accuses, and says what else it may be; the user's word makes it a warning about the copy."""
     killed(tmp_path)
     queue = tmp_path / "consumequeue/orders/0" / f"{0:020}"
@@ -194,8 +194,8 @@ def test_a_checkpoint_that_was_copied_after_the_queues_is_said(tmp_path: Path) -
     assert any("the checkpoint was copied after 1 queue (orders/0)" in note for note in report.sources[0].notes)
 
 
-@pytest.mark.parametrize("said", [False, True])
-def test_an_index_that_was_copied_after_the_log_accuses_nobody(tmp_path: Path, *, said: bool) -> None:
+@pytest.mark.parametrize("reported", [False, True])
+def test_an_index_that_was_copied_after_the_log_is_no_violation(tmp_path: Path, *, reported: bool) -> None:
     """Its last items point beyond the log's end, and a slot may be older than they are."""
     store = shutil.copytree(recording_as_left("layouts/index_lives_5.5.0"), tmp_path / "left") / "store"
     (store / "abort").write_text("1")
@@ -206,13 +206,15 @@ def test_an_index_that_was_copied_after_the_log_accuses_nobody(tmp_path: Path, *
     data[at:] = bytes(len(data) - at)
     log.write_bytes(data)
     (store / "checkpoint").write_bytes(bytes(4096))  # it was copied first
-    report = check(store, copied=said)
+    report = check(store, copied=reported)
     assert not report.violations
-    says = report.sources[0].notes if said else report.sources[0].reasons
+    says = report.sources[0].notes if reported else report.sources[0].reasons
     assert (report.verdict, report.sources[0].reasons == []) == (
-        ("conforms", True) if said else ("inconclusive", False)
+        ("conforms", True) if reported else ("inconclusive", False)
     )
-    assert any("index/" in text and ("copied after the log" if said else "--copied says so") in text for text in says)
+    assert any(
+        "index/" in text and ("copied after the log" if reported else "--copied says so") in text for text in says
+    )
 
 
 def test_an_item_of_an_index_that_was_copied_is_judged(tmp_path: Path) -> None:
@@ -228,8 +230,8 @@ def test_an_item_of_an_index_that_was_copied_is_judged(tmp_path: Path) -> None:
     assert check(store, copied=True).verdict != "conforms"
 
 
-def test_a_checkpoint_and_queues_that_were_copied_after_the_log_accuse_nobody(tmp_path: Path) -> None:
-    """As where the log is copied first; and who did not say that it is a copy reads so."""
+def test_a_checkpoint_and_queues_that_were_copied_after_the_log_are_no_violation(tmp_path: Path) -> None:
+    """The same if the log is copied first; without the option, the messages read so."""
     store = shutil.copytree(recording("normal"), tmp_path / "store")
     (store / "abort").write_text("1")
     cut = read_log(store)[-100]

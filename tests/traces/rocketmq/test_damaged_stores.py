@@ -75,20 +75,20 @@ def test_damage_is_found_where_it_lies(fault: Fault, store: str, place: Place, t
 
 
 def names(file: str | None, offset: int | None, where: Where) -> bool:
-    """Whether a place that a finding gives lies in the place that was damaged."""
+    """True if a finding's place lies in the damaged place."""
     return file == where.file and offset is not None and where.offset <= offset < where.offset + where.length
 
 
 @pytest.mark.parametrize(("fault", "place"), by_day([*product(FAULTS, PLACES)], 1 / 3), ids=name_of)
 def test_damage_is_planted_where_it_says(fault: Fault, place: Place, tmp_path: Path) -> None:
-    """Otherwise the test above demands what nobody can find."""
+    """Otherwise the test above demands the impossible."""
     damaged = copy_of("varied 3", tmp_path)
     where = fault(damaged, Pick(place, fault.__name__))
     assert bytes_at(damaged, where) != bytes_at(varied_store(3), where)
 
 
 def bytes_at(store: Path, where: Where) -> bytes:
-    """What lies at a place; nothing where there is no such file."""
+    """Return the bytes at a place; nothing if there is no such file."""
     file = store / where.file
     return file.read_bytes()[where.offset : where.offset + where.length] if file.exists() else b""
 
@@ -99,7 +99,7 @@ def bytes_at(store: Path, where: Where) -> bytes:
 @pytest.mark.parametrize("store", COUNTS)
 def test_a_recording_conforms(store: str) -> None:
     report = check([recording(store)])
-    assert (report.verdict, report.exit_code) == ("conforms", 0), told(report)
+    assert (report.verdict, report.exit_code) == ("conforms", 0), shown(report)
     assert report.sources[0].records == COUNTS[store][0]
     assert report.sources[0].clean == (store != "unclean")
 
@@ -110,7 +110,7 @@ def test_no_valid_store_is_accused(builder: StoreBuilder) -> None:
     """If it has nothing that can be judged, such as inner batches alone, it need not conform."""
     with TemporaryDirectory() as room:
         report = check([builder.write(Path(room) / "store")])
-    assert report.verdict in {"conforms", "inconclusive"}, told(report)
+    assert report.verdict in {"conforms", "inconclusive"}, shown(report)
 
 
 def test_a_store_of_thousands_of_queues_conforms(tmp_path: Path) -> None:
@@ -118,7 +118,7 @@ def test_a_store_of_thousands_of_queues_conforms(tmp_path: Path) -> None:
     for queue in range(3000):
         builder.append(Record("orders", queue=queue, body=b"one of many"))
     report = check([builder.write(tmp_path / "store", preallocated=True)])
-    assert report.verdict == "conforms", told(report)
+    assert report.verdict == "conforms", shown(report)
     assert report.sources[0].records == 3000
 
 
@@ -152,7 +152,7 @@ def test_a_clock_that_steps_back_is_noted(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("queue_file_size", [20, 200, 6000])
 @pytest.mark.parametrize("counts", [(30, 30), (30, 2), (2, 30), (40, 1, 40), (1, 1, 1)])
-def test_a_topic_made_anew_is_noted(counts: tuple[int, ...], queue_file_size: int, tmp_path: Path) -> None:
+def test_a_topic_recreated_is_noted(counts: tuple[int, ...], queue_file_size: int, tmp_path: Path) -> None:
     builder = StoreBuilder(log_file_size=2048, queue_file_size=queue_file_size)
     for count in counts:
         builder.delete_topic("orders")
@@ -191,11 +191,11 @@ def test_the_last_messages_before_a_crash_need_no_entries(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("fault", [queue_emptied_from_here, queue_missing])
 def test_after_a_crash_queues_are_built_again(fault: Fault, tmp_path: Path) -> None:
-    """Of this store the broker would: its checkpoint of the queues is older than its whole log."""
+    """The broker would rebuild them: its checkpoint of the queues is older than its whole log."""
     store = copy_of("unclean", tmp_path)
     fault(store, Pick("any", fault.__name__))
     report = check([store])
-    assert report.verdict in {"conforms", "inconclusive"}, told(report)
+    assert report.verdict in {"conforms", "inconclusive"}, shown(report)
 
 
 def test_the_last_messages_of_a_clean_log_need_entries(tmp_path: Path) -> None:
@@ -214,7 +214,7 @@ def test_a_log_that_starts_late_may_start_at_any_number(tmp_path: Path) -> None:
     for number in range(40):
         builder.append(Record("orders", queue=number % 2, body=b"late"))
     report = check([builder.write(tmp_path / "store")])
-    assert report.verdict == "conforms", told(report)
+    assert report.verdict == "conforms", shown(report)
 
 
 def test_records_outside_of_queues_are_not_missed(tmp_path: Path) -> None:
@@ -222,7 +222,7 @@ def test_records_outside_of_queues_are_not_missed(tmp_path: Path) -> None:
     for number in range(20):
         builder.append(Record("orders", sys_flag=PREPARED if number % 2 else 0, body=b"half of them"))
     report = check([builder.write(tmp_path / "store")])
-    assert report.verdict == "conforms", told(report)
+    assert report.verdict == "conforms", shown(report)
 
 
 @pytest.mark.parametrize("seed", by_day(range(30)))
@@ -253,7 +253,7 @@ def test_any_flipped_bit_of_a_sealed_record_is_found(seed: int, tmp_path: Path) 
 
 @pytest.mark.parametrize("slot", [3, 5])
 @pytest.mark.parametrize("entry", [Entry(1, 0, 0), Entry(1 << 40, 0, 0), Entry(0, 0, 7), Entry(-1, -1, 0)])
-def test_bytes_in_an_unused_slot_accuse_nobody(entry: Entry, slot: int, tmp_path: Path) -> None:
+def test_bytes_in_an_unused_slot_are_no_violation(entry: Entry, slot: int, tmp_path: Path) -> None:
     """A slot without a size is none that a broker reads (docs/rocketmq.md#entry)."""
     builder = StoreBuilder()
     for _ in range(3):
@@ -263,7 +263,7 @@ def test_bytes_in_an_unused_slot_accuse_nobody(entry: Entry, slot: int, tmp_path
 
 
 @pytest.mark.parametrize("appended", [1, 30])
-def test_old_slots_of_a_truncated_queue_accuse_nobody(appended: int, tmp_path: Path) -> None:
+def test_old_slots_of_a_truncated_queue_are_no_violation(appended: int, tmp_path: Path) -> None:
     """Recovery moves the end of a queue back, and leaves the slots behind it as they were.
 
     Source: docs/rocketmq.md#truncation, #cq1.
@@ -278,7 +278,7 @@ def test_old_slots_of_a_truncated_queue_accuse_nobody(appended: int, tmp_path: P
     for queue, entries in old.items():
         builder.queues[queue] = entries | builder.queues[queue]
     report = check([builder.write(tmp_path / "store")])
-    assert report.verdict in {"conforms", "inconclusive"}, told(report)
+    assert report.verdict in {"conforms", "inconclusive"}, shown(report)
 
 
 def flip(file: Path, bit: int) -> None:
@@ -301,16 +301,16 @@ def test_an_entry_beyond_the_last_message_is_not(tmp_path: Path) -> None:
 
 def assert_not_accused(report: Report) -> None:
     """Nothing departs, and all that was there could be judged."""
-    assert not [finding for finding in report.findings if finding.severity == "violation"], told(report)
+    assert not [finding for finding in report.findings if finding.severity == "violation"], shown(report)
     left_open = [reason for source in report.sources for reason in source.reasons]
     if left_open and all(" undecided halves lie below the half cursor" in reason for reason in left_open):
         assert not report.sources[0].clean  # a tear that took an op with it: no crash of a broker alone does that
         return
-    assert (report.verdict, report.exit_code) == ("conforms", 0), told(report)
+    assert (report.verdict, report.exit_code) == ("conforms", 0), shown(report)
 
 
-def told(report: Report) -> str:
-    """What a report says, for a test that did not expect it."""
+def shown(report: Report) -> str:
+    """Format a report, for a test that did not expect it."""
     return report.model_dump_json(indent=1)[:4000]
 
 
@@ -374,7 +374,7 @@ def test_the_entry_that_has_been_missing_for_long_names_its_message(tmp_path: Pa
     assert f"entry {first} is missing; its message lies at {lost.position}" in violation.message
 
 
-def test_damage_in_a_queue_made_anew_is_found_where_it_lies(tmp_path: Path) -> None:
+def test_damage_in_a_queue_recreated_is_found_where_it_lies(tmp_path: Path) -> None:
     """And not taken for a queue that never was: the numbers are lawful, one entry is not."""
     builder = StoreBuilder(log_file_size=2048)
     for count in (30, 20):
@@ -392,7 +392,7 @@ def test_damage_in_a_queue_made_anew_is_found_where_it_lies(tmp_path: Path) -> N
     assert (violation.where.file, violation.where.offset) == (f"consumequeue/orders/0/{0:020}", 140)
 
 
-def test_a_checkpoint_alone_accuses_nobody(tmp_path: Path) -> None:
+def test_a_checkpoint_alone_is_no_violation(tmp_path: Path) -> None:
     """It may be damaged as well: no entry names a record beyond the log's end."""
     store = copy_of("normal", tmp_path)
     data = bytearray((store / "checkpoint").read_bytes())
@@ -404,7 +404,7 @@ def test_a_checkpoint_alone_accuses_nobody(tmp_path: Path) -> None:
 
 
 def test_a_segment_without_any_message_of_a_queue_can_be_read_again(tmp_path: Path) -> None:
-    """Some log files hold nothing but records outside of all queues, and a queue was made anew around them."""
+    """Some log files have only records outside of all queues, and a queue was recreated around them."""
     builder = StoreBuilder(log_file_size=1024)
     for _ in range(2):
         for _ in range(30):

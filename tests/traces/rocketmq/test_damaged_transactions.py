@@ -1,7 +1,7 @@
-"""Each fault in a store's transactions is found where it lies, and what only looks like one is left alone.
+"""Each fault in a store's transactions is found in its place, and a lookalike is left alone.
 
-What is planted is held to the plain judge of `transactions.py` first: otherwise the checker is asked for what
-nobody can find.
+Each fault is first shown to the plain judge of `transactions.py`: otherwise the checker might be asked for the
+impossible.
 """
 
 from dataclasses import replace
@@ -33,9 +33,9 @@ from tests.support.rocketmq.transaction_damage import (
     STORE_FAULTS,
     Change,
     Fault,
-    Planted,
     Span,
     TransactionBench,
+    TransactionFault,
     all_parked_too_early,
     ops_beyond_their_limit,
 )
@@ -65,7 +65,7 @@ PROMISES = (  # rules of queues that only a client log exercises
 
 
 def those_heard(*recordings: str) -> list[str]:
-    """Of these recordings, those whose client log is at hand."""
+    """Return these recordings with a client log at hand."""
     return [name for name in recordings if name in WITH_CLIENTS]
 
 
@@ -123,14 +123,14 @@ def assert_planted(fault: Fault, store: Path, pick: Pick) -> None:
     assert not [finding for finding in check([store], ignore=PROMISES).violations if finding.spec in {"log", "queue"}]
 
 
-def lies_in(departure: Departure, planted: Planted, store: Path) -> bool:
-    """Whether a place that the plain judge gives is one of those that the fault gives."""
+def lies_in(departure: Departure, planted: TransactionFault, store: Path) -> bool:
+    """True if the plain judge's place is one of those of the fault."""
     here = span_of(departure, store)
     return any(span.file == here.file and 0 <= here.offset - span.offset < span.length for span in planted.places)
 
 
 def span_of(departure: Departure, store: Path) -> Span:
-    """Where the plain judge points: into the log, or to the cursors."""
+    """Return the place of a departure of the plain judge: in the log, or in the cursors."""
     bench = TransactionBench(store, Pick("any", ""))
     return bench.cursor_span if departure.position < 0 else bench.span_at(departure.position)
 
@@ -165,7 +165,7 @@ def test_every_sentence_is_about_a_need_that_there_is() -> None:
 
 
 def assert_found(fault: Fault, store: Path, pick: Pick) -> None:
-    """At least one finding names the fault's place, and none names what the plain judge finds nothing wrong with."""
+    """Assert that a finding names the fault's place, and that the plain judge confirms all others."""
     planted = fault(store, pick)
     report = check([store])
     assert (report.verdict, report.exit_code) == ("departs", 1), planted
@@ -214,12 +214,12 @@ def test_after_a_crash_a_cursor_that_is_ahead_is_left_open(place: Place, tmp_pat
         assert "undecided halves lie below the half cursor" in report.sources[0].reasons[0]
 
 
-def names(finding: Finding, planted: Planted) -> bool:
-    """Whether a finding points to one of the places of a fault; in files beside the log, to any place."""
+def names(finding: Finding, planted: TransactionFault) -> bool:
+    """True if a finding points to one of the places of a fault; in files other than the log, to any place."""
     file, offset = finding.where.file, finding.where.offset
-    beside = {Path(span.file).name for span in planted.places if not span.file.startswith("commitlog/")}
+    by_name = {Path(span.file).name for span in planted.places if not span.file.startswith("commitlog/")}
     within = [span for span in planted.places if span.file == file and 0 <= offset - span.offset < span.length]
-    return bool(within) or Path(file).name in beside
+    return bool(within) or Path(file).name in by_name
 
 
 def places(findings: list[Finding]) -> list[tuple[str, str, int]]:

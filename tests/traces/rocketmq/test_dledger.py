@@ -36,7 +36,7 @@ def test_every_recording_is_judged_here() -> None:
 
 
 def entries(store: Path) -> list[tuple[Path, int, tuple[int, ...]]]:
-    """File, offset and header of every entry, read by nobody of ours."""
+    """Read file, offset and header of every entry without our code."""
     found = []
     for file in sorted(store.glob("dledger-*/data/*")):
         data, at = file.read_bytes(), 0
@@ -95,7 +95,7 @@ def test_entries_of_what_another_leader_replaced_are_found() -> None:
     assert any("in the middle of the record" in line for line in found[0].story)
 
 
-def test_a_half_that_was_sent_with_a_delay_accuses_nobody() -> None:
+def test_a_half_that_was_sent_with_a_delay_is_no_violation() -> None:
     """The broker diverts it to the schedule topic, where its final finds it: no half is there (#n26)."""
     report = check([recording_as_left(f"layouts/{TRUNCATED}")])
     assert not [f for f in report.violations if f.spec == "transaction"]
@@ -220,7 +220,7 @@ def test_a_log_that_was_not_known_to_be_committed_may_be_ahead_of_its_queues(tmp
 
 
 @pytest.mark.parametrize("with_folder", [False, True])
-def test_a_dledger_log_without_its_entries_is_told_of_as_what_it_is(tmp_path: Path, *, with_folder: bool) -> None:
+def test_a_dledger_log_without_its_entries_is_reported_of_as_what_it_is(tmp_path: Path, *, with_folder: bool) -> None:
     store = tmp_path / "store"
     (store / "consumequeue" / "orders" / "0").mkdir(parents=True)
     (store / "config").mkdir()
@@ -229,7 +229,7 @@ def test_a_dledger_log_without_its_entries_is_told_of_as_what_it_is(tmp_path: Pa
         open_store(store)
 
 
-def test_two_dledger_logs_in_one_store_are_told_apart_by_the_settings(tmp_path: Path) -> None:
+def test_two_dledger_logs_in_one_store_are_reported_apart_by_the_settings(tmp_path: Path) -> None:
     store = damaged(tmp_path)
     (store / "dledger-n0").rename(store / "dledger-n1")
     other = store / "dledger-n0/data"
@@ -244,7 +244,7 @@ def test_two_dledger_logs_in_one_store_are_told_apart_by_the_settings(tmp_path: 
 
 
 def test_settings_that_name_the_folder_of_a_plain_log_are_no_matter(tmp_path: Path) -> None:
-    """A broker makes no commitlog/ beside its DLedger log, whatever its settings name."""
+    """A broker makes no commitlog/ next to its DLedger log, whatever its settings name."""
     store = damaged(tmp_path)
     (tmp_path / "broker.conf").write_text(f"enableDLegerCommitLog=true\nstorePathCommitLog={store}/commitlog\n")
     report = check([tmp_path])

@@ -53,7 +53,7 @@ def rules(report: Report) -> list[str]:
 
 @pytest.mark.parametrize("name", RECORDED)
 def test_every_entry_has_its_unit(name: str) -> None:
-    """Read by nobody of ours: units point at headers that have their index and their size."""
+    """Read without our code: units point at headers that have their index and their size."""
     store = recording(f"layouts/{name}")
     files = {int(file.name): file.read_bytes() for file in store.glob("dledger-*/data/*")}
     number = 0
@@ -105,7 +105,7 @@ def test_entries_are_read_again_from_where_a_worker_found_no_unit(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """What has its units is not read a second time, and it counts as often as if it were."""
+    """An entry with its unit is not read a second time, and is counted the same."""
     asked = []
 
     def between(store: StoreDirectory, begin: int, end: int) -> Iterator[EntryColumns]:
@@ -147,15 +147,15 @@ def test_the_last_unit_may_be_missing_where_the_broker_was_killed(tmp_path: Path
         report = check([store.parent])
         assert report.verdict == verdict, report.model_dump_json(indent=1)
         if verdict == "conforms":
-            said = f"entry, {first}, has no" if lacking == 1 else f"{lacking} entries from {first} on have no"
-            assert any(said in note for note in report.sources[0].notes)
+            expected = f"entry, {first}, has no" if lacking == 1 else f"{lacking} entries from {first} on have no"
+            assert any(expected in note for note in report.sources[0].notes)
         else:
             (found,) = report.violations
             assert (found.where.offset, found.rule) == (first * UNIT.size, "dledger_index/dledger-entry-has-its-unit")
 
 
 def test_a_unit_that_a_truncation_left_behind_is_the_last_ones_after_a_kill(tmp_path: Path) -> None:
-    """The entry was written anew, in another term, and its unit was not yet."""
+    """The entry was rewritten, in another term, and its unit was not yet."""
     store = damaged(tmp_path, KILLED)
     values = unit(store, LAST[KILLED])
     write(store, LAST[KILLED] * UNIT.size, UNIT.pack(1, values[1] - 9, values[2], values[3], values[4] + 1))
@@ -177,7 +177,7 @@ def test_units_that_no_start_writes_again_are_not_excused_by_a_kill(tmp_path: Pa
     assert "522 entries from 0 on have no units of theirs, further back than" in report.sources[0].reasons[0]
 
 
-def test_without_a_file_nobody_can_tell(tmp_path: Path) -> None:
+def test_without_a_file_it_is_undecided(tmp_path: Path) -> None:
     store = damaged(tmp_path)
     folder = index_of(store).parent
     index_of(store).unlink()
@@ -190,7 +190,7 @@ def test_without_a_file_nobody_can_tell(tmp_path: Path) -> None:
     assert "dledger-n0/index/ is not judged: it is not there" in report.sources[0].notes
 
 
-def test_a_log_that_departs_is_told_alone(tmp_path: Path) -> None:
+def test_a_log_that_departs_is_reported_alone(tmp_path: Path) -> None:
     store = damaged(tmp_path)
     file = sorted(store.glob("dledger-*/data/*"))[2]
     data = bytearray(file.read_bytes())
@@ -205,8 +205,8 @@ def test_a_log_that_departs_is_told_alone(tmp_path: Path) -> None:
 def test_a_departure_is_explained(tmp_path: Path) -> None:
     store = damaged(tmp_path)
     blank(store)
-    said = gapless("explain", str(store.parent), "--trace", "dledger-n0/index").stdout
-    assert f"the index of entries dledger-n0/index departs at dledger-n0/index/{0:020d}+{AT * UNIT.size}." in said
+    output = gapless("explain", str(store.parent), "--trace", "dledger-n0/index").stdout
+    assert f"the index of entries dledger-n0/index departs at dledger-n0/index/{0:020d}+{AT * UNIT.size}." in output
 
 
 @pytest.mark.parametrize("seed", by_day(range(20), 1 / 10))

@@ -1,4 +1,4 @@
-"""What is exported of a store says, where it is checked, what a check of the store says."""
+"""The check of a store's export returns the results of the store's check."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -49,7 +49,7 @@ def findings(report: Report) -> dict[str, int]:
 
 
 def both(folder: Path, room: Path) -> tuple[Report, Report]:
-    """What is said of a store, and of its export; nobody has what clients wrote down."""
+    """Check a store, and its export; neither has a client log."""
     export(folder, room / "events.parquet")
     return check([folder]), check([room / "events.parquet"])
 
@@ -63,7 +63,7 @@ def test_an_export_is_judged_as_its_store_is(name: str, tmp_path: Path) -> None:
 
 
 def test_what_a_check_cannot_decide_its_export_leaves_undecided(tmp_path: Path) -> None:
-    """Two halves were sent with a delay, and are judged by nobody; the queues depart."""
+    """Two halves were sent with a delay, and are not judged; the queues depart."""
     of_store, of_export = both(copy_of("layouts/dledger_truncated_5.5.0", tmp_path).parent, tmp_path)
     assert findings(of_export) == findings(of_store)
     assert all(rule.startswith("queue/") for rule in findings(of_export))

@@ -20,7 +20,7 @@ AT = 30  # the entry that is about to be damaged
 
 
 def entries(store: Path, queue: str = QUEUE) -> list[tuple[int, int, int]]:
-    """The entries of a queue, read by nobody of ours."""
+    """Read the entries of a queue without our code."""
     data = b"".join(file.read_bytes() for file in sorted((store / "consumequeue" / queue).iterdir()))
     slots = [ENTRY.unpack_from(data, at) for at in range(0, len(data), ENTRY.size)]
     return [slot for slot in slots if slot[1] > 0]
@@ -61,8 +61,8 @@ def test_the_recordings_have_units_with_and_without_bitmaps_in_several_files() -
 
 
 @pytest.mark.parametrize("whole", [0, 1])
-def test_an_extension_that_was_copied_before_its_queue_accuses_nobody(whole: int, tmp_path: Path) -> None:
-    """What lies behind a unit that is not there tells damage apart: `whole` of them are."""
+def test_an_extension_that_was_copied_before_its_queue_is_no_violation(whole: int, tmp_path: Path) -> None:
+    """Units after a missing one distinguish damage: `whole` of them are."""
     store = copy_of(KILLED, tmp_path)
     last = len(entries(store)) - 1
     for entry in range(last - 8, last + 1 - whole):
@@ -184,7 +184,7 @@ def test_a_unit_that_no_entry_names_is_left_alone(tmp_path: Path) -> None:
     assert check([store.parent]).verdict == "conforms"
 
 
-def test_a_unit_that_a_power_loss_took_accuses_nobody(tmp_path: Path) -> None:
+def test_a_unit_that_a_power_loss_took_is_no_violation(tmp_path: Path) -> None:
     store = copy_of(KILLED, tmp_path)
     zeroed(store)
     report = check([store.parent])
@@ -193,7 +193,7 @@ def test_a_unit_that_a_power_loss_took_accuses_nobody(tmp_path: Path) -> None:
     assert any("consumequeue_ext/" in reason for reason in report.sources[0].reasons)
 
 
-def test_plain_entries_beside_an_extension_are_judged_as_such(tmp_path: Path) -> None:
+def test_plain_entries_next_to_an_extension_are_judged_as_such(tmp_path: Path) -> None:
     """The setting was switched on, and nothing was sent since."""
     store = copy_of("layouts/index_first_5.5.0", tmp_path)
     shutil.copytree(recording(WHOLE) / "consumequeue_ext", store / "consumequeue_ext")

@@ -1,4 +1,4 @@
-"""Cursors of consumer groups and of delay levels, and topics, held against the queues."""
+"""Cursors of consumer groups and of delay levels, and topics, compared with the queues."""
 
 import re
 import sys
@@ -124,7 +124,7 @@ def test_a_cursor_of_a_topic_without_messages_says_nothing(tmp_path: Path) -> No
     assert quiet(store).verdict == "conforms"
 
 
-def test_queues_that_nobody_is_sent_to_are_noted(tmp_path: Path) -> None:
+def test_queues_that_get_no_messages_are_noted(tmp_path: Path) -> None:
     store = copy_of(WHOLE, tmp_path)
     path = store / "config" / "topics.json"
     text = path.read_text(encoding="utf-8")
@@ -148,5 +148,5 @@ def test_without_its_library_a_database_of_cursors_is_named(tmp_path: Path, monk
     (store / "config" / "consumerOffsets").mkdir(exist_ok=True)
     (store / "config" / "consumerOffsets" / "CURRENT").write_text("MANIFEST-000001\n")
     monkeypatch.setitem(sys.modules, "rocksdict", None)
-    (told,) = check([store.parent]).sources
-    assert any("they are in consumerOffsets/, a RocksDB database" in note for note in told.notes)
+    (report,) = check([store.parent]).sources
+    assert any("they are in consumerOffsets/, a RocksDB database" in note for note in report.notes)

@@ -32,8 +32,8 @@ def test_transactions_are_judged_as_any_others(name: str) -> None:
     assert row_of_them.halves == sum(OUTCOMES[name].values())
 
 
-def test_a_table_is_told_of_with_what_it_leaves_out() -> None:
-    """Of the 29 halves that nobody decided, 15 were given up after four checks; who allows 15 gives up none."""
+def test_a_table_is_reported_of_with_what_it_leaves_out() -> None:
+    """A table has 29 undecided halves: 15 were parked after four checks; a limit of 15 checks parks none."""
     (first,) = check([recording_as_left(FIRST)]).sources
     assert "the table of halves has 14 rows, and ends at 45,780" in first.notes
     (lives,) = check([recording_as_left("layouts/halfdb_lives_5.5.0")]).sources
@@ -101,7 +101,7 @@ FAULTS: dict[str, Callable[[Rdict, list[bytes]], int]] = {
 }
 
 
-SAID = {  # of a row and of what it is held against
+STATED = {  # by a row, and by what it is compared with
     "row-counts-no-more-checks-than-allowed": "with 16 of 15 checks",
     "row-lies-up-to-the-end-of-the-table": "(the table ends at ",
 }
@@ -118,7 +118,7 @@ def test_a_fault_in_the_table_is_found_where_it_is(rule: str, tmp_path: Path) ->
     where = found[f"half_table/{rule}"].where
     assert where.file.startswith("commitlog/" if rule == "half-that-is-undecided-has-its-row" else "rocksdbstore/")
     assert where.offset == position
-    assert SAID.get(rule, "") in found[f"half_table/{rule}"].message
+    assert STATED.get(rule, "") in found[f"half_table/{rule}"].message
 
 
 def test_a_half_that_stays_in_the_table_after_its_op_is_found(tmp_path: Path) -> None:
@@ -133,7 +133,7 @@ def test_a_half_that_stays_in_the_table_after_its_op_is_found(tmp_path: Path) ->
     assert rules == {0: {"half_table/half-that-is-decided-has-no-row"}, 1: set()}
 
 
-def test_halves_without_their_table_are_not_said_to_be_well(tmp_path: Path) -> None:
+def test_halves_without_their_table_are_not_reported_sound(tmp_path: Path) -> None:
     store = _copy(tmp_path)
     shutil.rmtree(store / "rocksdbstore")
     report = check([store.parent])
@@ -158,7 +158,7 @@ def test_a_row_that_no_broker_writes_is_not_passed_over(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("with_end", [False, True])
-def test_a_table_that_was_emptied_is_not_said_to_be_well(tmp_path: Path, *, with_end: bool) -> None:
+def test_a_table_that_was_emptied_is_not_reported_sound(tmp_path: Path, *, with_end: bool) -> None:
     """All rows are gone, and none is left that would show of the others that their checks cannot be over."""
     store = _copy(tmp_path)
     with half_tables.opened(store) as table:
@@ -173,7 +173,7 @@ def test_a_table_that_was_emptied_is_not_said_to_be_well(tmp_path: Path, *, with
     assert not any("broker gives a half up" in note for note in found.notes)
 
 
-def test_what_is_said_of_a_table_that_cannot_be_read_fits_halves(
+def test_what_is_stated_of_a_table_that_cannot_be_read_fits_halves(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Not entries of queues: nothing can be checked without them where they are not."""
@@ -181,25 +181,25 @@ def test_what_is_said_of_a_table_that_cannot_be_read_fits_halves(
     (journal, *_) = [*(store / "rocksdbstore").glob("*.log")]
     journal.unlink()
     journal.mkdir()
-    (told,) = check([store.parent]).sources
-    (why,) = [reason for reason in told.reasons if "table of halves" in reason]
+    (report,) = check([store.parent]).sources
+    (why,) = [reason for reason in report.reasons if "table of halves" in reason]
     assert why.endswith(f"{journal}: cannot be read (Is a directory); copy the folder again")
     monkeypatch.setitem(sys.modules, "rocksdict", None)
-    (told,) = check([store.parent]).sources
-    assert "queues" not in " ".join(told.reasons)
-    assert "is not judged: it is in rocksdbstore/, a RocksDB database, and the package" in " ".join(told.reasons)
+    (report,) = check([store.parent]).sources
+    assert "queues" not in " ".join(report.reasons)
+    assert "is not judged: it is in rocksdbstore/, a RocksDB database, and the package" in " ".join(report.reasons)
 
 
 def _copy(tmp_path: Path) -> Path:
-    """The store of one life, to be changed, beside what its clients said."""
+    """Copy the store of one life, to be changed, with its client log."""
     return Path(shutil.copytree(recording_as_left(FIRST), tmp_path / "copy")) / "store"
 
 
 def _decided(store: Path) -> tuple[int, bytes, int]:
     """Position of a half that was committed, what a row's key has behind it, and the bytes of its record."""
-    said = [json.loads(line) for line in (store.parent / "client.ndjson").read_text().splitlines()]
-    phys = next(one["phys"] for one in said if one["op"] == "end" and one["decision"] == "commit")
-    half = next(one for one in said if one["op"] == "half" and one.get("phys") == phys)
+    lines = [json.loads(line) for line in (store.parent / "client.ndjson").read_text().splitlines()]
+    phys = next(one["phys"] for one in lines if one["op"] == "end" and one["decision"] == "commit")
+    half = next(one for one in lines if one["op"] == "half" and one.get("phys") == phys)
     with (store / "commitlog" / f"{0:020d}").open("rb") as log:
         log.seek(phys)
         size = int.from_bytes(log.read(4), "big")

@@ -58,8 +58,8 @@ def test_what_brokers_left_conforms(name: str) -> None:
         assert found == len(keys)
 
 
-def test_files_whose_layout_nobody_tells_are_left_out(tmp_path: Path) -> None:
-    """Without its broker.conf, nobody knows how many slots a file has: no key is missed then."""
+def test_files_of_unknown_layout_are_left_out(tmp_path: Path) -> None:
+    """Without its broker.conf, the number of slots in a file is unknown: no key is missed then."""
     store = shutil.copytree(recording(WHOLE), tmp_path / "store")
     report = check([store])
     assert (report.verdict, report.sources[0].reasons) == ("conforms", [])
@@ -77,7 +77,7 @@ def test_tags_are_items_of_newer_brokers_alone() -> None:
 
 
 def test_the_recordings_have_what_they_are_for() -> None:
-    """Files that rotate, a record whose keys lie in two, texts beyond the BMP, keys without a record, doubles."""
+    """The recordings have rotated files, keys in two files, texts beyond the BMP, orphaned keys, doubles."""
     first = read(recording(WHOLE), "")
     assert len(first) > 3
     assert any(one.header[3] == other.header[2] for one, other in pairwise(first))
@@ -253,7 +253,7 @@ def test_a_step_that_a_kill_broke_off_is_no_departure(tmp_path: Path) -> None:
     assert tolerated(store).verdict == "conforms"
 
 
-def test_a_page_that_a_power_loss_took_accuses_nobody(tmp_path: Path) -> None:
+def test_a_page_that_a_power_loss_took_is_no_violation(tmp_path: Path) -> None:
     """The broker deletes the file at its next start."""
     store = copy_of(KILLED, tmp_path)
     file = read(store, "")[-1]
@@ -299,7 +299,7 @@ def test_one_file_is_judged_alone(tmp_path: Path) -> None:
 def test_a_file_is_judged_alike_however_much_of_it_at_once(
     item: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of a store as it was left, and of one with an item that leads elsewhere."""
+    """A store as it was left, and one with an item that leads elsewhere."""
     store = copy_of(WHOLE, tmp_path)
     if item is not None:
         path = sorted((store / "index").iterdir())[1]

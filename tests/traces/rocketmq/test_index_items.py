@@ -1,4 +1,4 @@
-"""Items of a hash index beside the keys of records: what is seen at once to be right is right item by item, too."""
+"""Items of a hash index compared with the keys of records: the fast path agrees with the item by item one."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def segment(choice: np.random.Generator, records: int = 6) -> Segment:
 
 
 def items_of(records: Segment, *, tags: bool) -> Items:
-    """The items that a broker writes for records, between one of the record before them and one of that behind."""
+    """Return a broker's items of records, between one of the record before and one of the record after."""
     positions, times, keys = records
     some = keys[:, (keys[KIND] == MUST) | tags]
     items = np.zeros(some.shape[1] + 2, ITEM)
@@ -41,20 +41,20 @@ def items_of(records: Segment, *, tags: bool) -> Items:
 
 
 def at_once(records: Segment, items: Items) -> MatchResult | None:
-    """What is told of them where all is right, or None."""
-    told = room_for(0, 0, 0)
+    """Match all at once; None if any is wrong."""
+    space = room_for(0, 0, 0)
     wanted = ItemRange(START, END, FIRST, BEGAN)
-    return told if matching.match_in_order(*records, items.view(np.uint8), wanted, told.counts) else None
+    return space if matching.match_in_order(*records, items.view(np.uint8), wanted, space.counts) else None
 
 
 def one_by_one(records: Segment, items: Items) -> MatchResult:
-    """What is told of them, item by item."""
+    """Match item by item."""
     room, read = np.zeros((len(items), ITEM_COLUMNS), np.int64), items.view(np.uint8)
     count = matching.gather(read, FIRST, 0, (START, END, BEGAN), room, 0)
-    told = room_for(len(records[0]), records[2].shape[1], 64)
+    space = room_for(len(records[0]), records[2].shape[1], 64)
     found = room[:count]
-    matching.match(*records, found[np.argsort(found[:, matching.POSITION], kind="stable")], told)
-    return told
+    matching.match(*records, found[np.argsort(found[:, matching.POSITION], kind="stable")], space)
+    return space
 
 
 @pytest.mark.parametrize("tags", [False, True])
@@ -63,13 +63,13 @@ def test_items_of_a_broker_are_seen_to_be_right(*, tags: bool) -> None:
     for _ in range(40):
         records = segment(choice)
         items = items_of(records, tags=tags)
-        told = at_once(records, items)
-        assert told is not None
-        assert told.counts.tolist() == one_by_one(records, items).counts.tolist()
+        matched = at_once(records, items)
+        assert matched is not None
+        assert matched.counts.tolist() == one_by_one(records, items).counts.tolist()
 
 
 def test_what_is_seen_to_be_right_is_right_one_by_one() -> None:
-    """Whatever is changed: else a key that nobody finds, or a wrong item, would be passed over."""
+    """For every change: otherwise a missing key or a wrong item would be passed over."""
     choice, seen, refused = np.random.default_rng(11), 0, 0
     for _ in range(600):
         records = segment(choice)
@@ -88,16 +88,19 @@ def test_what_is_seen_to_be_right_is_right_one_by_one() -> None:
                 items = np.insert(items, other, items[at])
             case _:
                 records[2][KIND, records[2][KIND] == MAY] = choice.integers(3)
-        told, slowly = at_once(records, np.ascontiguousarray(items)), one_by_one(records, np.ascontiguousarray(items))
-        if told is None:
+        matched, slowly = (
+            at_once(records, np.ascontiguousarray(items)),
+            one_by_one(records, np.ascontiguousarray(items)),
+        )
+        if matched is None:
             refused += 1
             continue
         seen += 1
-        assert told.counts.tolist() == slowly.counts.tolist()
+        assert matched.counts.tolist() == slowly.counts.tolist()
     assert seen > 60 < refused
 
 
-def test_a_key_that_nobody_can_hash_is_looked_at_by_itself() -> None:
+def test_a_key_without_a_hash_is_looked_at_by_itself() -> None:
     records = segment(np.random.default_rng(3))
     items = items_of(records, tags=True)
     records[2][KIND, 0], items["hash"][1] = UNSURE, 999

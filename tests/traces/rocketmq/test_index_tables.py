@@ -42,7 +42,7 @@ def test_a_table_that_a_broker_wrote_conforms(name: str) -> None:
     assert report.coverage["index_table.find_last"] == 1
 
 
-def test_records_before_the_table_was_switched_on_and_behind_its_end_are_told_of() -> None:
+def test_records_before_the_table_was_switched_on_and_behind_its_end_are_reported_of() -> None:
     """Those of the life in which it was off later on, the next start put into it."""
     (switched,) = check([recording_as_left("layouts/indexdb_switched_5.5.0")]).sources
     assert any(note.startswith("114 records are without rows in the table of keys") for note in switched.notes)
@@ -190,25 +190,25 @@ def test_a_row_that_departs_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("plant", "said"),
+    ("plant", "expected"),
     [
         (_other_time, r"with time (\d+).*; the record's time is (\d+)\)"),
         (_other_hour, r"in hour (\d+) with time.*; the record's time is (\d+)\)"),
         (_end_time, r"\(the table says (\d+), its record (\d+)\)"),
     ],
 )
-def test_both_times_are_told_where_they_differ(plant: Fault, said: str, tmp_path: Path) -> None:
+def test_both_times_are_reported_where_they_differ(plant: Fault, expected: str, tmp_path: Path) -> None:
     store = _copy(tmp_path)
     with half_tables.opened(store, "default") as table:
         plant(table, _rows(table))
     (found,) = _violations(check([store.parent]))
-    told = re.search(said, found.message)
-    assert told, found.message
-    row, record = map(int, told.groups())
+    times = re.search(expected, found.message)
+    assert times, found.message
+    row, record = map(int, times.groups())
     assert 0 < abs(row - record) < 2 * HOUR
 
 
-def test_what_a_table_was_not_told_of_accuses_nobody(tmp_path: Path) -> None:
+def test_what_a_table_did_not_record_is_no_violation(tmp_path: Path) -> None:
     """A killed broker loses the newest rows, and the end that was written with them: the next start writes them."""
     store = _copy(tmp_path)
     (store / "abort").touch()

@@ -1,4 +1,4 @@
-"""A store whose process was killed: what the next start writes anew is not held against it, and all else is."""
+"""A store whose process was killed: an entry that the next start rewrites may be missing."""
 
 from pathlib import Path
 
@@ -18,7 +18,7 @@ def without_entry(folder: Path, number: int) -> Report:
     return check([folder], profile="strict", engine="local", jobs=1)
 
 
-def test_an_entry_that_the_next_start_writes_anew_may_be_missing(tmp_path: Path) -> None:
+def test_an_entry_that_the_next_start_rewrites_may_be_missing(tmp_path: Path) -> None:
     killed(tmp_path)
     report = without_entry(tmp_path, 27)
     assert report.verdict == "inconclusive"
@@ -31,7 +31,7 @@ def test_an_entry_that_the_next_start_writes_anew_may_be_missing(tmp_path: Path)
     assert check([tmp_path], profile="strict", engine="local", jobs=1).verdict == "conforms"
 
 
-def test_an_entry_that_nobody_writes_anew_may_not(tmp_path: Path) -> None:
+def test_an_entry_that_no_start_rewrites_may_not(tmp_path: Path) -> None:
     killed(tmp_path)
     with (tmp_path / "checkpoint").open("r+b") as file:
         file.seek(5 * 8)

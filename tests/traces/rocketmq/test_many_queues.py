@@ -1,4 +1,4 @@
-"""What a check does for each queue of a store: it is counted, for time would say little on a busy machine."""
+"""The work of a check for each queue is counted: time is unreliable on a busy machine."""
 
 import os
 from collections import Counter
@@ -34,7 +34,7 @@ def laid(rounds: int, *, log_file_size: int = 1 << 20, expired: int = 0) -> Stor
 
 @pytest.fixture
 def opened(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
-    """How often each path was opened or listed."""
+    """Count how often each path was opened or listed."""
     counts: Counter[str] = Counter()
 
     def counted(function: Any) -> Any:
@@ -106,7 +106,7 @@ def test_a_queue_file_size_that_no_broker_takes_is_passed_over(size: str, tmp_pa
     assert check(store, jobs=1).verdict == "conforms"
 
 
-def test_files_of_queues_are_held_against_the_largest_size_that_a_broker_takes(tmp_path: Path) -> None:
+def test_files_of_queues_are_compared_with_the_largest_size_that_a_broker_takes(tmp_path: Path) -> None:
     store = laid(1).write(tmp_path / "store")
     (tmp_path / "broker.conf").write_text(f"mappedFileSizeConsumeQueue={2**31 - 1}\n")
     (found,) = check(store, jobs=1).findings
@@ -154,8 +154,8 @@ def test_a_store_of_very_many_queues_is_read_in_larger_splits(tmp_path: Path) ->
     assert sizes == [splits.SPLIT, 15_000 * splits.A_VISIT, splits.MOST]
 
 
-def test_slots_are_read_out_of_whichever_files_hold_them(tmp_path: Path) -> None:
-    """Of files with gaps between them, and of one that is longer than it should be, the later one tells."""
+def test_slots_are_read_out_of_whichever_files_have_them(tmp_path: Path) -> None:
+    """The later of overlapping files counts, one of them too long; others have gaps between them."""
     queue, chance, expected = ("orders", 0), Random(1), bytearray(800)
     files = tuple(QueueFile(base, length) for base, length in ((100, 100), (200, 140), (300, 20), (500, 100)))
     folder = tmp_path / "consumequeue" / "orders" / "0"

@@ -1,4 +1,4 @@
-"""What a broker keeps where gapless does not look: it is named, and all else of the store is judged."""
+"""Data that a broker keeps elsewhere is named, and all else of the store is judged."""
 
 import pytest
 

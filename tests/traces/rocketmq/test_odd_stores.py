@@ -107,7 +107,7 @@ EXPECTED = {  # verdict, what a note or a reason says, the rule that is broken
 
 
 def checked(name: str) -> Report:
-    """The report of an odd store, with the settings and the client log beside it."""
+    """Check an odd store, with the settings and the client log next to it."""
     return check(recording_as_left(f"odd/{name}"))
 
 
@@ -125,8 +125,8 @@ def test_an_odd_store_is_judged_right(name: str) -> None:
     assert any(words in line for line in (*source.reasons, *source.notes))
 
 
-def test_a_compacted_topic_of_a_broker_that_compacts_nothing_is_told_of(tmp_path: Path) -> None:
-    """It departs in a first life, with its settings; where somebody may have switched compaction off, nobody knows."""
+def test_a_compacted_topic_of_a_broker_that_compacts_nothing_is_reported_of(tmp_path: Path) -> None:
+    """It departs in a first life, with its settings; if compaction may have been switched off, it is undecided."""
     store = copy_of("odd/compacted_rocksdb_5.5.0", tmp_path)
     (found,) = check(store).violations
     assert (found.trace, found.rule) == ("compact/0", "compaction/newest-message-of-its-key-is-kept")
@@ -170,7 +170,7 @@ def test_a_damaged_record_of_a_log_without_times_is_not_passed_over(which: int, 
 def test_halves_are_set_aside_for_their_age_when_messages_were_kept_for_no_time(
     hours: str, for_their_age: int, tmp_path: Path
 ) -> None:
-    """`fileReservedTime` was 0 in the first life, and 72 in the second one, whose settings lie beside the store."""
+    """`fileReservedTime` was 0 in the first life, and 72 in the second one, whose settings are at hand."""
     store = shutil.copytree(recording_as_left("odd/kept_0_hours_5.5.0"), tmp_path / "kept")
     set_to = f"fileReservedTime={hours}\n" if hours else ""
     config = store / "broker.conf"
@@ -265,14 +265,14 @@ def test_slots_behind_the_end_that_no_start_takes_are_no_hazard(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("version", ["5.3.3", "5.5.0"])
-def test_a_message_that_a_clean_start_skipped_is_told_with_its_cause(version: str) -> None:
+def test_a_message_that_a_clean_start_skipped_is_reported_with_its_cause(version: str) -> None:
     (found,) = checked(f"skipped_first_{version}").violations
     story = " ".join(found.story)
     assert "Message 7 has no entry, and those behind it stand a slot too early" in story
     assert "skips the first record without an entry (docs/rocketmq.md#recovery-clean)" in story
 
 
-def test_a_story_about_a_topic_made_anew_says_so() -> None:
+def test_a_story_about_a_topic_recreated_says_so() -> None:
     (found,) = checked("slave_topic_made_anew").violations
     assert (
         "The topic was deleted and created again: its numbers start at 0 again with the message at 32360."
@@ -313,7 +313,7 @@ def test_a_log_in_several_folders_is_read_from_all_of_them(separator: str, tmp_p
     assert "disk2/log: no such directory, and broker.conf says that files of the log lie there" in refused.reasons[0]
 
 
-def test_a_log_elsewhere_needs_somebody_who_says_where(tmp_path: Path) -> None:
+def test_a_log_elsewhere_needs_a_setting(tmp_path: Path) -> None:
     store, paths = parted(tmp_path, ",")
     (refused,) = check(store).sources
     assert refused.verdict == "unreadable"
@@ -322,7 +322,7 @@ def test_a_log_elsewhere_needs_somebody_who_says_where(tmp_path: Path) -> None:
     assert check(store, config=tmp_path / "other.conf").verdict == "conforms"
 
 
-def test_a_log_that_goes_on_in_another_folder_is_one_log(tmp_path: Path) -> None:
+def test_a_log_that_continues_in_another_folder_is_one_log(tmp_path: Path) -> None:
     """A broker's own: files alternate, and later the first folder is only read."""
     store = copy_of("layouts/paths_5.5.0", tmp_path)
     folders = [sorted(int(file.name) for file in (store / name).iterdir()) for name in ("commitlog", "commitlog2")]
@@ -366,21 +366,21 @@ LOCKED = """
 import fcntl, struct, sys
 file = open(sys.argv[1], "r+b")
 fcntl.fcntl(file, fcntl.F_SETLK, struct.pack("hhqqi4x", fcntl.F_WRLCK, 0, 0, 1, 0))
-print("held", flush=True)
+print("locked", flush=True)
 sys.stdin.read()
 """
 
 
 @pytest.fixture
 def running(tmp_path: Path) -> Iterator[Path]:
-    """A copy of a store that somebody holds the lock of, as a running broker does."""
+    """A copy of a store whose lock another process has, like a running broker."""
     store = shutil.copytree(recording_as_left("unclean") / "store", tmp_path / "store")
     (store / "lock").write_bytes(b"lock")
     with subprocess.Popen(
         [sys.executable, "-c", LOCKED, str(store / "lock")], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as broker:
         assert broker.stdout is not None
-        assert broker.stdout.readline() == b"held\n"
+        assert broker.stdout.readline() == b"locked\n"
         yield store
         broker.kill()
 
@@ -414,16 +414,16 @@ def test_what_comes_while_a_store_is_read_is_left_out(running: Path, monkeypatch
     assert report.sources[0].records < whole.sources[0].records
 
 
-def test_a_queue_that_is_deleted_while_it_is_read_accuses_nobody(
+def test_a_queue_that_is_deleted_while_it_is_read_is_no_violation(
     running: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def deleted_then(*arguments: Any, **more: Any) -> Any:
         opened = open_it(*arguments, **more)
         shutil.rmtree(running / "consumequeue/orders")
-        made_anew = running / "consumequeue/orders/1"
-        made_anew.mkdir(parents=True)
+        recreated = running / "consumequeue/orders/1"
+        recreated.mkdir(parents=True)
         entry = (10**9).to_bytes(8, "big") + (99).to_bytes(4, "big") + bytes(8)
-        (made_anew / f"{0:020}").write_bytes(entry.ljust(20000, b"\0"))
+        (recreated / f"{0:020}").write_bytes(entry.ljust(20000, b"\0"))
         return opened
 
     open_it = directory.open_store
@@ -466,7 +466,7 @@ def test_a_log_whose_oldest_file_is_deleted_meanwhile_is_opened_again(
 
 
 def lives(*firsts: int, jump: int = 0) -> StoreBuilder:
-    """A topic deleted and made anew again and again, with the first number of each life; in the last, one may jump."""
+    """Delete and recreate a topic again and again, with the first number of each life; in the last, one may jump."""
     builder = StoreBuilder()
     for first in firsts:
         builder.delete_topic("orders")
@@ -491,7 +491,7 @@ def test_a_life_that_is_counted_oddly_and_still_read_is_one(tmp_path: Path) -> N
     assert found.rule == NUMBERS
 
 
-def test_a_log_that_goes_on_in_dledger_is_judged_without_what_lay_before(tmp_path: Path) -> None:
+def test_a_log_that_continues_in_dledger_is_judged_without_what_lay_before(tmp_path: Path) -> None:
     store = copy_of("odd/dledger_moved_5.3.3", tmp_path)
     whole = check([store])
     shutil.rmtree(store / "commitlog")

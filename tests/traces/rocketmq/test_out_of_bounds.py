@@ -67,7 +67,7 @@ def test_names_are_not_read_where_no_record_is_any_more(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_looked_at_again_has_the_bytes_that_it_has_now(tmp_path: Path) -> None:
-    """Of a file that became shorter, no byte beyond its end is read; and of more files than are kept, each is found."""
+    """No byte beyond the end of a shortened file is read; and of more files than are kept, each is found."""
     maps = Maps()
     files = [LogFile(str(tmp_path / str(number)), 0, 4096) for number in range(2 * Maps.MOST)]
     for number, file in enumerate(files):
@@ -83,7 +83,7 @@ def test_a_file_that_is_looked_at_again_has_the_bytes_that_it_has_now(tmp_path: 
 
 @pytest.mark.usefixtures("bounded")
 def test_who_reads_beyond_is_found() -> None:
-    """These tests can tell: a record is said to reach beyond its bytes."""
+    """These tests can fail: a record claims to reach beyond its bytes."""
     is_of_the_second_kind = False
     with pytest.raises(IndexError, match="byte 84:88 of 50"):
         records.length_of(np.zeros(50, np.uint8), 0, 200, is_of_the_second_kind)
@@ -102,7 +102,7 @@ def test_nor_is_that_of_any_layout(name: str, tmp_path: Path) -> None:
 
 
 def damaged(store: Path, room: Path, choose: Random, times: int) -> None:
-    """Damage a store so many times, each time anew, and judge it."""
+    """Damage a fresh copy of a store so many times, and judge it."""
     for _ in range(times):
         copy = shutil.copytree(store, room / "store")
         done = [mutate(copy, choose) for _ in range(choose.choice((1, 1, 2)))]
@@ -114,9 +114,9 @@ def damaged(store: Path, room: Path, choose: Random, times: int) -> None:
         shutil.rmtree(copy, ignore_errors=True)  # all of it may have been deleted
 
 
-@pytest.mark.skipif(not NIGHT, reason="all kernels are compiled anew, which takes some minutes")
+@pytest.mark.skipif(not NIGHT, reason="all kernels are compiled again, which takes some minutes")
 def test_machine_code_that_checks_its_bounds_finds_none_left() -> None:
-    """As it is compiled then, in a process of its own: every layout, damaged."""
+    """Compiled like this in a process of its own: every layout, damaged."""
     script = f"from {__name__} import every_layout; every_layout()"
     subprocess.run([sys.executable, "-c", script], env=os.environ | {CHECKED: "1"}, check=True)
 

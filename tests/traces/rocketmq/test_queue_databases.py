@@ -30,7 +30,7 @@ RECORDED = {  # records, and messages that wait for their entries, as the lab's 
 
 
 def kept(folder: Path) -> dict[str, tuple[int, int, bytes]]:
-    """What lies in a folder, and when it was touched."""
+    """Return the files of a folder, and their times."""
     return {
         str(path.relative_to(folder)): (path.stat().st_mtime_ns, path.stat().st_ctime_ns, path.read_bytes())
         for path in sorted(folder.rglob("*"))
@@ -111,7 +111,7 @@ def missing(store: Path) -> None:
         del database[key(TOPIC, QUEUE, NUMBER)]
 
 
-def the_one_before_once_more(store: Path) -> None:
+def the_one_before_again(store: Path) -> None:
     with opened(store) as (database, _):
         database[key(TOPIC, QUEUE, NUMBER)] = database[key(TOPIC, QUEUE, NUMBER - 1)]
 
@@ -127,7 +127,7 @@ FAULTS: dict[str, tuple[Callable[[Path], None], str, str]] = {  # the rule, and 
     "wrong size": (wrong(size=1), "queue/entry-has-the-size-of-its-message", "size"),
     "wrong tag": (wrong(tag=1), "queue/entry-has-the-tag-code-of-its-message", "tag"),
     "missing": (missing, LEFT_OUT, "entry 41 is missing"),
-    "twice": (the_one_before_once_more, ENTRY_RULE, "orders/2 number 40"),
+    "twice": (the_one_before_again, ENTRY_RULE, "orders/2 number 40"),
     "cut off": (those_from_here_on_missing, WITHOUT, "entry 41 is missing"),
 }
 
@@ -173,10 +173,10 @@ def test_entries_below_the_logs_start_may_be_there_or_not(tmp_path: Path) -> Non
 
 # -- the table of queues ----------------------------------------------------------------------------------------------
 
-Said = tuple[int, int]
+QueueEnd = tuple[int, int]
 
 
-def told(store: Path, which: str, change: Callable[[int, int], Said | None]) -> None:
+def change_ends(store: Path, which: str, change: Callable[[int, int], QueueEnd | None]) -> None:
     """Change what the table says of one end of a queue: position and number, or nothing at all."""
     with opened(store) as (_, table):
         name = end_key(TOPIC, QUEUE, which)
@@ -189,7 +189,7 @@ def told(store: Path, which: str, change: Callable[[int, int], Said | None]) -> 
 
 
 LAST = "queue/table-names-the-last-entry"
-WRONG_TABLE: dict[str, tuple[str, Callable[[int, int], Said | None], str, str]] = {
+WRONG_TABLE: dict[str, tuple[str, Callable[[int, int], QueueEnd | None], str, str]] = {
     "last number too high": ("max", lambda p, n: (p, n + 1), LAST, "has number 116 for its last entry, which is 115"),
     "last number too low": ("max", lambda p, n: (p, n - 1), LAST, "has number 114 for its last entry, which is 115"),
     "last position": (
@@ -200,9 +200,9 @@ WRONG_TABLE: dict[str, tuple[str, Callable[[int, int], Said | None], str, str]] 
         "min", lambda p, n: (p, n + 1), "queue/table-hides-no-message", "number 50 for its first entry",
     ),
 }  # fmt: skip
-RIGHT_TABLE: dict[str, tuple[str, Callable[[int, int], Said | None]]] = {
-    "nobody asked for the first": ("min", lambda *_: None),
-    "nobody asked since messages expired": ("min", lambda p, n: (p - 100_000, n - 20)),
+RIGHT_TABLE: dict[str, tuple[str, Callable[[int, int], QueueEnd | None]]] = {
+    "the first was never requested": ("min", lambda *_: None),
+    "not requested since messages expired": ("min", lambda p, n: (p - 100_000, n - 20)),
     "what is below the log's start is not believed": ("min", lambda p, n: (p - 100_000, n + 20)),
     "the log's start itself": ("min", lambda _, n: (262_144, n)),
 }
@@ -212,7 +212,7 @@ RIGHT_TABLE: dict[str, tuple[str, Callable[[int, int], Said | None]]] = {
 def test_a_table_that_is_wrong_is_found(name: str, tmp_path: Path) -> None:
     which, change, rule, words = WRONG_TABLE[name]
     store = copy_of("layouts/rocksdb_expired_5.5.0", tmp_path)
-    told(store, which, change)
+    change_ends(store, which, change)
     (found,) = check(store).violations
     assert (found.rule, found.trace) == (rule, f"{TOPIC}/{QUEUE}")
     assert found.where.file == f"consumequeue/RocksDB:offset/{TOPIC}/{QUEUE}/{which}"
@@ -223,13 +223,13 @@ def test_a_table_that_is_wrong_is_found(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", RIGHT_TABLE)
 def test_a_table_that_lags_is_left_alone(name: str, tmp_path: Path) -> None:
     store = copy_of("layouts/rocksdb_expired_5.5.0", tmp_path)
-    told(store, *RIGHT_TABLE[name])
+    change_ends(store, *RIGHT_TABLE[name])
     report = check(store)
     assert (report.verdict, report.coverage["queue.tell_last"]) == ("conforms", 12)
 
 
 def test_a_table_may_end_before_the_log_begins(tmp_path: Path) -> None:
-    """What came since was in memory alone when its broker was killed, or copied, and the log's first files expired."""
+    """Later entries were lost in memory at a kill, or before a copy, and the first log files expired."""
     store = copy_of("layouts/rocksdb_expired_5.5.0", tmp_path)
     known = queue_databases.entries(store)
     with opened(store) as (database, table):
@@ -256,7 +256,7 @@ def dispatched(store: Path, upto: int) -> None:
         table[name] = upto.to_bytes(8, "big")
 
 
-def test_where_dispatch_goes_on_tells_which_messages_may_wait(tmp_path: Path) -> None:
+def test_where_dispatch_continues_tells_which_messages_may_wait(tmp_path: Path) -> None:
     store = copy_of("layouts/rocksdb_killed_5.5.0", tmp_path)
     dispatched(store, 300_000)
     report = check(store)
@@ -266,7 +266,7 @@ def test_where_dispatch_goes_on_tells_which_messages_may_wait(tmp_path: Path) ->
     assert check(store).verdict == "conforms"
 
 
-def test_a_database_that_was_never_flushed_is_told_of(tmp_path: Path) -> None:
+def test_a_database_that_was_never_flushed_is_reported_of(tmp_path: Path) -> None:
     store = copy_of("layouts/rocksdb_killed_5.5.0", tmp_path)
     with opened(store) as (database, table):
         for one in (database, table):
@@ -347,7 +347,7 @@ def test_without_the_library_the_verdict_says_what_to_install(monkeypatch: pytes
     assert any("pip install rocksdict" in reason for reason in report.sources[0].reasons)
 
 
-# -- beside a running broker -------------------------------------------------------------------------------------------
+# -- next to a running broker ------------------------------------------------------------------------------------------
 
 RUNNING = """
 import sys, fcntl, struct
@@ -357,21 +357,21 @@ store = Path(sys.argv[1])
 lock = (store / "lock").open("r+b")
 fcntl.fcntl(lock, fcntl.F_SETLK, struct.pack("hhqqi4x", fcntl.F_WRLCK, 0, 0, 1, 0))
 with opened(store):
-    print("held", flush=True)
+    print("locked", flush=True)
     sys.stdin.read()
 """
 
 
 @pytest.fixture
 def running(tmp_path: Path) -> Iterator[Path]:
-    """A copy of a store, whose lock and whose database somebody holds, as a running broker does."""
+    """A copy of a store whose lock and database another process has open, like a running broker."""
     store = copy_of("layouts/rocksdb_killed_5.5.0", tmp_path)
     (store / "lock").write_bytes(b"lock")
     with subprocess.Popen(
         [sys.executable, "-c", RUNNING, str(store)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as broker:
         assert broker.stdout is not None
-        assert broker.stdout.readline() == b"held\n"
+        assert broker.stdout.readline() == b"locked\n"
         yield store
         broker.kill()
 
@@ -384,7 +384,7 @@ def test_the_database_of_a_running_broker_is_read_without_touching_it(running: P
     assert kept(running) == before
 
 
-def test_what_is_wrong_beside_a_running_broker_is_found_all_the_same(tmp_path: Path, running: Path) -> None:
+def test_what_is_wrong_next_to_a_running_broker_is_found_all_the_same(tmp_path: Path, running: Path) -> None:
     """And what another process changes meanwhile is not: the database is looked at again."""
     assert tmp_path in running.parents
     found: list[Report] = []

@@ -1,4 +1,4 @@
-"""Stores that real brokers wrote: what they hold is found, and nothing that is legal is accused."""
+"""Stores of real brokers: their contents are found, and nothing legal is a violation."""
 
 import shutil
 import subprocess
@@ -40,7 +40,7 @@ def test_a_recording_conforms_with_all_that_it_holds(name: str) -> None:
     assert PREPARED  # records with this flag have no queue, and `is_queued` knows
 
 
-ODD = {  # what only these recordings hold
+ODD = {  # counts of only these recordings
     "v4": {"write_one_alone": 732},
     "immunity": {"put_back_while_immune": 73, "commit_an_old_version": 11, "roll_back_an_old_version": 3},
     "odd_clients": {"resume": 3, "commit_after_rolling_back": 4, "roll_back_after_committing": 22, "mark_again": 72},
@@ -78,7 +78,7 @@ def test_the_strict_profile_shows_what_the_design_forbids(name: str) -> None:
 
 @pytest.mark.parametrize("jobs", by_day([1, 2], 1 / 2))
 def test_splits_and_processes_change_nothing(jobs: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pieces of 100,000 bytes, each judged by whoever is free, come to what the whole comes to."""
+    """Pieces of 100,000 bytes, each judged by any worker, give the result of the whole."""
     whole = check([recording("midlife")], jobs=1)
     monkeypatch.setattr("gapless.traces.sources.rocketmq.segments.splits.SPLIT", 100_000)
     parts = check([recording("midlife")], jobs=jobs)
@@ -106,7 +106,7 @@ def test_the_ghost_entries_of_a_real_broker_are_found() -> None:
     assert violation.where.file.startswith("commitlog/")
 
 
-def test_the_strict_profile_forgives_no_topic_made_anew() -> None:
+def test_the_strict_profile_forgives_no_topic_recreated() -> None:
     report = check([recording("lab/made_anew")], profile="strict", only=["queue"])
     assert {finding.rule for finding in report.violations} == {"queue/numbers-of-a-queue-follow-one-another"}
 
@@ -117,16 +117,16 @@ def test_a_folder_that_holds_a_store_will_do(tmp_path: Path) -> None:
 
 
 def test_a_running_broker_is_recognised_by_its_lock(tmp_path: Path) -> None:
-    """What it has not written yet is nobody's loss."""
+    """Data that it has not written yet is no loss."""
     store = tmp_path / "store"
     shutil.copytree(recording("lmq"), store)
     with (store / "lock").open("wb") as lock:
         lock.write(b"lock")
         lock.flush()
-        code = "import fcntl, sys, time; fcntl.lockf(0, fcntl.LOCK_EX, 1); print('held', flush=True); time.sleep(60)"
+        code = "import fcntl, sys, time; fcntl.lockf(0, fcntl.LOCK_EX, 1); print('locked', flush=True); time.sleep(60)"
         with subprocess.Popen([sys.executable, "-c", code], stdin=lock, stdout=subprocess.PIPE, text=True) as broker:
             assert broker.stdout is not None
-            assert broker.stdout.readline() == "held\n"
+            assert broker.stdout.readline() == "locked\n"
             report = check([store])
             broker.kill()
     assert (report.verdict, report.sources[0].live, report.sources[0].clean) == ("conforms", True, False)

@@ -42,13 +42,13 @@ def pair(tmp_path: Path) -> tuple[Path, Path]:
     return recorded(KILLED, "master"), shutil.copytree(recorded(KILLED, "master"), tmp_path / "slave" / "store")
 
 
-def text(told: Comparison) -> str:
-    return "\n".join(lines(told))
+def text(comparison: Comparison) -> str:
+    return "\n".join(lines(comparison))
 
 
-def only(told: Comparison) -> PairRow:
+def only(comparison: Comparison) -> PairRow:
     """The one pair that was compared."""
-    (found,) = told.pairs
+    (found,) = comparison.pairs
     return found
 
 
@@ -90,9 +90,9 @@ def built(folder: Path, count: int, *more: Record, change: Callable[[StoreBuilde
 )
 def test_a_slave_agrees_with_its_master(name: str, high: int, queues: int, entries: int) -> None:
     """Both of a clean stop; and a slave that was killed, and is 42,339 bytes behind."""
-    told = compare(recorded(name, "master"), [recorded(name, "slave")])
-    found = only(told)
-    assert (told.verdict, told.exit_code, found.reasons, found.notes) == ("conforms", 0, [], [])
+    comparison = compare(recorded(name, "master"), [recorded(name, "slave")])
+    found = only(comparison)
+    assert (comparison.verdict, comparison.exit_code, found.reasons, found.notes) == ("conforms", 0, [], [])
     assert (found.low, found.high, found.queues, found.entries) == (0, high, queues, entries)
     assert read_log(recorded(name, "slave"))[-1].end == high
 
@@ -144,7 +144,7 @@ def test_logs_that_begin_and_end_elsewhere_agree(pair: tuple[Path, Path]) -> Non
     assert only(compare(slave, [master])).verdict == "conforms"
 
 
-def test_bytes_of_a_blank_that_nobody_reads_may_differ(pair: tuple[Path, Path]) -> None:
+def test_bytes_of_an_unread_blank_may_differ(pair: tuple[Path, Path]) -> None:
     master, slave = pair
     last = [record for record in read_log(slave) if record.end < 65_536][-1]
     put(slave, last.end + 8, b"\x55" * (65_536 - last.end - 8))
@@ -155,7 +155,7 @@ def test_bytes_of_a_blank_that_nobody_reads_may_differ(pair: tuple[Path, Path]) 
     )
 
 
-def test_a_slave_that_is_longer_agrees_and_it_is_said(tmp_path: Path) -> None:
+def test_a_slave_that_is_longer_agrees_and_it_is_stated(tmp_path: Path) -> None:
     one, other = built(tmp_path / "one", 20), built(tmp_path / "other", 23)
     longer = read_log(other)[-1].end - read_log(one)[-1].end
     found = only(compare(one, [other]))
@@ -192,11 +192,11 @@ def test_a_running_broker_is_compared_up_to_its_moment(pair: tuple[Path, Path]) 
     with subprocess.Popen([sys.executable, "-c", program, str(ready)], stdin=-1, stdout=-1) as holder:
         assert holder.stdout is not None
         holder.stdout.readline()
-        told = compare(master, [slave])
+        comparison = compare(master, [slave])
         flip(slave, 1000)
         departing = compare(master, [slave])
         holder.communicate(b"\n")
-    assert (told.replicas[1].live, told.verdict) == (True, "conforms")
+    assert (comparison.replicas[1].live, comparison.verdict) == (True, "conforms")
     assert departing.verdict == "departs"
 
 
@@ -236,9 +236,9 @@ def test_one_byte_that_differs_is_found(
     master, slave = pair
     record = read_log(slave)[at]
     flip(slave, where(record))
-    told = compare(master, [slave])
-    found = only(told).fork
-    assert (told.verdict, told.exit_code) == ("departs", 1)
+    comparison = compare(master, [slave])
+    found = only(comparison).fork
+    assert (comparison.verdict, comparison.exit_code) == ("departs", 1)
     assert found is not None
     assert (found.position, found.byte, found.last, found.bytes_apart) == (
         *(record.position, where(record), where(record)),
@@ -247,20 +247,20 @@ def test_one_byte_that_differs_is_found(
     assert found.differs == [field]
     last = at == -1
     assert found.again == (None if last else where(record) + 1)
-    assert only(told).entries >= 420, "all but one can be compared, whatever is wrong with it"
+    assert only(comparison).entries >= 420, "all but one can be compared, whatever is wrong with it"
     mine, theirs = found.there
     place = f"commitlog/{record.position - record.position % 65_536:020d}", record.position % 65_536
     assert (mine.file, mine.offset) == (theirs.file, theirs.offset) == place
     assert (mine.topic, mine.queue, mine.number) == (record.topic, record.queue, record.number)
     assert mine.key == record.property_map.get("UNIQ_KEY")
     assert (mine.intact, theirs.intact) == (True, {"body": False, "magic number": None}.get(field, True))
-    assert f"the logs part at {record.position:,}: the first byte that differs is {where(record):,}" in text(told)
+    assert f"the logs part at {record.position:,}: the first byte that differs is {where(record):,}" in text(comparison)
 
 
 @given(position=st.integers(0, 116_224), block=st.sampled_from([1 << 12, 4099, 1 << 16, 1 << 20]))
 @settings(max_examples=200 if NIGHT else 25, deadline=None)
 def test_no_byte_is_left_out(position: int, block: int, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Whatever the size of blocks, each byte of a record counts, and the record is told that it lies in."""
+    """For every size of blocks, each byte of a record counts, and the report names its record."""
     folder = tmp_path_factory.mktemp("flipped")
     slave = shutil.copytree(recorded(KILLED, "master"), folder / "store")
     flip(slave, position)
@@ -290,14 +290,14 @@ def test_two_messages_that_changed_places_are_found(pair: tuple[Path, Path]) -> 
     assert one.position < found.last < other.end
 
 
-def test_a_log_that_forks_is_told_with_both_records(tmp_path: Path) -> None:
+def test_a_log_that_forks_is_reported_with_both_records(tmp_path: Path) -> None:
     """Each went on by itself after the twentieth message."""
     common = 20
     mine = Record("orders", queue=0, body=b"of the master", properties=b"UNIQ_KEY\x01M\x02")
     theirs = Record("payments", queue=1, body=b"of the slave", properties=b"UNIQ_KEY\x01S\x02")
     one, other = built(tmp_path / "one", common, mine, mine), built(tmp_path / "other", common, theirs, theirs)
-    told = compare(one, [other])
-    fork = only(told).fork
+    comparison = compare(one, [other])
+    fork = only(comparison).fork
     assert fork is not None
     assert fork.position == read_log(one)[common].position
     assert [(t.topic, t.queue, t.number, t.key) for t in fork.there] == [
@@ -305,9 +305,9 @@ def test_a_log_that_forks_is_told_with_both_records(tmp_path: Path) -> None:
         ("payments", 1, 0, "S"),
     ]
     assert {"body", "topic", "size", "queue", "number"} <= set(fork.differs)
-    assert only(told).apart == [], "behind the fork each queue has the entries of its own messages"
-    assert [row.verdict for row in told.replicas] == ["conforms", "conforms"]
-    assert (told.verdict, "up to the end of the part that both have" in text(told)) == ("departs", True)
+    assert only(comparison).apart == [], "behind the fork each queue has the entries of its own messages"
+    assert [row.verdict for row in comparison.replicas] == ["conforms", "conforms"]
+    assert (comparison.verdict, "up to the end of the part that both have" in text(comparison)) == ("departs", True)
     assert fork.again is None
 
 
@@ -322,21 +322,21 @@ def test_an_entry_that_differs_is_found(tmp_path: Path) -> None:
     slots[5 * 20 + 19] ^= 1
     slots[7 * 20 + 7] ^= 1
     file.write_bytes(slots)
-    for told, wrong in ((compare(one, [other]), "slave"), (compare(other, [one]), "master")):
-        (apart,) = only(told).apart
+    for comparison, wrong in ((compare(one, [other]), "slave"), (compare(other, [one]), "master")):
+        (apart,) = only(comparison).apart
         right = "master" if wrong == "slave" else "slave"
-        assert (told.verdict, apart.queue, apart.number, apart.count) == ("departs", "orders/1", 65, 2)
+        assert (comparison.verdict, apart.queue, apart.number, apart.count) == ("departs", "orders/1", 65, 2)
         assert apart.why == f"the {right}'s entry is that of the message with number 65, and the {wrong}'s is not"
         assert {(e.file, e.offset) for e in apart.entries} == {(f"consumequeue/orders/1/{1200:020d}", 100)}
-        assert only(told).fork is None
+        assert only(comparison).fork is None
     sides = [Side("master", open_store(store), read_log(one)[-1].end, {}) for store in (one, other)]
     for block in (1, 7, 1000):
         (apart,) = compare_queues(sides[0], sides[1]._replace(role="slave"), block).apart
         assert (apart.number, apart.count) == (65, 2)
 
 
-def test_a_slave_whose_topic_was_made_anew_is_told_as_what_it_is(tmp_path: Path) -> None:
-    """Its master, which the recording has not: the same log, with the queues that a master makes anew."""
+def test_a_slave_whose_topic_was_recreated_is_reported_as_what_it_is(tmp_path: Path) -> None:
+    """Its master, which the recording lacks: the same log, with the queues that a master recreates."""
     slave = recording("odd/slave_topic_made_anew")
     master = shutil.copytree(slave, tmp_path / "master" / "store")
     for queue in (0, 1):
@@ -347,13 +347,13 @@ def test_a_slave_whose_topic_was_made_anew_is_told_as_what_it_is(tmp_path: Path)
                 if named == ("purge", queue):
                     new = {number: entry} if number == 0 else {**new, number: entry}
         file.write_bytes(b"".join(new[number].encode() for number in sorted(new)).ljust(20_000, b"\0"))
-    told = compare(master, [slave])
-    assert [row.verdict for row in told.replicas] == ["conforms", "departs"]
-    found = only(told)
+    comparison = compare(master, [slave])
+    assert [row.verdict for row in comparison.replicas] == ["conforms", "departs"]
+    found = only(comparison)
     assert (found.fork, [apart.queue for apart in found.apart]) == (None, ["purge/0", "purge/1"])
     assert all(apart.number == 0 for apart in found.apart)
-    assert "the slave's queue is that of the topic before, where the master's is the new one" in text(told)
-    assert "    The topic was deleted and created again: its numbers start at 0 again" in text(told)
+    assert "the slave's queue is that of the topic before, where the master's is the new one" in text(comparison)
+    assert "    The topic was deleted and created again: its numbers start at 0 again" in text(comparison)
 
 
 # -- epochs ------------------------------------------------------------------------------------------------------------
@@ -390,33 +390,33 @@ def test_logs_may_part_where_epochs_do(tmp_path: Path) -> None:
     start = read_log(one)[20].position
     epochs(one, (1, 0), (3, start))
     epochs(other, (1, 0))
-    told = compare(one, [other])
-    found = only(told)
-    assert (told.verdict, told.exit_code, found.fork is not None) == ("inconclusive", 3, True)
+    comparison = compare(one, [other])
+    found = only(comparison)
+    assert (comparison.verdict, comparison.exit_code, found.fork is not None) == ("inconclusive", 3, True)
     assert f"epochs fork at {start:,}, where epoch 1 ends: master continues with epoch 3" in found.epochs
     flip(other, in_body(read_log(other)[3]))
     assert only(compare(one, [other])).verdict == "departs"
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "expected"),
     [
         ("2\n135411978\n1-0\n2-4711\n5-9000000000\n", "says that there are 2 epochs, and has 3"),
         ("3\n1\n1-0\n2-4711\n5-9000000000\n", "the CRC is 1, expected 135411978"),
         ("nothing", "expected a count, a CRC, and a line EPOCH-START for each epoch"),
     ],
 )
-def test_a_broken_epoch_file_is_named(content: str, said: str, tmp_path: Path) -> None:
+def test_a_broken_epoch_file_is_named(content: str, expected: str, tmp_path: Path) -> None:
     one, other = built(tmp_path / "one", 5), built(tmp_path / "other", 5)
     epochs(one, (1, 0))
     (other / "epochFileCheckpoint").write_text(content)
-    told = compare(one, [other])
-    assert (told.verdict, told.exit_code) == ("unreadable", 2)
-    assert f"{other}/epochFileCheckpoint: {said}" in text(told)
+    comparison = compare(one, [other])
+    assert (comparison.verdict, comparison.exit_code) == ("unreadable", 2)
+    assert f"{other}/epochFileCheckpoint: {expected}" in text(comparison)
 
 
 def test_a_broken_epoch_file_hides_no_difference(tmp_path: Path) -> None:
-    """Logs and queues are compared all the same: damage departs, and a fork, which may be lawful, is told."""
+    """Logs and queues are compared all the same: damage departs, and a fork, which may be legal, is reported."""
     mine, theirs = Record("orders", body=b"of epoch 3"), Record("orders", body=b"never confirmed")
     one, other = built(tmp_path / "one", 20, mine), built(tmp_path / "other", 20, theirs)
     epochs(one, (1, 0), (3, read_log(one)[20].position))
@@ -437,12 +437,12 @@ def test_a_broken_epoch_file_hides_no_difference(tmp_path: Path) -> None:
 def test_logs_with_nothing_in_common_are_inconclusive(pair: tuple[Path, Path], tmp_path: Path) -> None:
     _, slave = pair
     log_files(slave)[0].unlink()
-    told = compare(built(tmp_path / "other", 20), [slave])
-    assert (told.verdict, told.exit_code) == ("inconclusive", 3)
-    assert "nothing in common to compare: the master's log reaches from 0 to" in text(told)
+    comparison = compare(built(tmp_path / "other", 20), [slave])
+    assert (comparison.verdict, comparison.exit_code) == ("inconclusive", 3)
+    assert "nothing in common to compare: the master's log reaches from 0 to" in text(comparison)
 
 
-def test_a_store_is_not_held_against_itself(tmp_path: Path) -> None:
+def test_a_store_is_not_compared_with_itself(tmp_path: Path) -> None:
     """Not by another name either: that would agree, whatever the other replica holds."""
     left = recorded("lab/pair", "master")
     (tmp_path / "slave").mkdir()
@@ -450,56 +450,58 @@ def test_a_store_is_not_held_against_itself(tmp_path: Path) -> None:
     copied = shutil.copytree(left, tmp_path / "copied")
     linked = shutil.copytree(copied, tmp_path / "linked", copy_function=os.link)
     for store, other in ((left, left), (left, tmp_path / "slave"), (copied, linked)):
-        told = compare(store, [other])
-        assert (told.verdict, "both read the same files" in text(told)) == ("inconclusive", True)
+        comparison = compare(store, [other])
+        assert (comparison.verdict, "both read the same files" in text(comparison)) == ("inconclusive", True)
 
 
 def test_queues_in_a_database_are_compared_too(tmp_path: Path) -> None:
     store = recording("odd/rocksdb_queues")
-    told = compare(store, [shutil.copytree(store, tmp_path / "store")])
-    assert (told.verdict, only(told).queues > 2, only(told).entries > 20) == ("conforms", True, True)
+    comparison = compare(store, [shutil.copytree(store, tmp_path / "store")])
+    assert (comparison.verdict, only(comparison).queues > 2, only(comparison).entries > 20) == ("conforms", True, True)
 
 
-def test_queues_that_are_not_there_are_not_said_to_agree(tmp_path: Path) -> None:
+def test_queues_that_are_not_there_are_not_reported_to_agree(tmp_path: Path) -> None:
     one, other = built(tmp_path / "one", 20), built(tmp_path / "other", 20)
     shutil.rmtree(other / "consumequeue")
-    told = compare(one, [other])
-    assert told.verdict == "inconclusive"
-    assert only(told).reasons == ["queues were not compared: of the slave, there are no consume queues"]
+    comparison = compare(one, [other])
+    assert comparison.verdict == "inconclusive"
+    assert only(comparison).reasons == ["queues were not compared: of the slave, there are no consume queues"]
 
 
 @pytest.mark.parametrize("verdict", ["inconclusive", "conforms"])
-def test_whole_queues_that_an_unclean_slave_lacks_are_not_said_to_agree(verdict: str, tmp_path: Path) -> None:
-    """Its next start may build them anew, or not. Of a slave that was stopped in order, their topic was deleted."""
+def test_whole_queues_that_an_unclean_slave_lacks_are_not_reported_to_agree(verdict: str, tmp_path: Path) -> None:
+    """Its next start may rebuild them, or not. For a slave that was stopped in order, their topic was deleted."""
     slave = shutil.copytree(recorded(KILLED, "slave"), tmp_path / "slave" / "store")
     shutil.rmtree(slave / "consumequeue" / "orders")
     if verdict == "conforms":
         (slave / "abort").unlink()
     master = recorded(KILLED, "master")
     for pair, lacks, has in (((master, slave), "slave", "master"), ((slave, master), "master", "slave")):
-        told = compare(pair[0], [pair[1]])
-        found = only(told)
-        assert (told.verdict, found.queues) == (verdict, 4)
-        said = f"2 queues at the {has} alone"
+        comparison = compare(pair[0], [pair[1]])
+        found = only(comparison)
+        assert (comparison.verdict, found.queues) == (verdict, 4)
+        expected = f"2 queues at the {has} alone"
         if verdict == "inconclusive":
-            assert f"{said}, though the {lacks}'s log has messages of them: orders/0, orders/1. " in found.reasons[0]
-            assert not any(note.startswith(said) for note in found.notes)
+            assert (
+                f"{expected}, though the {lacks}'s log has messages of them: orders/0, orders/1. " in found.reasons[0]
+            )
+            assert not any(note.startswith(expected) for note in found.notes)
         else:
-            assert (found.reasons, f"{said}: orders/0, orders/1" in found.notes) == ([], True)
+            assert (found.reasons, f"{expected}: orders/0, orders/1" in found.notes) == ([], True)
 
 
-def test_where_nothing_lies_nothing_is_said_to_be_unreadable(tmp_path: Path) -> None:
+def test_where_nothing_lies_nothing_is_stated_to_be_unreadable(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     (tmp_path / "hollow/store/commitlog").mkdir(parents=True)
     (tmp_path / "hollow/store/consumequeue").mkdir()
-    for folder, said in (("empty", "the directory is empty"), ("hollow", "no log file in it")):
-        told = compare(recorded("lab/pair", "master"), [tmp_path / folder])
-        assert (told.verdict, told.exit_code, only(told).reasons) == (
+    for folder, expected in (("empty", "the directory is empty"), ("hollow", "no log file in it")):
+        comparison = compare(recorded("lab/pair", "master"), [tmp_path / folder])
+        assert (comparison.verdict, comparison.exit_code, only(comparison).reasons) == (
             "inconclusive",
             3,
             ["not compared: it has no log to compare"],
         )
-        assert said in told.replicas[1].reasons[0]
+        assert expected in comparison.replicas[1].reasons[0]
         assert only(compare(tmp_path / folder, [recorded("lab/pair", "slave")])).reasons == [
             "not compared: its master has no log to compare"
         ]
@@ -509,9 +511,9 @@ def test_what_is_no_store_is_unreadable(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     (tmp_path / "folder" / "file").write_text("nothing")
     for wrong in (tmp_path / "missing", tmp_path / "folder", tmp_path / "folder" / "file"):
-        told = compare(recorded("lab/pair", "master"), [wrong])
-        assert (told.verdict, told.exit_code) == ("unreadable", 2), wrong
-        assert only(told).reasons == ["not compared: it cannot be read"]
+        comparison = compare(recorded("lab/pair", "master"), [wrong])
+        assert (comparison.verdict, comparison.exit_code) == ("unreadable", 2), wrong
+        assert only(comparison).reasons == ["not compared: it cannot be read"]
 
 
 # -- the command -------------------------------------------------------------------------------------------------------
@@ -524,9 +526,9 @@ def test_the_command_compares_several_slaves(pair: tuple[Path, Path], tmp_path: 
     ran = gapless("compare", master, recorded(KILLED, "slave"), slave, "--json", out)
     assert ran.exit_code == 1
     assert ran.stdout.splitlines()[-1].startswith("departs: 3 replicas in ")
-    told = json.loads(out.read_text())
-    assert (told["schema"], [pair["verdict"] for pair in told["pairs"]]) == (1, ["conforms", "departs"])
-    assert Comparison.model_validate(told).verdict == "departs"
+    output = json.loads(out.read_text())
+    assert (output["schema"], [pair["verdict"] for pair in output["pairs"]]) == (1, ["conforms", "departs"])
+    assert Comparison.model_validate(output).verdict == "departs"
     printed = gapless("compare", master, slave, "--json", "-")
     assert json.loads(printed.stdout)["pairs"][0]["fork"]["differs"] == ["body"]
     assert gapless("compare", master).exit_code == 2

@@ -1,4 +1,4 @@
-"""Settings are read as Java reads them, whoever reads them."""
+"""Settings are parsed as Java parses them."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_a_number_is_one_that_java_reads_as_32_bits(value: str, found: int) -> N
     assert number_set({}, "fileReservedTime", 7) == 7
 
 
-def test_a_limit_that_the_broker_did_not_read_accuses_nobody(tmp_path: Path) -> None:
+def test_a_limit_that_the_broker_did_not_read_is_no_violation(tmp_path: Path) -> None:
     """The recorded halves were checked more than once."""
     (tmp_path / "broker.conf").write_text("transactionCheckMax=1\n")
     found = check([recording("normal")], config=tmp_path / "broker.conf", jobs=1, engine="local")
@@ -103,7 +103,7 @@ def test_a_switch_is_off_where_anything_else_is_written(value: str) -> None:
     assert not is_on({"messageIndexEnable": value}, "messageIndexEnable", otherwise=True)
 
 
-def test_a_switch_that_nobody_sets_is_as_the_broker_has_it() -> None:
+def test_an_unset_switch_is_as_the_broker_has_it() -> None:
     assert [is_on({}, "messageIndexEnable", otherwise=one) for one in (True, False)] == [True, False]
 
 

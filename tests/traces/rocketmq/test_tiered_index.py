@@ -1,4 +1,4 @@
-"""The index of tiered storage: no item leads elsewhere, no slot passes one over; and what nobody can be accused of."""
+"""The index of tiered storage: no item leads elsewhere, no slot skips one; and cases without a violation."""
 
 import os
 import re
@@ -115,12 +115,12 @@ def test_items_that_brokers_left_lead_to_messages_with_their_keys(name: str) -> 
     report = check([recording_as_left(f"layouts/{name}")], engine="local", jobs=1)
     assert (report.verdict, rules(report)) == ("conforms", [])
     files = len(sealed(store)) + len(written(store))
-    told = f"{len(found):,} items in {files} files of the index of tiered storage, each of which"
-    assert f"{told} leads to a message with its key" in report.sources[0].notes
+    expected = f"{len(found):,} items in {files} files of the index of tiered storage, each of which"
+    assert f"{expected} leads to a message with its key" in report.sources[0].notes
     assert report.coverage["hash_index.open"] == files + 1  # the broker's own has one
 
 
-def test_a_file_whose_layout_nobody_tells_is_named(tmp_path: Path) -> None:
+def test_a_file_of_unknown_layout_is_named(tmp_path: Path) -> None:
     """One that is full tells it itself; of one that is written, settings tell it."""
     store = copy_of(KILLED, tmp_path)
     (store.parent / "broker.conf").unlink()
@@ -189,8 +189,8 @@ def swapped(_store: Path, item: Item) -> int:
 def in_slot(add: tuple[int, int]) -> Callable[[Path, Item], int]:
     def fault(_store: Path, item: Item) -> int:
         offset = 28 + 8 * (item.hash % SLOTS)
-        told = struct.unpack_from(">ii", item.path.read_bytes(), offset)
-        put(item.path, offset, struct.pack(">ii", told[0] + add[0], told[1] + add[1]))
+        fields = struct.unpack_from(">ii", item.path.read_bytes(), offset)
+        put(item.path, offset, struct.pack(">ii", fields[0] + add[0], fields[1] + add[1]))
         return offset
 
     return fault
@@ -198,8 +198,8 @@ def in_slot(add: tuple[int, int]) -> Callable[[Path, Item], int]:
 
 def in_header(offset: int) -> Callable[[Path, Item], int]:
     def fault(_store: Path, item: Item) -> int:
-        (told,) = struct.unpack_from(">i", item.path.read_bytes(), offset)
-        put(item.path, offset, struct.pack(">i", told - 1))
+        (number,) = struct.unpack_from(">i", item.path.read_bytes(), offset)
+        put(item.path, offset, struct.pack(">i", number - 1))
         return offset
 
     return fault
@@ -224,7 +224,7 @@ FAULTS: dict[str, tuple[Callable[[Path, Item], int], str]] = {
 
 
 def an_item(path: Path) -> Item:
-    """One of a slot with several, that is neither the first nor the last, of the second queue of its topic."""
+    """Return an item from the middle of a slot with several, of the second queue of its topic."""
     found = list(items(path))
     slots = [one.hash % SLOTS for one in found]
     return next(one for at, one in enumerate(found) if one.queue == 1 and slots[at - 1] == slots[at] == slots[at + 1])
@@ -246,7 +246,7 @@ def test_a_fault_of_a_full_file_is_found_where_it_lies(name: str, tmp_path: Path
 
 @pytest.mark.parametrize("name", by_day([name for name, (_, rule) in FAULTS.items() if rule in (HASH, TIME)], 1 / 8))
 def test_what_a_power_loss_may_have_done_is_not_decided(name: str, tmp_path: Path) -> None:
-    """Nobody flushes a file that is still written; and a later life seals what is left of it."""
+    """An unfinished file is never flushed; and a later life seals what is left of it."""
     fault, _rule = FAULTS[name]
     for recorded in (KILLED, LIVES):
         store = copy_of(recorded, tmp_path / recorded)
@@ -277,7 +277,7 @@ def head(_store: Path, item: Item) -> int:
 def test_a_fault_of_a_file_that_is_written_is_found_after_a_clean_stop(
     fault: Callable[[Path, Item], int], rule: str, tmp_path: Path
 ) -> None:
-    """As of a version that would not seal it then."""
+    """By a version that would not seal it then."""
     store = copy_of(KILLED, tmp_path)
     (store / "abort").unlink()
     assert judged(store).verdict == "conforms"
@@ -293,9 +293,9 @@ def test_a_fault_is_explained_and_a_file_judged_by_its_name(tmp_path: Path) -> N
     (path,) = sealed(store)
     item = an_item(path)
     field(12, 8)(store, item)
-    told, topic = gapless("check", str(store.parent)).output, "orders" if item.topic == 0 else "payments"
+    output, topic = gapless("check", str(store.parent)).output, "orders" if item.topic == 0 else "payments"
     leads = f"points at {item.size} bytes at {item.position + 1:,} of the tiered log of {topic}/1"
-    assert f"{leads}, has the hash of no key of a record there" in told
+    assert f"{leads}, has the hash of no key of a record there" in output
     assert f"the hash index {FULL} departs at" in gapless("explain", str(store.parent), "--trace", FULL).output
     report = check([store], trace=WRITTEN)
     assert (report.verdict, report.counts.traces) == ("conforms", 2)
@@ -322,7 +322,7 @@ def test_a_message_of_another_queue_or_place_is_not_that_of_an_item(
     ("topic", "of_it", "of_another"),
     [("orders", True, False), ("größe\U0001f600", True, False), (os.fsdecode(b"a\xff"), True, True)],
 )
-def test_an_empty_word_has_the_hash_of_its_topic_unless_nobody_knows_that(
+def test_an_empty_word_has_the_hash_of_its_topic_unless_that_is_unknown(
     topic: str, *, of_it: bool, of_another: bool
 ) -> None:
     hashes = np.array([java_hash(f"{topic}#".encode(errors="replace").decode()), 1])
@@ -332,7 +332,7 @@ def test_an_empty_word_has_the_hash_of_its_topic_unless_nobody_knows_that(
 # -- what is tolerated -------------------------------------------------------------------------------------------------
 
 
-def test_items_of_a_topic_that_is_gone_accuse_nobody(tmp_path: Path) -> None:
+def test_items_of_a_topic_that_is_gone_are_no_violation(tmp_path: Path) -> None:
     store = copy_of(KILLED, tmp_path)
     metadata = (store / METADATA).read_text()
     (store / METADATA).write_text(re.sub(r'"topicId":1\b', '"topicId":7', metadata))
@@ -344,7 +344,7 @@ def test_items_of_a_topic_that_is_gone_accuse_nobody(tmp_path: Path) -> None:
     assert note in report.sources[0].notes
 
 
-def test_items_of_messages_that_expired_accuse_nobody(tmp_path: Path) -> None:
+def test_items_of_messages_that_expired_are_no_violation(tmp_path: Path) -> None:
     """The oldest file of a tiered log is gone, and with it the beginning of its queue."""
     store = copy_of(KILLED, tmp_path)
     cut(store, "COMMIT_LOG", 3)
@@ -357,7 +357,7 @@ def test_items_of_messages_that_expired_accuse_nobody(tmp_path: Path) -> None:
     )
 
 
-def test_items_of_a_queue_that_was_begun_anew_are_not_decided(tmp_path: Path) -> None:
+def test_items_of_a_queue_that_was_restarted_are_not_decided(tmp_path: Path) -> None:
     """It then begins behind its first message, for that has expired in the broker's own log."""
     store = copy_of(KILLED, tmp_path)
     (path,) = sealed(store)

@@ -38,8 +38,8 @@ LOST = {  # messages that brokers lost there: the queue, the first and the last
 
 
 def metadata(store: Path) -> dict[str, dict[str, dict[str, dict[str, int]]]]:
-    told = re.sub(r"([{,]\s*)(\d+)(?=\s*:)", r'\1"\2"', (store / METADATA).read_text())
-    found: dict[str, dict[str, dict[str, dict[str, int]]]] = json.loads(told)
+    output = re.sub(r"([{,]\s*)(\d+)(?=\s*:)", r'\1"\2"', (store / METADATA).read_text())
+    found: dict[str, dict[str, dict[str, dict[str, int]]]] = json.loads(output)
     return found
 
 
@@ -48,8 +48,8 @@ def files(store: Path, kind: str, queue: str = QUEUE) -> list[tuple[Path, int, i
     table = metadata(store)["commitLogFileSegmentTable" if kind == "COMMIT_LOG" else "consumeQueueFileSegmentTable"]
     (folder,) = (store / "tieredstore").glob(f"*/lab-a/{queue}/{kind}")
     by_base = {int(path.name[8:]): path for path in folder.iterdir()}
-    told = sorted((one["baseOffset"], one["size"]) for one in table[f"lab-a/{queue}"].values())
-    return [(by_base[base], base, size) for base, size in told]
+    listed = sorted((one["baseOffset"], one["size"]) for one in table[f"lab-a/{queue}"].values())
+    return [(by_base[base], base, size) for base, size in listed]
 
 
 def entries(store: Path, queue: str = QUEUE) -> Iterator[tuple[int, int, int, int]]:
@@ -101,7 +101,7 @@ def test_what_brokers_uploaded_is_followed_to_their_own_log(name: str) -> None:
 
 
 def test_messages_there_are_those_of_the_log_but_for_their_place() -> None:
-    """Read by nobody of ours."""
+    """Read without our code."""
     store = recording(WHOLE)
     logs = {int(path.name): path.read_bytes() for path in (store / "commitlog").iterdir()}
     full = len(next(iter(logs.values())))
@@ -178,7 +178,7 @@ def the_next_message(store: Path) -> Place:
     return message(store, AT + 1)
 
 
-def told(table: str, more: int, which: int) -> Fault:
+def another_size(table: str, more: int, which: int) -> Fault:
     """The metadata has another size for a file."""
 
     def fault(store: Path) -> Place:
@@ -194,7 +194,7 @@ def told(table: str, more: int, which: int) -> Fault:
     return fault
 
 
-def not_told_of(store: Path) -> Place:
+def unlisted_file(store: Path) -> Place:
     """A file between others is missing in the metadata."""
     content = metadata(store)
     segments = content["consumeQueueFileSegmentTable"][f"lab-a/{QUEUE}"]
@@ -234,7 +234,7 @@ def damaged_and_nowhere_else(store: Path) -> Place:
 
 FAULTS: dict[str, tuple[Fault, str]] = {
     "a byte of a body": (of_message(90), "tiered-message-is-the-brokers-own"),
-    "a byte of a body that nobody else has": (damaged_and_nowhere_else, "tiered-body-has-its-checksum"),
+    "a byte of a body without another copy": (damaged_and_nowhere_else, "tiered-body-has-its-checksum"),
     "its birth": (of_message(41), "tiered-message-is-the-brokers-own"),
     "its magic number": (of_message(4, at=0), "tiered-message-is-whole"),
     "its size": (of_message(3, at=0), "tiered-message-is-whole"),
@@ -248,14 +248,20 @@ FAULTS: dict[str, tuple[Fault, str]] = {
     "an entry of zeros": (zeros, "tiered-messages-lie-in-the-order-of-their-entries"),
     "another size": (of_entry(size=1), "tiered-entry-has-the-size-of-its-message"),
     "another tag": (of_entry(tag=1), "tiered-entry-has-the-tag-code-of-its-message"),
-    "entries told of beyond the end": (
-        told("consumeQueue", 1000, -1),
+    "entries listed beyond the end": (
+        another_size("consumeQueue", 1000, -1),
         "tiered-queue-file-holds-what-its-metadata-says",
     ),
-    "bytes told of beyond the end": (told("commitLog", 30_000, -1), "tiered-log-file-holds-what-its-metadata-says"),
-    "too few entries told of": (told("consumeQueue", -20, 0), "tiered-queue-file-begins-where-the-one-before-it-ends"),
-    "too few bytes told of": (told("commitLog", -1, 0), "tiered-log-file-begins-where-the-one-before-it-ends"),
-    "a file that is not told of": (not_told_of, "tiered-queue-file-begins-where-the-one-before-it-ends"),
+    "bytes listed beyond the end": (
+        another_size("commitLog", 30_000, -1),
+        "tiered-log-file-holds-what-its-metadata-says",
+    ),
+    "too few entries listed": (
+        another_size("consumeQueue", -20, 0),
+        "tiered-queue-file-begins-where-the-one-before-it-ends",
+    ),
+    "too few bytes listed": (another_size("commitLog", -1, 0), "tiered-log-file-begins-where-the-one-before-it-ends"),
+    "a file that is not listed": (unlisted_file, "tiered-queue-file-begins-where-the-one-before-it-ends"),
     "a file that is gone": (gone, "tiered-log-file-holds-what-its-metadata-says"),
     "two queues that changed places": (swapped, "tiered-message-is-of-its-queue"),
 }
@@ -273,14 +279,14 @@ def test_a_fault_is_found_at_its_place(fault: str, tmp_path: Path) -> None:
     assert found.trace == QUEUE
 
 
-def test_a_departure_is_explained_and_told_as_json(tmp_path: Path) -> None:
+def test_a_departure_is_explained_and_in_json(tmp_path: Path) -> None:
     store = copy_of(WHOLE, tmp_path)
     of_entry(tag=1)(store)
-    told = gapless("explain", str(store.parent), "--trace", QUEUE)
-    assert "the tiered queue orders/0 departs at tieredstore/" in told.stdout
+    result = gapless("explain", str(store.parent), "--trace", QUEUE)
+    assert "the tiered queue orders/0 departs at tieredstore/" in result.stdout
     assert f"tiered entry {AT} has tag" in gapless("check", str(store.parent)).stdout
-    said = json.loads(gapless("check", str(store.parent), "--json", "-").stdout)
-    assert [finding["spec"] for finding in said["findings"]] == ["tiered"]
+    report = json.loads(gapless("check", str(store.parent), "--json", "-").stdout)
+    assert [finding["spec"] for finding in report["findings"]] == ["tiered"]
 
 
 # -- what must be tolerated --------------------------------------------------------------------------------------------
@@ -294,7 +300,7 @@ def reasons(report: Report) -> str:
     return "\n".join(report.sources[0].reasons)
 
 
-def test_what_was_not_committed_is_judged_by_nobody(tmp_path: Path) -> None:
+def test_what_was_not_committed_is_not_judged(tmp_path: Path) -> None:
     store = copy_of(WHOLE, tmp_path)
     for kind in ("COMMIT_LOG", "CONSUME_QUEUE"):
         path, *_ = files(store, kind)[-1]
@@ -303,7 +309,7 @@ def test_what_was_not_committed_is_judged_by_nobody(tmp_path: Path) -> None:
 
 
 def test_messages_that_no_entry_names_are_left_alone(tmp_path: Path) -> None:
-    """A broker that was killed before it committed entries uploads their messages again, behind what is torn."""
+    """A broker killed before it committed entries uploads their messages again, after the torn part."""
     store = copy_of(WHOLE, tmp_path)
     path, base, size = files(store, "COMMIT_LOG")[-1]
     data, last = path.read_bytes(), [one for one in entries(store) if one[1] >= base]
@@ -344,7 +350,7 @@ def without_its_oldest(room: Path, count: int, *, expired: bool) -> Report:
     return check([store.parent])
 
 
-def test_a_broker_that_was_killed_while_it_deleted_accuses_nobody(tmp_path: Path) -> None:
+def test_a_broker_that_was_killed_while_it_deleted_is_no_violation(tmp_path: Path) -> None:
     report = without_its_oldest(tmp_path, 1, expired=True)
     assert not rules(report)
     assert not any("tiered" in reason for reason in report.sources[0].reasons)
@@ -352,7 +358,7 @@ def test_a_broker_that_was_killed_while_it_deleted_accuses_nobody(tmp_path: Path
 
 
 @pytest.mark.parametrize(("count", "expired", "why"), [(1, False, "so young"), (2, True, "one by one")])
-def test_a_file_that_cannot_have_expired_is_not_said_to_have(
+def test_a_file_that_cannot_have_expired_is_not_reported_to_have(
     count: int, why: str, tmp_path: Path, *, expired: bool
 ) -> None:
     """A broker deletes one file, then its metadata, then the next: what it leaves of that is one, of old messages."""
@@ -362,7 +368,7 @@ def test_a_file_that_cannot_have_expired_is_not_said_to_have(
     assert any(why in reason and "their messages are lost" in reason for reason in report.sources[0].reasons)
 
 
-def test_files_that_all_hold_nothing_are_not_said_to_have_expired(tmp_path: Path) -> None:
+def test_files_that_all_hold_nothing_are_not_reported_to_have_expired(tmp_path: Path) -> None:
     store = copy_of("layouts/tiered_kill_clean_5.5.0", tmp_path)
     for file, _, _ in files(store, "CONSUME_QUEUE"):
         file.write_bytes(b"")
@@ -371,7 +377,7 @@ def test_files_that_all_hold_nothing_are_not_said_to_have_expired(tmp_path: Path
     assert "expired all together, or are lost" in report.sources[0].reasons[0]
 
 
-def test_where_no_message_lies_nothing_is_said_of_its_body() -> None:
+def test_where_no_message_lies_nothing_is_stated_of_its_body() -> None:
     """Not even where the rule that it does is left out."""
     report = check([recording_as_left("layouts/tiered_rolled_5.5.0")], only=["tiered/tiered-body-has-its-checksum"])
     assert not report.violations
@@ -403,7 +409,7 @@ NO_METADATA = (
 
 
 @pytest.mark.parametrize("content", NO_METADATA)
-def test_metadata_that_nobody_can_read_is_no_conformance(content: str, tmp_path: Path) -> None:
+def test_metadata_that_are_unreadable_is_no_conformance(content: str, tmp_path: Path) -> None:
     store = copy_of(WHOLE, tmp_path)
     (store / METADATA).write_text(content)
     (store / f"{METADATA}.bak").unlink(missing_ok=True)
@@ -467,7 +473,7 @@ def test_a_copy_of_a_running_broker_is_not_judged_there() -> None:
     assert "its files and their metadata are of different moments" in notes(report)
 
 
-def test_what_the_log_has_wrong_is_told_once(tmp_path: Path) -> None:
+def test_what_the_log_has_wrong_is_reported_once(tmp_path: Path) -> None:
     store = copy_of(WHOLE, tmp_path)
     slots = (store / "consumequeue" / QUEUE / f"{0:020d}").read_bytes()
     place, *_ = ENTRY.unpack_from(slots, AT * ENTRY.size)
@@ -477,8 +483,10 @@ def test_what_the_log_has_wrong_is_told_once(tmp_path: Path) -> None:
     assert all(rule.startswith("log/") for rule in rules(check([store.parent])))
 
 
-def test_what_both_logs_have_wrong_is_told_of_this_one_where_a_rule_of_the_other_is_left_out(tmp_path: Path) -> None:
-    """A message that is the log's own is whole if that was judged, and not if a rule of the log was not asked for."""
+def test_what_both_logs_have_wrong_is_reported_of_this_one_where_a_rule_of_the_other_is_left_out(
+    tmp_path: Path,
+) -> None:
+    """A message of the log itself is whole if that was judged, and not if a rule of the log was left out."""
     store = copy_of(WHOLE, tmp_path)
     place, *_ = ENTRY.unpack_from((store / "consumequeue" / QUEUE / f"{0:020d}").read_bytes(), AT * ENTRY.size)
     (log,) = (path for path in (store / "commitlog").iterdir() if 0 <= place - int(path.name) < path.stat().st_size)
@@ -535,7 +543,7 @@ def test_a_message_is_the_logs_own_if_it_is_what_is_expected_of_it(
     assert (found is not None) == same
 
 
-def test_messages_that_a_power_loss_took_from_the_log_alone_accuse_nobody(tmp_path: Path) -> None:
+def test_messages_that_a_power_loss_took_from_the_log_alone_are_no_violation(tmp_path: Path) -> None:
     """Their numbers were given again: the log has other messages under them."""
     store = copy_of(WHOLE, tmp_path)
     path, at = message(store, AT)
@@ -548,7 +556,7 @@ def test_messages_that_a_power_loss_took_from_the_log_alone_accuse_nobody(tmp_pa
     assert any("created again, with the same numbers" in reason for reason in report.sources[0].reasons)
 
 
-def test_two_clusters_of_one_folder_are_told_apart_by_the_settings(tmp_path: Path) -> None:
+def test_two_clusters_of_one_folder_are_reported_apart_by_the_settings(tmp_path: Path) -> None:
     store = copy_of(WHOLE, tmp_path)
     (cluster,) = (store / "tieredstore").iterdir()
     shutil.copytree(cluster, cluster.with_name("other"))

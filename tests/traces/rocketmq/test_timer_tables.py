@@ -15,7 +15,7 @@ from tests.support.rocketmq.recordings import recording_as_left
 
 FIRST = "layouts/timerrocks_5.5.0"
 NUMBER, TIME = b"sys_topic_scan_offset_checkpoint", b"timeline_checkpoint"
-TABLES = {  # records, rows of the table, messages that it was told of, and timers that were delivered again
+TABLES = {  # records, rows of the table, messages that it knows, and timers that were delivered again
     "timerrocks_5.5.0": (278, 106, 159, 0),
     "timerrocks_lives_5.5.0": (347, 126, 204, 0),
     "timerrocks_kill_clean_5.5.0": (449, 68, 200, 68),
@@ -28,12 +28,12 @@ Fault = Callable[[Rdict, Rows, int], int]
 
 @pytest.mark.parametrize("name", TABLES)
 def test_a_table_that_a_broker_wrote_conforms(name: str) -> None:
-    records, rows, told, again = TABLES[name]
+    records, rows, counted, again = TABLES[name]
     report = check([recording_as_left(f"layouts/{name}")])
     assert report.verdict == "conforms", report.model_dump_json(indent=1)
     (source,) = report.sources
     assert source.records == records
-    assert f"the table of timers has {rows} rows, and has read {told} messages" in source.notes
+    assert f"the table of timers has {rows} rows, and has read {counted} messages" in source.notes
     assert report.coverage["timer_table.find_row"] == rows
     found = [one for one in report.findings if one.rule == "timer_table/deliver-timer-again"]
     assert sum(one.count for one in found) == again
@@ -109,7 +109,7 @@ def _another_size(table: Rdict, rows: Rows, time: int) -> int:
 
 
 def _late(table: Rdict, rows: Rows, time: int) -> int:
-    """The table says that a time is over whose message nobody has delivered."""
+    """Mark a time as over whose message was never delivered."""
     key = _pending(rows, time, 0)
     table[TIME] = (_due(key) + 1).to_bytes(8, "big")
     return _place(rows[key])
@@ -157,21 +157,21 @@ def test_a_fault_in_the_table_is_found_where_it_is(fault: str, tmp_path: Path) -
     assert [one.rule for one in _violations(again)] == [f"timer_table/{rule}"]
 
 
-def test_what_the_row_says_is_told_beside_what_the_message_says(tmp_path: Path) -> None:
+def test_what_the_row_says_is_reported_next_to_what_the_message_says(tmp_path: Path) -> None:
     """Both times, and both sizes."""
     for plant, field in ((_twice_at_another_time, 0), (_another_size, 1)):
         store = _copy(tmp_path / str(field))
         with half_tables.opened(store, "timer") as table:
             plant(table, _rows(table), _time(table))
         message = _violations(check([store.parent]))[0].message
-        said = [tuple(map(int, one)) for one in re.findall(r"time (\d+) and (\d+) bytes", message)]
-        rows, its = said[:-1], said[-1]
+        numbers = [tuple(map(int, one)) for one in re.findall(r"time (\d+) and (\d+) bytes", message)]
+        rows, its = numbers[:-1], numbers[-1]
         assert len({row[field] for row in rows} - {its[field]}) == 1, message
         assert {row[1 - field] for row in rows} == {its[1 - field]}, message
 
 
 def test_a_row_of_a_timer_that_was_cancelled_is_found(tmp_path: Path) -> None:
-    """Of one whose time is over it is none: a message that cancels what is due deletes nothing."""
+    """Cancelling a timer whose time is over deletes nothing, so its row is no violation."""
     store = _copy(tmp_path)
     key, value = _cancelled(store)
     with half_tables.opened(store, "timer") as table:
@@ -199,7 +199,7 @@ def _cancelled(store: Path) -> tuple[bytes, bytes]:
 
 
 def test_a_row_that_a_broker_of_several_lives_lacks_is_undecided(tmp_path: Path) -> None:
-    """`timerRocksDBEnable` may have been off when its message was read, and its unit of the wheel have gone since."""
+    """`timerRocksDBEnable` may have been off when its message was read, and its wheel unit may be gone."""
     store = _copy(tmp_path, "layouts/timerrocks_lives_5.5.0")
     with half_tables.opened(store, "timer") as table:
         _no_row(table, _rows(table), _time(table))
@@ -231,7 +231,7 @@ def test_a_table_that_is_gone_or_damaged_is_no_traceback(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("gone", ["all", "number"])
 def test_a_table_that_is_far_behind_its_log_is_undecided(gone: str, tmp_path: Path) -> None:
-    """Its broker stopped in order, so what it was not told of then is legal only if it was off, or slow."""
+    """Its broker stopped in order, so a lag is legal only if it was off, or slow."""
     store = _copy(tmp_path)
     with half_tables.opened(store, "timer") as table:
         for key in [NUMBER] if gone == "number" else [*_rows(table), NUMBER, TIME]:

@@ -72,7 +72,7 @@ def test_workers_find_the_messages_that_one_more_pass_finds(
 
 
 def test_timers_of_a_damaged_log_are_those_that_one_more_pass_finds(tmp_path: Path) -> None:
-    """What workers see behind damage is not what a reader can follow: then the wheel is not judged."""
+    """Workers see units after damage that a reader cannot follow: then the wheel is not judged."""
     store = copy_of("layouts/timer_lives_5.5.0", tmp_path)
     log = min((store / "commitlog").iterdir())
     data = bytearray(log.read_bytes())
@@ -98,7 +98,7 @@ def test_the_wheel_of_a_broker_conforms(name: str) -> None:
 
 
 @pytest.mark.parametrize("setting", ["timerWheelSnapshotFlush=no", ""])
-def test_a_wheel_beside_snapshots_is_not_judged_where_no_setting_says_which_is_read(
+def test_a_wheel_next_to_snapshots_is_not_judged_where_no_setting_says_which_is_read(
     setting: str, tmp_path: Path
 ) -> None:
     store = copy_of(f"layouts/{SNAPSHOTS}", tmp_path)
@@ -112,7 +112,7 @@ def test_a_wheel_beside_snapshots_is_not_judged_where_no_setting_says_which_is_r
 
 
 def test_a_wheel_of_which_no_snapshot_was_taken_yet_is_not_judged(tmp_path: Path) -> None:
-    """What lies in `timerwheel` is older than the setting then."""
+    """`timerwheel` is older than the setting then."""
     store = copy_of(f"layouts/{SNAPSHOTS}", tmp_path)
     for snapshot in store.glob("timerwheel.*"):
         snapshot.unlink()
@@ -155,7 +155,7 @@ def changed(field: int, by: int) -> Callable[[Path], tuple[str, int]]:
 
 
 def slot_of(store: Path, name: str = "timerwheel") -> int:
-    """Where the slot of the wheel lies that has the latest time but one: of the latest, the last unit may be new."""
+    """Return the place of the wheel's slot with the second latest time: the last unit of the latest may be new."""
     wheel = (store / name).read_bytes()
     times = [struct.unpack_from(">q", wheel, at)[0] for at in range(0, len(wheel), TURN.itemsize)]
     assert len(times) == SLOTS
@@ -178,7 +178,7 @@ def slot_changed(
 FAULTS = {
     "a unit names another one before it": (LIVES, changed(1, 52), "unit-names-the-one-before-it"),
     "a unit that is none": (LIVES, changed(0, 1), "unit-is-whole"),
-    "marks that nobody knows": (LIVES, changed(2, 16), "unit-is-whole"),
+    "unknown marks": (LIVES, changed(2, 16), "unit-is-whole"),
     "a unit that rolls without need": (LIVES, changed(2, 2), "message-is-rolled-to-an-earlier-time"),
     "a unit that cancels without its message": (LIVES, changed(2, 4), "unit-cancels-if-its-message-does"),
     "a unit of another time": (LIVES, changed(4, 1), "unit-has-the-time-of-its-message"),
@@ -209,14 +209,14 @@ def test_a_fault_is_found_where_it_lies(name: str, tmp_path: Path) -> None:
 
 
 def entry_of(store: Path, topic: str, number: int) -> tuple[int, int]:
-    """Where the message of an entry lies in the log, and its size."""
+    """Return the place of an entry's message in the log, and its size."""
     data = (store / "consumequeue" / topic / f"{0:020d}").read_bytes()
     position, size, _ = struct.unpack_from(">qiq", data, 20 * number)
     return position, size
 
 
-def test_a_message_that_waits_and_has_no_unit_is_told(tmp_path: Path) -> None:
-    """The two newest units were never written, one of which cancels another message, though the broker was done."""
+def test_a_message_that_waits_and_has_no_unit_is_reported(tmp_path: Path) -> None:
+    """Despite an orderly stop, the two newest units were never written; one cancels another message."""
     store = copy_of(f"layouts/{FAR}", tmp_path)
     files = sorted((store / "timerlog").iterdir())
     data = bytearray(files[-1].read_bytes())
@@ -234,8 +234,8 @@ def test_a_message_that_waits_and_has_no_unit_is_told(tmp_path: Path) -> None:
     assert report.findings[0].position == message
 
 
-def test_a_message_that_was_due_and_is_not_in_its_topic_is_told(tmp_path: Path) -> None:
-    """What came out of the wheel carries its time; one whose time is another is none of what was due."""
+def test_a_message_that_was_due_and_is_not_in_its_topic_is_reported(tmp_path: Path) -> None:
+    """A delivered timer carries its time; one with another time is no due one."""
     store = copy_of(f"layouts/{FAR}", tmp_path)
     (log, *_) = sorted((store / "commitlog").iterdir())
     data = bytearray(log.read_bytes())
@@ -256,7 +256,7 @@ def test_a_message_that_was_due_and_is_not_in_its_topic_is_told(tmp_path: Path) 
 
 
 def test_a_wheel_that_lags_behind_its_log_is_tolerated(tmp_path: Path) -> None:
-    """What was written since the wheel was on disk last, the next start finds in the log."""
+    """The next start finds in the log what was written since the wheel was last on disk."""
     store = copy_of("layouts/timer_killed_5.5.0", tmp_path)
     check_file = store / "config" / "timercheck"
     data = bytearray(check_file.read_bytes())
@@ -289,7 +289,7 @@ def test_messages_that_wait_without_a_timer_log_are_named(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("role", ["brokerRole=SLAVE", "brokerId=1", "enableSlaveActingMaster=true"])
 def test_a_slave_that_lacks_what_its_master_delivered_is_tolerated(role: str, tmp_path: Path) -> None:
-    """It is told which times are over before it has the copies."""
+    """It learns which times are over before it has the copies."""
     store = copy_of(f"layouts/{FAR}", tmp_path)
     settings = store.parent / "broker.conf"
     lines = [line for line in settings.read_text().splitlines() if not line.startswith("brokerId")]
@@ -355,7 +355,7 @@ def _some_are_of_others(units: np.ndarray) -> None:
 
 
 def _counting(patched: pytest.MonkeyPatch) -> list[int]:
-    """What has an item for each part of a wheel that is judged from now on."""
+    """Count an item for each part of a wheel that is judged from now on."""
     found, of_part = list[int](), timer_parts.Groups.__init__
 
     def counting(groups: timer_parts.Groups, rows: RowFacts, *more: Any) -> None:

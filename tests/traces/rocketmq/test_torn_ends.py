@@ -1,4 +1,4 @@
-"""A broker that was killed leaves a torn end, which is no finding: not beside one that is one, either."""
+"""The torn end of a killed broker is no finding, also if there is another finding."""
 
 import shutil
 from collections.abc import Callable
@@ -60,7 +60,7 @@ KILLED = (
 )
 
 
-def told(report: Report) -> list[tuple[str, str | None, int | None, int]]:
+def violations_of(report: Report) -> list[tuple[str, str | None, int | None, int]]:
     return sorted((found.rule, found.where.file, found.where.offset, found.count) for found in report.violations)
 
 
@@ -88,11 +88,11 @@ def last_one_dropped(store: Path, pick: Pick) -> None:
     ),
     ids=name_of,
 )
-def test_beside_a_torn_end_only_the_planted_fault_is_told(
+def test_next_to_a_torn_end_only_the_planted_fault_is_reported(
     fault: Fault, torn: Change, store: str, place: Place, tmp_path: Path
 ) -> None:
     """The report is that of a store whose last record was never begun."""
-    seed = f"{fault.__name__} beside {torn.__name__} in {store}"
+    seed = f"{fault.__name__} and {torn.__name__} in {store}"
     found = []
     for end in (last_one_dropped, torn):
         damaged = copy_of(store, tmp_path / end.__name__)
@@ -103,12 +103,12 @@ def test_beside_a_torn_end_only_the_planted_fault_is_told(
             pytest.skip("this store has no place for the fault")
         found.append(judged(damaged))
     dropped, report = found
-    assert (report.verdict, told(report)) == (dropped.verdict, told(dropped))
+    assert (report.verdict, violations_of(report)) == (dropped.verdict, violations_of(dropped))
     assert report.verdict == "departs" or fault in MISSING_ENTRIES + FILE_FAULTS
 
 
 @pytest.mark.parametrize("name", by_day(KILLED, 1 / 6))
-def test_a_store_that_grew_to_within_a_record_is_told_of_a_wrong_entry_alone(name: str, tmp_path: Path) -> None:
+def test_a_store_that_grew_to_within_a_record_is_reported_of_a_wrong_entry_alone(name: str, tmp_path: Path) -> None:
     """A watch hears no more than a check."""
     chance, source = Random(name), recording(f"layouts/{name}")
     in_database = (source / "consumequeue/CURRENT").exists()
@@ -128,7 +128,7 @@ def test_a_store_that_grew_to_within_a_record_is_told_of_a_wrong_entry_alone(nam
             out.seek(place)
             out.write(bytes([*entry[:7], entry[7] ^ 1]))
     report = checked(played.folder)
-    assert (report.verdict, told(report)) == ("departs", [(POINTS, file, place, 1)])
+    assert (report.verdict, violations_of(report)) == ("departs", [(POINTS, file, place, 1)])
     heard, clock = Heard(), Clock()
     watched = watch(played.folder, heard, clock)
     for _ in range(4):
@@ -138,14 +138,14 @@ def test_a_store_that_grew_to_within_a_record_is_told_of_a_wrong_entry_alone(nam
     assert [(found.rule, found.where.offset) for found in heard.found] == [(POINTS, place)]
 
 
-def test_a_fault_in_a_transaction_is_told_and_not_the_torn_end(tmp_path: Path) -> None:
-    """Where the log departs no transaction is judged: here nothing does but its end."""
+def test_a_fault_in_a_transaction_is_reported_and_not_the_torn_end(tmp_path: Path) -> None:
+    """If the log departs, no transaction is judged: here only its end does."""
     found = []
     for end in (last_one_dropped, tail_torn_in_properties):
         store = copy_of("unclean", tmp_path / end.__name__)
         half_without_its_marker(store, Pick("any", "7"))
         end(store, Pick("any", "7"))
-        found.append(told(judged(store)))
+        found.append(violations_of(judged(store)))
     assert found[0] == found[1]
     assert [rule for rule, *_ in found[1]] == ["transaction/half-carries-its-marker"]
 
@@ -158,7 +158,7 @@ def test_a_fault_in_a_transaction_is_told_and_not_the_torn_end(tmp_path: Path) -
     ),
     ids=name_of,
 )
-def test_a_page_that_a_power_loss_took_is_no_finding_beside_one(name: str, fault: Fault, tmp_path: Path) -> None:
+def test_a_page_that_a_power_loss_took_is_no_finding_next_to_one(name: str, fault: Fault, tmp_path: Path) -> None:
     store = shutil.copytree(recording(f"odd/{name}"), tmp_path / "store")
     where = fault(store, Pick("first", name))
     report = judged(store)
@@ -167,26 +167,26 @@ def test_a_page_that_a_power_loss_took_is_no_finding_beside_one(name: str, fault
     assert any("legal after a power loss" in reason for reason in report.sources[0].reasons)
 
 
-# -- what is still told ------------------------------------------------------------------------------------------------
+# -- still reported ------------------------------------------------------------------------------------------------
 
 
 def last_entry(store: Path) -> tuple[Bench, str, int]:
-    """Where the entry of the last record lies."""
+    """Return the place of the last record's entry."""
     bench = Bench(store, Pick("any", "the last"))
     (queue, number, _entry), *_ = entries_of(bench.records[-1])
     (slot,) = (slot for slot in read_slots(store, queue) if slot.number == number)
     return bench, slot.file, slot.offset
 
 
-def test_a_wrong_entry_of_a_whole_last_record_is_told(tmp_path: Path) -> None:
+def test_a_wrong_entry_of_a_whole_last_record_is_reported(tmp_path: Path) -> None:
     """A log that is not torn ends behind its last record, whatever that one's entry is."""
     store = copy_of("unclean", tmp_path)
     bench, file, offset = last_entry(store)
     bench.overwrite(file, offset, (8).to_bytes(8, "big"))
-    assert told(judged(store)) == [(POINTS, file, offset, 1)]
+    assert violations_of(judged(store)) == [(POINTS, file, offset, 1)]
 
 
-def test_a_damaged_last_record_that_an_entry_names_is_told_beside_another_fault(tmp_path: Path) -> None:
+def test_a_damaged_last_record_that_an_entry_names_is_reported_next_to_another_fault(tmp_path: Path) -> None:
     """After a clean stop the entry says that there was a record."""
     store = copy_of("varied 2", tmp_path)
     where = entry_of_wrong_size(store, Pick("first", "early"))
@@ -197,12 +197,12 @@ def test_a_damaged_last_record_that_an_entry_names_is_told_beside_another_fault(
     bench.overwrite(last.file, last.offset + body, bytes([byte ^ 1]))
     rules = ("queue/entry-has-the-size-of-its-message", "log/body-has-its-checksum")
     places = ((where.file, where.offset), (last.file, last.offset))
-    assert told(judged(store)) == sorted((rule, *place, 1) for rule, place in zip(rules, places, strict=True))
+    assert violations_of(judged(store)) == sorted((rule, *place, 1) for rule, place in zip(rules, places, strict=True))
 
 
-def test_what_is_left_of_a_file_is_not_held_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a log file of a gigabyte that may be all that lies behind the torn page."""
-    store, held = shutil.copytree(recording("kill9"), tmp_path / "store"), []
+def test_what_is_left_of_a_file_is_not_loaded_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a log file of a gigabyte, all of it may lie after the torn page."""
+    store, sizes = shutil.copytree(recording("kill9"), tmp_path / "store"), []
     log = sorted((store / "commitlog").iterdir())[1]
     log.write_bytes(log.read_bytes()[:600_000].ljust(700_000, b"\1").ljust(log.stat().st_size, b"\0"))
     opened, low = open_store(store), int(log.name) + 600_000
@@ -211,17 +211,17 @@ def test_what_is_left_of_a_file_is_not_held_at_once(tmp_path: Path, monkeypatch:
     read = file_access.FileWindow.read
 
     def noted(window: file_access.FileWindow, begin: int, end: int) -> None:
-        held.append(end - begin)
+        sizes.append(end - begin)
         read(window, begin, end)
 
     monkeypatch.setattr(file_access.FileWindow, "read", noted)
     monkeypatch.setattr(alternative_ends, "AT_ONCE", 8192)
     assert alternative_ends._torn_page(opened, low, int(log.name) + 1_048_576) == page
-    assert (max(held), len(held)) == (8192, 13)
+    assert (max(sizes), len(sizes)) == (8192, 13)
 
 
 def of_one_rule(positions: range, rule: str = "some/rule") -> StoreFindings:
-    """A judgement in which only so many departures are told as always."""
+    """Make a judgement with so many departures of one rule, listed as always."""
     found = StoreFindings(cast("StoreDirectory", None), end=0)
     departure: Callable[..., Any] = type("Refused", (), {"rule": rule, "spec": "some"})
     for position in positions:
@@ -230,7 +230,7 @@ def of_one_rule(positions: range, rule: str = "some/rule") -> StoreFindings:
 
 
 def test_departures_that_are_only_counted_are_compared_by_their_count() -> None:
-    """Which of them are told depends on what came before."""
+    """The listed ones depend on what came before."""
     many = of_one_rule(range(2 * STORIES))
     assert not has_new_departures(of_one_rule(range(STORIES, 2 * STORIES)), many)
     assert not has_new_departures(of_one_rule(range(1)), many)

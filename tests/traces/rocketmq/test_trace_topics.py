@@ -1,4 +1,4 @@
-"""What clients trace into a store testifies for them: what it says was promised must be there, and no more."""
+"""Messages in trace topics are evidence: promised messages must be there, and no others."""
 
 import random
 import zlib
@@ -53,7 +53,7 @@ def topic_of(name: str) -> str:
     return "audit_traces" if name.startswith("renamed") else TRACES
 
 
-def told(report: Report) -> TraceTopicRow:
+def topic_row(report: Report) -> TraceTopicRow:
     (row,) = report.testimony
     assert isinstance(row, TraceTopicRow)
     return row
@@ -68,7 +68,7 @@ def test_recordings_conform_by_their_traces_alone(name: str, tmp_path: Path) -> 
     messages, answered = RECORDED[name]
     report = check([copy_of(f"traced/{name}", tmp_path).parent])
     assert report.verdict == "conforms", report.model_dump_json(indent=1)
-    row = told(report)
+    row = topic_row(report)
     assert (row.topics, row.messages, row.promised) == (topic_of(name), messages, answered)
     assert row.testified == answered == report.coverage["queue.acknowledge"]
     assert row.damaged == row.strange == row.elsewhere == row.untimely == 0
@@ -80,7 +80,7 @@ def test_recordings_conform_by_their_traces_alone(name: str, tmp_path: Path) -> 
 
 @pytest.mark.parametrize("name", RECORDED)
 def test_traces_tell_nine_in_ten_of_what_clients_were_answered(name: str) -> None:
-    """By what the same clients wrote down themselves; nothing is told twice."""
+    """Compared with the clients' own logs; nothing is reported twice."""
     folder = recording_as_left(f"traced/{name}")
     sends = client_log.read(folder / "client.ndjson").sends
     known = set(sends.position[(sends.result == OK) & (sends.position >= 0)].tolist())
@@ -91,7 +91,7 @@ def test_traces_tell_nine_in_ten_of_what_clients_were_answered(name: str) -> Non
     report = check([folder])
     assert report.verdict == "conforms"
     assert report.coverage["queue.acknowledge"] == len(known)
-    assert told(report).testified == len(traced)
+    assert topic_row(report).testified == len(traced)
 
 
 # -- faults ------------------------------------------------------------------------------------------------------------
@@ -116,7 +116,7 @@ def test_another_message_in_its_place_is_found(name: str, tmp_path: Path) -> Non
     assert (finding.rule, finding.count) == (OTHER, len(chosen))
     first = min(record.position for record in chosen)
     assert (finding.where.file, finding.where.offset) == (f"commitlog/{0:020}", first)
-    assert told(report).testified == RECORDED[name][1] - len(chosen)
+    assert topic_row(report).testified == RECORDED[name][1] - len(chosen)
 
 
 @pytest.mark.parametrize("which", range(4))
@@ -137,19 +137,19 @@ def test_a_message_that_is_gone_is_found(which: int, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("client", [False, True])
-def test_traces_that_are_not_there_accuse_nobody(seed: int, *, client: bool, tmp_path: Path) -> None:
+def test_traces_that_are_not_there_are_no_violation(seed: int, *, client: bool, tmp_path: Path) -> None:
     store = copy_of("traced/clean_5.5.0", tmp_path, client=client)
     records = [record for record in read_log(store) if record.topic == TRACES]
     for record in random.Random(seed).sample(records, len(records) // 10):
         rewrite(store, record, body=nothing(len(record.body)), sys_flag=0)
     report = check([store.parent])
     assert report.verdict == "conforms", report.model_dump_json(indent=1)
-    assert 300 < told(report).promised < 420
-    assert told(report).strange == told(report).damaged == 0
+    assert 300 < topic_row(report).promised < 420
+    assert topic_row(report).strange == topic_row(report).damaged == 0
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_damaged_traces_are_not_understood_and_accuse_nobody(seed: int, tmp_path: Path) -> None:
+def test_damaged_traces_are_not_understood_and_are_no_violation(seed: int, tmp_path: Path) -> None:
     store = copy_of("traced/clean_4.9.7", tmp_path)
     choose = random.Random(seed)
     for record in [record for record in read_log(store) if record.topic == TRACES]:
@@ -164,7 +164,7 @@ def test_damaged_traces_are_not_understood_and_accuse_nobody(seed: int, tmp_path
     report = check([store.parent])
     lies = {finding.rule for finding in report.findings if finding.severity == "violation"}
     assert lies <= {LOST, OTHER}  # a digit of a position or of a key may have become another one
-    assert told(report).strange + told(report).damaged > 5
+    assert topic_row(report).strange + topic_row(report).damaged > 5
 
 
 def test_trace_messages_that_are_not_where_their_entries_say_are_counted(tmp_path: Path) -> None:
@@ -174,9 +174,9 @@ def test_trace_messages_that_are_not_where_their_entries_say_are_counted(tmp_pat
     store = traced.builder.write(tmp_path / "store")
     (record, *_) = [record for record in read_log(store) if record.topic == TRACES]
     data = bytearray(encode(record))
-    data[100] ^= 1  # the body's checksum does not hold
+    data[100] ^= 1  # the body's checksum is wrong
     write_at(store, record.position, bytes(data))
-    row = told(check([store]))
+    row = topic_row(check([store]))
     assert (row.messages, row.damaged, row.promised) == (3, 1, 2)
 
 
@@ -195,7 +195,7 @@ def test_a_promise_that_was_kept_and_one_that_was_not(tmp_path: Path) -> None:
     report = check_of(traced, tmp_path)
     (finding,) = report.findings
     assert (finding.rule, finding.where.offset, finding.count) == (LOST, lost.position + 3, 1)
-    assert told(report).testified == 1
+    assert topic_row(report).testified == 1
     assert finding.trace == "orders/?"
     assert finding.story[-1] == f"Again: gapless explain {tmp_path / 'store'} --trace 'orders/?'"
     (again,) = check([tmp_path / "store"], trace="orders/?").findings
@@ -216,11 +216,11 @@ TRAPS = {
     "of an old client": ("placeless", pub("orders", "K", None)),
     "with a place that is none": ("strange", pub("orders", "K", "AC11000100002A9F00000000000A")),
     "with fewer places than keys": ("strange", pub("orders", "K,L", HERE)),
-    "of a kind that nobody knows": ("strange", pub("orders", "K", HERE, kind=9)),
+    "of an unknown kind": ("strange", pub("orders", "K", HERE, kind=9)),
     "with a field too many": ("strange", pub("orders", "K", HERE, more=("host", "and"))),
     "with a separator in its keys": ("strange", pub("orders", "K", HERE, keys="a\x01b\x01c")),
     "that is cut off": ("strange", pub("orders", "K", HERE)[:-1]),
-    "of a name that nobody knows": ("strange", "Poll\x011\x02"),
+    "of an unknown name": ("strange", "Poll\x011\x02"),
 }
 
 
@@ -233,11 +233,11 @@ def test_what_is_no_promise_of_this_log_is_not_used(trap: str, tmp_path: Path) -
     traced.trace(traced.acknowledged(first), context)
     report = check_of(traced, tmp_path)
     assert report.verdict == "conforms", report.model_dump_json(indent=1)
-    row = told(report)
+    row = topic_row(report)
     assert (row.promised, row.testified, getattr(row, counted)) == (1, 1, 1)
 
 
-def test_what_has_expired_accuses_nobody(tmp_path: Path) -> None:
+def test_what_has_expired_is_no_violation(tmp_path: Path) -> None:
     traced = TracedBuilder()
     old = [traced.send() for _ in range(120)]
     while traced.builder.end < traced.builder.log_file_size + 1000:
@@ -250,7 +250,7 @@ def test_what_has_expired_accuses_nobody(tmp_path: Path) -> None:
     assert report.verdict == "conforms", report.model_dump_json(indent=1)
     expired = sum(record.position < traced.builder.log_file_size for record in old)
     assert expired > 50
-    assert (told(report).expired, told(report).testified) == (expired, len(old) + 1 - expired)
+    assert (topic_row(report).expired, topic_row(report).testified) == (expired, len(old) + 1 - expired)
 
 
 def test_batches_namespaces_delayed_messages_and_clients_of_old(tmp_path: Path) -> None:
@@ -270,7 +270,7 @@ def test_batches_namespaces_delayed_messages_and_clients_of_old(tmp_path: Path) 
         pub("orders", "D", offset_id(delayed.store_host, delayed.position), kind=DELAYED),
         pub("orders", "null", offset_id(delayed.store_host, delayed.position), kind=DELAYED, more=("1.2.3.4",)),
     )
-    row = told(report := check_of(traced, tmp_path))
+    row = topic_row(report := check_of(traced, tmp_path))
     assert report.verdict == "conforms", report.model_dump_json(indent=1)
     assert row.promised == row.testified == 7
 
@@ -283,7 +283,7 @@ def test_hosts_with_long_addresses(tmp_path: Path) -> None:
     )
     body = pub("orders", "K", offset_id(here, sent.position)) + pub("orders", "K", offset_id(host("::9", 10911), 5))
     traced.builder.append(Record(TRACES, body.encode(), sys_flag=0x20, store_host=here))
-    row = told(check_of(traced, tmp_path))
+    row = topic_row(check_of(traced, tmp_path))
     assert (row.promised, row.testified, row.elsewhere) == (1, 1, 1)
 
 
@@ -312,7 +312,7 @@ def test_bodies_that_were_compressed(kind: str, tmp_path: Path) -> None:
     traced.trace(body=bytes(9) + body[9:], flags=flags)
     traced.trace(body=body, flags=0x701)
     traced.trace(end("A"), end("A", "ROLLBACK_MESSAGE"), end("B", "UNKNOW"), handed("A"))
-    row = told(check_of(traced, tmp_path))
+    row = topic_row(check_of(traced, tmp_path))
     assert (row.contexts, row.damaged, row.commits, row.rollbacks, row.handed) == (404, 2, 1, 1, 1)
 
 
@@ -330,30 +330,30 @@ def test_a_topic_of_another_name_is_found_where_settings_or_options_name_it(tmp_
     store = traced.builder.write(tmp_path / "store")
     assert not check([store]).testimony
     assert trace_topics.trace_topics(open_store(store), Options(trace_topics=("mine",))) == ("mine",)
-    assert told(check([store], trace_topics=["mine"])).testified == 1
+    assert topic_row(check([store], trace_topics=["mine"])).testified == 1
     (tmp_path / "broker.conf").write_text("msgTraceTopicName=mine\n")
-    assert told(check([store])).testified == 1
+    assert topic_row(check([store])).testified == 1
 
 
-SAID = ("créé", "订单-😀", "a b", "\u2028", "x\x00y", "null", "{" + "k" * 300 + "}", "a,b;c|d")
+TEXTS = ("créé", "订单-😀", "a b", "\u2028", "x\x00y", "null", "{" + "k" * 300 + "}", "a,b;c|d")
 
 
 @pytest.mark.parametrize("packed", [False, True])
 @pytest.mark.parametrize("named", [TRACES, "审计_traces"])
-def test_what_is_said_in_any_script_is_read(named: str, tmp_path: Path, *, packed: bool) -> None:
+def test_what_is_stated_in_any_script_is_read(named: str, tmp_path: Path, *, packed: bool) -> None:
     """Tags and keys are whatever users write; a message that is gone is missed among them, and is the only one."""
     traced = TracedBuilder()
-    told = [traced.acknowledged(traced.send(), tags=said, keys=said) for said in SAID]
-    lost = pub("orders", "F" * 32, offset_id(OWN, 3), tags=SAID[1], keys=SAID[1])
+    messages = [traced.acknowledged(traced.send(), tags=text, keys=text) for text in TEXTS]
+    lost = pub("orders", "F" * 32, offset_id(OWN, 3), tags=TEXTS[1], keys=TEXTS[1])
     cut = pub("orders", "A" * 32, offset_id(OWN, 0), keys="a\x02b")  # which is what ends a context
-    body = "".join([*told, lost, cut]).encode()
+    body = "".join([*messages, lost, cut]).encode()
     traced.trace(body=zlib.compress(body) if packed else body, flags=0x301 if packed else 0, topic=named)
     report = check([traced.builder.write(tmp_path / "store")], trace_topics=[named])
     (finding,) = report.findings
     assert (finding.rule, finding.where.offset, finding.count) == (LOST, 3, 1)
     (row,) = report.testimony
     assert isinstance(row, TraceTopicRow)
-    assert (row.promised, row.testified, row.strange) == (len(SAID) + 1, len(SAID), 2)
+    assert (row.promised, row.testified, row.strange) == (len(TEXTS) + 1, len(TEXTS), 2)
 
 
 # -- bodies of any kind ------------------------------------------------------------------------------------------------
@@ -402,7 +402,7 @@ UNDECIDED = "delivery/half-that-was-handed-out-was-committed"
 def test_consumers_were_handed_what_is_in_the_log(name: str, tmp_path: Path) -> None:
     report = check([copy_of(f"traced/{name}", tmp_path).parent], only_broker=True)
     assert report.verdict == "conforms", report.model_dump_json(indent=1)
-    row = told(report)
+    row = topic_row(report)
     assert 150 < row.delivered == row.readable == report.coverage["delivery.hand"]
     assert row.undecided == 0
 
@@ -418,14 +418,14 @@ def transaction(traced: TracedBuilder, *, final: bool) -> tuple[Record, str]:
 
 
 @pytest.mark.parametrize("final", [False, True])
-def test_a_half_that_nobody_committed_is_handed_to_nobody(tmp_path: Path, *, final: bool) -> None:
+def test_an_uncommitted_half_is_not_delivered(tmp_path: Path, *, final: bool) -> None:
     traced = TracedBuilder()
     traced.send()
     half, key = transaction(traced, final=final)
     traced.trace(handed(key))
     store = traced.builder.write(tmp_path / "store")
     alone, among_others = check([store], only_broker=True), check([store])
-    assert told(alone).undecided == told(among_others).undecided == (not final)
+    assert topic_row(alone).undecided == topic_row(among_others).undecided == (not final)
     if final:
         assert {alone.verdict, among_others.verdict} == {"conforms"}
         return
@@ -445,12 +445,16 @@ def test_what_is_not_in_the_log_was_handed_out_by_another_broker_if_there_is_one
     store = traced.builder.write(tmp_path / "store")
     among_others = check([store])
     assert among_others.verdict == "conforms"
-    assert (told(among_others).handed, told(among_others).delivered, told(among_others).readable) == (3, 2, 1)
+    assert (topic_row(among_others).handed, topic_row(among_others).delivered, topic_row(among_others).readable) == (
+        3,
+        2,
+        1,
+    )
     (finding,) = check([store], only_broker=True).findings
     assert (finding.rule, finding.trace, finding.where.offset) == (ABSENT, "ELSEWHERE", trace.position)
 
 
-def test_deliveries_from_a_log_whose_beginning_has_expired_accuse_nobody(tmp_path: Path) -> None:
+def test_deliveries_from_a_log_whose_beginning_has_expired_are_no_violation(tmp_path: Path) -> None:
     traced = TracedBuilder()
     old = traced.send()
     while traced.builder.end < traced.builder.log_file_size + 1000:
@@ -459,4 +463,4 @@ def test_deliveries_from_a_log_whose_beginning_has_expired_accuse_nobody(tmp_pat
     traced.builder.expired = 1
     report = check([traced.builder.write(tmp_path / "store")], only_broker=True)
     assert report.verdict == "conforms", report.model_dump_json(indent=1)
-    assert (told(report).delivered, told(report).readable) == (1, 0)
+    assert (topic_row(report).delivered, topic_row(report).readable) == (1, 0)

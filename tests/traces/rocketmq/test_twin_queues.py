@@ -110,7 +110,7 @@ OTHER_TIMES: dict[int, list[int]] = {
 
 @pytest.mark.parametrize("later", OTHER_TIMES)
 def test_a_time_of_delivery_that_no_delay_explains_is_found(later: int, tmp_path: Path) -> None:
-    """Entries that were made anew have the delays of that start, which are whole seconds, and more than none."""
+    """Rebuilt entries have the delays of that start, which are whole seconds, and more than none."""
     store = copy_of("odd/delayed_twins_5.3.3", tmp_path)
     with opened(store) as (database, _):
         name = key(SCHEDULE_TOPIC, 1, 1)
@@ -203,7 +203,7 @@ def linked(store: Path, name: str) -> None:
 
 
 def entries_of_queues(report: Report) -> dict[str, int]:
-    """How many entries of each queue were judged."""
+    """Count the judged entries of each queue."""
     return {f"{row.topic}/{row.queue}": row.indexed - row.first for row in report.queues}
 
 
@@ -230,7 +230,7 @@ def reasons(report: Report) -> list[str]:
     return report.sources[0].reasons
 
 
-def test_a_link_among_files_that_nobody_reads_is_told_and_no_more(tmp_path: Path) -> None:
+def test_a_link_among_unread_files_is_reported_and_no_more(tmp_path: Path) -> None:
     store = copy_of("layouts/both_lives_5.5.0", tmp_path)
     config = store.parent / "broker.conf"
     config.write_text(f"{config.read_text()}\ncombineCQPreferCQType=defaultRocksDB\n")
@@ -251,14 +251,14 @@ def test_without_settings_the_files_may_be_too_few_to_tell_that_they_count(tmp_p
     assert any("the files do not show which of them the broker reads" in reason for reason in reasons(report))
 
 
-@pytest.mark.parametrize("serves", ["files", "nobody says", "the database"])
+@pytest.mark.parametrize("serves", ["files", "unknown", "the database"])
 def test_a_link_in_place_of_a_file_of_the_database_leaves_the_files_judged_if_they_count(
     serves: str, tmp_path: Path
 ) -> None:
-    """Otherwise no queue is: nobody knows what the broker reads, or it reads what is not there."""
+    """Otherwise no queue is judged: the broker's choice is unknown, or it reads missing files."""
     store = copy_of("layouts/both_lives_5.3.3", tmp_path)
     before, config = entries_of_queues(check(store)), store.parent / "broker.conf"
-    if serves == "nobody says":
+    if serves == "unknown":
         config.unlink()
     elif serves == "the database":
         config.write_text(f"{config.read_text()}\ncombineCQPreferCQType=defaultRocksDB\n")

@@ -1,6 +1,6 @@
-"""A store is watched while it is written: its verdict is that of a check of the whole, and nobody is accused too soon.
+"""A store is watched while it is written: its verdict is that of a whole check, and no finding comes too soon.
 
-A recorded store is played: the log is written piece by piece, cut anywhere, and entries follow behind it.
+A recorded store is played: the log is written piece by piece, cut anywhere, and entries follow later.
 """
 
 import errno
@@ -89,7 +89,7 @@ def test_what_is_new_is_read_and_nothing_else(tmp_path: Path, monkeypatch: pytes
     assert judged == [(until, played.written)]
 
 
-def test_a_record_that_is_half_written_accuses_nobody(tmp_path: Path) -> None:
+def test_a_record_that_is_half_written_is_no_violation(tmp_path: Path) -> None:
     clock, heard = Clock(), Heard()
     played = PlayedStore(recording("normal"), tmp_path / "store")
     watched = watch(tmp_path / "store", heard, clock)
@@ -111,7 +111,7 @@ def test_a_record_that_is_half_written_accuses_nobody(tmp_path: Path) -> None:
     assert not heard.found
 
 
-def test_what_departs_is_told_once_over_restarts(tmp_path: Path) -> None:
+def test_what_departs_is_reported_once_over_restarts(tmp_path: Path) -> None:
     heard, clock = Heard(), Clock()
     played, watched = halfway(tmp_path, heard, clock, state=tmp_path / "state")
     position, name, at, entry = played.entries[played.indexed]
@@ -128,7 +128,7 @@ def test_what_departs_is_told_once_over_restarts(tmp_path: Path) -> None:
     assert not again.status.conforms
 
 
-def test_an_entry_that_is_repeated_behind_all_others_is_told_at_the_end(tmp_path: Path) -> None:
+def test_an_entry_that_is_repeated_behind_all_others_is_reported_at_the_end(tmp_path: Path) -> None:
     heard, clock = Heard(), Clock()
     played, watched = halfway(tmp_path, heard, clock)
     played.append(played.end)
@@ -206,7 +206,7 @@ def test_a_store_may_come_later_and_be_another_one(tmp_path: Path) -> None:
     assert not heard.found
 
 
-def test_a_store_that_is_removed_is_not_said_to_have_been_empty(tmp_path: Path) -> None:
+def test_a_store_that_is_removed_is_not_reported_to_have_been_empty(tmp_path: Path) -> None:
     heard, store = Heard(), tmp_path / "store"
     shutil.copytree(recording("normal"), store)
     watched = watch(store, heard, Clock())
@@ -219,7 +219,7 @@ def test_a_store_that_is_removed_is_not_said_to_have_been_empty(tmp_path: Path) 
     )
 
 
-def test_a_queue_whose_topic_is_deleted_holds_nobody_up(tmp_path: Path) -> None:
+def test_a_queue_whose_topic_is_deleted_blocks_nothing(tmp_path: Path) -> None:
     heard, clock = Heard(), Clock()
     played, watched = halfway(tmp_path, heard, clock)
     at = watched.status.position or 0
@@ -236,7 +236,7 @@ def test_a_queue_whose_topic_is_deleted_holds_nobody_up(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("seen", [0, 1])
-def test_a_topic_that_is_deleted_and_made_anew_and_counts_on_accuses_nobody(seen: int, tmp_path: Path) -> None:
+def test_a_topic_that_is_deleted_and_recreated_and_counts_on_is_no_violation(seen: int, tmp_path: Path) -> None:
     """Its queues' files begin with slots that are no entries, up to behind what was in the log by then."""
     heard, clock = Heard(), Clock()
     played, watched = halfway(tmp_path, heard, clock)
@@ -261,8 +261,8 @@ def test_a_topic_that_is_deleted_and_made_anew_and_counts_on_accuses_nobody(seen
     assert watched.status.position == played.written
 
 
-def test_a_queue_made_anew_is_judged_from_where_its_log_begins_by_then(tmp_path: Path) -> None:
-    """What it began with, in a life before, has expired."""
+def test_a_queue_recreated_is_judged_from_where_its_log_begins_by_then(tmp_path: Path) -> None:
+    """Its beginning, in a life before, has expired."""
     builder, clock, heard, store = StoreBuilder(log_file_size=2048), Clock(), Heard(), tmp_path / "store"
     watched = watch(store, heard, clock)
     for step in range(3):
@@ -283,7 +283,7 @@ def test_a_queue_made_anew_is_judged_from_where_its_log_begins_by_then(tmp_path:
 
 
 @pytest.mark.parametrize("expired", [1, 3])
-def test_a_half_that_expired_while_it_was_watched_may_be_named_once_more(expired: int, tmp_path: Path) -> None:
+def test_a_half_that_expired_while_it_was_watched_may_be_named_again(expired: int, tmp_path: Path) -> None:
     """It was decided, and forgotten; then its client decides again. The op that says so expired, too, or did not."""
     broker, clock, heard, store = TransactionBroker(), Clock(), Heard(), tmp_path / "store"
     broker.builder.log_file_size = 4096
@@ -307,8 +307,8 @@ def test_a_half_that_expired_while_it_was_watched_may_be_named_once_more(expired
     assert not heard.found
 
 
-def test_an_entry_that_is_blanked_is_told(tmp_path: Path) -> None:
-    """As long as the queue has its first entry, it was not deleted."""
+def test_an_entry_that_is_blanked_is_reported(tmp_path: Path) -> None:
+    """The queue was not deleted as long as it has its first entry."""
     heard, clock = Heard(), Clock()
     played, watched = halfway(tmp_path, heard, clock)
     name, number, _entry = a_later_entry(played, 40)
@@ -317,7 +317,7 @@ def test_an_entry_that_is_blanked_is_told(tmp_path: Path) -> None:
     assert [(found.where.file, found.where.offset) for found in heard.found] == [(name, number * 20)]
 
 
-def test_a_state_that_cannot_be_written_leaves_nothing_beside_the_one_before(
+def test_a_state_that_cannot_be_written_leaves_nothing_next_to_the_one_before(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     heard, room = Heard(), tmp_path / "states"
@@ -362,7 +362,7 @@ def test_a_state_that_does_not_fit_is_refused(broken: str, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("name", ["index_first_5.5.0", "timer_lives_5.5.0", "tiered_kill_clean_5.5.0"])
-def test_what_lies_beside_the_queues_accuses_nobody(name: str, tmp_path: Path) -> None:
+def test_what_lies_next_to_the_queues_is_no_violation(name: str, tmp_path: Path) -> None:
     """Timers and tiered storage are judged at the end, as by a check."""
     heard = Heard()
     played = PlayedStore(recording(f"layouts/{name}"), tmp_path / "store")
@@ -445,7 +445,7 @@ def test_metrics_before_the_first_verdict_say_what_is_not_judged(
     assert values("conforms", "lag_bytes", "lag_seconds") == [1, 0, 0]
 
 
-def test_a_store_without_a_record_is_said_to_conform_by_nobody(tmp_path: Path) -> None:
+def test_a_store_without_a_record_is_not_reported_to_conform(tmp_path: Path) -> None:
     watched = watch(tmp_path / "store", Heard())
     watched.look()
     assert (watched.status.up, watched.status.conforms, watched.status.lag_bytes) == (False, None, None)
@@ -472,7 +472,7 @@ def test_the_first_report_is_made_soon_and_another_when_the_present_is_reached(
 
 
 def test_metrics_are_read_as_prometheus_reads_them() -> None:
-    """Over HTTP, by Prometheus' own parser; the store's name may hold what no label can."""
+    """Over HTTP, by Prometheus' own parser; the store's name may contain characters that labels must not."""
     status = WatchStatus(up=True, records=7, lag_bytes=5, entries_lag_bytes=3, left=("the hash index",))
     status.findings["queue/a"] += 2
     status.anomalies["commit again"] = 4
@@ -481,13 +481,13 @@ def test_metrics_are_read_as_prometheus_reads_them() -> None:
         families = list(text_string_to_metric_families(answer.read().decode()))
     ours = [sample for family in families for sample in family.samples if sample.name.startswith("gapless_")]
     assert {sample.labels.pop("store") for sample in ours} == {'a "b"\\\\n\\udcff'}
-    said = {(sample.name, *sample.labels.values()): sample.value for sample in ours}
-    assert said["gapless_up",] == 1
-    assert said["gapless_records",] == 7
-    assert (said["gapless_lag_bytes",], said["gapless_entries_lag_bytes",]) == (5, 3)
-    assert said["gapless_findings", "queue/a"] == 2
-    assert said["gapless_anomalies", "commit again"] == 4
-    assert said["gapless_judged_at_the_end", "the hash index"] == 1
+    by_name = {(sample.name, *sample.labels.values()): sample.value for sample in ours}
+    assert by_name["gapless_up",] == 1
+    assert by_name["gapless_records",] == 7
+    assert (by_name["gapless_lag_bytes",], by_name["gapless_entries_lag_bytes",]) == (5, 3)
+    assert by_name["gapless_findings", "queue/a"] == 2
+    assert by_name["gapless_anomalies", "commit again"] == 4
+    assert by_name["gapless_judged_at_the_end", "the hash index"] == 1
     assert all(family.documentation for family in families)
 
 

@@ -24,7 +24,7 @@ POINTS = "queue/entry-points-at-its-message"
 
 
 @pytest.mark.parametrize(("before", "later"), [(1, 0.0), (50, 30.0), (1500, 600.0)])
-def test_an_entry_that_is_overwritten_is_told_at_the_next_look(before: int, later: float, tmp_path: Path) -> None:
+def test_an_entry_that_is_overwritten_is_reported_at_the_next_look(before: int, later: float, tmp_path: Path) -> None:
     heard, clock = Heard(), Clock()
     played, watched = halfway(tmp_path, heard, clock)
     clock.now += later
@@ -80,7 +80,7 @@ def test_recent_entries_that_are_too_many_for_one_look_are_looked_at_in_turns(
 
 
 def read_at_a_look(watched: StoreWatch, monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
-    """How often each queue is read of which entries are looked at again."""
+    """Count how often each queue is read whose entries are checked again."""
     read = Counter[str]()
 
     def counted(store: StoreDirectory, topic: str, queue: int, *others: Any) -> None:
@@ -94,7 +94,7 @@ def read_at_a_look(watched: StoreWatch, monkeypatch: pytest.MonkeyPatch) -> Coun
 
 
 def test_what_is_recent_of_a_queue_is_read_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where log files are small there are hundreds of blocks of it, and each was read by itself."""
+    """Small log files have hundreds of its blocks, and each was read by itself."""
     heard, clock = Heard(), Clock()
     played, watched = halfway(tmp_path, heard, clock)
     for number in range(2100, 2600, 100):
@@ -135,7 +135,7 @@ def test_what_is_as_it_was_a_moment_ago_needs_no_checksum(tmp_path: Path, monkey
 
 
 def test_entries_that_stay_away_are_looked_at_though_they_are_as_they_were_a_moment_ago(tmp_path: Path) -> None:
-    """Until nobody will write them any more: then they are suspect, and not looked at any longer."""
+    """Until they can no longer be written: then they are suspect, and no longer checked."""
     heard, clock = Heard(), Clock()
     played, watched = halfway(tmp_path, heard, clock)
     until_idle(watched)
@@ -184,7 +184,7 @@ def test_entries_that_expire_leave_those_behind_them_looked_at(tmp_path: Path) -
     )
 
 
-def test_what_lies_beside_waits_for_as_long_as_it_took(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_lies_next_to_it_waits_for_as_long_as_it_took(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     heard, clock, began = Heard(), Clock(), list[float]()
 
     def slow(_self: IndexFollower, _store: object, _reached: int) -> bool:

@@ -1,4 +1,4 @@
-"""Transactions are watched while the oldest files of the log expire: nobody is accused of what was let go."""
+"""Transactions are watched while the oldest log files expire: expired data is no violation."""
 
 import shutil
 from pathlib import Path
@@ -16,7 +16,7 @@ LIVES = range(200)
 
 @pytest.mark.parametrize("seed", by_day(LIVES, 1 / 8))
 def test_lawful_lives_conform_whatever_expires_meanwhile(seed: int, tmp_path: Path) -> None:
-    """Halves that expired, and are named once more, are among them."""
+    """Halves that expired and are named again are among them."""
     chance, clock, heard, store = Random(seed), Clock(), Heard(), tmp_path / "store"
     builder = StoreBuilder(log_file_size=chance.choice((2048, 4096)), queue_file_size=200)
     broker = TransactionBroker(chance.choice(VERSIONS), check_max=chance.randint(1, 3), builder=builder)

@@ -47,7 +47,7 @@ def test_the_report_is_that_of_a_check_wherever_the_log_is_cut(name: str, tmp_pa
 
 
 def running(tmp_path: Path, heard: Heard, clock: Clock) -> tuple[PlayedStore, StoreWatch]:
-    """A store whose broker has written all of its log and its table, and goes on."""
+    """A running store: its broker has written all of its log and its table."""
     source = copy_of(FIRST, tmp_path)
     played = played_of(source, tmp_path / "played/store")
     played.append(played.end)
@@ -88,7 +88,7 @@ def test_a_table_that_is_ahead_of_what_was_read_waits(tmp_path: Path, monkeypatc
 
 
 @pytest.mark.parametrize("fault", ["half-that-is-undecided-has-its-row", "row-has-the-size-of-its-half"])
-def test_a_fault_in_the_table_of_a_running_broker_is_told(fault: str, tmp_path: Path) -> None:
+def test_a_fault_in_the_table_of_a_running_broker_is_reported(fault: str, tmp_path: Path) -> None:
     heard, clock = Heard(), Clock()
     played, watched = running(tmp_path, heard, clock)
     with half_tables.opened(played.folder) as table:

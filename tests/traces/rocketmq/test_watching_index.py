@@ -54,7 +54,7 @@ def test_the_report_is_that_of_a_check_wherever_the_index_is_cut(name: str, tmp_
     assert not heard.found
 
 
-# -- what is told while it is written ----------------------------------------------------------------------------------
+# -- reported while it is written ----------------------------------------------------------------------------------
 
 
 def halfway(tmp_path: Path, heard: Heard, clock: Clock, **options: Any) -> tuple[PlayedIndex, StoreWatch]:
@@ -135,7 +135,7 @@ def test_a_file_that_is_full_is_opened_once_however_many_wait(tmp_path: Path, mo
     assert max(Counter(name for name in opened if name not in last).values()) == 1
 
 
-def test_the_keys_of_many_files_are_held_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_keys_of_many_files_are_loaded_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     follow, calls = IndexFollower.follow, list[bool]()
 
     def counted(self: IndexFollower, store: StoreDirectory, reached: int) -> bool:
@@ -165,7 +165,7 @@ def item(which: int, more: int) -> Callable[[list[int]], None]:
     ("change", "rule"),
     [(item(0, 40), OF_ITEM), (item(1, 8), OF_ITEM), (item(3, -1), CHAIN), (item(1, -(1 << 40)), ORDER)],
 )
-def test_a_wrong_item_is_told_soon(change: Callable[[list[int]], None], rule: str, tmp_path: Path) -> None:
+def test_a_wrong_item_is_reported_soon(change: Callable[[list[int]], None], rule: str, tmp_path: Path) -> None:
     heard, clock = Heard(), Clock()
     played, watched = halfway(tmp_path, heard, clock)
     at = next(
@@ -186,7 +186,7 @@ def test_a_wrong_item_is_told_soon(change: Callable[[list[int]], None], rule: st
     assert heard.reports[-1].verdict == "departs"
 
 
-def test_a_key_that_has_no_item_is_told_once_a_later_record_has_its_own(tmp_path: Path) -> None:
+def test_a_key_that_has_no_item_is_reported_once_a_later_record_has_its_own(tmp_path: Path) -> None:
     heard, clock = Heard(), Clock()
     played, watched = halfway(tmp_path, heard, clock)
     file = played.files[2]
@@ -205,7 +205,7 @@ def test_a_key_that_has_no_item_is_told_once_a_later_record_has_its_own(tmp_path
     assert (found.rule, found.position) == (KEY, position)
 
 
-def test_a_slot_of_a_full_file_that_leads_elsewhere_is_told(tmp_path: Path) -> None:
+def test_a_slot_of_a_full_file_that_leads_elsewhere_is_reported(tmp_path: Path) -> None:
     heard, clock = Heard(), Clock()
     played, watched = halfway(tmp_path, heard, clock)
     file = played.files[2]
@@ -222,7 +222,7 @@ def test_a_slot_of_a_full_file_that_leads_elsewhere_is_told(tmp_path: Path) -> N
     assert (found.rule, found.where.offset) == (SLOT, 40 + 4 * slot)
 
 
-def test_an_index_that_is_behind_accuses_nobody(tmp_path: Path) -> None:
+def test_an_index_that_is_behind_is_no_violation(tmp_path: Path) -> None:
     heard, clock = Heard(), Clock()
     played, watched = halfway(tmp_path, heard, clock)
     played.append(played.end)
@@ -240,7 +240,7 @@ def test_an_index_that_is_behind_accuses_nobody(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kept", [0, 2])
 def test_files_that_a_start_after_a_kill_deletes_take_their_keys_along(kept: int, tmp_path: Path) -> None:
-    """What is dispatched again is indexed anew in other files, from some record on; what lay between them is not."""
+    """Records that are dispatched again are indexed in other files, from some record on; those between are not."""
     heard, clock = Heard(), Clock()
     played, watched = halfway(tmp_path, heard, clock)
     names = [file.path.name for file in played.files[: played.files.index(played.items[played.put_items][0]) + 1]]
@@ -249,8 +249,8 @@ def test_files_that_a_start_after_a_kill_deletes_take_their_keys_along(kept: int
     file = played.files[2]
     file.path = file.path.with_name(f"{int(file.path.name) + 1:017d}")
     first = file.items[30][1]
-    anew = file.without(lambda item: item[1] < first)
-    file.header, file.table, file.items = anew.header, anew.table, anew.items
+    rewritten = file.without(lambda item: item[1] < first)
+    file.header, file.table, file.items = rewritten.header, rewritten.table, rewritten.items
     until_idle(watched)
     played.items = [(one, n) for one in played.files[2:] for n in range(1, one.header[5])]
     played.put_items = 0

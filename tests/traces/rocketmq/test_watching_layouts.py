@@ -1,4 +1,4 @@
-"""Stores whose queues or log lie elsewhere are watched, too: as far as their broker writes to disk, and said so."""
+"""Stores with queues or logs elsewhere are watched as far as their broker writes to disk."""
 
 import shutil
 import struct
@@ -97,14 +97,14 @@ def test_the_log_is_judged_ahead_of_entries_that_are_not_on_disk(tmp_path: Path)
     played.flush()
     clock.now += 1
     until_idle(watched)
-    assert status.entries_position == records[300]  # nobody looks at the database every time
+    assert status.entries_position == records[300]  # the database is not read every time
     clock.now += 3
     until_idle(watched)
     assert status.entries_position == records[500]
     assert not heard.found
 
 
-def test_a_wrong_entry_in_a_database_is_told_once_it_is_on_disk(tmp_path: Path) -> None:
+def test_a_wrong_entry_in_a_database_is_reported_once_it_is_on_disk(tmp_path: Path) -> None:
     heard, clock = Heard(), Clock()
     played, watched = flushed_once(tmp_path, heard, clock)
     at = played.indexed + 20
@@ -121,7 +121,7 @@ def test_a_wrong_entry_in_a_database_is_told_once_it_is_on_disk(tmp_path: Path) 
     assert heard.reports[-1].verdict == "departs"
 
 
-def test_a_damaged_record_is_told_before_its_entry_is_on_disk(tmp_path: Path) -> None:
+def test_a_damaged_record_is_reported_before_its_entry_is_on_disk(tmp_path: Path) -> None:
     heard, clock = Heard(), Clock()
     played, watched = flushed_once(tmp_path, heard, clock)
     damaged = played.records()[650]
@@ -140,7 +140,7 @@ def test_a_damaged_record_is_told_before_its_entry_is_on_disk(tmp_path: Path) ->
     assert len(heard.found) == 1
 
 
-def test_a_database_that_is_damaged_meanwhile_is_said_and_looked_at_again(tmp_path: Path) -> None:
+def test_a_database_that_is_damaged_meanwhile_is_stated_and_looked_at_again(tmp_path: Path) -> None:
     heard, clock = Heard(), Clock()
     played, watched = flushed_once(tmp_path, heard, clock)
     current = tmp_path / "store/consumequeue/CURRENT"
@@ -162,7 +162,7 @@ def test_a_database_that_is_damaged_meanwhile_is_said_and_looked_at_again(tmp_pa
 # -- DLedger -----------------------------------------------------------------------------------------------------------
 
 
-def test_what_another_leader_takes_back_is_judged_again_and_accuses_nobody(tmp_path: Path) -> None:
+def test_what_another_leader_takes_back_is_judged_again_and_is_no_violation(tmp_path: Path) -> None:
     heard, clock = Heard(), Clock()
     played = PlayedStore(recording(WITH_DLEDGER), tmp_path / "store")
     header = struct.calcsize(">iiqqqiiii")
@@ -187,7 +187,7 @@ def test_what_another_leader_takes_back_is_judged_again_and_accuses_nobody(tmp_p
     assert not heard.found
 
 
-def test_a_damaged_entry_of_a_dledger_log_is_told(tmp_path: Path) -> None:
+def test_a_damaged_entry_of_a_dledger_log_is_reported(tmp_path: Path) -> None:
     heard, clock = Heard(), Clock()
     played = PlayedStore(recording(WITH_DLEDGER), tmp_path / "store")
     watched = watch(tmp_path / "store", heard, clock)
@@ -201,7 +201,7 @@ def test_a_damaged_entry_of_a_dledger_log_is_told(tmp_path: Path) -> None:
     assert (found.where.file, found.where.offset) == (file, offset - 15)
 
 
-# -- what nobody can read as it is written -----------------------------------------------------------------------------
+# -- unreadable while it is written -----------------------------------------------------------------------------
 
 
 def test_a_store_with_units_is_watched_but_for_its_entries(tmp_path: Path) -> None:
@@ -217,7 +217,7 @@ def test_a_store_with_units_is_watched_but_for_its_entries(tmp_path: Path) -> No
     same(watched.end(), whole)
 
 
-def test_units_that_begin_while_a_store_is_followed_accuse_nobody(tmp_path: Path) -> None:
+def test_units_that_begin_while_a_store_is_followed_are_no_violation(tmp_path: Path) -> None:
     heard = Heard()
     played = PlayedStore(recording(WITH_UNITS), tmp_path / "store")
     shutil.rmtree(tmp_path / "store/consumequeue_ext")
@@ -248,7 +248,7 @@ def test_batch_queues_that_come_while_the_store_is_watched_are_judged_at_the_end
         played.dispatch(upto)
         clock.now += 10
         until_idle(watched)
-    assert any("entries of queues (those in batchconsumequeue/" in said for said in heard.says)
+    assert any("entries of queues (those in batchconsumequeue/" in message for message in heard.says)
     played.stop()
     until_idle(watched)
     report = watched.end()

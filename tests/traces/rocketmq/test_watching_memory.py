@@ -21,7 +21,7 @@ from tests.support.rocketmq.watched import Clock, Heard, watch
 
 
 def a_judge() -> StoreJudge:
-    """Who has seen nothing yet."""
+    """Make a judge without data."""
     return StoreJudge(open_store(recording("lmq")), Options())
 
 
@@ -31,12 +31,12 @@ def halves(count: int, first: int = 1) -> Ints:
 
 
 def columns_of(known: Checkpoint) -> list[int]:
-    """How many halves are in files."""
+    """Count the halves in files."""
     return [blocks.columns for blocks in known.remembered]
 
 
-def test_places_hold_nothing_of_what_is_settled() -> None:
-    """They took 32 bytes of each half in each of the two places that a watch keeps, and as much again for a report."""
+def test_saved_states_have_no_settled_halves() -> None:
+    """Each half took 32 bytes in both saved states of a watch, and as much again for a report."""
     judge = a_judge()
     before = save(judge)
     tracemalloc.start()
@@ -88,7 +88,7 @@ def test_a_file_of_a_state_holds_it_too(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("damage", [b"", b"\xff" * 8, b"\x7f" * 8, b"\1" + bytes(7) + b"\xff" * 7 + b"\x0f", bytes(9)])
 def test_blocks_that_are_damaged_are_refused(damage: bytes, tmp_path: Path) -> None:
-    """Numbers of blocks that nobody wrote: they would take all memory."""
+    """Damaged sizes of blocks would allocate all memory."""
     (tmp_path / "blocks").write_bytes(damage)
     with (tmp_path / "blocks").open("rb") as file:
         if damage == bytes(9):

@@ -1,4 +1,4 @@
-"""What clients trace is watched, too: an answer is held against the log when it is told, and counts as in a check."""
+"""Trace topics are watched too: an answer is compared with the log when it arrives, and counts as in a check."""
 
 import shutil
 from collections.abc import Callable
@@ -58,10 +58,10 @@ def test_the_report_is_that_of_a_check_wherever_the_log_is_cut(name: str, tmp_pa
     assert not heard.found
 
 
-# -- what is told ------------------------------------------------------------------------------------------------------
+# -- reported -------------------------------------------------------------------------------------------------------
 
 
-def places_told(witness: Record) -> set[int]:
+def answered_places(witness: Record) -> set[int]:
     return {answer.position for answer in answers_in(text_of(witness))}
 
 
@@ -74,14 +74,14 @@ def gone(store: Path, before: Record, record: Record) -> None:
 
 
 @pytest.mark.parametrize(("damage", "rule"), [(another, OTHER), (gone, LOST)])
-def test_an_answer_that_is_not_kept_is_told_when_it_is_traced(
+def test_an_answer_that_is_not_kept_is_reported_when_it_is_traced(
     damage: Callable[[Path, Record, Record], None], rule: str, tmp_path: Path
 ) -> None:
     store = copy_of("traced/clean_5.5.0", tmp_path)
-    log, told = read_log(store), {answer.position for answer in answers(store)}
-    pairs = [(a, b) for a, b in pairwise(log) if b.position in told and a.end == b.position and b.topic == "orders"]
+    log, by_name = read_log(store), {answer.position for answer in answers(store)}
+    pairs = [(a, b) for a, b in pairwise(log) if b.position in by_name and a.end == b.position and b.topic == "orders"]
     before, record = pairs[len(pairs) // 2]
-    witness = next(one for one in log if one.topic == TRACES and record.position in places_told(one))
+    witness = next(one for one in log if one.topic == TRACES and record.position in answered_places(one))
     damage(store, before, record)
     heard, clock = Heard(), Clock()
     played = PlayedStore(store, tmp_path / "played/store")
@@ -126,7 +126,7 @@ def test_a_log_without_traces_is_not_read_again(tmp_path: Path, monkeypatch: pyt
     assert watched.status.position == played.end
 
 
-def test_what_was_told_long_ago_is_forgotten_and_counts_again() -> None:
+def test_what_was_reported_long_ago_is_forgotten_and_counts_again() -> None:
     keys = RecentKeys(100)
     for low in range(0, 1000, 10):
         some = np.arange(low, low + 10)
@@ -143,7 +143,7 @@ def test_what_was_told_long_ago_is_forgotten_and_counts_again() -> None:
 def test_a_message_that_was_handed_out_late_is_looked_for_at_the_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its key is none of late: then it counts as not seen, until somebody looks at the whole log."""
+    """Its key is not a recent one: it counts as not seen, until the whole log is read."""
     monkeypatch.setattr(traces, "KEYS", 2)
     traced = TracedBuilder()
     sent = [traced.send() for _ in range(30)]
