@@ -202,6 +202,7 @@ spec: {ROOT / "examples/lease.py"}
 
 def test_explain_saves_it(tmp_path: Path) -> None:
     path, out = tmp_path / "recorded.ndjson", tmp_path / "stories" / "wrong.story"
+    out.parent.mkdir()
     write(path, [*QUEUE[:4], index(1, 7)])
     done = gapless("explain", path, "--trace", "TopicTest/3", "--save", out)
     assert done.exit_code == 1
