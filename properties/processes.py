@@ -11,7 +11,7 @@ from gapless.traces.parent_watch import begin_work, signals_blocked
 
 
 class _Pool(ProcessPoolExecutor):
-    """A pool that begins no waiting work after an error, and does not finish current work after an interrupt."""
+    """A pool that begins no work after an error, and finishes none after an interrupt."""
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **named: Any) -> Future[Any]:
         with signals_blocked(spawns=True):  # the first one starts the processes

@@ -332,7 +332,7 @@ class Subject(Protocol):
         raise MissingVerb("spoil")
 
     def restart(self, kept: Mapping[QueueName, int], position: int) -> None:
-        """Begin dispatch again at a position of the log, with `kept` entries of each queue and rubbish behind them."""
+        """Begin dispatch again at a position of the log; each queue keeps `kept` entries, with rubbish behind."""
         raise MissingVerb("restart")
 
     def take_back(self, due: int) -> None:

@@ -126,7 +126,7 @@ class Theory:
             return Question((negated(symbolic.formula(holds, initial, *free.values())),), initial, {}, free)
 
     def broken(self, step: Step, holds: Predicate, states: int) -> Question:
-        """A step from a state with all invariants, after which (or, with two `states`, across which) this is false."""
+        """A step from a state with all invariants, after which (with two `states`: across which) this is false."""
         args, found = self.ways(step)
         free = symbolic.unknown_arguments(holds, states, tag="some ")
         key = step, holds, states

@@ -177,7 +177,7 @@ def every(
 ) -> ScheduleCounts:
     """Every schedule of a small world, depth first, each begun in a new world that `make` gives.
 
-    `finished` is called where no actor can step any more: the place to ask what must hold in the end. What must hold
+    `finished` is called where no actor can step any more: the place for checks of the end. What must hold
     always, steps themselves ask. `state` gives a key of all that the future depends on: a state that was seen is not
     explored again, so that the orders of independent steps are not all tried; with a `bound` it is where it is met
     after fewer steps. Raises what steps and `finished` raise, with the schedule as a note; ValueError where what began
