@@ -21,8 +21,8 @@ from typing import Any, Literal
 import z3
 
 from gapless.properties.proof import symbolic
+from gapless.properties.proof.boolean_terms import all_of, any_of, negated
 from gapless.properties.proof.symbolic import Quantification, State, Unknown, Way
-from gapless.properties.proof.terms import all_of, any_of, negated
 from gapless.spec.catalog import Spec, assumed
 from gapless.spec.language import waived
 

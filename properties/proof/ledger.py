@@ -28,6 +28,7 @@ import z3
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from gapless.properties.proof import (
+    boolean_terms,
     claims,
     counterexamples,
     cut_equivalence,
@@ -35,7 +36,6 @@ from gapless.properties.proof import (
     liveness,
     refinement,
     symbolic,
-    terms,
     translation,
     unrolling,
     word_size,
@@ -53,7 +53,7 @@ Outcome = Literal["proved", "refuted", "unknown", "budget"]
 READERS = (
     language,
     forking,
-    terms,
+    boolean_terms,
     symbolic,
     induction,
     counterexamples,

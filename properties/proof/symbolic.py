@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 
 import z3
 
-from gapless.properties.proof.terms import FALSE, TRUE, all_of, any_of, either, negated
+from gapless.properties.proof.boolean_terms import FALSE, TRUE, all_of, any_of, either, negated
 from gapless.spec import forking
 from gapless.spec.language import ELSEWHERE, Map, Reader, Refused, greatest, reader
 

@@ -17,10 +17,10 @@ from typing import Any
 import z3
 
 from gapless.properties.proof import symbolic
+from gapless.properties.proof.boolean_terms import all_of, any_of
 from gapless.properties.proof.counterexamples import Result, decoded_values
 from gapless.properties.proof.induction import Obligation, Question, Theory, ask
 from gapless.properties.proof.symbolic import Unknown, number
-from gapless.properties.proof.terms import all_of, any_of
 from gapless.spec.catalog import Spec
 from gapless.spec.reading.ranges import LIMIT, Offence, guarded, offences, quantifiers, terms_of
 from gapless.spec.reading.terms import (

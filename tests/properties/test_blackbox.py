@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from gapless.properties.machines.blackbox.cases import run_cases
+from gapless.properties.machines.blackbox.client_ledger import ClientLedger, FoundMessage
 from gapless.properties.machines.blackbox.half_ledger import HalfEntry, HalfLedger
-from gapless.properties.machines.blackbox.ledger import ClientLedger, FoundMessage
 from gapless.properties.machines.blackbox.subject_process import SentBody
 from gapless.properties.machines.blackbox.tally import BlackBoxTally
 from gapless.properties.machines.mismatch import Mismatch

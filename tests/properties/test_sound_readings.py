@@ -11,7 +11,7 @@ import z3
 
 from gapless.properties.faults.fault_injection import replacing
 from gapless.properties.fuzzing.differential import FuzzTally, chunk, unseen
-from gapless.properties.proof import counterexamples, induction, liveness, symbolic, terms, translation
+from gapless.properties.proof import boolean_terms, counterexamples, induction, liveness, symbolic, translation
 from gapless.properties.proof.induction import COVERED
 from gapless.properties.proof.symbolic import Unknown, UnknownMap, number
 from gapless.spec import forking
@@ -100,11 +100,11 @@ def test_what_looks_alike_to_python_is_not_taken_for_one_another() -> None:
 
 def test_terms_are_as_z3_makes_them_and_refuse_what_is_no_boolean() -> None:
     some = z3.Bools("p q r")
-    assert terms.all_of(*some).eq(z3.And(some))
-    assert terms.any_of(*some).eq(z3.Or(some))
-    assert terms.negated(some[0]).eq(z3.Not(some[0]))
-    assert terms.either(*some).eq(z3.If(*some))
-    for made in (terms.all_of, terms.any_of, terms.negated):
+    assert boolean_terms.all_of(*some).eq(z3.And(some))
+    assert boolean_terms.any_of(*some).eq(z3.Or(some))
+    assert boolean_terms.negated(some[0]).eq(z3.Not(some[0]))
+    assert boolean_terms.either(*some).eq(z3.If(*some))
+    for made in (boolean_terms.all_of, boolean_terms.any_of, boolean_terms.negated):
         with pytest.raises(z3.Z3Exception):
             made(z3.Int("a"))
 

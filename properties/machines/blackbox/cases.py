@@ -18,9 +18,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from gapless.properties.machines.blackbox.client_ledger import ClientLedger
 from gapless.properties.machines.blackbox.conversation import Conversation
 from gapless.properties.machines.blackbox.half_ledger import Decision, HalfLedger
-from gapless.properties.machines.blackbox.ledger import ClientLedger
 from gapless.properties.machines.blackbox.limits import KINDS, Kind, SmallDisk
 from gapless.properties.machines.blackbox.subject_process import Answer, SubjectMaker
 from gapless.properties.machines.blackbox.tally import OF_TRANSACTIONS, BlackBoxTally, FailedCase

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
+from gapless.properties.machines.blackbox.client_ledger import ClientLedger, FoundMessage, SentEntry
 from gapless.properties.machines.blackbox.half_ledger import Decision, HalfEntry, HalfLedger
-from gapless.properties.machines.blackbox.ledger import ClientLedger, FoundMessage, SentEntry
 from gapless.properties.machines.blackbox.subject_process import Answer, SubjectCall, SubjectProcess
 from gapless.properties.machines.blackbox.workload import LifePlanner, PlannedCall
 from gapless.properties.machines.mismatch import Mismatch, expect

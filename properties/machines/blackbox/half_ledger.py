@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from gapless.properties.machines.blackbox.ledger import NEVER, ClientLedger, Fate, SentEntry
+from gapless.properties.machines.blackbox.client_ledger import NEVER, ClientLedger, Fate, SentEntry
 from gapless.properties.machines.blackbox.subject_process import SentBody
 from gapless.properties.machines.mismatch import Mismatch, expect
 

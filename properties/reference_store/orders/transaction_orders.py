@@ -10,7 +10,7 @@ from functools import partial
 from typing import cast
 
 from gapless.properties.reference_store.orders.every_order import Crash, SmallCase, SmallWorld, Step
-from gapless.properties.reference_store.transactional.pair import TIMEOUT, PairSettings, TransactionPair
+from gapless.properties.reference_store.transactional.transaction_pair import TIMEOUT, PairSettings, TransactionPair
 from gapless.spec.transaction import Phase
 
 

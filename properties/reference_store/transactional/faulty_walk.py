@@ -30,7 +30,7 @@ from gapless.impl.transactions.transactions import Transactions
 from gapless.properties.machines.mismatch import Mismatch, expect
 from gapless.properties.reference_store.transactional.abstraction import records
 from gapless.properties.reference_store.transactional.models import key_of, named_by
-from gapless.properties.reference_store.transactional.pair import GROUP, START, TIMEOUT
+from gapless.properties.reference_store.transactional.transaction_pair import GROUP, START, TIMEOUT
 from gapless.properties.simulation.choices import Choose
 from gapless.properties.simulation.simulated_disk import PowerLost, SimulatedDisk
 

@@ -28,7 +28,7 @@ from gapless.impl.transactions.settings import TransactionSettings
 from gapless.impl.transactions.transactions import Transactions
 from gapless.properties.machines.mismatch import Mismatch, expect
 from gapless.properties.reference_store.transactional.models import key_of, times_of
-from gapless.properties.reference_store.transactional.pair import GROUP, START
+from gapless.properties.reference_store.transactional.transaction_pair import GROUP, START
 from gapless.properties.simulation.choices import Choose
 from gapless.properties.simulation.simulated_disk import SimulatedDisk
 

@@ -1,8 +1,8 @@
 """Hypothesis drives transactions and their models: every step is always offered, and both take it, or both refuse.
 
 The rules are the steps of `spec/transaction.py`, under the names of those that the implementation takes
-(`COUNTERPARTS`). Whole states are compared inside each step (`pair.py`): every half with all its versions, what waits
-for its op, the cache, the cursors. In the end everything comes to rest.
+(`COUNTERPARTS`). Whole states are compared inside each step (`transaction_pair.py`): every half with all its versions,
+what waits for its op, the cache, the cursors. In the end everything comes to rest.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from hypothesis import event
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
-from gapless.properties.reference_store.transactional.pair import PairSettings, TransactionPair
+from gapless.properties.reference_store.transactional.transaction_pair import PairSettings, TransactionPair
 from gapless.spec.transaction import Phase
 
 COUNTERPARTS = {

@@ -1,4 +1,4 @@
-"""A random walk over transactions, through crashes: `pair.py` has the steps, and holds them against the specs.
+"""A random walk over transactions, through crashes: `transaction_pair.py` takes and judges its steps.
 
 All that may happen either way is asked of `choose`, so that a walk is a list of choices. The power may fail at any use
 of the disk.
@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from gapless.properties.machines.mismatch import Mismatch
-from gapless.properties.reference_store.transactional.pair import PairSettings, TransactionPair
+from gapless.properties.reference_store.transactional.transaction_pair import PairSettings, TransactionPair
 from gapless.properties.simulation.choices import Choose
 from gapless.properties.simulation.simulated_disk import PowerLost, SimulatedDisk
 from gapless.spec.language import Refused
