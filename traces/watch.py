@@ -119,7 +119,7 @@ class StoreWatch:
         self.state = Path(state) if state else None
         self.version = version
         kept = self._kept(self.state) if self.state else None
-        self.place: WatchCheckpoint | None = kept.place if kept else None
+        self.checkpoint: WatchCheckpoint | None = kept.checkpoint if kept else None
         self.reported = set(kept.reported) if kept else set()
         self.status = WatchStatus(self.measure, findings=Counter(rule for rule, _trace, _position in self.reported))
         self.follower: Follower | None = None
@@ -219,7 +219,8 @@ class StoreWatch:
         status = self.status
         if not self.log:
             self.log = log_folders_in(self.path)
-        begin = status.position if status.position is not None else self.place.known.reached if self.place else None
+        reached = self.checkpoint.known.reached if self.checkpoint else None
+        begin = reached if status.position is None else status.position
         end = log_end(self.log, begin or 0)
         if end is None:
             return
@@ -232,11 +233,11 @@ class StoreWatch:
         folder = store_folder(self.path)
         if folder is None:
             raise NoStoreYet(f"{shown(self.path)}: waiting for a RocketMQ store there: {self._why_none()}")
-        follower = make_follower(self.path, folder, self.options, self.config, self.place, self.clock)
+        follower = make_follower(self.path, folder, self.options, self.config, self.checkpoint, self.clock)
         follower.reported = self.reported
         self.follower = follower
         at = f"{follower.store.path}: watched from {follower.reached:,} on"
-        self.listeners.on_message(at if self.place is None else f"{at}, where it was left")
+        self.listeners.on_message(at if self.checkpoint is None else f"{at}, where it was left")
         self.log = log_folders(follower.front.store)
         self.status.up, self.status.running, self.status.left = True, follower.is_running(), follower.left
         self._count(follower)
@@ -252,7 +253,7 @@ class StoreWatch:
     def _close(self) -> None:
         """Close the store; the next look opens it again."""
         if self.follower is not None:
-            self.place = self.follower.place()
+            self.checkpoint = self.follower.checkpoint()
             self.follower.close()
             self.follower = None
 
@@ -337,7 +338,7 @@ class StoreWatch:
         self.saved = began = self.clock()
         if self.follower is None:
             return
-        place = self.follower.place()
+        place = self.follower.checkpoint()
         if self.state is not None:
             self._write(self.state, place)
         self.kept_in = self.clock() - began

@@ -465,7 +465,7 @@ def test_metadata_that_does_not_tell_of_files_is_no_conformance(
     report = check([store.parent])
     assert not rules(report)
     assert report.verdict == "inconclusive"
-    assert "that its metadata does not tell of, the first tieredstore/" in reasons(report)
+    assert "that its metadata does not list, the first tieredstore/" in reasons(report)
 
 
 def test_a_copy_of_a_running_broker_is_not_judged_there() -> None:

@@ -81,7 +81,7 @@ def test_timers_of_a_damaged_log_are_those_that_one_more_pass_finds(tmp_path: Pa
     log.write_bytes(data)
     for ignore in ([], ["log/record-carries-a-known-magic-number"]):
         report = check([store.parent], ignore=ignore)
-        assert any("the log that it is about is damaged" in note for source in report.sources for note in source.notes)
+        assert any("its log is damaged" in note for source in report.sources for note in source.notes)
 
 
 @pytest.mark.parametrize("name", RECORDED)

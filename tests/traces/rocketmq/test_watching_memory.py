@@ -80,8 +80,8 @@ def test_a_file_of_a_state_holds_it_too(tmp_path: Path) -> None:
     write_state(tmp_path / "state", SavedState("store", "strict", frozenset(), place, frozenset()), "1")
     found = read_state(tmp_path / "state", "store", "strict", frozenset(), "1")
     assert found is not None
-    assert found.place.known.content == place.known.content
-    for one, other in zip(found.place.known.remembered, place.known.remembered, strict=True):
+    assert found.checkpoint.known.content == place.known.content
+    for one, other in zip(found.checkpoint.known.remembered, place.known.remembered, strict=True):
         assert type(one) is type(other)
         assert [block.tolist() for block in one.blocks()] == [block.tolist() for block in other.blocks()]
 

@@ -68,8 +68,8 @@ class Evidence:
     complete: bool  # there is a client log, and every message in it has its key
     summary: ClientRow | None  # of the client log; None where there is none
     sent_to: frozenset[str]  # the topics that the client log names
-    testimony: TraceTopicRow | None = None  # what trace topics tell; None where there are none
-    # [2, messages]: keys of messages that consumers were handed, rising, and where a trace message lies that tells.
+    testimony: TraceTopicRow | None = None  # the row of trace topics; None without any
+    # [2, messages]: keys of messages that consumers received, rising, and the position of a trace message with it
     handed: Ints = field(default_factory=lambda: np.zeros((2, 0), np.int64))
 
     @cached_property
@@ -160,7 +160,7 @@ class DoubtedMessage:
     message: Event
     event: Event
     line: int  # of the client log; 0 where it does not tell
-    witness: int  # where the trace message lies that tells; -1 where none does
+    witness: int  # the position of the trace message with the report; -1 without one
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from gapless.traces.sources.rocketmq.store.bytes import Ints
 
-SPARE, MORE = 1 << 10, 17 / 16  # rows of which there is room, whatever was read first, and times what is expected
+SPARE, MORE = 1 << 10, 17 / 16  # spare rows, and the factor for the expected number
 
 Widths = Mapping[str, type["np.integer[Any]"]]
 Chosen = Ints | npt.NDArray[np.bool_] | slice

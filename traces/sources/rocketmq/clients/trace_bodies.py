@@ -37,7 +37,7 @@ BODY_ROWS = BODY_HOST + HOST
 WHAT, KEY, PLACE, TOPIC, TOPIC_LOW, TOPIC_HIGH, IS_HALF, TIME, WITNESS, ANSWER_ROWS = range(10)
 ANSWERED, COMMIT_ASKED, ROLL_BACK_ASKED, LEFT_OPEN, HANDED, DONE_WITH = range(6)
 # Counters. ELSEWHERE: messages that another broker took · NOWHERE: no position is named · DOUBTFUL: taken, and not as
-# safe as was asked for · LATER: the place lies behind the trace message that tells of it.
+# safe as was asked for · LATER: the position is behind the trace message that names it.
 CONTEXTS, STRANGE, ELSEWHERE, NOWHERE, DOUBTFUL, LATER, COUNTS = range(7)
 
 _PUB, _END = as_bytes("Pub"), as_bytes("EndTransaction")

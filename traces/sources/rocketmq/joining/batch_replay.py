@@ -84,7 +84,7 @@ class StepPlaces(NamedTuple):
 
     some: StepEvents
     places: Ints
-    in_order: bool  # whether their traces rise, so that those of some traces lie side by side
+    in_order: bool  # True if their traces rise, so that those of a range are adjacent
 
     def of(self, first: int, last: int, low: int, high: int) -> Ints | slice:
         """Selects the events of the traces from `first` to `last`, with places in `low:high`."""

@@ -92,8 +92,8 @@ class CompactionJudge:
             kept, missed, count = kept + len(one.numbers), missed + one.missed, count + 1
         if count:
             self.judged.note(
-                f"as the log says in compacted topics: {plural(kept, 'message')} of {plural(count, 'queue')}; "
-                f"{plural(missed, 'other')} with a key made place for later ones"
+                f"compacted topics agree with the log: {plural(kept, 'message')} of {plural(count, 'queue')}; "
+                f"{plural(missed, 'other')} with a key gave way to later ones"
             )
 
     def _doubt(self, notes: list[str]) -> None:
@@ -311,7 +311,7 @@ class CompactedQueueJudge:
             return
         if run is None:
             self.judged.note(
-                f"{self.name}: what its compacted topic is to keep is not judged, for its consume queue does not tell"
+                f"{self.name}: its compacted topic is not judged for completeness: its consume queue does not show it"
             )
             return
         low, high = max(run.first, run.blank), run.indexed
@@ -364,7 +364,7 @@ class CompactedQueueJudge:
             self.trace.report(int(place[0]), departure)
         else:
             self.judged.doubt(
-                f"message {number:,} of {self.name} is missing among what its compacted topic keeps: legal if {SWITCH} "
+                f"message {number:,} of {self.name} is missing in its compacted topic: legal if {SWITCH} "
                 f"was off when it was sent, {' or '.join(SIZES)} another than now, or the topic's cleanup.policy was "
                 f"set later; {self._or_else}"
             )

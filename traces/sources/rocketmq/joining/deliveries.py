@@ -30,7 +30,7 @@ class Deliveries:
         self.handed = judged.evidence.handed if judged.evidence else np.zeros((2, 0), np.int64)
         self.seen = np.zeros(self.handed.shape[1], np.bool_)
         self.half = np.full(self.handed.shape[1], -1, np.int64)  # where one lies
-        self.known = 0, 0  # others, and how many of them are there
+        self.known = 0, 0  # others, and the number of those found
 
     def restore(self, delivered: int, readable: int, seen: npt.NDArray[np.bool_], half: Ints) -> None:
         """Restores the result for deliveries that were looked up before, and the rest of them."""

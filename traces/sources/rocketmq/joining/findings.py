@@ -112,7 +112,7 @@ class QueueProgress:
 
 
 @dataclass
-class TraceListing:
+class TraceList:
     """Every transaction and op, if requested; `accepted` and `ops` as in `Judgement`.
 
     `refused`: name, rule (None where it cannot be decided), position, and events before it.
@@ -172,7 +172,7 @@ class StoreFindings:
     moments: Moments | None = None  # that its files look to be of
     testimony: TraceTopicRow | None = None
     life: list[str] = field(default_factory=list)  # of the one transaction that is wanted, a line for each step
-    listed: TraceListing = field(default_factory=TraceListing)
+    listed: TraceList = field(default_factory=TraceList)
     transactions: Totals = field(default_factory=Totals)
     counters: list[int] = field(default_factory=lambda: [0] * scan.COUNTERS)
 

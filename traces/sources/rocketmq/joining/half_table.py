@@ -81,7 +81,7 @@ class HalfTableJudge:
             return
         records, reached = self._records()
         if reached < self.judged.end or self.judged.damage:
-            self.judged.note("the table of halves is not judged: the log that it is of is damaged")
+            self.judged.note("the table of halves is not judged: its log is damaged")
             return
         rows = self.known.rows if self.known and self.known.rows else self._rows()
         if rows is not None:
@@ -100,7 +100,7 @@ class HalfTableJudge:
         found = table_of(Path(self.store.path))
         if not isinstance(found, str):
             return found
-        self.judged.doubt(f"the table of halves in {FOLDER}/, which tells of undecided ones, is not judged: {found}")
+        self.judged.doubt(f"the table of halves in {FOLDER}/, which lists undecided ones, is not judged: {found}")
         return None
 
 
@@ -175,7 +175,7 @@ class HalfTableReplay:
         unsure &= (rows.position >= self.judged.end) | (not self.store.first_life)
         if count := int(unsure.sum()):
             self.judged.doubt(
-                f"no half is there for {plural(count, 'row')} of the table of halves, the first for "
+                f"there is no half for {plural(count, 'row')} of the table of halves, the first for "
                 f"{rows.position[unsure][0]:,}: legal if the log lost its end with the power, damage otherwise"
             )
         owner = np.zeros(len(half), np.int64)
@@ -198,7 +198,7 @@ class HalfTableReplay:
         if self.store.clean:
             self.judged.doubt(f"{halves}: legal for what comes while a broker stops, damage otherwise")
         else:
-            self.judged.note(f"{halves}: the next start tells it of them")
+            self.judged.note(f"{halves}: the next start adds them")
 
     def _missing(self, missing: Truths, decided: Truths) -> Iterator[StepEvents]:
         """Returns the events of halves without a row, with the flag that all their checks may be over."""
@@ -208,8 +208,8 @@ class HalfTableReplay:
             first = int(self.halves.position[unsure][0])
             self.judged.doubt(
                 f"{count:,} undecided {'halves have' if count > 1 else 'half has'} no row in the table of halves, the "
-                f"first at {first:,}: legal if the log lost its end with the power, and what decided them; otherwise "
-                "they are forgotten"
+                f"first at {first:,}: legal if a power loss took the end of the log with their decisions; "
+                "otherwise they are forgotten"
             )
         young = missing & ~decided & spent & self._are_young()
         if count := int(young.sum()):

@@ -73,7 +73,7 @@ class IndexTableJudge:
         if table.odd:
             self.judged.doubt(f"{NOT_JUDGED}it holds {shown(brief(table.odd))}, which no broker writes")
         elif self.judged.damage:
-            self.judged.note("the table of keys is not judged: the log that it is of is damaged")
+            self.judged.note("the table of keys is not judged: its log is damaged")
         else:
             IndexTableReplay(self.judged, self.options, table, is_on=self._is_on).judge()
 
@@ -213,7 +213,7 @@ class IndexTableReplay:
         """Counts rows beyond the end of the log. Those below its start are of expired records."""
         rows = self.table.between(reached, FARTHEST)
         position = self.table.position[rows]
-        if reached < self.judged.end or self.store.live:  # then records may lie there
+        if reached < self.judged.end or self.store.live:  # then records may follow there
             return
         if not (self.store.clean and self.store.first_life):
             if len(position):

@@ -265,7 +265,7 @@ class StoreJudge:
         where = f"{plural(count, 'record')} behind the log's end at {self.log.end}"
         if self._has_no_times:
             self.judged.doubt(
-                f"{where}, whose last record says not when it was stored: they are old bytes, over which a broker with "
+                f"{where}, whose last record has no store time: they are old bytes, over which a broker with "
                 "duplicationEnable writes from the beginning on, or the record there is damaged"
             )
         elif self.store.clean and self.options.profile == "strict":
@@ -283,7 +283,9 @@ class StoreJudge:
         if known is None or not header.known or header.claimed != at:
             return None
         if self._has_no_times:
-            self.judged.doubt(f"what lies at {at} is the rest of an old record, or a damaged one: no times tell which")
+            self.judged.doubt(
+                f"what lies at {at} is the rest of an old record, or a damaged one: there is no store time to decide it"
+            )
             return None
         if header.time < self.log.clock or (header.time > known.log and not self.store.first_life):
             return None

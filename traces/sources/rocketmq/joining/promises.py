@@ -152,7 +152,7 @@ class Promises:
         if answers < ENOUGH or self.kept or self.options.trace or self.options.topic:
             return False
         judged.inconclusive.append(
-            f"not one of {answers:,} acknowledged messages of the client log is in this log: is it this store's?"
+            f"not one of {answers:,} acknowledged messages of the client log is in this log: is it this store's log?"
         )
         judged.breaches = [found for found in judged.breaches if found.rule not in OF_CLIENTS]
         return True

@@ -176,8 +176,8 @@ class QueueJudge:
         elif (letter := self._dead_letter(subject, run, departure)) is not None:
             run.waits = True
             self.judged.doubt(
-                f"{name_of(subject)} is not judged from {letter:,} on: a dead letter names it, and such a one is in no "
-                "light queue from 5.5.0 on, and keeps the numbers that it had; before, it is in one"
+                f"{name_of(subject)} is not judged from {letter:,} on: a dead letter names it, which from 5.5.0 on "
+                "keeps its numbers and is in no light queue; in older versions it is in one"
             )
         else:
             run.breach = self.judged.find(name_of(subject), position, departure)

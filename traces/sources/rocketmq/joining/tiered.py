@@ -70,9 +70,9 @@ class TieredJudge:
         """Judges every queue, and notes the files that the metadata leaves out."""
         if found.unlisted:
             self.judged.doubt(
-                f"tiered storage holds {plural(len(found.unlisted), 'file')} that its metadata does not tell of, the "
-                f"first {found.unlisted[0]}: the metadata is incomplete, and consumers receive nothing of what lies "
-                "there"
+                f"tiered storage has {plural(len(found.unlisted), 'file')} that its metadata does not list, the "
+                f"first {found.unlisted[0]}: the metadata is incomplete, and consumers do not receive those "
+                "messages"
             )
         followed = compared = queues = 0
         rooms = Buffers()

@@ -83,7 +83,7 @@ class TimerTableJudge:
             return
         rows, reached = self.messages.rows()
         if reached < self.judged.end or self.judged.damage:
-            self.judged.note(f"{NOT_JUDGED}the log that they are of is damaged")
+            self.judged.note(f"{NOT_JUDGED}their log is damaged")
             return
         TimerTableReplay(self.judged, self.options, table, rows, is_on=is_on).judge()
 

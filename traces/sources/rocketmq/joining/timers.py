@@ -83,7 +83,7 @@ class TimerJudge:
             return
         found, reached = self.messages.blocks()
         if reached < self.judged.end or self.judged.damage:
-            self.judged.note("the timer wheel is not judged: the log that it is about is damaged")
+            self.judged.note("the timer wheel is not judged: its log is damaged")
             return
         Wheel(self.judged, self.options, files, found).judge()
 

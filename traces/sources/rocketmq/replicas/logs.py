@@ -43,7 +43,7 @@ def compare_logs(one: Side, other: Side, block: int = BLOCK) -> LogComparison:
     at = low
     while at < high:
         following = bisect_right(edges, at)
-        stop = min(at + block, high, *edges[following : following + 1])  # so that it lies in one file of each
+        stop = min(at + block, high, *edges[following : following + 1])  # so that it is within one file of each
         mine, theirs = (_read(store, at, stop) for store in stores)
         if mine is None or theirs is None:
             missing += stop - at

@@ -119,7 +119,7 @@ class StoreDirectory:
     database: QueueDatabase | None = None  # where the queues come from, if not from files
     twin: QueueDatabase | None = None  # the second copy of the queues, next to the files
     lights: bool = False  # light queues are in `twin` alone
-    cursors: Cursors | None = None  # None where no file tells of them
+    cursors: Cursors | None = None  # None if no file has them
     dledger: Dledger | None = None  # the DLedger log that is the log, or continues it
     left_out: str = ""  # why the first files of a copied log are not looked at, if so
     notes: tuple[str, ...] = field(default=())
@@ -269,7 +269,7 @@ def open_store(
     live = is_locked(path / "lock")
     files = _behind_gaps(there) if copied and not live else there
     if files[0].base:
-        notes.append(f"the log begins at {files[0].base:,}: what lay below counts as expired")
+        notes.append(f"the log begins at {files[0].base:,}: everything below counts as expired")
     found = served_queues(path, settings, notes, copies=databases)
     database, broken, unread = found.database, found.broken, found.unread
     queues = found.queues
@@ -283,7 +283,7 @@ def open_store(
     lights = found.twin if found.lights else None
     moment = now(queues, opener(str(path), database, batches, lights), files) if live else None
     if moment:
-        notes.append(f"a broker is running on this store: judged is what it had written at {moment}")
+        notes.append(f"a broker is running on this store: its state is judged as of {moment}")
     if moment and batches:
         notes.append("batchconsumequeue/ is not judged: a broker is running on this store")
     elif (path / "abort").exists() and not live and not copied:
@@ -456,7 +456,7 @@ def _cursors(path: Path, settings: Mapping[str, str], notes: list[str]) -> Curso
             op = None if older else _cursor(file, table, OP_TOPIC)
             found.append(Cursors(f"config/{name}{'.bak' * older}", _cursor(file, table, HALF_TOPIC), op))
     if not found and (path / "consumequeue" / HALF_TOPIC).is_dir():
-        notes.append("there is no consumerOffset.json: how far the check service came is not known")
+        notes.append("there is no consumerOffset.json: the cursors of the check service are unknown")
     if len(found) == 2:  # light queues were switched on or off: one of the files is old
         light = is_on(settings, "enableLmq")
         return found[light] if settings else min(found, key=lambda c: -1 if c.half is None else c.half)

@@ -155,7 +155,7 @@ def _exemplar(lives: Lineages, deviant: Ints, number: int, given: Terms) -> tupl
     alone[first] = True
     at = int(lives.starts[first] + lives.replay(given, alone).deviated_at[number])
     rows = lives.of_transaction(first)
-    keyed = rows[:, rows[KIND] != MARK]  # only its key is known of it: it is named by where its first record lies
+    keyed = rows[:, rows[KIND] != MARK]  # only its key is known: its name is the position of its first record
     name = f"@{int(keyed[PLACE, 0])}" if keyed.shape[1] else f"#{int(rows[NAMES, 0])}"
     return int(begins.min()), lives.position(at), name
 

@@ -64,15 +64,17 @@ class DatabaseFollower(Follower):
         folder: Path,
         options: Options,
         config: Path | None = None,
-        place: WatchCheckpoint | None = None,
+        checkpoint: WatchCheckpoint | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Takes the arguments of `Follower`. Raises Unreadable, NothingThere."""
         found = database_in(folder)
         assert found is not None  # noqa: S101 - checked when this follower was chosen
         self.database = LiveDatabase(found)
-        super().__init__(path, folder, options, config, place, clock)
-        self.ahead = LogOnlyFollower(path, folder, options, config, self.places[-1] if self.places else None, clock)
+        super().__init__(path, folder, options, config, checkpoint, clock)
+        self.ahead = LogOnlyFollower(
+            path, folder, options, config, self.savepoints[-1] if self.savepoints else None, clock
+        )
         self.ahead.follows_others = False
 
     def _opened(self) -> StoreDirectory:
@@ -122,10 +124,10 @@ class DatabaseFollower(Follower):
         self.ahead.departed = False
         yield from super().report(judged)
 
-    def place(self) -> WatchCheckpoint:
+    def checkpoint(self) -> WatchCheckpoint:
         """Overrides `Follower`: the position of the queues; the log in front of them is read again from there."""
-        self.ahead.place()
-        return super().place()
+        self.ahead.checkpoint()
+        return super().checkpoint()
 
     def close(self) -> None:
         """Overrides `Follower`."""

@@ -129,7 +129,7 @@ class SeenEntries:
         data[:] = 0
         try:
             file_access.read_entries(store, *subject, low, data.data)
-        except Unreadable:  # whose entries those are, each of them tells
+        except Unreadable:  # the subjects are in the entries
             return [block for block in some if self.is_changed(store, block)]
         now = SameEntries(low, data.tobytes())
         same = range(*now.same_as(before[subject])) if subject in before else range(0)

@@ -18,7 +18,7 @@ def make_follower(
     folder: Path,
     options: Options,
     config: Path | None = None,
-    place: WatchCheckpoint | None = None,
+    checkpoint: WatchCheckpoint | None = None,
     clock: Callable[[], float] = time.monotonic,
 ) -> Follower:
     """Returns the follower of the store in `folder`. Raises Unreadable, NothingThere.
@@ -26,11 +26,11 @@ def make_follower(
     The arguments are those of `Follower`.
     """
     if why_unread(folder):
-        return UnreadQueuesFollower(path, folder, options, config, place, clock)
+        return UnreadQueuesFollower(path, folder, options, config, checkpoint, clock)
     if open_store(folder, config, databases=False).database is None:
-        return Follower(path, folder, options, config, place, clock)
+        return Follower(path, folder, options, config, checkpoint, clock)
     from gapless.traces.sources.rocketmq.watching.database_queues import (  # noqa: PLC0415 - it takes a library
         DatabaseFollower,
     )
 
-    return DatabaseFollower(path, folder, options, config, place, clock)
+    return DatabaseFollower(path, folder, options, config, checkpoint, clock)

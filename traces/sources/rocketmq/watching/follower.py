@@ -82,10 +82,10 @@ class Follower:
         folder: Path,
         options: Options,
         config: Path | None = None,
-        place: WatchCheckpoint | None = None,
+        checkpoint: WatchCheckpoint | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`place`: the checkpoint to continue from. Raises Unreadable, NothingThere."""
+        """`checkpoint`: of an earlier run, to continue from. Raises Unreadable, NothingThere."""
         self.path, self.folder, self.config, self.options = path, folder, config, options
         self.clock = clock
         self.numbers = Numbers(behind_since=clock())
@@ -95,14 +95,14 @@ class Follower:
         self.gone: dict[tuple[Subject, int], float] = {}  # entries that are zeros now: since when
         self.unread: tuple[int, float] = (-1, 0.0)  # where no record can be read, and since when
         self.files_at = self.news_at = clock()
-        self.places: list[WatchCheckpoint] = []
+        self.savepoints: list[WatchCheckpoint] = []
         self.departed = False  # something departs that was not reported yet
         self.layout = layout_of(folder)
         self.store = self._opened()
         self.entries: Entries = self._entries()
         self.judge = self._judge()
-        if place is not None:
-            self._go_on(place)
+        if checkpoint is not None:
+            self._go_on(checkpoint)
         self.numbers.lag = written_up_to(self.store, self.reached) - self.reached
 
     # -- opening -----------------------------------------------------------------------------------------------------
@@ -124,12 +124,12 @@ class Follower:
         self.others_at, self.others_from, self.others_rest, self.entries_at = -OTHERS, 0, 0.0, -BETWEEN
         return StoreJudge(self.store, self.options)
 
-    def _go_on(self, place: WatchCheckpoint) -> bool:
+    def _go_on(self, checkpoint: WatchCheckpoint) -> bool:
         """Continues from a checkpoint, if the log still has its anchor."""
-        if self.judges_entries and not place.entries:
+        if self.judges_entries and not checkpoint.entries:
             return False
-        below = place.known.reached < self.store.start
-        if below or (place.anchor is not None and not place.anchor.holds(self.store)):
+        below = checkpoint.known.reached < self.store.start
+        if below or (checkpoint.anchor is not None and not checkpoint.anchor.holds(self.store)):
             self._announce(
                 "the log is not the one that was followed, or was cut off below the position that was reached: it is "
                 "judged from its beginning"
@@ -139,13 +139,13 @@ class Follower:
             )
             return False
         self.judge = self._judge()
-        restore(self.judge, place.known)
+        restore(self.judge, checkpoint.known)
         renew(self.judge, self.store)
-        self.anchor = place.anchor
-        self.index = IndexFollower(self.options, self.store.start, place.index)
-        self.traces = TraceFollower(self.options, self.store.start, place.traces)
-        self.halves = HalfFollower(self.store.start, place.halves)
-        self.places = [place]
+        self.anchor = checkpoint.anchor
+        self.index = IndexFollower(self.options, self.store.start, checkpoint.index)
+        self.traces = TraceFollower(self.options, self.store.start, checkpoint.traces)
+        self.halves = HalfFollower(self.store.start, checkpoint.halves)
+        self.savepoints = [checkpoint]
         return True
 
     # -- rounds ------------------------------------------------------------------------------------------------------
@@ -255,14 +255,14 @@ class Follower:
         if self._log_still_holds():
             return
         self.seen.forget_all()
-        for place in reversed(self.places):
-            if place.known.reached >= self.store.start and place.anchor and place.anchor.holds(self.store):
+        for saved in reversed(self.savepoints):
+            if saved.known.reached >= self.store.start and saved.anchor and saved.anchor.holds(self.store):
                 self.numbers.gone_back += 1
                 before = self.reached
-                self._go_on(place)
+                self._go_on(saved)
                 self._announce(
                     f"the log was cut off below {before:,}, as a broker does when it starts after a crash: judged "
-                    f"again from {place.known.reached:,} on"
+                    f"again from {saved.known.reached:,} on"
                 )
                 return
         self.store = self._opened()
@@ -271,7 +271,7 @@ class Follower:
 
     def _restart(self, why: str) -> None:
         self.numbers.restarts += 1
-        self.places = []
+        self.savepoints = []
         self.seen.forget_all()
         self.judge = self._judge()
         self._announce(f"{why}: judged from {self.store.start:,} on, and all before is forgotten")
@@ -401,12 +401,12 @@ class Follower:
 
     # -- what it comes to --------------------------------------------------------------------------------------------
 
-    def place(self) -> WatchCheckpoint:
+    def checkpoint(self) -> WatchCheckpoint:
         """Saves a checkpoint, to continue from it."""
-        others = self.index.place(), self.traces.place(), self.halves.place()
-        place = WatchCheckpoint(save(self.judge), self.anchor, self.judges_entries, *others)
-        self.places = [*self.places, place][-SAVEPOINTS:]
-        return place
+        others = self.index.copy_progress(), self.traces.copy_progress(), self.halves.copy_progress()
+        checkpoint = WatchCheckpoint(save(self.judge), self.anchor, self.judges_entries, *others)
+        self.savepoints = [*self.savepoints, checkpoint][-SAVEPOINTS:]
+        return checkpoint
 
     def is_running(self) -> bool:
         """True if a broker has locked the store."""

@@ -42,13 +42,13 @@ class TableLook:
 class HalfFollower:
     """Follows the halves of one store with a table of them."""
 
-    def __init__(self, start: int, place: HalvesProgress | None = None) -> None:
-        """`start`: the log's begin · `place`: the progress to continue from."""
-        place = place or HalvesProgress(start)
-        self.at, self.records = place.at, place.records.copy()
+    def __init__(self, start: int, progress: HalvesProgress | None = None) -> None:
+        """`start`: the log's begin · `progress`: the progress to continue from."""
+        progress = progress or HalvesProgress(start)
+        self.at, self.records = progress.at, progress.records.copy()
         self.table: TableLook | None = None
 
-    def place(self) -> HalvesProgress:
+    def copy_progress(self) -> HalvesProgress:
         """Returns the progress, to continue from it."""
         return HalvesProgress(self.at, self.records.copy())
 

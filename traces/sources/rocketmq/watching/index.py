@@ -66,18 +66,18 @@ class IndexProgress:
 class IndexFollower:
     """The index of one store that is followed."""
 
-    def __init__(self, options: Options, start: int, place: IndexProgress | None = None) -> None:
-        """`start`: the log's begin · `place`: the progress to continue from."""
+    def __init__(self, options: Options, start: int, progress: IndexProgress | None = None) -> None:
+        """`start`: the log's begin · `progress`: the progress to continue from."""
         self.options, self.space = options, Space()
-        place = place or IndexProgress(LogPoint(start, exact=True))
-        self.reached = place.reached
-        self.sections = [IndexPart(section.end, section.found.copy()) for section in place.sections]
-        self.conform, self.files = dict(place.conform), dict(place.files)
+        progress = progress or IndexProgress(LogPoint(start, exact=True))
+        self.reached = progress.reached
+        self.sections = [IndexPart(section.end, section.found.copy()) for section in progress.sections]
+        self.conform, self.files = dict(progress.conform), dict(progress.files)
         self.replays: dict[str, FileReplay] = {}
         self.full: set[str] = set()  # of `files`, those to which nothing comes any more, nor to their headers
         self.departed = False  # something departs, or is missing, that was not so before
 
-    def place(self) -> IndexProgress:
+    def copy_progress(self) -> IndexProgress:
         """Returns the progress, to continue from it."""
         sections = tuple(IndexPart(section.end, section.found.copy()) for section in self.sections)
         return IndexProgress(self.reached, sections, dict(self.conform), dict(self.files))

@@ -29,7 +29,7 @@ class SavedState:
     store: str
     profile: str
     ignored: frozenset[str]
-    place: WatchCheckpoint
+    checkpoint: WatchCheckpoint
     reported: frozenset[tuple[str, str, int]]
 
 
@@ -54,12 +54,12 @@ def write_state(file: Path, kept: SavedState, version: str) -> None:
 def _write(out: IO[bytes], kept: SavedState, version: str) -> None:
     """All that `_read` reads, and the head before it."""
     out.write(_head(version) + b"\n")
-    known, halves = kept.place.known, kept.place.halves
+    known, halves = kept.checkpoint.known, kept.checkpoint.halves
     for blocks in (*known.remembered, halves.records if halves else TableHalves()):
         blocks.write(out)
     without = replace(halves, records=TableHalves()) if halves else None
-    place = replace(kept.place, known=replace(known, remembered=()), halves=without)
-    pickle.dump(replace(kept, place=place), out, pickle.HIGHEST_PROTOCOL)
+    checkpoint = replace(kept.checkpoint, known=replace(known, remembered=()), halves=without)
+    pickle.dump(replace(kept, checkpoint=checkpoint), out, pickle.HIGHEST_PROTOCOL)
     out.write(_digest(out, out.tell()))
     out.flush()
     os.fsync(out.fileno())
@@ -122,6 +122,8 @@ def _read(content: IO[bytes]) -> SavedState:
     found = pickle.load(content)  # noqa: S301 - what we wrote, in a file of the user's
     if not isinstance(found, SavedState):
         raise TypeError(type(found))
-    place = found.place
-    halves = replace(place.halves, records=records) if place.halves else None
-    return replace(found, place=replace(place, known=replace(place.known, remembered=remembered), halves=halves))
+    checkpoint = found.checkpoint
+    halves = replace(checkpoint.halves, records=records) if checkpoint.halves else None
+    return replace(
+        found, checkpoint=replace(checkpoint, known=replace(checkpoint.known, remembered=remembered), halves=halves)
+    )

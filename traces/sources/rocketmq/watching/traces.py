@@ -157,7 +157,7 @@ class TraceFollower:
         if reader.messages:
             answers = reader.answers(self.progress.names)
             sends = self._new_answers(store, answers)
-            here = sends.position >= span[0]  # as a rule all of them: clients tell soon
+            here = sends.position >= span[0]  # mostly all of them: clients send traces soon
             if here.any():
                 self._promise([self._promises(sends.some(here), messages, span)], sends.some(here))
             self._look_back(store, sends.some(~here))
@@ -259,7 +259,7 @@ class TraceFollower:
 
     # -- what it comes to ----------------------------------------------------------------------------------------------
 
-    def place(self) -> TraceProgress:
+    def copy_progress(self) -> TraceProgress:
         """Returns the progress, to continue from it."""
         return self.progress.copy()
 
