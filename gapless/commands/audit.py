@@ -15,7 +15,7 @@ from gapless.commands.specs import WHICH, chosen
 from gapless.commands.terminal import failed, now_and_then, printing, write
 
 if TYPE_CHECKING:
-    from gapless.properties.faults.audit import SpecAudit
+    from gapless.properties.faults.audit import Fate, SpecAudit
     from gapless.properties.faults.spec_mutants import MutantVerdict
 
 
@@ -31,6 +31,7 @@ def audit(
     Every need is dropped in turn, and faults are planted one by one: a guard is missing, a comparison is off by one, an
     effect forgets a field. Then some property must break. Where none does, the spec says too little; where only a
     comparison with the spec as it is shows the fault, its properties are thin. A spec must be proved before.
+    Exit code: 0 if each requirement is needed and each fault noticed, 1 if not; thin properties alone are no failure.
     """
     from gapless.properties.faults.audit import UnprovedSpec, audits, report
 
@@ -59,10 +60,28 @@ def _told(found: SpecAudit) -> Iterator[str]:
         yield f"  {guard.step}: nothing breaks without {name}/{guard.rule}: say what goes wrong then, or drop it"
     fates = Counter(_fate(one) for one in found.faults)
     yield f"{name}: {len(found.faults)} planted faults: {_counted(fates)}."
-    yield from _faults(found.of("nobody notices"), "Nobody notices, so no property says it")
+    yield from _faults(found, "nobody notices", "No check notices these; a property after → would")
     yield from _faults(
-        found.of("only a comparison shows it"), "Only a comparison with the spec as it is shows, so properties are thin"
+        found,
+        "only a comparison shows it",
+        "No property catches these, only a comparison with the spec as it is; a property after → would",
     )
+    yield f"{name}: {_enough(found)}"
+
+
+def _enough(found: SpecAudit) -> str:
+    """The distance of a spec from the target."""
+    caught = len(found.of("a property breaks"))
+    counted = len(found.faults) - len(found.of("it makes no difference"))
+    share = f"properties catch {caught} of {counted} faults"
+    if not found.sound:
+        return f"not enough: {share}, and a need or fault is left that no check notices."
+    if caught < TARGET * counted:
+        return f"thin: {share}, and {TARGET:.0%} are enough. Each fault that is left is a mistake that you accept."
+    return f"enough: {share}, and {TARGET:.0%} are. Each fault that is left is a mistake that you accept."
+
+
+TARGET = 0.8  # of the faults that make a difference
 
 
 def _counted(counts: Counter[Any]) -> str:
@@ -75,10 +94,21 @@ def _fate(one: MutantVerdict) -> str:
     return fate_of(one)
 
 
-def _faults(some: list[MutantVerdict], title: str) -> Iterator[str]:
-    if some:
+def _faults(found: SpecAudit, fate: Fate, title: str) -> Iterator[str]:
+    """The faults with one fate, by the requirement that each is in, and the kind of property that would catch it."""
+    from gapless.properties.faults.remedies import part_of, remedy
+
+    groups: dict[tuple[str, str], dict[str, list[MutantVerdict]]] = {}
+    for one in found.of(fate):
+        group = groups.setdefault((one.fault.function, part_of(found.spec, one.fault)), {})
+        group.setdefault(remedy(found.spec, one.fault), []).append(one)
+    if groups:
         yield f"  {title}:"
-        yield from (f"    line {one.fault.line}, {one.fault.name}" for one in some)
+    for (function, part), by_remedy in groups.items():
+        yield f"  {function}, {part}:"
+        for kind, faults in by_remedy.items():
+            yield from (f"    line {one.fault.line}, {one.fault.name.partition(': ')[2]}" for one in faults)
+            yield f"      → {kind}"
 
 
 @contextmanager

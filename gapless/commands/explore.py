@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -43,7 +44,7 @@ def explore(
     graph: Annotated[Path | None, output_file("Draw the states: an .svg of one spec, or an .html page.")] = None,
     json: JsonOption = None,
 ) -> None:
-    """Try every step in every state within small bounds, and hold all of it against the invariants.
+    """Try every step in every state within small bounds, and check every property.
 
     The bounds lie in properties/exploration/bounds/; a spec of yours says its own as BOUND, or one is found for it.
     What takes long is compiled, and finds the same states in the same order.
@@ -93,14 +94,23 @@ def _tabled(found: Sequence[Exploration]) -> None:
     console.width = max(console.width, 120)
     console.print(summary.table(found, ruled=console.is_terminal))
     for one in found:
-        for lines in (summary.remarks(one), summary.story(one)):
+        remarks = [part for line in summary.remarks(one) for part in _folded(line)]
+        for lines in (remarks, summary.story(one)):
             if lines:
                 print("", *lines, sep="\n")
 
 
+def _folded(line: str) -> list[str]:
+    """A remark in lines that fit a screen."""
+    return textwrap.wrap(line, WIDE, subsequent_indent="  ", break_on_hyphens=False, break_long_words=False)
+
+
+WIDE = 110  # letters of a remark
+
+
 @contextmanager
 def _exploring(name: str) -> Iterator[Callable[[int, int], None]]:
-    """How many states are explored."""
+    """Show the number of explored states."""
 
     def far(explored: int, known: int) -> str:
         return f"{name}: {explored:,} of {known:,} states explored"

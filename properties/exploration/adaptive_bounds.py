@@ -10,7 +10,7 @@ from inspect import signature
 from math import prod
 from typing import Any
 
-from gapless.properties.exploration.bounds import FLAG, Bound, NoBound, bound_of
+from gapless.properties.exploration.bounds import FLAG, Bound, NoBound, NotSymbolic, bound_of
 from gapless.properties.exploration.search import STATES, Exploration, How, OnCompile, OnProgress, explore
 from gapless.spec.catalog import Spec, State
 from gapless.spec.language import Map
@@ -117,7 +117,7 @@ def _within(initial: State, number: int) -> Callable[[State], bool]:
 def _near(value: Any, begun: Any, number: int) -> bool:
     """True if a number, or every entry of a Map, is initial or small."""
     if isinstance(value, Window):
-        raise TypeError("a bound that is found by itself looks at all that a Map holds")
+        raise NotSymbolic("a bound that is found by itself looks at all that a Map holds")
     if isinstance(value, Map):
         return all(-1 <= key <= number and _near(entry, begun.default, number) for key, entry in value.entries.items())
     return bool(value == begun or -1 <= value <= number)

@@ -22,7 +22,7 @@ import immutables
 import numpy as np
 
 from gapless.native import Function, LanguageError
-from gapless.properties.exploration.bounds import Bound
+from gapless.properties.exploration.bounds import Bound, NotSymbolic
 from gapless.properties.exploration.compiled.ranges import Range, unsafe
 from gapless.properties.exploration.compiled.search_program import search_functions
 from gapless.properties.exploration.compiled.steps import NotExact, SearchSteps
@@ -96,6 +96,8 @@ class NativeSearch:
                 {name: _last_of(every) for name, every in asked.calls.items()},
             )
         except NotExact as error:
+            raise NotCompilable(str(error)) from error
+        except NotSymbolic as error:
             raise NotCompilable(str(error)) from error
         except Exception as error:  # a user's functions may raise anything on values that are no numbers
             raise NotCompilable(f"it cannot be read without being called ({type(error).__name__}: {error})") from error

@@ -18,7 +18,7 @@ from gapless.properties.exploration.placement import PlacedNode, around, curve, 
 from gapless.properties.exploration.search import Exploration
 from gapless.properties.exploration.summary import called, differing, outcome, story
 
-DRAWN = 60  # states; of more, only those on the shortest ways to each step are drawn
+DRAWN = 150  # states; of more, only those on the shortest ways to each step are drawn
 SCANNED = 100_000  # states, the first that were met, in which steps are looked for
 LETTER = 6.7  # px: the widest
 LINE = 15.0  # px
@@ -143,9 +143,13 @@ def _shown(one: Exploration) -> tuple[list[int], str]:
     Of a graph that is too large, these are on the shortest ways to each step that changes something, and to what is
     broken.
     """
-    known = len(one.graph.states)
+    known, beyond = len(one.graph.states), one.graph.beyond
     if known <= DRAWN:
         return [*range(known)], ""
+    if one.states <= DRAWN:
+        broken = one.broken.way if one.broken else ()
+        inside = [number for number in range(known) if number not in beyond or number in broken]
+        return inside, f"All {one.states:,} states; the {known - len(inside):,} beyond the bound are not drawn."
     shown, crowded, seen = set(one.broken.way if one.broken else (0,)), [], set()
     for source in range(min(one.graph.explored, SCANNED)):
         for call, target in one.graph.leaving(source):
@@ -159,7 +163,8 @@ def _shown(one: Exploration) -> tuple[list[int], str]:
             else:
                 shown |= way
     without = f"; there is no room for those to {', '.join(crowded)}" if crowded else ""
-    count = f"of {known:,} states met, these {len(shown):,}"
+    also = f" (and {len(beyond):,} beyond the bound)" if beyond else ""
+    count = f"of {one.states:,} states{also}, these {len(shown):,}"
     return sorted(
         shown
     ), f"Too large to draw: {count} are on the shortest ways to each step that changes something{without}."

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -18,6 +18,7 @@ from gapless.traces.replay.provenance import broken_for
 
 EXIT_CODES: dict[SearchResult, int] = {"holds": 0, "breaks": 1, "unfinished": 3, "vacuous": 3}
 TRAPS = 3  # deadlocks, or terminal sets, that are described
+CLIPPED = 48  # letters of a state, and of the way there
 NUMBERS = ("states", "transitions", "tried", "deadlocks", "terminal")
 
 
@@ -187,19 +188,43 @@ def remarks(one: Exploration) -> list[str]:
         lines.append(f"{name}: explored by calling the plain functions; there is no native code, for {one.not_native}.")
     if one.never:
         lines.append(f"{name}: never accepted within the bound: {', '.join(one.never)}. Nothing is known of them.")
-    lines += [f"{name}: no step is possible where {_where(one, state)}" for state in graph.deadlocks[:TRAPS]]
-    lines += [
-        f"{name}: {_states(len(states))} never left again, such as where {_where(one, states[0])}"
-        for states in graph.terminal[:TRAPS]
-    ]
-    return lines
+    return [*lines, *_ends(one)]
 
 
-def _states(count: int) -> str:
-    return "a state that is" if count == 1 else f"{count:,} states that are"
+def _ends(one: Exploration) -> Iterator[str]:
+    """The states in which runs end, and the sets of states that runs never leave."""
+    name, graph = one.spec.name, one.graph
+    if ends := len(graph.deadlocks):
+        yield f"{name}: {_states(ends, 'ends', 'end')} a run; {_at_rest(one, ends)}."
+        if one.broken or one.profile or not one.spec.at_rest:
+            yield from (f"  {_where(one, state)}" for state in graph.deadlocks[:TRAPS])
+    circles = [states for states in graph.terminal if len(states) > 1]
+    for states in circles[:TRAPS]:
+        yield f"{name}: a run that comes to these {len(states):,} states never leaves them; one of them:"
+        yield f"  {_where(one, states[0])}"
+    if len(circles) > TRAPS:
+        yield f"{name}: there are {len(circles) - TRAPS:,} more such sets of states."
+
+
+def _states(count: int, one: str, several: str) -> str:
+    return f"1 state {one}" if count == 1 else f"{count:,} states {several}"
+
+
+def _at_rest(one: Exploration, ends: int) -> str:
+    """The meaning of ends for what AT_REST says."""
+    if one.broken:
+        return "a property is broken, see below"
+    if not one.spec.at_rest or one.profile:
+        return "no AT_REST says in which states it may"
+    return f"AT_REST holds in {'it' if ends == 1 else 'all of them'}"
 
 
 def _where(one: Exploration, state: int) -> str:
+    """The state, and the shortest way there, in a line that is no longer than others."""
     values = values_text(differing(one.spec.initial, one.graph.states[state]))
     way = ", ".join(called(one.spec, call) for call in one.graph.path(one.graph.way(state)))
-    return f"{values or 'all is as in the beginning'}, after {way or 'no step'}."
+    return f"{_clipped(values or 'all is as in the beginning')} · after {_clipped(way or 'no step')}"
+
+
+def _clipped(text: str) -> str:
+    return text if len(text) <= CLIPPED else f"{text[: CLIPPED - 1]}…"

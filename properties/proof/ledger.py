@@ -13,6 +13,7 @@ import json
 import multiprocessing
 import os
 import time
+import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -40,6 +41,7 @@ from gapless.properties.proof import (
     unrolling,
     word_size,
 )
+from gapless.properties.proof.counterexamples import Result
 from gapless.properties.proof.induction import Obligation
 from gapless.spec import catalog, forking, language
 from gapless.spec.catalog import SPECS, AnySpec, Spec, resolve_spec, text_of
@@ -351,29 +353,71 @@ def _worker(subject: Subject, known: tuple[str, ...], asked: ProofOptions, out: 
     """
     begin_work(parent)
     gc.disable()
+    refuted: list[tuple[Obligation, Result]] = []
     with suppress(BrokenPipeError):
         for obligation in every(subject):
             if key(obligation) not in known:
-                out.send((key(obligation), _settled(obligation, asked)))
+                entry, result = _asked(obligation, asked)
+                out.send((key(obligation), entry))
+                refuted += [(obligation, result)] if result and needs_a_run(obligation, result) else []
+        for obligation, result in refuted:  # each of them is reported by now, and a run may take a minute to find
+            out.send((key(obligation), with_a_run(obligation, result)))
     out.close()
 
 
-def _settled(obligation: Obligation, asked: ProofOptions) -> LedgerEntry:
-    """The same as `settle`; what cannot even be asked is unknown, and the others are asked all the same."""
+def _asked(obligation: Obligation, asked: ProofOptions) -> tuple[LedgerEntry, Result | None]:
+    """The entry of an obligation before a run is looked for; what cannot even be asked is unknown."""
     try:
-        return settle(obligation, work=asked.work, seed=asked.seed)
-    except Exception as error:  # noqa: BLE001 - whatever is wrong with a spec, it is reported with the obligation that met it
-        return _entry(obligation, "unknown", 0.0, 0, f"it cannot be read: {type(error).__name__}: {error}", [])
+        result = counterexamples.settled(obligation, work=asked.work, seed=asked.seed)
+        return _answered(obligation, result), result
+    except Exception as error:  # noqa: BLE001 - whatever is wrong with a spec, the obligation that met it reports it
+        return _entry(obligation, "unknown", 0.0, 0, f"{UNREADABLE}{_cause(obligation, error)}", []), None
+
+
+UNREADABLE = "it cannot be read: "
+"""The beginning of the reason of an obligation that could not be asked."""
+
+
+def _cause(obligation: Obligation, error: Exception) -> str:
+    """The error, with the file and line of the spec that raised it."""
+    files = {module.__file__ for module in obligation.spec.files}
+    lines = [
+        f"{frame.filename}:{frame.lineno}: "
+        for frame in traceback.extract_tb(error.__traceback__)
+        if frame.filename in files
+    ]
+    return f"{lines[-1] if lines else ''}{type(error).__name__}: {error}"
+
+
+def _answered(obligation: Obligation, result: Result) -> LedgerEntry:
+    story = counterexamples.story(result) if result.example is not None and result.verdict == "refuted" else []
+    why = SEARCHED if needs_a_run(obligation, result) else result.why
+    return _entry(obligation, result.verdict, round(result.ms, 1), result.work, why, story)
+
+
+SEARCHED = "a run from the beginning to it is being looked for"
+
+
+def needs_a_run(obligation: Obligation, result: Result) -> bool:
+    """True if an example was found in a state that may not be reachable."""
+    found = result.verdict == "refuted" and result.example is not None
+    return found and obligation.step != induction.INITIAL
+
+
+def with_a_run(obligation: Obligation, result: Result) -> LedgerEntry:
+    """The entry of what is refuted, with a run from the beginning if one is found."""
+    try:
+        run = unrolling.run_to(obligation)
+    except Exception:  # noqa: BLE001 - the refutation stands without it
+        run = None
+    why = result.why if run else UNREACHED
+    return _entry(obligation, "refuted", round(result.ms, 1), result.work, why, counterexamples.story(result, run))
 
 
 def settle(obligation: Obligation, *, work: int = induction.WORK, seed: int = 0) -> LedgerEntry:
-    """Prove one obligation here and now."""
+    """Prove one obligation here and now, and find a run to what refutes it."""
     result = counterexamples.settled(obligation, work=work, seed=seed)
-    if result.verdict != "refuted" or result.example is None:
-        return _entry(obligation, result.verdict, round(result.ms, 1), result.work, result.why, [])
-    run = unrolling.run_to(obligation)
-    why = result.why if run or obligation.step == induction.INITIAL else UNREACHED
-    return _entry(obligation, "refuted", round(result.ms, 1), result.work, why, counterexamples.story(result, run))
+    return with_a_run(obligation, result) if needs_a_run(obligation, result) else _answered(obligation, result)
 
 
 def _missing(obligation: Obligation, *, in_time: bool) -> LedgerEntry:

@@ -401,8 +401,12 @@ def test_an_audit_tells_where_properties_are_thin(here: Path) -> None:
     ran = gapless("audit", "lease.py", "--json", "audit.json", "--jobs", "1")
     assert ran.exit_code == 0, ran.output
     assert "lease: 5 needs: load-bearing 4, judges the event alone 1." in ran.stdout
-    assert "Only a comparison with the spec as it is shows, so properties are thin:" in ran.stdout
-    assert "write: token == s.tokens[worker] → token <= s.tokens[worker]" in ran.stdout
+    assert (
+        "No property catches these, only a comparison with the spec as it is; a property after → would:" in ran.stdout
+    )
+    write = ran.stdout.partition("  write, token-was-given-to-the-worker:\n")[2]
+    assert "token == s.tokens[worker] → token <= s.tokens[worker]\n      → ENABLED: accepts(write, …) at this" in write
+    assert "lease: enough: properties catch 19 of 21 faults, and 80% are." in ran.stdout
     found = json.loads((here / "audit.json").read_text())["audits"][0]
     (free,) = (need for need in found["needs"] if need["rule"] == "lease-is-free")
     assert free["says"] == ["a lease that is held is given to nobody"]
@@ -420,8 +424,10 @@ def test_an_audit_tells_what_nothing_holds_up_and_what_is_not_noticed(here: Path
     ran = gapless("audit", "lease.py", "--jobs", "1")
     assert ran.exit_code == 1, ran.output
     assert "  grant: nothing breaks without lease/lease-is-free: say what goes wrong then, or drop it\n" in ran.stdout
-    assert "Nobody notices, so no property says it:" in ran.stdout
-    assert "grant: forgets held=True" in ran.stdout
+    assert "No check notices these; a property after → would:" in ran.stdout
+    assert "  grant, its effect:\n" in ran.stdout
+    assert "forgets held=True\n      → a step property: what grant makes of `held`\n" in ran.stdout
+    assert "lease: not enough: properties catch" in ran.stdout
 
 
 @pytest.mark.parametrize("text", [WEAK, LEASE.replace("not accepts(grant, s, worker, token) or", "False or")])

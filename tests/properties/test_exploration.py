@@ -445,9 +445,10 @@ def test_where_a_spec_comes_to_rest_is_found() -> None:
     assert found.graph.deadlocks == [5]
     assert found.graph.terminal == [[2, 4], [5]]
     assert summary.remarks(found) == [
-        "toy: no step is possible where at = 3, after walk(to=1), walk(to=2), walk(to=3).",
-        "toy: 2 states that are never left again, such as where at = 5, after leap(to=5).",
-        "toy: a state that is never left again, such as where at = 3, after walk(to=1), walk(to=2), walk(to=3).",
+        "toy: 1 state ends a run; no AT_REST says in which states it may.",
+        "  at = 3 · after walk(to=1), walk(to=2), walk(to=3)",
+        "toy: a run that comes to these 2 states never leaves them; one of them:",
+        "  at = 5 · after leap(to=5)",
     ]
 
 
@@ -467,6 +468,8 @@ def test_where_a_spec_comes_to_rest_it_is_as_it_says() -> None:
     arrived = module("toy", TOY.replace("{more}", "") + RESTING.replace("{where}", "3, 6"))
     found = explore(arrived, TOY_BOUND)
     assert (found.result, found.accepted["end"], found.graph.deadlocks) == ("holds", 2, [5])
+    assert summary.remarks(found)[0] == "toy: 1 state ends a run; AT_REST holds in it."
+    assert not [line for line in summary.remarks(found) if "at = 3" in line], "it is no news"
     stuck = module("toy", TOY.replace("{more}", "") + RESTING.replace("{where}", "5, 6"))
     found = explore(stuck, TOY_BOUND)
     assert found.result == "breaks"
@@ -558,7 +561,8 @@ def test_a_large_graph_says_what_is_left_out(explored: dict[str, Exploration]) -
     drawn = ET.fromstring(state_diagram.svg(explored["log"]))  # noqa: S314
     boxes = [box for box in drawn.iter(f"{SVG}rect") if box.get("rx")]
     assert 1 < len(boxes) <= state_diagram.DRAWN
-    assert f"Too large to draw: of 187 states met, these {len(boxes)} are on the shortest ways to each" in texts(drawn)
+    assert len(boxes) == explored["log"].states == 133
+    assert "All 133 states; the 54 beyond the bound are not drawn." in texts(drawn)
     places = [tuple(float(box.get(side) or 0) for side in ("x", "y", "width", "height")) for box in boxes]
     for (x, y, width, height), (u, v, *_) in product(places, repeat=2):
         assert (x, y) == (u, v) or x + width <= u or u < x or y + height <= v or v < y, "two states overlap"
@@ -581,6 +585,7 @@ def test_of_a_large_graph_the_shortest_way_to_each_step_is_drawn(explored: dict[
                     name = call.deviation or call.action
                     depth[name] = min(depth.get(name, 1 << 30), graph.depths[source])
         left_out = state_diagram.picture(found).left_out
+        assert left_out.startswith("Too large to draw: of" if found.states > state_diagram.DRAWN else "All ")
         for name, nearest in depth.items():
             at = [n for n in drawn if any(_is(name, c) and t in drawn and t != n for c, t in graph.leaving(n))]
             assert name in left_out or min(graph.depths[n] for n in at) == nearest, (found.spec.name, name)

@@ -93,6 +93,10 @@ def _numbers(bound: Bound, spec: Spec, name: str, step: str = "") -> Sequence[in
     raise NoBound(f"the bound of {spec.name} does not say which numbers {name}{where} is tried with")
 
 
+class NotSymbolic(TypeError):  # noqa: N818 - its message says all.
+    """A bound that can be called and not compiled."""
+
+
 class NoBound(Exception):  # noqa: N818 - its message says all.
     """A spec cannot be explored, for nothing says how far."""
 
