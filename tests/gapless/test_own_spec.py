@@ -418,7 +418,7 @@ def test_an_audit_tells_where_properties_are_thin(here: Path) -> None:
 def test_an_audit_tells_what_nothing_holds_up_and_what_is_not_noticed(here: Path) -> None:
     """Without the property, the need is not needed; without states to compare in, its absence is not noticed."""
     text = without(LEASE, "    a_lease_that_is_held_is_given_to_nobody,\n", "    a_lease_that_was_given_is_held,\n")
-    text = without(text, "def a_granted_lease", "\n\n\n")
+    text = without(text, "def a_lease_that_is_held", "\n\n\n")
     text = without(text, "def a_lease_that_was_given", "\n\n\n").replace("s.last <= 3", "s.last < 0")
     (here / "lease.py").write_text(text, encoding="utf-8")
     ran = gapless("audit", "lease.py", "--jobs", "1")
