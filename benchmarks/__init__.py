@@ -1,1 +1,1 @@
-"""How fast is the checker, and on what: `python -m benchmarks`."""
+"""Benchmarks of the checker: `python -m benchmarks`."""

@@ -71,11 +71,11 @@ class Row:
 
 @dataclass(frozen=True)
 class Measured:
-    """How long a run took, and its peak of anonymous memory."""
+    """The seconds of a run, and its peak of anonymous memory."""
 
     seconds: float
     anonymous: int  # bytes
-    events: int = 0  # that were judged, of all specs; 0 where nobody says
+    events: int = 0  # that were judged, of all specs; 0 if unknown
 
 
 @dataclass(frozen=True)
@@ -161,7 +161,7 @@ def _queue_rows(stores: Path) -> Iterator[Row]:
 
 
 def _layout_rows(stores: Path, records: int) -> Iterator[Row]:
-    """Checks of stores in other layouts, each beside a plain one of as many records."""
+    """Yield checks of stores in other layouts, each next to a plain one of as many records."""
     plain, store = f"check, jobs=1, {records:,} records in the usual layout", _made(stores, Shape(records))
     yield Row(plain, _call("check", store, 1), extent(store))
     for layout, make in layouts.LAYOUTS.items():
@@ -171,7 +171,7 @@ def _layout_rows(stores: Path, records: int) -> Iterator[Row]:
 
 
 def _transaction_rows(stores: Path, records: int) -> Iterator[Row]:
-    """Checks of as many records with a transaction among every ten of them, alone and with what its clients say."""
+    """Yield checks of stores with a transaction among every ten records, with and without client logs."""
     shape = Shape(records, transactions=records // 10)
     folder = _made(stores, shape)
     whole = extent(folder / "store")
@@ -182,7 +182,7 @@ def _transaction_rows(stores: Path, records: int) -> Iterator[Row]:
 
 
 def _implementation_rows(stores: Path, records: int) -> Iterator[Row]:
-    """How fast the implementation writes, builds and finds again; what it writes is deleted afterwards."""
+    """Yield the speed of writing, building and recovery of the implementation; its files are deleted afterwards."""
     store = _made(stores, Shape(records))
     whole = extent(store)
 
@@ -214,7 +214,7 @@ def _implementation_rows(stores: Path, records: int) -> Iterator[Row]:
 
 
 def _decided_rows(stores: Path, records: int) -> Iterator[Row]:
-    """Transactions of our own store, and two plain messages for each, which is what the disk has to do for them."""
+    """Yield transactions of our own store, and two plain messages for each: the disk's share of the work."""
 
     def row(name: str, function: str, count: int, *arguments: int, **more: Any) -> Row:
         command = _call(function, stores, count, *arguments, of="transactions")
@@ -231,7 +231,7 @@ def _decided_rows(stores: Path, records: int) -> Iterator[Row]:
 
 
 def _reading_rows(stores: Path, records: int) -> Iterator[Row]:
-    """How fast a queue is read, here and in what people would use instead: a thousand rows a call, or one by number."""
+    """Yield reads of a queue, ours and those of alternatives: a thousand rows a call, or one by number."""
     records = max(reading.A_CALL, records // reading.A_CALL * reading.A_CALL)
     stores.mkdir(parents=True, exist_ok=True)
     for what, function, ways, measure in (
@@ -264,7 +264,7 @@ def _trace_rows(stores: Path, traces: int) -> Iterator[Row]:
 
 
 def _dispatched_rows(stores: Path, events: int) -> Iterator[Row]:
-    """Recorded events of dispatch, as NDJSON and as Parquet, here and beside what people would write instead."""
+    """Yield checks of recorded events of dispatch, as NDJSON and as Parquet, and those of alternatives."""
     for suffix in dispatched.SUFFIXES:
         path = stores / f"dispatched-{events}{suffix}"
         if not path.exists():
@@ -323,7 +323,7 @@ def _made(stores: Path, shape: Shape) -> Path:
 
 
 def _made_by(make: Callable[[Path, Shape], object], store: Path, shape: Shape) -> Path:
-    """What somebody makes of this shape, unless it is there."""
+    """Make the files of this shape, unless they exist."""
     if not store.exists():
         store.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix="making-", dir=store.parent) as making:
@@ -339,8 +339,8 @@ def _run(row: Row) -> Measured | Invalid:
         output, errors = process.communicate()
     seconds = time.perf_counter() - began
     if process.returncode:
-        said = (errors or output).strip().splitlines() or ["it says nothing"]
-        return Invalid(f"exit code {process.returncode}: {said[-1]}")
+        lines = (errors or output).strip().splitlines() or ["no output"]
+        return Invalid(f"exit code {process.returncode}: {lines[-1]}")
     if row.cold:
         return Measured(seconds, max(samples))
     answer = json.loads(output)

@@ -1,4 +1,4 @@
-"""What the clients of a large store were told: the client log beside it, written a batch of lines at a time."""
+"""The client log of a large store, written a batch of lines at a time."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 Ints = npt.NDArray[np.int64]
 
-# What is told of, and the columns that tell it, as in `bigstore`.
+# Kinds of lines, and their columns, as in `bigstore`.
 MESSAGE, HALF, PUT_BACK, FINAL, _PARKED, _OP, ROLLBACK = range(7)
 TELLS, OF, QUEUE, LENGTH, CRC, NUMBER, POSITION, TIMES = range(8)
 OPS = {MESSAGE: "send", HALF: "half"}

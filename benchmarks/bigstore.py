@@ -7,7 +7,7 @@ One native kernel writes records straight into the mapped commit-log file, and t
 buffer that is emptied a batch at a time, so memory does not grow with the store. The same seed gives the same
 bytes.
 
-With transactions, `DIR` gets the store and, beside it, the broker's settings and what its producers were told. Of a
+With transactions, `DIR` gets the store, the broker's settings and the client log of its producers. Of a
 hundred halves, 60 are committed, 39 rolled back and one is parked; five are put back first. Ops take decisions until
 they are full. Whatever is undecided at the end stays so, and the cursors stop before it.
 
@@ -38,7 +38,7 @@ Bytes = npt.NDArray[np.uint8]
 Ints = npt.NDArray[np.int64]
 Tails = tuple[Bytes, Ints, Ints, Ints]  # padded bytes, their lengths, tag codes, where digits of keys go
 World = tuple[tuple[int, ...], Bytes, Bytes, Tails, Ints]  # settings, head, words, tails, CRC tables
-Out = tuple[Ints, Ints, Bytes, Ints]  # next number of each queue; per record its queue and entry; what clients are told
+Out = tuple[Ints, Ints, Bytes, Ints]  # next number of each queue; per record its queue and entry; client lines
 Backlog = tuple[Ints, Ints, Ints, Ints]  # what is due when, numbers that wait for an op, reach of each op, counts
 Entries = npt.NDArray[np.void]
 Int = int | np.int64
@@ -68,14 +68,16 @@ MESSAGE, HALF, PUT_BACK, FINAL, PARKED, OP, ROLLBACK = range(7)
 FORMS = 2 * (CHECKS + 1) + 1  # of a transaction's records: halves and finals by their counter, and the parked half
 # Columns of what is due: what, the record that the half was first, its number and position, its counter.
 DUE, BIRTH, NUMBER, POSITION, TIMES, DUE_COLUMNS = range(6)
-BEGUN, WAITING, BYTES, TOLD, COUNTS = range(5)  # halves begun; numbers that wait for an op, their bytes; lines told
-# Columns of what clients are told: one of the above, whose birth, for which queue, the body; number, position, counter.
-TELLS, OF, QUEUE, LENGTH, CRC, AS_NUMBER, AT_POSITION, WITH_TIMES, TOLD_COLUMNS = range(9)
+BEGUN, WAITING, BYTES, CLIENT_LINES, COUNTS = range(
+    5
+)  # halves begun; numbers that wait for an op, their bytes; client lines
+# Columns of client lines: one of the above, whose birth, for which queue, the body; number, position, counter.
+TELLS, OF, QUEUE, LENGTH, CRC, AS_NUMBER, AT_POSITION, WITH_TIMES, CLIENT_COLUMNS = range(9)
 
 
 @dataclass(frozen=True)
 class Shape:
-    """What the store is to look like."""
+    """The parameters of a store."""
 
     records: int
     file_size: int = 2**30
@@ -98,7 +100,7 @@ class Shape:
 
 
 def make_with_clients(folder: Path, shape: Shape) -> None:
-    """Write a store, the broker's settings, and what its clients were told, into an empty or new directory."""
+    """Write a store, the broker's settings, and a client log, into an empty or new directory."""
     _need_empty(folder)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "broker.conf").write_text(SETTINGS)
@@ -138,17 +140,19 @@ def _write_log_and_queues(store: Path, shape: Shape, clients: bigclient.Writer |
     paths = shape.paths
     numbers = np.zeros(len(paths), np.int64)
     queue_of, entries = np.empty(BATCH, np.int64), np.empty((BATCH, 20), np.uint8)
-    told = np.empty((2 * BATCH + 1, TOLD_COLUMNS), np.int64)
+    client_lines = np.empty((2 * BATCH + 1, CLIENT_COLUMNS), np.int64)
     done = base = 0
     while done < shape.records:
         log = np.memmap(_whole_file(store / "commitlog", base, shape.file_size), np.uint8, "r+")
         end, full = 0, False
         while done < shape.records and not full:
             wanted, before = min(BATCH, shape.records - done), numbers.copy()
-            count, end = _append(log, base, end, done, wanted, world, (numbers, queue_of, entries, told), backlog)
+            count, end = _append(
+                log, base, end, done, wanted, world, (numbers, queue_of, entries, client_lines), backlog
+            )
             if clients:
-                clients.write(told[: backlog[-1][TOLD]])
-            backlog[-1][TOLD] = 0
+                clients.write(client_lines[: backlog[-1][CLIENT_LINES]])
+            backlog[-1][CLIENT_LINES] = 0
             order = np.argsort(queue_of[:count], kind="stable")
             bounds = np.searchsorted(queue_of[order], np.arange(len(paths) + 1))
             for queue, path in enumerate(paths):
@@ -172,7 +176,7 @@ def _empty_backlog(shape: Shape) -> Backlog:
 
 
 def _cursors(numbers: Ints, backlog: Backlog) -> tuple[int, int]:
-    """The half cursor stops at the first half that is open, and the op cursor at the first op that names one."""
+    """Return the half cursor at the first open half, and the op cursor at the first op that names one."""
     due, _waiting, reach, _counts = backlog
     halves, ops = numbers[-3:-1].tolist()
     half = int(due[due[:, DUE] != MESSAGE, NUMBER].min(initial=halves))
@@ -209,7 +213,10 @@ def _world(shape: Shape) -> World:
 
 
 def _tails(shape: Shape) -> Tails:
-    """What follows a body: of messages, by topic and tag; of a transaction's records, by queue and form; of an op."""
+    """Return the ends of records of each kind.
+
+    Of messages, by topic and tag; of a transaction's records, by queue and form; of an op.
+    """
     forms = [(topic, _message(tag)) for topic in shape.topics for tag in TAGS]
     for path in shape.paths[: -len(SYSTEM)]:
         forms += _forms_for(*path.split("/"))
@@ -232,7 +239,7 @@ def _message(tag: str) -> dict[str, str]:
 
 
 def _forms_for(topic: str, queue: str) -> list[tuple[str, dict[str, str]]]:
-    """What a half for a queue can become: put back so often, its final so often put back, and parked."""
+    """Return the forms of a half for a queue: each renewal, the final of each, and the parked one."""
     half_topic, _op_topic, parked_topic = (path.split("/")[0] for path in SYSTEM)
     kept = {"MSG_REGION": "DefaultRegion", "UNIQ_KEY": KEY, "CLUSTER": "lab", "PGROUP": "PG_lab"}
     kept |= {"__transactionId__": KEY, "TAGS": "paid", "WAIT": "true", "TRAN_MSG": "true", "TRACE_ON": "true"}
@@ -252,7 +259,7 @@ KEY = KEY_PREFIX + 16 * "0"
 
 
 def _holes(tail: bytes) -> tuple[int, int]:
-    """Where the digits of the key go: as often as it is there, which is not at all, once or twice."""
+    """Return the places of the key's digits: none, one or two."""
     before, *parts = tail.split(KEY.encode())
     first = len(before) + len(KEY_PREFIX) if parts else -1
     return first, first + len(KEY) + len(parts[0]) if len(parts) > 1 else -1
@@ -306,7 +313,7 @@ def _topics_json(shape: Shape) -> str:
 
 
 def _cursors_json(half: int, op: int) -> str:
-    """As fastjson writes it: queues are keys without quotes."""
+    """Format cursors like fastjson: queues are keys without quotes."""
     lines = (
         f'\t\t"{path.split("/")[0]}@CID_RMQ_SYS_TRANS":{{\n\t\t\t0:{cursor}\n\t\t}}'
         for path, cursor in zip(SYSTEM, (half, op), strict=False)
@@ -327,7 +334,7 @@ def _append(
 ) -> tuple[int, int]:
     """Append `wanted` records at `end`, or as many as fit: how many, and where the last one ends."""
     (seed, queues, mean, records, transactions, patience), _head, pool, tails, _tables = world
-    next_numbers, queue_of, entries, told = out
+    next_numbers, queue_of, entries, client_lines = out
     due, _waiting, _reach, counts = backlog
     users = len(next_numbers) - len(SYSTEM)
     for count in range(wanted):
@@ -358,7 +365,7 @@ def _append(
         queue_of[count] = place
         next_numbers[place] += 1
         if what not in (OP, PARKED):
-            _tell(told, counts, (what, birth, queue, body, crc, half[0], half[1], times))
+            _add_client_line(client_lines, counts, (what, birth, queue, body, crc, half[0], half[1], times))
         if transactions > 0:
             _go_on(what, record, birth, (number, position, times), seed, patience, backlog)
         end += size
@@ -367,7 +374,7 @@ def _append(
 
 @function
 def _form(what: int, queue: int, bits: int, times: int, queues: int, users: int) -> tuple[int, int]:
-    """Which tail a record has, and which queue it goes to: for its message's queue, and how often it was put back."""
+    """Return a record's tail and its queue: by its message's queue, and the number of renewals."""
     forms = users // queues * len(TAGS) + queue * FORMS
     if what == MESSAGE:
         return queue // queues * len(TAGS) + (bits >> 16 & 0xFF) % len(TAGS), queue
@@ -416,12 +423,12 @@ def _write(
 
 @function
 def _next(record: int, records: int, transactions: int, out: Out, backlog: Backlog) -> int:
-    """What the next record is: an op that is full, what is due, a half while too few have begun, or a message."""
+    """Return the kind of the next record: a full op, a due one, a half while too few have begun, or a message."""
     due, waiting, _reach, counts = backlog
     slot = record % len(due)
     if counts[BYTES] < OP_SIZE and due[slot, DUE] == ROLLBACK:
         line = (ROLLBACK, due[slot, BIRTH], 0, 0, 0, due[slot, NUMBER], due[slot, POSITION], due[slot, TIMES])
-        _tell(out[-1], counts, line)
+        _add_client_line(out[-1], counts, line)
         _wait_for_op(waiting, counts, due[slot, NUMBER])
         due[slot, DUE] = MESSAGE
     if counts[BYTES] >= OP_SIZE or (record == records - 1 and counts[BYTES] > 0):
@@ -440,7 +447,7 @@ def _next(record: int, records: int, transactions: int, out: Out, backlog: Backl
 def _go_on(
     what: int, record: int, birth: int, version: tuple[int, ...], seed: int, patience: int, backlog: Backlog
 ) -> None:
-    """Of a transaction whose record was written, lay down what comes next."""
+    """Schedule the next record of a transaction."""
     due, waiting, _reach, counts = backlog
     slot = record % len(due)
     if what in (PUT_BACK, FINAL, PARKED):
@@ -458,7 +465,7 @@ def _go_on(
 
 @function
 def _fate(chance: np.int64, times: int, patience: int) -> tuple[int, Int]:
-    """What becomes of a half that was put back so often, and after how many records."""
+    """Return the fate of a half with so many renewals, and the number of records until then."""
     hundredth, soon, late = (
         chance % 100,
         1 + (chance >> 8) % (patience // 5),
@@ -511,10 +518,10 @@ def _digits(number: int) -> int:
 
 
 @function
-def _tell(told: Ints, counts: Ints, line: tuple[int, ...]) -> None:
-    for column in range(TOLD_COLUMNS):
-        told[counts[TOLD], column] = line[column]
-    counts[TOLD] += 1
+def _add_client_line(client_lines: Ints, counts: Ints, line: tuple[int, ...]) -> None:
+    for column in range(CLIENT_COLUMNS):
+        client_lines[counts[CLIENT_LINES], column] = line[column]
+    counts[CLIENT_LINES] += 1
 
 
 @function
@@ -562,7 +569,7 @@ def _crc(data: Bytes, start: Int, end: Int, tables: Ints) -> np.int64:
 
 @dataclass(frozen=True)
 class Extent:
-    """How large a store is, by its queues."""
+    """The size of a store, by its queues."""
 
     records: int
     bytes: int  # of the log, up to the end of the last record
@@ -576,8 +583,8 @@ def extent(store: Path) -> Extent:
 
 
 @dataclass(frozen=True)
-class Verified:
-    """What was found in a store in which all is well."""
+class Verification:
+    """The counts of a correct store."""
 
     records: int
     read_in_full: int
@@ -585,10 +592,10 @@ class Verified:
     bytes: int  # of records
 
 
-def verify(store: Path, every: int = 97) -> Verified:
-    """Follow every record from head to head, read one in `every` in full, and hold the queues against them.
+def verify(store: Path, every: int = 97) -> Verification:
+    """Follow every record from head to head, read one in `every` in full, and compare the queues with them.
 
-    Raises `AssertionError` where the store is not what a clean stop leaves.
+    Raises `AssertionError` if the store is not as after a clean stop.
     """
     queues = {f"{path.parent.name}/{path.name}": _entries(path) for path in store.glob("consumequeue/*/*")}
     paths = sorted((store / "commitlog").iterdir())
@@ -617,11 +624,11 @@ def verify(store: Path, every: int = 97) -> Verified:
         topic, queue = name.split("/")
         _need(int(queue) < topics[topic]["writeQueueNums"], "the topic has such a queue", name)
     _need(not (store / "abort").exists(), "the stop was clean")
-    return Verified(len(starts), read, len(paths), used)
+    return Verification(len(starts), read, len(paths), used)
 
 
 def _follow(log: mmap.mmap, base: int, starts: array[int], clock: int) -> tuple[int, int]:
-    """Where the records of a file end, and the store timestamp of the last; `starts` gets all of them."""
+    """Return the end of a file's records, and the last store timestamp; `starts` gets all of their beginnings."""
     at = 0
     while at + 88 <= len(log):
         size, magic, stored = struct.unpack_from(">II48xq", log, at)

@@ -36,7 +36,7 @@ def make(path: Path, events: int) -> int:
 
 
 def count(events: int) -> int:
-    """How many events `make` writes for so many."""
+    """Return how many events `make` writes for so many."""
     return QUEUES * (1 + _groups(events) * STEPS)
 
 
@@ -129,7 +129,7 @@ def python(path: str) -> None:
 
 
 QUERY = """
-with said as (select {columns} from {events} where spec = 'dispatch'),
+with facts as (select {columns} from {events} where spec = 'dispatch'),
 seen as (
     select *,
         lag(number) over (partition by trace, action order by position) as before,
@@ -137,7 +137,7 @@ seen as (
         sum((action = 'write')::int) over so_far as written,
         max(case when action = 'commit' then until end) over so_far as committed,
         lag(action) over (partition by trace, number order by position) as done
-    from said
+    from facts
     window so_far as (partition by trace order by position rows unbounded preceding)
 )
 select count(*), count(*) filter (where
@@ -183,7 +183,7 @@ def polars(path: str) -> None:
     kinds: Any = {"spec": pl.String, "trace": pl.String, "action": pl.String, "args": args}
     events = pl.scan_parquet(path) if path.endswith(".parquet") else pl.scan_ndjson(path, schema=kinds)
     number, until = pl.col("args").struct.field("number"), pl.col("args").struct.field("to")
-    said = events.filter(pl.col("spec") == "dispatch").select("trace", "action", number=number, until=until)
+    facts = events.filter(pl.col("spec") == "dispatch").select("trace", "action", number=number, until=until)
     action, number, until = pl.col("action"), pl.col("number"), pl.col("until")
     before = number.shift().over("trace", "action")
     until_before = until.shift().over("trace", "action")
@@ -197,7 +197,7 @@ def polars(path: str) -> None:
         | ((action == "commit") & ((until > written) | (until <= until_before.fill_null(0))))
         | ((action == "flush") & (until > committed))
     )
-    found = said.select(pl.len().alias("events"), wrong.sum().alias("wrong")).collect()
+    found = facts.select(pl.len().alias("events"), wrong.sum().alias("wrong")).collect()
     answer(time.perf_counter() - began, found["events"][0], "departs" if found["wrong"][0] else "conforms")
 
 
@@ -242,7 +242,7 @@ def reading(path: str) -> None:
 
 
 class Peer(NamedTuple):
-    """Who judges, with which package, and what it is called with behind the path of a file of its form."""
+    """A peer: its package, its function, and the arguments after the path of a file of its form."""
 
     name: str
     package: str

@@ -131,7 +131,7 @@ def _warm(folder: Path, recorder: StoreRecorder | None) -> None:
 
 
 def build(path: str, folder: str, workers: int) -> None:
-    """All queues of a log anew, in files of their own, checksums verified: until the last entry is visible.
+    """Rebuild all queues of a log, in files of their own, checksums verified: until the last entry is visible.
 
     The verdict is that of a comparison with the store's own queues, byte by byte.
     """
@@ -159,13 +159,13 @@ def build_beside(folder: str, count: int, workers: int) -> None:
                 store.append_batch(messages)
 
         log, queues = store.core.log, ConsumeQueues(RealDisk(Path(made, "queues")), store.core.kept.queue_file_size)
-        dispatch, end, beside = Dispatch(log, queues, position=log.start), log.end, Thread(target=go_on)
-        beside.start()
+        dispatch, end, writer = Dispatch(log, queues, position=log.start), log.end, Thread(target=go_on)
+        writer.start()
         began = time.perf_counter()
         rebuild(dispatch, end, workers=workers)
         seconds = time.perf_counter() - began
         is_built.set()
-        beside.join()
+        writer.join()
         answer(seconds, sum(queue.committed for queue in queues.all))
 
 

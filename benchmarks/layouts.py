@@ -42,7 +42,7 @@ FIRST_FILE = f"{0:020d}"
 
 
 def make_with_index(folder: Path, shape: Shape) -> None:
-    """A store with a hash index of one file, in the default layout, with a key and perhaps a tag of every record."""
+    """Make a store with a hash index of one file, in the default layout; records have a key and perhaps a tag."""
     bigstore.make(folder, shape)
     found = []
     for columns in _columns(folder):
@@ -167,7 +167,7 @@ TARGET = ("orders", 4)  # the topic of all messages, and its queues
 
 
 def make_timers(folder: Path, shape: Shape) -> None:
-    """A store in which every second record waits in the timer wheel, and the others are what came out of it."""
+    """Make a store in which every second record waits in the timer wheel, and the others came out of it."""
     waiting = [_Queue(TIMER_TOPIC, 0)]
     out = [_Queue(TARGET[0], queue) for queue in range(TARGET[1])]
     units: list[tuple[int, ...]] = []
@@ -283,7 +283,7 @@ def _fill(folder: Path, shape: Shape) -> None:
 
 
 def _close(folder: Path, queues: Sequence[_Queue], stored: int, attributes: Mapping[str, str] | None = None) -> None:
-    """What a broker has written when it stops in order: queues, topics, and when the last record was stored, in ms."""
+    """Write the files of an orderly stop: queues, topics, and the time of the last record, in ms."""
     for queue in queues:
         queue.write(folder)
     (folder / "checkpoint").write_bytes(struct.pack(">qq", stored, stored).ljust(4096, b"\0"))

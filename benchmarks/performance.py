@@ -57,7 +57,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Figures:
-    """What some runs of a line came to."""
+    """The results of some runs of a line."""
 
     line: Line
     seconds: tuple[float, ...]
@@ -97,14 +97,14 @@ def write(folder: Path, *, greatest: bool) -> None:
 
 def _lines(folder: Path, *, greatest: bool) -> Iterator[Line]:
     """All lines, their files made on the way."""
-    yield from _beside_others(folder)
+    yield from _next_to_others(folder)
     yield from _events(folder, (10**5, 10**6, 10**7, *([10**8] if greatest else [])))
     yield from _traces(folder, (10, 1_000, 100_000, 1_000_000, *([10**7] if greatest else [])))
     yield from _splits(folder, (1, 4, 16, 64))
     yield from _queues(folder, (10, 160, 1_600, 20_000))
 
 
-def _beside_others(folder: Path) -> Iterator[Line]:
+def _next_to_others(folder: Path) -> Iterator[Line]:
     """The same events judged here and by what people would write instead."""
     for suffix in dispatched.SUFFIXES:
         path = _dispatched(folder, PEERS, suffix)
@@ -174,7 +174,7 @@ def _dispatched(folder: Path, events: int, suffix: str) -> Path:
 
 
 def machine(runs: int) -> str:
-    """What was measured on, when, and how often."""
+    """Describe the machine, the date, and the number of runs."""
     model = re.search(r"model name\s*: (.+)", Path("/proc/cpuinfo").read_text(encoding="utf-8"))
     gigabytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     load = ", ".join(f"{value:.1f}" for value in os.getloadavg())
@@ -187,7 +187,7 @@ def machine(runs: int) -> str:
 
 
 def section(figures: Sequence[Figures], measured_on: str) -> str:
-    """What was measured, in Markdown."""
+    """Format the measurements in Markdown."""
     table = [f"| {' | '.join(HEADS)} |", f"|{'--|'}{'--:|' * 5}--|", *map(row_of, figures)]
     picture = "![Million events or records a second, by what grows](performance.svg)"
     return "\n\n".join([BEGIN, measured_on, "\n".join(table), picture, END])

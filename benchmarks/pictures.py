@@ -1,4 +1,4 @@
-"""Pictures of what was measured: SVG, from the templates beside this module."""
+"""Pictures of the measurements: SVG, from the templates next to this module."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ def queue(how: str, folder: str, count: int) -> None:
     """A queue from its begin to its end, a thousand rows a call."""
     with tempfile.TemporaryDirectory(dir=folder) as made, MANY[how](Path(made), count) as read:
         read(0)
-        gc.collect()  # or the first full collection, of all that was imported, would fall on whoever makes objects
+        gc.collect()  # or the first full collection, of all that was imported, would fall on the run that makes objects
         began, found = time.perf_counter(), 0
         for number in range(0, count, A_CALL):
             found += len(read(number))
@@ -52,7 +52,7 @@ def queue(how: str, folder: str, count: int) -> None:
 
 
 def one(how: str, folder: str, count: int) -> None:
-    """As many single rows, in an order that jumps."""
+    """Read as many single rows, in an order that jumps."""
     numbers = np.random.default_rng(1).permutation(count).tolist()
     with tempfile.TemporaryDirectory(dir=folder) as made, ONE[how](Path(made), count) as read:
         read(0)

@@ -1,4 +1,4 @@
-"""What the rows of the table measure. Each run is a process of its own, and answers with one line of JSON."""
+"""The runs behind the rows of the table. Each is a process of its own, and answers with one line of JSON."""
 
 from __future__ import annotations
 
@@ -72,5 +72,5 @@ def explore(spec: str, how: How) -> None:
 
 
 def answer(seconds: float, records: int, verdict: str = "conforms", events: int = 0) -> None:
-    """What a run found. `events`: how many were judged, of all specs, where somebody says."""
+    """Print the result of a run. `events`: how many were judged, of all specs, if known."""
     print(json.dumps({"seconds": seconds, "records": records, "verdict": verdict, "events": events}))

@@ -43,8 +43,8 @@ BEGIN, END = "<!-- transactions: python -m benchmarks.transactions --write -->",
 
 
 @dataclass(frozen=True)
-class Batching:
-    """What so many transactions a second come to.
+class BatchCost:
+    """The results of so many transactions a second.
 
     `ops`: bytes of ops a transaction · `amplification`: bytes of the log a transaction, to those of a plain message ·
     `…alone`: the same with one op a half.
@@ -66,12 +66,12 @@ def _core() -> Iterator[tuple[Core, GroupCursors]]:
     core.abandon()
 
 
-def batching(rate: int) -> Batching:
+def batching(rate: int) -> BatchCost:
     """Transactions that are committed as soon as they are begun, at an even rate."""
     ops, halves_per_op, whole = _written(rate, TransactionSettings())
     alone, _, whole_alone = _written(rate, TransactionSettings(op_batch_bytes=1))
     plain = _plain()
-    return Batching(rate, halves_per_op, ops, alone, whole / plain, whole_alone / plain)
+    return BatchCost(rate, halves_per_op, ops, alone, whole / plain, whole_alone / plain)
 
 
 def _written(rate: int, settings: TransactionSettings) -> tuple[float, float, float]:
@@ -116,7 +116,7 @@ def hit_rate(times: int, order: str) -> float:
 
 
 def visible(capacity: int, folder: Path, count: int = 2_000) -> list[float]:
-    """How long after `commit` is called its message is visible, in ms, of many, one after the other."""
+    """Measure the time from `commit` to a visible message, in ms, of many, one after the other."""
     took = []
     with Store.open(folder, Settings(file_size=1 << 26)) as store:
         settings = TransactionSettings(cache_capacity=capacity)
@@ -156,7 +156,7 @@ def one_by_one(folder: str, count: int, threads: int) -> None:
 
 
 def two_appends(folder: str, count: int, threads: int) -> None:
-    """Two messages each without a transaction, one after the other, on disk: what the disk lets nobody do faster."""
+    """Append two messages each without a transaction, one after the other: the limit that the disk sets."""
 
     def send(store: Store) -> None:
         def ask() -> None:
@@ -204,7 +204,7 @@ def _side_by_side(threads: int, ask: Callable[[], object]) -> None:
 # -- shown -----------------------------------------------------------------------------------------------------------
 
 
-def batching_table(found: Sequence[Batching]) -> str:
+def batching_table(found: Sequence[BatchCost]) -> str:
     """The sweep over rates, in Markdown."""
     head = [
         "| transactions/s | halves an op names | bytes of ops | one op a half | log, to plain ones | one op a half |",
@@ -213,7 +213,7 @@ def batching_table(found: Sequence[Batching]) -> str:
     return "\n".join([*head, *map(batching_row, found)])
 
 
-def batching_row(at: Batching) -> str:
+def batching_row(at: BatchCost) -> str:
     """Its row for a rate."""
     return (
         f"| {at.rate:,} | {at.halves_per_op:,.0f} | {at.ops:,.1f} | {at.ops_alone:,.0f} | {at.amplification:.2f} | "
@@ -233,7 +233,7 @@ def cache_row(times: int) -> str:
 
 
 def visible_line() -> str:
-    """What was measured here of how soon messages are visible."""
+    """Format the measured times until messages are visible."""
     parts = []
     with tempfile.TemporaryDirectory() as made:
         for what, capacity in (("from the cache", TransactionSettings().cache_capacity), ("from the log", 0)):
@@ -244,7 +244,7 @@ def visible_line() -> str:
     return f"From `commit` to visible, the half taken {'; '.join(parts)}."
 
 
-def plot(found: Sequence[Batching]) -> str:
+def plot(found: Sequence[BatchCost]) -> str:
     """The sweep as a picture: SVG."""
     rates = [log10(at.rate / RATES[0]) / log10(RATES[-1] / RATES[0]) for at in found]
     panels = [
@@ -265,7 +265,7 @@ def plot(found: Sequence[Batching]) -> str:
     )
 
 
-def section(found: Sequence[Batching], measured: str) -> str:
+def section(found: Sequence[BatchCost], measured: str) -> str:
     """The part of docs/figures.md."""
     picture = "![halves per op, and bytes of ops, by rate](transactions.svg)"
     return "\n\n".join([BEGIN, batching_table(found), picture, cache_table(), measured, END])

@@ -40,8 +40,8 @@ BUILT = Path(__file__).parents[2] / "build" / "peers"
 
 
 @dataclass
-class Compared:
-    """One spec within one bound, by both; `given`: what Stateright's model is told after the number of threads."""
+class PeerComparison:
+    """One spec within one bound, by both; `given`: further arguments of Stateright's model."""
 
     spec: str
     says: str
@@ -55,7 +55,7 @@ class Compared:
         """Both once, in turn; their seconds are kept."""
         began = _children()
         command = [str(BUILT / "release" / self.spec), "1", *self.given]
-        told = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+        states = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
         self.stateright.append(_children() - began)
         self.found = None  # its memory is another's
         began = time.process_time()
@@ -65,8 +65,8 @@ class Compared:
             found.transitions - found.accepted.get(END, 0) + 1
         )  # Stateright claims no rest, and counts the beginning
         expected = {"states": found.states, "generated": steps, "broken": 0}
-        if found.result != "holds" or {name: told[name] for name in expected} != expected:
-            sys.exit(f"{self.spec}: Stateright says {told}, ours {found.result}, {expected}: expected the same model")
+        if found.result != "holds" or {name: states[name] for name in expected} != expected:
+            sys.exit(f"{self.spec}: Stateright says {states}, ours {found.result}, {expected}: expected the same model")
 
 
 def _children() -> float:
@@ -75,8 +75,8 @@ def _children() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def compared() -> list[Compared]:
-    """What is compared: a small and a large bound of one spec, and another spec."""
+def compared() -> list[PeerComparison]:
+    """List the comparisons: a small and a large bound of one spec, and another spec."""
     wide = {name: bound_of(SPECS[name], wide=True) for name in ("dispatch", "permits")}
     fewer = replace(
         wide["dispatch"],
@@ -84,9 +84,9 @@ def compared() -> list[Compared]:
         numbers={**wide["dispatch"].numbers, "number": range(10), "to": range(11), "kept": range(11)},
     )
     return [
-        Compared("dispatch", "dispatch, 8 messages", fewer, ["8"]),
-        Compared("dispatch", "dispatch, wide: 10 messages", wide["dispatch"], ["10"]),
-        Compared("permits", "permits, wide", wide["permits"]),
+        PeerComparison("dispatch", "dispatch, 8 messages", fewer, ["8"]),
+        PeerComparison("dispatch", "dispatch, wide: 10 messages", wide["dispatch"], ["10"]),
+        PeerComparison("permits", "permits, wide", wide["permits"]),
     ]
 
 
@@ -104,7 +104,7 @@ def main() -> None:
     work_steadily()
     every = compared()
     for one in every:
-        for _ in range(2):  # compiles; once more for the packing that this has found
+        for _ in range(2):  # compiles; again for the packing that this has found
             explore(SPECS[one.spec], one.bound, how="native")
     for _ in range(runs):
         for one in every:
@@ -112,7 +112,7 @@ def main() -> None:
     show(every)
 
 
-def show(every: Sequence[Compared]) -> None:
+def show(every: Sequence[PeerComparison]) -> None:
     """The medians, how far they spread, and how many times sooner than Stateright ours is; and of all together."""
     table = Table(
         box=box.SIMPLE_HEAD, title="one thread, processor time in seconds: the median, the least and the most"
@@ -122,14 +122,14 @@ def show(every: Sequence[Compared]) -> None:
     both = 0.0, 0.0
     for one in every:
         assert one.found is not None  # noqa: S101 - for mypy
-        told = [
+        cells = [
             f"{statistics.median(all_of_them):.2f} ({min(all_of_them):.2f}–{max(all_of_them):.2f})"
             for all_of_them in (one.stateright, one.ours)
         ]
         medians = statistics.median(one.stateright), statistics.median(one.ours)
         both = both[0] + medians[0], both[1] + medians[1]
         times = medians[0] / medians[1]
-        table.add_row(one.says, f"{one.found.states:,}", f"{one.found.tried:,}", *told, f"{times:.1f}")
+        table.add_row(one.says, f"{one.found.states:,}", f"{one.found.tried:,}", *cells, f"{times:.1f}")
     table.add_row("together", "", "", *(f"{seconds:.2f}" for seconds in both), f"{both[0] / both[1]:.1f}")
     Console(width=120).print(table)
 

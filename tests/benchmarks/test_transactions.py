@@ -34,7 +34,7 @@ def test_a_message_is_visible_after_its_commit(tmp_path: Path) -> None:
 
 
 def test_the_picture_has_a_point_for_every_rate() -> None:
-    found = [transactions.Batching(rate, rate, 1, 160, 2, 3) for rate in transactions.RATES]
+    found = [transactions.BatchCost(rate, rate, 1, 160, 2, 3) for rate in transactions.RATES]
     for text in (transactions.plot(found), (ROOT / "docs" / "transactions.svg").read_text()):
         points = ET.fromstring(text).findall(".//{*}circle")  # noqa: S314 - it is our own
         assert len(points) == 3 * len(transactions.RATES)
