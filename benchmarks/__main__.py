@@ -70,7 +70,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Measured:
+class Measurement:
     """The seconds of a run, and its peak of anonymous memory."""
 
     seconds: float
@@ -114,7 +114,7 @@ def main() -> None:
         *_explored_rows(),
     ]
     turns = [row for turn in range(1 + MORE_RUNS) for row in rows if turn <= row.runs]
-    runs: dict[str, list[Measured | Invalid]] = {}
+    runs: dict[str, list[Measurement | Invalid]] = {}
     for row in track(turns, "measuring", console=progress, disable=not progress.is_terminal):
         runs.setdefault(row.name, []).append(_run(row))
     outcomes = [(row, _middle(runs[row.name][1:])) for row in rows]
@@ -332,7 +332,7 @@ def _made_by(make: Callable[[Path, Shape], object], store: Path, shape: Shape) -
     return store
 
 
-def _run(row: Row) -> Measured | Invalid:
+def _run(row: Row) -> Measurement | Invalid:
     began = time.perf_counter()
     process = subprocess.Popen(row.command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     with _watched(process.pid) as samples:
@@ -342,21 +342,21 @@ def _run(row: Row) -> Measured | Invalid:
         lines = (errors or output).strip().splitlines() or ["no output"]
         return Invalid(f"exit code {process.returncode}: {lines[-1]}")
     if row.cold:
-        return Measured(seconds, max(samples))
+        return Measurement(seconds, max(samples))
     answer = json.loads(output)
     if (answer["verdict"], answer["records"]) != ("conforms", row.store.records):
         return Invalid(f"{answer['verdict']}, {answer['records']:,} of {row.store.records:,} records")
-    return Measured(answer["seconds"], max(samples), answer["events"])
+    return Measurement(answer["seconds"], max(samples), answer["events"])
 
 
-def _middle(runs: list[Measured | Invalid]) -> Measured | Invalid:
+def _middle(runs: list[Measurement | Invalid]) -> Measurement | Invalid:
     """The median time and the greatest memory; one invalid run makes all invalid."""
-    measured = [run for run in runs if isinstance(run, Measured)]
+    measured = [run for run in runs if isinstance(run, Measurement)]
     invalid = [run for run in runs if isinstance(run, Invalid)]
     if invalid:
         return invalid[0]
     seconds = statistics.median(run.seconds for run in measured)
-    return Measured(seconds, max(run.anonymous for run in measured), measured[0].events)
+    return Measurement(seconds, max(run.anonymous for run in measured), measured[0].events)
 
 
 @contextmanager
@@ -398,7 +398,7 @@ def _read(path: Path) -> str:
         return ""
 
 
-def _print(outcomes: list[tuple[Row, Measured | Invalid]], load: float) -> None:
+def _print(outcomes: list[tuple[Row, Measurement | Invalid]], load: float) -> None:
     """The table, with rules on a terminal and plain in a pipe; then what to know before believing it."""
     console = Console()
     console.width = max(console.width, 120)

@@ -1,6 +1,6 @@
-"""A naive store: a log in files of one size, and queues that are kept in dicts and built anew at every start.
+"""A naive store: a log in files of one size, and queues in dicts that are rebuilt at every start.
 
-It is held against the specs of gapless by `naive_subject.py`, and knows nothing of them. A record is its size, the
+It is tested against the specs of gapless by `naive_subject.py`, and knows nothing of them. A record is its size, the
 CRC-32 of all that follows, its position, its number and its time, and then topic, queue, tag and properties as JSON,
 and the body. A file that is full ends in a blank. A synchronous store shows consumers only what is on disk.
 
@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 HEAD = struct.Struct(">IIqqqH")  # size, CRC-32 of all behind it, position, number, time in ms, bytes of JSON
 COVERED = 8  # from here on, the CRC-32 covers a record
-BLANK = 0xFFFFFFFF  # in place of a size: the next file goes on
+BLANK = 0xFFFFFFFF  # in place of a size: the log continues in the next file
 ROOM = 8  # bytes that are kept for the blank
 
 
@@ -54,7 +54,7 @@ class Message(NamedTuple):
 
     @property
     def end(self) -> int:
-        """Where its record ends."""
+        """The end of its record."""
         return self.position + self.size
 
 
@@ -90,7 +90,7 @@ class NaiveStore:
         self, disk: Any, file_size: int, *, synchronous: bool, together: int, flying: int, overlap: bool, retries: int
     ) -> None:
         if file_size <= ROOM:
-            raise Refused(f"files of {file_size} bytes hold no record")
+            raise Refused(f"files of {file_size} bytes are too small for a record")
         try:
             disk.lock()
         except BlockingIOError as error:
@@ -202,7 +202,7 @@ class NaiveStore:
         return self.end
 
     def sync(self) -> None:
-        """The file in which the log ends is on disk. If that fails, nobody knows what is, and a second try may lie."""
+        """Put the file with the log's end on disk. If that fails, its contents are unknown: a second try may lie."""
         try:
             if self.file is not None:
                 self.file.sync()
@@ -211,7 +211,7 @@ class NaiveStore:
             raise Stopped(f"the log was flushed: {error}") from error
 
     def acknowledge(self, to: int) -> None:
-        """Producers are told that all before `to` is safe."""
+        """Acknowledge to producers that all before `to` is safe."""
         if to > self.flushed:
             raise Refused(f"only what lies before {self.flushed} is safe")
         self.acknowledged = max(self.acknowledged, to)
@@ -251,14 +251,14 @@ class NaiveStore:
         return f"log/{base:020d}"
 
     def must_run(self, trouble: str) -> None:
-        """Whoever asks for more is told what went wrong."""
+        """Raise what went wrong before."""
         if trouble:
             raise Stopped(trouble)
 
     # -- queues ------------------------------------------------------------------------------------------------------
 
     def queue(self, topic: str, number: int) -> Queue:
-        """A queue, new where nobody has asked for it yet."""
+        """Return a queue, made on first use."""
         return self.queues.setdefault((topic, number), Queue())
 
     def scan(self) -> Part | None:
@@ -277,7 +277,7 @@ class NaiveStore:
         return part
 
     def may_take(self, part: Part) -> bool:
-        """Whether a worker may build it: where workers may not overlap, no other one is at its queues."""
+        """True if a worker may build it: if workers must not overlap, no other one is at its queues."""
         if part.state != "waiting":
             return False
         if self.overlap or part.attempts:
@@ -338,7 +338,7 @@ class NaiveStore:
             self.dispatched = self.parts.pop(0).high
 
     def is_visible(self, part: Part) -> bool:
-        """Whether consumers see all of it."""
+        """True if consumers see all of it."""
         seen = (message.number < self.queues[message.topic, message.queue].committed for message in part.messages)
         return part.state == "written" and all(seen)
 
@@ -358,7 +358,7 @@ def names(part: Part) -> set[tuple[str, int]]:
 
 
 def about(topic: str, queue: int, tag: str, properties: dict[str, str]) -> bytes:
-    """What a record says of its message beside the body."""
+    """Format a record's fields besides the body."""
     return json.dumps([topic, queue, tag, properties], separators=(",", ":")).encode()
 
 
@@ -369,9 +369,9 @@ def size_of(topic: str, queue: int, body: bytes, tag: str, properties: dict[str,
 
 def encode(message: Message) -> bytes:
     """The record of a message."""
-    told = about(message.topic, message.queue, message.tag, message.properties)
-    head = HEAD.pack(message.size, 0, message.position, message.number, message.time, len(told))
-    covered = head[COVERED:] + told + message.body
+    fields = about(message.topic, message.queue, message.tag, message.properties)
+    head = HEAD.pack(message.size, 0, message.position, message.number, message.time, len(fields))
+    covered = head[COVERED:] + fields + message.body
     return head[:4] + zlib.crc32(covered).to_bytes(4, "big") + covered
 
 
@@ -379,10 +379,10 @@ def decode(data: bytes, position: int) -> Message | None:
     """The message whose record lies here, if it is whole, and of this place."""
     if len(data) < HEAD.size:
         return None
-    size, crc, named, number, time, told = HEAD.unpack_from(data)
-    whole = HEAD.size + told <= size <= len(data) and named == position
+    size, crc, named, number, time, length = HEAD.unpack_from(data)
+    whole = HEAD.size + length <= size <= len(data) and named == position
     if not whole or zlib.crc32(data[COVERED:size]) != crc:
         return None
     rest = data[HEAD.size : size]
-    topic, queue, tag, properties = json.loads(rest[:told])
-    return Message(position, size, number, time, topic, queue, tag, properties, rest[told:])
+    topic, queue, tag, properties = json.loads(rest[:length])
+    return Message(position, size, number, time, topic, queue, tag, properties, rest[length:])

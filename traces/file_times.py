@@ -1,4 +1,4 @@
-"""The time of the newest file of an input, which dates a report without the clock of the machine that checks."""
+"""The time of an input's newest file, which dates a report without the clock of this machine."""
 
 from __future__ import annotations
 

@@ -71,10 +71,7 @@ class Source(Protocol):
         """Return the folder or file to open, if the path names a recording of this kind. Raises OSError."""
 
     def advice(self, path: Path) -> str:
-        """What a path is that no source recognises, and the path to name instead; empty without knowledge of it.
-
-        Raises OSError.
-        """
+        """Explain a path that no source recognises, and name the right one; empty if that is unknown."""
 
     def prepare(self, found: Path, options: Options) -> None:
         """Load what a check needs, before the clock starts and workers are forked."""

@@ -33,7 +33,7 @@ PUSHES = "spark.sql.python.filterPushdown.enabled"
 
 
 def register(spark: SparkSession) -> None:
-    """Register the formats `gapless-events` and `rocketmq-store` with a session, and enable filter pushdown."""
+    """Register the formats `gapless-events` and `rocketmq-store`, and enable filter pushdown."""
     for source in (GaplessEvents, RocketMQStore):
         spark.dataSource.register(source)
     spark.conf.set(PUSHES, "true")  # or Spark refuses a source that could take them

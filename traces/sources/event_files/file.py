@@ -228,7 +228,7 @@ class EventFile:
         return notes
 
     def _scattered(self) -> tuple[Hashes, list[EventStretch]]:
-        """Return the traces that occur in several stretches, and the stretches that must be read again for them."""
+        """Return the traces that occur in several stretches, and the stretches to read again for them."""
         shared = repeated([hashes for j in self.judged.values() for hashes in (j.whole, j.loose)])
         again = [
             self.splits[number]

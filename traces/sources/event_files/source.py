@@ -67,7 +67,7 @@ class EventFiles:
         return path if is_event_file(path) and path.is_file() else None
 
     def advice(self, path: Path) -> str:
-        """As `Source` says: a file of events under another name, or in a form that is not read."""
+        """See `Source`: a file of events under another name, or in a form that is not read."""
         return advice(path) if path.is_file() else ""
 
     def prepare(self, found: Path, options: Options) -> None:

@@ -1,4 +1,4 @@
-"""The number of active transactions of a coordinator, over the lines of a recording, in a few hundred points."""
+"""Active transactions of a coordinator, over the lines of a recording, in a few hundred points."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The steps of a recorded coordinator, as `coordinator` events, in the order in which they took effect.
+"""The steps of a recorded coordinator as events, in the order in which they took effect.
 
 Most lines are written at the step that they record. Two kinds of step leave a choice, and the broker gets the benefit
 of the doubt. The limit is checked somewhere between a call and its answer: an admitted request is assumed to be checked
@@ -220,7 +220,7 @@ class _History:
     # -- who asked to begin --------------------------------------------------------------------------------------------
 
     def _requests(self) -> list[StepColumns]:
-        """Return requests that were admitted, ignored, or failed, each at the place most favourable to the broker."""
+        """Return admitted, ignored, and failed requests, each at the place most favourable to the broker."""
         c, r = self.calls, self.records
         admitted, ignored = c.opens & (c.admitted < NEVER), c.opens & (c.outcome == IGNORED)
         silent = silent_calls(c) & (self._limits(c.epoch) != 0)
