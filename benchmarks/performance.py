@@ -78,7 +78,7 @@ def write(folder: Path, *, greatest: bool) -> None:
     """Measure all lines, and write page and picture after each turn. Exits with 1 where a line is invalid."""
     folder.mkdir(parents=True, exist_ok=True)
     lines = list(_lines(folder, greatest=greatest))
-    runs: list[list[bench.Measured]] = [[] for _ in lines]
+    runs: list[list[bench.Measurement]] = [[] for _ in lines]
     for turn in range(RUNS):
         for line, some in zip(lines, runs, strict=True):
             found = bench._run(line.row)  # noqa: SLF001 - one machinery for both tables
