@@ -44,7 +44,7 @@ def test_the_page_has_a_row_for_all_that_is_measured(lines: list[Line]) -> None:
     for row in rows(PAGE):
         for cell, form in zip(row, CELLS, strict=True):
             assert re.fullmatch(form, cell), row
-    assert re.search(r"^Measurement on \d{4}-\d\d-\d\d, \d+ cores of .+, \d+ GiB of memory, ", PAGE, re.MULTILINE)
+    assert re.search(r"^Measured on \d{4}-\d\d-\d\d, \d+ cores of .+, \d+ GiB of memory, ", PAGE, re.MULTILINE)
 
 
 def test_what_is_written_has_the_same_form(lines: list[Line]) -> None:
