@@ -751,7 +751,7 @@ def test_similar_keys_have_as_many_digests() -> None:
 
 
 def section() -> str:
-    return ESSAY.read_text(encoding="utf-8").partition("## Promises to clients\n")[2].partition("\n## ")[0]
+    return ESSAY.read_text(encoding="utf-8").partition("## What clients were promised\n")[2].partition("\n## ")[0]
 
 
 def test_the_example_of_the_essay_is_a_client_log(tmp_path: Path) -> None:
