@@ -1,8 +1,8 @@
 """A lease with fencing tokens: a service hands out the right to write, and a storage is written to.
 
-Whoever holds the lease writes. But a worker may stop for any time: its lease runs out, another worker gets it, and when
-the first goes on it still believes that the lease is its own. So every lease has a token, a number that only grows, and
-the storage refuses a token that is older than what it has seen.
+The worker with the lease writes. But a worker may stop for any time: its lease runs out, another worker gets it, and
+the first one, when it continues, still believes that the lease is its own. So every lease has a token, a number that
+only grows, and the storage refuses a token that is older than what it has seen.
 """
 
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ Token = NewType("Token", int)
 class State:
     """The lease as the service knows it, and what the storage has seen."""
 
-    held: bool = False  # whether somebody holds the lease
+    taken: bool = False  # true while a worker has the lease
     last: Token = Token(0)  # that of the newest lease; 0 before the first
     tokens: Map[Worker, Token] = Map(Token(0))  # of each worker: that of the lease it was given last
     seen: Token = Token(0)  # that of the last write; 0 before the first
@@ -27,10 +27,10 @@ class State:
 def grant(s: State, worker: Worker, token: Token) -> State:
     """The service gives the lease to a worker."""
     require(
-        not s.held,
+        not s.taken,
         "lease-is-free",
         because="the lease is free",
-        otherwise="two workers hold it at once, and neither knows",
+        otherwise="two workers have it at once, and neither knows",
     )
     require(
         token == s.last + 1,
@@ -38,12 +38,12 @@ def grant(s: State, worker: Worker, token: Token) -> State:
         because="tokens are counted",
         otherwise="a lease that is over is taken for the newest",
     )
-    return replace(s, held=True, last=token, tokens=s.tokens.set(worker, token))
+    return replace(s, taken=True, last=token, tokens=s.tokens.set(worker, token))
 
 
 def expire(s: State) -> State:
-    """The lease's time is over. Whoever held it does not know that yet."""
-    return replace(s, held=False)
+    """The lease's time is over. Its worker does not know that yet."""
+    return replace(s, taken=False)
 
 
 def write(s: State, worker: Worker, token: Token) -> State:
@@ -52,7 +52,7 @@ def write(s: State, worker: Worker, token: Token) -> State:
         0 < token and token == s.tokens[worker],
         "token-was-given-to-the-worker",
         because="the token was given to the worker",
-        otherwise="whoever guesses a number writes",
+        otherwise="a worker that guesses a number writes",
     )
     require(
         s.seen <= token,
@@ -64,12 +64,12 @@ def write(s: State, worker: Worker, token: Token) -> State:
 
 
 def no_token_is_newer_than_the_last_lease(s: State, worker: Worker) -> bool:
-    """Otherwise a worker writes with a lease that nobody gave."""
+    """Otherwise a worker writes with a lease that was never given."""
     return 0 <= s.tokens[worker] and s.tokens[worker] <= s.last
 
 
 def what_was_written_was_allowed(s: State) -> bool:
-    """Otherwise the storage refuses whoever gets the next lease."""
+    """Otherwise the storage refuses the worker with the next lease."""
     return 0 <= s.seen and s.seen <= s.last
 
 
@@ -78,9 +78,9 @@ def writes_never_go_back(before: State, after: State) -> bool:
     return before.seen <= after.seen
 
 
-def a_lease_that_is_held_is_given_to_nobody(before: State, after: State) -> bool:
-    """Otherwise two workers hold it at once, and neither knows."""
-    return implies(before.held and after.held, after.last == before.last)
+def a_taken_lease_is_not_given_again(before: State, after: State) -> bool:
+    """Otherwise two workers have it at once, and neither knows."""
+    return implies(before.taken and after.taken, after.last == before.last)
 
 
 def tokens_grow_one_by_one(before: State, after: State) -> bool:
@@ -88,13 +88,13 @@ def tokens_grow_one_by_one(before: State, after: State) -> bool:
     return after.last == before.last or after.last == before.last + 1
 
 
-def whoever_gets_the_lease_can_write(s: State, worker: Worker, token: Token) -> bool:
+def a_new_lease_lets_its_worker_write(s: State, worker: Worker, token: Token) -> bool:
     """Otherwise a lease is worth nothing."""
     return not accepts(grant, s, worker, token) or accepts(write, grant(s, worker, token), worker, token)
 
 
 def a_lease_that_is_over_is_free(s: State, worker: Worker) -> bool:
-    """Otherwise whoever comes next waits for ever."""
+    """Otherwise the next worker waits for ever."""
     return accepts(grant, expire(s), worker, Token(s.last + 1))
 
 
@@ -104,19 +104,19 @@ def a_write_shuts_out_older_leases(s: State, worker: Worker, token: Token, other
     return not writes or token <= older or not accepts(write, write(s, worker, token), other, older)
 
 
-def whoever_wrote_can_go_on(s: State, worker: Worker, token: Token) -> bool:
+def a_worker_that_wrote_can_write_again(s: State, worker: Worker, token: Token) -> bool:
     """Otherwise a lease is good for one write."""
     return not accepts(write, s, worker, token) or accepts(write, write(s, worker, token), worker, token)
 
 
-def a_lease_that_was_given_is_held(before: State, after: State) -> bool:
+def a_granted_lease_is_taken(before: State, after: State) -> bool:
     """Otherwise another worker gets it at the same time."""
-    return implies(before.last < after.last, after.held)
+    return implies(before.last < after.last, after.taken)
 
 
-def nobody_holds_the_lease(s: State) -> bool:
-    """Otherwise whoever comes next waits for ever."""
-    return not s.held
+def no_worker_has_the_lease(s: State) -> bool:
+    """Otherwise the next worker waits for ever."""
+    return not s.taken
 
 
 INITIAL = State()
@@ -124,17 +124,17 @@ ACTIONS = (grant, expire, write)
 INVARIANTS = (no_token_is_newer_than_the_last_lease, what_was_written_was_allowed)
 STEP_PROPERTIES = (
     writes_never_go_back,
-    a_lease_that_is_held_is_given_to_nobody,
-    a_lease_that_was_given_is_held,
+    a_taken_lease_is_not_given_again,
+    a_granted_lease_is_taken,
     tokens_grow_one_by_one,
 )
 ENABLED = (
-    whoever_gets_the_lease_can_write,
-    whoever_wrote_can_go_on,
+    a_new_lease_lets_its_worker_write,
+    a_worker_that_wrote_can_write_again,
     a_write_shuts_out_older_leases,
     a_lease_that_is_over_is_free,
 )
-AT_REST = (nobody_holds_the_lease,)
+AT_REST = (no_worker_has_the_lease,)
 BOUND = Bound(
     says="two workers, three leases",
     within=lambda s: s.last <= 3,

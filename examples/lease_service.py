@@ -1,8 +1,8 @@
-"""A service that gives leases with fencing tokens, held beside the spec in lease.py (docs/own-system.md)."""
+"""A service that gives leases with fencing tokens; its spec is lease.py (docs/own-system.md)."""
 
 
 class Refused(Exception):  # noqa: N818 - it names an outcome
-    """What was asked for is not done, and nothing has changed."""
+    """The request is refused, and nothing has changed."""
 
 
 class LeaseService:
@@ -19,7 +19,7 @@ class LeaseService:
     def grant(self, worker: int, token: int) -> None:
         """Give the lease to a worker."""
         if self.holder is not None or token != self.newest + 1:
-            raise Refused(f"the lease is held, or its token is not {self.newest + 1}")
+            raise Refused(f"the lease is taken, or its token is not {self.newest + 1}")
         self.holder, self.newest = worker, token
         self.given[worker] = token
 
@@ -36,5 +36,5 @@ class LeaseService:
         self.written = token
 
     def as_spec(self) -> dict[str, int | dict[int, int]]:
-        """What it means in the spec: every field of its State."""
-        return {"held": self.holder is not None, "last": self.newest, "tokens": self.given, "seen": self.written}
+        """Its state in the words of the spec: every field of State."""
+        return {"taken": self.holder is not None, "last": self.newest, "tokens": self.given, "seen": self.written}

@@ -125,7 +125,7 @@ func (b *Broker) commit(q *Queue, number int) {
 		to++
 	}
 	if b.fault == "gap" && number >= to {
-		to = number + 1 // whoever is the last shows what others have not written yet
+		to = number + 1 // the last worker shows what others have not written yet
 	}
 	if to > q.committed {
 		q.committed = to
@@ -133,8 +133,8 @@ func (b *Broker) commit(q *Queue, number int) {
 	}
 }
 
-// Flush puts the entries that consumers see on disk. It waits no longer than `patience` before it says that nobody
-// knows whether they are; then the disk is let finish, so that one flush of a queue runs at a time.
+// Flush puts the entries that consumers see on disk. It waits no longer than `patience` before it reports the outcome
+// as unknown; then the disk is let finish, so that one flush of a queue runs at a time.
 func (b *Broker) Flush(q *Queue, patience time.Duration) bool {
 	q.mutex.Lock()
 	to := q.committed
@@ -144,7 +144,7 @@ func (b *Broker) Flush(q *Queue, patience time.Duration) bool {
 	select {
 	case err := <-done:
 		if err != nil {
-			panic(err) // after a failed fsync nobody knows what a second one says
+			panic(err) // after a failed fsync a second one proves nothing
 		}
 		q.mutex.Lock()
 		q.flushed = to
@@ -160,7 +160,7 @@ func (b *Broker) Flush(q *Queue, patience time.Duration) bool {
 	}
 }
 
-// Close ends in order: nobody sends any more, every entry is written, every queue is on disk. Then it is at rest.
+// Close ends in order: no message is sent any more, every entry is written, every queue is on disk. Then it is at rest.
 func (b *Broker) Close() error {
 	close(b.jobs)
 	b.workers.Wait()

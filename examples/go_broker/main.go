@@ -13,7 +13,7 @@ func main() {
 	messages := flag.Int("messages", 2000, "how many are sent")
 	queues := flag.Int("queues", 4, "queues of the broker")
 	workers := flag.Int("workers", 4, "goroutines that write entries")
-	patience := flag.Duration("patience", 200*time.Microsecond, "how long a flush may take before nobody knows")
+	patience := flag.Duration("patience", 200*time.Microsecond, "how long a flush may take before its outcome is unknown")
 	out := flag.String("out", "trace.ndjson", "the recording")
 	fault := flag.String("fault", "", "gap: commits pass what is not written; drop: busy workers miss a message")
 	flag.Parse()
@@ -77,7 +77,7 @@ func run(messages, queues, workers int, patience time.Duration, out, fault strin
 	if err := broker.Close(); err != nil {
 		return err
 	}
-	fmt.Printf("%d messages in %d queues, %d steps recorded, %d flushes of which nobody knows\n",
+	fmt.Printf("%d messages in %d queues, %d steps recorded, %d flushes with an unknown outcome\n",
 		messages, queues, recorder.steps, unknown)
 	return recorder.Close()
 }

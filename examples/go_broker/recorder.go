@@ -41,7 +41,7 @@ func NewRecorder(path string) (*Recorder, error) {
 	return recorder, err
 }
 
-// Step records one step of a queue. Whoever calls it holds the lock under which the step took effect, so that the
+// Step records one step of a queue. The caller has the lock under which the step took effect, so that the
 // position, which is given here, is the order in which steps took effect. outcome: "ok", "refused" or "unknown".
 func (r *Recorder) Step(trace, action string, args Fields, outcome string, saw Fields) {
 	r.mutex.Lock()

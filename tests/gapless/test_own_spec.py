@@ -91,7 +91,7 @@ def test_two_specs_of_one_name_are_not_distinguished_in_events(here: Path) -> No
         (
             "lease.py",
             LEASE.replace("State()\n", "State(nothing=1)\n"),
-            "`State(nothing=…)`: write a field of the state: held,",
+            "`State(nothing=…)`: write a field of the state: taken,",
         ),
         (
             "lease.py",
@@ -150,13 +150,17 @@ def test_a_file_that_cannot_be_read_is_reported(here: Path, named: str, says: st
 # --- What a sceptic tries -----------------------------------------------------------------------------------
 
 FOREIGN = {
-    "is": (LEASE.replace("        not s.held,", "        s.held is not True,"), "`s.held is not True`", "`not s.held`"),
+    "is": (
+        LEASE.replace("        not s.taken,", "        s.taken is not True,"),
+        "`s.taken is not True`",
+        "`not s.taken`",
+    ),
     "isinstance": (
-        LEASE.replace("        not s.held,", "        isinstance(worker, int),"),
+        LEASE.replace("        not s.taken,", "        isinstance(worker, int),"),
         "`isinstance(…)`",
         "a field that tells them apart",
     ),
-    "a float": (LEASE.replace("        not s.held,", "        -0.5 <= worker,"), "`0.5`", "a whole number"),
+    "a float": (LEASE.replace("        not s.taken,", "        -0.5 <= worker,"), "`0.5`", "a whole number"),
     "a try": (
         LEASE.replace("    return replace(s, seen=token)", "    try:\n        return s\n    finally:\n        pass"),
         *("`try`", "`require("),
@@ -179,8 +183,8 @@ FOREIGN = {
         "put what else is needed into this file",
     ),
     "a field without a type": (
-        LEASE.replace("held: bool = False", "held = False"),
-        *("`held = False", "`held: int = …`"),
+        LEASE.replace("taken: bool = False", "taken = False"),
+        *("`taken = False", "`taken: int = …`"),
     ),
     "one id for two rules": (
         LEASE.replace("token-is-no-older-than-the-last-write", "token-was-given-to-the-worker"),
@@ -328,7 +332,7 @@ def test_events_of_a_spec_of_ones_own_are_judged(here: Path) -> None:
         (LATE, {"outcome": "refused"}, None),
         (LATE[:4], {"outcome": "refused"}, "lease/broker-refuses-only-what-is-not-allowed"),
         (LATE, {"outcome": "unknown"}, None),
-        ((*LATE[:4], ("end", {})), {}, "lease/nobody-holds-the-lease"),
+        ((*LATE[:4], ("end", {})), {}, "lease/no-worker-has-the-lease"),
         ((*LATE[:4], ("expire", {}), ("end", {})), {}, None),
         ((("grant", {"worker": 2**62, "token": 1}), ("write", {"worker": 2**62, "token": 2})), {}, None),
     ],
@@ -409,7 +413,7 @@ def test_an_audit_tells_where_properties_are_thin(here: Path) -> None:
     assert "lease: enough: properties catch 19 of 21 faults, and 80% are." in ran.stdout
     found = json.loads((here / "audit.json").read_text())["audits"][0]
     (free,) = (need for need in found["needs"] if need["rule"] == "lease-is-free")
-    assert free["says"] == ["a lease that is held is given to nobody"]
+    assert free["says"] == ["a taken lease is not given again"]
     fates = {fault["says"]: fault["fate"] for fault in found["faults"]}
     assert fates["without token-is-no-older-than-the-last-write"] == "a property breaks"
     assert fates["token == s.tokens[worker] → token <= s.tokens[worker]"] == "only a comparison shows it"
@@ -417,16 +421,16 @@ def test_an_audit_tells_where_properties_are_thin(here: Path) -> None:
 
 def test_an_audit_tells_what_nothing_holds_up_and_what_is_not_noticed(here: Path) -> None:
     """Without the property, the need is not needed; without states to compare in, its absence is not noticed."""
-    text = without(LEASE, "    a_lease_that_is_held_is_given_to_nobody,\n", "    a_lease_that_was_given_is_held,\n")
-    text = without(text, "def a_lease_that_is_held", "\n\n\n")
-    text = without(text, "def a_lease_that_was_given", "\n\n\n").replace("s.last <= 3", "s.last < 0")
+    text = without(LEASE, "    a_taken_lease_is_not_given_again,\n", "    a_granted_lease_is_taken,\n")
+    text = without(text, "def a_taken_lease_is_not_given_again", "\n\n\n")
+    text = without(text, "def a_granted_lease_is_taken", "\n\n\n").replace("s.last <= 3", "s.last < 0")
     (here / "lease.py").write_text(text, encoding="utf-8")
     ran = gapless("audit", "lease.py", "--jobs", "1")
     assert ran.exit_code == 1, ran.output
     assert "  grant: nothing breaks without lease/lease-is-free: say what goes wrong then, or drop it\n" in ran.stdout
     assert "No check notices these; a property after → would:" in ran.stdout
     assert "  grant, its effect:\n" in ran.stdout
-    assert "forgets held=True\n      → a step property: what grant makes of `held`\n" in ran.stdout
+    assert "forgets taken=True\n      → a step property: what grant makes of `taken`\n" in ran.stdout
     assert "lease: not enough: properties catch" in ran.stdout
 
 

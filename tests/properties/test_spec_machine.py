@@ -133,15 +133,18 @@ def test_what_a_class_lacks_is_reported() -> None:
         machine_for(LEASE, LeaseService, profile="stern")
 
 
-STATE = {"held": 0, "last": 0, "tokens": {}, "seen": 0}
+STATE = {"taken": 0, "last": 0, "tokens": {}, "seen": 0}
 
 
 @pytest.mark.parametrize(
     ("state", "complaint"),
     [
-        ({"held": 0, "lst": 0, "tokens": {}, "seen": 0}, "missing: last; not a field of State: lst (or name it in `un"),
-        ({"held": 0, "last": 0, "tokens": {}}, "missing: seen (or name it in `unknown`, and why)"),
-        (None, "returns None: expected a dict of held, last, tokens, seen"),
+        (
+            {"taken": 0, "lst": 0, "tokens": {}, "seen": 0},
+            "missing: last; not a field of State: lst (or name it in `un",
+        ),
+        ({"taken": 0, "last": 0, "tokens": {}}, "missing: seen (or name it in `unknown`, and why)"),
+        (None, "returns None: expected a dict of taken, last, tokens, seen"),
         ({**STATE, "last": None}, "last is None: expected a whole number"),
         ({**STATE, "tokens": [7]}, "tokens is [7]: expected a dict of the keys whose value is not 0"),
         ({**STATE, "tokens": {1: "seven"}}, "tokens[1] is 'seven': expected a whole number"),

@@ -194,7 +194,7 @@ spec: {ROOT / "examples/lease.py"}
 """
     found = story.parsed(text, tmp_path / "x.story")
     assert list(differences(found)) == []
-    assert "held 0 → 1" in text_of(found)
+    assert "taken 0 → 1" in text_of(found)
     coordinator = text.replace(f"{ROOT / 'examples/lease.py'}", "coordinator").partition("  1.")[0]
     expected = f"{coordinator}  1. load(number=1, status=OPEN)   not allowed\n"
     assert list(differences(story.parsed(expected, tmp_path / "x.story"))) == []
