@@ -540,7 +540,7 @@ def test_what_cannot_be_read_is_unknown_and_reported(monkeypatch: pytest.MonkeyP
     def raises(_theory: induction.Theory) -> Question:
         raise TypeError("no such thing")
 
-    entry = ledger._settled(Obligation(SPECS["log"], "odd", "append", raises), ledger.ProofOptions())
+    entry, _ = ledger._asked(Obligation(SPECS["log"], "odd", "append", raises), ledger.ProofOptions())
     assert (entry.result, entry.why) == ("unknown", "it cannot be read: TypeError: no such thing")
     monkeypatch.setattr(ledger, "_in_processes", lambda *_args: True)  # every process ended without a result
     found = ledger.prove(["joining"], ledger.ProofOptions(fresh=True))

@@ -281,7 +281,7 @@ def test_a_bug_is_found_with_its_schedule_and_the_schedule_finds_it_again() -> N
 def test_a_world_that_begins_otherwise_each_time_is_refused() -> None:
     for other in (counters("a", "b", "c"), counters("a"), counters()):
         worlds = iter([counters("a", "b"), other])
-        with pytest.raises(ValueError, match="the world is not begun anew each time"):
+        with pytest.raises(ValueError, match="the world does not begin again each time"):
             every(lambda: next(worlds))  # noqa: B023 - called at once.
 
 
