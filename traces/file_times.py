@@ -2,27 +2,39 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 
 from gapless.traces.remote import RemotePath
 
+DEPTH = 2  # folders below the input in which files count: a store has its log there, and its queues below
+MOST = 10_000  # files and folders that are looked at
+
 
 def newest_change(path: Path) -> int | None:
-    """The last change of a file, or of the newest file below a folder, in seconds since 1970.
+    """The last change of a file, or of the newest file in a folder or its subfolders, in seconds since 1970.
 
-    None for what is not on this machine, is missing, or may not be read.
+    None for an input that is not on this machine, is missing, or may not be read.
     """
     if isinstance(path, RemotePath):
         return None
-    times = [*_changes([path] if path.is_file() else path.rglob("*"))]
-    return max(times, default=None)
-
-
-def _changes(paths: Iterator[Path] | list[Path]) -> Iterator[int]:
     try:
-        for path in paths:
-            if path.is_file():
-                yield int(path.stat().st_mtime)
+        if path.is_file():
+            return int(path.stat().st_mtime)
+        return max(islice(_changes(path, DEPTH), MOST), default=0) or None
     except OSError:
-        return
+        return None
+
+
+def _changes(folder: str | Path, depth: int) -> Iterator[int]:
+    """The changes of the files in a folder; 0 for each subfolder, which takes time as a file does. Raises OSError."""
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_dir():
+                yield 0
+                if depth > 1:
+                    yield from _changes(entry.path, depth - 1)
+            elif entry.is_file():
+                yield int(entry.stat().st_mtime)

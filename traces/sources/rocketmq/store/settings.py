@@ -20,6 +20,9 @@ PLAIN_LINE = re.compile(r"([\w.]+)[ \t]*=[ \t]*((?:[!-\[\]-~][ \t!-\[\]-~]*)?)",
 WRITTEN_BY_THE_BROKER = "rocketmqHome"  # stands in a broker.conf that a broker wrote back, see `rewritten`
 
 
+SETTING_NAME = re.compile(r"[A-Za-z]\w*")
+
+
 def read_settings(config: Path) -> dict[str, str]:
     """Reads the settings in a broker.conf as Java does: Latin-1 with escapes. Raises Unreadable."""
     try:
@@ -34,8 +37,8 @@ def read_settings(config: Path) -> dict[str, str]:
             found = dict(javaproperties.loads(content))
         except ValueError as error:
             raise Unreadable(f"{config}: cannot be read as a properties file ({error})") from error
-    if found and b"=" not in content and b":" not in content:  # Java takes a blank in their place
-        raise Unreadable(f"{config}: none of its lines is NAME=VALUE, expected a broker.conf")
+    if b"=" not in content and b":" not in content and not all(map(SETTING_NAME.fullmatch, found)):
+        raise Unreadable(f"{config}: none of its lines is NAME=VALUE, expected a broker.conf")  # prose, or a log
     return found
 
 
