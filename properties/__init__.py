@@ -1,1 +1,1 @@
-"""Why we believe it: proofs, exploration, planted faults, false friends; README.md tells of each."""
+"""Evidence for the checker: proofs, exploration, planted faults, false friends. README.md describes each."""

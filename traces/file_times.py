@@ -14,7 +14,7 @@ MOST = 10_000  # files and folders that are looked at
 
 
 def newest_change(path: Path) -> int | None:
-    """The last change of a file, or of the newest file in a folder or its subfolders, in seconds since 1970.
+    """The last change of a file, or of the newest file of a folder, in seconds since 1970. Subfolders count.
 
     None for an input that is not on this machine, is missing, or may not be read.
     """

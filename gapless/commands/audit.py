@@ -26,7 +26,7 @@ def audit(
     json: JsonOption = None,
     jobs: Annotated[int, typer.Option(metavar="N", min=1, help="Processes.")] = 2,
 ) -> None:
-    """Tell which needs of a spec nothing holds up, and which faults in its steps nobody would notice.
+    """List the needs of a spec that are not needed, and the faults in its steps that no property would catch.
 
     Every need is dropped in turn, and faults are planted one by one: a guard is missing, a comparison is off by one, an
     effect forgets a field. Then some property must break. Where none does, the spec says too little; where only a
@@ -37,8 +37,8 @@ def audit(
 
     every = chosen(specs or [])
     try:
-        with _progress() as told:
-            found = audits(every, jobs, told)
+        with _progress() as progress:
+            found = audits(every, jobs, progress)
     except UnprovedSpec as error:
         raise failed(str(error)) from None
     code = int(not all(one.sound for one in found))
@@ -47,12 +47,12 @@ def audit(
             write(json, report(found).model_dump_json(by_alias=True, indent=1) + "\n")
         if str(json) != "-":
             for number, one in enumerate(found):
-                print("\n" * bool(number) + "\n".join(_told(one)))
+                print("\n" * bool(number) + "\n".join(_lines(one)))
     raise typer.Exit(code)
 
 
-def _told(found: SpecAudit) -> Iterator[str]:
-    """The audit of one spec as lines: what is not needed, what nobody notices, and where properties are thin."""
+def _lines(found: SpecAudit) -> Iterator[str]:
+    """The audit of one spec as lines: unneeded requirements, faults that no check notices, and thin properties."""
     name = found.spec.name
     whys = Counter(guard.why for guard in found.guards)
     yield f"{name}: {len(found.guards)} needs: {_counted(whys)}."
@@ -60,7 +60,7 @@ def _told(found: SpecAudit) -> Iterator[str]:
         yield f"  {guard.step}: nothing breaks without {name}/{guard.rule}: say what goes wrong then, or drop it"
     fates = Counter(_fate(one) for one in found.faults)
     yield f"{name}: {len(found.faults)} planted faults: {_counted(fates)}."
-    yield from _faults(found, "nobody notices", "No check notices these; a property after → would")
+    yield from _faults(found, "no check notices it", "No check notices these; a property after → would")
     yield from _faults(
         found,
         "only a comparison shows it",
@@ -95,7 +95,7 @@ def _fate(one: MutantVerdict) -> str:
 
 
 def _faults(found: SpecAudit, fate: Fate, title: str) -> Iterator[str]:
-    """The faults with one fate, by the requirement that each is in, and the kind of property that would catch it."""
+    """The faults with one fate by their requirement, each with the kind of property that would catch it."""
     from gapless.properties.faults.remedies import part_of, remedy
 
     groups: dict[tuple[str, str], dict[str, list[MutantVerdict]]] = {}
@@ -113,7 +113,7 @@ def _faults(found: SpecAudit, fate: Fate, title: str) -> Iterator[str]:
 
 @contextmanager
 def _progress() -> Iterator[Callable[[int, int], None]]:
-    """How far the audit is."""
+    """A status line on a terminal, and a line now and then elsewhere."""
     console = Console(stderr=True)
     if not console.is_terminal:
         yield now_and_then(_far)

@@ -13,7 +13,7 @@ import typer
 from rich.console import Console
 
 from gapless.commands.options import PROFILE_NAMES, JsonOption, Profile, output_file
-from gapless.commands.specs import WHICH, chosen, told_of
+from gapless.commands.specs import WHICH, chosen, errors_of
 from gapless.commands.terminal import Terminal, failed, now_and_then, printing, write
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def explore(
         if graph:
             state_diagram.kind(graph, len(every))
         for spec in every:
-            with _exploring(spec.name) as progress, told_of(spec):
+            with _exploring(spec.name) as progress, errors_of(spec):
                 how: How = "plain" if plain else "auto"
                 found.append(
                     explored(

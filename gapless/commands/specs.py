@@ -23,8 +23,8 @@ def chosen(names: Sequence[str]) -> list[Spec]:
 
 
 @contextmanager
-def told_of(spec: Spec) -> Iterator[None]:
-    """Within, what a user's spec raises is told with its line; what ours raises is a bug of ours. Exits with 2."""
+def errors_of(spec: Spec) -> Iterator[None]:
+    """Within, an error of a user's spec is reported with its line, and exits with 2; one of ours is a bug."""
     try:
         yield
     except Exception as error:

@@ -108,7 +108,7 @@ class Exploration:
 
     @property
     def result(self) -> SearchResult:
-        """True if all properties hold. An unexplored state, or a step never taken, makes it False."""
+        """True if no property is broken. An unexplored state, or a step never taken, makes it False."""
         if self.broken:
             return "breaks"
         if not self.complete:

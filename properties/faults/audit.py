@@ -1,6 +1,6 @@
 """The audit of a spec, ours or a user's: needs that nothing depends on, and faults that no property notices.
 
-A proof says that all properties hold; it does not say that they are enough. So every need is dropped in turn
+A proof shows that all properties are true; it does not show that they are enough. So every need is dropped in turn
 (`guard_audit.py`), and faults are planted in every step (`spec_mutants.py`): where no property breaks, the spec says
 too little. A fault that only a comparison with the spec as it is would show is counted apart: a proof has nothing to
 compare with, so there the properties are thin.
@@ -25,7 +25,7 @@ from gapless.spec.catalog import Spec
 from gapless.spec.language import Refused
 from gapless.spec.reading.checking import checked
 
-Fate = Literal["a property breaks", "only a comparison shows it", "nobody notices", "it makes no difference"]
+Fate = Literal["a property breaks", "only a comparison shows it", "no check notices it", "it makes no difference"]
 CHUNK = 8  # faults that a process judges at a time
 
 Progress = Callable[[int, int], None]
@@ -56,14 +56,14 @@ class SpecAudit:
     @property
     def sound(self) -> bool:
         """True if every need is needed, and every fault is noticed."""
-        return not self.unneeded and not self.of("nobody notices")
+        return not self.unneeded and not self.of("no check notices it")
 
 
 def fate_of(one: MutantVerdict) -> Fate:
     """The fate of a fault."""
     if one.caught:
         return "a property breaks" if one.by_properties else "only a comparison shows it"
-    return "nobody notices" if one.makes_a_difference else "it makes no difference"
+    return "no check notices it" if one.makes_a_difference else "it makes no difference"
 
 
 def audits(specs: Sequence[Spec], jobs: int = 2, on_progress: Progress = lambda _done, _all: None) -> list[SpecAudit]:

@@ -42,7 +42,7 @@ def for_every_number(holds: Callable[..., Any], state: Any) -> Any:
 
 
 def counterexample(holds: Callable[..., Any], state: Any, *, cases: int = CASES) -> dict[str, int] | None:
-    """The first numbers for which a property of a state does not hold; None where there are none.
+    """The first numbers for which a property of a state is false; None where there are none.
 
     Raises EndlessCases after more `cases` than any state needs that is worth a check.
     """
@@ -269,7 +269,7 @@ class _SweepReader(Reader):
     """Reads *every number between* step by step: its ends may be swept."""
 
     def all_between(self, low: Any, high: Any, holds: Callable[[Any], Any]) -> SweptNumber:
-        """As the word of the spec language has it, on demand."""
+        """The word of the spec language, counted on demand."""
         return SweptNumber(lambda: _truth(self._holds(_sum_of(low), _sum_of(high), holds)))
 
     @staticmethod
@@ -316,7 +316,7 @@ class _Sweep:
         self.state = type(state)(**found)
 
     def counterexample(self) -> dict[str, int] | None:
-        """The first numbers for which the property does not hold."""
+        """The first numbers for which the property is false."""
         with self._counting():
             return self._first(list(self.names), ())
 

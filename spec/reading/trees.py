@@ -240,7 +240,7 @@ def names_its_ends(holds: Callable[..., Any], state: Any) -> bool:
 
 
 def bounded(body: Tree, variables: Sequence[Variable]) -> Iterator[Any]:
-    """That a tree holds for every number, as quantifiers between two numbers, all of which must hold. Raises NoEnds.
+    """A tree for every number, as quantifiers between two numbers, all of which must be true. Raises NoEnds.
 
     Beyond the ends it holds in any case: every way to another outcome asks for them.
     """

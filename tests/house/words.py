@@ -38,6 +38,7 @@ ARGUED = {
 NOUNS = {
     "String": "a noun",
     "Ring": "a noun",
+    "Recording": "a noun",
     "Token": "a noun",
     "Finding": "a noun",
     "Warning": "a noun",

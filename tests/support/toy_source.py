@@ -22,7 +22,7 @@ from gapless.traces.events.schema import Event
 from gapless.traces.judging.columns import gathered
 from gapless.traces.judging.judge import Judge
 from gapless.traces.judging.tallies import Tally
-from gapless.traces.judging.teller import Recorded, Teller
+from gapless.traces.judging.teller import EventOrigin, Teller
 from gapless.traces.options import Options
 from gapless.traces.problems import NothingThere, UsageError
 from gapless.traces.report.parts import Parts
@@ -110,7 +110,7 @@ class CsvFile:
     def so_far(self) -> Parts:
         """See `Recording`."""
         place: Callable[[int], tuple[str, int]] = lambda row: ("line", row + 1)  # noqa: E731 - two words of a report
-        recorded = Recorded(self.path, self.size, self.records, self.path.name, place, Csv.profile)
+        recorded = EventOrigin(self.path, self.size, self.records, self.path.name, place, Csv.profile)
         tallies = {SPEC.name: self.tally} if self.tally else {}
         return Teller(recorded, self.options, self.options.trace).parts(tallies)
 

@@ -1,4 +1,4 @@
-"""Why an event is refused that a kernel refused: told by the plain functions, which have the last word."""
+"""The reason of a refusal: a kernel refused the event, and the plain functions have the last word."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from gapless.traces.replay.kernels import kernel
 def explained(
     traces: Traces, event: int, options: Options, state: State | None = None, before: int = 0
 ) -> Suspect | None:
-    """Why an event is refused, replayed from the beginning of its trace, or from where it was `before` these events.
+    """The reason of a refusal, found by exact replay from the trace's beginning, or from `before` these events.
 
     None where the plain functions do not refuse it. Of a long trace kernels replay what no story reaches back to.
     """

@@ -1,4 +1,4 @@
-"""What the tallies of recorded traces come to: findings with their stories, and why not everything was judged."""
+"""Findings with their stories, made of the tallies of recorded traces, and the reasons of what was not judged."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ VALUES = 4  # at hand, of one message: a story has all
 
 
 @dataclass(frozen=True)
-class Recorded:
-    """Where events were recorded.
+class EventOrigin:
+    """The place in which events were recorded.
 
-    `path`: what a user names · `file`: where in it an event is told of · `place`: the kind and the number of a place in
+    `path`: what a user names · `file`: where in it an event is found · `place`: the kind and the number of a place in
     that file, such as line 7, by the row of an event · `steps`: the same, for the numbers of a story's steps ·
     `kind`: of the source that the events are of, if it is known · `names`: gives names of traces that it has.
     """
@@ -51,7 +51,7 @@ class Recorded:
 class Teller:
     """Tells of one source what was found out."""
 
-    def __init__(self, recorded: Recorded, options: Options, only: str | None) -> None:
+    def __init__(self, recorded: EventOrigin, options: Options, only: str | None) -> None:
         self.recorded = recorded
         self.path = recorded.path
         self.options = options
@@ -131,7 +131,7 @@ class Teller:
 
     @staticmethod
     def _rest_by_plain_functions(spec: Spec) -> Iterator[str]:
-        """Why no kernel judges what holds at rest."""
+        """The reason why no kernel judges the properties at rest."""
         before = state_of_terms(spec.initial)
         for holds in spec.at_rest:
             if parameters(holds) and not names_its_ends(holds, before):
@@ -142,7 +142,7 @@ class Teller:
                 )
 
     def _nothing(self, parts: Parts) -> Iterator[str]:
-        """Why nothing was checked. Vacuity is not conformance."""
+        """The reason why nothing was checked. Vacuity is not conformance."""
         if not self.recorded.records:
             yield "no event in it: nothing was checked"
         elif not parts.traces:
@@ -163,7 +163,7 @@ class Teller:
         return f"no trace {what} in it{did_you_mean(asked, known)}: nothing was checked{listed}"
 
     def _unjudged(self, tallies: dict[str, Tally]) -> Iterator[str]:
-        """Why some traces were not judged."""
+        """The reason why some traces were not judged."""
         for spec, tally in tallies.items():
             if tally.unopened:
                 count, first = tally.unopened
@@ -215,14 +215,14 @@ class Teller:
         )  # fmt: skip
 
     def _axis(self) -> Axis:
-        """Where a picture shows a step: at its place in the file if that is known, otherwise by its number."""
+        """The place of a step in a picture: in the file if that is known, otherwise its number."""
         if self.recorded.steps is None:
             return Axis("event of the trace", lambda step: step.number)
         kind, _ = self.recorded.place(0)
         return Axis(f"{kind} of {shown(self.recorded.file)}", lambda step: self.recorded.place(step.number - 1)[1])
 
     def _asked(self) -> str:
-        """What must be asked for again."""
+        """The options that must be given again."""
         asked = "" if self.options.profile == self.recorded.profile else f" --profile {self.options.profile}"
         return asked + "".join(f" --spec {pasted(spec.called)}" for spec in self.options.specs)
 

@@ -8,7 +8,7 @@ The implementation is a class with a method for each step of the spec, called wi
         unknown = {"clock": "it has no clock"}     # fields of the state that it cannot tell, and why
 
         def grant(self, worker, token): ...
-        def as_spec(self): return {"held": self.holder is not None, "tokens": {1: 7}}
+        def as_spec(self): return {"taken": self.holder is not None, "tokens": {1: 7}}
 
 `as_spec` tells every field of the spec's state, a Map as a dict of what is not its default; after each step it is
 compared with the model as a whole. A machine is made by calling the class without arguments, and `close`, if there is

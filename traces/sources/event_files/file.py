@@ -29,7 +29,7 @@ from gapless.traces.events.schema import with_specs
 from gapless.traces.judging.columns import EventPack, Hashes, gathered, repeated
 from gapless.traces.judging.in_order import InOrder, Wanted
 from gapless.traces.judging.tallies import Tally
-from gapless.traces.judging.teller import Recorded, Teller
+from gapless.traces.judging.teller import EventOrigin, Teller
 from gapless.traces.options import Options
 from gapless.traces.problems import Unreadable, shown
 from gapless.traces.remote import RemotePath
@@ -190,7 +190,7 @@ class EventFile:
         records = sum(judged.records for judged in self.judged.values())
         place = partial(reading.place, self.path)
         own = self.origin.profile or STRICT
-        recorded = Recorded(
+        recorded = EventOrigin(
             self.name, self.path.stat().st_size, records, self.path.name, place, own, None, self.origin.kind,
             self._names,
         )  # fmt: skip

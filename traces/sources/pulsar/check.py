@@ -11,7 +11,7 @@ import numpy as np
 from gapless.traces.engines.engine import Engine
 from gapless.traces.judging.columns import gathered
 from gapless.traces.judging.judge import Judge
-from gapless.traces.judging.teller import Recorded, Teller
+from gapless.traces.judging.teller import EventOrigin, Teller
 from gapless.traces.options import Options
 from gapless.traces.problems import shown
 from gapless.traces.report.parts import Parts
@@ -49,7 +49,7 @@ class CoordinatorCheck:
         for traces in gathered(recording.batches):
             judge.take(traces, np.ones(len(traces.names), np.bool_))
             extend_stories(traces, judge.tallies[traces.spec.name], self.options)
-        source = Recorded(
+        source = EventOrigin(
             self.path,
             (self.found / RECORDING).stat().st_size,
             recording.lines.count,
