@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from importlib.metadata import packages_distributions
 from pathlib import Path
 from zipfile import ZipFile
@@ -56,6 +57,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for room in ROOMS:
         ignored = shutil.ignore_patterns("__pycache__")
         shutil.copytree(ROOT / room, copy / room, symlinks=True, ignore=ignored)
+    shutil.copytree(ROOT / "docs", copy / "docs")
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, copy)
     run("-m", "build", "--wheel", "--no-isolation", "--outdir", copy / "dist", cwd=copy)
@@ -96,7 +98,14 @@ def shipped_files() -> set[str]:
         package = "gapless" if room == "gapless" else f"gapless/{room}"
         files = [path for path in (ROOT / room).rglob("*") if path.name.endswith(SHIPPED)]
         names |= {f"{package}/{path.relative_to(ROOT / room).as_posix()}" for path in files}
-    return names
+    return names | {f"gapless/{name}" for name in cited_pages()}
+
+
+def cited_pages() -> list[str]:
+    """List the pages of the documentation that `pyproject.toml` names: reports carry passages of them."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    data = project["tool"]["setuptools"]["package-data"]["gapless"]
+    return [name for name in data if name.startswith("docs/")]
 
 
 def test_the_wheel_holds_the_rooms_and_nothing_else(wheel: Path) -> None:
@@ -169,6 +178,17 @@ def test_a_project_with_a_spec_of_its_own_keeps_it(theirs: Path) -> None:
 def test_the_wheel_imports_as_one_package(theirs: Path) -> None:
     place = run("-c", ONE_MODULE, cwd=theirs.parent, path=(theirs / "site",)).strip()
     assert Path(place) == theirs / "site/gapless/spec/language.py"
+
+
+A_PASSAGE = """
+from gapless.traces.report.citations import linked
+print(linked("docs/rocketmq.md#cl3"), linked("docs/record.md"))
+"""
+
+
+def test_reports_of_the_wheel_carry_what_they_cite(theirs: Path) -> None:
+    result = run("-c", A_PASSAGE, cwd=theirs.parent, path=(theirs / "site",))
+    assert result.strip() == '<a href="#source-rocketmq.cl3">The RocketMQ store #cl3</a> docs/record.md'
 
 
 def test_the_door_opens_from_the_wheel(theirs: Path) -> None:

@@ -1,7 +1,7 @@
-"""Links for citations such as `docs/rocketmq.md#old-slots`, to the public documentation.
+"""Links for citations such as `docs/rocketmq.md#old-slots`: to the passage, which the same page carries at its end.
 
-A report is read far from the checkout, so its citations are addresses. `SITE` is the only place that knows where the
-site is published; `make docs` makes it.
+A report is read far from the checkout and without a network, so it brings its sources. A citation whose page is not
+installed stays the text that it is.
 """
 
 from __future__ import annotations
@@ -10,59 +10,40 @@ import re
 
 from markupsafe import Markup, escape
 
-SITE = "https://gapless.readthedocs.io/en/latest"
-"""The address of the published site; the page NAME of docs/ is docs/NAME.html below it."""
+from gapless.traces.report.passages import Passage, passage
+from gapless.traces.report.public_links import link, with_links
 
-TRACKER = "https://github.com"
-TITLES = {
-    "defects": "Documented defects of message brokers",
-    "design": "The design",
-    "explanation": "Why it can be believed",
-    "found": "What was found in Pulsar, and in RocketMQ",
-    "proposals": "What the proposals promise",
-    "pulsar": "The Pulsar transaction coordinator, and its clients",
-    "rocketmq": "The RocketMQ store",
-    "rocketmq-protocol": "Running a RocketMQ broker, and talking to it",
-    "rocketmq-tiered": "Tiered storage of RocketMQ, in a folder",
-    "rocketmq-traces": "What RocketMQ clients trace",
-    "rocketmq-transactions": "RocketMQ transactions, as they landed",
-}
-"""The titles of the pages that specs and reports cite."""
-
-CITATION = re.compile(
-    r"docs/(?P<page>[a-z-]+)\.md(?:#(?P<anchor>[\w-]+))?(?P<more>(?:, #[\w-]+)*)"
-    r"|(?P<repository>apache/[\w-]+)#(?P<issue>\d+)"
-)
+CITATION = re.compile(r"docs/(?P<page>[a-z-]+)\.md(?P<anchor>#[\w-]+)?(?P<more>(?:, #[\w-]+)*)")
+LINK = re.compile(r'href="#source-([a-z-]+)\.([\w-]*)"')
+"""A link to a passage: text of a report has no quotes that are not escaped."""
 
 
 def linked(text: str) -> Markup:
     """The text as HTML, with a link for each citation in it."""
     parts, end = [], 0
     for found in CITATION.finditer(text):
-        parts += [escape(text[end : found.start()]), _link(found)]
+        parts += [with_links(text[end : found.start()]), _links(found)]
         end = found.end()
-    return Markup("").join([*parts, escape(text[end:])])
+    return Markup("").join([*parts, with_links(text[end:])])
 
 
-def _link(found: re.Match[str]) -> Markup:
-    if found["issue"]:
-        address = f"{TRACKER}/{found['repository']}/issues/{found['issue']}"
-        return _anchor(address, f"{found['repository']}#{found['issue']}")
-    page = found["page"]
-    if page not in TITLES:
-        return escape(found[0])
-    address = f"{SITE}/docs/{page}.html"
-    first = _anchor(*_place(address, found["anchor"] or "", TITLES[page]))
-    others = [_anchor(*_place(address, anchor, "")) for anchor in re.findall(r"#([\w-]+)", found["more"])]
-    return Markup(", ").join([first, *others])
+def cited(html: str) -> list[Passage]:
+    """The passages to which a page links, by the page of the documentation and their places in it."""
+    found = [passage(page, anchor) for page, anchor in sorted(set(LINK.findall(html)))]
+    return sorted((one for one in found if one), key=lambda one: (one.page, one.index))
 
 
-def _place(address: str, anchor: str, title: str) -> tuple[str, str]:
-    """The address of a place in a page, and its name."""
-    if not anchor:
-        return address, title
-    return f"{address}#{anchor}", f"{title} #{anchor}".lstrip()
+def _links(found: re.Match[str]) -> Markup:
+    """The links of one citation: to an anchor of a page, and to further ones."""
+    first = found["anchor"] or ""
+    links = [_link(found["page"], first, f"docs/{found['page']}.md{first}")]
+    links += [_link(found["page"], anchor, anchor) for anchor in re.findall(r"#[\w-]+", found["more"])]
+    return Markup(", ").join(links)
 
 
-def _anchor(address: str, text: str) -> Markup:
-    return Markup('<a href="{}">{}</a>').format(address, text)
+def _link(page: str, anchor: str, text: str) -> Markup:
+    """A link to a passage; the text alone if there is none."""
+    there = passage(page, anchor.removeprefix("#"))
+    if there is None:
+        return escape(text)
+    return link(f"#{there.name}", f"{there.title} {anchor}".rstrip() if text.startswith("docs/") else anchor)

@@ -10,11 +10,13 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from gapless.spec.catalog import SPECS
 from gapless.traces.report import budget, first_screen, wording
 from gapless.traces.report.charts import clipped
-from gapless.traces.report.citations import linked
+from gapless.traces.report.citations import cited, linked
 from gapless.traces.report.glossary import COMMON, Glossary
 from gapless.traces.report.log_map import FRAME, drawable, log_maps
+from gapless.traces.report.passages import Passage
 from gapless.traces.report.pictures.figures import figure
 from gapless.traces.report.sections import Section, presentation, sections
 from gapless.traces.report.story_layout import story_layout
@@ -35,30 +37,36 @@ def html(report: Report) -> str:
     groups, steps = wording.unchecked(report.not_exercised), _coverage(report.coverage)
     logs = log_maps(report, budget.LOGS[0], _anchors(found))
     drawn = room.fitting(piece.log, list(zip(logs, range(1, len(logs) + 1), strict=True)), budget.LOGS)
-    return (
-        _environment()
-        .get_template("report.html.j2")
-        .render(
-            given,
-            **found,
-            glossary=words.used,
-            result=wording.result(report),
-            headline=first_screen.headline(report),
-            facts=first_screen.facts(report),
-            tiles=first_screen.tiles(report),
-            because=[f"{reason[:1].upper()}{reason[1:]}." for reason in _short(because, 3)],
-            sources=room.fitting(piece.source, [(source,) for source in _sources(report)], budget.SOURCES),
-            logs=list(zip(logs, drawn, strict=False)),
-            kinds={kind for log in logs[: len(drawn)] for kind in log.kinds},
-            together=max((log.together for log in logs[: len(drawn)]), default=1),
-            drawable=len(drawable(report)),
-            sections=[_section(section, piece, room) for section in parts],
-            groups=len(groups),
-            unheard=room.fitting(piece.unheard, [(group,) for group in groups], budget.LINES),
-            steps=len(steps),
-            covered=room.fitting(piece.covered, [(spec, actions[:STEPS]) for spec, actions in steps], budget.LINES),
-        )
+    contents = dict(
+        given,
+        **found,
+        glossary=words.used,
+        result=wording.result(report),
+        headline=first_screen.headline(report),
+        facts=first_screen.facts(report),
+        tiles=first_screen.tiles(report),
+        because=[f"{reason[:1].upper()}{reason[1:]}." for reason in _short(because, 3)],
+        sources=room.fitting(piece.source, [(source,) for source in _sources(report)], budget.SOURCES),
+        logs=list(zip(logs, drawn, strict=False)),
+        kinds={kind for log in logs[: len(drawn)] for kind in log.kinds},
+        together=max((log.together for log in logs[: len(drawn)]), default=1),
+        drawable=len(drawable(report)),
+        sections=[_section(section, piece, room) for section in parts],
+        groups=len(groups),
+        unheard=room.fitting(piece.unheard, [(group,) for group in groups], budget.LINES),
+        steps=len(steps),
+        covered=room.fitting(piece.covered, [(spec, actions[:STEPS]) for spec, actions in steps], budget.LINES),
     )
+    page = _environment().get_template("report.html.j2")
+    without = page.render(contents, passages=[], unshown=[])
+    return page.render(contents, **_passages(cited(without), piece))
+
+
+def _passages(passages: list[Passage], piece: Any) -> dict[str, list[str]]:
+    """The passages that are cited; those for which there is no room have a line each, for links lead there."""
+    names = frozenset(passage.name for passage in passages)
+    shown = budget.Budget().fitting(piece.passage, [(one, one.html(names)) for one in passages], budget.PASSAGES)
+    return {"passages": shown, "unshown": [piece.unshown(one) for one in passages[len(shown) :]]}
 
 
 def _found(report: Report, piece: Any, room: budget.Budget) -> dict[str, Any]:
@@ -86,6 +94,13 @@ def _anchors(found: dict[str, Any]) -> set[str]:
 def _hazards(report: Report) -> list[tuple[str, Finding, str]]:
     """The hazards with their numbers and pictures."""
     return [(f"h{n}", hazard, figure(hazard.picture, f"picture-h{n}")) for n, hazard in enumerate(report.hazards, 1)]
+
+
+def _rule_source(finding: Finding) -> str:
+    """The citation of the rule that is broken; empty if it has none of its own."""
+    spec = SPECS.get(finding.spec)
+    rule = spec.rules.get(finding.rule) if spec else None
+    return rule.source if rule and spec and rule.source != spec.source else ""
 
 
 def _kinds(report: Report) -> list[str]:
@@ -116,6 +131,7 @@ def _environment() -> Environment:
         "count": "{:,}".format,
         "width": wording.width_of_calls,
         "located": first_screen.located,
+        "source": _rule_source,
         "some_of": lambda lines: _short(lines, 10),
         "kind": lambda kind: presentation(kind).label,
     }
