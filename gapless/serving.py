@@ -24,7 +24,7 @@ def run_coordinator(folder: Path, most: int, host: str, port: int, keep: int, re
 
 async def _serve(folder: Path, settings: CoordinatorSettings, host: str, port: int, tape: StepTape | None) -> None:
     loop, interrupted = asyncio.get_running_loop(), asyncio.Event()
-    for each in (signal.SIGINT, signal.SIGTERM):
+    for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         loop.add_signal_handler(each, interrupted.set)
     observer = tape.coordinator() if tape is not None else None
     async with await Coordinator.open(folder, settings, observer=observer) as coordinator:

@@ -39,7 +39,7 @@ OF_THE_INTERFACE = """Signatures and meaning, made from the code. `gapless.store
 names, with examples.
 """
 
-A_PAGE = re.compile(r"(?<![\w/.-])(?:docs|spec|traces|properties)/[\w./-]+\.md(?:#[\w-]+)?")
+A_PAGE = re.compile(r"(?<![\w/.-])((?:docs|spec|traces|properties)/[\w./-]+\.md)(#[\w-]+)?((?:, #[\w-]+)*)")
 """A citation, which is a link on these pages."""
 
 SAYS = {
@@ -62,7 +62,14 @@ def pages() -> dict[str, str]:
 
 def linked(text: str, up: str = "..") -> str:
     """A text of ours in which citations are links, with the titles of pages. `up`: from the page to the root."""
-    return A_PAGE.sub(lambda found: f"[{_title(found[0].partition('#')[0])}]({up}/{found[0]})", text)
+
+    def link(found: re.Match[str]) -> str:
+        """A citation and the further anchors behind it."""
+        page, anchor, more = found[1], found[2] or "", found[3]
+        others = "".join(f", [{name}]({up}/{page}{name})" for name in more.split(", ")[1:])
+        return f"[{_title(page)}]({up}/{page}{anchor}){others}"
+
+    return A_PAGE.sub(link, text)
 
 
 @cache
@@ -113,7 +120,8 @@ def _rule(rule: Rule) -> Iterator[str]:
         "Established by": established(rule),
         "Source": linked(rule.source, up),
     }
-    yield f'<a id="{rule.id}"></a>**`{rule.id}`**: {linked(rule.because, up)}\n'  # no heading: there are too many
+    yield f'<a id="{rule.id}"></a>\n\n## `{rule.id}`\n'
+    yield f"{linked(rule.because, up)}\n"
     yield from (f"- {name}: {says}" for name, says in facts.items())
     yield ""
 

@@ -43,8 +43,9 @@ def cache_folder() -> Path:
 
 
 def shown_folder() -> str:
-    """The folder above the one where object code is kept, as a person reads it."""
-    folder, home = str(cache_folder().parent), os.path.expanduser("~")  # noqa: PTH111 - Path.home() may raise
+    """The folder of object code for messages: in the user's cache folder, or where the environment names one."""
+    kept, home = cache_folder(), os.path.expanduser("~")  # noqa: PTH111 - Path.home() may raise
+    folder = str(user_folder() if kept.parent == user_folder() else kept)
     return f"~{folder.removeprefix(home)}" if home != "/" and folder.startswith(f"{home}/") else folder
 
 

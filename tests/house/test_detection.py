@@ -18,7 +18,7 @@ def test_the_readme_says_what_was_found() -> None:
 def test_another_number_is_another_text() -> None:
     text = detection.rates(PLANTED, MUTANTS)
     assert "3 of 4 planted faults are caught" in text
-    assert "of recordings that were damaged at random, 9 of 10 are judged right" in text
+    assert "Of recordings that were damaged at random, 9 of 10 are judged right" in text
     readme = detection.written(f"before {detection.BEGIN}old{detection.END}\nafter\n", text)
     assert readme == f"before {detection.BEGIN}{text}{detection.END}\nafter\n"
     assert detection.rates(PLANTED, MUTANTS.replace("9 of", "8 of")) != text

@@ -302,3 +302,10 @@ def test_another_process_uses_it(tmp_path: Path) -> None:
     first, again = run(), run()
     assert (first[0], again[0]) == ("False", "True")
     assert first[1:] == again[1:] != ["0", "True"]
+
+
+def test_the_folder_that_is_shown_is_the_one_that_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cache, "cache_folder", lambda: tmp_path / "named")
+    assert cache.shown_folder() == str(tmp_path / "named")
+    monkeypatch.setattr(cache, "cache_folder", lambda: user_folder() / "kernels")
+    assert cache.shown_folder().endswith("gapless")

@@ -13,11 +13,15 @@ BEGIN, END = "<!-- detection rates, made by `make mutants` -->", "<!-- end of de
 
 
 def rates(planted: str, mutants: str) -> str:
-    """Return the README's figures, from the pages of planted defects and of mutants of traces."""
+    """The sentences of the README, from the page of planted defects and that of mutants of traces."""
     faults, documented = (line for line in planted.splitlines() if line.endswith("%)."))
     (traces,) = (line for line in mutants.splitlines() if line.endswith("%)."))
-    damaged = f"of recordings that were damaged at random, {traces.removesuffix('.').replace(' mutants', '', 1)}"
-    return f"{faults} {documented}\n[Damaged](docs/detection.md): {damaged}."
+    damaged = f"Of recordings that were damaged at random, {traces.removesuffix('.').replace(' mutants', '', 1)}"
+    listed = documented.replace("documented", "listed", 1)
+    return (
+        f"[Planted](properties/faults/zoo.md) in our store and specs: {faults} {listed}\n"
+        f"[Damaged](docs/detection.md): {damaged}; the plain functions of the spec say which line is right."
+    )
 
 
 def written(readme: str, text: str) -> str:
