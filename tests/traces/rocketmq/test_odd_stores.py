@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from gapless import Report, check
-from gapless.traces.sources.rocketmq.store import directory
+from gapless.traces.sources.rocketmq.store import directory, topics
 from tests.support.command_line import gapless
 from tests.support.rocketmq.recordings import RECORDINGS, copy_of, recording_as_left
 from tests.support.rocketmq.store_builder import StoreBuilder
@@ -25,7 +25,7 @@ NUMBERS = "queue/numbers-of-a-queue-follow-one-another"
 ANSWERED = "queue/message-that-was-acknowledged-is-in-the-log-where-the-answer-said"
 BEYOND = "beyond the log's end"
 
-DELETED = ("conforms", "no file: their topics were deleted", "")
+DELETED = ("inconclusive", "no queue folder: it was deleted and created again and got no message since, or its", "")
 IN_ROCKSDB = ("conforms", "entries are read from consumequeue/, a RocksDB database", "")
 SWITCHED = ("departs", "consumequeue/ holds files of queues too", LEFT_OUT)
 OTHER_QUEUES = ("conforms", "", "")
@@ -143,6 +143,39 @@ def test_a_compacted_topic_of_a_broker_that_compacts_nothing_is_reported_of(tmp_
     off = (tmp_path / "elsewhere.conf").read_text() + "enableCompaction=false\n"
     settings.write_text(off)
     assert check(store).verdict == "conforms"
+
+
+# -- topics that were deleted, or whose queues are lost --------------------------------------------------------------
+
+
+def test_a_topic_without_queues_is_deleted_only_if_the_broker_knows_it_no_more(tmp_path: Path) -> None:
+    store = copy_of("odd/topic_purged", tmp_path)
+    saved = store / "config/topics.json"
+
+    def reasons() -> list[str]:
+        return check(store).sources[0].reasons
+
+    (reason,) = reasons()
+    assert reason == (
+        "purge is in config/topics.json, has 40 messages in the log and no queue folder: it was deleted and created "
+        "again and got no message since, or its queues are lost"
+    )
+    saved.with_suffix(".json.bak").write_bytes(saved.read_bytes())
+    known = saved.read_text()
+    saved.write_text("torn")
+    (reason,) = reasons()
+    assert reason.startswith("purge is in config/topics.json.bak, has 40 messages")
+    saved.write_text(known.replace('"purge"', '"purged"'))
+    report = check(store)
+    assert (report.verdict, report.sources[0].reasons) == ("conforms", [])
+    assert any(
+        "6 queues have messages in the log and no file: their topics" in note for note in report.sources[0].notes
+    )
+
+
+def test_the_saved_topics_may_be_in_a_database() -> None:
+    names, place = topics.names_and_place(recording_as_left("odd/rocksdb_fresh_5.3.3") / "store/config")
+    assert ("orders" in names, "purge" in names, place) == (True, False, "config/topics/")
 
 
 # -- logs that a start threw away --------------------------------------------------------------------------------------
@@ -348,17 +381,17 @@ def test_a_copy_is_read_where_it_is_whatever_its_settings_say_of_another_machine
     shutil.copytree(recording_as_left("odd/topic_purged"), tmp_path / "copy")
     config = tmp_path / "copy/broker.conf"
     config.write_text(f"{config.read_text()}\nstorePathCommitLog=/nowhere/store/commitlog\n")
-    assert check(tmp_path / "copy").verdict == "conforms"
+    assert check(tmp_path / "copy").sources[0].records == 130
     other = tmp_path / "other"
     shutil.copytree(recording_as_left("normal") / "store/commitlog", other)
     config.write_text(f"{config.read_text()}\nstorePathCommitLog={other}\n")
     report = check(tmp_path / "copy")
-    assert (report.verdict, report.sources[0].records) == ("conforms", 130)
+    assert (report.verdict, report.sources[0].records) == ("inconclusive", 130)
     assert any("commitlog/ in the store is read, not" in note for note in report.sources[0].notes)
 
 
 def test_settings_are_read_as_java_reads_them(tmp_path: Path) -> None:
-    shutil.copytree(recording_as_left("odd/topic_purged"), tmp_path / "copy")
+    shutil.copytree(recording_as_left("odd/client_batch_5.5.0"), tmp_path / "copy")
     config = tmp_path / "copy/broker.conf"
     config.write_bytes("# é and ü\nbrokerName=caf\xe9\n".encode("latin-1") + config.read_bytes())
     assert check(tmp_path / "copy").verdict == "conforms"

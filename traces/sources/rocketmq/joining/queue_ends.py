@@ -15,6 +15,7 @@ from gapless.traces.judging.bulk_accept import accepted
 from gapless.traces.options import Options
 from gapless.traces.replay.exact import Departure, Event, named
 from gapless.traces.report.wording import plural
+from gapless.traces.sources.rocketmq.joining.absent_queues import AbsentQueues
 from gapless.traces.sources.rocketmq.joining.batch_order import BatchOrder
 from gapless.traces.sources.rocketmq.joining.findings import SAY_SO, Breach, Hazard, QueueProgress, StoreFindings
 from gapless.traces.sources.rocketmq.joining.queue_tables import EndsTableJudge
@@ -50,7 +51,7 @@ class QueueEnds:
         self.reached = -1  # the last message that has an entry, of queues in which others wait
         self.waits: list[int] = []  # log position of the first message without an entry, of queues that end before it
         self.early: list[str] = []  # queues of a copy whose checkpoint is younger
-        self.deleted: dict[str, None] = {}
+        self.absent = AbsentQueues(judged)
         self.topics: dict[str, list[Subject]] = {}
 
     def finish(self) -> None:
@@ -95,13 +96,7 @@ class QueueEnds:
                 f"entries are missing before the first file of their queue ({_some(first)}): legal in a copy whose "
                 "queues were copied after their oldest files expired, and its log before that; damage otherwise"
             )
-        if self.deleted:
-            several = len(self.deleted) > 1
-            self.judged.note(
-                f"{len(self.deleted):,} queue{'s have' if several else ' has'} messages in the log and no file: "
-                f"{'their' if several else 'its'} topic{'s were' if several else ' was'} deleted, and perhaps "
-                f"created again ({_some(list(self.deleted))})"
-            )
+        self.absent.report()
 
     def _judge_whole(self, subject: Subject, run: QueueProgress) -> None:
         """Judges a queue whose numbers start again at 0: only messages since its last start have entries."""
@@ -309,7 +304,7 @@ class QueueEnds:
                 "its files were removed by hand, or are lost"
             )
         else:
-            self.deleted[name_of(subject)] = None
+            self.absent.add(subject)
         return True
 
     def _has_older(self, subject: Subject, position: int) -> bool:

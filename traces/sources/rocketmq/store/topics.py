@@ -36,6 +36,15 @@ def topics_of(config: Path) -> dict[str, Mapping[str, object]]:
     )
 
 
+def names_and_place(config: Path) -> tuple[frozenset[str], str]:
+    """Returns the names of the topics, and the file or folder in the store that has them. Raises Unreadable."""
+    if has_database(config):
+        return frozenset(topics_of(config)), f"config/{DATABASE}/"
+    content, older = read_json_or_older(config / FILE, [])
+    table = content.get("topicConfigTable")
+    return frozenset(table if isinstance(table, dict) else ()), f"config/{FILE}{'.bak' * older}"
+
+
 def config_pairs(database: Path) -> list[tuple[bytes, bytes]]:
     """Keys and values of one of the small databases in `config/`. Raises Unreadable."""
     if why := why_unreadable(database, "they are"):
