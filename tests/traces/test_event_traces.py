@@ -268,7 +268,7 @@ def test_the_story_of_a_broken_trace(tmp_path: Path) -> None:
         'index breaks the rule "the entry points at its message".\n'
         "Here: number = 1, position = 680, positions[1] = 340.\n"
         "Consequence: consumers receive another message in its place, one twice, or none.\n"
-        "3 of 5 events do not matter to this and are left out.\n"
+        "3 of 5 events are not the last to change a value that the rule reads, and are left out.\n"
         f"Again: gapless explain {tmp_path}/events.ndjson --trace TopicTest/3"
     )
     assert finding.message == (

@@ -195,7 +195,7 @@ def test_a_timeline_shows_the_values_that_the_rule_reads_and_marks_the_one_at_fa
     assert (shown.before, append_row.number, index_row.number) == (2, 2, 3)
     page = figure(shown, "x")
     assert "2 events fine, then this one" in page
-    assert "1 of them shown; 1 does not matter to this" in page
+    assert "1 of them shown; 1 left out" in page
 
 
 def test_a_counterexample_is_at_fault_rather_than_how_far_a_rule_looks() -> None:
@@ -220,7 +220,7 @@ def test_events_that_break_a_rule_before_are_no_fine_ones() -> None:
     shown = Timeline(columns=[], rows=[TimelineRow(number=9, call="load()", cells=[])], before=8, broken=2)
     page = figure(shown, "x")
     assert "8 events, 2 of which break a rule, then this one" in page
-    assert "they do not matter to this" in page
+    assert "they change no value that the rule reads" in page
     assert "fine" not in page
 
 

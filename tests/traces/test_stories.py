@@ -101,7 +101,7 @@ def test_an_argument_that_shares_its_name_with_a_field_is_reported_apart(fence: 
         'work breaks the rule "the worker is of this epoch".',
         "Here: epoch: the step says 1, the state has 2.",
         "Consequence: a worker that was fenced off continues.",
-        "3 of 5 events do not matter to this and are left out.",
+        "3 of 5 events are not the last to change a value that the rule reads, and are left out.",
         "Again: try",
     ]
 
@@ -281,7 +281,7 @@ def test_a_step_that_the_broker_refused_before_is_reported_and_counted(tmp_path:
         "  1. index(number=1, position=340, size=340, tag=0)   refused, as the spec requires",
         "  2. index(number=1, position=340, size=340, tag=0)   not allowed",
     ]
-    assert lines[-2] == "4 of 6 events do not matter to this and are left out."
+    assert lines[-2] == "4 of 6 events are not the last to change a value that the rule reads, and are left out."
 
 
 def test_the_model_is_not_quoted_where_it_was_not_asked(tmp_path: Path) -> None:

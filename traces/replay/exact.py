@@ -68,7 +68,7 @@ class Departure:
 
     `of` is the spec, `rule` the id of the rule that is broken (SPEC/RULE), `because` what is needed, and `otherwise`
     what follows from breaking it; `here` the values it looks at, a counterexample first; `steps` the accepted events
-    that made those values; `left_out` how many events do not matter; `outcome` the broker's answer.
+    that made those values; `left_out` how many other events there were before it; `outcome` the broker's answer.
     """
 
     of: Spec
@@ -279,9 +279,10 @@ def story(
     lines = [title, ""]
     lines += [f"  {n}. {text:<{width}}   {what}" for n, (text, what) in enumerate(calls, 1)]
     lines += ["", *reasons(departure, also)]
-    if departure.left_out:
-        total = departure.number
-        lines += [f"{departure.left_out:,} of {total:,} events do not matter to this and are left out."]
+    if left := departure.left_out:
+        are = "is" if left == 1 else "are"
+        not_last = f"{are} not the last to change a value that the rule reads, and {are} left out"
+        lines += [f"{left:,} of {departure.number:,} events {not_last}."]
     return [*lines, f"Again: {again}"]
 
 

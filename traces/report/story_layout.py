@@ -10,7 +10,7 @@ from gapless.traces.report.wording import line_kind, parted, story_of
 
 CHANGE = re.compile(r"(?P<name>[A-Za-z_]\w*(?:\[-?\d+\])?) (?P<before>\S+) → (?P<after>[^\s,]+)(?:, )?")
 CALL = re.compile(r"\s*(?P<number>\d+)\. (?P<call>.*?\S)(?: at (?P<place>(?:line|row) \d+))?\s*")
-LEFT_OUT = re.compile(r"[\d,]+ of [\d,]+ events do not matter")
+LEFT_OUT = re.compile(r"[\d,]+ of [\d,]+ events .* (?:is|are) left out\.")
 KEY = 3  # changes of one step that its line shows
 
 

@@ -45,8 +45,8 @@ STEP = re.compile(
 )
 NUMBERED = re.compile(r"\s*\d+\.")
 GIVEN = re.compile(r"(?P<field>\w+)(?:\[(?P<key>-?\d+)\])?")
-LEFT_OUT = re.compile(r"Again: |[\d,]+ of [\d,]+ events do not matter to this and are left out\.")
-"""Lines at the end of a report's story that are not about its steps."""
+LEFT_OUT = re.compile(r"Again: |[\d,]+ of [\d,]+ events .* (?:is|are) left out\.")
+"""Lines at the end of a report's story that are not about its steps, also in the words of older reports."""
 
 
 class NoStory(ValueError):  # noqa: N818 - it names a finding.

@@ -94,10 +94,9 @@ class TimelineShapes:
     def note(self) -> str:
         """The events that have no row."""
         more = self.picture.before - self.shown
-        shown = [f"{self.shown:,} of them shown"] if self.shown else []
-        of_them = f"{more:,}" if self.shown else "it" if more == 1 else "they"
-        rest = [f"{of_them} {'does' if more == 1 else 'do'} not matter to this"] if more > 0 else []
-        return "; ".join([*shown, *rest])
+        if not self.shown:
+            return f"{'they change' if more > 1 else 'it changes'} no value that the rule reads" if more else ""
+        return f"{self.shown:,} of them shown" + (f"; {more:,} left out" if more > 0 else "")
 
     @property
     def description(self) -> str:
