@@ -17,7 +17,6 @@ from gapless.traces.problems import laid_down
 from gapless.traces.report.sections import Presentation
 from gapless.traces.report.values import Report
 from gapless.traces.report.wording import plural
-from gapless.traces.sources.event_files.advice import advice
 from gapless.traces.sources.source import Recording, SideInputs
 
 if TYPE_CHECKING:
@@ -68,6 +67,8 @@ class EventFiles:
 
     def advice(self, path: Path) -> str:
         """See `Source`: a file of events under another name, or in a form that is not read."""
+        from gapless.traces.sources.event_files.advice import advice  # noqa: PLC0415 - rare, and it loads pyarrow
+
         return advice(path) if path.is_file() else ""
 
     def prepare(self, found: Path, options: Options) -> None:
