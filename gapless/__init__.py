@@ -13,20 +13,25 @@ if TYPE_CHECKING:
     from gapless.impl.records.errors import StoreError
     from gapless.impl.store.core import Settings
     from gapless.impl.store.store import Store
-    from gapless.properties.machines.stateful.spec_machine import machine_for
+    from gapless.properties.machines.contract import BrokenContract
+    from gapless.properties.machines.lockstep import StepMismatch
+    from gapless.properties.machines.stateful.spec_machine import Unhealthy, machine_for
     from gapless.traces.check import check
     from gapless.traces.events.recorder import Recorder
     from gapless.traces.problems import UsageError
     from gapless.traces.report.values import Finding, Report
 
 __all__ = [
+    "BrokenContract",
     "DoesNotConform",
     "Finding",
     "Recorder",
     "Report",
     "Settings",
+    "StepMismatch",
     "Store",
     "StoreError",
+    "Unhealthy",
     "UsageError",
     "assert_conforms",
     "check",
@@ -38,7 +43,9 @@ _HOMES = {
     **dict.fromkeys(("DoesNotConform", "assert_conforms"), "conformance"),
     "Recorder": "traces.events.recorder",
     "UsageError": "traces.problems",
-    "machine_for": "properties.machines.stateful.spec_machine",
+    "BrokenContract": "properties.machines.contract",
+    "StepMismatch": "properties.machines.lockstep",
+    **dict.fromkeys(("Unhealthy", "machine_for"), "properties.machines.stateful.spec_machine"),
     "Finding": "traces.report.values",
     "Settings": "impl.store.core",
     "Store": "impl.store.store",

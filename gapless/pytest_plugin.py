@@ -6,6 +6,7 @@ there is something to do.
 
 from __future__ import annotations
 
+import sys
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -45,6 +46,20 @@ def pytest_configure(config: pytest.Config) -> None:
         options(config)
         threshold(config)
         redact_key(config)
+
+
+def pytest_pycollect_makeitem(collector: pytest.Module, name: str, obj: object) -> None:
+    """A machine that is named like a test is reported, for pytest would leave it out with a warning."""
+    stateful = "gapless.properties.machines.stateful"
+    bases = [
+        getattr(module, base)
+        for where, base in (("spec_machine", "SpecMachine"), ("subject_machine", "SubjectMachine"))
+        if (module := sys.modules.get(f"{stateful}.{where}"))
+    ]
+    if isinstance(obj, type) and issubclass(obj, tuple(bases)) and collector.classnamefilter(name):
+        raise collector.CollectError(
+            f"{name} is a machine, which pytest does not run: write `{name} = machine_for(…).TestCase`"
+        )
 
 
 @pytest.fixture

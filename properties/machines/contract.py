@@ -7,29 +7,38 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
-from inspect import Parameter, Signature, signature
 from typing import Any
 
 from gapless.spec.catalog import Spec, State
 from gapless.spec.language import Map
+from gapless.traces.suggestions import did_you_mean, nearest
 
 
 class BrokenContract(TypeError):  # noqa: N818 - its name is what it finds.
     """A class that cannot run in lockstep with a spec."""
 
+    __module__ = "gapless"  # where users find it, and short in the summary of a test run
+
 
 def made(make: Callable[[], Any]) -> Any:
     """A new implementation. Raises BrokenContract where it cannot be made without arguments."""
-    called = name_of(make)
     try:
         return make()
     except TypeError as error:
         if error.__traceback__ is None or error.__traceback__.tb_next is not None:  # it was called, and then failed
             raise
-        raise BrokenContract(
+        raise BrokenContract(not_made(make, error)) from None
+
+
+def not_made(make: Callable[[], Any], error: TypeError) -> str:
+    """The sentence for a class or function that needs arguments."""
+    called = name_of(make)
+    if isinstance(make, type):
+        return (
             f"{called} is made by calling {called}(): {error}: give `machine_for` a function that makes one, such as "
-            f"`lambda: {called}(…)` with `as_spec` and the steps on what it returns"
-        ) from None
+            f"`lambda: {called}(…)`"
+        )
+    return f"{called} is called without arguments: {error}: give `machine_for` a function that needs none"
 
 
 def name_of(make: Any) -> str:
@@ -39,42 +48,20 @@ def name_of(make: Any) -> str:
 
 def refusals(subject: Any) -> tuple[type[Exception], ...]:
     """The exceptions with which an implementation refuses a step. Raises BrokenContract."""
+    called = name_of(subject)
     given = getattr(subject, "refused", None)
     found = given if isinstance(given, tuple | list) else (given,)
+    if Exception in found:
+        raise BrokenContract(
+            f"{called}.refused names Exception, which a bug raises too (as KeyError or TypeError): "
+            "name the exceptions of a refusal alone, such as `refused = (QueueError,)`"
+        )
     if all(isinstance(one, type) and issubclass(one, Exception) for one in found):
         return tuple(found)
     raise BrokenContract(
-        f"{type(subject).__name__}.refused is {given!r}: expected the exceptions that it raises where it refuses a "
+        f"{called}.refused is {given!r}: expected the exceptions that it raises where it refuses a "
         "step, such as `refused = (QueueError,)`"
     )
-
-
-def require_parameters(spec: Spec, make: Any, name: str) -> None:
-    """Raise BrokenContract unless a method takes the arguments of its step by their names."""
-    method = getattr(make, name, None)
-    wanted = spec.parameters[name]
-    try:
-        found = signature(method) if callable(method) else None
-    except (TypeError, ValueError):
-        return  # of C, or made by a program: the first call shows it
-    if found is not None and isinstance(make, type) and not _takes(found, wanted):
-        own = [one for one in found.parameters if one != "self"]
-        raise BrokenContract(
-            f"{name_of(make)}.{name} takes ({', '.join(own)}): expected ({', '.join(wanted)}), for it is called with "
-            "the arguments of the step by their names"
-        )
-
-
-def _takes(found: Signature, wanted: tuple[str, ...]) -> bool:
-    """True if a method can be called with these names."""
-    own = found.parameters.values()
-    first = [one for one in own if one.kind in (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)][:1]
-    given = [object()] if first and first[0].name not in wanted else []
-    try:
-        found.bind(*given, **dict.fromkeys(wanted, 0))
-    except TypeError:
-        return False
-    return True
 
 
 def state_of(subject: Any, spec: Spec, like: State) -> dict[str, int]:
@@ -86,13 +73,23 @@ def state_of(subject: Any, spec: Spec, like: State) -> dict[str, int]:
     wanted = {*spec.scalars, *spec.maps} - getattr(subject, "unknown", {}).keys()
     if not isinstance(found, Mapping):
         raise BrokenContract(f"{called} returns {found!r}: expected a dict of {', '.join(_in_order(wanted, spec))}")
-    missing, foreign = wanted - found.keys(), [str(name) for name in found if name not in wanted]
-    if missing or foreign:
-        parts = [f"missing: {', '.join(_in_order(missing, spec))}"] * bool(missing)
-        parts += [f"not a field of State: {', '.join(sorted(foreign))}"] * bool(foreign)
-        also = " (or name it in `unknown`, and why)" if missing else ""
-        raise BrokenContract(f"{called}: {'; '.join(parts)}{also}")
+    _require_fields(found, wanted, spec, called)
     return dict(_elements({name: found[name] for name in wanted}, like, called))
+
+
+def _require_fields(found: Mapping[Any, Any], wanted: set[str], spec: Spec, called: str) -> None:
+    """Raise BrokenContract unless a state has the fields that are wanted, and no other."""
+    missing, foreign = wanted - found.keys(), sorted(str(name) for name in found if name not in wanted)
+    if both := [name for name in foreign if name in {*spec.scalars, *spec.maps}]:
+        raise BrokenContract(f"{called}: {', '.join(both)} is in `unknown`, too: leave it out there, or here")
+    if not missing and not foreign:
+        return
+    meant = {name for one in foreign for name in nearest(one, missing)}
+    parts = [f"missing: {', '.join(_in_order(missing, spec))}"] * bool(missing)
+    strange = ", ".join(f"{one}{did_you_mean(one, missing)}" for one in foreign)
+    parts += [f"not a field of State: {strange}"] * bool(foreign)
+    also = " (or name it in `unknown`, and why)" if missing - meant else ""
+    raise BrokenContract(f"{called}: {'; '.join(parts)}{also}")
 
 
 def _in_order(names: set[str], spec: Spec) -> list[str]:
@@ -123,8 +120,11 @@ def _elements(values: Mapping[str, Any], like: State, called: str) -> Iterator[t
 
 def _number(value: Any, what: str) -> int:
     try:
-        if value == int(value):
+        if not isinstance(value, float) and value == int(value):
             return int(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         pass
-    raise BrokenContract(f"{what} is {value!r}: expected a whole number, a flag or a member of an IntEnum")
+    wanted = "a whole number, a flag or a member of an IntEnum"
+    if value is None:
+        wanted += "; write what the spec has for none, such as -1, or name the field in `unknown`, and why"
+    raise BrokenContract(f"{what} is {value!r}: expected {wanted}")

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from inspect import isawaitable, iscoroutine
 from typing import Any
 
-from gapless.properties.machines.contract import elements, made, refusals, state_of
+from gapless.properties.machines.contract import BrokenContract, elements, made, refusals, state_of
 from gapless.properties.machines.mismatch import Mismatch
 from gapless.spec.catalog import Spec, State
 from gapless.spec.language import ASSUMED, Map, Refused
@@ -22,6 +23,8 @@ class StepMismatch(Mismatch):
     `kind`: in which way; a shorter story that ends in the same way tells of the same fault · `offered`: the steps, the
     last of which shows it.
     """
+
+    __module__ = "gapless"  # where users find it, and short in the summary of a test run
 
     def __init__(self, text: str, kind: tuple[str, ...], offered: Sequence[Event]) -> None:
         super().__init__(text)
@@ -58,26 +61,35 @@ class Lockstep:
             refusal = refused
         self.offered.append(step)
         flags = self.spec.flags[name]
+        answer: Any = None
         try:
-            getattr(self.subject, name)(**{a: bool(value) if a in flags else value for a, value in args.items()})
+            answer = getattr(self.subject, name)(
+                **{a: bool(value) if a in flags else value for a, value in args.items()}
+            )
         except self.refused as error:
             if refusal is None:
-                why = f"the spec takes it, and {self.called} refuses: {error}"
-                raise self._departs(step, why, ("refuses", name)) from error
+                why = f"the spec takes it, and {self.called} refuses: {_text_of(error)}"
+                head = f"{name} is refused, and the spec takes it"
+                raise self._departs(step, why, ("refuses", name), head) from error
         except Exception as error:
             story = self._story_of(step, f"{self.called} raises {type(error).__name__}, which is no refusal")
             setattr(error, STORY, story)
             error.add_note(story)
             raise
         else:
+            _require_done(answer, f"{self.called}.{name}")
             if refusal is not None:
-                needs = [f"{breach(name, refusal.because)}.", *consequence(refusal.otherwise)]
+                needs = [
+                    f"{breach(name, refusal.because)}.",
+                    *consequence(refusal.otherwise),
+                    *_no_refusal(name, answer),
+                ]
                 why = f"not allowed, and {self.called} takes it"
-                raise self._departs(step, why, ("takes", name, refusal.rule), *needs)
+                raise self._departs(step, why, ("takes", name, refusal.rule), breach(name, refusal.because), *needs)
         self.story.append(
             (call(self.spec, step), "both refuse" if refusal else changes_text(changes(before, self.model)))
         )
-        self._compare("behind the last step")
+        self._compare("behind the last step", *(() if refusal else _no_refusal(name, answer)))
         return refusal is None
 
     def close(self) -> None:
@@ -90,32 +102,58 @@ class Lockstep:
         """The name of the implementation."""
         return type(self.subject).__name__
 
-    def _compare(self, when: str) -> None:
+    def _compare(self, when: str, *more: str) -> None:
         """The state that the implementation tells is the model's. Raises StepMismatch."""
         theirs = state_of(self.subject, self.spec, self.model)
         names = {*self.spec.scalars, *self.spec.maps} - getattr(self.subject, "unknown", {}).keys()
         mine = elements(self.model, names)
         if differ := sorted(name for name in {*mine, *theirs} if mine.get(name) != theirs.get(name)):
-            lines = [self._head(), *_lines(self.story), "", f"Not the same state {when}:"]
+            place = f"after {self.offered[-1][0]}" if self.offered else when
+            head = f"{differ[0]} is not the same {place}"
+            lines = [self._head(head), *_lines(self.story), "", f"Not the same state {when}:"]
             for name in differ:
                 own, other = (self._value(name, values) for values in (mine, theirs))
                 lines.append(f"{name}: the spec has {own}, {self.called} has {other}.")
+            lines += more
             raise StepMismatch("\n".join(lines), ("state", differ[0].partition("[")[0]), self.offered)
 
     def _value(self, name: str, values: Mapping[str, int]) -> int | str:
         """The value of a field or FIELD[KEY], by its name if it has one."""
         return of_field(self.model, name.partition("[")[0], values.get(name, _default(self.model, name)))
 
-    def _head(self) -> str:
-        return f"{self.called} departs from {self.spec.called}.\n"
+    def _head(self, found: str) -> str:
+        """The first line, which is all that the summary of a test run shows."""
+        return f"{found}: {self.called} departs from {self.spec.called}.\n"
 
-    def _departs(self, step: Event, why: str, kind: tuple[str, ...], *more: str) -> StepMismatch:
-        text = "\n".join([self._head(), self._story_of(step, why), *(["", *more] if more else [])])
+    def _departs(self, step: Event, why: str, kind: tuple[str, ...], found: str, *more: str) -> StepMismatch:
+        text = "\n".join([self._head(found), self._story_of(step, why), *(["", *more] if more else [])])
         return StepMismatch(text, kind, self.offered)
 
     def _story_of(self, step: Event, why: str) -> str:
         """The story up to a step."""
         return "\n".join(_lines([*self.story, (call(self.spec, step), why)]))
+
+
+def _text_of(error: Exception) -> str:
+    """The text of an exception; with its class where the text alone says little."""
+    text = str(error)
+    return text if " " in text.strip() else f"{type(error).__name__}{': ' * bool(text)}{text}"
+
+
+def _require_done(answer: Any, called: str) -> None:
+    """Raise BrokenContract where a method returns what has not run yet."""
+    if isawaitable(answer):
+        if iscoroutine(answer):
+            answer.close()  # so that Python does not warn of it, too
+        raise BrokenContract(f"{called} must be awaited: give a method that runs it, as by asyncio.run(…)")
+
+
+def _no_refusal(name: str, answer: Any) -> list[str]:
+    """The line for a method that returns its refusal."""
+    refusal = answer is False or isinstance(answer, BaseException)
+    return [
+        f"{name} returned {answer!r}: a refusal is one of the exceptions in `refused`, and must be raised."
+    ] * refusal
 
 
 def _lines(steps: Sequence[tuple[str, str]]) -> list[str]:

@@ -251,3 +251,24 @@ def test_the_plugin_loads_nothing_where_it_is_not_used() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["gapless"]
+
+
+def test_a_machine_that_is_named_like_a_test_is_an_error(pytester: pytest.Pytester) -> None:
+    """Without `.TestCase` pytest would leave it out, and be green."""
+    pytester.makepyfile(
+        "from gapless import machine_for\n"
+        "from examples.lease_service import LeaseService\n"
+        f"TestLease = machine_for({str(ROOT / 'examples/lease.py')!r}, LeaseService)\n"
+    )
+    done = pytester.runpytest_inprocess(*PLUGIN)
+    assert done.ret == pytest.ExitCode.INTERRUPTED
+    done.stdout.fnmatch_lines(
+        ["TestLease is a machine, which pytest does not run: write `TestLease = machine_for(…).TestCase`"]
+    )
+    pytester.makepyfile(
+        "from gapless import machine_for\n"
+        "from examples.lease_service import LeaseService\n"
+        f"Lease = machine_for({str(ROOT / 'examples/lease.py')!r}, LeaseService)\n"
+        "def test_it(): assert Lease.TestCase\n"
+    )
+    pytester.runpytest_inprocess(*PLUGIN).assert_outcomes(passed=1)

@@ -9,7 +9,6 @@ import re
 import subprocess
 import sys
 import traceback
-import unittest
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -26,25 +25,8 @@ from gapless.properties.reference_store.store_subject import ReferenceStore
 from gapless.spec.catalog import SPECS
 from gapless.traces.specs import NoSpec
 from tests.support.command_line import ROOT
+from tests.support.lease_service import LEASE, changed, few, run
 from tests.support.night import by_day
-
-LEASE = str(ROOT / "examples/lease.py")
-
-
-def few(case: Any, examples: int = 30) -> Any:
-    """The same test, as short as a test of a test should be."""
-    case.settings = settings(case.settings, max_examples=examples, derandomize=True, database=None)
-    return case
-
-
-def run(subject: Callable[[], Any], spec: str = LEASE, **options: Any) -> None:
-    """One run of the machine, as unittest has it. Raises what it finds."""
-    case: type[unittest.TestCase] = machine_for(spec, subject, **options).TestCase
-    few(case)("runTest").debug()
-
-
-def changed(**methods: Any) -> type[LeaseService]:
-    return type("Faulty", (LeaseService,), methods)
 
 
 def test_a_sound_implementation_conforms() -> None:
@@ -72,7 +54,9 @@ def test_a_step_that_must_be_refused_is_reported_as_a_story() -> None:
     with pytest.raises(Mismatch) as found:
         run(changed(write=stale))
     lines = str(found.value).splitlines()
-    assert lines[0].startswith("Faulty departs from ")
+    assert lines[0].startswith(
+        'write breaks the rule "the token is no older than that of the last write": Faulty departs from '
+    )
     assert lines[2].startswith("  1. grant(worker=")
     assert "not allowed, and Faulty takes it" in str(found.value)
     assert lines[-2:] == [
@@ -125,7 +109,7 @@ def test_what_a_class_lacks_is_reported() -> None:
 
         def grant(self, worker: int, token: int) -> None: ...
 
-    with pytest.raises(TypeError, match="Half has no expire, write, as_spec, refused: define it, or say in `absent`"):
+    with pytest.raises(TypeError, match="Half has no expire, write, as_spec, refused: define them, or say in `absent`"):
         machine_for(LEASE, Half)
     with pytest.raises(TypeError, match="lease has no step wait"):
         machine_for(LEASE, LeaseService, rare=["wait"])
@@ -141,7 +125,7 @@ STATE = {"taken": 0, "last": 0, "tokens": {}, "seen": 0}
     [
         (
             {"taken": 0, "lst": 0, "tokens": {}, "seen": 0},
-            "missing: last; not a field of State: lst (or name it in `un",
+            "missing: last; not a field of State: lst (did you mean last?)",
         ),
         ({"taken": 0, "last": 0, "tokens": {}}, "missing: seen (or name it in `unknown`, and why)"),
         (None, "returns None: expected a dict of taken, last, tokens, seen"),

@@ -29,7 +29,8 @@ from hypothesis import HealthCheck, Phase, event, note, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule
 
-from gapless.properties.machines.contract import BrokenContract, name_of, require_parameters
+from gapless.properties.machines.contract import BrokenContract
+from gapless.properties.machines.declaration import Declaration
 from gapless.properties.machines.lockstep import STORY, Lockstep, StepMismatch, shortest
 from gapless.properties.machines.stateful.dispatch_machine import DispatchMachine
 from gapless.properties.machines.stateful.likely_arguments import likely, values_near
@@ -51,6 +52,8 @@ OFTEN = (-1, -1)
 
 class Unhealthy(AssertionError):  # noqa: N818 - it names a finding.
     """A run that passed, and shows little: hardly any step was taken, or one never."""
+
+    __module__ = "gapless"
 
 
 def _again(found: Exception, of: settings) -> str:
@@ -211,39 +214,34 @@ def machine_for(
     """A Hypothesis state machine for an implementation and its spec: `machine_for(…).TestCase` is a test.
 
     `spec`: one of ours by its name, or a file of yours in the folder of the
-    calling module or in the working directory · `subject`: a class; one that derives from
+    calling module, above it in its project, or in the working directory · `subject`: a class, or a function that makes
+    an object; a class that derives from
     `gapless.properties.subject.Subject` is a whole store, which is crashed and interleaved too, with log, queue or
     dispatch · `share`: of all steps, how many must be taken at least · `rare`: steps that may happen never. A run that
     shows less raises Unhealthy. Raises ValueError where there is no such spec or profile, TypeError where the class
     lacks a step and does not say why.
     """
+    if not isinstance(spec, Spec | str | os.PathLike):
+        raise TypeError(f"the spec is {spec!r}: give its file first, as in `machine_for('jobs.py', Adapter)`")
     of = spec if isinstance(spec, Spec) else load(spec, calling_file())
-    if isinstance(subject, type) and Subject in subject.__mro__:
+    declared = Declaration(subject)
+    if Subject in declared.kind.__mro__:
         if of.name not in STORES:
             raise ValueError(f"a store is compared with {', '.join(STORES)}, and {of.name} is none of these")
         return STORES[of.name].of(subject)
     if profile not in PROFILES:
         raise ValueError(f"no such profile: {profile!r}, expected one of {', '.join(PROFILES)}")
-    absent = getattr(subject, "absent", {})
-    steps = tuple(action.__name__ for action in of.module.ACTIONS)
-    wanted = [name for name in steps if name not in absent]
-    called = name_of(subject)
-    if lacking := [name for name in (*wanted, "as_spec", "refused") if not hasattr(subject, name)]:
-        raise TypeError(
-            f"{called} has no {', '.join(lacking)}: define it, or say in `absent` why there is no such step"
-        )
-    if strange := sorted({*absent, *rare} - {*steps}):
-        raise TypeError(f"{of.name} has no step {', '.join(strange)}: expected some of {', '.join(steps)}")
-    for name in wanted:
-        require_parameters(of, subject, name)
+    if not 0 <= share <= 1:
+        raise ValueError(f"share is {share}: expected a part of all steps, from 0 to 1")
+    declared.require(of, rare)
     members = {
         "spec": of,
         "make": staticmethod(subject),
         "profile": profile,
         "share": share,
         "rare": frozenset(rare),
-        "steps": tuple(wanted),
+        "steps": declared.steps,
         "taken": Counter(),
         "offered": Counter(),
     }
-    return type(f"{called}Machine", (SpecMachine,), members)
+    return type(f"{declared.called}Machine", (SpecMachine,), members)
