@@ -131,7 +131,7 @@ def story(one: Exploration) -> list[str]:
         "",
         *(f"  {n}. {text:<{width}}   {what}" for n, (text, what) in enumerate(steps, 1)),
         *([""] if steps else []),
-        f'The state breaks the property "{_sentence(broken)}".',
+        f"The state breaks the property {_sentence(broken)}.",
         f"Here: {here or 'all is as in the beginning'}.",
         follows(broken.otherwise).partition("\n")[0] or "Its docstring does not say what follows from that.",
         f"Again: {again}",
@@ -143,9 +143,9 @@ def _steps(count: int) -> str:
 
 
 def _sentence(broken: BrokenProperty) -> str:
-    """`an entry is its message, for number = 0`."""
+    """`"an entry is its message", for number = 0`."""
     numbers = values_text(broken.witness)
-    return broken.sentence.replace("_", " ") + (f", for {numbers}" if numbers else "")
+    return f'"{broken.sentence.replace("_", " ")}"' + (f", for {numbers}" if numbers else "")
 
 
 def table(found: Sequence[Exploration], *, ruled: bool) -> Table:

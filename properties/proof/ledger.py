@@ -386,7 +386,10 @@ def _cause(obligation: Obligation, error: Exception) -> str:
         for frame in traceback.extract_tb(error.__traceback__)
         if frame.filename in files
     ]
-    return f"{lines[-1] if lines else ''}{type(error).__name__}: {error}"
+    what = f"{type(error).__name__}: {error}"
+    if isinstance(error, language.Refused):
+        what = f"a step is refused here ({error}): write `not accepts(…) or …` before what takes it"
+    return f"{lines[-1] if lines else ''}{what}"
 
 
 def _answered(obligation: Obligation, result: Result) -> LedgerEntry:

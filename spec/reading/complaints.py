@@ -53,6 +53,11 @@ NO_NONE = "-1 for none, or a flag next to it: `has_one: bool = False`"
 NOTHING_DONE = "a spec reads, prints and waits for nothing"
 A_COUNTER = "a field that counts, and that each step keeps right"
 
+A_TRUTH_WORD = "`and`, `or`, `not`"
+BITS = (ast.BitAnd, ast.BitOr, ast.BitXor, ast.Invert)
+OF_TRUTHS: dict[type[ast.AST], str] = {ast.BitAnd: "and", ast.BitOr: "or", ast.BitXor: "!="}
+"""The word between truth values for each operation on bits."""
+
 INSTEAD: dict[type[ast.AST], str] = {
     **dict.fromkeys((ast.For, ast.AsyncFor, ast.While), f"{A_QUANTIFIER}; or one step for each round"),
     **dict.fromkeys((ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp), A_QUANTIFIER),
@@ -62,7 +67,7 @@ INSTEAD: dict[type[ast.AST], str] = {
     **dict.fromkeys((ast.Try, ast.TryStar, ast.Raise, ast.Assert), A_GUARD),
     **dict.fromkeys((ast.Global, ast.Nonlocal, ast.List, ast.Tuple, ast.Set, ast.Dict), A_FIELD),
     **dict.fromkeys((ast.AugAssign, ast.NamedExpr, ast.Delete, ast.Del), A_NEW_NAME),
-    **dict.fromkeys((ast.BitAnd, ast.BitOr, ast.BitXor, ast.Invert), "a flag for each bit, or a `Map` to flags"),
+    **dict.fromkeys(BITS, f"{A_TRUTH_WORD} between truth values, or a flag for each bit, or a `Map` to flags"),
     **dict.fromkeys((ast.MatMult, ast.UAdd), OPERATORS),
     ast.LShift: "`*` by a power of two", ast.RShift: "`//` by a power of two",
     ast.Div: "`//`, which rounds down", ast.Pow: "`*`, or a constant at the top of the file",
@@ -168,6 +173,7 @@ INSTEAD_OF_A_METHOD = {
     "clear": "`{}.cleared()`",
     **dict.fromkeys(("items", "keys", "values"), A_QUANTIFIER),
     "copy": "`{}` itself: it never changes",
+    **dict.fromkeys(("replace", "_replace"), "`replace({}, …)`"),
 }
 """The remedy for each method of Python's collections; `{}` is the `Map`."""
 

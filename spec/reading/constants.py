@@ -6,8 +6,17 @@ import ast
 from collections.abc import Iterator
 from typing import TypeGuard
 
-from gapless.spec.reading.complaints import A_CONSTANT, A_FUNCTION, A_SMALLER, Complaint, unknown
-from gapless.spec.reading.declarations import STATES_TAKEN, WORD, SpecFile, names_given
+from gapless.spec.reading.complaints import (
+    A_CONSTANT,
+    A_COUNTER,
+    A_FUNCTION,
+    A_SMALLER,
+    INSTEAD_OF_A_METHOD,
+    INSTEAD_OF_CALLING,
+    Complaint,
+    unknown,
+)
+from gapless.spec.reading.declarations import BOOL, STATES_TAKEN, WORD, SpecFile, is_map, names_given
 
 COMPUTED = (ast.Add, ast.Sub, ast.Mult, ast.FloorDiv, ast.Mod)
 """The operations on numbers that every reader understands."""
@@ -37,12 +46,41 @@ A_BOUND = '`Bound(says="…", within=lambda s: …, numbers={"argument": range(3
 
 
 def initial(file: SpecFile, value: ast.expr) -> Iterator[Complaint]:
-    """The fields that the initial state is given and does not have."""
+    """The fields that the initial state is given and does not have; or else those that it has and is not given."""
     for keyword in value.keywords if isinstance(value, ast.Call) else ():
         fields = file.fields(f"{file.name}.State")
         if keyword.arg is not None and fields and keyword.arg not in fields:
             others = f"a field of the state: {', '.join(fields)}"
             yield unknown(value.lineno, f"`State({keyword.arg}=…)`", keyword.arg, fields, others, "`{}=…`")
+            return
+    if isinstance(value, ast.Call) and "State" in file.classes:
+        yield from _not_given(file, value)
+
+
+def _not_given(file: SpecFile, value: ast.Call) -> Iterator[Complaint]:
+    """The fields without a value to begin with, neither in the class nor in the initial state."""
+    members = [node for node in file.classes["State"].body if isinstance(node, ast.AnnAssign)]
+    given = {keyword.arg for keyword in value.keywords}
+    for member in members[len(value.args) :]:
+        name = ast.unparse(member.target)
+        if member.value is not None or None in given:
+            return  # of a field without a value behind one that has a value, `classes` complains
+        if name not in given:
+            word = f"`{first_line(member)}`, for which INITIAL has no value"
+            begin = beginning(file, member.annotation)
+            instead = f"`{first_line(member)} = {begin}`, or give it in INITIAL: `State({name}={begin})`"
+            yield Complaint(member.lineno, word, instead)
+
+
+def beginning(file: SpecFile, annotation: ast.expr) -> str:
+    """A value for a field of this type to begin with."""
+    kind = file.kind_of_annotation(annotation)
+    match annotation:
+        case ast.Subscript(slice=ast.Tuple(elts=[_, inner])) if is_map(kind):
+            return f"Map({beginning(file, inner)})"
+        case ast.Name(id=name) if name in file.enums and file.members(name):
+            return f"{name}.{file.members(name)[0]}"
+    return "False" if kind == BOOL else "0"
 
 
 def bound(file: SpecFile) -> Iterator[Complaint]:
@@ -54,8 +92,41 @@ def bound(file: SpecFile) -> Iterator[Complaint]:
         yield unknown(value.lineno, f"`Bound({strange[0]}=…)`", strange[0], wanted, A_BOUND, "`{}=…`")
     elif missing := [name for name in wanted if name not in given]:
         yield Complaint(value.lineno, f"`Bound(…)` without `{missing[0]}=`", A_BOUND)
-    elif isinstance(numbers := given["numbers"], ast.Dict):
-        yield from _arguments_of_bound(file, numbers)
+    else:
+        if isinstance(numbers := given["numbers"], ast.Dict):
+            yield from _arguments_of_bound(file, numbers)
+        if isinstance(within := given["within"], ast.Lambda) and len(within.args.args) == 1:
+            yield from _maps_as_a_whole(file, within)
+
+
+def _maps_as_a_whole(file: SpecFile, within: ast.Lambda) -> Iterator[Complaint]:
+    """Maps that the limit of a bound counts or goes through, which have no size; and fields that no state has."""
+    fields, state = file.fields(f"{file.name}.State"), within.args.args[0].arg
+    for outer in ast.walk(within):
+        for node in ast.iter_child_nodes(outer):
+            match node:
+                case ast.Attribute(value=ast.Name(id=name), attr=attr) if name == state and attr not in fields:
+                    others = f"a field of the state: {', '.join(fields)}"
+                    yield unknown(node.lineno, f"`{ast.unparse(node)}`", attr, fields, others, f"`{state}.{{}}`")
+                case ast.Attribute(value=ast.Name(id=name), attr=attr) if name == state and is_map(fields[attr]):
+                    yield from _of_a_map(file, outer, node)
+
+
+def _of_a_map(file: SpecFile, outer: ast.AST, node: ast.Attribute) -> Iterator[Complaint]:
+    """The complaint about the part of a text that a Map stands in."""
+    word, shown = first_line(outer), ast.unparse(node)
+    match outer:
+        case ast.Subscript(value=value) if value is node:
+            return
+        case ast.Attribute(attr=attr):
+            if attr in INSTEAD_OF_A_METHOD:
+                yield Complaint(node.lineno, f"`{word}`", INSTEAD_OF_A_METHOD[attr].format(shown))
+        case ast.Call(func=ast.Name(id=called)):
+            if called in INSTEAD_OF_CALLING:
+                yield Complaint(node.lineno, f"`{word}`", INSTEAD_OF_CALLING[called])
+        case _:
+            instead = f"one of its values, such as `{shown}[0]`, or {A_COUNTER}"
+            yield Complaint(node.lineno, f"`{shown}` as a whole", instead)
 
 
 def _arguments_of_bound(file: SpecFile, numbers: ast.Dict) -> Iterator[Complaint]:

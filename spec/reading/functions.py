@@ -18,6 +18,7 @@ from gapless.spec.reading.complaints import (
     INSTEAD_OF_IMPORTING,
     LEAVE,
     NO_NONE,
+    OF_TRUTHS,
     OPERATORS,
     Complaint,
     in_python,
@@ -26,7 +27,7 @@ from gapless.spec.reading.complaints import (
 )
 from gapless.spec.reading.constants import COMPUTED, first_line, is_docstring
 from gapless.spec.reading.declarations import NUMBERS_OF_THE_LANGUAGE, OF_THE_LANGUAGE, UNKNOWN, SpecFile
-from gapless.spec.reading.kinds import MAP_WORDS, WORDS
+from gapless.spec.reading.kinds import GUARDS, MAP_WORDS, WORDS
 
 SPOKEN = (
     *(ast.Return, ast.Assign, ast.AnnAssign, ast.Expr, ast.If),
@@ -39,7 +40,6 @@ SPOKEN = (
 """The parts of a spec's function. Every reader understands these; of the rest, some fail silently."""
 
 
-GUARDS = ("require", "applies", "assume")
 LARGEST = 2**60  # what a kernel computes with lies below it
 
 
@@ -99,11 +99,47 @@ def _foreign(file: SpecFile, line: int, node: ast.AST, sentences: frozenset[ast.
         case ast.Constant() | ast.Expr():
             return _foreign_value(line, node, sentences)
         case ast.Compare(left=left, ops=ops, comparators=others):
+            if found := _bits_in_a_chain(line, node):
+                return found
             foreign = (at for at, op in enumerate(ops) if not isinstance(op, SPOKEN))
             return next((_foreign_comparison(line, (left, *others)[at], ops[at], others[at]) for at in foreign), None)
         case ast.BinOp(op=op) | ast.UnaryOp(op=op) if not isinstance(op, SPOKEN):
-            return Complaint(line, in_python(op), INSTEAD.get(type(op), OPERATORS))
+            return Complaint(line, in_python(op), _between_truths(node) or INSTEAD.get(type(op), OPERATORS))
     return _foreign_node(line, node)
+
+
+def _between_truths(node: ast.BinOp | ast.UnaryOp) -> str:
+    """The words for an operation on bits whose operands are truth values; empty if they may be numbers."""
+    match node:
+        case ast.BinOp(left=left, op=op, right=right) if type(op) in OF_TRUTHS and (_asks(left) or _asks(right)):
+            one, other = (_grouped(part, op) for part in (left, right))
+            return f"`{one} {OF_TRUTHS[type(op)]} {other}`"
+        case ast.UnaryOp(op=ast.Invert(), operand=operand) if _asks(operand):
+            return f"`not ({ast.unparse(operand)})`"
+    return ""
+
+
+def _grouped(node: ast.expr, op: ast.operator) -> str:
+    """The text of an operand, in parentheses where the word for `op` would be read otherwise."""
+    bare = isinstance(node, ast.Compare) and not isinstance(op, ast.BitXor)
+    return f"({ast.unparse(node)})" if _asks(node) and not bare else ast.unparse(node)
+
+
+def _asks(node: ast.expr) -> bool:
+    """True for what can be nothing but a truth value."""
+    return isinstance(node.op if isinstance(node, ast.UnaryOp) else node, ast.Compare | ast.BoolOp | ast.Not)
+
+
+def _bits_in_a_chain(line: int, node: ast.Compare) -> Complaint | None:
+    """The complaint about `a == b & c >= 0`, in which Python joins `b & c` first; None where there is no such chain."""
+    values = [node.left, *node.comparators]
+    for at, value in enumerate(values[1:-1], 1):
+        if isinstance(value, ast.BinOp) and type(value.op) in OF_TRUTHS:
+            before = ast.Compare(node.left, node.ops[:at], [*node.comparators[: at - 1], value.left])
+            behind = ast.Compare(value.right, node.ops[at:], node.comparators[at:])
+            one, other = (_grouped(part, value.op) for part in (before, behind))
+            return Complaint(line, in_python(value.op), f"`{one} {OF_TRUTHS[type(value.op)]} {other}`")
+    return None
 
 
 SAYS = {
@@ -164,6 +200,7 @@ def _foreign_method(line: int, called: ast.expr, of: str, name: str) -> Complain
     if of in INSTEAD_OF_IMPORTING or name in INSTEAD_OF_CALLING:
         return Complaint(line, word, INSTEAD_OF_IMPORTING.get(of) or INSTEAD_OF_CALLING[name])
     if name in INSTEAD_OF_A_METHOD:
+        name = "put" if "replace" in name and not of.isidentifier() else name  # of a Map, not of a state
         return Complaint(line, word, INSTEAD_OF_A_METHOD[name].format(of))
     return unknown(line, word, name, MAP_WORDS, f"a method of `Map` ({', '.join(sorted(MAP_WORDS))})")
 

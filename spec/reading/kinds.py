@@ -8,11 +8,11 @@ for something that every reader knows.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from inspect import Parameter, Signature, isfunction, signature
 
 from gapless.spec import language
-from gapless.spec.reading.complaints import Complaint, unknown
+from gapless.spec.reading.complaints import LEAVE, Complaint, unknown
 from gapless.spec.reading.declarations import (
     BOOL,
     FUNCTION,
@@ -24,10 +24,12 @@ from gapless.spec.reading.declarations import (
     SpecFile,
     is_map,
     is_state,
+    loaded,
     names_given,
 )
 
 WORDS = {name: word for name in language.__all__ if isfunction(word := getattr(language, name))}
+GUARDS = ("require", "applies", "assume")
 MAP_WORDS = {name: word for name, word in vars(language.Map).items() if isfunction(word) and name[0] != "_"}
 
 
@@ -227,7 +229,10 @@ class _Function:
     def field(self, node: ast.AST, kind: Kind, attr: str) -> Kind:
         """The kind of a field of a state."""
         if not is_state(kind):
-            if kind:
+            if kind == NUMBER and attr == "value":
+                word = f"`{ast.unparse(node)}`, of what is a number already"
+                self.found.append(Complaint(getattr(node, "lineno", 0), word, "`.value` out", LEAVE))
+            elif kind:
                 self.complain(
                     node,
                     f"`.{attr}` of `{ast.unparse(node).removesuffix(f'.{attr}')}`, which is {kind}",
@@ -285,6 +290,10 @@ class _Function:
     def word(self, node: ast.Call, name: str) -> Kind:
         """A word of the language, whose parameters say what they want."""
         self.complete(node, name, signature(WORDS[name]))
+        if name == "accepts":
+            self.accepted(node)
+        elif name == "implies":
+            self.looked_at(node)
         parameters = list(signature(WORDS[name]).parameters.values())
         by_name = {parameter.name: parameter for parameter in parameters}
         pairs = zip(parameters, node.args, strict=False)
@@ -303,6 +312,40 @@ class _Function:
                 self.kind(value)
         return _returned(signature(WORDS[name]).return_annotation)
 
+    def accepted(self, node: ast.Call) -> None:
+        """`accepts(step, s, …)`: the arguments of the step, each of its kind."""
+        match node.args:
+            case [ast.Name(id=name), *given] if name in self.file.home(name).functions and name not in self.names:
+                home = self.file.home(name)
+            case [ast.Attribute(value=ast.Name(id=spec), attr=name), *given] if name in self._of(spec):
+                home = self.file.made_of[spec]
+            case _:
+                return
+        wanted = [one.arg for one in home.functions[name].args.args]
+        if len(given) != len(wanted) or node.keywords:
+            instead = f"each argument of `{name}`: `accepts({', '.join([ast.unparse(node.args[0]), *wanted])})`"
+            self.complain(node, f"`{ast.unparse(node)}`", instead)
+        else:
+            self.own(ast.copy_location(ast.Call(node.args[0], given, []), node), home, name)
+
+    def looked_at(self, node: ast.Call) -> None:
+        """Complain of a step that is taken in `implies(…)`, whose premise keeps nothing from being looked at."""
+        for call in _in_any_case(_given(node)):
+            if self._may_refuse(call.func):
+                word = f"`{ast.unparse(call)}` in `implies(…)`, which looks at both of its sides"
+                asked = ", ".join(map(ast.unparse, (call.func, *_given(call))))
+                instead = f"`not accepts({asked}) or …`: what follows is looked at where it is accepted"
+                self.complain(call, word, instead)
+
+    def _may_refuse(self, called: ast.expr) -> bool:
+        """True for the name of a function that states a rule, or calls one that does."""
+        match called:
+            case ast.Name(id=name) if name not in self.names:
+                return states_rules(self.file.home(name), name)
+            case ast.Attribute(value=ast.Name(id=spec), attr=name):
+                return name in self._of(spec) and states_rules(self.file.made_of[spec], name)
+        return False
+
     def complete(self, node: ast.Call, name: str, wanted: Signature) -> None:
         """Complain unless a call gives each argument once; guards are looked at by `vocabulary`."""
         by_name = {one.arg: one.value for one in node.keywords if one.arg is not None}
@@ -310,7 +353,7 @@ class _Function:
             wanted.bind(*node.args, **by_name)
         except TypeError:
             parameters = ", ".join(wanted.parameters)
-            if name not in ("require", "applies", "assume"):
+            if name not in GUARDS:
                 self.complain(node, f"`{ast.unparse(node)}`", f"each argument of `{name}`: {parameters}")
 
     def function(self, node: ast.expr, returned: Kind) -> None:
@@ -358,6 +401,33 @@ class _Function:
             self.wants(inner if parameter.annotation == "V" else NUMBER, value)
         returned = signature(MAP_WORDS[name]).return_annotation
         return {"V": inner, "Map[K, V]": kind}.get(returned) or _returned(returned)
+
+
+def states_rules(file: SpecFile, name: str) -> bool:
+    """True if a function of this name may refuse: it states a rule, or calls a function of its file that does."""
+    if name not in file.functions:
+        return False
+    used, looked_up = {name}, [name]
+    while looked_up:
+        found = set(loaded(file.functions[looked_up.pop()])) - used
+        used |= found
+        looked_up += found & file.functions.keys()
+    return not used.isdisjoint(GUARDS)
+
+
+def _in_any_case(nodes: Sequence[ast.expr]) -> Iterator[ast.Call]:
+    """The calls in expressions that are run whatever other parts of these are."""
+    pending: list[ast.AST] = [*nodes]
+    while pending:
+        match node := pending.pop():
+            case ast.BoolOp(values=values):
+                pending.append(values[0])
+            case ast.IfExp(test=test):
+                pending.append(test)
+            case _:
+                if isinstance(node, ast.Call):
+                    yield node
+                pending += ast.iter_child_nodes(node)
 
 
 _ENDS_OTHERWISE = (ast.Raise, ast.Try, ast.While, ast.For, ast.With, ast.Match, ast.Pass, ast.AsyncFor, ast.AsyncWith)

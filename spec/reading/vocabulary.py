@@ -48,8 +48,8 @@ from gapless.spec.reading.declarations import (
     loaded,
     names_given,
 )
-from gapless.spec.reading.functions import GUARDS, foreign_parts, signature
-from gapless.spec.reading.kinds import WORDS, misplaced
+from gapless.spec.reading.functions import foreign_parts, signature
+from gapless.spec.reading.kinds import GUARDS, WORDS, misplaced
 from gapless.spec.reading.rule_ids import rule_ids
 
 IMPORTED = {
@@ -121,7 +121,7 @@ def _imports(file: SpecFile) -> Iterator[Complaint]:
                 source = "." * level + (module or "")
                 for alias in names:
                     if not _may_be_imported(file, source, alias):
-                        yield _foreign_import(node.lineno, source, alias)
+                        yield _foreign_import(file, node.lineno, source, alias)
 
 
 def _may_be_imported(file: SpecFile, source: str, alias: ast.alias) -> bool:
@@ -130,10 +130,20 @@ def _may_be_imported(file: SpecFile, source: str, alias: ast.alias) -> bool:
     return not alias.asname and (ours or theirs or alias.name in IMPORTED.get(source, ()))
 
 
-def _foreign_import(line: int, source: str, alias: ast.alias) -> Complaint:
+def _imported(file: SpecFile) -> set[tuple[str, str]]:
+    """The modules and names of all imports at the top."""
+    froms = (node for node in file.tree.body if isinstance(node, ast.ImportFrom))
+    return {(node.module or "", alias.name) for node in froms for alias in node.names}
+
+
+def _foreign_import(file: SpecFile, line: int, source: str, alias: ast.alias) -> Complaint:
     word = f"`from {source} import {alias.name}{f' as {alias.asname}' if alias.asname else ''}`"
     if alias.name in IMPORTED.get(source, ()):
         return Complaint(line, word, f"`from {source} import {alias.name}`, under its own name")
+    if source == "__future__":
+        return Complaint(line, word, "it out: annotations are read as they are", LEAVE)
+    if alias.name in language.__all__ and (OF_THE_LANGUAGE, alias.name) in _imported(file):
+        return Complaint(line, word, f"it out: `{OF_THE_LANGUAGE}` has `{alias.name}`", LEAVE)
     if alias.name in language.__all__:
         return Complaint(line, word, f"`from {OF_THE_LANGUAGE} import {alias.name}`")
     if source == OF_THE_LANGUAGE and alias.name != "*":
@@ -177,8 +187,9 @@ def _named_twice(file: SpecFile) -> Iterator[Complaint]:
                 named.append((name, node.lineno))
             case ast.Assign() | ast.AnnAssign():
                 named += [(name, node.lineno) for name in names_given(node)]
-            case ast.ImportFrom(names=names):
-                named += [(alias.asname or alias.name, node.lineno) for alias in names]
+            case ast.ImportFrom(module=module, level=level, names=names):
+                source = "." * level + (module or "")  # of others, `_imports` complains
+                named += [(one.name, node.lineno) for one in names if _may_be_imported(file, source, one)]
                 continue
         name, line = named[-1] if named and named[-1][1] == node.lineno else ("", 0)
         if name in language.__all__:

@@ -105,6 +105,43 @@ def test_a_mistake_is_refused_with_its_line_and_what_to_write(
         assert not NODES.search(re.sub(r"`.*?`", "", line)), "a name of Python's syntax tree"
 
 
+ASKED = {
+    "accepts(send, s)": "`accepts(send, s)`: write each argument of `send`: `accepts(send, s, message)`",
+    "accepts(send, s, 0, 1)": "`accepts(send, s, 0, 1)`: write each argument of `send`: `accepts(send, s, message)`",
+    "implies(accepts(send, s, 0), accepts(take, send(s, 0), 0))": "`send(s, 0)` in `implies(…)`, which looks at both "
+    "of its sides: write `not accepts(send, s, 0) or …`: what follows is looked at where it is accepted",
+    "implies(s.open, stored(s) == 0)": "`stored(s)` in `implies(…)`, which looks at both of its sides: write `not "
+    "accepts(stored, s) or …`: what follows is looked at where it is accepted",
+    "implies(s.open, not accepts(send, s, 0) or accepts(take, send(s, 0), 0))": "",
+}
+STORED = """def stored(s: State) -> int:
+    require(s.open, "it-is-open", because="it is open", otherwise="it is closed")
+    return s.sent
+
+
+def open_it(s: State) -> State:
+    return replace(s, sent=stored(s))
+
+
+def can_send"""
+
+
+@pytest.mark.parametrize("asked", ASKED)
+def test_a_property_asks_whether_a_step_is_accepted_before_it_takes_it(asked: str, tmp_path: Path) -> None:
+    text = (
+        RETRIES.replace("all_between, ", "accepts, ")
+        .replace("def can_send", STORED)
+        .replace("(send, take", "(send, open_it, take")
+    )
+    (tmp_path / "retries.py").write_text(text.replace("return True", f"return {asked}"), encoding="utf-8")
+    if not ASKED[asked]:
+        assert load(tmp_path / "retries.py").name == "retries"
+        return
+    with pytest.raises(ValueError, match="retries") as refused:
+        load(tmp_path / "retries.py")
+    assert str(refused.value).partition(": ")[2] == ASKED[asked]
+
+
 COMMANDS = (
     *(("prove",), ("explore",), ("audit",), ("steps",), ("rules", "--spec"), ("check", "events.ndjson", "--spec")),
     *(("schema", "events", "--spec"), ("explain", "events.ndjson", "--trace", "a", "--spec")),

@@ -343,7 +343,7 @@ def test_a_guard_that_is_gone_is_missed_by_the_shortest_way() -> None:
         "  1. append(number=0, count=1, position=10, size=1, tag=0)   end 0 → 1, positions[0] 0 → 10, sizes[0] 0 → 1",
         "  2. index(number=0, position=0, size=1, tag=0)              indexed 0 → 1, entry_sizes[0] 0 → 1",
         "",
-        'The state breaks the property "an entry is its message, for number = 0".',
+        'The state breaks the property "an entry is its message", for number = 0.',
         "Here: entry_positions[0] = 0, positions[0] = 10.",
         "Consequence: a consumer receives something else than the message it asked for.",
         "Again: gapless explore queue",

@@ -81,6 +81,35 @@ def test_an_attempt_is_taken_refused_or_unknown(path: Path) -> None:
     assert check(path, specs=[LEASE]).verdict == "conforms"
 
 
+def test_an_attempt_that_is_never_entered_is_reported_with_its_line(path: Path) -> None:
+    recorder = Recorder(path, spec=LEASE)
+    with recorder.attempt("bills", "grant", worker=0, token=1):
+        recorder.attempt("bills", "write", worker=0, token=1).refused()
+    line = sys._getframe().f_lineno - 1
+    place = f'{__file__}:{line}: attempt("bills", "write")'
+    with pytest.raises(ValueError, match=re.escape(f"{place} was never entered")):
+        recorder.close()
+    assert len(lines(path)) == 1
+    recorder.close()
+
+
+def test_an_attempt_that_is_never_entered_hides_no_other_error(path: Path) -> None:
+    def fails() -> None:
+        with Recorder(path, spec=LEASE) as recorder:
+            recorder.attempt("bills", "expire")
+            raise TimeoutError
+
+    with pytest.raises(TimeoutError):
+        fails()
+
+
+def test_a_map_cannot_be_seen(path: Path) -> None:
+    seen = r"saw\.tokens: it is a Map: only numbers and flags can be seen: "
+    with Recorder(path, spec=LEASE) as recorder, pytest.raises(ValueError, match=seen):
+        recorder.step("bills", "expire", saw={"tokens": 1})
+    assert lines(path) == []
+
+
 class Worker(IntEnum):
     """A number with a name."""
 
@@ -89,9 +118,9 @@ class Worker(IntEnum):
 
 def test_numbers_of_other_types_are_taken_as_they_are_meant(path: Path) -> None:
     with Recorder(path, spec=LEASE) as recorder:
-        recorder.step("bills", "grant", worker=Worker.FIRST, token=int(np.int64(1)), saw={"held": True})
+        recorder.step("bills", "grant", worker=Worker.FIRST, token=int(np.int64(1)), saw={"taken": True})
     (event,) = lines(path)
-    assert (event["args"], event["saw"]) == ({"worker": 1, "token": 1}, {"held": 1})
+    assert (event["args"], event["saw"]) == ({"worker": 1, "token": 1}, {"taken": 1})
 
 
 @pytest.mark.parametrize(
@@ -108,8 +137,8 @@ def test_numbers_of_other_types_are_taken_as_they_are_meant(path: Path) -> None:
         ("grant", {"worker": 2**63, "token": 1}, "expected a number of 64 bits"),
         ("expire", {"outcome": "refuse"}, "outcome is 'refuse', expected ok, refused, unknown or inferred (did you"),
         ("expire", {"saw": {"sen": 1}}, "saw has no field 'sen' (did you mean seen?)"),
-        ("expire", {"saw": {"held": 2}}, "saw.held is 2, expected True or False: it is a flag"),
-        ("expire", {"saw": {"tokens": 2}}, "the numbers and flags of State are held, last, seen"),
+        ("expire", {"saw": {"taken": 2}}, "saw.taken is 2, expected True or False: it is a flag"),
+        ("expire", {"saw": {"lost": 2}}, "the numbers and flags of State are taken, last, seen"),
     ],
 )
 def test_a_step_that_is_none_is_refused_where_it_is_called(
@@ -258,7 +287,7 @@ STEPS = st.tuples(
         )
     ),
     st.sampled_from(OUTCOMES),
-    st.none() | st.fixed_dictionaries({}, optional={"last": NUMBERS, "seen": NUMBERS, "held": st.booleans()}),
+    st.none() | st.fixed_dictionaries({}, optional={"last": NUMBERS, "seen": NUMBERS, "taken": st.booleans()}),
 )
 
 

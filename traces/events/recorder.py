@@ -6,6 +6,8 @@ import fcntl
 import operator
 import os
 import stat
+import sys
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from threading import Lock
@@ -13,6 +15,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from gapless.spec.catalog import Spec
+from gapless.spec.language import Map
 from gapless.traces.events.event import NAME, OUTCOMES, Outcome, parsed, text_of
 from gapless.traces.events.files import CODECS
 from gapless.traces.events.ndjson import HEADER, LONGEST
@@ -34,7 +37,8 @@ class Recorder:
     Threads may share a recorder. Call it under the lock under which the step takes effect: the order of the calls is
     the order of the events. A line of at most 4,096 bytes is written whole, at once: a recording is readable after a
     kill. A child of `fork` needs a recorder of its own. Raises ValueError where a step, an argument or a file is not as
-    it must be, and then writes nothing.
+    it must be, and then writes nothing; in the block of an `attempt`, whose step may be taken by then, it is written
+    as `unknown`.
     """
 
     def __init__(
@@ -49,6 +53,7 @@ class Recorder:
         self.spec = spec if isinstance(spec, Spec) else load(spec, calling_file())
         self.steps = 0
         self._source = _text("source", source)
+        self._waiting = Counter[str]()  # attempts that no `with` has entered yet, by their places
         self._lock = Lock()
         self._process = os.getpid()
         _require_own_names(self.spec)
@@ -83,15 +88,33 @@ class Recorder:
         """
         self._require_step(action)
         self._arguments(action, args)
-        return Attempt(self, _text("trace", trace), action, args)
+        caller = sys._getframe(1)  # noqa: SLF001 - as warnings and logging find a caller
+        place = f'{caller.f_code.co_filename}:{caller.f_lineno}: attempt("{trace}", "{action}")'
+        made = Attempt(self, _text("trace", trace), action, args, place)
+        self.waits(place, 1)
+        return made
+
+    def waits(self, place: str, more: int) -> None:
+        """Note that an attempt of a place waits to be entered (1), or no longer does (-1)."""
+        with self._lock:
+            self._waiting[place] += more
+            if not self._waiting[place]:
+                del self._waiting[place]
 
     def close(self) -> None:
-        """End the recording. It is on disk when this returns."""
+        """End the recording. It is on disk when this returns.
+
+        Raises ValueError if an attempt was never entered, whose step is not recorded.
+        """
         if os.getpid() != self._process:
             return  # a child has not recorded, and the lock may be that of a thread that it does not have
         with self._lock:
             if self._file.is_open:
                 self._file.close()
+            never, self._waiting = self._waiting, Counter()
+        if never and sys.exc_info()[0] is None:  # or else it would hide the error that ended the recording
+            place = min(never)
+            raise ValueError(f"{place} was never entered, and is not recorded: write `with recorder.attempt(…)`")
 
     def __enter__(self) -> Self:
         """Itself."""
@@ -136,6 +159,8 @@ class Recorder:
     def checked(self, saw: Mapping[str, int]) -> dict[str, int]:
         """Fields of the state, as numbers. Raises ValueError."""
         fields = self.spec.scalars
+        if maps := [name for name in saw if isinstance(getattr(self.spec.initial, str(name), None), Map)]:
+            raise ValueError(f"saw.{maps[0]}: it is a Map: only numbers and flags can be seen: {self._list(fields)}")
         if strange := [name for name in saw if name not in fields]:
             hint = did_you_mean(str(strange[0]), fields)
             raise ValueError(
@@ -152,8 +177,9 @@ class Recorder:
 class Attempt:
     """One step that is tried within a block; its outcome is known at the end of the block, or never."""
 
-    def __init__(self, recorder: Recorder, trace: str, action: str, args: Mapping[str, int]) -> None:
+    def __init__(self, recorder: Recorder, trace: str, action: str, args: Mapping[str, int], place: str) -> None:
         self._recorder = recorder
+        self._place = place  # in the user's program; empty once its block has begun
         self._step = (trace, action)
         self._args = args
         self._outcome: Outcome | None = None
@@ -168,11 +194,17 @@ class Attempt:
         self._outcome = "unknown"
 
     def saw(self, **fields: int) -> None:
-        """Add fields of the spec's state, as the system has them after the step."""
+        """Add fields of the spec's state, as the system has them after the step.
+
+        Raises ValueError for what is no such field; if that leaves the block, the step is recorded as `unknown`.
+        """
         self._saw = {**(self._saw or {}), **self._recorder.checked(fields)}
 
     def __enter__(self) -> Self:
         """Itself."""
+        if self._place:
+            self._recorder.waits(self._place, -1)
+            self._place = ""
         return self
 
     def __exit__(
