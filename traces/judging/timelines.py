@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from gapless.traces.replay.event_rules import REFUSED
 from gapless.traces.replay.exact import Departure, StoryStep, call, departed, in_words, named
-from gapless.traces.replay.notation import ASKED, BROKER_REFUSED, FOR, SEEN_THERE, SHOWN_AS_TAKEN
+from gapless.traces.replay.notation import ASKED, BROKER_REFUSED, FOR, SEEN_THERE, SHOWN_AS_NOT_TAKEN, SHOWN_AS_TAKEN
 from gapless.traces.report.pictures.timeline import ColumnKind, Timeline, TimelineCell, TimelineColumn, TimelineRow
 
 ROWS = 12  # steps before the last: the latest, for they are nearest to the finding
@@ -69,6 +69,8 @@ def _before(name: str, steps: Sequence[StoryStep], last: int | str) -> int | str
 def _fate(step: StoryStep) -> str:
     if step.outcome == "refused":
         return BROKER_REFUSED
+    if not step.done:
+        return SHOWN_AS_NOT_TAKEN
     return CLAIMED if step.claimed else SHOWN_AS_TAKEN if step.outcome == "unknown" else ""
 
 

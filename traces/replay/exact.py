@@ -22,6 +22,7 @@ from gapless.traces.replay.notation import (
     NOT_ALLOWED,
     SEEN_OTHERWISE,
     SEEN_THERE,
+    SHOWN_AS_NOT_TAKEN,
     SHOWN_AS_TAKEN,
     TURNED_AWAY,
     Change,
@@ -51,7 +52,8 @@ class StoryStep:
 
     `number`: of the event in its trace, from 1 · `outcome`: the broker's answer ·
     `claimed`: the step was refused, and the model took over what the broker claims · `made`: of the changes, those of
-    the values that the broken rule reads.
+    the values that the broken rule reads · `done`: False for a step of unknown outcome that is shown as not taken ·
+    `shows`: the sentence that states the outcome of an earlier step, which this one shows.
     """
 
     number: int
@@ -60,6 +62,8 @@ class StoryStep:
     outcome: str = "ok"
     claimed: bool = False
     made: tuple[Change, ...] = ()
+    done: bool = True
+    shows: str = ""
 
 
 @dataclass(frozen=True)
@@ -302,8 +306,17 @@ def in_words(departure: Departure) -> dict[str, int | str]:
 
 def became_of(step: StoryStep) -> str:
     """Return the result of a step that led to a departure."""
+    became = _became_of(step)
+    if not step.shows:
+        return became
+    return f"{became}; {step.shows}" if step.outcome == "refused" else f"{became} ({step.shows})"
+
+
+def _became_of(step: StoryStep) -> str:
     if step.outcome == "refused":
         return BROKER_REFUSED
+    if not step.done:
+        return SHOWN_AS_NOT_TAKEN
     return (
         changes_text(step.changes)
         + CLAIMED * step.claimed

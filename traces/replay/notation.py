@@ -23,6 +23,7 @@ variable of a quantifier."""
 NOT_ALLOWED = "not allowed"
 BROKER_REFUSED = "refused, as the spec requires"
 SHOWN_AS_TAKEN = "its outcome is unknown; shown as taken"
+SHOWN_AS_NOT_TAKEN = "its outcome is unknown; shown as not taken"
 TURNED_AWAY = "refused, though the spec allows it"
 SEEN_OTHERWISE = MappingProxyType(
     {  # by the outcome of the event

@@ -7,7 +7,7 @@ every state that is still possible; and observations of the broker.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain, islice
 from typing import Any, NamedTuple
@@ -33,6 +33,8 @@ from gapless.traces.replay.notation import SEEN_THERE
 from gapless.traces.replay.provenance import allowed_for
 
 STATES = 64  # possible states that are kept for one trace
+DECIDED = 8  # unknown outcomes of one story, the latest, for which the step that shows it is searched
+REPLAYED = 100_000  # events that are replayed again for that
 
 
 class TraceEvent(NamedTuple):
@@ -99,11 +101,11 @@ class Departs(Exception):  # noqa: N818 - an outcome, not an error.
             replace(step, number=path[step.number - 1][0], outcome=path[step.number - 1][1].outcome)
             for step in departure.steps
         ]
-        steps += replayed.refused_before(known, self.taken.event)
+        steps = replayed.with_deciders(steps, known, self)
         return replace(
             departure,
             number=self.number + 1,
-            steps=tuple(sorted(steps, key=lambda step: step.number)),
+            steps=tuple(steps),
             left_out=self.number - len(steps),
             outcome=self.taken.outcome,
         )
@@ -148,6 +150,7 @@ class Replay:
         self.worlds = [World(spec.initial)]
         self.number = 0
         self.covered: dict[str, int] = {}
+        self.claimed = False  # an event departed, and was taken over
         self.unpromised = False  # some state refuses the event only for what the environment did
 
     def take(self, taken: TraceEvent) -> None:
@@ -189,6 +192,7 @@ class Replay:
             return False
         self.worlds = _distinct(after, spec.scalars)
         self.number += 1
+        self.claimed = True
         return True
 
     def _accepting(self, taken: TraceEvent) -> list[World]:
@@ -242,12 +246,58 @@ class Replay:
             if taken.outcome != "refused" and number not in undone:
                 yield number + 1, taken
 
-    def refused_before(self, known: Sequence[TraceEvent], event: Event) -> list[StoryStep]:
-        """Return the last time that the broker refused the same step, as the model did."""
-        if self._ignores(REFUSED):
-            return []  # then the model was not asked
-        numbers = [n for n, taken in enumerate(known, 1) if taken.outcome == "refused" and taken.event == event]
-        return [StoryStep(number, event, (), "refused") for number in numbers[-1:]]
+    def with_deciders(self, steps: Sequence[StoryStep], known: Sequence[TraceEvent], last: Departs) -> list[StoryStep]:
+        """Return the steps of a story in order, with those that show the outcome of an unknown step.
+
+        Without them a reader could explain the last step by the other outcome. `known`: the events before the last.
+        """
+        found = {step.number: step for step in steps}
+        deciders = list(self._deciders(found, known, last))
+        for unknown, decider, _ in deciders:
+            for number in (unknown, decider):
+                event, outcome, *_ = known[number - 1]
+                done = number != unknown or number in found
+                found.setdefault(number, StoryStep(number, event, (), outcome, done=done))
+        for unknown, decider, how in deciders:
+            place, step = sorted(found).index(unknown) + 1, found[decider]
+            shows = f"{how} shows that step {place} was {'taken' if found[unknown].done else 'not taken'}"
+            found[decider] = replace(step, shows=f"{step.shows}, and {shows}" if step.shows else shows)
+        return [found[number] for number in sorted(found)]
+
+    def _deciders(
+        self, story: Container[int], known: Sequence[TraceEvent], last: Departs
+    ) -> Iterator[tuple[int, int, str]]:
+        """Yield steps of unknown outcome, each with the event that shows it and a phrase for that event's outcome."""
+        if self.claimed:
+            return  # events that break a rule themselves show nothing
+        undone, candidates = last.world.not_done, list[int]()
+        for number in range(len(known), 0, -1):
+            if known[number - 1].outcome == "unknown" and (number in story or number - 1 in undone):
+                candidates.append(number)
+        for number in sorted(candidates[: min(DECIDED, REPLAYED // len(known))] if known else ()):
+            if found := self._decider(number, known, last, taken=number - 1 not in undone):
+                yield number, *found
+
+    def _decider(
+        self, unknown: int, known: Sequence[TraceEvent], last: Departs, *, taken: bool
+    ) -> tuple[int, str] | None:
+        """Return the first event that no state explains if a step had the other outcome, and a phrase for it.
+
+        None if there is none, or if the last event departs whatever that step's outcome was.
+        """
+        other, found = Replay(self.spec, self.options), None
+        for number, event in enumerate([*known, last.taken], 1):
+            if number == unknown and taken:
+                continue
+            try:
+                other.take(event._replace(outcome="ok") if number == unknown else event)
+            except Departs as departs:
+                if number in (unknown, len(known) + 1):
+                    return None
+                found = found or (number, _evidence(departs.rule))
+            except (TooMany, BrokenPromise):
+                return None
+        return found
 
     def history(self, path: Sequence[Event]) -> tuple[deque[PastStep], State]:
         """Return the last events of a path with the state before each, and the state after it."""
@@ -267,6 +317,13 @@ class Replay:
             return self.spec.step(state, event[0], args, self.options.profile)[0], False
         except Refused as refusal:
             return self.spec.taken_over(state, event[0], args, refusal.rule), True
+
+
+def _evidence(rule: str | None) -> str:
+    """Return a phrase for the outcome of an event that only one outcome of an earlier step explains."""
+    if rule == SEEN:
+        return "the state recorded after it"
+    return f"that it was {'refused' if rule == REFUSED else 'taken'} here"
 
 
 def _distinct(worlds: list[World], integers: Sequence[str]) -> list[World]:
