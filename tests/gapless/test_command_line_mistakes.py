@@ -15,6 +15,7 @@ from tests.support.command_line import gapless
 from tests.support.mistakes import make_folder
 
 TABLE = Path(__file__).with_name("command_line_mistakes.txt")
+COMPILING = re.compile(r"^gapless: compiling native code .*\n", re.MULTILINE)
 PHRASES = re.compile(
     r"Traceback|Value error|Input should|Field required|Extra inputs|Invalid value|Usage:|pydantic|typer|<class|Errno"
 )
@@ -47,15 +48,16 @@ def test_the_table_has_a_hundred_different_mistakes() -> None:
 def test_a_mistake_is_answered_in_one_line(command: str, answer: str, folder: Path) -> None:
     before = sorted(folder.rglob("*"))
     ran = gapless(*shlex.split(command))
-    told = (
-        ran.stderr.strip()
+    shown = (
+        COMPILING.sub("", ran.stderr)  # where a test before this one emptied the cache
+        .strip()
         .replace(str(folder), "FOLDER")
         .replace(str(Path.home()), "HOME")
         .replace(", ".join(SPECS), "SPECS")
     )
-    assert (ran.exit_code, ran.stdout, told) == (2, "", answer)
-    assert "\n" not in told
-    assert not PHRASES.search(told)
+    assert (ran.exit_code, ran.stdout, shown) == (2, "", answer)
+    assert "\n" not in shown
+    assert not PHRASES.search(shown)
     assert sorted(folder.rglob("*")) == before, "nothing is made"
 
 

@@ -50,7 +50,7 @@ print(json.dumps({name: (result.exit_code, result.output) for name, result in ra
 
 
 @pytest.fixture(scope="module")
-def command_outputs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[int, str]]:
+def outputs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[int, str]]:
     """Exit codes and outputs in a copy of the rooms with a spec and its bound; nothing else is changed there."""
     house = tmp_path_factory.mktemp("house")
     for room in ("gapless", "impl", "native", "properties", "spec", "traces"):

@@ -13,7 +13,7 @@ from tests.support.command_line import ROOT, gapless
 WRONG = (
     (ROOT / "examples/lease.py")
     .read_text("utf-8")
-    .replace("return replace(s, held=False)", "return replace(s, held=False, seen=Token(s.seen - 1))")
+    .replace("return replace(s, taken=False)", "return replace(s, taken=False, seen=Token(s.seen - 1))")
 )
 
 

@@ -66,7 +66,7 @@ def _texts(folder: Path) -> None:
         "app.log": "started\n",
         "nothing.bin": "",
         "known.json": '{"schema": 1, "findings": [{"rule": "a"}]}',
-        "bad.conf": "just words\n",
+        "bad.conf": "1. just words\n",
         "client.txt": "hello\n",
         "report.json": '{"verdict": "conforms", "sources": [], "findings_total": 0}',
         "lease.py": "STATES = ()\n",
