@@ -29,6 +29,11 @@ ACROSS = 26  # letters of a line
 LABEL = 33  # letters of a call next to its arrow
 CALLS = 12  # in the tooltip of an arrow
 
+LEGEND = (
+    "A state tells what differs from the initial one, in bold what its first step changed. "
+    "↻: some step changes nothing. Dashed: not left within the bound."
+)
+
 Pair = tuple[int, int]
 
 
@@ -77,6 +82,7 @@ class StateDiagram:
     story: Sequence[str]
     width: float
     height: float
+    states: tuple[float, float, float, float]  # the part of it that has no words around: left, top, width and height
 
 
 def kind(path: Path, specs: int) -> str:
@@ -90,12 +96,13 @@ def kind(path: Path, specs: int) -> str:
 
 def svg(one: Exploration) -> str:
     """The picture of one spec."""
-    return _templates().get_template("graph.svg.j2").render(picture=picture(one), alone=True) + "\n"
+    return _templates().get_template("graph.svg.j2").render(picture=picture(one), alone=True, legend=LEGEND) + "\n"
 
 
 def html(found: Sequence[Exploration]) -> str:
     """A page with the picture of every spec."""
-    return _templates().get_template("graph.html.j2").render(pictures=[*map(picture, found)], alone=False) + "\n"
+    page = _templates().get_template("graph.html.j2")
+    return page.render(pictures=[*map(picture, found)], alone=False, legend=LEGEND) + "\n"
 
 
 @cache
@@ -117,6 +124,7 @@ def picture(one: Exploration) -> StateDiagram:
     lay_out({number: box.node for number, box in boxes.items()}, between, LEFT, TOP)
     arrows = [_arrow(one, boxes, pair, calls) for pair, calls in between.items() if pair[0] != pair[1]]
     right = max(*(box.node.right for box in boxes.values()), *(arrow.x for arrow in arrows), 0.0)
+    bottom = max(box.node.bottom for box in boxes.values())
     return StateDiagram(
         spec=one.spec.name,
         counts=_counts(one),
@@ -128,7 +136,8 @@ def picture(one: Exploration) -> StateDiagram:
         arrows=sorted(arrows, key=lambda arrow: ("back", "on", "first", "broken").index(arrow.kind)),
         story=story(one),
         width=max(right + LEFT, NARROWEST),
-        height=max(box.node.bottom for box in boxes.values()) + BOTTOM,
+        height=bottom + BOTTOM,
+        states=(0.0, TOP - LEFT, right + LEFT, bottom + LEFT - (TOP - LEFT)),
     )
 
 
