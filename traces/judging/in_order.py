@@ -92,7 +92,9 @@ class InOrder:
                 self._replay_exactly(self.open[spec], tallies[spec], traces)
         self.without_story = 0
         first = {
-            spec: {rule: one.late_stories[rule] for rule, _ in tallies[spec].clusters if rule in one.late_stories}
+            spec: {
+                broken: one.late_stories[broken] for broken, _ in tallies[spec].clusters if broken in one.late_stories
+            }
             for spec, one in self.open.items()
         }
         for spec, rules in first.items():

@@ -18,7 +18,7 @@ from gapless.spec.catalog import END
 from gapless.traces.judging.batches import Batch, asked_for, by_exact_replay, count, count_all, slices
 from gapless.traces.judging.columns import Traces
 from gapless.traces.judging.explaining import explained, stateless
-from gapless.traces.judging.tallies import TRACES, Cluster, First, Suspect, Tally, added
+from gapless.traces.judging.tallies import TRACES, Cluster, First, RuleStep, Suspect, Tally, added
 from gapless.traces.options import Options
 from gapless.traces.replay.exact import call
 from gapless.traces.replay.kernels import Ints, kernel
@@ -49,8 +49,8 @@ class Judge:
         chosen = self._chosen(traces, mine, tally, verdicts)
         exact = by_exact_replay(traces)
         count_all(traces, chosen, tally)
-        refused: dict[str, Ints] = {}  # events that a kernel refused, in order, by the need that is not met
-        stories: dict[str, Suspect] = {}  # why the first of each is refused
+        refused: dict[RuleStep, Ints] = {}  # events that a kernel refused, in order, by the need that is not met
+        stories: dict[RuleStep, Suspect] = {}  # why the first of each is refused
         suspects: list[Suspect] = []
         try:
             for low, high in slices(traces.starts):
@@ -94,7 +94,7 @@ class Judge:
         part: tuple[int, int],
         mine: npt.NDArray[np.bool_],
         exact: npt.NDArray[np.bool_],
-        refused: dict[str, Ints],
+        refused: dict[RuleStep, Ints],
     ) -> None:
         """Replay a part of the traces, those that are `mine`, by the kernel; what it cannot decide becomes `exact`."""
         of = kernel(traces.spec, self.options.ignored)
@@ -112,23 +112,24 @@ class Judge:
         tally.events += len(departing)
         for why in np.unique(departing).tolist():
             events = batch.events[found.bad_at[found.bad_why == why]]
-            rule = of.reasons[why - 1].rule
-            events = np.concatenate([refused.get(rule, events[:0]), events])
-            refused[rule] = events[np.argsort(traces.row[events], kind="stable")]
+            reason = of.reasons[why - 1]
+            broken = reason.rule, reason.action
+            events = np.concatenate([refused.get(broken, events[:0]), events])
+            refused[broken] = events[np.argsort(traces.row[events], kind="stable")]
 
     def _overruled(
-        self, traces: Traces, tally: Tally, refused: dict[str, Ints], stories: dict[str, Suspect]
+        self, traces: Traces, tally: Tally, refused: dict[RuleStep, Ints], stories: dict[RuleStep, Suspect]
     ) -> npt.NDArray[np.bool_]:
         """Return the traces that a kernel refuses but the plain functions accept.
 
-        The plain functions decide, by the first trace of each rule. The counts of these traces are subtracted, and
-        their number is reported.
+        The plain functions decide, by the first trace of each rule and step. The counts of these traces are
+        subtracted, and their number is reported.
         """
         traces_of_rule = np.zeros(len(traces.names), np.bool_)
-        for rule, events in list(refused.items()):
+        for broken, events in list(refused.items()):
             suspect = explained(traces, int(events[0]), self.options)
-            if suspect is None or suspect.departure is None or suspect.departure.rule != rule:
-                del refused[rule]
+            if suspect is None or suspect.departure is None or suspect.departure.rule != broken[0]:
+                del refused[broken]
                 tally.overruled = added(tally.overruled, len(events), traces.first(int(events[0])))
                 tally.events -= len(events)
                 again = Batch(traces, np.unique(traces.of[events]).astype(np.int64))
@@ -136,7 +137,7 @@ class Judge:
                 count(traces, tally, again, again.replay(of, self.options.profile), -1)
                 traces_of_rule[again.traces] = True
             else:
-                stories[rule] = suspect
+                stories[broken] = suspect
         return traces_of_rule
 
     def _exact(self, traces: Traces, tally: Tally, trace: int, verdicts: _Verdicts) -> list[Suspect]:
@@ -181,22 +182,22 @@ class Judge:
         self,
         traces: Traces,
         tally: Tally,
-        refused: dict[str, Ints],
-        stories: dict[str, Suspect],
+        refused: dict[RuleStep, Ints],
+        stories: dict[RuleStep, Suspect],
         suspects: list[Suspect],
         verdicts: _Verdicts,
     ) -> None:
-        """Cluster traces that break the same rule, of one trace at one moment; explain the first of each."""
+        """Cluster traces that break one rule by one step, of one trace at one moment; explain the first of each."""
         for suspect in suspects:
             assert suspect.departure is not None  # noqa: S101 - for the type checker: exact replay explains each
-            rule = suspect.departure.rule
-            tally.gather((rule, suspect.moment), Cluster(1, (suspect,)))
-        for rule, events in refused.items():
-            first = stories.get(rule) or explained(traces, int(events[0]), self.options)
+            broken = suspect.departure.rule, suspect.departure.event[0]
+            tally.gather((broken, suspect.moment), Cluster(1, (suspect,)))
+        for broken, events in refused.items():
+            first = stories.get(broken) or explained(traces, int(events[0]), self.options)
             if first is not None:
                 others = tuple(Suspect(traces.first(event)) for event in events[1:TRACES].tolist())
-                tally.gather((rule, 0), Cluster(len(events), (first, *others)))
-                verdicts.depart(traces.of[events], traces.position[events], rule)
+                tally.gather((broken, 0), Cluster(len(events), (first, *others)))
+                verdicts.depart(traces.of[events], traces.position[events], broken[0])
 
 
 def _with_others(suspects: list[Suspect]) -> list[Suspect]:

@@ -33,7 +33,7 @@ from gapless.traces.judging.batches import (
 from gapless.traces.judging.columns import Traces
 from gapless.traces.judging.explaining import explained
 from gapless.traces.judging.packed_map_cells import PackedMapCells
-from gapless.traces.judging.tallies import TRACES, Cluster, First, Suspect, Tally, added
+from gapless.traces.judging.tallies import TRACES, Cluster, First, RuleStep, Suspect, Tally, added
 from gapless.traces.options import Options
 from gapless.traces.replay.exact import replay
 from gapless.traces.replay.kernels import EXACT, Ints, Kernel, kernel
@@ -95,8 +95,8 @@ class OpenTraces:
         self.rules: list[str] = []
         self.exact: dict[int, ExactTrace] = {}
         self.departing: dict[int, ExactTrace] = {}  # by exact replay
-        self.explained: dict[tuple[str, int], Suspect] = {}
-        self.late_stories: dict[str, int] = {}  # by rule, the trace whose first story begins too late
+        self.explained: dict[RuleStep, Suspect] = {}
+        self.late_stories: dict[RuleStep, int] = {}  # by rule and step, the trace whose first story begins too late
 
     def __len__(self) -> int:
         return len(self.names)
@@ -247,14 +247,15 @@ class OpenTraces:
         assert found.cells is not None  # noqa: S101 - for the type checker: it was asked for
         looked_below = begun.cells.cut & (found.bad_why == EXACT)
         unsure = np.isin(found.bad_why, of.unsure)
-        departing: list[tuple[str, Ints]] = []
+        departing: list[tuple[RuleStep, Ints]] = []
         for why in np.unique(found.bad_why[~unsure & (found.bad_why > 0)]).tolist():
-            rule, (these,) = of.reasons[why - 1].rule, np.nonzero(found.bad_why == why)
+            reason, (these,) = of.reasons[why - 1], np.nonzero(found.bad_why == why)
+            broken = reason.rule, reason.action
             events = batch.events[found.bad_at[these]]
-            if self._is_explained(rule, int(traces.row[events].min())) or self._explain(
-                traces, events, there[these], rule
+            if self._is_explained(broken, int(traces.row[events].min())) or self._explain(
+                traces, events, there[these], broken
             ):
-                departing.append((rule, these))
+                departing.append((broken, these))
             else:
                 unsure[these] = True  # the plain functions have the last word
                 first = traces.first(int(events[traces.row[events].argmin()]))
@@ -264,8 +265,8 @@ class OpenTraces:
             again = Batch(traces, some[unsure])
             known = self._begun(there[unsure], whole=whole)
             count(traces, self.tally, again, again.replay(of, self.options.profile, known), -1)
-        for rule, these in departing:
-            self._depart(traces, batch.events[found.bad_at[these]], there[these], rule)
+        for broken, these in departing:
+            self._depart(traces, batch.events[found.bad_at[these]], there[these], broken)
         continues = found.bad_why == 0
         self.state[:, there[continues]] = found.state[:, continues]
         self.cells.put(there[continues], found.cells.of(continues), whole=whole)
@@ -278,22 +279,22 @@ class OpenTraces:
         cells = self.cells.whole(places) if whole else self.cells.of(places)
         return Begun(self.known.events[places], self.state[:, places], cells)
 
-    def _depart(self, traces: Traces, events: Ints, places: Places, rule: str) -> None:
+    def _depart(self, traces: Traces, events: Ints, places: Places, broken: RuleStep) -> None:
         """Record the traces that a kernel refuses, each at its event."""
         self.tally.events += len(events)
-        self._end(places, DEPARTS, rule, traces.position[events])
+        self._end(places, DEPARTS, broken[0], traces.position[events])
         order = np.argsort(traces.row[events], kind="stable")
         suspects = [Suspect(traces.first(event)) for event in events[order[:TRACES]].tolist()]
-        if self.explained[rule, 0].at == suspects[0].at:
-            suspects[0] = self.explained[rule, 0]
-        self.tally.gather((rule, 0), Cluster(len(events), tuple(suspects)))
+        if self.explained[broken].at == suspects[0].at:
+            suspects[0] = self.explained[broken]
+        self.tally.gather((broken, 0), Cluster(len(events), tuple(suspects)))
 
-    def _is_explained(self, rule: str, row: int) -> bool:
-        """True if the story of this rule is known, and is not later than that of the event in this row."""
-        known = self.explained.get((rule, 0))
+    def _is_explained(self, broken: RuleStep, row: int) -> bool:
+        """True if the story of this rule and step is known, and is not later than that of the event in this row."""
+        known = self.explained.get(broken)
         return known is not None and known.at.row <= row
 
-    def _explain(self, traces: Traces, events: Ints, places: Places, rule: str) -> bool:
+    def _explain(self, traces: Traces, events: Ints, places: Places, broken: RuleStep) -> bool:
         """Explain why the first of these events is refused, from its trace's last state; False if it is not.
 
         Such a story may begin too late: `late_stories` names its trace.
@@ -302,12 +303,12 @@ class OpenTraces:
         place, event = int(places[first]), int(events[first])
         before = int(self.known.events[place])
         suspect = explained(traces, event, self.options, self.state_of(place) if before else None, before)
-        if suspect is None or suspect.departure is None or suspect.departure.rule != rule:
+        if suspect is None or suspect.departure is None or suspect.departure.rule != broken[0]:
             return False
-        self.explained[rule, 0] = suspect
-        self.late_stories.pop(rule, None)
+        self.explained[broken] = suspect
+        self.late_stories.pop(broken, None)
         if before:
-            self.late_stories[rule] = place
+            self.late_stories[broken] = place
         return True
 
     def _end(self, places: Any, verdict: int, rule: str = "", position: Any = 0) -> None:

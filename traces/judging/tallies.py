@@ -27,6 +27,9 @@ class First(NamedTuple):
 Seen = tuple[int, First]
 """A count, and its first place."""
 
+RuleStep = tuple[str, str]
+"""A rule, and the action of the event that breaks it: two steps may have a rule of the same name."""
+
 
 @dataclass(frozen=True)
 class Suspect:
@@ -46,7 +49,7 @@ class Suspect:
 
 @dataclass(frozen=True)
 class Cluster:
-    """Traces that break one rule: how many, and the first of them, of which the very first is explained."""
+    """Traces that break one rule by one step: how many, and the first of them, of which the very first is explained."""
 
     count: int
     first: tuple[Suspect, ...]
@@ -67,11 +70,11 @@ class Tally:
     `begins`: the first row with an event of the spec · `asked`: traces that a user asked for · `traces`: those of them
     that were judged · `events`: how many were looked at · `covered`: accepted ones by action · `inferred`: those that
     were not observed, by action · `taken_over`: those that were refused, and are what the broker claims from then on ·
-    `anomalies`: by deviation · `clusters`: by the rule that is broken, and the moment of its trace · `checked`: rules
-    about events that were checked · `unopened`: traces that do not begin as they must · `rested`: traces that claim to
-    have come to rest · `given_up`: traces with too many possible states · `unpromised`: traces in which an assumption
-    is broken · `overruled`: events that a kernel refused, and the plain functions did not, which decide · `falls`:
-    the first event that stands behind a later one.
+    `anomalies`: by deviation · `clusters`: by the rule that is broken and the step, and the moment of its trace ·
+    `checked`: rules about events that were checked · `unopened`: traces that do not begin as they must · `rested`:
+    traces that claim to have come to rest · `given_up`: traces with too many possible states · `unpromised`: traces in
+    which an assumption is broken · `overruled`: events that a kernel refused, and the plain functions did not, which
+    decide · `falls`: the first event that stands behind a later one.
     """
 
     begins: int
@@ -82,7 +85,7 @@ class Tally:
     inferred: dict[str, int] = field(default_factory=dict)
     taken_over: dict[str, int] = field(default_factory=dict)
     anomalies: dict[str, Seen] = field(default_factory=dict)
-    clusters: dict[tuple[str, int], Cluster] = field(default_factory=dict)
+    clusters: dict[tuple[RuleStep, int], Cluster] = field(default_factory=dict)
     checked: set[str] = field(default_factory=set)
     rested: int = 0
     unopened: Seen | None = None
@@ -120,7 +123,7 @@ class Tally:
             falls = _moved(other.falls, rows)
             self.falls = min(self.falls, falls) if self.falls else falls
 
-    def gather(self, signature: tuple[str, int], cluster: Cluster) -> None:
+    def gather(self, signature: tuple[RuleStep, int], cluster: Cluster) -> None:
         """Add traces, or departures of one, that form one cluster."""
         before = self.clusters.get(signature)
         self.clusters[signature] = before + cluster if before else cluster
