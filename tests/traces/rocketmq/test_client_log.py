@@ -689,7 +689,7 @@ def test_an_empty_log_is_nothing(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_opened_is_unreadable(tmp_path: Path) -> None:
-    with pytest.raises(Unreadable, match=r"cannot be read \(No such file"):
+    with pytest.raises(Unreadable, match="No such file"):
         client_log.read(tmp_path / "none.ndjson")
     with pytest.raises(Unreadable, match="Is a directory"):
         client_log.read(tmp_path)

@@ -82,6 +82,17 @@ def built(folder: Path, count: int, *more: Record, change: Callable[[StoreBuilde
     return builder.write(folder / "store")
 
 
+def test_a_file_that_one_side_lacks_is_named_and_not_called_alike(tmp_path: Path) -> None:
+    slave = shutil.copytree(recording("normal"), tmp_path / "store")
+    (slave / "commitlog/00000000000001048576").unlink()
+    comparison = compare(recording("normal"), [slave])
+    assert (
+        "  logs: alike from 0 to 1,048,576 and from 2,097,152 to 3,615,346 (2.4 MiB); "
+        "slave has no file 00000000000001048576"
+    ) in text(comparison).splitlines()
+    assert [(gap.low, gap.high, gap.roles) for gap in only(comparison).gaps] == [(1_048_576, 2_097_152, ["slave"])]
+
+
 # -- what agrees -----------------------------------------------------------------------------------------------------
 
 

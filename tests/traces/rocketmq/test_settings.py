@@ -20,6 +20,8 @@ from gapless.traces.sources.rocketmq.store.settings import (
     read_settings,
 )
 from tests.support.rocketmq.recordings import copy_of, recording
+from tests.support.rocketmq.store_builder import StoreBuilder
+from tests.support.rocketmq.stores import Record
 
 TEXT = st.text(alphabet="ab=:#! \t\\\r\n\f.é\x00u1", max_size=30)
 
@@ -139,3 +141,49 @@ def test_a_time_may_be_longer() -> None:
 def test_a_zero_byte_stays_what_it_is() -> None:
     with pytest.raises(ValueError, match="control character"):
         json.loads(quoted('{"a\0":1}'))
+
+
+# -- files next to a store, and files that are named ---------------------------------------------------------------
+
+
+def store_of_one_message(folder: Path) -> Path:
+    builder = StoreBuilder()
+    builder.append(Record("orders", body=b"one"))
+    return builder.write(folder / "store")
+
+
+def test_settings_next_to_a_store_that_cannot_be_read_do_not_stop_its_check(tmp_path: Path) -> None:
+    """The rules that need them are not checked; named by an option, they are refused."""
+    store = store_of_one_message(tmp_path)
+    config = tmp_path / "broker.conf"
+    config.write_text('{"sources": [1]}')
+    report = check(store)
+    assert report.verdict == "conforms"
+    (note,) = [note for note in report.sources[0].notes if "broker.conf" in note]
+    assert note == (
+        "broker.conf next to the store is not used, so rules that need settings are not checked: no setting in it "
+        "that a broker knows: is this the broker.conf?"
+    )
+    assert check(store, config=config).verdict == "unreadable"
+
+
+def test_a_client_log_next_to_a_store_that_cannot_be_read_leaves_its_check_inconclusive(tmp_path: Path) -> None:
+    """Its evidence is missing; named by an option, it is refused."""
+    store = store_of_one_message(tmp_path)
+    client = tmp_path / "client.ndjson"
+    client.write_text("none\n")
+    report = check(store)
+    (reason,) = report.sources[0].reasons
+    assert (report.verdict, report.sources[0].records) == ("inconclusive", 1)
+    assert reason.startswith(
+        "client.ndjson next to the store is not used, so what clients were promised is not checked: line 1: not JSON"
+    )
+    assert check(store, client=client).verdict == "unreadable"
+
+
+def test_settings_are_counted_and_another_length_of_log_files_is_noted(tmp_path: Path) -> None:
+    config = tmp_path / "other.conf"
+    config.write_text("brokerName=a\nmappedFileSizeCommitLog=1073741824\n")
+    (counted, size) = check(recording("normal"), config=config).sources[0].notes[:2]
+    assert counted == f"settings from {config} (2 read)"
+    assert size == "settings say mappedFileSizeCommitLog=1073741824, and the log's files have 1048576 bytes"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
 from gapless.native import expecting
 from gapless.traces.engines.engine import Engine
@@ -41,24 +42,44 @@ from gapless.traces.sources.source import SideInputs
 def opened(path: Path, folder: Path, options: Options, side: SideInputs, *, listed: bool = False) -> StoreCheck:
     """Opens the check of the store in `folder`, with settings and client log. Raises Unreadable, NothingThere."""
     store = open_store(folder, side.config, copied=side.copied)
-    clients, notes = _evidence(folder, side.client, path)
+    found = _client_log(folder, side.client, path)
     with expecting(records_in(Path(file.path) for file in store.files)):
-        clients = with_trace_topics(store, options, clients, shown(str(path)))
-    return StoreCheck(path, replace(store, notes=(*store.notes, *notes)), options, clients, listed=listed)
+        clients = with_trace_topics(store, options, found.evidence, shown(str(path)))
+    opened = StoreCheck(path, replace(store, notes=(*store.notes, *found.notes)), options, clients, listed=listed)
+    if found.doubt:
+        opened.judge.judged.doubt(found.doubt)
+    return opened
 
 
-def _evidence(folder: Path, given: Path | None, path: Path) -> tuple[Evidence | None, list[str]]:
-    """Returns the clients' evidence, and notes for the reader. By default the log next to the store is used."""
+class ClientLogFile(NamedTuple):
+    """The clients' evidence in a file, if it has any, and what the report says about that file."""
+
+    evidence: Evidence | None = None
+    notes: tuple[str, ...] = ()
+    doubt: str = ""
+
+
+def _client_log(folder: Path, given: Path | None, path: Path) -> ClientLogFile:
+    """Returns the clients' evidence; by default, of the log next to the store. Raises Unreadable for `given`.
+
+    A log that was found and cannot be read is evidence that is missing: the store is judged without it.
+    """
     found = given or neighbouring_client_log(folder)
     if found is None:
-        return None, []
+        return ClientLogFile()
     try:
         clients = evidence.read(found, str(path))
     except NothingThere as nothing:
-        return None, [f"{nothing}: it is not used"]
+        return ClientLogFile(notes=(f"{nothing}: it is not used",))
     except Unreadable as problem:
-        raise side_file_problem("client log", found, problem) from problem
-    return clients, [] if given else [f"clients' promises are read from {found.name}, next to the store"]
+        if given:
+            raise side_file_problem("client log", found, problem) from problem
+        reason = str(side_file_problem("client log", found, problem)).partition(": unreadable: ")[2]
+        return ClientLogFile(
+            doubt=f"{found.name} next to the store is not used, so what clients were promised is not checked: {reason}"
+        )
+    notes = () if given else (f"clients' promises are read from {found.name}, next to the store",)
+    return ClientLogFile(clients, notes)
 
 
 @dataclass(frozen=True)

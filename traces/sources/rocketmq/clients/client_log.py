@@ -18,7 +18,7 @@ from pydantic_core import from_json
 
 from gapless.traces.events.plain_lines import PlainLines, lines_in
 from gapless.traces.events.whole_lines import cut, next_block
-from gapless.traces.problems import NothingThere, Unreadable, shown, twice
+from gapless.traces.problems import NothingThere, Unreadable, os_problem, shown, twice
 from gapless.traces.sources.rocketmq.clients.plain_requests import KINDS, RequestReader, plain_block
 from gapless.traces.sources.rocketmq.clients.request_lines import LINE, first_error, row_of
 from gapless.traces.sources.rocketmq.clients.request_rows import Checks, Ends, Found, Resumes, RowBuffer, Sends
@@ -60,7 +60,7 @@ def read(path: Path) -> ClientLog:
                 lines += count
                 done += len(block)
     except OSError as error:
-        raise Unreadable(f"{shown(path)}: cannot be read ({error.strerror or error})") from error
+        raise Unreadable(os_problem(error)) from error
     if not lines:
         raise NothingThere(f"{shown(path)}: the client log is empty")
     return ClientLog(

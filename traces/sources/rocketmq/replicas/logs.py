@@ -5,13 +5,14 @@ from __future__ import annotations
 import zlib
 from bisect import bisect_right
 from collections.abc import Iterator
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from gapless.traces.problems import shown
 from gapless.traces.sources.rocketmq.replicas.side import Side
-from gapless.traces.sources.rocketmq.replicas.values import LogFork, RecordCopy
+from gapless.traces.sources.rocketmq.replicas.values import LogFork, LogGap, RecordCopy
 from gapless.traces.sources.rocketmq.segments.splits import SPLIT, Split, SplitReader
 from gapless.traces.sources.rocketmq.store import records, scan
 from gapless.traces.sources.rocketmq.store.bytes import Bytes
@@ -29,7 +30,7 @@ class LogComparison(NamedTuple):
     low: int
     high: int
     fork: LogFork | None
-    missing: int  # bytes in between of which one has no file
+    gaps: list[LogGap]  # stretches in between of which one has no file
     blanks: int  # blanks that differ behind their first eight bytes, which are never read
 
 
@@ -39,14 +40,15 @@ def compare_logs(one: Side, other: Side, block: int = BLOCK) -> LogComparison:
     stores = one.store, other.store
     edges = sorted({edge for store in stores for file in store.files for edge in (file.base, file.base + file.length)})
     first = last = -1
-    apart = blanks = missing = 0
+    gaps: list[LogGap] = []
+    apart = blanks = 0
     at = low
     while at < high:
         following = bisect_right(edges, at)
         stop = min(at + block, high, *edges[following : following + 1])  # so that it is within one file of each
         mine, theirs = (_read(store, at, stop) for store in stores)
         if mine is None or theirs is None:
-            missing += stop - at
+            _add_gap(gaps, one, other, at, stop)
         elif not np.array_equal(mine, theirs):
             places = np.flatnonzero(mine != theirs)
             if first < 0 and _is_in_the_rest_of_a_blank(one, other, at + int(places[0])):
@@ -56,8 +58,17 @@ def compare_logs(one: Side, other: Side, block: int = BLOCK) -> LogComparison:
                 apart += len(places)
         at = stop
     return LogComparison(
-        low, max(low, high), _fork(one, other, first, last, apart, high) if first >= 0 else None, missing, blanks
+        low, max(low, high), _fork(one, other, first, last, apart, high) if first >= 0 else None, gaps, blanks
     )
+
+
+def _add_gap(gaps: list[LogGap], one: Side, other: Side, low: int, high: int) -> None:
+    """Adds a stretch that was not compared, or extends the last one if it is of the same file."""
+    lacking = [side for side in (one, other) if _file_at(side.store, low) is None]
+    roles, file = [side.role for side in lacking], Path(lacking[0].store.log_file_at(low)[0]).name
+    if gaps and (gaps[-1].high, gaps[-1].roles, gaps[-1].file) == (low, roles, file):
+        low = gaps.pop().low
+    gaps.append(LogGap(low=low, high=high, roles=roles, file=file))
 
 
 def _file_at(store: StoreDirectory, position: int) -> LogFile | None:

@@ -57,6 +57,7 @@ def compare_pair(master: Side, slave: Side, name: str) -> PairRow:
         verdict=worst(verdicts),
         low=logs.low,
         high=logs.high,
+        gaps=logs.gaps,
         fork=logs.fork,
         queues=queues.queues,
         entries=queues.entries,
@@ -137,8 +138,9 @@ def _notes(master: Side, slave: Side, logs: LogComparison, alone: Sequence[_Unma
             f"the slave's log is {plural(slave.end - master.end, 'byte')} longer: it was copied later, or the master "
             "lost what it had sent"
         )
-    if logs.missing:
-        lines.append(f"{plural(logs.missing, 'byte')} in between were not compared: one of both has no file there")
+    if logs.gaps:
+        missing = sum(gap.high - gap.low for gap in logs.gaps)
+        lines.append(f"{plural(missing, 'byte')} in between were not compared: one of both has no file there")
     if logs.blanks:
         lines.append(f"{plural(logs.blanks, 'blank')} at the end of files differ in bytes that are never read")
     sizes = master.store.file_size, slave.store.file_size

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from gapless.traces.report.values import Finding
-from gapless.traces.report.wording import duration, plural, size
+from gapless.traces.report.wording import duration, plural, size, some
 from gapless.traces.sources.rocketmq.replicas.values import (
     Comparison,
     EntryCopy,
     EntryDifference,
     LogFork,
+    LogGap,
     PairRow,
     RecordCopy,
     ReplicaRow,
@@ -62,8 +63,7 @@ def _finding(finding: Finding) -> Iterator[str]:
 def _pair(pair: PairRow, master: str) -> Iterator[str]:
     yield f"{pair.slave} compared with {master}: {AGREES.get(pair.verdict, pair.verdict)}"
     if pair.high > pair.low:
-        alike = pair.fork.position if pair.fork else pair.high
-        yield f"  logs: alike from {pair.low:,} to {alike:,} ({size(alike - pair.low)})"
+        yield f"  logs: {_alike(pair)}"
         yield f"  queues: {plural(pair.queues, 'queue')} and {plural(pair.entries, 'entry', 'entries')} compared"
     if pair.epochs:
         yield f"  {pair.epochs}"
@@ -75,6 +75,28 @@ def _pair(pair: PairRow, master: str) -> Iterator[str]:
         yield f"  … and {plural(len(pair.apart) - MANY, 'queue')} more"
     yield from (f"  not decided: {reason}" for reason in pair.reasons)
     yield from (f"  note: {note}" for note in pair.notes)
+
+
+def _alike(pair: PairRow) -> str:
+    """The stretches in which the logs agree, and the files that are missing in between."""
+    end = pair.fork.position if pair.fork else pair.high
+    gaps = [gap for gap in pair.gaps if gap.low < end]
+    edges = [pair.low, *(edge for gap in gaps for edge in (gap.low, min(gap.high, end))), end]
+    parts = [(low, high) for low, high in zip(edges[::2], edges[1::2], strict=True) if low < high]
+    if not parts:
+        return "nothing was compared" + _lacking(gaps)
+    spans = " and ".join(f"from {low:,} to {high:,}" for low, high in parts)
+    return f"alike {spans} ({size(sum(high - low for low, high in parts))}){_lacking(gaps)}"
+
+
+def _lacking(gaps: Sequence[LogGap]) -> str:
+    """The missing files, by the side that lacks them."""
+    missing = [(" and ".join(gap.roles), gap.file) for gap in gaps]
+    return "".join(
+        f"; {roles} {'have' if ' and ' in roles else 'has'} no file {some(files)}"
+        for roles in dict(missing)
+        if (files := [file for who, file in missing if who == roles])
+    )
 
 
 def _fork(fork: LogFork, high: int) -> Iterator[str]:

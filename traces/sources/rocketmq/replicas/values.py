@@ -77,6 +77,15 @@ class ReplicaRow(Model):
     findings: list[Finding] = Field(default=[], description="violations and hazards of it alone")
 
 
+class LogGap(Model):
+    """A stretch of both logs that was not compared, because one side or both lack its file."""
+
+    low: int = Field(description="log position where it begins")
+    high: int = Field(description="exclusive end")
+    roles: list[Role] = Field(description="the sides without a file of it")
+    file: str = Field(description="the name of the missing file")
+
+
 class PairRow(Model):
     """A slave compared with its master."""
 
@@ -84,6 +93,7 @@ class PairRow(Model):
     verdict: VerdictName
     low: int = Field(default=0, description="log position from which on bytes were compared")
     high: int = Field(default=0, description="exclusive end of what was compared")
+    gaps: list[LogGap] = Field(default=[], description="stretches in between that were not compared")
     fork: LogFork | None = None
     queues: int = Field(default=0, description="queues that both have")
     entries: int = Field(default=0, description="entries that were compared")

@@ -211,6 +211,7 @@ def log_files(
     if not found:
         raise NothingThere(f"{', '.join(map(str, folders))}: no log file in it (a name of 20 digits each)")
     expected = _log_file_size(found, settings)
+    notes.extend(_other_size(expected, settings))
     for file in found:
         if file.length != expected:
             raise Unreadable(
@@ -227,6 +228,13 @@ def _refuse_a_broken_link(path: Path) -> None:
             f"{path}: a link to {path.readlink()}, which is not there, and all depends on the log; mount what it "
             "names, or copy the file"
         )
+
+
+def _other_size(length: int, settings: Mapping[str, str]) -> Iterator[str]:
+    """Yields a note if settings give log files another length: they are of another broker, or were changed since."""
+    wanted = number_set(settings, "mappedFileSizeCommitLog")
+    if wanted not in (0, length):
+        yield f"settings say mappedFileSizeCommitLog={wanted}, and the log's files have {length} bytes"
 
 
 def _log_file_size(files: list[LogFile], settings: Mapping[str, str]) -> int:

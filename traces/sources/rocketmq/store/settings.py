@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 
-from gapless.traces.problems import Unreadable, shown, side_file_problem
+from gapless.traces.problems import Unreadable, os_problem, shown, side_file_problem
 
 SETTINGS = "broker.conf"
 DELAY_LEVELS = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h"  # docs/rocketmq.md#delay-levels
@@ -25,21 +25,39 @@ SETTING_NAME = re.compile(r"[A-Za-z]\w*")
 
 def read_settings(config: Path) -> dict[str, str]:
     """Reads the settings in a broker.conf as Java does: Latin-1 with escapes. Raises Unreadable."""
-    try:
-        content = config.read_bytes()
-    except OSError as error:
-        raise Unreadable(f"{config}: cannot be read ({error.strerror})") from error
-    found = plain_properties(content)
-    if found is None:
-        import javaproperties  # noqa: PLC0415 - it loads all that speaks HTTP
+    return _parsed(config, _content(config))
 
-        try:
-            found = dict(javaproperties.loads(content))
-        except ValueError as error:
-            raise Unreadable(f"{config}: cannot be read as a properties file ({error})") from error
-    if b"=" not in content and b":" not in content and not all(map(SETTING_NAME.fullmatch, found)):
-        raise Unreadable(f"{config}: none of its lines is NAME=VALUE, expected a broker.conf")  # prose, or a log
+
+def read_broker_settings(config: Path) -> dict[str, str]:
+    """Reads a file that must be a broker.conf: Java would read prose, JSON and logs too. Raises Unreadable."""
+    content = _content(config)
+    found = _parsed(config, content)
+    if found and b"=" not in content and b":" not in content:
+        raise Unreadable(f"{config}: none of its lines is NAME=VALUE, expected a broker.conf")
+    if found and not any(map(SETTING_NAME.fullmatch, found)):
+        raise Unreadable(f"{config}: no setting in it that a broker knows: is this the broker.conf?")
     return found
+
+
+def _content(config: Path) -> bytes:
+    """Reads the file once: it may be a pipe. Raises Unreadable."""
+    try:
+        return config.read_bytes()
+    except OSError as error:
+        raise Unreadable(os_problem(error)) from error
+
+
+def _parsed(config: Path, content: bytes) -> dict[str, str]:
+    """Parses the file's content. Raises Unreadable."""
+    found = plain_properties(content)
+    if found is not None:
+        return found
+    import javaproperties  # noqa: PLC0415 - it loads all that speaks HTTP
+
+    try:
+        return dict(javaproperties.loads(content))
+    except ValueError as error:
+        raise Unreadable(f"{config}: cannot be read as a properties file ({error})") from error
 
 
 def plain_properties(content: bytes) -> dict[str, str] | None:
@@ -169,28 +187,42 @@ def quoted(text: str) -> str:
 
 
 def store_settings(path: Path, config: Path | None, notes: list[str]) -> dict[str, str]:
-    """The settings in `config`, or in a broker.conf next to the store, with a note about the latter.
+    """The settings in `config`, or in a broker.conf next to the store; a note names the file, and counts them.
 
     One in a conf/ next to the store is that of this store only if it names it: a broker's home has one, whose broker
-    may write elsewhere. Raises Unreadable.
+    may write elsewhere. One that was found and cannot be read is noted, and not used. Raises Unreadable for `config`.
     """
-    found = config or next((one for one in (path.parent / SETTINGS,) if one.is_file()), None)
-    home = path.parent / "conf" / SETTINGS
+    if config is not None:
+        try:
+            settings = read_broker_settings(config)
+        except Unreadable as problem:
+            raise side_file_problem("settings", config, problem) from problem
+        notes.append(f"settings from {shown(config)} ({len(settings):,} read)")
+        return settings
+    for name in (SETTINGS, f"conf/{SETTINGS}"):
+        if (path.parent / name).is_file():
+            return _settings_next_to(path, name, notes)
+    return {}
+
+
+def _settings_next_to(path: Path, name: str, notes: list[str]) -> dict[str, str]:
+    """The settings in the file `name` next to the store, with a note about it; none if they are not of this store."""
+    file = path.parent / name
     try:
-        if found is None and home.is_file():
-            settings = read_settings(home)
-            if _is_root(path, settings.get("storePathRootDir", "")):
-                notes.append(f"settings from conf/{SETTINGS} next to the store, which names it")
-                return settings
-            notes.append(
-                f"conf/{SETTINGS} next to the store is not used, because its storePathRootDir names another store: "
-                f"--config {shown(home)} uses it"
-            )
-        elif found is not None and config is None:
-            notes.append(f"settings from {SETTINGS} next to the store")
-        return read_settings(found) if found else {}
+        settings = read_broker_settings(file)
     except Unreadable as problem:
-        raise side_file_problem("settings", found or home, problem) from problem
+        reason = str(side_file_problem("settings", file, problem)).partition(": unreadable: ")[2]
+        notes.append(f"{name} next to the store is not used, so rules that need settings are not checked: {reason}")
+        return {}
+    if name != SETTINGS and not _is_root(path, settings.get("storePathRootDir", "")):
+        notes.append(
+            f"{name} next to the store is not used, because its storePathRootDir names another store: "
+            f"--config {shown(file)} uses it"
+        )
+        return {}
+    which = ", which names it" if name != SETTINGS else ""
+    notes.append(f"settings from {name} next to the store{which} ({len(settings):,} read)")
+    return settings
 
 
 def _is_root(path: Path, root: str) -> bool:
