@@ -125,7 +125,23 @@ def _checked(path: Path, config: pytest.Config) -> tuple[Report, list[TraceVerdi
         )
         for row in sorted(rows, key=lambda row: (row["spec"], row["trace"]))
     }
-    return names.report() if names else report, list(found.values())
+    return _as_asked_here(names.report() if names else report), list(found.values())
+
+
+def _as_asked_here(report: Report) -> Report:
+    """The report with the option of pytest in its advice, in place of that of `gapless check`."""
+    sources = [
+        one.model_copy(
+            update={
+                "reasons": [
+                    why.replace("; --spec ", "; --gapless-spec ").replace(": --spec ", ": --gapless-spec ")
+                    for why in one.reasons
+                ]
+            }
+        )
+        for one in report.sources
+    ]
+    return report.model_copy(update={"sources": sources})
 
 
 class RecordingItem(pytest.Item):

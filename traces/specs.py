@@ -28,7 +28,7 @@ from gapless.spec.reading.constants import A_BOUND
 from gapless.spec.reading.declarations import SpecFile
 from gapless.spec.reading.quantification import EndlessCases, counterexample
 from gapless.spec.reading.vocabulary import ForeignWords, misspelt_entries, understood
-from gapless.traces.suggestions import did_you_mean, one_of
+from gapless.traces.suggestions import did_you_mean, nearest, one_of
 
 MUST = {
     "State": "`class State` with its fields",
@@ -73,8 +73,8 @@ class GivenSpec(Spec):
 def load(named: str | os.PathLike[str], near: Path | None = None) -> Spec:
     """Load the spec of this name: one of ours, or that of a file or a module. Raises NoSpec, ForeignWords.
 
-    A file of ours returns our own spec. A relative path is looked for in the folder of the file `near`, and
-    then in the working directory.
+    A file of ours returns our own spec. A relative path is looked for in the folder of the file `near`, above it up to
+    the root of its project, and then in the working directory.
     """
     if str(named) in SPECS:
         return SPECS[str(named)]
@@ -110,8 +110,13 @@ def calling_file() -> Path | None:
 def _file(named: str, near: Path | None) -> Path:
     """Find the file that a user names, directly or as a module. Raises NoSpec."""
     path = Path(named)
-    if near and not path.is_absolute() and (beneath := near.parent / path).is_file():
-        return Path(os.path.relpath(beneath))
+    if near and not path.is_absolute():
+        for folder in _folders_of(near):
+            if (beneath := folder / path).is_file():
+                return Path(os.path.relpath(beneath))
+    if named and path.is_dir():
+        inside = next(iter(sorted(path.glob("*.py"))), None)
+        raise NoSpec(f"{path}: a folder: name each file in it{f', such as {inside}' if inside else ''}")
     if named and (path.suffix == ".py" or os.sep in named or path.exists()):
         _require_there(path, near)
         return path
@@ -127,6 +132,17 @@ def _file(named: str, near: Path | None) -> Path:
     return Path(os.path.relpath(found.origin))
 
 
+ROOTS = ("pyproject.toml", "pytest.ini", ".git")
+"""The files and folders that the root of a project has, each of them enough."""
+
+
+def _folders_of(near: Path) -> list[Path]:
+    """The folder of a file, and those above it up to the root of its project; only the first where no root is found."""
+    above = [near.resolve().parent, *near.resolve().parent.parents]
+    roots = (n for n, folder in enumerate(above) if any((folder / name).exists() for name in ROOTS))
+    return above[: next(roots, 0) + 1]
+
+
 def _known_specs() -> list[str]:
     """The names of our specs, and the Python files of the working directory."""
     return [*SPECS, *sorted(path.name for path in Path.cwd().glob("*.py"))]
@@ -138,11 +154,14 @@ def _require_there(path: Path, near: Path | None) -> None:
         return
     here, folder = Path.cwd(), near.parent if near else Path()
     hint = did_you_mean(path.name, [*_siblings(folder / path), *_siblings(path)])
+    hint = hint or _in_a_similar_folder(path)
     if path.is_absolute():
         raise NoSpec(f"{path}: no such file{hint}")
     tried = [f"{here} (the working directory)"]
-    if near and near.parent.resolve() != here:
-        tried.insert(0, f"{near.parent.resolve()} (the folder of {near.name})")
+    if near:
+        first, *above = _folders_of(near)
+        others = [f"{first} (the folder of {near.name})"] * (first != here)
+        tried = [*others, *(str(one) for one in above if one != here), *tried]
     raise NoSpec(f"{path}: no such file in {' nor in '.join(tried)}{hint}")
 
 
@@ -154,6 +173,18 @@ def _name(path: Path) -> str:
     if name in SPECS or name in RESERVED:
         raise NoSpec(f"{path}: {name} is the name of one of our specs, and stands in events: rename the file")
     return name
+
+
+def _in_a_similar_folder(path: Path) -> str:
+    """A clause with the file of this name in a folder of a similar name; empty where there is none."""
+    absolute = path.absolute()
+    missing = next(one for one in (*reversed(absolute.parents), absolute) if not one.exists())
+    if missing == absolute or not missing.parent.is_dir():
+        return ""
+    rest = absolute.relative_to(missing)
+    there = [found.name for found in missing.parent.iterdir() if (found / rest).is_file()]
+    meant = [missing.parent / name / rest for name in nearest(missing.name, sorted(there))]
+    return f" (there is {meant[0] if path.is_absolute() else os.path.relpath(meant[0])})" if meant else ""
 
 
 def _siblings(path: Path) -> list[str]:

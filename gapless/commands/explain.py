@@ -28,14 +28,16 @@ if TYPE_CHECKING:
     from gapless.traces.report.values import Report
 
 
+NAMES = "commitlog, TOPIC/QUEUE, the key of a transaction, or tc0"
+"""The traces of a store."""
+
+
 def explain(
     path: OnePath,
     trace: Annotated[
-        str,
-        typer.Option(
-            metavar="TRACE", help="commitlog, TOPIC/QUEUE, the key of a transaction, or tc0.", show_default=False
-        ),
-    ],
+        str | None,
+        typer.Option(metavar="TRACE", help=f"{NAMES}.", show_default=False),
+    ] = None,
     profile: ProfileOption = None,
     config: ConfigOption = None,
     client: ClientOption = None,
@@ -49,13 +51,17 @@ def explain(
 ) -> None:
     """Print the shortest story of one trace: where it departs and why, or that it does not."""
     from gapless.traces.check import check
+    from gapless.traces.events.files import is_event_file
     from gapless.traces.problems import UsageError, shown
     from gapless.traces.remote import path_of
     from gapless.traces.report.text import explained
 
     name, own = profile and profile.value, spec or ()
-    if not trace.strip():
-        raise failed("--trace is empty: expected commitlog, TOPIC/QUEUE, the key of a transaction, or tc0")
+    if trace is not None and not trace.strip():
+        raise failed(f"--trace is empty: expected {NAMES}")
+    if trace is None and (redact or not is_event_file(path_of(path))):
+        raise failed(f"--trace TRACE is missing: {NAMES}")
+    trace = trace or ""  # no trace has this name: the report lists those that are there
     if save is not None and save.suffix != ".story":
         raise failed(f"--save {save}: expected a file that ends in .story")
     try:
@@ -75,6 +81,9 @@ def explain(
     except UsageError as error:
         raise failed(str(error)) from None
     names = _names(report, shown(trace), redact_key) if redact else None
+    if not trace:
+        source = report.sources[0]
+        raise failed(f"{source.path}: {'; '.join(source.reasons)}")
     code, lines = explained(names.report(), names.name(shown(trace))) if names else explained(report, shown(trace))
     unread = unreadable(names.report() if names else report)
     with printing(code):

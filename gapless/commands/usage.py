@@ -126,7 +126,8 @@ def _sentence(error: Any) -> str:
         return f"{name} {'takes no value' if 'not take' in error.message else 'needs a value'}"
     text = error.format_message().rstrip(".")
     if match := EXTRA.search(text):
-        return f"unexpected: {shown(match[1])}"
+        trace = error.ctx is not None and error.ctx.info_name == "explain"
+        return f"unexpected: {shown(match[1])}{' (a trace is named by --trace)' if trace else ''}"
     return f"{text[:1].lower()}{shown(text[1:])}"
 
 

@@ -134,7 +134,7 @@ def test_a_file_that_is_no_spec_is_reported_with_its_line(here: Path, name: str,
     ("named", "says"),
     [
         ("nothing.py", "nothing.py: no such file in "),
-        ("folder.py", "folder.py: cannot be read (Is a directory)"),
+        ("folder.py", "folder.py: a folder: name each file in it"),
         ("bytes.py", "bytes.py:1: not text in UTF-8"),
         ("nobody.nothing", "there is no spec 'nobody.nothing': choose among broker, check_service"),
         ("", "there is no spec ''"),
@@ -474,3 +474,27 @@ def test_events_of_a_spec_are_written_in_the_other_form(here: Path, suffix: str)
     ]
     wrong = gapless("trace", "lease.ndjson", "--out", f"other{suffix}", "--spec", "nothing")
     assert (wrong.exit_code, "there is no spec 'nothing'" in wrong.stderr) == (2, True)
+
+
+def test_advice_leads_to_the_file_of_a_spec(here: Path) -> None:
+    (here / "specs").mkdir()
+    (here / "lease.py").rename(here / "specs/lease.py")
+    (here / "lease.ndjson").write_text(EVENTS, encoding="utf-8")
+    assert answer_to("check", "lease.ndjson").startswith(
+        "gapless: lease.ndjson, line 2: spec is 'lease', which is none of ours: --spec FILE names one of yours ("
+    )
+    assert answer_to("prove", "spec/lease.py").endswith("(there is specs/lease.py)")
+    assert answer_to("check", "lease.ndjson", "--spec", "specs/") == (
+        "gapless: specs: a folder: name each file in it, such as specs/lease.py"
+    )
+    own = ("--spec", "specs/lease.py")
+    assert answer_to("explain", "lease.ndjson", *own).startswith(
+        "gapless: lease.ndjson: name the trace by --trace: nothing was checked; there: "
+    )
+
+
+def answer_to(*words: str) -> str:
+    """The answer to a command that is refused."""
+    ran = gapless(*words)
+    assert ran.exit_code == 2
+    return ran.stderr.strip()

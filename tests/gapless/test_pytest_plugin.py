@@ -272,3 +272,9 @@ def test_a_machine_that_is_named_like_a_test_is_an_error(pytester: pytest.Pytest
         "def test_it(): assert Lease.TestCase\n"
     )
     pytester.runpytest_inprocess(*PLUGIN).assert_outcomes(passed=1)
+
+
+def test_advice_names_the_option_of_pytest(pytester: pytest.Pytester) -> None:
+    (pytester.path / "lease.ndjson").write_text((ROOT / "examples/lease.ndjson").read_text("utf-8"), "utf-8")
+    done = pytester.runpytest_inprocess(*PLUGIN, "--gapless", "lease.ndjson")
+    done.stdout.fnmatch_lines(["*'lease', which is none of ours: --gapless-spec FILE names one of yours*"])

@@ -23,7 +23,7 @@ from gapless.properties.machines.stateful.log_machine import LogMachine
 from gapless.properties.machines.stateful.spec_machine import Unhealthy
 from gapless.properties.reference_store.store_subject import ReferenceStore
 from gapless.spec.catalog import SPECS
-from gapless.traces.specs import NoSpec
+from gapless.traces.specs import NoSpec, load
 from tests.support.command_line import ROOT
 from tests.support.lease_service import LEASE, changed, few, run
 from tests.support.night import by_day
@@ -185,6 +185,25 @@ def test_a_file_is_looked_for_next_to_the_caller_and_then_in_the_working_directo
     assert names["machine"]("spec.py", LeaseService).spec.called == "tests/spec.py"
     with pytest.raises(NoSpec, match=r"^/nowhere/spec\.py: no such file$"):
         names["machine"]("/nowhere/spec.py", LeaseService)
+
+
+def test_a_file_is_looked_for_above_the_caller_up_to_the_root_of_its_project(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As with pytest run from tests/, and the spec in specs/."""
+    tests, specs = tmp_path / "shop/tests", tmp_path / "shop/specs"
+    tests.mkdir(parents=True)
+    specs.mkdir()
+    (specs / "jobs.py").write_text(Path(LEASE).read_text("utf-8"), "utf-8")
+    (tmp_path / "outside.py").write_text(Path(LEASE).read_text("utf-8"), "utf-8")
+    monkeypatch.chdir(tests)
+    with pytest.raises(NoSpec, match=r"specs/jobs\.py: no such file in "):
+        load("specs/jobs.py", tests / "test_jobs.py")
+    (tmp_path / "shop/pyproject.toml").touch()
+    assert load("specs/jobs.py", tests / "test_jobs.py").called == "../specs/jobs.py"
+    expected = f"outside.py: no such file in {tmp_path / 'shop'} nor in {tests} (the working directory)"
+    with pytest.raises(NoSpec, match=re.escape(expected)):
+        load("outside.py", tests / "test_jobs.py")
 
 
 def test_a_user_chooses_how_long_it_runs_and_nothing_else_changes() -> None:

@@ -8,7 +8,7 @@ about, and those that a user brings to one check: `with_specs` of them has the s
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cache, partial
 from itertools import islice
 from pathlib import Path
@@ -89,10 +89,7 @@ class Event(BaseModel):
         specs: Mapping[str, Spec] = SPECS if info.context is None else info.context
         spec = specs.get(self.spec)
         if spec is None:
-            hint = did_you_mean(self.spec, specs)
-            raise ValueError(
-                f"spec is {value(self.spec)}, expected {one_of(specs)}{hint}; --spec FILE names one of yours"
-            )
+            raise ValueError(f"spec is {value(self.spec)}{_known(self.spec, specs)}")
         if self.action not in spec.actions:
             hint = did_you_mean(self.action, spec.actions)
             raise ValueError(
@@ -110,6 +107,14 @@ class Event(BaseModel):
             hint = did_you_mean(strange[0], spec.scalars)
             raise ValueError(f"saw names {_and(strange)}, expected fields of {self.spec}: {one_of(spec.scalars)}{hint}")
         return self
+
+
+def _known(name: str, specs: Collection[str]) -> str:
+    """The end of the sentence for a spec that is not known: all that are, if one of them may be meant."""
+    if hint := did_you_mean(name, specs):
+        return f", expected {one_of(specs)}{hint}; --spec FILE names one of yours"
+    own = "".join(f", nor {one}" for one in specs if one not in SPECS)
+    return f", which is none of ours{own}: --spec FILE names one of yours"
 
 
 def _and(names: Iterable[str]) -> str:

@@ -160,6 +160,8 @@ class Teller:
         here = sorted(name for name in names if name.rpartition("/")[0] == asked)
         here = here or (topics if self.only is None and topics else names)
         listed = f"; there: {first_of(here, 8)}" if here else ""
+        if self.only == "":  # of `gapless explain`
+            return f"name the trace by --trace: nothing was checked{listed}"
         return f"no trace {what} in it{did_you_mean(asked, known)}: nothing was checked{listed}"
 
     def _unjudged(self, tallies: dict[str, Tally]) -> Iterator[str]:
