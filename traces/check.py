@@ -357,8 +357,8 @@ class InputCheck:
             verdict = "unreadable"
         return SourceRow(
             path=shown(self.given.path), kind=self.kind, bytes=parts.bytes, records=parts.records, clean=parts.clean,
-            live=parts.live, moments=parts.moments, newest=newest_change(self.given.path), verdict=verdict,
-            reasons=reasons, notes=[shown(note) for note in self._notes()],
+            live=parts.live, moments=parts.moments, owner=parts.owner, newest=newest_change(self.given.path),
+            verdict=verdict, reasons=reasons, notes=[shown(note) for note in self._notes()],
         )  # fmt: skip
 
     def judged(self) -> tuple[frozenset[str], dict[str, int]]:

@@ -89,7 +89,7 @@ def _replica(
         store = open_store(folder, Path(config) if config else None, copied=copied)
     except (Unreadable, NothingThere, OSError) as error:
         return None, row.model_copy(update={"verdict": "inconclusive", "reasons": [f"it changed meanwhile: {error}"]})
-    ends = {(queue.topic, queue.queue): queue.indexed for queue in report.queues if queue.verdict != "departs"}
+    ends = {(queue.topic, queue.queue): queue.indexed for queue in report.queues if queue.end_is_known}
     left = {(queue.topic, queue.queue) for queue in report.queues if queue.messages and not queue.indexed}
     side = Side(role, store, log.high, ends, frozenset() if source.clean or source.live else frozenset(left))
     return side, row.model_copy(update={"start": side.start, "end": side.end})

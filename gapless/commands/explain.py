@@ -20,7 +20,7 @@ from gapless.commands.options import (
     TraceTopicOption,
     output_file,
 )
-from gapless.commands.outcome import unreadable
+from gapless.commands.outcome import random_key, unreadable
 from gapless.commands.terminal import failed, printing, progress_bar, telling, write
 
 if TYPE_CHECKING:
@@ -98,9 +98,9 @@ def explain(
 
 def _names(report: Report, trace: str, key: str | None) -> Redactor:
     """Make hashes of the names in a report, and of the trace that was asked for."""
-    from gapless.traces.report.redaction import Redactor, new_key
+    from gapless.traces.report.redaction import Redactor
 
-    return Redactor(report, key or new_key(), [trace])
+    return Redactor(report, key or random_key(), [trace])
 
 
 def _save(

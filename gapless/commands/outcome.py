@@ -8,6 +8,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
+import typer
+
 from gapless.commands.terminal import failed, refuse_output, write
 
 if TYPE_CHECKING:
@@ -35,9 +37,17 @@ def refuse_what_names(*, redact: bool, key: str | None, verdicts: object, baseli
 
 def without_names(report: Report, *, redact: bool, key: str | None) -> Report:
     """The report; if so asked, with keyed hashes instead of names, under this key or a random one."""
-    from gapless.traces.report.redaction import new_key, redacted
+    from gapless.traces.report.redaction import redacted
 
-    return redacted(report, key or new_key()) if redact else report
+    return redacted(report, key or random_key()) if redact else report
+
+
+def random_key() -> str:
+    """Make a random key, and say that it is not kept."""
+    from gapless.traces.report.redaction import new_key
+
+    typer.echo("gapless: names of this run cannot be found again; give --redact-key to keep the mapping", err=True)
+    return new_key()
 
 
 class BaselineBy(StrEnum):

@@ -251,6 +251,12 @@ allowed by the rocketmq profile, counted and not judged:
      Consequence: a message is in the log and no consumer ever receives it.
      Again: gapless explain store --trace orders/1
 
+what to do now:
+  keep a copy of store before anything else
+  do not restart the broker before you have the copy and know the cause: its start cuts off a damaged log and writes \
+queues again, and the evidence is gone
+  then read docs/operator.md#when-it-departs
+
 departs: 12 violations found, in 1 story. 4,897 records, 2 queues read, \
 14,710 events checked in 0.02 s (rocketmq profile)
 """
@@ -314,7 +320,7 @@ def test_queues_that_depart_are_not_at_the_end_of_a_long_table() -> None:
 def test_a_name_is_shown_and_not_obeyed_by_rich_or_a_terminal() -> None:
     name = "[bold red]topic[/]:smile:\x1b[31m\r\x07\u202e\ud800"
     output = piped(report(findings=[finding(message=name)], sources=[source(path=name, notes=[name])]))
-    assert output.count(r"[bold red]topic[/]:smile:\x1b[31m\r\x07\u202e\ud800") == 3
+    assert output.count(r"[bold red]topic[/]:smile:\x1b[31m\r\x07\u202e\ud800") == 4, "and where to copy it from"
     assert all(line.isprintable() for line in output.splitlines())
 
 
@@ -674,7 +680,7 @@ def test_the_first_screen_answers() -> None:
         "✗ departs 12 violations found, in 1 story.",
         "Entry 77 of orders/1 points at byte 1,293,519; its message is at 7.",
         "A message is in the log and no consumer ever receives it.",
-        "4,897 messages in the log none broken",
+        "4,897 messages in the log 8.8 KiB without a record",
         "2 queues 1 broken",
         "14,710 events checked 12 not allowed",
         "Input store",
@@ -685,7 +691,7 @@ def test_the_first_screen_answers() -> None:
         "rules without evidence, for 1 reason",
         "3 steps that the design forbids and the rocketmq profile allows",
         "Findings",
-        "How it happened",
+        "Entry 77 of orders/1 points at byte 1,293,519; its message is at 7.",
         "Expected Observed No entry before it is missing.",
         "Coverage",
         "Words",
@@ -712,10 +718,10 @@ def test_a_tile_claims_no_more_than_the_report_has() -> None:
 
 
 def test_a_fact_is_told_once() -> None:
-    """The sentence of the first finding stands in the headline, and not above its story again."""
+    """The consequence of the first finding stands in the headline, and not above its story again."""
     one = finding(summary="entry 77 of orders/1 is gone")
     text = Page(pages.html(report(findings=[one, finding(1)]))).text
-    assert text.count("ntry 77 of orders/1 is gone") == 1
+    assert text.count("ntry 77 of orders/1 is gone") == 2, "in the headline, and as the title of the story"
     assert text.count("A message is in the log and no consumer ever receives it.") == 2
     assert text.count("14,710 events") == 1
 

@@ -14,7 +14,8 @@ from gapless.traces.report.charts import clipped
 from gapless.traces.report.sections import Tile, general_tiles, presentation
 from gapless.traces.report.values import Finding, Report, SourceRow
 
-LONG_NUMBER = re.compile(r"(?<![\w.:/+#-])\d{5,}(?![\w:/-])")
+LONG_NUMBER = re.compile(r"(?<![\w.:/+#-])(?<!key )[1-9]\d{4,}(?![\w:/-])")
+OWNERS = 3  # of several inputs that are named
 MEANINGS = {
     "conforms": "Every rule for which there is evidence is kept.",
     "departs": "A rule is broken. The findings below show the steps.",
@@ -34,16 +35,12 @@ def headline(report: Report) -> list[str]:
 def sentence(finding: Finding) -> str:
     """The finding as a sentence with its end, long numbers grouped."""
     text = LONG_NUMBER.sub(lambda number: f"{int(number[0]):,}", clipped(finding.summary or finding.message, 300))
-    return f"{text if text.startswith(finding.trace) else _capital(text)}."
+    return f"{text if text.startswith(finding.trace) else wording.capitalised(text)}."
 
 
 def consequence(finding: Finding) -> list[str]:
     """The consequence of a finding as a sentence, if its spec states one."""
-    return [f"{_capital(finding.otherwise.rstrip('.'))}."] if finding.otherwise else []
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
+    return [f"{wording.capitalised(finding.otherwise.rstrip('.'))}."] if finding.otherwise else []
 
 
 def located(finding: Finding) -> str:
@@ -67,7 +64,11 @@ def tiles(report: Report) -> list[Tile]:
 def facts(report: Report) -> list[tuple[str, str]]:
     """The facts about the check, by name: the inputs, their age, the checker."""
     known = [source for source in report.sources if source.kind != "unknown"] or report.sources
-    found = [("Checked", _inputs(report.sources, known) + _events(report))]
+    owners = list(dict.fromkeys(source.owner for source in report.sources if source.owner))
+    found = [
+        ("Written by", "; ".join(owners[:OWNERS]) + f", and {len(owners) - OWNERS:,} more" * (len(owners) > OWNERS))
+    ]
+    found = [*(found if owners else []), ("Checked", _inputs(report.sources, known) + _events(report))]
     if times := [source.newest for source in report.sources if source.newest is not None]:
         found.append(("Newest file", f"{datetime.fromtimestamp(max(times), UTC):%Y-%m-%d %H:%M:%S} UTC"))
     return [*found, ("Checked by", f"gapless {version('gapless')}, {report.profile} profile, {report.engine} engine")]

@@ -18,7 +18,7 @@ from gapless.traces.report.glossary import COMMON, Glossary
 from gapless.traces.report.log_map import FRAME, drawable, log_maps
 from gapless.traces.report.passages import Passage
 from gapless.traces.report.pictures.figures import figure
-from gapless.traces.report.sections import Section, presentation, sections
+from gapless.traces.report.sections import Section, advice, presentation, sections
 from gapless.traces.report.story_layout import story_layout
 from gapless.traces.report.values import Finding, Report, SourceRow
 
@@ -43,9 +43,10 @@ def html(report: Report) -> str:
         glossary=words.used,
         result=wording.result(report),
         headline=first_screen.headline(report),
+        advice=[f"{wording.capitalised(line)}." for line in advice(report)],
         facts=first_screen.facts(report),
         tiles=first_screen.tiles(report),
-        because=[f"{reason[:1].upper()}{reason[1:]}." for reason in _short(because, 3)],
+        because=[f"{wording.capitalised(reason)}." for reason in _short(because, 3)],
         sources=room.fitting(piece.source, [(source,) for source in _sources(report)], budget.SOURCES),
         logs=list(zip(logs, drawn, strict=False)),
         kinds={kind for log in logs[: len(drawn)] for kind in log.kinds},

@@ -17,7 +17,8 @@ class Parts:
     """The parts of a report that come from one recording.
 
     `profile` is the one that it was judged by, where that is for the recording to say. `unreadable` says why it
-    cannot be judged at all, `reasons` why not everything was. `rows` are the source's own rows by name, each a model
+    cannot be judged at all, `reasons` why not everything was. `findings` come in the order in which they explain one
+    another: the source knows it. `rows` are the source's own rows by name, each a model
     of its own; `event_rules` are the rules about events that were checked, apart from the needs of steps; `listed`
     counts the rows that tasks wrote into the verdict table, and `verdicts` are those still to be written.
     """
@@ -25,6 +26,7 @@ class Parts:
     bytes: int = 0
     records: int = 0
     profile: str = ""
+    owner: str = ""  # the name of the system that wrote it
     clean: bool | None = None
     live: bool = False
     moments: Moments | None = None

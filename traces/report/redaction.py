@@ -37,7 +37,7 @@ OURS = re.compile(r"commitlog|tc\d+|[A-Z0-9]+(?:_[A-Z0-9]+)+")
 # Lines of a story that have nothing but steps, values and the words of a spec.
 NOTATION = re.compile(r'\s*\d+\. \w+\(|Here: |\w+ breaks the rule "|Rule: |Consequence: |[\d,]+ of [\d,]+ events ')
 LONG = 6  # digits of a name that is a number: such a one is replaced wherever it stands
-OF_A_NAME = r"(?:--trace |^|\b(?:transaction|trace|queue|coordinator|in|called|of topic|{specs}) )"
+OF_A_NAME = r"(?:--trace |^|\b(?:transaction|trace|queue|coordinator|in|called|of topic|key|{specs}) )"
 
 
 def new_key() -> str:
@@ -120,6 +120,7 @@ class Redactor:
                     source.model_copy(
                         update={
                             "path": self.text(source.path),
+                            "owner": self.text(source.owner),
                             "reasons": [*map(self.text, source.reasons)],
                             "notes": [*map(self.text, source.notes)],
                         }
@@ -148,6 +149,7 @@ class Redactor:
                 "summary": self._sentence(finding.summary, finding.trace),
                 "story": [*map(self.line, finding.story)],
                 "traces": [*map(self.name, finding.traces)],
+                "keys": [*map(self.name, finding.keys)],
                 "picture": self._picture(finding.picture),
             }
         )
@@ -180,6 +182,7 @@ class Redactor:
 def _names(report: Report) -> Iterator[str]:
     """Yields the names in a report: of traces, and in the rows of its sources. The words of a path may be ours."""
     for finding in report.findings:
+        yield from finding.keys
         fixed = ["/".join(shows.fixed[finding.spec]) for shows in PRESENTATIONS.values() if finding.spec in shows.fixed]
         yield from (
             name

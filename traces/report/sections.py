@@ -114,7 +114,8 @@ class Presentation:
     that departs nowhere, its name made safe to show · `terms`: its words that not every reader knows · `fixed`: by
     spec, patterns of the first part of a trace's name and of what follows its slash, where no user names it ·
     `subjects`: by spec, what a trace of it is, where its name alone may be that of another · `sentences`: by the id of
-    a rule, what breaking it means, with the values at hand as `{name}` · `tiles`: the numbers of the first screen.
+    a rule, what breaking it means, with the values at hand as `{name}` · `tiles`: the numbers of the first screen ·
+    `advice`: what to do now with an input in which something departs, in a few sentences.
     """
 
     label: str
@@ -130,6 +131,7 @@ class Presentation:
     subjects: Mapping[str, str] = field(default_factory=dict)
     sentences: Mapping[str, str] = field(default_factory=dict)
     tiles: Callable[[Report], Iterable[Tile]] = general_tiles
+    advice: Callable[[Report], Iterable[str]] = lambda _: ()
 
 
 PRESENTATIONS = {"unknown": Presentation("not recognised", by_trace=False)}
@@ -139,6 +141,12 @@ PRESENTATIONS = {"unknown": Presentation("not recognised", by_trace=False)}
 def presentation(kind: str) -> Presentation:
     """The presentation of a kind of input; of an unknown kind, its name alone."""
     return PRESENTATIONS.get(kind, Presentation(kind.replace("-", " ")))
+
+
+def advice(report: Report) -> list[str]:
+    """What to do now about inputs that depart, as their sources say it."""
+    kinds = dict.fromkeys(source.kind for source in report.sources if source.verdict == "departs")
+    return list(dict.fromkeys(line for kind in kinds for line in presentation(kind).advice(report)))
 
 
 def sections(report: Report) -> list[Section]:

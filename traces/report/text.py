@@ -13,7 +13,7 @@ from rich.text import Text
 
 from gapless.traces.report import wording
 from gapless.traces.report.charts import BARS, Bar, blocks, clipped
-from gapless.traces.report.sections import Section, SectionRow, presentation, sections
+from gapless.traces.report.sections import Section, SectionRow, advice, presentation, sections
 from gapless.traces.report.values import EXIT_CODES, Finding, Report, VerdictName
 from gapless.traces.report.wording import plural
 
@@ -63,6 +63,7 @@ def text(
         _hazards(report),
         _known(list(compress(report.violations, map(not_, new)))),
         _findings(report, list(compress(report.violations, new)), verbose=verbose),
+        _advice(report),
     )
     for part in parts:
         if part:
@@ -219,6 +220,12 @@ def _place(report: Report, finding: Finding) -> str:
 def _known(found: Sequence[Finding]) -> list[Text]:
     """A line for each violation that a baseline knows."""
     return [Text.assemble(("known: ", "yellow"), f"{one.message} ({one.rule})") for one in found]
+
+
+def _advice(report: Report) -> list[Text]:
+    """What to do now about inputs that depart."""
+    lines = [Text(f"  {line}") for line in advice(report)]
+    return [Text("what to do now:", "bold"), *lines] if lines else []
 
 
 def _findings(report: Report, found: Sequence[Finding], *, verbose: bool) -> list[Text]:

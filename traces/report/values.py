@@ -57,6 +57,7 @@ class Finding(Model):
     story: list[str] = Field(description="the shortest story, a line each; empty for most anomalies")
     count: int = 1
     traces: list[str] = Field(default=[], description="the first few traces of the cluster")
+    keys: list[str] = Field(default=[], description="keys of the message that it is about, if its sentence names it")
     picture: Picture | None = Field(default=None, description="the picture that a page shows with the story")
 
 
@@ -65,6 +66,7 @@ class SourceRow(Model):
 
     path: str
     kind: str = Field(description="of source; `unknown` where it could not be opened")
+    owner: str = Field(default="", description="the name of the system that wrote it, if its settings say so")
     bytes: int = 0
     records: int = 0
     clean: bool | None = None

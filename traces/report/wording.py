@@ -67,6 +67,12 @@ def _compiling(report: Report) -> str:
     return f", with {duration(report.compiling)} of processor time for compiling native code, once"
 
 
+def capitalised(text: str) -> str:
+    """The text with a capital at its beginning, unless it begins with a path or a name with a sign in it."""
+    first = text.split(" ", 1)[0].rstrip(",;.")
+    return text[:1].upper() + text[1:] if re.fullmatch(r"[^\W\d_]+([-'][^\W\d_]+)*", first) else text
+
+
 def plural(count: int, one: str, many: str = "") -> str:
     """`1 record`, `4,897 records`."""
     return f"{count:,} {one if count == 1 else many or one + 's'}"

@@ -21,11 +21,14 @@ from gapless.traces.sources.rocketmq import (
     explain_half_table,
     explain_index,
     explain_index_table,
+    explain_log,
     explain_tiered,
     explain_timer,
     explain_timer_table,
 )
 from gapless.traces.sources.rocketmq.entry_picture import entries_around
+from gapless.traces.sources.rocketmq.explain_extent import missing_entries
+from gapless.traces.sources.rocketmq.explain_log import FOLLOWS
 from gapless.traces.sources.rocketmq.joining.findings import Breach, Hazard, StoreFindings
 from gapless.traces.sources.rocketmq.report import SUBJECTS
 from gapless.traces.sources.rocketmq.segments import splits
@@ -43,10 +46,6 @@ OF_BATCHES = (
     rule("queue/entry-ends-where-its-batch-ends").id,
 )
 ELSEWHERE = (rule("queue/entry-points-at-its-message").id, rule("queue/message-of-the-entry-is-in-the-log").id)
-FOLLOWS = (
-    rule("log/record-begins-where-the-last-one-ends").id,
-    rule("log/blank-begins-where-the-last-record-ends").id,
-)
 TAG = rule("queue/entry-has-the-tag-code-of-its-message").id
 NAMED = 5  # traces that one finding names
 UNDECIDED = rule("checkpoint/half-cursor-passes-no-undecided-half").id
@@ -64,7 +63,7 @@ COPIES = (
 
 def finding(
     judged: StoreFindings, found: Breach, *, source: str, count: int, traces: list[str], how: str = "", title: str = "",
-    also: str = "", old: int = 0,
+    also: Sequence[str] = (), old: int = 0,
 ) -> Finding:  # fmt: skip
     """Describes one departure as a finding. `how`: further arguments of the command that shows it.
 
@@ -75,10 +74,10 @@ def finding(
     where = place(store, found)
     trace = shown(found.trace)
     lies = context(judged, found)
-    sentence = _message(found)
+    sentence = _message(judged, found)
     more = f"; {lies[0]}" if lies and not lies[0].startswith("the entry points at ") else ""
     title = title or f"{_subject(found)} departs at {shown(where.file)}+{where.offset}."
-    lines = [*(f"{line[0].upper()}{line[1:]}." for line in lies), *([also] if also else [])]
+    lines = [*(f"{line[0].upper()}{line[1:]}." for line in lies), *also]
     again = f"gapless explain {pasted(source)} --trace {pasted(found.trace)}{how}"
     return Finding(
         rule=found.rule,
@@ -89,7 +88,8 @@ def finding(
         position=found.position,
         where=Where(file=shown(where.file), offset=where.offset),
         message=f"{trace}: {sentence}{more}",
-        summary=headline(trace, sentence),
+        summary=sentence if found.spec == "log" else headline(trace, sentence),
+        keys=explain_log.keys_at(store, found.position) if found.rule in explain_log.OF_BODIES else [],
         needs=departure.because,
         otherwise=departure.otherwise,
         here=departure.here,
@@ -110,11 +110,14 @@ def hazard(
     alone = found.slots == 1
     which = f"slot {first}" if alone else f"slots {first} to {last}"
     taken = "an entry, since it points" if alone else "entries, since they point"
+    next_start = (
+        f"The broker's next start takes {which} for {taken} before the log's end, {end:,}; the next message of "
+        f"the queue gets number {last + 1} (docs/rocketmq.md#old-slots)."
+    )
     made = finding(
         judged, found.breach, source=source, count=count, traces=traces, how=how,
         title=f"queue {trace} will depart at the broker's next start, at {shown(where.file)}+{where.offset}.",
-        also=f"The broker's next start takes {which} for {taken} before the log's end, {end:,}; the next message of "
-        f"the queue gets number {last + 1} (docs/rocketmq.md#old-slots).",
+        also=[next_start],
         old=found.slots,
     )  # fmt: skip
     message = f"{trace}: the broker's next start takes old bytes behind the last entry for it, in {which}"
@@ -227,7 +230,7 @@ def _batch_unit(store: StoreDirectory, queue: Queue, number: int) -> Where:
     return Where(file=f"{FOLDER}/{queue[0]}/{queue[1]}/{base:020d}", offset=at - base)
 
 
-def _message(found: Breach) -> str:  # noqa: C901, PLR0911, PLR0912 - a sentence for every kind
+def _message(judged: StoreFindings, found: Breach) -> str:  # noqa: C901, PLR0911, PLR0912 - a sentence for every kind
     """Describes the violation in one sentence without its end."""
     args = named(found.spec, found.departure.event)
     action = found.action
@@ -236,17 +239,7 @@ def _message(found: Breach) -> str:  # noqa: C901, PLR0911, PLR0912 - a sentence
     if found.spec in OF_TRANSACTIONS:
         return OF_TRANSACTIONS[found.spec](found, action, args)
     if found.spec == "log":
-        end = int(found.departure.state.end)
-        if action == "checkpoint":
-            return f"the log ends at {end}, with a record older than the last one that its checkpoint knows"
-        if action == "refer":
-            return f"the log ends at {end}, and {found.detail} names a record at {args['position']}"
-        if found.rule in FOLLOWS:
-            return f"no record follows at {found.departure.state.end}; the log continues at {args['position']}"
-        if action == "roll" and not args["marked"]:
-            return f"the file's rest from {args['position']} on is unreadable, and the log continues in the next file"
-        what = "blank" if action == "roll" else "record"
-        return f"the {what} at {args['position']} breaks the rule: {found.departure.because}"
+        return explain_log.message(judged.store, found)
     state = found.departure.state
     if action == "acknowledge" and args["number"] < 0:
         return f"the broker answered that a message lies at {args['position']} ({found.detail})"
@@ -255,6 +248,8 @@ def _message(found: Breach) -> str:  # noqa: C901, PLR0911, PLR0912 - a sentence
     if action == "account":
         return f"no client sent the message at {found.position}, number {args['number']}"
     if found.rule in MISSING:
+        if extent := missing_entries(judged, found):
+            return extent
         return f"entry {state.indexed} is missing; its message lies at {found.position}"
     if action == "append":
         return f"the message at {found.position} has number {args['number']} where {state.end} comes next"

@@ -6,12 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 from pydantic import Field
+from pydantic.json_schema import SkipJsonSchema
 
 from gapless.traces.report.charts import Chart, histogram, reached, span
 from gapless.traces.report.glossary import Gloss
 from gapless.traces.report.sections import Presentation, RowsByPart, Section, SectionRow, Tile, broken_traces, tile
 from gapless.traces.report.values import Report, ReportRow, VerdictName
-from gapless.traces.report.wording import figure, plural
+from gapless.traces.report.wording import figure, plural, size
 
 
 class QueueRow(ReportRow):
@@ -25,7 +26,11 @@ class QueueRow(ReportRow):
     first: int
     end: int
     indexed: int
+    missing: int = Field(default=0, description="numbers whose messages may lie in damage of the log: not judged")
     verdict: VerdictName
+    end_is_known: SkipJsonSchema[bool] = Field(
+        default=True, exclude=True, description="its entries were judged to the end"
+    )
 
 
 class TransactionsRow(ReportRow):
@@ -118,6 +123,7 @@ SELDOM = ("never", "once", "twice")  # put back so often: counted one by one, an
 def sections(parts: RowsByPart) -> list[Section]:
     """Returns the sections of stores in a report."""
     transactions = [row for row in parts["transactions"] if not row.empty]
+    missing = any(row.missing for row in parts["queues"])
     return [
         Section(
             "transactions",
@@ -155,9 +161,12 @@ def sections(parts: RowsByPart) -> list[Section]:
             "queues",
             "Queues",
             "queue",
-            [_queue(row) for row in parts["queues"]],
+            [_queue(row, missing=missing) for row in parts["queues"]],
             caption=plural(len(parts["queues"]), "row"),
-            headings="queue, messages, first number, end, entries up to",
+            headings="queue, messages, first number, end, entries up to" + (", missing" if missing else ""),
+            note="Missing: numbers whose messages may lie in damage of the log. They were not judged."
+            if missing
+            else "",
             detail=True,
         ),
     ]
@@ -177,8 +186,8 @@ def _lags(rows: Sequence[QueueRow]) -> Iterator[SectionRow]:
         yield SectionRow(source, line=lead, figures=(figure(total, *unit),), charts=(chart,))
 
 
-def _queue(row: QueueRow) -> SectionRow:
-    numbers = (row.messages, row.first, row.end, row.indexed)
+def _queue(row: QueueRow, *, missing: bool) -> SectionRow:
+    numbers = (row.messages, row.first, row.end, row.indexed, *([row.missing] if missing else []))
     return SectionRow(row.source, f"{row.topic}/{row.queue}", cells=numbers, verdict=row.verdict)
 
 
@@ -307,6 +316,7 @@ def conforms(report: Report, trace: str) -> Iterator[str]:
         yield f"commitlog conforms: {plural(source.records, 'record')} in {source.bytes:,} bytes of files."
 
 
+KIND = "rocketmq-store"
 PARTS = ("queues", "transactions", "clients", "testimony")
 TERMS = (
     Gloss("back-check", "the broker asks a producer what became of its transaction", ("back-checks", "Back-checks")),
@@ -352,19 +362,17 @@ def tiles(report: Report) -> Iterator[Tile]:
     """Messages, queues, and promises or transactions, on the first screen."""
     queues: Sequence[Any] = report.parts.get("queues", ())
     rows: Sequence[Any] = report.parts.get("transactions", ())
-    damaged = sum(finding.count for finding in report.violations if finding.spec == "log")
-    yield tile(sum(source.records for source in report.sources), ("message in the log", "messages in the log"), damaged)
-    departing = sum(row.verdict == "departs" for row in queues)
-    named, state = broken_traces(finding for finding in report.violations if finding.spec == "queue")
-    is_all = len(queues) == report.counts.queues and departing >= named
-    yield tile(report.counts.queues, ("queue", "queues"), max(departing, named), "broken" if is_all else state)
+    yield _log_tile(report, queues)
+    yield _queue_tile(report, queues)
     clients: Sequence[Any] = report.parts.get("clients", ())
     if sent := sum(row.acknowledged - row.expired for row in clients):
         lost = sum(finding.count for finding in report.violations if finding.rule in PROMISES)
         yield tile(sent, ("acknowledged message", "acknowledged messages"), lost, "lost or changed", "none lost")
     elif transactions := sum(row.transactions for row in rows):
         broken = sum(finding.count for finding in report.violations if finding.spec == "transaction")
-        yield tile(transactions, ("transaction", "transactions"), broken)
+        unjudged = sum(row.outcomes.get("not judged", 0) for row in rows)
+        whole = f"{unjudged:,} not judged" if unjudged else "none broken"
+        yield tile(transactions, ("transaction", "transactions"), broken, whole=whole)
     else:
         yield tile(
             report.counts.events,
@@ -375,6 +383,51 @@ def tiles(report: Report) -> Iterator[Tile]:
         )
 
 
+def _log_tile(report: Report, queues: Sequence[Any]) -> Tile:
+    """The messages in the log: the broken ones, the missing ones, and the bytes that are no record."""
+    of_log = [finding for finding in report.violations if finding.spec == "log"]
+    broken = sum(finding.count for finding in of_log if finding.rule not in GAPS)
+    gaps = [mark.high - mark.low for mark in report.marks if mark.kind == "damage"]
+    missing = sum(row.missing for row in queues)
+    states = [f"{broken:,} broken"] * bool(broken) + [f"{missing:,} or more missing"] * bool(missing)
+    states += [f"{size(sum(gaps))} without a record"] * bool(gaps)
+    if not states and of_log:
+        states = ["its end is missing"]
+    noun = ("message in the log", "messages in the log")
+    number, what, _, _ = tile(sum(source.records for source in report.sources), noun, 0)
+    return Tile(number, what, ", ".join(states) or "none broken", bool(states))
+
+
+def _queue_tile(report: Report, queues: Sequence[Any]) -> Tile:
+    """The queues: those that depart, and those of which a part could not be judged, as the table of queues has them."""
+    departing = sum(row.verdict == "departs" for row in queues)
+    partly = sum(row.verdict == "inconclusive" for row in queues)
+    named, state = broken_traces(finding for finding in report.violations if finding.spec == "queue")
+    is_all = len(queues) == report.counts.queues and departing >= named
+    broken, whole = max(departing, named), f"{partly:,} judged in part" if partly else "none broken"
+    found = tile(report.counts.queues, ("queue", "queues"), broken, "broken" if is_all else state, whole)
+    return found._replace(state=f"{found.state}, {partly:,} judged in part") if broken and partly else found
+
+
+def advice(report: Report) -> Iterator[str]:
+    """Yields what an operator does first with a store in which something departs."""
+    paths = [source.path for source in report.sources if source.kind == KIND and source.verdict == "departs"]
+    what = paths[0] if len(paths) == 1 else f"these {len(paths):,} stores"
+    yield f"keep a copy of {what} before anything else"
+    yield (
+        "do not restart the broker before you have the copy and know the cause: "
+        "its start cuts off a damaged log and writes queues again, and the evidence is gone"
+    )
+    yield "then read docs/operator.md#when-it-departs"
+
+
+GAPS = (
+    "log/record-begins-where-the-last-one-ends",
+    "log/blank-begins-where-the-last-record-ends",
+    "log/file-that-is-full-ends-in-a-blank",
+    "log/what-was-flushed-is-still-in-the-log",
+)
+"""The rules that are broken where records of the log are gone."""
 PROMISES = (
     "queue/message-that-was-acknowledged-is-in-the-log-where-the-answer-said",
     "queue/message-that-was-acknowledged-is-what-its-producer-sent",
@@ -391,4 +444,5 @@ PRESENTATION = Presentation(
     fixed=FIXED,
     subjects=SUBJECTS,
     tiles=tiles,
+    advice=advice,
 )

@@ -14,6 +14,6 @@ ENTRY_STATES = {
 
 def headline(trace: str, sentence: str) -> str:
     """The sentence with the name of what it is about: `entry 120 of orders/1 points at byte 7`."""
-    if about := re.match(r"(entry|message) -?\d+", sentence):
+    if about := re.match(r"(entry|message) -?\d+|(all|the last) [\d,]+ entries", sentence):
         return f"{about[0]} of {trace}{sentence[about.end() :]}"
     return f"{trace}: {sentence}"

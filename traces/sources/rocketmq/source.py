@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from gapless.traces.engines.engine import Progress
 from gapless.traces.options import Options
 from gapless.traces.sources.rocketmq import PROFILE
-from gapless.traces.sources.rocketmq.report import PRESENTATION
+from gapless.traces.sources.rocketmq.report import KIND, PRESENTATION
 from gapless.traces.sources.source import Recording, SideInputs
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class RocketMQ:
     """Store directories, known by their `commitlog/`."""
 
-    kind = "rocketmq-store"
+    kind = KIND
     presentation = PRESENTATION
     profile = PROFILE
     side = frozenset({"config", "client"})

@@ -13,8 +13,9 @@ from gapless.traces.problems import pasted, shown
 from gapless.traces.report.parts import Parts
 from gapless.traces.report.values import Finding, Mark, Where
 from gapless.traces.report.wording import plural
-from gapless.traces.sources.rocketmq import PROFILE, explain
+from gapless.traces.sources.rocketmq import PROFILE, explain, explain_log
 from gapless.traces.sources.rocketmq.absent_traces import absent_queue, absent_topic, absent_transaction
+from gapless.traces.sources.rocketmq.causes import with_causes_first
 from gapless.traces.sources.rocketmq.joining.findings import Breach, StoreFindings
 from gapless.traces.sources.rocketmq.joining.promises import OF_CLIENTS
 from gapless.traces.sources.rocketmq.report import QueueRow, TransactionsRow
@@ -24,6 +25,7 @@ from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.files import ENTRY, FARTHEST
 from gapless.traces.sources.rocketmq.store.names import HALVES, OP_TOPIC, OPS
 from gapless.traces.sources.rocketmq.store.selection import COMMIT_LOG, includes_transactions, selected_transaction
+from gapless.traces.sources.rocketmq.store.settings import owner
 
 QUEUE_ROWS = 2000  # rows of the per-queue table; the widest first beyond that
 TRACES = 5  # traces named in a cluster of findings
@@ -37,6 +39,7 @@ def summary(path: Path, judged: StoreFindings, options: Options, *, interrupted:
         bytes=store.bytes,
         records=judged.records,
         clean=store.clean,
+        owner=owner(store.settings),
         live=store.live,
         moments=judged.moments,
         reasons=[] if interrupted else [*_vacuous(judged, options), *judged.inconclusive],
@@ -64,6 +67,7 @@ def summary(path: Path, judged: StoreFindings, options: Options, *, interrupted:
 
 def _findings(path: Path, judged: StoreFindings, options: Options) -> list[Finding]:
     """Returns one finding for all departures from one rule, and one for every permitted deviation."""
+    store = judged.store
     clusters: dict[str, list[Breach]] = {}
     for found in sorted(judged.breaches, key=lambda f: (f.position, f.trace)):
         clusters.setdefault(found.rule, []).append(found)
@@ -75,9 +79,11 @@ def _findings(path: Path, judged: StoreFindings, options: Options) -> list[Findi
             judged, group[0], source=str(path), how=how,
             count=len(group) + judged.unreported.get(broken, 0),
             traces=list(dict.fromkeys(f.trace for f in group))[:TRACES],
+            also=list(explain_log.others(store, group, TRACES)) if group[0].spec == "log" else (),
         )
         for broken, group in clusters.items()
     ]  # fmt: skip
+    findings = with_causes_first(findings)
     if judged.hazards:
         named = [hazard.breach.trace for hazard in judged.hazards]
         findings.append(
@@ -341,7 +347,8 @@ def _queue_rows(judged: StoreFindings, source: str) -> list[QueueRow]:
     return [
         QueueRow(
             source=source, topic=shown(topic), queue=queue, messages=run.messages, first=run.first, end=run.end,
-            indexed=run.indexed, verdict="departs" if run.departs else "inconclusive" if run.waits else "conforms",
+            indexed=run.indexed, missing=run.skipped, verdict=judged.verdict_of((topic, queue)),
+            end_is_known=not run.departs,
         )
         for (topic, queue), run in sorted(rows)
     ]  # fmt: skip

@@ -36,7 +36,12 @@ def _rows(judged: StoreFindings) -> Iterator[Row]:
     yield _row("log", COMMIT_LOG, log) | _reported(first.pop(("log", COMMIT_LOG), None))
     for subject, run in sorted(judged.queues.items()):
         row = _row("queue", name_of(subject), run.messages + max(0, run.indexed - run.first))
-        yield row | _unreported(run) | _reported(first.pop(("queue", name_of(subject)), None))
+        yield (
+            row
+            | {"verdict": judged.verdict_of(subject)}
+            | _unreported(run)
+            | _reported(first.pop(("queue", name_of(subject)), None))
+        )
     cursors = sum(count for name, count in judged.covered.items() if name.startswith("checkpoint."))
     if cursors or ("checkpoint", CURSORS) in first:
         yield _row("checkpoint", CURSORS, cursors) | _reported(first.pop(("checkpoint", CURSORS), None))

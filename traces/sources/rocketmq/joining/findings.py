@@ -11,11 +11,11 @@ from gapless.spec.catalog import State
 from gapless.traces.judging.building import Events
 from gapless.traces.replay.exact import Departure, Event, named
 from gapless.traces.report.pictures.kinds import Picture
-from gapless.traces.report.values import Moments
+from gapless.traces.report.values import Moments, VerdictName
 from gapless.traces.sources.rocketmq.clients.evidence import Evidence
 from gapless.traces.sources.rocketmq.report import ClientRow, TraceTopicRow
 from gapless.traces.sources.rocketmq.segments.splits import Split
-from gapless.traces.sources.rocketmq.segments.tasks import Refusal, Slot, Subject
+from gapless.traces.sources.rocketmq.segments.tasks import Refusal, Slot, Subject, name_of
 from gapless.traces.sources.rocketmq.store import scan
 from gapless.traces.sources.rocketmq.store.bytes import Ints
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
@@ -91,6 +91,7 @@ class QueueProgress:
     stop: int = 0
     blank: int = 0
     messages: int = 0
+    skipped: int = 0  # numbers that it passed over, for their messages may lie in damage of the log
     batches: int = 0  # of them inner batches, which have no entry in a simple consume queue
     damage_seen: int = 0  # damaged stretches of the log that its pieces may have jumped over
     restarted: bool = False  # a number 0 follows others: the topic may have been created again
@@ -151,6 +152,8 @@ class StoreFindings:
     hazards: list[Hazard] = field(default_factory=list)
     feared: list[Breach] = field(default_factory=list)  # other steps to come that will depart: hazards
     unreported: dict[str, int] = field(default_factory=dict)  # only counted: by rule
+    departing: set[str] = field(default_factory=set)  # queues that were refused, reported or only counted
+    unnamed: int = 0  # departures of queues that are counted without the name of the queue
     stories: Counter[str] = field(default_factory=Counter)  # departures by rule, reported or not: see `report`
     inconclusive: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -176,8 +179,17 @@ class StoreFindings:
     transactions: Totals = field(default_factory=Totals)
     counters: list[int] = field(default_factory=lambda: [0] * scan.COUNTERS)
 
+    def verdict_of(self, queue: Subject) -> VerdictName:
+        """The verdict on a queue: as its entries, and as the promises to its clients."""
+        run = self.queues[queue]
+        if run.departs or name_of(queue) in self.departing:
+            return "departs"
+        return "inconclusive" if run.waits or run.skipped or self.unnamed else "conforms"
+
     def report(self, trace: str, position: int, departure: Departure, detail: str = "") -> None:
         """Adds a departure, or only counts it after enough of its rule."""
+        if departure.spec == "queue":
+            self.departing.add(trace)
         if not self.is_over_limit(departure.rule):
             self.find(trace, position, departure, detail)
 

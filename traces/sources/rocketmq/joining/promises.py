@@ -84,6 +84,7 @@ class Promises:
         for broken, count in known.more.items():
             if count:
                 self.judged.count_only(broken, count)
+                self.judged.unnamed += count
         self.deliveries.restore(known.delivered, known.readable, known.seen, known.half)
 
     def add(self, segment: Segment) -> None:
@@ -99,6 +100,7 @@ class Promises:
         self.testified += promised.testified
         for broken, count in promised.more.items():
             self.judged.count_only(broken, count)
+            self.judged.unnamed += count
         self.doubts += promised.doubts
 
     def finish(self) -> None:

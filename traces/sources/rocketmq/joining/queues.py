@@ -81,6 +81,7 @@ class QueueJudge:
                     run.pending = here
                 continue
             if damages > run.damage_seen and number > run.end:
+                run.skipped += number - run.end
                 run.indexed = run.end = number  # what is missing lies in the damage
             run.damage_seen = damages
             self._join(split, segment.start, run, Piece(*row))

@@ -172,13 +172,21 @@ class TransactionJudge:
             judged.breaches = [found for found in judged.breaches if found not in echoes]
             judged.echoes = echoes
             judged.listed.refused = [(name, None, None, events) for name, _, _, events in judged.listed.refused]
-            untold = judged.unreported.items()
-            judged.unreported = {rule: count for rule, count in untold if rule.partition("/")[0] not in ECHOES}
+            untold, sure = judged.unreported.items(), {found.rule for found in judged.breaches}
+            judged.unreported = {r: count for r, count in untold if r in sure or r.partition("/")[0] not in ECHOES}
+            self._forget_echoes()
             judged.note(
                 f"{len({e.trace for e in echoes}):,} transactions and cursors do not fit what is left of the log: what "
                 "they lack may lie in its damage, and they are not judged"
             )
         self._count()
+
+    def _forget_echoes(self) -> None:
+        """Counts transactions as not judged whose departures are only echoes of damage in the log."""
+        left = sum(found.spec == "transaction" for found in self.judged.breaches)
+        left += sum(count for rule, count in self.judged.unreported.items() if rule.startswith("transaction/"))
+        if (echoes := self.totals.outcomes.get("departing", 0) - left) > 0:
+            add_counts(self.totals.outcomes, {"departing": -echoes, "not judged": echoes})
 
     def _finish_one(self, rows: Ints) -> None:
         """Judges the one requested transaction, and describes its life."""

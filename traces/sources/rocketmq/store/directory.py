@@ -209,6 +209,10 @@ class StoreDirectory:
         """The queues with entries in batchconsumequeue/, and their files there."""
         return self.batches.files if self.batches else {}
 
+    def has_folder(self, queue: Queue) -> bool:
+        """True if there is a folder for the queue's files."""
+        return Path(self.path, "consumequeue", queue[0], str(queue[1])).is_dir()
+
     def log_file_at(self, position: int) -> tuple[str, int]:
         """Returns the log file of `position`, relative to the store, and the offset in it, even if it is gone."""
         base = position - (position - self.start) % self.file_size

@@ -109,6 +109,12 @@ def rewritten(settings: Mapping[str, str]) -> bool:
     return WRITTEN_BY_THE_BROKER in settings
 
 
+def owner(settings: Mapping[str, str]) -> str:
+    """The name of the broker and of its cluster, as far as the settings have them."""
+    parts = (("broker", "brokerName"), ("cluster", "brokerClusterName"))
+    return ", ".join(f"{what} {shown(settings[name])}" for what, name in parts if settings.get(name))
+
+
 def delays(levels: str) -> tuple[int, ...]:
     """Returns milliseconds per delay level, from a text such as "1s 5s 10s". Raises Unreadable."""
     try:
