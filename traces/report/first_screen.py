@@ -14,7 +14,7 @@ from gapless.traces.report.charts import clipped
 from gapless.traces.report.sections import Tile, general_tiles, presentation
 from gapless.traces.report.values import Finding, Report, SourceRow
 
-LONG_NUMBER = re.compile(r"(?<![\w.:/+#-])(?<!key )[1-9]\d{4,}(?![\w:/-])")
+LONG_NUMBER = re.compile(r"(?<![\w.:/+#-])(?<!key )(?<!keys )[1-9]\d{4,}(?![\w:/-])")
 OWNERS = 3  # of several inputs that are named
 MEANINGS = {
     "conforms": "Every rule for which there is evidence is kept.",

@@ -37,7 +37,7 @@ OURS = re.compile(r"commitlog|tc\d+|[A-Z0-9]+(?:_[A-Z0-9]+)+")
 # Lines of a story that have nothing but steps, values and the words of a spec.
 NOTATION = re.compile(r'\s*\d+\. \w+\(|Here: |\w+ breaks the rule "|Rule: |Consequence: |[\d,]+ of [\d,]+ events ')
 LONG = 6  # digits of a name that is a number: such a one is replaced wherever it stands
-OF_A_NAME = r"(?:--trace |^|\b(?:transaction|trace|queue|coordinator|in|called|of topic|key|{specs}) )"
+OF_A_NAME = r"(?:--trace |^|\b(?:transaction|trace|queue|coordinator|in|called|of topic|keys?|{specs}) )"
 
 
 def new_key() -> str:

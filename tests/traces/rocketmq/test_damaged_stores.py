@@ -368,10 +368,13 @@ def test_the_entry_that_has_been_missing_for_long_names_its_message(tmp_path: Pa
     whole = check([store], jobs=1)
     (store / "consumequeue/orders/3").rename(tmp_path / "gone")
     (violation,) = check([store]).violations
-    first = next(row for row in whole.queues if (row.topic, row.queue) == ("orders", 3)).first
+    row = next(row for row in whole.queues if (row.topic, row.queue) == ("orders", 3))
+    first = row.first
     lost = next(r for r in read_log(store) if (r.topic, r.queue, r.number) == ("orders", 3, first))
     assert violation.position == lost.position
-    assert f"entry {first} is missing; its message lies at {lost.position}" in violation.message
+    extent = f"all {row.end - first:,} entries"
+    why = f"are missing: its folder is not there; the first message lies at {lost.position}"
+    assert (violation.message, violation.summary) == (f"orders/3: {extent} {why}", f"{extent} of orders/3 {why}")
 
 
 def test_damage_in_a_queue_recreated_is_found_where_it_lies(tmp_path: Path) -> None:

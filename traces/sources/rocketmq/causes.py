@@ -29,9 +29,9 @@ def rank(finding: Finding) -> int:
 
 def with_causes_first(findings: Sequence[Finding]) -> list[Finding]:
     """Returns the findings, those about the log first; a gap in the log names the number that it may explain."""
-    first, *others = sorted(findings, key=rank) or [None]
-    if first is None:
+    if not findings:
         return []
+    first, *others = sorted(findings, key=rank)
     later = sum(finding.count for finding in others if rank(finding) > rank(first))
     if first.rule not in GAPS or not later:
         return [first, *others]

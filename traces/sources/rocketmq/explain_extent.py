@@ -18,8 +18,8 @@ def missing_entries(judged: StoreFindings, found: Breach) -> str:
     reach = max(((file.base + file.length) // ENTRY for file in files), default=0)
     if end - indexed < 2 or reach > indexed:
         return ""
+    how = f"its files end at number {indexed}"
     if not files:
-        how = "its folder is not there" if not store.has_folder(queue) else "its folder has no file"
-        every = "all" if indexed == run.first else "the last"
-        return f"{every} {end - indexed:,} entries are missing: {how}"
-    return f"the last {end - indexed:,} entries are missing: its files end at number {indexed}"
+        how = "its folder has no file" if store.has_folder(queue) else "its folder is not there"
+    every = "all" if indexed == run.first else "the last"
+    return f"{every} {end - indexed:,} entries are missing: {how}; the first message lies at {found.position}"

@@ -91,7 +91,7 @@ def message_at(store: StoreDirectory, position: int) -> str:
         return ""
     topic, queue = record.properties.get(REAL_TOPIC), record.properties.get(REAL_QUEUE)
     half = f" (a half of {topic}/{queue})" if topic and queue else ""
-    key = "".join(f", key {key}" for key in keys_at(store, position)[:1])
+    key = "".join(f", {word} {key}" for word, key in zip(("key", "keys"), keys_at(store, position), strict=False))
     stored = f", stored {_date(header.time)}" if 0 < header.time < YEAR_10000 else ""
     return shown(f"message {record.topic}/{record.queue} number {record.number}{half}{key}{stored},")
 
@@ -100,7 +100,8 @@ def keys_at(store: StoreDirectory, position: int) -> list[str]:
     """Returns the keys of the message at a log position: the one that its client made, and those of its producer."""
     record = _record(store, position)
     found = record.properties if record else {}
-    return [shown(clipped(found[name], LONGEST_KEY)) for name in (UNIQ_KEY, KEYS) if name in found]
+    names = dict.fromkeys(found[name] for name in (UNIQ_KEY, KEYS) if name in found)
+    return [shown(clipped(name, LONGEST_KEY)) for name in names]
 
 
 def _record(store: StoreDirectory, position: int) -> PlainRecord | None:
