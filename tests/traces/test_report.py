@@ -255,7 +255,7 @@ what to do now:
   keep a copy of store before anything else
   do not restart the broker before you have the copy and know the cause: its start cuts off a damaged log and writes \
 queues again, and the evidence is gone
-  then read docs/operator.md#when-it-departs
+  then read docs/operator.md#departs
 
 departs: 12 violations found, in 1 story. 4,897 records, 2 queues read, \
 14,710 events checked in 0.02 s (rocketmq profile)

@@ -418,7 +418,7 @@ def advice(report: Report) -> Iterator[str]:
         "do not restart the broker before you have the copy and know the cause: "
         "its start cuts off a damaged log and writes queues again, and the evidence is gone"
     )
-    yield "then read docs/operator.md#when-it-departs"
+    yield "then read docs/operator.md#departs"
 
 
 GAPS = (
