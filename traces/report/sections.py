@@ -144,7 +144,7 @@ def presentation(kind: str) -> Presentation:
 
 
 def advice(report: Report) -> list[str]:
-    """What to do now about inputs that depart, as their sources say it."""
+    """The first steps for inputs that depart, as their sources name them."""
     kinds = dict.fromkeys(source.kind for source in report.sources if source.verdict == "departs")
     return list(dict.fromkeys(line for kind in kinds for line in presentation(kind).advice(report)))
 

@@ -223,7 +223,7 @@ def _known(found: Sequence[Finding]) -> list[Text]:
 
 
 def _advice(report: Report) -> list[Text]:
-    """What to do now about inputs that depart."""
+    """The first steps for inputs that depart."""
     lines = [Text(f"  {line}") for line in advice(report)]
     return [Text("what to do now:", "bold"), *lines] if lines else []
 
