@@ -93,7 +93,7 @@ def check(
         trace_topics=tuple(trace_topics),
         only_broker=only_broker,
     )
-    inputs = [one for path in paths for one in named(path_of(path))]
+    inputs = once([one for path in paths for one in named(path_of(path))])
     if client is not None and sum(one.source is None or "client" in one.source.side for one in inputs) > 1:
         raise UsageError(
             "client: one client log is of one store; check stores one by one, or leave each log next to its own store"
@@ -199,6 +199,19 @@ class Input:
     source: Source | None
     problem: str = ""
     note: str = ""  # names what lies next to it and is not checked
+
+
+def once(inputs: Sequence[Input]) -> list[Input]:
+    """The inputs without folders that were named before by another path, each with a note on the first."""
+    found: dict[str, Input] = {}
+    for number, one in enumerate(inputs):
+        folder = one.source is not None and not isinstance(one.found, RemotePath) and one.found.is_dir()
+        place = os.path.realpath(one.found) if folder else str(number)
+        if (first := found.get(place)) is None:
+            found[place] = one
+        else:
+            found[place] = replace(first, note=f"named twice, also as {one.path}: judged once")
+    return list(found.values())
 
 
 def named(path: Path) -> list[Input]:

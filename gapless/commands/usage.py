@@ -189,9 +189,24 @@ def _wrong_value(error: Any, label: str) -> str:
     if match := NO_FILE.match(message):
         path, why = Path(match[1]), match[2]
         if why == "does not exist":
-            there = [one.name for one in path.parent.iterdir()] if path.parent.is_dir() else []
-            return f"{label} {shown(path)}: no such file{did_you_mean(path.name, there)}"
+            return f"{label} {shown(path)}: no such file{_similar_file(path)}"
         if why in INSTEAD:
             return f"{label} {shown(path)}: {INSTEAD[why]}"
         return f"{label}: {os_problem(PermissionError(13, 'Permission denied', str(path)))}"
     return f"{label}: {shown(message.rstrip('.'))}"
+
+
+def _similar_file(path: Path) -> str:
+    """A clause in parentheses: the file of a similar name in the folder of `path`, or the files in it."""
+    from gapless.traces.problems import shown
+    from gapless.traces.suggestions import did_you_mean, first_of
+
+    folder = path.parent
+    if not folder.is_dir():
+        return f" (there is no {shown(folder)})"
+    try:
+        names = sorted(one.name for one in folder.iterdir() if one.is_file() and not one.name.startswith("."))
+    except OSError:
+        return ""
+    files = f" (files in {shown(folder)}: {shown(first_of(names, 5))})" if names else ""
+    return did_you_mean(path.name, names) or files

@@ -5,6 +5,7 @@
 
 import re
 import shlex
+import shutil
 from pathlib import Path
 
 import pytest
@@ -69,7 +70,8 @@ def test_a_mistake_is_answered_in_one_line(command: str, answer: str, folder: Pa
             "no message of topic order in the log (did you mean orders?); topics here: ",
         ),
         ("check good.ndjson --topic TopicTst", "topic TopicTst in it (did you mean TopicTest?): nothing was checked; "),
-        ("explain store --trace orders", "it is a topic, name a queue of it; queues of orders: orders/1"),
+        ("explain store --trace orders", "store: orders is a topic: name a queue of it; queues of orders: orders/1\n"),
+        ("explain store --trace ordres/1", "no message of ordres/1 in the log (did you mean orders/1?)"),
         ("explain store --trace orders/7", "no message of orders/7 in the log; queues of orders: orders/1"),
         ("explain store --trace ordres/0", "no message of ordres/0 in the log (did you mean orders?)"),
         ("explain store --trace commitlogs", "no transaction commitlogs in the log (did you mean commitlog?)"),
@@ -84,6 +86,28 @@ def test_a_mistake_is_answered_in_one_line(command: str, answer: str, folder: Pa
 def test_a_name_that_is_not_in_a_recording_is_answered_with_those_that_are(command: str, hint: str) -> None:
     ran = gapless(*shlex.split(command))
     assert (ran.exit_code, hint in ran.output) == (3, True), ran.output
+
+
+def test_the_reason_for_an_empty_folder_is_printed_once() -> None:
+    assert gapless("check", "empty").output.count("the directory is empty") == 1
+
+
+def test_a_store_that_is_named_twice_is_judged_once(tmp_path: Path, folder: Path) -> None:
+    (tmp_path / "copy").mkdir()
+    (tmp_path / "copy/store").symlink_to(folder / "store")
+    ran = gapless("check", "store", tmp_path / "copy", tmp_path / "copy/store")
+    assert (ran.exit_code, ran.stdout.count("RocketMQ store")) == (0, 1)
+    assert f"note: named twice, also as {tmp_path}/copy/store: judged once" in ran.stdout
+
+
+def test_a_packed_file_of_the_log_is_to_be_unpacked_first(tmp_path: Path, folder: Path) -> None:
+    """A log without it would be accused of a hole, or seem to end early."""
+    store = shutil.copytree(folder / "store", tmp_path / "store")
+    (first, *_) = sorted((store / "commitlog").iterdir())
+    packed = first.rename(first.with_suffix(".gz"))
+    ran = gapless("check", store)
+    advice = f"a compressed file of the log, which has no other copy of it: unpack it first: gunzip {packed}"
+    assert (ran.exit_code, ran.stderr) == (2, f"gapless: {packed}: {advice}\n")
 
 
 def test_one_wrong_path_among_others_is_a_part_of_the_report() -> None:

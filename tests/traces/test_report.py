@@ -234,7 +234,7 @@ store: RocketMQ store, 4,897 records, 4.0 MiB, clean: departs
 2 rules or steps not checked:
   log.flush, log.crash: a store does not show it
 
-allowed by the rocketmq profile, counted and not judged:
+lawful under the rocketmq profile, forbidden by the design; counted, not judged:
   3 × append anew (docs/rocketmq.md#cl3), first in orders/1 at consumequeue/orders/1/00000000000000000000+1540
 
 1. orders/1: entry 77 is missing; its message lies at 774437
@@ -430,7 +430,7 @@ def test_many_stories_and_notes_are_counted_rather_than_shown() -> None:
 
 def test_rules_with_many_reasons_are_counted_unless_asked_for() -> None:
     whole = conforming(not_exercised=[f"log/rule-{n}: reason {n}" for n in range(9)])
-    assert "rules not checked for 9 reasons (--verbose lists them)\n" in piped(whole)
+    assert "9 groups of rules were not checked (--verbose lists them)\n" in piped(whole)
     assert "  log/rule-7: reason 7\n" in piped(whole, verbose=True)
 
 
@@ -458,7 +458,7 @@ def test_every_verdict_has_its_word_everywhere(verdict: VerdictName) -> None:
 
 def test_anomalies_come_before_the_verdict() -> None:
     output = piped(report())
-    assert output.index("allowed by") < output.rindex("departs: ")
+    assert output.index("lawful under") < output.rindex("departs: ")
     page = Page(pages.html(report())).text
     assert page.index("profile allows: counted, not judged") < page.index("Findings 1 story")
 

@@ -109,10 +109,18 @@ def _sources(report: Report, *, verbose: bool) -> list[Text]:
         line = Text.assemble((source.path, "bold"), f": {', '.join(filter(None, about))}: ", _verdict(source.verdict))
         notes = source.notes if verbose else source.notes[:NOTES]
         lines.append(line)
-        lines += [Text(f"  reason: {reason}", STYLES[source.verdict]) for reason in source.reasons]
+        if not _is_in_the_last_line(report):
+            lines += [Text(f"  reason: {reason}", STYLES[source.verdict]) for reason in source.reasons]
         lines += [Text(f"  note: {note}") for note in notes]
         lines += [Text("  ") + more for more in _more(len(source.notes) - len(notes), "note")]
     return lines
+
+
+def _is_in_the_last_line(report: Report) -> bool:
+    """True if the last line has all that is known: the one reason why the only input was not read."""
+    (source, *others) = report.sources
+    reasons = source.reasons
+    return not others and source.kind == "unknown" and len(reasons) == 1 and len(reasons[0]) <= wording.REASON
 
 
 # -- what sources show ---------------------------------------------------------------------------------------------
@@ -179,7 +187,7 @@ def _not_exercised(report: Report, *, verbose: bool) -> list[Text]:
         return []
     count = plural(sum(group.total for group in groups), "rule or step", "rules or steps")
     if len(groups) > FEW_REASONS and not verbose:
-        return [Text(f"rules not checked for {len(groups)} reasons (--verbose lists them)", "dim")]
+        return [Text(f"{len(groups)} groups of rules were not checked (--verbose lists them)", "dim")]
     lines = [Text(f"{count} not checked:", "dim")]
     return lines + [Text(f"  {_group(group)}", "dim") for group in groups]
 
@@ -194,7 +202,8 @@ def _allowed(report: Report, *, verbose: bool) -> list[Text]:
     """Deviations that the profile allowed, by kind, with the first of each; `verbose`: and its story."""
     if not report.anomalies:
         return []
-    lines = [Text(f"allowed by the {report.profile} profile, counted and not judged:", "bold yellow")]
+    title = f"lawful under the {report.profile} profile, forbidden by the design; counted, not judged:"
+    lines = [Text(title, "bold yellow")]
     for count, what, first in wording.allowed(report):
         at = f", first in {first.trace} at {_place(report, first)}" if first else ""
         lines.append(Text.assemble((f"  {count:,} × ", "yellow"), f"{what}{at}"))

@@ -20,6 +20,14 @@ ABOVE = 4  # folders up to which a path may be a part of a recording: store/cons
 BELOW = 2  # folders down to which recordings are looked for
 MOST = 300  # folders and files that are looked at in one folder
 DASHES = "\u2010\u2011\u2012\u2013\u2014\u2015-"  # as text processors write two hyphens
+NO_PATHS = (
+    (re.compile(r"[A-Za-z]:\\.*", re.DOTALL), "on this machine, folders are separated by / and have no drive"),
+    (
+        re.compile(r"([\w-]+(\.[\w-]+)*|\[[0-9a-fA-F:]+\]):\d{2,5}"),
+        "this is an address, and gapless reads files: name the broker's store directory, or a copy of it",
+    ),
+)
+"""Names that are no paths: of other systems, and a host with its port."""
 KINDS = {
     stat.S_IFIFO: "a named pipe: give it to standard input, gapless check - < {}",
     stat.S_IFSOCK: "a socket, from which nothing can be read: write what it sends to a file, and name that",
@@ -62,8 +70,9 @@ def _missing(path: Path) -> str:
         return f"no such file or directory: the shell did not expand {first} (do not quote it): {shown(meant)}"
     if name[0] in DASHES:
         return f"no such file or directory: if an option was meant, type it with hyphens: --{name.lstrip(DASHES)}"
-    if re.match(r"[A-Za-z]:\\", name):
-        return "no such file or directory: on this machine, folders are separated by / and have no drive"
+    for pattern, why in NO_PATHS:
+        if pattern.fullmatch(name):
+            return f"no such file or directory: {why}"
     return f"no such file or directory{_in_parentheses(_similar(path))}"
 
 

@@ -6,7 +6,7 @@ from gapless.traces.options import Options
 from gapless.traces.problems import shown
 from gapless.traces.sources.rocketmq.joining.findings import StoreFindings
 from gapless.traces.sources.rocketmq.store.selection import COMMIT_LOG, TRANSACTIONS
-from gapless.traces.suggestions import did_you_mean, first_of
+from gapless.traces.suggestions import did_you_mean, first_of, nearest
 
 SYSTEM = (TRANSACTIONS, "RMQ_SYS_", "SCHEDULE_TOPIC", "OFFSET_MOVED", "TRANS_CHECK", "%", "rmq_sys_")
 SOME = 8  # names that are listed
@@ -21,19 +21,22 @@ def absent_topic(judged: StoreFindings, topic: str) -> str:
 
 def absent_queue(judged: StoreFindings, trace: str) -> str:
     """The sentence for a queue without a message in the log."""
-    topic, numbers = trace.rpartition("/")[0], _queues(judged)
+    (topic, _, queue), numbers = trace.rpartition("/"), _queues(judged)
     if topic in numbers:
         return f"no message of {trace} in the log; {_names(topic, numbers[topic])}"
     known = _topics(judged)
     here = f"; topics here: {first_of([shown(one) for one in known], SOME)}" if known else ""
-    return f"no message of {trace} in the log{did_you_mean(topic, known)}{here}"
+    hint = did_you_mean(topic, known)
+    if (similar := nearest(topic, known)) and queue in map(str, numbers[similar[0]]):
+        hint = f" (did you mean {similar[0]}/{queue}?)"
+    return f"no message of {trace} in the log{hint}{here}"
 
 
 def absent_transaction(judged: StoreFindings, options: Options) -> str:
     """The sentence for a name that is no transaction's key: it may be a topic, or another trace misspelt."""
     name, numbers = str(options.trace), _queues(judged)
     if name in numbers:
-        return f"no transaction {name} in the log: it is a topic, name a queue of it; {_names(name, numbers[name])}"
+        return f"{name} is a topic: name a queue of it; {_names(name, numbers[name])}"
     if hint := did_you_mean(name, [COMMIT_LOG, *_topics(judged)]):
         return f"no transaction {name} in the log{hint}"
     return (

@@ -68,7 +68,7 @@ def _of_settings(path: Path, what: str) -> str:
     store = store_folder(Path(root)) if Path(root).is_dir() else None
     if store is None:
         return f"{what} says {ROOT}={shown(root)}, and no store is there on this machine: copy it, and name the copy"
-    return f"{what} says {ROOT}={shown(root)}: gapless check {pasted(store)}"
+    return f"{what} says {ROOT}={shown(root)}; try: gapless check {pasted(store)}"
 
 
 def _default() -> str:

@@ -16,7 +16,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from gapless.traces.problems import Gone, NothingThere, Unreadable, shown
+from gapless.traces.problems import Gone, NothingThere, Unreadable, pasted, shown
+from gapless.traces.sources.foreign import ARCHIVES
 from gapless.traces.sources.rocketmq.store.bytes import REMEMBERED, Bytes, Ints
 from gapless.traces.sources.rocketmq.store.records import BLANK
 from gapless.traces.sources.rocketmq.store.settings import number_set
@@ -208,6 +209,7 @@ def log_files(
     if found and found[-1].length == 0:
         notes.append(f"the last log file, {found[-1].base:020d}, is empty: the broker deletes it at its next start")
         found.pop()
+    _refuse_packed_files(folders, found)
     if not found:
         raise NothingThere(f"{', '.join(map(str, folders))}: no log file in it (a name of 20 digits each)")
     expected = _log_file_size(found, settings)
@@ -219,6 +221,24 @@ def log_files(
                 "a broker would refuse to start. Copy the file again, or check without it"
             )
     return tuple(found)
+
+
+def _refuse_packed_files(folders: Sequence[Path], found: Sequence[LogFile]) -> None:
+    """Raises Unreadable for a compressed file that is missing in the log; older ones are those that expired."""
+    there = {file.base for file in found}
+    for path in sorted(path for folder in folders if folder.is_dir() for path in folder.iterdir()):
+        name, dot, ending = path.name.partition(".")
+        unpacking = ARCHIVES.get(f"{dot}{ending}")
+        if (
+            unpacking
+            and TWENTY_DIGITS.fullmatch(name)
+            and not there & {int(name)}
+            and int(name) > min(there, default=-1)
+        ):
+            raise Unreadable(
+                f"{path}: a compressed file of the log, which has no other copy of it: unpack it first: "
+                f"{unpacking.format(pasted(path))}"
+            )
 
 
 def _refuse_a_broken_link(path: Path) -> None:
