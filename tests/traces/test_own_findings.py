@@ -1,11 +1,14 @@
-"""Findings of a user's spec: what is one of them, and what a report says of steps that none surely took."""
+"""Findings of a user's spec: their groups, the values in their stories, and steps that none surely took."""
 
 import json
 from pathlib import Path
 from typing import Any
 
 from gapless import check
+from gapless.traces.report.story_layout import story_layout
 from gapless.traces.report.values import Report
+from gapless.traces.stories.playing import differences
+from gapless.traces.stories.story import parsed
 
 JOBS = '''from dataclasses import dataclass
 
@@ -87,3 +90,31 @@ def test_two_steps_that_break_rules_of_one_name_are_two_findings(tmp_path: Path)
         ("jobs/leased", "a job is given out twice", 2, ["a", "d"]),
         ("jobs/leased", "a job without a worker is done", 2, ["b", "c"]),
     ]
+
+
+def here(report: Report) -> str:
+    (line,) = (line for one in report.findings for line in one.story if line.startswith("Here: "))
+    return line
+
+
+def test_a_finding_at_rest_shows_the_number_and_all_that_the_property_reads(tmp_path: Path) -> None:
+    lost = judged(tmp_path, of("a", "put", 0), of("a", "take", 0), of("a", "put", 1), of("a", "end"))
+    assert here(lost) == "Here: for job = 1: jobs = 2, tries[1] = 0."
+    assert lost.findings[0].here == {"for job": 1, "jobs": 2, "tries[1]": 0}
+    assert story_layout(lost.findings[0]).observed == ["for job = 1", "jobs = 2", "tries[1] = 0"]
+
+
+def test_a_finding_at_rest_shows_all_numbers_of_a_property(tmp_path: Path) -> None:
+    twice = [of("a", action, job) for job in (0, 1) for action in ("put", "take", "ack", "take")]
+    assert here(judged(tmp_path, *twice, of("a", "end"))) == (
+        "Here: for a = 0, b = 1: jobs = 2, tries[0] = 2, tries[1] = 2."
+    )
+
+
+def test_a_story_of_a_finding_at_rest_may_state_some_of_its_values(tmp_path: Path) -> None:
+    """Older stories state fewer."""
+    (tmp_path / "jobs.py").write_text(JOBS, encoding="utf-8")
+    text = "gapless story 1\nspec: jobs.py\n\n 1. put(job=0)\n 2. end()   not allowed\n\nHere: tries[0] = {}.\n"
+    right, wrong = (parsed(text.format(value), tmp_path / "lost.story") for value in (0, 1))
+    assert not [*differences(right)]
+    assert len([*differences(wrong)]) == 1

@@ -86,7 +86,7 @@ def test_it_names_all_that_was_read_there_by_name(fence: Spec) -> None:
 def test_a_counterexample_that_no_key_names_is_named_itself(fence: Spec) -> None:
     found = departing(fence, *BEGUN, ("finish", (1, 2)), ("promise", (3,)))
     assert found.here == {"for n": 1, "done": 1, "to": 3}
-    assert here_line(found) == "Here: for n = 1, done = 1, to = 3."
+    assert here_line(found) == "Here: for n = 1: done = 1, to = 3."
 
 
 def test_an_argument_that_shares_its_name_with_a_field_is_reported_apart(fence: Spec) -> None:

@@ -109,6 +109,10 @@ def follows(doc: str) -> str:
 def values_text(here: Mapping[str, int | str]) -> str:
     """Format values by name on one line; an argument or a recorded value stands next to that of the state."""
     parts = []
+    bound = [f"{name.removeprefix(FOR)} = {value}" for name, value in here.items() if name.startswith(FOR)]
+    if bound and len(bound) < len(here):
+        rest = values_text({name: value for name, value in here.items() if not name.startswith(FOR)})
+        return f"{FOR}{', '.join(bound)}: {rest}"
     for name, value in here.items():
         field, who = name, ""
         for kind, verb, expected in ((ASKED, "the step says", "the state has"), (SEEN_THERE, "recorded", "expected")):

@@ -70,13 +70,17 @@ class ProvenanceReader(Reader):
         return ProvenanceValue(1, bounds, self)
 
     def for_every_number(self, holds: Callable[..., Any], state: State) -> ProvenanceValue:
-        """True if a property holds for all numbers; if not, with what was read at the first for which it does not."""
+        """True if a property holds for all numbers; if not, with all that it reads at the first for which it does not.
+
+        All of it: a premise explains why the conclusion is needed. The numbers are named even if a key shows them.
+        """
         found = counterexample(holds, _unwatched(state))
         if found is None:
             return ProvenanceValue(1, (), self)
         outside, self.last, self.every = self.every, (), {}
         bool(holds(state, *found.values()))
-        reads, self.every = united(_at_a_counterexample(found, self.last)), outside
+        numbers = (Read("bound", name, None, n, counterexample=True) for name, n in found.items())
+        reads, self.every = united(numbers, (read._replace(counterexample=True) for read in self.every)), outside
         return ProvenanceValue(0, reads, self)
 
     def accepts(self, step: Callable[..., State], *args: Any) -> bool:
@@ -115,14 +119,8 @@ def _unwatched(state: State) -> State:
 
 def _counterexample(holds: Callable[[Any], Any], n: int, reads: Reads) -> Iterator[Read]:
     """Yield the reads for this `n`, and `n` itself unless a key already shows it."""
-    yield from _at_a_counterexample({next(iter(signature(holds).parameters)): n}, reads)
-
-
-def _at_a_counterexample(numbers: Mapping[str, int], reads: Reads) -> Iterator[Read]:
-    """Yield the reads for these numbers, and each number itself unless a key already shows it."""
-    for name, n in numbers.items():
-        if all(read.key != n for read in reads):
-            yield Read("bound", name, None, n, counterexample=True)
+    if all(read.key != n for read in reads):
+        yield Read("bound", next(iter(signature(holds).parameters)), None, n, counterexample=True)
     yield from (read._replace(counterexample=True) for read in reads)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from gapless.traces.replay.notation import FOR
 from gapless.traces.report.values import Finding
 from gapless.traces.report.wording import line_kind, parted, story_of
 
@@ -81,4 +82,7 @@ def _step(line: str, read: set[str], *, departs: bool) -> StoryStepLine:
 
 
 def _values(text: str) -> list[str]:
-    return text.split("; ") if ": " in text else text.split(", ")
+    """The values of a line; the numbers of a quantifier are one of them."""
+    numbers, colon, rest = text.partition(": ") if text.startswith(FOR) else ("", "", text)
+    values = rest.split("; ") if ": " in rest else rest.split(", ")
+    return [numbers, *values] if colon else [text] if numbers else values

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -9,11 +10,12 @@ from gapless.spec.catalog import State
 from gapless.spec.language import Map
 from gapless.traces.options import Options
 from gapless.traces.replay.exact import Departure, call, departed, reasons
-from gapless.traces.replay.notation import column, of_field
+from gapless.traces.replay.notation import FOR, column, of_field
 from gapless.traces.replay.possible_states import BrokenPromise, Departs, Replay, TooMany, TraceEvent
 from gapless.traces.replay.trace_history import described_steps
 from gapless.traces.stories.story import FIRST_LINE, Story
 
+HERE = "Here: "
 NOT_REACHED = "not reached: the step above departs"
 
 
@@ -59,7 +61,7 @@ def differences(story: Story) -> Iterator[str]:
         if not _agrees(line.becomes, becomes) and (line.becomes or departs or becomes in (NOT_REACHED, "not judged")):
             yield f"line {line.line} says {line.becomes or 'that the step is allowed'!r}, and it is {becomes!r}"
     for line in story.closing:
-        if line.becomes not in found.closing:
+        if not any(_closes(line.becomes, actual) for actual in found.closing):
             actual = f"and there is {found.closing[0]!r}" if found.closing else "and nothing departs"
             yield f"line {line.line} says {line.becomes!r}, {actual}"
 
@@ -67,6 +69,17 @@ def differences(story: Story) -> Iterator[str]:
 def _agrees(stated: str, becomes: str) -> bool:
     """True if a story states the result of a step, or some of its changes."""
     return stated == becomes or (bool(stated) and {*stated.split(", ")} <= {*becomes.split(", ")})
+
+
+def _closes(stated: str, actual: str) -> bool:
+    """True if a line behind the steps is as stated; of the values at hand a story may state some."""
+    return stated == actual or (
+        stated.startswith(HERE) and actual.startswith(HERE) and _values(stated) <= _values(actual)
+    )
+
+
+def _values(line: str) -> set[str]:
+    return {*re.split(r"[,;:] ", line.removeprefix(HERE).removeprefix(FOR).rstrip("."))}
 
 
 def text_of(story: Story, spec_name: str = "", notes: Sequence[str] = ()) -> str:
