@@ -100,7 +100,7 @@ def test_the_broker_is_built_and_its_faults_are_found(broker: Path, monkeypatch:
 
 def test_the_class_is_compared_with_its_spec(tmp_path: Path) -> None:
     files = [(one.info.split()[1], one.content) for one in blocks(PAGE) if one.info.startswith("python ")]
-    assert [name for name, _ in files] == ["lease_service.py", "test_lease.py", "test_faulty.py"]
+    assert [name for name, _ in files] == ["lease_service.py", "test_lease.py", "test_adapter.py", "test_faulty.py"]
     assert files[0][1] == (ROOT / "examples/lease_service.py").read_text("utf-8")
     for name, content in files:
         (tmp_path / name).write_text(content, encoding="utf-8")
@@ -116,6 +116,7 @@ def test_the_class_is_compared_with_its_spec(tmp_path: Path) -> None:
             "no:cacheprovider",
             "--hypothesis-show-statistics",
             "test_lease.py",
+            "test_adapter.py",
             "test_faulty.py",
         ],
         cwd=tmp_path,
@@ -128,7 +129,7 @@ def test_the_class_is_compared_with_its_spec(tmp_path: Path) -> None:
         text=True,
         check=False,
     ).stdout
-    assert "1 failed, 1 passed" in ran
+    assert "1 failed, 2 passed" in ran
     assert "lease.grant taken" in ran, "it is known to be a test of Hypothesis"
     command, _, expected = outputs.partition("\n")
     assert command == "$ pytest test_faulty.py"
