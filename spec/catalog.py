@@ -399,8 +399,8 @@ def id_of(name: str) -> str:
 
 def _otherwise(holds: Callable[..., Any]) -> str:
     """The consequence of a broken property: its docstring, if that begins with *Otherwise*."""
-    text = getdoc(holds) or ""
-    return text.removeprefix("Otherwise ").rstrip(".") if text.startswith("Otherwise ") else ""
+    begin, _, text = (getdoc(holds) or "").partition(" ")
+    return text.rstrip(".") if begin.rstrip(",") == "Otherwise" else ""
 
 
 def needs(step: Step) -> Iterator[RequireSite]:

@@ -42,7 +42,9 @@ def rules(
             if number:
                 print()
             otherwise = "; ".join(dict.fromkeys(rule.otherwise.values()))
-            print(f"{rule.id}\n  {rule.kind}: {rule.because}\n  otherwise: {otherwise}")
+            print(f"{rule.id}\n  {rule.kind}: {rule.because}")
+            if otherwise:  # a property may have no docstring
+                print(f"  otherwise: {otherwise}")
             print(f"  established by: {established(rule)}\n  source: {rule.source}")
 
 

@@ -15,7 +15,7 @@ def steps(
 ) -> None:
     """List the steps of a spec: what each means, its arguments with their units, and what it needs.
 
-    It is what a recorder writes: see traces/README.md, and gapless schema events.
+    It is what a recorder writes; gapless schema events describes a line of a recording.
     """
     from gapless.traces.steps import steps_of
 
@@ -26,7 +26,8 @@ def steps(
             if number:
                 print()
             print(f"{step.name}({', '.join(one.name for one in step.arguments)})")
-            print(f"  {step.says}")
+            if step.says:  # a step may have no docstring
+                print(f"  {step.says}")
             types |= step.types
             for one in step.arguments:
                 print(f"  {one.name}: {one.kind}{f' · {one.meaning}' if one.meaning else ''}")

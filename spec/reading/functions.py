@@ -164,7 +164,10 @@ def _fault_of_guard(call: ast.Call, guard: str) -> str:
         return "without its id" if len(call.args) == 1 else f"with {len(call.args)} arguments before its sentences"
     texts = [*call.args[1:], *(keyword.value for keyword in call.keywords)]
     foreign = [text for text in texts if not (isinstance(text, ast.Constant) and isinstance(text.value, str))]
-    return f"with `{ast.unparse(foreign[0])}` for a text" if foreign else ""
+    if foreign:
+        return f"with `{ast.unparse(foreign[0])}` for a text"
+    empty = (keyword.arg for keyword in call.keywords if not str(ast.literal_eval(keyword.value)).strip())
+    return next((f"with an empty `{name}=`" for name in empty), "")
 
 
 def _foreign_call(  # noqa: PLR0911 - a kind of call a case

@@ -366,7 +366,7 @@ def test_whatever_breaks_at_the_other_end_has_not_the_exit_code_of_a_departure(
 
 EMPTY = (
     'gapless: -: stdin.ndjson, line 1: the file is empty, expected {"schema":"gapless-events","version":1}, as every '
-    "file of events begins (traces/README.md)\n"
+    "file of events begins (gapless schema events describes it)\n"
 )
 
 

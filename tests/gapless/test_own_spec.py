@@ -267,10 +267,10 @@ def test_a_bound_is_found_where_a_spec_has_none(here: Path) -> None:
 
 
 def test_what_a_bound_or_a_step_raises_is_reported_with_its_line(here: Path) -> None:
-    (here / "lease.py").write_text(LEASE.replace("s.last <= 3", "s.lost <= 3"), encoding="utf-8")
+    (here / "lease.py").write_text(LEASE.replace("s.last <= 3", "s.last <= 3 // s.last"), encoding="utf-8")
     ran = gapless("explore", "lease.py")
     assert ran.exit_code == 2
-    assert re.search(r"gapless: lease\.py:\d+: AttributeError: ", ran.stderr)
+    assert re.search(r"gapless: lease\.py:\d+: ZeroDivisionError: ", ran.stderr)
 
 
 @pytest.mark.parametrize("many", ["10**12", "10**30"])
@@ -396,6 +396,15 @@ def test_rules_of_ones_own_are_listed() -> None:
     assert "source: lease.py" in ran.stdout
     assert "gapless prove lease.py" in ran.stdout
     assert "queue/" not in ran.stdout
+
+
+def test_a_property_without_a_docstring_is_listed_without_an_empty_line(tmp_path: Path) -> None:
+    text = (ROOT / "examples/lease.py").read_text(encoding="utf-8")
+    (tmp_path / "bare.py").write_text(re.sub(r'    """Otherwise.*"""\n', "", text), encoding="utf-8")
+    ran = gapless("rules", "--spec", tmp_path / "bare.py")
+    assert ran.exit_code == 0
+    assert "otherwise: \n" not in ran.stdout
+    assert re.search("  step property: writes never go back\n  established by: ", ran.stdout)
 
 
 # --- The audit ----------------------------------------------------------------------------------------------

@@ -207,6 +207,18 @@ def test_the_working_tree_imports_as_one_package(tmp_path: Path) -> None:
     assert Path(place).resolve() == ROOT / "spec/language.py"
 
 
+def test_no_message_names_a_page_that_a_wheel_lacks() -> None:
+    found = []
+    for path in (path for room in ("traces", "gapless") for path in sorted((ROOT / room).rglob("*.py"))):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        docs = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+        texts = (node for node in ast.walk(tree) if isinstance(node, ast.Constant) and id(node) not in docs)
+        found += [
+            f"{path}:{node.lineno}" for node in texts if isinstance(node.value, str) and "README.md" in node.value
+        ]
+    assert not found, "name a command instead, such as `gapless schema events`"
+
+
 @pytest.mark.skipif(Path(sys.prefix) != ROOT / ".venv", reason="runs in the environment of `make setup`")
 def test_the_editable_install_imports_as_one_package(tmp_path: Path) -> None:
     place = run("-c", ONE_MODULE, cwd=tmp_path).strip()

@@ -103,19 +103,19 @@ def _header(path: Path, file: BinaryIO) -> dict[str, Any]:
     if not isinstance(header, dict) or header.get("schema") != NAME or not line.endswith(b"\n"):
         raise Unreadable(
             f"{shown(path)}, line 1: {_instead(line)}, expected {text_of(HEADER)}, as every file of events begins "
-            "(traces/README.md)"
+            "(gapless schema events describes it)"
         )
     check_version(path, str(header.get("version", "unknown")))
     if strange := [key for key in header if key not in (*HEADER, *ORIGIN)]:
         raise Unreadable(
             f"{shown(path)}, line 1: the header has a key {strange[0]!r}, expected schema, version, and perhaps "
-            f"{' and '.join(ORIGIN)} (traces/README.md)"
+            f"{' and '.join(ORIGIN)} (gapless schema events describes the lines)"
         )
     for key in ORIGIN:
         if not isinstance(header.get(key), str | None) or header.get(key) == "":
             raise Unreadable(
                 f"{shown(path)}, line 1: {key} is {text_of(header[key])}, expected a name, or no {key} at all "
-                "(traces/README.md)"
+                "(gapless schema events describes the lines)"
             )
     return header
 

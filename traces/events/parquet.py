@@ -36,7 +36,7 @@ def origin(path: Path, file: BinaryIO) -> Origin:
     if strange := [key for key in metadata if key.startswith(NAME) and key not in (NAME, *ORIGIN.values())]:
         raise Unreadable(
             f"{shown(path)}: its metadata has a key {shown(strange[0])}, expected {NAME}, and perhaps "
-            f"{' and '.join(ORIGIN.values())} (traces/README.md)"
+            f"{' and '.join(ORIGIN.values())}: write it with these alone"
         )
     return Origin(**{name: metadata[key] for name, key in ORIGIN.items() if metadata.get(key)})
 
@@ -226,7 +226,7 @@ def _explained(path: Path) -> Iterator[None]:
         if why := store_error(error, path):
             raise Unreadable(f"{shown(path)}: cannot be read ({why})") from error
         raise Unreadable(
-            f"{shown(path)}: {shown(error)}; expected a Parquet file of {NAME} (traces/README.md): copy it again, "
+            f"{shown(path)}: {shown(error)}; expected a Parquet file of {NAME}: copy it again, "
             "record it again, or name it .ndjson if it is that"
         ) from error
 
@@ -267,7 +267,7 @@ def check_version(path: Path, version: str) -> None:
     if not version:
         raise Unreadable(
             f"{shown(path)}: its metadata does not say {NAME} = {VERSION}, so its columns may mean anything; "
-            "write it with that key (traces/README.md)"
+            "write it with that key, and as columns the keys of an event (gapless schema events)"
         )
     if version != str(VERSION):
         raise Unreadable(

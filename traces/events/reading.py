@@ -137,7 +137,7 @@ def _read(
         except NoEvent as wrong:
             kind, number = place(path, wrong.row)
             raise Unreadable(
-                f"{shown(path)}, {kind} {number}: {shown(wrong)} (traces/README.md says what an event holds)"
+                f"{shown(path)}, {kind} {number}: {shown(wrong)} (gapless schema events describes an event)"
             ) from wrong
 
 

@@ -41,7 +41,7 @@ def played(story: Story) -> Playback:
             closing = list(reasons(departure, departs.also))
             break
         except BrokenPromise:
-            closing = ["The environment breaks its promise here: what a broker does then is not judged."]
+            closing = ["The environment breaks its promise here: what the system does then is not judged."]
             break
         except TooMany:
             closing = ["So many outcomes are unknown that too many states are possible here to judge it."]

@@ -631,9 +631,7 @@ def refused(path: Path) -> str:
         client_log.read(path)
     text = str(raised.value)
     assert text.isprintable()
-    assert text.endswith(
-        "(traces/README.md says what a client log holds; without the log, the store can be judged alone)"
-    )
+    assert text.endswith("(gapless schema client describes a line; without the log, the store can be judged alone)")
     return text
 
 

@@ -8,8 +8,8 @@ from gapless.traces.events.event import NAME
 from gapless.traces.problems import pasted, shown
 
 READS = (
-    "events are read from files named .ndjson, .ndjson.gz, .ndjson.zst or .parquet (gapless schema events, "
-    "traces/README.md); a store is a directory"
+    "events are read from files named .ndjson, .ndjson.gz, .ndjson.zst or .parquet (gapless schema "
+    "events describes a line); a store is a directory"
 )
 NAMED = {
     ".csv": "a CSV file",

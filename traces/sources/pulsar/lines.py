@@ -219,10 +219,7 @@ class _LineReader:
         return self._unreadable(int(rows[0]), f"and others of kind {kind} cannot be read together")
 
     def _unreadable(self, row: int, what: str) -> Unreadable:
-        return Unreadable(
-            f"{shown(self.path)}, line {self.count + row + 1}: {shown(what)} (traces/README.md says what a recording "
-            "holds)"
-        )
+        return Unreadable(f"{shown(self.path)}, line {self.count + row + 1}: {shown(what)}: record it again")
 
     def done(self) -> Lines:
         """Return all lines."""

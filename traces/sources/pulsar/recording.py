@@ -42,7 +42,7 @@ def recorded(path: Path, progress: Progress | None) -> RecordedSteps:
     for epoch in (epoch for epochs in found.values() for epoch in epochs if epoch.ready and epoch.row < 0):
         raise Unreadable(
             f"{shown(file)}, line {epoch.ready}: a coordinator is loaded, and no table before that says what it found: "
-            "whether anything is lost cannot be judged; record it with its tables (traces/README.md)"
+            "whether anything is lost cannot be judged; record it with its tables"
         )
     parts: list[tuple[str, StepColumns]] = []
     rows = []

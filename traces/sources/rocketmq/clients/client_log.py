@@ -143,7 +143,7 @@ def _twice(line: bytes) -> str | None:
 
 def _unreadable(path: Path, before: int, what: str) -> Unreadable:
     return Unreadable(
-        f"{shown(path)}, line {before + 1}: {shown(what)} (traces/README.md says what a client log holds; "
+        f"{shown(path)}, line {before + 1}: {shown(what)} (gapless schema client describes a line; "
         "without the log, the store can be judged alone)"
     )
 
