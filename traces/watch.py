@@ -39,6 +39,7 @@ SAVED = 30.0  # seconds after which the place is kept again
 REPORTED = 60.0  # seconds after which the whole report is made again, where anything is new
 FIRST = 1.0  # seconds after which it is made for the first time, and again when the present is reached
 SHARE = 40  # a report is made after this many times as long as the last one took: so it takes 2.5 % of a core at most
+MOST = 1000  # findings that are kept, in case that what they were found in vanishes
 TROUBLED = 10.0  # seconds that a store may be unreadable before it is reopened
 
 sources()  # a report has rows of theirs
@@ -112,7 +113,7 @@ class StoreWatch:
         if profile is not None and profile not in PROFILES:
             raise UsageError(no_such_profile(profile))
         if Path(path).exists() and not Path(path).is_dir():
-            raise UsageError(f"{shown(path)}: {refusal(Path(path))}")
+            raise UsageError(f"{shown(path)}: {_refusal(Path(path))}")
         self.path, self.listeners, self.every, self.clock = Path(path), listeners, every, clock
         self.config = Path(config) if config else None
         self.options = Options(profile=profile or PROFILE, ignored=ignored_rules(only, ignore))
@@ -124,12 +125,15 @@ class StoreWatch:
         self.status = WatchStatus(self.measure, findings=Counter(rule for rule, _trace, _position in self.reported))
         self.follower: Follower | None = None
         self.trouble = self.unkept = ""
+        self.unreadable = self.waits = False  # what the trouble is
         self.trouble_since = 0.0
         self.began = self.saved = self.reported_at = self.clock()
         self.took = self.kept_in = 0.0
         self.compiled = compiling_seconds()
         self.last: Report | None = None
-        self.dirty = True
+        self.findings: dict[tuple[str, str, int], Finding] = {}  # that were reported since the start, the first `MOST`
+        self.lost = ""  # a file that vanished
+        self.dirty, self.rested = True, False  # the last report was made of a store at rest
         self.caught_up = self.reported_up_to_date = False
         self.log: list[Path] = []  # folders
         self.settled, self.behind_since = -1, self.began
@@ -147,9 +151,11 @@ class StoreWatch:
         """Watch until `waits(seconds)` returns True, and return the last report.
 
         `once`: until the present is reached. Time may be up for the end, too: then the report is the one before. Raises
-        UsageError if the place cannot be saved at the end.
+        UsageError if the place cannot be saved at the end, and if there is no store to go through `once`.
         """
         idle = 0
+        if once and store_folder(self.path) is None:
+            raise UsageError(f"{shown(self.path)}: {self._why_none()}")
         try:
             while True:
                 more = self.look()
@@ -192,6 +198,8 @@ class StoreWatch:
             self._troubled(problem)
             return False
         self._well(follower)
+        if follower.front.reached != before or self.status.running:
+            self.rested = False
         self.dirty |= follower.front.reached != before
         self.status.bytes += max(0, follower.front.reached - before)
         self.caught_up = not more
@@ -202,7 +210,8 @@ class StoreWatch:
         if follower.departed and not more:
             self._find(follower.report_queues())
         departs = follower.departed and (not more or since > SAVED)
-        if departs or (self.dirty and since > self._pause):
+        rests = not (more or self.rested or self.status.running) and follower.is_at_rest()
+        if departs or rests or (self.dirty and since > self._pause):
             self._report()
         if self.dirty and now - self.saved > max(SAVED, SHARE * self.kept_in):
             self.keep()
@@ -248,7 +257,7 @@ class StoreWatch:
     def _why_none(self) -> str:
         if self.path.is_dir() and not any(self.path.iterdir()):
             return "the directory is empty"
-        return refusal(self.path)
+        return _refusal(self.path)
 
     def _close(self) -> None:
         """Close the store; the next look opens it again."""
@@ -261,17 +270,20 @@ class StoreWatch:
         """Report a read error once, and try again; reopen the store if it lasts."""
         now = self.clock()
         self.status.up = False
+        self.waits = isinstance(problem, NoStoreYet)
+        self.unreadable = isinstance(problem, Unreadable | OSError)
         if not self.trouble:
             self.trouble_since = now
         if str(problem) != self.trouble:
             self.trouble = str(problem)
-            again = "" if isinstance(problem, NoStoreYet) else "; tried again"
+            again = "" if self.waits else "; tried again"
             self.listeners.on_message(f"{problem}{again}")
         if now - self.trouble_since > TROUBLED:
             self._close()
 
     def _well(self, follower: Follower) -> None:
         self.trouble, self.status.up = "", True
+        self.unreadable = self.waits = False
         if follower.numbers.rounds % 10 == 1:
             self.status.running = follower.is_running()
 
@@ -289,7 +301,10 @@ class StoreWatch:
         status.lag_seconds = max(0.0, follower.clock() - numbers.behind_since) if numbers.lag else 0.0
         status.entries_position = follower.indexed
         status.entries_lag_bytes = max(0, front.reached - follower.indexed)
-        status.restarts = numbers.gone_back + numbers.restarts
+        if status.restarts != (restarts := numbers.gone_back + numbers.restarts):
+            self.reported_up_to_date = False  # judged again: the next report is made as soon as all is
+        status.restarts = restarts
+        self.lost = self.lost or follower.lost
         status.rounds, status.looked_again = numbers.rounds, numbers.looked_again
 
     # -- what it comes to --------------------------------------------------------------------------------------------
@@ -298,6 +313,7 @@ class StoreWatch:
         """Judge the whole, as a check would now; report new findings, and the report."""
         follower = self.follower
         began = self.clock()
+        self.rested = follower is not None and follower.is_at_rest()
         try:
             judged = follower.whole(last=last) if follower else None
         except (NothingThere, Unreadable, OSError) as problem:
@@ -306,9 +322,11 @@ class StoreWatch:
         finally:
             self.reported_at = self.clock()
             self.took = self.reported_at - began
-        report = self._reported(judged)
         if follower and judged:
+            self.lost = self.lost or follower.lost
+            self._say(follower)
             self._find(follower.report(judged))
+        report = self._reported(judged)
         self.status.undecided = sum(len(source.reasons) for source in report.sources)
         self.status.anomalies = dict(report.anomalies)
         self.status.reports += 1
@@ -321,15 +339,24 @@ class StoreWatch:
     def _find(self, findings: Iterable[Finding]) -> None:
         for finding in findings:
             self.status.findings[finding.rule] += 1
+            if len(self.findings) < MOST:
+                self.findings[finding.rule, finding.trace, finding.position] = finding
             self.listeners.on_finding(finding)
 
     def _reported(self, judged: StoreFindings | None) -> Report:
         check = InputCheck(Input(self.path, self.path, SOURCE), self.options, None)
         if judged is None or self.follower is None:
-            check.kind = "unknown"
-            check.parts = Parts(reasons=[self.trouble or "nothing was read"])
+            why = self.trouble or "nothing was read"
+            if self.waits and self.last is None:
+                why = "no store came while it was watched"
+            check.kind = check.kind if self.findings else "unknown"
+            check.parts = Parts(unreadable=why) if self.unreadable else Parts(reasons=[why])
+            check.parts.findings = list(self.findings.values())
         else:
             check.parts = self.follower.parts(judged)
+            if self.lost and self.findings and not check.parts.violations:
+                check.parts.reasons.append(f"{self.lost} is gone: the findings from before that stay")
+                check.parts.findings = [*self.findings.values(), *check.parts.findings]
         compiling = compiling_seconds() - self.compiled
         return reported([check], "local", self.clock() - self.began).model_copy(update={"compiling": compiling})
 
@@ -372,3 +399,8 @@ def _records_ahead(follower: Follower) -> int:
     """Estimate the records that are written and not judged yet."""
     front = follower.front
     return front.numbers.lag * front.judge.judged.records // max(front.reached - front.store.start, 1)
+
+
+def _refusal(path: Path) -> str:
+    """The reason why a path is no recording, with the command that was typed."""
+    return refusal(path).replace("gapless check ", "gapless watch ")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -122,8 +123,10 @@ def _tell(line: str) -> None:
 
 
 def _found(finding: Finding) -> None:
-    """Tell a departure, at once."""
-    print("\n".join(["", *finding.story, f"({finding.rule})", ""]), flush=True)
+    """Tell a departure at once: when, of which trace, and in one sentence; then its story."""
+    when = datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    headline = finding.message if finding.message.startswith(finding.trace) else f"{finding.trace}: {finding.message}"
+    print("\n".join(["", f"{when} {headline}", "", *finding.story, f"({finding.rule})", ""]), flush=True)
 
 
 def _make_folder(folder: Path | None) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -13,6 +14,7 @@ from urllib.request import urlopen
 
 import pytest
 
+from gapless.traces.watch import Listeners, StoreWatch
 from tests.support.command_line import ROOT, gapless
 from tests.support.rocketmq.recordings import recording
 
@@ -36,6 +38,8 @@ def test_once_goes_up_to_the_present_and_on_from_there(tmp_path: Path) -> None:
     departs = gapless("watch", store, "--once")
     assert departs.exit_code == 1
     assert "(queue/entry-points-at-its-message)" in departs.stdout
+    headline = next(line for line in departs.stdout.splitlines() if line)
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC orders/1: entry 1 points at byte 1; .*", headline)
 
 
 def test_nonsense_is_refused(tmp_path: Path) -> None:
@@ -62,9 +66,22 @@ def test_nonsense_is_refused(tmp_path: Path) -> None:
         taken.listen()
         refused = gapless("watch", tmp_path, "--once", "--metrics", f"127.0.0.1:{taken.getsockname()[1]}")
         assert (refused.exit_code, "Address already in use" in refused.stderr) == (2, True)
-    nothing = gapless("watch", tmp_path / "none", "--once")
-    assert nothing.exit_code == 3
-    assert "none: waiting for a RocketMQ store there: no such file or directory" in nothing.stderr
+
+
+def test_a_path_without_a_store_is_refused_once_and_otherwise_waited_for_in_one_line(tmp_path: Path) -> None:
+    shutil.copytree(recording("normal"), tmp_path / "above/broker/store")
+    hint = f"no recording, but there is one in it: gapless watch {tmp_path}/above/broker/store"
+    refused = gapless("watch", tmp_path / "above", "--once")
+    assert (refused.exit_code, refused.stdout) == (2, "")
+    assert refused.stderr == f"gapless: {tmp_path}/above: {hint}\n"
+    typo = gapless("watch", tmp_path / "none", "--once")
+    assert (typo.exit_code, typo.stdout, typo.stderr.count("\n")) == (2, "", 1)
+    heard: list[str] = []
+    waits = StoreWatch(tmp_path / "above", Listeners(heard.append, lambda _: None))
+    waits.look()
+    (source,) = waits.end().sources
+    assert heard == [f"{tmp_path}/above: waiting for a RocketMQ store there: {hint}"]
+    assert source.reasons == ["no store came while it was watched"]
 
 
 def test_a_report_that_cannot_be_written_does_not_end_the_watch(tmp_path: Path) -> None:

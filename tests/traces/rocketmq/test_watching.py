@@ -466,7 +466,7 @@ def test_the_first_report_is_made_soon_and_another_when_the_present_is_reached(
     for _ in range(30):
         clock.now += 1.1
         watched.look()
-    first, present = heard.reports
+    first, present, _at_rest = heard.reports
     assert first.sources[0].records < 600
     assert present.sources[0].records == 2000
 

@@ -13,6 +13,7 @@ from gapless.traces.sources.rocketmq.store import file_access
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.file_access import read_entries
 from gapless.traces.sources.rocketmq.watching import entries
+from gapless.traces.sources.rocketmq.watching.follower import Follower
 from gapless.traces.sources.rocketmq.watching.index import IndexFollower
 from gapless.traces.sources.rocketmq.watching.readiness import PATIENCE
 from gapless.traces.watch import REPORTED, StoreWatch
@@ -194,6 +195,7 @@ def test_what_lies_next_to_it_waits_for_as_long_as_it_took(tmp_path: Path, monke
 
     monkeypatch.setattr(IndexFollower, "follow", slow)
     monkeypatch.setattr("gapless.traces.watch.FIRST", REPORTED)  # a report waits for nothing
+    monkeypatch.setattr(Follower, "is_at_rest", lambda _self: False)  # and neither does that of a store at rest
     _played, watched = halfway(tmp_path, heard, clock)
     for _ in range(20):
         clock.now += 1

@@ -14,6 +14,7 @@ from gapless.traces.sources.rocketmq.segments.tasks import SplitResult, Subject
 from gapless.traces.sources.rocketmq.store import file_access
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.files import ENTRY
+from gapless.traces.sources.rocketmq.watching.readiness import Entries
 
 
 def forget_deleted(
@@ -43,6 +44,18 @@ def is_cleared(store: StoreDirectory, subject: Subject, number: int, slot: tuple
         return False
     files = store.queues.get(subject, ())
     return not files or not _is_entry(file_access.read_slot(store, *subject, files[0].base // ENTRY))
+
+
+def is_recreated(store: StoreDirectory, entries: Entries, subject: Subject, number: int, reached: int) -> bool:
+    """True if slot 0 (or slot `number`) shows that the topic was created again.
+
+    Either slot 0 names a message behind the part that was read, or neither slot is an entry.
+    """
+    position, size, _ = file_access.read_slot(store, *subject, 0)
+    if size > 0 and position >= reached:
+        return True
+    entries.look_again(subject)
+    return is_cleared(store, subject, number)
 
 
 def _is_entry(slot: tuple[int, int, int]) -> bool:

@@ -7,16 +7,18 @@ missing entries and cursors, is judged on a copy, by `parts`: the code is that o
 
 from __future__ import annotations
 
+import math
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from itertools import starmap
 from pathlib import Path
 
 from gapless.traces.engines.local import Local
 from gapless.traces.options import Options
-from gapless.traces.problems import Gone, shown
+from gapless.traces.problems import Gone, NothingThere, Unreadable, shown
 from gapless.traces.replay.exact import named
 from gapless.traces.report.parts import Parts
 from gapless.traces.report.values import Finding
@@ -26,18 +28,19 @@ from gapless.traces.sources.rocketmq.clients.trace_topic_evidence import with_tr
 from gapless.traces.sources.rocketmq.joining.checkpoint import Checkpoint, renew, restore, save
 from gapless.traces.sources.rocketmq.joining.findings import Breach, RefusedPiece, StoreFindings
 from gapless.traces.sources.rocketmq.joining.log import StoreJudge
-from gapless.traces.sources.rocketmq.joining.queue_ends import QueueEnds
 from gapless.traces.sources.rocketmq.joining.queues import MISSING
 from gapless.traces.sources.rocketmq.segments import tasks
 from gapless.traces.sources.rocketmq.segments.splits import SPLIT, Split
-from gapless.traces.sources.rocketmq.segments.tasks import Piece, SplitResult, Subject, name_of
-from gapless.traces.sources.rocketmq.store import file_access
+from gapless.traces.sources.rocketmq.segments.tasks import Piece, SplitResult, Subject
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory, is_locked, open_store
+from gapless.traces.sources.rocketmq.store.index_files import index_of
 from gapless.traces.sources.rocketmq.summary import summary
-from gapless.traces.sources.rocketmq.watching.deletions import forget_deleted, is_cleared
+from gapless.traces.sources.rocketmq.watching.breaches import departures, queue_breaches
+from gapless.traces.sources.rocketmq.watching.deletions import forget_deleted, is_recreated
 from gapless.traces.sources.rocketmq.watching.entries import Block, SeenEntries, read
 from gapless.traces.sources.rocketmq.watching.halves import HalfFollower
 from gapless.traces.sources.rocketmq.watching.index import IndexFollower
+from gapless.traces.sources.rocketmq.watching.listing import FileListing, file_named_by, log_sizes
 from gapless.traces.sources.rocketmq.watching.live_files import LiveQueues, as_live, layout_of, no_index, with_log_files
 from gapless.traces.sources.rocketmq.watching.readiness import (
     PATIENCE,
@@ -47,7 +50,7 @@ from gapless.traces.sources.rocketmq.watching.readiness import (
     refused_last,
     subjects_refused,
 )
-from gapless.traces.sources.rocketmq.watching.tail import Anchor, Stretch, Tail, anchor, written_up_to
+from gapless.traces.sources.rocketmq.watching.tail import Anchor, Stretch, Tail, anchor, log_folders, written_up_to
 from gapless.traces.sources.rocketmq.watching.traces import TraceFollower
 from gapless.traces.sources.rocketmq.watching.watch_checkpoint import (
     Announcement,
@@ -97,12 +100,15 @@ class Follower:
         self.files_at = self.news_at = clock()
         self.savepoints: list[WatchCheckpoint] = []
         self.departed = False  # something departs that was not reported yet
+        self.lost, self.written = "", -1  # the first file that vanished; where the log ended when it grew last
+        self.listing, self.sizes = FileListing(), dict[str, int]()
         self.layout = layout_of(folder)
         self.store = self._opened()
         self.entries: Entries = self._entries()
         self.judge = self._judge()
-        if checkpoint is not None:
-            self._go_on(checkpoint)
+        if checkpoint is not None and self._go_on(checkpoint):
+            self.listing = checkpoint.listing.copy()
+            self._look_for_losses()
         self.numbers.lag = written_up_to(self.store, self.reached) - self.reached
 
     # -- opening -----------------------------------------------------------------------------------------------------
@@ -187,8 +193,11 @@ class Follower:
             return False
 
     def _round(self) -> bool:
-        if self.clock() - self.files_at > FILES_AGAIN:
+        sizes = log_sizes(log_folders(self.store))
+        if sizes != self.sizes or self.clock() - self.files_at > FILES_AGAIN:
             self._look_at_files()
+            self.sizes = sizes
+        self._look_for_losses(self.clock())
         self._check_same_log()
         written = written_up_to(self.store, self.reached)
         stretch = self._new()
@@ -196,8 +205,9 @@ class Follower:
             self.numbers.lag, self.numbers.behind_since, self.numbers.settled = 0, self.clock(), written
             self._look_at_entries()
             return False
-        self.news_at = self.clock()
         end = max(written, stretch.end) if stretch.more else stretch.end
+        if end != self.written:  # otherwise it waits for entries
+            self.written, self.news_at = end, self.clock()
         self.numbers.lag = end - self.reached
         result = self._judged(stretch.split)
         if result is not None and not stretch.more and (last := refused_last(result)) >= 0:
@@ -265,16 +275,28 @@ class Follower:
                     f"again from {saved.known.reached:,} on"
                 )
                 return
-        self.store = self._opened()
-        self.entries = self._entries()
-        self._restart("the log is another one, or was cut off below where it was known")
+        self._begin_again("the log is another one, or was cut off below where it was known")
 
     def _restart(self, why: str) -> None:
         self.numbers.restarts += 1
         self.savepoints = []
         self.seen.forget_all()
+        self.listing = FileListing()
         self.judge = self._judge()
         self._announce(f"{why}: judged from {self.store.start:,} on, and all before is forgotten")
+
+    def _look_for_losses(self, now: float = math.inf) -> None:
+        """Begins again if files that were judged are gone, or shorter. `now`: as of `missing_file`."""
+        queues = self.judge.judged.queues if isinstance(self.store.queues, LiveQueues) else {}
+        if lost := self.listing.missing_file(self.store, self.reached, queues, now):
+            self._begin_again(f"{lost} is gone, or shorter than it was", lost)
+        self.departed |= self.listing.take_deletions()
+
+    def _begin_again(self, why: str, lost: str = "") -> None:
+        self.lost = self.lost or lost
+        self.store = self._opened()
+        self.entries = self._entries()
+        self._restart(why)
 
     def _announce(self, text: str) -> None:
         self.says.append(Announcement(text))
@@ -326,7 +348,7 @@ class Follower:
             self._join(result)
 
     def _join(self, result: SplitResult) -> None:
-        before = self._departures(result)
+        before = departures(self.judge, result)
         if isinstance(self.store.queues, LiveQueues):
             for subject in forget_deleted(self.store, self.judge.judged.queues, result):
                 self.seen.forget(subject)
@@ -336,14 +358,7 @@ class Follower:
         last = max((segment.last for segment in result.segments), default=-1)
         if last >= 0:
             self.anchor = anchor(self.store, last)
-        self.departed |= self._departures(result) > before or bool(refusals(result))
-
-    def _departures(self, result: SplitResult) -> int:
-        """The number of departures among the stretch's subjects."""
-        queues, judge = self.judge.judged.queues, self.judge
-        runs = (queues.get(subject) for segment in result.segments for subject in segment.pieces.subjects)
-        more = len(judge.transactions.refused) + len(judge.transactions.bad_ops)
-        return sum(run is not None and run.departs for run in runs) + len(judge.judged.breaches) + more
+        self.departed |= departures(self.judge, result) > before or bool(refusals(result))
 
     # -- entries that change -----------------------------------------------------------------------------------------
 
@@ -372,7 +387,9 @@ class Follower:
                 if piece.subject != block.subject or piece.refusal is None or run is None or run.ended:
                     continue
                 event = piece.refusal.event
-                if event[0].startswith("index") and self._is_recreated(block, named("queue", event)["number"]):
+                if event[0].startswith("index") and is_recreated(
+                    self.store, self.entries, block.subject, named("queue", event)["number"], self.reached
+                ):
                     self.seen.forget(block.subject)
                     return
                 if piece.refusal.rule == MISSING and not self._is_gone_for_long(block):
@@ -385,26 +402,15 @@ class Follower:
 
     def _is_gone_for_long(self, block: Block) -> bool:
         """True if entries are zeros for longer than a starting broker needs to write them again."""
-        since = self.gone.setdefault((block.subject, block.low), self.clock())
-        return self.clock() - since > PATIENCE
-
-    def _is_recreated(self, block: Block, number: int) -> bool:
-        """True if slot 0 (or slot `number`) shows that the topic was created again.
-
-        Either slot 0 names a message behind the part that was read, or neither slot is an entry.
-        """
-        position, size, _ = file_access.read_slot(self.store, *block.subject, 0)
-        if size > 0 and position >= self.reached:
-            return True
-        self.entries.look_again(block.subject)
-        return is_cleared(self.store, block.subject, number)
+        return self.clock() - self.gone.setdefault((block.subject, block.low), self.clock()) > PATIENCE
 
     # -- what it comes to --------------------------------------------------------------------------------------------
 
     def checkpoint(self) -> WatchCheckpoint:
         """Saves a checkpoint, to continue from it."""
-        others = self.index.copy_progress(), self.traces.copy_progress(), self.halves.copy_progress()
-        checkpoint = WatchCheckpoint(save(self.judge), self.anchor, self.judges_entries, *others)
+        others = (self.index.copy_progress(), self.traces.copy_progress(), self.halves.copy_progress())
+        known = save(self.judge), self.anchor, self.judges_entries
+        checkpoint = WatchCheckpoint(*known, *others, self.listing.copy())
         self.savepoints = [*self.savepoints, checkpoint][-SAVEPOINTS:]
         return checkpoint
 
@@ -417,24 +423,33 @@ class Follower:
 
         While a broker writes, or may start again, the unjudged part is left out, unless this is the `last` time.
         """
+        if last:
+            with suppress(NothingThere, Unreadable):  # to open it says so
+                self._look_at_files()
+                self._look_for_losses()
         for left in range(AGAIN, -1, -1):  # a broker that stops takes away the file that it had made in advance
             try:
                 return self._whole(last=last)
-            except (Gone, FileNotFoundError):
-                if not left:
+            except (Gone, FileNotFoundError) as gone:
+                if left == 1:  # what is known depends on a file that is not there any more
+                    lost = file_named_by(gone)
+                    self._begin_again(f"{lost} is gone", lost)
+                if not left or (left == 1 and not last):
                     raise
         raise AssertionError
 
     def _whole(self, *, last: bool) -> StoreFindings:
         while self._follow_others(at_once=True):
             pass
-        if last or self._is_at_rest():
+        ends = last or self.is_at_rest()
+        again = ends and bool(self.judge.queues.waiting)  # what was left open because the broker ran is decided now
+        if ends:
             opens = self.index.opened if self.is_running() else self.index.opened_at_rest
-            store = open_store(self.folder, self.config, opens_index=opens)
+            store = open_store(self.folder, self.config, opens_index=index_of if again else opens)
         else:
             store = open_store(self.folder, self.config, databases=False, opens_index=self.index.opened)
             store = self._so_far(store)
-        known, source = self._known_of(store), shown(str(self.path))
+        known, source = None if again else self._known_of(store), shown(str(self.path))
         if known is None:
             clients = with_trace_topics(store, self.options, None, source)
         elif reported := self.traces.known(store, source, last=not store.live):
@@ -454,7 +469,7 @@ class Follower:
         """The store as far as it was followed, for a report."""
         return replace(store, live=True, clean=False, moment=None, twin=None, limit=self.reached)
 
-    def _is_at_rest(self) -> bool:
+    def is_at_rest(self) -> bool:
         """True if no broker runs and nothing was written for some time."""
         return not self.is_running() and self.clock() - self.front.news_at > PATIENCE
 
@@ -468,20 +483,7 @@ class Follower:
         A queue that starts again at 0, or that has an entry for an unread part, may be of a topic that was created
         again.
         """
-        judge = self.judge
-        judge.judged.end = self.reached
-        suspects = [
-            subject
-            for subject, run in judge.judged.queues.items()
-            if run.suspect and not run.restarted and not self._names_unread(run.suspect)
-        ]
-        QueueEnds(judge.judged, self.options, judge.queues).report_suspects(suspects)
-        restarted = {name_of(subject) for subject, run in judge.judged.queues.items() if run.restarted}
-        yield from self._report([found for found in judge.judged.breaches if found.trace not in restarted])
-
-    def _names_unread(self, suspect: RefusedPiece) -> bool:
-        arguments = named("queue", suspect.refusal.event)
-        return suspect.refusal.event[0].startswith("index") and arguments["position"] >= self.reached
+        yield from self._report(queue_breaches(self.judge, self.options))
 
     def report(self, judged: StoreFindings) -> Iterator[Finding]:
         """Yields the departures that were not reported before."""

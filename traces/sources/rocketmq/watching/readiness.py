@@ -18,6 +18,7 @@ from gapless.traces.sources.rocketmq.store.files import FARTHEST
 from gapless.traces.sources.rocketmq.watching.live_files import LiveQueues
 
 PATIENCE = 5.0  # seconds that an entry may lag behind those of later messages
+AHEAD = 1 << 18  # bytes behind a stretch in which messages with entries are looked for
 CANDIDATES = 64  # queues whose last entry is looked at to tell how far dispatch is
 
 
@@ -75,13 +76,13 @@ class EntriesInFiles:
     ) -> SplitResult | None:
         """Judges the part of the stretch with entries, or all of it if the other entries will never come."""
         end = self._dispatched(store, result) - split.file.base
-        if self._are_given_up(result, waiting, split.file.base + end):
+        if self._are_given_up(store, result, waiting, split.file.base + end):
             return result
         if not split.low < end < split.high:
             return None
         shorter = tasks.judge(store, replace(split, high=end), self.options)
         waiting = self._waiting(shorter)
-        return None if waiting and not self._are_given_up(shorter, waiting, split.file.base + end) else shorter
+        return None if waiting and not self._are_given_up(store, shorter, waiting, split.file.base + end) else shorter
 
     def _waiting(self, result: SplitResult) -> list[Subject]:
         """The queues that lack entries for messages at their end."""
@@ -108,7 +109,19 @@ class EntriesInFiles:
                     reached = max(reached, position + size)
         return reached
 
-    def _are_given_up(self, result: SplitResult, waiting: list[Subject], dispatched: int) -> bool:
+    def _dispatched_behind(self, store: StoreDirectory, split: Split) -> int:
+        """The same, of the messages that follow a stretch, or 0: its last one may be one that lacks an entry."""
+        following = next((file for file in store.files if file.base > split.file.base), None)
+        here = Split(split.file, split.high, min(split.high + AHEAD, split.file.length), exact=True)
+        there = [Split(following, 0, min(AHEAD, following.length), exact=True)] if following else []
+        for ahead in (here, *there):
+            if ahead.low < ahead.high and (result := tasks.judge(store, ahead, self.options)).segments:
+                return self._dispatched(store, result)
+        return 0
+
+    def _are_given_up(
+        self, store: StoreDirectory, result: SplitResult, waiting: list[Subject], dispatched: int
+    ) -> bool:
         """True if later messages have had their entries for long: those of deleted topics never come."""
         now = self.clock()
         last = {
@@ -117,7 +130,10 @@ class EntriesInFiles:
             for subject, place in zip(segment.pieces.subjects, segment.pieces.last, strict=True)
         }
         waits = [self.waiting.setdefault(subject, now) for subject in waiting]
-        return all(now - since > PATIENCE for since in waits) and all(last[one] < dispatched for one in waiting)
+        if not all(now - since > PATIENCE for since in waits):
+            return False
+        latest = max(last[one] for one in waiting)
+        return latest < dispatched or latest < self._dispatched_behind(store, result.split)
 
 
 @dataclass

@@ -15,7 +15,7 @@ from gapless.traces.sources.rocketmq.joining.checkpoint import REMEMBERED
 from gapless.traces.sources.rocketmq.joining.disk_blocks import AT_ONCE, TableHalves
 from gapless.traces.sources.rocketmq.watching.watch_checkpoint import WatchCheckpoint
 
-FORM = 7
+FORM = 8
 """Raised with each change of the saved state, because `joining/checkpoint.py` pickles our classes."""
 HEAD = b"gapless watch "
 LONGEST_HEAD = 200  # bytes

@@ -107,8 +107,9 @@ class Tail:
     def beyond(self, store: StoreDirectory, at: int) -> Stretch | None:
         """Returns the stretch behind an unreadable place, up to the end of the records that follow."""
         file = file_of(store, at)
-        if file is None:
-            return None
+        if file is None:  # it is missing: the next one that is there
+            following = next((one for one in store.files if one.base > at), None)
+            return self.stretch(store, following.base) if following else None
         window, begin = FileWindow(file, self.space), at - file.base
         low = begin + 1
         while low < file.length:
@@ -120,7 +121,7 @@ class Tail:
             low += max(window.have - BLANK - file.wrapped, 1)
             if window.have < SPLIT or not window.data[: window.have].any():
                 break
-        following = file_of(store, file.base + file.length)
+        following = next((one for one in store.files if one.base > file.base), None)
         return self.stretch(store, following.base) if following else None
 
     def file_is_full(self, store: StoreDirectory, at: int) -> bool:
@@ -128,8 +129,10 @@ class Tail:
         return file_of(store, at) is None
 
     def is_written(self, store: StoreDirectory, at: int) -> bool:
-        """True if there are bytes other than zeros at the position of the next record."""
+        """True if there are bytes other than zeros at the position of the next record, or only files behind it."""
         file = file_of(store, at)
+        if file is None and store.files[-1].base > at:
+            return True
         if file is None or at - file.base + BLANK > file.length:
             return False
         header = np.zeros(BLANK, np.uint8)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from gapless.traces.report.values import Finding
 from gapless.traces.sources.rocketmq.joining.checkpoint import Checkpoint
 from gapless.traces.sources.rocketmq.watching.halves import HalvesProgress
 from gapless.traces.sources.rocketmq.watching.index import IndexProgress
+from gapless.traces.sources.rocketmq.watching.listing import FileListing
 from gapless.traces.sources.rocketmq.watching.tail import Anchor
 from gapless.traces.sources.rocketmq.watching.traces import TraceProgress
 
@@ -17,7 +18,7 @@ class WatchCheckpoint:
     """The state of a watch: the judgement's checkpoint, and the last record, to recognise the log.
 
     `entries`: entries are part of the judgement · `index`, `traces`, `halves`: the progress in the hash index, in
-    trace topics, and in the input of a table of halves.
+    trace topics, and in the input of a table of halves · `listing`: the files by then.
     """
 
     known: Checkpoint
@@ -26,6 +27,7 @@ class WatchCheckpoint:
     index: IndexProgress | None = None
     traces: TraceProgress | None = None
     halves: HalvesProgress | None = None
+    listing: FileListing = field(default_factory=FileListing)
 
 
 @dataclass
