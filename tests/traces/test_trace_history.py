@@ -101,7 +101,10 @@ def test_only_what_is_reported_of_a_long_life_is_looked_for(tmp_path: Path, monk
 def test_a_trace_that_is_not_there_is_stated_not_to_be(tmp_path: Path) -> None:
     broken = [*QUEUE[:4], index(1, 680)]
     code, lines = explained(tmp_path, broken, "missing")
-    assert (code, lines) == (3, [f"{tmp_path}/events.ndjson: no trace called missing in it: nothing was checked"])
+    assert (code, lines) == (
+        3,
+        [f"{tmp_path}/events.ndjson: no trace called missing in it: nothing was checked; there: TopicTest/3"],
+    )
 
 
 def test_a_trace_next_to_one_that_departs_has_its_life_and_that_one_its_story(tmp_path: Path) -> None:
