@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from gapless import check
+from gapless.traces.report import html
 from gapless.traces.report.story_layout import story_layout
 from gapless.traces.report.values import Report
 from gapless.traces.stories.playing import differences
@@ -118,3 +119,32 @@ def test_a_story_of_a_finding_at_rest_may_state_some_of_its_values(tmp_path: Pat
     right, wrong = (parsed(text.format(value), tmp_path / "lost.story") for value in (0, 1))
     assert not [*differences(right)]
     assert len([*differences(wrong)]) == 1
+
+
+def test_steps_that_none_surely_took_are_counted_by_their_outcome(tmp_path: Path) -> None:
+    """They are there: *no such step* would be false."""
+    doubts = [
+        of("a", "put", 0),
+        of("a", "take", 0, "unknown"),
+        of("a", "take", 0, "unknown"),
+        of("a", "ack", 1, "refused"),
+    ]
+    behind = [of("b", "ack", 0), of("b", "expire", 0), of("c", "put", 0), of("c", "end")]
+    report = judged(tmp_path, *doubts, *behind)
+    lines = [line for line in report.not_exercised if "lack an end" not in line]
+    assert lines == [
+        "jobs.take: never taken for certain in events.ndjson: 2 unknown",
+        "jobs.ack: never taken for certain in events.ndjson: 1 refused, 1 not allowed",
+        "jobs.expire: never taken for certain in events.ndjson: 1 not judged",
+        "jobs.end: never taken for certain in events.ndjson: 1 not allowed",
+    ]
+    page = html.html(report)
+    assert "ack <b>1 refused, 1 not allowed</b>" in page
+    assert "end <b>1 not allowed</b>" in page
+    assert "<b>never</b>" not in page
+
+
+def test_a_step_that_is_not_recorded_is_no_such_step(tmp_path: Path) -> None:
+    report = judged(tmp_path, of("a", "put", 0))
+    assert "jobs.take: no such step in events.ndjson" in report.not_exercised
+    assert "take <b>never</b>" in html.html(report)

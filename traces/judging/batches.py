@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from inspect import signature
@@ -17,7 +17,7 @@ from gapless.spec.language import Map
 from gapless.spec.reading.ranges import LIMIT
 from gapless.traces.events.event import OUTCOMES, TAKEN
 from gapless.traces.judging.columns import Traces
-from gapless.traces.judging.tallies import Tally
+from gapless.traces.judging.tallies import Key, Tally
 from gapless.traces.options import Options
 from gapless.traces.replay.event_rules import REFUSED, SEEN
 from gapless.traces.replay.kernels import Cells, Ints, Kernel, ReplayResult
@@ -170,17 +170,26 @@ def by_exact_replay(traces: Traces) -> npt.NDArray[np.bool_]:
 
 
 def count_all(traces: Traces, chosen: npt.NDArray[np.bool_], tally: Tally) -> None:
-    """Count facts of the chosen traces that do not depend on the verdict: inferred events, rules about events."""
+    """Count facts of the chosen traces that do not depend on the verdict: events by outcome, rules about events."""
     mine = chosen[traces.of]
     inferred = traces.action[mine & (traces.outcome == OUTCOMES.index("inferred"))]
-    counts = np.bincount(inferred, minlength=len(traces.spec.actions)).tolist()
-    for name, times in zip(traces.spec.actions, counts, strict=True):
-        if times:
-            tally.inferred[name] = tally.inferred.get(name, 0) + times
-    if (mine & (traces.outcome == OUTCOMES.index("refused"))).any():
+    names = list(traces.spec.actions)
+    _add_counts(tally.inferred, names, inferred)
+    _add_counts(tally.recorded, names, traces.action[mine])
+    for outcome in ("unknown", "refused"):
+        of_it = traces.action[mine & (traces.outcome == OUTCOMES.index(outcome))]
+        _add_counts(tally.doubtful, [(name, outcome) for name in names], of_it)
+    if any(outcome == "refused" for _, outcome in tally.doubtful):
         tally.checked.add(REFUSED)
     if mine[[at for at, fields in traces.saw.items() if fields]].any():  # no field, no observation
         tally.checked.add(SEEN)
+
+
+def _add_counts(counts: dict[Key, int], keys: Sequence[Key], actions: npt.NDArray[np.integer[Any]]) -> None:
+    """Add how often each action occurs, by the key of the action."""
+    for key, times in zip(keys, np.bincount(actions, minlength=len(keys)).tolist(), strict=True):
+        if times:
+            counts[key] = counts.get(key, 0) + times
 
 
 @cache

@@ -166,5 +166,6 @@ def _in_groups(todo: Sequence[tuple[str, int]], known: dict[str, OpenTraces]) ->
 def _of_stories(replayed: Tally) -> Tally:
     """Reduce a tally to what it adds about traces that are counted already."""
     return replace(
-        replayed, asked=0, traces=0, inferred={}, checked=set(), rested=0, unopened=None, falls=None
+        replayed, asked=0, traces=0, inferred={}, recorded={}, doubtful={}, checked=set(), rested=0, unopened=None,
+        falls=None,
     )  # fmt: skip

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from gapless.traces.replay.exact import Departure
 from gapless.traces.report.pictures.bitmap import Bitmap
+
+Key = TypeVar("Key")
 
 TRACES = 5  # traces named in a cluster of findings
 
@@ -70,11 +72,12 @@ class Tally:
     `begins`: the first row with an event of the spec · `asked`: traces that a user asked for · `traces`: those of them
     that were judged · `events`: how many were looked at · `covered`: accepted ones by action · `inferred`: those that
     were not observed, by action · `taken_over`: those that were refused, and are what the broker claims from then on ·
-    `anomalies`: by deviation · `clusters`: by the rule that is broken and the step, and the moment of its trace ·
-    `checked`: rules about events that were checked · `unopened`: traces that do not begin as they must · `rested`:
-    traces that claim to have come to rest · `given_up`: traces with too many possible states · `unpromised`: traces in
-    which an assumption is broken · `overruled`: events that a kernel refused, and the plain functions did not, which
-    decide · `falls`: the first event that stands behind a later one.
+    `recorded`: all events by action · `doubtful`: those not surely taken, by action and outcome · `anomalies`: by
+    deviation · `clusters`: by the rule that is broken and the step, and the moment of its trace · `checked`: rules
+    about events that were checked · `unopened`: traces that do not begin as they must · `rested`: traces that claim to
+    have come to rest · `given_up`: traces with too many possible states · `unpromised`: traces in which an assumption
+    is broken · `overruled`: events that a kernel refused, and the plain functions did not, which decide · `falls`: the
+    first event that stands behind a later one.
     """
 
     begins: int
@@ -84,6 +87,8 @@ class Tally:
     covered: dict[str, int] = field(default_factory=dict)
     inferred: dict[str, int] = field(default_factory=dict)
     taken_over: dict[str, int] = field(default_factory=dict)
+    recorded: dict[str, int] = field(default_factory=dict)
+    doubtful: dict[tuple[str, str], int] = field(default_factory=dict)
     anomalies: dict[str, Seen] = field(default_factory=dict)
     clusters: dict[tuple[RuleStep, int], Cluster] = field(default_factory=dict)
     checked: set[str] = field(default_factory=set)
@@ -103,10 +108,10 @@ class Tally:
         self.rested += other.rested
         self.events += other.events
         self.cover(other.covered)
-        for action, count in other.inferred.items():
-            self.inferred[action] = self.inferred.get(action, 0) + count
-        for action, count in other.taken_over.items():
-            self.taken_over[action] = self.taken_over.get(action, 0) + count
+        _add(self.inferred, other.inferred)
+        _add(self.taken_over, other.taken_over)
+        _add(self.recorded, other.recorded)
+        _add(self.doubtful, other.doubtful)
         for name, seen in other.anomalies.items():
             self.deviate(name, seen[0], _moved(seen[1], rows))
         for signature, cluster in other.clusters.items():
@@ -137,6 +142,12 @@ class Tally:
     def deviate(self, name: str, count: int, first: First) -> None:
         """Count a deviation; a negative count is subtracted."""
         self.anomalies[name] = added(self.anomalies.get(name), count, first)
+
+
+def _add(counts: dict[Key, int], more: Mapping[Key, int]) -> None:
+    """Add counts to counts."""
+    for key, count in more.items():
+        counts[key] = counts.get(key, 0) + count
 
 
 def added(before: Seen | None, count: int, first: First) -> Seen:

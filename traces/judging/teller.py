@@ -97,8 +97,8 @@ class Teller:
     def _not_exercised(self, spec: Spec, tally: Tally) -> Iterator[str]:
         file = shown(self.recorded.file)
         for action in spec.actions:
-            if tally.traces and action not in (*tally.covered, END):
-                yield f"{spec.name}.{action}: no such step in {file}"
+            if tally.traces and action not in tally.covered and (action != END or action in tally.recorded):
+                yield f"{spec.name}.{action}: {_never_taken(tally, action, file)}"
         for action in spec.actions:
             if 0 < tally.inferred.get(action, 0) >= tally.covered.get(action, 0):
                 yield f"{spec.name}.{action}: every such step in {file} is inferred, none was recorded"
@@ -233,6 +233,22 @@ class Teller:
         return anomaly(
             self.specs[spec], name, count, source=self.path, trace=first.trace, position=first.position, where=place
         )
+
+
+def _never_taken(tally: Tally, action: str, file: str) -> str:
+    """The reason why no step of an action counts as taken: none is there, or none was surely taken and allowed."""
+    if action not in tally.recorded:
+        return f"no such step in {file}"
+    doubtful = {outcome: tally.doubtful.get((action, outcome), 0) for outcome in ("unknown", "refused")}
+    departs = sum(
+        cluster.count
+        for ((rule, step), _), cluster in tally.clusters.items()
+        if step == action and rule.partition("/")[2] not in event_rules.OF_EVENTS
+    )
+    counts = {**doubtful, "not allowed": departs}
+    counts["not judged"] = max(tally.recorded[action] - sum(counts.values()), 0)
+    listed = ", ".join(f"{count:,} {what}" for what, count in counts.items() if count)
+    return f"never taken for certain in {file}: {listed}"
 
 
 def _message(departure: Departure, plain: str) -> str:

@@ -34,7 +34,7 @@ def html(report: Report) -> str:
     piece: Any = _environment().get_template("pieces.html.j2").make_module(given)
     found, parts = _found(report, piece, room), sections(report)
     because = [reason for s in report.sources if s.verdict == report.verdict for reason in s.reasons]
-    groups, steps = wording.unchecked(report.not_exercised), _coverage(report.coverage)
+    groups, steps = wording.unchecked(report.not_exercised), _coverage(report)
     logs = log_maps(report, budget.LOGS[0], _anchors(found))
     drawn = room.fitting(piece.log, list(zip(logs, range(1, len(logs) + 1), strict=True)), budget.LOGS)
     contents = dict(
@@ -109,13 +109,19 @@ def _kinds(report: Report) -> list[str]:
     return list(dict.fromkeys(source.kind for source in report.sources))
 
 
-def _coverage(counts: dict[str, int]) -> list[tuple[str, list[tuple[str, int]]]]:
-    """Every spec of which a step was taken, and how often each of its steps was."""
-    specs: dict[str, list[tuple[str, int]]] = {}
-    for name, count in counts.items():
+def _coverage(report: Report) -> list[tuple[str, list[tuple[str, int, str]]]]:
+    """Every spec of which a step was taken; of each of its steps the count, in words, too, if it is 0."""
+    specs: dict[str, list[tuple[str, int, str]]] = {}
+    for name, count in report.coverage.items():
         spec, _, action = name.partition(".")
-        specs.setdefault(spec, []).append((action, count))
-    return [(spec, actions) for spec, actions in specs.items() if any(count for _, count in actions)]
+        specs.setdefault(spec, []).append((action, count, f"{count:,}" if count else _never(report, name)))
+    return [(spec, actions) for spec, actions in specs.items() if any(count for _, count, _ in actions)]
+
+
+def _never(report: Report, step: str) -> str:
+    """The word for a step that no recording surely took: what was recorded of it, or *never*."""
+    seen = [line.rpartition(": ")[2] for line in report.not_exercised if line.startswith(f"{step}: never taken ")]
+    return "; ".join(seen) or "never"
 
 
 @cache
