@@ -96,7 +96,7 @@ def append(s: State, position: Position, size: int) -> State:
     applies(0 < size)
     assume(size < 1024 * 1024, because="the disk has room")
     require(size <= -(-BLANK) and not s.phase == Phase.DONE, "it-fits", because="it fits", otherwise="it is cut")
-    require(all_between(0, size, lambda n: s.sizes[n] % 2 == 0), "all-even", because="all are even", otherwise="")
+    require(all_between(0, size, lambda n: s.sizes[n] % 2 == 0), "all-even", because="all are even", otherwise="it fails")
     after: Position = Position(position + size)
     if size == BLANK:
         return replace(s, phase=Phase.DONE)
@@ -179,15 +179,15 @@ def test_two_properties_have_two_ids() -> None:
         ("return Map(0)", "a word of `gapless.spec.language`"),
         ("return s.__class__", "a number or a `Map`"),
         ("return s.sizes[1:n]", "`all_between` over the part"),
-        ('require(n > 0, "positive", because=f"{n} is positive", otherwise="")', "as texts"),
+        ('require(n > 0, "positive", because=f"{n} is positive", otherwise="it fails")', "as texts"),
         ('applies("n")', "an `IntEnum`"),
         ('return s.phase == "done"', "an `IntEnum`"),
         ("return s.phase == None", "a number or a `Map`"),
         ("return n * 0.5", "a whole number"),
-        ('require(n == 1, n, because="", otherwise="")', "one id and two sentences"),
-        ('require(n == 1, BLANK, because="", otherwise="")', "one id and two sentences"),
+        ('require(n == 1, n, because="it must be", otherwise="it fails")', "one id and two sentences"),
+        ('require(n == 1, BLANK, because="it must be", otherwise="it fails")', "one id and two sentences"),
         ('require(n == 1, "an-id", because="")', "one id and two sentences"),
-        ('require(n == 1, "an-id", "because", otherwise="")', "one id and two sentences"),
+        ('require(n == 1, "an-id", "because", otherwise="it fails")', "one id and two sentences"),
         ('assume(n == 1, because="a" + "b")', "one sentence"),
         ('applies(n == 1, "an-id")', "`applies(condition)`"),
         ("return s if n == 2305843009213693952 else s", "below 2⁶⁰"),
@@ -246,9 +246,9 @@ def test_a_spec_in_order_is_probed() -> None:
         ("return s if s else s", "a comparison"),
         ("return s if is_new else s", "`is_new(s, …)`"),
         ("return s if 1 else s", "`True`, `False`"),
-        ('require(n, "an-id", because="", otherwise="")\n    return s', "`n != 0`"),
+        ('require(n, "an-id", because="it must be", otherwise="it fails")\n    return s', "`n != 0`"),
         ("applies(n)\n    return s", "`n != 0`"),
-        ('assume(n % 2, because="")\n    return s', "`n % 2 != 0`"),
+        ('assume(n % 2, because="x")\n    return s', "`n % 2 != 0`"),
         ("return s if implies(n, n == 1) else s", "`n != 0`"),
         ("return s if all_between(0, n, lambda k: s.sizes[k]) else s", "`s.sizes[k] != 0`"),
         ("return s if all_between(0, n, n) else s", "`lambda n: …`"),
@@ -402,7 +402,7 @@ def test_a_step_that_only_a_property_names_is_caught() -> None:
     text = A_SPEC.replace("import Map", "import accepts, Map").replace(
         "ACTIONS",
         """def flush(s: State) -> State:
-    require(s.end != 0, "an-id", because="", otherwise="")
+    require(s.end != 0, "an-id", because="it must be", otherwise="it fails")
     return s
 
 

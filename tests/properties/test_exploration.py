@@ -401,21 +401,21 @@ class State:
 
 def walk(s, to):
     """One step."""
-    require(s.at != 3, "it-is-not-stuck", because="it is not stuck", otherwise="")
-    require(to == s.at + 1 or s.at + to == 11, "it-goes-one-step", because="it goes one step", otherwise="")
+    require(s.at != 3, "it-is-not-stuck", because="it is not stuck", otherwise="it fails")
+    require(to == s.at + 1 or s.at + to == 11, "it-goes-one-step", because="it goes one step", otherwise="it fails")
     return replace(s, at=to)
 
 
 def leap(s, to):
     """Far."""
-    require(s.at == 0, "it-begins", because="it begins", otherwise="")
-    require(to == 5, "it-knows-where", because="it knows where", otherwise="")
+    require(s.at == 0, "it-begins", because="it begins", otherwise="it fails")
+    require(to == 5, "it-knows-where", because="it knows where", otherwise="it fails")
     return replace(s, at=to)
 
 
 def fly(s, to):
     """It never happens."""
-    require(s.at > 90, "it-is-very-far", because="it is very far", otherwise="")
+    require(s.at > 90, "it-is-very-far", because="it is very far", otherwise="it fails")
     return s
 
 
