@@ -96,7 +96,7 @@ def append(s: State, position: Position, size: int) -> State:
     applies(0 < size)
     assume(size < 1024 * 1024, because="the disk has room")
     require(size <= -(-BLANK) and not s.phase == Phase.DONE, "it-fits", because="it fits", otherwise="it is cut")
-    require(all_between(0, size, lambda n: s.sizes[n] % 2 == 0), "all-even", because="all are even", otherwise="it fails")
+    require(all_between(0, size, lambda n: s.sizes[n] % 2 == 0), "all-even", because="they are even", otherwise="no")
     after: Position = Position(position + size)
     if size == BLANK:
         return replace(s, phase=Phase.DONE)
