@@ -26,7 +26,7 @@ def audit(
     json: JsonOption = None,
     jobs: Annotated[int, typer.Option(metavar="N", min=1, help="Processes.")] = 2,
 ) -> None:
-    """List the needs of a spec that are not needed, and the faults in its steps that no property would catch.
+    """List the needs of a spec that are not needed, and faults in its steps that no property catches.
 
     Every need is dropped in turn, and faults are planted one by one: a guard is missing, a comparison is off by one, an
     effect forgets a field. Then some property must break. Where none does, the spec says too little; where only a

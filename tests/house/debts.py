@@ -19,8 +19,6 @@ DEAD: set[tuple[str, str]] = set()
 
 WORDS: dict[str, dict[str, int]] = {
     "benchmarks": {"questions": 3, "long": 1, "persons": 3, "riddles": 10},
-    "docs": {"persons": 1},
-    "gapless": {"long": 1},
     "properties": {"persons": 7, "riddles": 8},
     "spec": {"persons": 1, "riddles": 3},
     "tests": {"questions": 4, "long": 2, "persons": 20, "riddles": 46, "participles": 1},
