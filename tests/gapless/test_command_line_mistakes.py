@@ -79,7 +79,6 @@ def test_a_mistake_is_answered_in_one_line(command: str, answer: str, folder: Pa
             "explain good.ndjson --trace TopicTest/4",
             "(did you mean TopicTest/3?): nothing was checked; there: Topic",
         ),
-        ("watch stor --once", "stor: waiting for a RocketMQ store there: no such file or directory (there is store)"),
         ("check empty", "the directory is empty: nothing was checked"),
     ],
 )

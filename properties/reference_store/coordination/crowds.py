@@ -62,8 +62,8 @@ def crowd_within(clients: int, most: int, *, timeout: float = 1.0, rounds: int =
 def crowd_outside(clients: int, most: int, *, timeout: float = 1.0, rounds: int = 2) -> Crowd:
     """Clients over the loopback, in a folder, by the machine's clock. Raises Mismatch."""
     seen = Crowd(clients)
-    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 4 * clients + 256), hard))
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(hard, 4 * clients + 256)), hard))
 
     async def run(folder: str) -> None:
         coordinator = await Coordinator.open(folder, CoordinatorSettings(most), clock=wall_clock)
