@@ -45,5 +45,5 @@ def _plain(name: str) -> str:
 
 
 def _contains(name: str, asked: str) -> bool:
-    """True if one is a part of the other, and most of it or its beginning or end."""
+    """True if a name begins or ends with what was asked, of three letters at least."""
     return len(asked) > 2 and (name.startswith(asked) or name.endswith(asked))

@@ -29,15 +29,19 @@ class Demonstration:
 
     def run(self) -> bool:
         """True if the two checks found what they must. Raises UsageError where the folder has other files."""
-        self._make_room()
-        self._unpack("whole")
-        self._unpack("damaged")
-        self._damage()
+        self.prepare()
         self.show("A store as a RocketMQ 5.5.0 broker left it:")
         whole = self._gapless("check", self.folder / "whole/orders")
         self.show("The same store; one entry of one queue points 13 bytes too far:")
         damaged = self._gapless("check", self.folder / "damaged/orders", "--report", self.folder / "report.html")
         return (whole, damaged) == (0, 1)
+
+    def prepare(self) -> None:
+        """Lay out both stores. Raises UsageError where the folder has other files."""
+        self._make_room()
+        self._unpack("whole")
+        self._unpack("damaged")
+        self._damage()
 
     def _make_room(self) -> None:
         if self.folder.exists() and not self.folder.is_dir():

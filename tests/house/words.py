@@ -141,7 +141,7 @@ def long_sentences(page: Page) -> Iterator[Place]:
 
 
 def persons(page: Page) -> Iterator[Place]:
-    """Nobody, somebody, whoever."""
+    """Persons without a name in place of a role, such as a consumer or an operator."""
     return page.matches(PERSONS)
 
 

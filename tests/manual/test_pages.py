@@ -11,12 +11,12 @@ import shlex
 import shutil
 import subprocess
 import sys
-import tarfile
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from gapless.demo.demonstration import Demonstration
 from manual.navigation import CONTENTS
 from tests.support.command_line import ROOT, gapless
 from tests.support.event_files import append, index, opened, write
@@ -47,19 +47,11 @@ ON_CI = ("CI", "BUILD_NUMBER", "GITHUB_ACTIONS")
 
 def a_store(folder: Path) -> None:
     """The store of the operator's page, and one with an entry that points 13 bytes too far."""
-    for name in ("whole", "damaged"):
-        with tarfile.open(ROOT / "gapless/demo/orders.tar.xz") as archive:
-            archive.extraction_filter = getattr(tarfile, "data_filter", None)  # from Python 3.11.4 on
-            archive.extractall(folder / "unpacked" / name)  # noqa: S202 - our own archive
+    Demonstration(folder / "unpacked", print).prepare()
     (folder / "unpacked/whole/orders/store").rename(folder / "store")
     (folder / "conf").mkdir()  # not next to the store, where it would be found
     (folder / "unpacked/whole/orders/broker.conf").rename(folder / "conf/broker.conf")
     (folder / "unpacked/damaged/orders").rename(folder / "damaged")
-    with (folder / "damaged/store/consumequeue/orders/1/00000000000000000000").open("r+b") as queue:
-        queue.seek(120 * 20)
-        position = int.from_bytes(queue.read(8), "big")
-        queue.seek(120 * 20)
-        queue.write((position + 13).to_bytes(8, "big"))
 
 
 def a_pair(folder: Path) -> None:

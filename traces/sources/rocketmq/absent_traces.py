@@ -15,8 +15,7 @@ SOME = 8  # names that are listed
 def absent_topic(judged: StoreFindings, topic: str) -> str:
     """The sentence for a topic without a message in the log."""
     known = _topics(judged)
-    here = f"; topics here: {first_of([shown(one) for one in known], SOME)}" if known else ""
-    return f"no message of topic {topic} in the log{did_you_mean(topic, known)}{here}"
+    return f"no message of topic {topic} in the log{did_you_mean(topic, known)}{_topics_here(known)}"
 
 
 def absent_queue(judged: StoreFindings, trace: str) -> str:
@@ -25,11 +24,10 @@ def absent_queue(judged: StoreFindings, trace: str) -> str:
     if topic in numbers:
         return f"no message of {trace} in the log; {_names(topic, numbers[topic])}"
     known = _topics(judged)
-    here = f"; topics here: {first_of([shown(one) for one in known], SOME)}" if known else ""
     hint = did_you_mean(topic, known)
     if (similar := nearest(topic, known)) and queue in map(str, numbers[similar[0]]):
         hint = f" (did you mean {similar[0]}/{queue}?)"
-    return f"no message of {trace} in the log{hint}{here}"
+    return f"no message of {trace} in the log{hint}{_topics_here(known)}"
 
 
 def absent_transaction(judged: StoreFindings, options: Options) -> str:
@@ -57,6 +55,10 @@ def _topics(judged: StoreFindings) -> list[str]:
     """The topics of users; those of the broker where there are no others."""
     every = sorted(_queues(judged))
     return [topic for topic in every if not topic.startswith(SYSTEM)] or every
+
+
+def _topics_here(known: list[str]) -> str:
+    return f"; topics here: {first_of([shown(one) for one in known], SOME)}" if known else ""
 
 
 def _names(topic: str, numbers: list[int]) -> str:

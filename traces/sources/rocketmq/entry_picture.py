@@ -9,8 +9,7 @@ from gapless.spec.queue import BLANK_SLOT
 from gapless.traces.problems import shown
 from gapless.traces.report.pictures.entries import LogRecord, QueueEntries, QueueEntry
 from gapless.traces.sources.rocketmq.joining.findings import Breach, StoreFindings
-from gapless.traces.sources.rocketmq.segments import splits
-from gapless.traces.sources.rocketmq.segments.splits import SplitReader
+from gapless.traces.sources.rocketmq.segments.splits import record_before, split_at
 from gapless.traces.sources.rocketmq.segments.tasks import Slot
 from gapless.traces.sources.rocketmq.store import file_access, scan
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
@@ -159,11 +158,6 @@ class _EntryReader:
 
 def _around(store: StoreDirectory, position: int) -> int | None:
     """The place of the record that has a byte of the log, if it does not begin there."""
-    for split in splits.splits(store):
-        if split.file.base + split.low <= position < split.file.base + split.high:
-            for columns, low, high, *_ in SplitReader(store, split).segments():
-                starts = columns.log[scan.POSITION]
-                record = int(starts.searchsorted(position, side="right")) - 1
-                if low <= position < high and record >= 0:
-                    return int(starts[record])
-    return None
+    split = split_at(store, position)
+    found = record_before(store, split, position) if split else None
+    return int(found[0].log[scan.POSITION, found[1]]) if found else None

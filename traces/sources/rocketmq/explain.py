@@ -31,8 +31,7 @@ from gapless.traces.sources.rocketmq.explain_extent import missing_entries
 from gapless.traces.sources.rocketmq.explain_log import FOLLOWS
 from gapless.traces.sources.rocketmq.joining.findings import Breach, Hazard, StoreFindings
 from gapless.traces.sources.rocketmq.report import SUBJECTS
-from gapless.traces.sources.rocketmq.segments import splits
-from gapless.traces.sources.rocketmq.segments.splits import Split, SplitReader
+from gapless.traces.sources.rocketmq.segments.splits import Split, record_before, split_at
 from gapless.traces.sources.rocketmq.sentences import ENTRY_STATES, headline
 from gapless.traces.sources.rocketmq.store import file_access, names, scan
 from gapless.traces.sources.rocketmq.store.batch_queues import FOLDER, UNIT, units_of
@@ -456,35 +455,28 @@ def _at(judged: StoreFindings, position: int) -> str:
         return f"below the log's start {store.start}"
     if position >= judged.end:
         return f"beyond the log's end {judged.end}"
-    for split in splits.splits(store):
-        if split.file.base + split.low <= position < split.file.base + split.high:
-            return _record_at(store, split, position)
-    return "where the log has no file"
+    split = split_at(store, position)
+    return _record_at(store, split, position) if split else "where the log has no file"
 
 
 def _record_at(store: StoreDirectory, split: Split, position: int) -> str:
-    for columns, low, high, *_ in SplitReader(store, split).segments():
-        if not low <= position < high:
-            continue
-        starts = columns.log[scan.POSITION]
-        record = int(starts.searchsorted(position, side="right")) - 1
-        if record < 0:
-            continue
-        if position >= starts[record] + columns.log[scan.SIZE, record]:
-            return (
-                "the header of an entry, or the blank at a file's end"
-                if split.file.wrapped
-                else "the blank at a file's end"
-            )
-        rows = columns.rows
-        mine = [r for r in range(rows.shape[1]) if rows[scan.PLACE, r] == starts[record]]
-        whose = ", ".join(
-            f"{topic}/{queue} number {int(rows[scan.NUMBER, r])}"
-            for r in mine
-            for topic, queue in [columns.subject(int(rows[scan.SUBJECT, r]))]
+    found = record_before(store, split, position)
+    if found is None:
+        return "in a record that begins before it"
+    columns, record = found
+    start = int(columns.log[scan.POSITION, record])
+    if position >= start + columns.log[scan.SIZE, record]:
+        return (
+            "the header of an entry, or the blank at a file's end"
+            if split.file.wrapped
+            else "the blank at a file's end"
         )
-        whose = shown(whose) or "of no queue"
-        if starts[record] == position:
-            return f"the record of {whose}"
-        return f"in the middle of the record at {int(starts[record])} ({whose})"
-    return "in a record that begins before it"
+    rows = columns.rows
+    mine = [r for r in range(rows.shape[1]) if rows[scan.PLACE, r] == start]
+    whose = ", ".join(
+        f"{topic}/{queue} number {int(rows[scan.NUMBER, r])}"
+        for r in mine
+        for topic, queue in [columns.subject(int(rows[scan.SUBJECT, r]))]
+    )
+    whose = shown(whose) or "of no queue"
+    return f"the record of {whose}" if start == position else f"in the middle of the record at {start} ({whose})"

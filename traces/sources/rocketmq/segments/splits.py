@@ -322,3 +322,20 @@ def _any(data: Bytes) -> bool:
     """True if any byte is not zero: mostly, one of the first is not."""
     words = len(data) & ~7
     return bool(data[:FIRST].any() or data[:words].view(np.uint64).any() or data[words:].any())
+
+
+def split_at(store: StoreDirectory, position: int) -> Split | None:
+    """Returns the split with a position of the log; None where the log has no file."""
+    return next((one for one in splits(store) if one.file.base + one.low <= position < one.file.base + one.high), None)
+
+
+def record_before(store: StoreDirectory, split: Split, position: int) -> tuple[Columns, int] | None:
+    """Returns the last record that begins at a position or before it: its segment's columns, and its index there.
+
+    None where no record of the position's segment does: it began in the split before.
+    """
+    for columns, low, high, *_ in SplitReader(store, split).segments():
+        if low <= position < high:
+            record = int(columns.log[scan.POSITION].searchsorted(position, side="right")) - 1
+            return (columns, record) if record >= 0 else None
+    return None

@@ -74,7 +74,7 @@ class FileListing:
             if lost is None or deleted:
                 self.queues[subject] = there
                 self.doubted.pop(subject, None)
-            elif now - self.doubted.setdefault(subject, now if not every else 0.0) >= GRACE:
+            elif every or now - self.doubted.setdefault(subject, now) >= GRACE:
                 return _named(subject, lost if there else None)
         return ""
 
