@@ -138,6 +138,7 @@ class InGroups(ABC, Generic[Sent]):
                     answers = waiting[0].answers()
                 if forward:
                     forward.finished += waiting[0].bytes
+                    forward.report(0)  # Spark counts its tasks late: a job may be done with some of them uncounted
                 waiting.popleft()
                 yield from (_readable(answer) for answer in answers)
         except BaseException:
