@@ -36,7 +36,7 @@ from gapless.traces.sources.rocketmq.sentences import ENTRY_STATES, headline
 from gapless.traces.sources.rocketmq.store import file_access, names, scan
 from gapless.traces.sources.rocketmq.store.batch_queues import FOLDER, UNIT, units_of
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
-from gapless.traces.sources.rocketmq.store.files import ENTRY, Queue
+from gapless.traces.sources.rocketmq.store.files import ENTRY, Queue, born_with
 from gapless.traces.sources.rocketmq.store.selection import queue_named
 
 MISSING = (rule("queue/no-entry-before-it-is-missing").id, rule("queue/every-message-has-its-entry").id)
@@ -211,7 +211,7 @@ def slot(store: StoreDirectory, trace: str, number: int) -> Where:
         return _batch_unit(store, queue, number)
     at = number * ENTRY
     files = store.queues.get(queue, ())
-    full = store.queue_file_size or (files[0].length if files else 0)
+    full = born_with(files, store.queue_file_size) or (files[0].length if files else 0)
     base = at - at % full if full else 0
     for file in files:
         if file.base <= at < file.base + (full or file.length):
@@ -274,7 +274,9 @@ def _message(judged: StoreFindings, found: Breach) -> str:  # noqa: C901, PLR091
     if action == "tell_last":
         return f"the table has number {args['number']} for its last entry, which is {state.indexed - 1}"
     if action == "find_file":
-        return f"a file of {args['length']} bytes, where all others have {args['full']}"
+        torn = args["length"] % ENTRY and queue_named(found.trace) not in judged.store.batched
+        how = "no whole number of entries" if torn else f"where others have {args['full']}"
+        return f"a file of {args['length']} bytes, {how}"
     if action == "open":
         return f"its first message in the log has number {args['number']}, and the log begins at {args['start']}"
     return f"breaks the rule: {found.departure.because}"

@@ -32,7 +32,7 @@ def message(found: Breach) -> str:
     """Describes the violation in one sentence without its end."""
     args = found.arguments
     if found.action == "find_file":
-        return f"a file of {args['length']} bytes, where all others have {args['full']}"
+        return f"a file of {args['length']} bytes, where others have {args['full']}"
     unit = f"the unit at {found.detail} that entry {args['number']} names"
     if not args["whole"]:
         return f"entry {args['number']} names a unit at {found.detail}, and none lies there"

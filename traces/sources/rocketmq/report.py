@@ -55,9 +55,9 @@ class TransactionsRow(ReportRow):
     back_checks: dict[int, int] = Field(description="transactions by how often their half was put back")
     batches: dict[int, int] = Field(description="op records by the half numbers named in one: at most this many")
     half_cursor: int | None = Field(default=None, description="None where the store has none")
-    half_end: int = Field(description="exclusive end of the half numbers in the log")
+    half_end: int | None = Field(description="exclusive end of the half numbers in the log; None if it is not known")
     op_cursor: int | None = None
-    op_end: int
+    op_end: int | None
 
     @property
     def empty(self) -> bool:
@@ -247,9 +247,9 @@ def _transactions(row: TransactionsRow) -> SectionRow:
     )
 
 
-def cursor(at: int | None, end: int) -> str:
+def cursor(at: int | None, end: int | None) -> str:
     """Formats the position of a cursor: `1,131 of 1,205`."""
-    return f"– of {end:,}" if at is None else f"{at:,} of {end:,}"
+    return f"{'–' if at is None else f'{at:,}'} of {'?' if end is None else f'{end:,}'}"
 
 
 def charts(row: TransactionsRow) -> tuple[Chart, ...]:

@@ -16,7 +16,7 @@ from gapless.traces.report.wording import plural
 from gapless.traces.sources.rocketmq import PROFILE, explain, explain_log
 from gapless.traces.sources.rocketmq.absent_traces import absent_queue, absent_topic, absent_transaction
 from gapless.traces.sources.rocketmq.causes import with_causes_first
-from gapless.traces.sources.rocketmq.joining.findings import Breach, StoreFindings
+from gapless.traces.sources.rocketmq.joining.findings import Breach, QueueProgress, StoreFindings
 from gapless.traces.sources.rocketmq.joining.promises import OF_CLIENTS
 from gapless.traces.sources.rocketmq.report import QueueRow, TransactionsRow
 from gapless.traces.sources.rocketmq.segments import splits
@@ -132,11 +132,18 @@ def _transactions(judged: StoreFindings, source: str) -> list[TransactionsRow]:
             back_checks=kept(tally.back_checks),
             batches=kept(tally.batches),
             half_cursor=cursors.half if cursors else None,
-            half_end=halves.end if halves else 0,
+            half_end=_known_end(halves),
             op_cursor=cursors.op if cursors else None,
-            op_end=ops.end if ops else 0,
+            op_end=_known_end(ops),
         )
     ]
+
+
+def _known_end(run: QueueProgress | None) -> int | None:
+    """Returns the exclusive end of a queue's numbers; None if it departs, for then it was not followed to its end."""
+    if run is None:
+        return 0
+    return None if run.departs else run.end
 
 
 BECAME = ("committed", "rolled back", "parked", "undecided", "departing", "not judged", "with an expired half")
@@ -238,7 +245,7 @@ def _not_exercised(judged: StoreFindings) -> list[str]:
         found.append(f"{rule('queue/every-message-has-its-entry').id}: not up to the log's end, for the broker {what}")
     if store.queue_file_size == 0 and not store.database:
         name = rule("queue/file-of-the-consume-queue-has-its-full-length").id
-        found.append(f"{name}: the length is unknown: add --config broker.conf")
+        found.append(f"{name}: the length is unknown: no two files have the same")
     found += _promises_not_exercised(judged)
     found += _transactions_not_exercised(judged)
     for spec, action in (

@@ -11,9 +11,9 @@ from gapless.traces.replay.exact import Event, replay
 from gapless.traces.sources.rocketmq.joining.findings import StoreFindings
 from gapless.traces.sources.rocketmq.segments.extensions import AT_ONCE, RefusedUnit, unit_file
 from gapless.traces.sources.rocketmq.segments.tasks import Segment, name_of
-from gapless.traces.sources.rocketmq.store.files import Queue, queue_file_size, read_exactly
+from gapless.traces.sources.rocketmq.store.files import Queue, born_with, queue_file_size, read_exactly
 from gapless.traces.sources.rocketmq.store.selection import includes_queue
-from gapless.traces.sources.rocketmq.store.settings import number_set
+from gapless.traces.sources.rocketmq.store.settings import length_set
 
 EXTENSION = STEPS["extension"]
 
@@ -67,9 +67,10 @@ class Extensions:
 
     def _files(self) -> None:
         """Judges the files of every queue with messages; the next start deletes an empty last one."""
-        wanted = number_set(self.store.settings, "mappedFileSizeConsumeQueueExt")
-        full = queue_file_size(self.store.extension, wanted, 1)
+        wanted = length_set(self.store.settings, "mappedFileSizeConsumeQueueExt")
+        others = queue_file_size(self.store.extension, wanted, 1)
         for queue, files in sorted(self.store.extension.items()):
+            full = born_with(files, others)
             run = self.judged.queues.get(queue)
             if not full or not files or run is None or not includes_queue(self.options, *queue):
                 continue

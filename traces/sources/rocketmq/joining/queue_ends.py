@@ -96,6 +96,13 @@ class QueueEnds:
                 f"entries are missing before the first file of their queue ({_some(first)}): legal in a copy whose "
                 "queues were copied after their oldest files expired, and its log before that; damage otherwise"
             )
+        if self.joined.resized:
+            first = [f"{name} of {length:,} bytes" for name, length in self.joined.resized.items()]
+            self.judged.doubt(
+                f"the only file of a queue is of another length than those of other queues ({_some(first)}): legal "
+                "where mappedFileSizeConsumeQueue was changed while the broker ran, which wrote its broker.conf itself "
+                "(docs/rocketmq.md#settings-at-run-time); a file that was cut otherwise"
+            )
         self.absent.report()
 
     def _judge_whole(self, subject: Subject, run: QueueProgress) -> None:

@@ -22,9 +22,10 @@ from gapless.traces.sources.rocketmq.segments.splits import Split, SplitReader
 from gapless.traces.sources.rocketmq.segments.tasks import Piece, Segment, Slot, Subject, name_of
 from gapless.traces.sources.rocketmq.store import file_access
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
-from gapless.traces.sources.rocketmq.store.files import ENTRY, QueueFile
+from gapless.traces.sources.rocketmq.store.files import ENTRY, QueueFile, born_with
 from gapless.traces.sources.rocketmq.store.names import DEAD
 from gapless.traces.sources.rocketmq.store.served_queues import is_light
+from gapless.traces.sources.rocketmq.store.settings import number_set, rewritten
 
 QUEUE = STEPS["queue"]
 MISSING = rule("queue/no-entry-before-it-is-missing").id
@@ -41,6 +42,7 @@ class QueueJudge:
         self.spec = SPECS["queue"]
         self.waiting: dict[str, int] = {}  # queues where an entry is missing that the next start writes: its number
         self.expired: dict[str, int] = {}  # queues whose copy may have begun after their first files expired: the same
+        self.resized: dict[str, int] = {}  # queues whose only file is of a length that a broker may have had set
         self.found = cache(self._found)
         self.read = lru_cache(maxsize=1)(self._read)  # many queues may wait for their entries in the same segment
 
@@ -124,14 +126,25 @@ class QueueJudge:
         """One event per file of the consume queue; an empty last one is deleted at the broker's next start."""
         if self.store.watched or self.store.database_of(subject):
             return []
-        full, there = self.store.queue_file_size, self.store.queues.get(subject, ())
+        others, unit, there = self.store.queue_file_size, ENTRY, self.store.queues.get(subject, ())
         if self.store.batches and subject in self.store.batched:
-            full, there = self.store.batches.file_size, self.store.batched[subject]
-        return [self.found(file, full) for file in there if full and (file.length or file is not there[-1])]
+            others, unit, there = self.store.batches.file_size, 1, self.store.batched[subject]
+        full = born_with(there, others)
+        if len(there) == 1 and there[0].length not in (full, 0) and rewritten(self.store.settings):
+            if there[0].length != self._length_set(subject):
+                self.resized[name_of(subject)] = there[0].length
+            full = 0
+        return [self.found(file, full, unit) for file in there if file.length or file is not there[-1]]
 
-    def _found(self, file: QueueFile, full: int) -> Event:
-        """A file is found."""
-        return QUEUE.find_file(base=file.base, length=file.length, full=full)
+    def _length_set(self, subject: Subject) -> int:
+        """The length that settings give a file of the queue that is born now."""
+        if subject in self.store.batched:
+            return number_set(self.store.settings, "mapperFileSizeBatchConsumeQueue")
+        return -(-number_set(self.store.settings, "mappedFileSizeConsumeQueue") // ENTRY) * ENTRY
+
+    def _found(self, file: QueueFile, full: int, unit: int) -> Event:
+        """A file is found, which is born with whole entries at least."""
+        return QUEUE.find_file(base=file.base, length=file.length, full=full or -(-file.length // unit) * unit)
 
     def _join(self, split: Split, start: int, run: QueueProgress, piece: Piece) -> None:
         """Compares the piece's claim with the queue's state; after a difference or refusal, judges it exactly."""

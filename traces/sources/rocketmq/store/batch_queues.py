@@ -78,7 +78,7 @@ def batch_queues(store: Path, size: int) -> BatchQueues | None:
         raise Unreadable(
             f"{store / FOLDER}: cannot be copied to {room} ({error.strerror}); TMPDIR says where"
         ) from error
-    return BatchQueues(files, queue_file_size(files, size, UNIT.itemsize), str(room / "entries"), found, kept)
+    return BatchQueues(files, queue_file_size(files, size, 1), str(room / "entries"), found, kept)
 
 
 def has_batch_queues(store: Path) -> bool:

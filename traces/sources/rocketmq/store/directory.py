@@ -51,7 +51,7 @@ from gapless.traces.sources.rocketmq.store.settings import (
     delays,
     is_on,
     is_there,
-    number_set,
+    length_set,
     read_json_or_older,
     rewritten,
     store_settings,
@@ -277,12 +277,12 @@ def open_store(
     found = served_queues(path, settings, notes, copies=databases)
     database, broken, unread = found.database, found.broken, found.unread
     queues = found.queues
-    batches = None if unread else batch_queues(path, number_set(settings, "mapperFileSizeBatchConsumeQueue"))
+    batches = None if unread else batch_queues(path, length_set(settings, "mapperFileSizeBatchConsumeQueue"))
     clean = not (os.path.lexists(path / "abort") or live or copied)
     if clean and dledger and not dledger.settled:
         clean = False
         notes.append(f"the DLedger log's last entries were not known to be committed ({dledger.committed})")
-    plain_size = 0 if database else queue_file_size(found.files, number_set(settings, "mappedFileSizeConsumeQueue"))
+    plain_size = 0 if database else queue_file_size(found.files, length_set(settings, "mappedFileSizeConsumeQueue"))
     queues = {**queues, **batches.queues} if batches else queues
     lights = found.twin if found.lights else None
     moment = now(queues, opener(str(path), database, batches, lights), files) if live else None

@@ -212,12 +212,12 @@ def log_files(
     _refuse_packed_files(folders, found)
     if not found:
         raise NothingThere(f"{', '.join(map(str, folders))}: no log file in it (a name of 20 digits each)")
-    expected = _log_file_size(found, settings)
+    expected = _log_file_size(found)
     notes.extend(_other_size(expected, settings))
     for file in found:
         if file.length != expected:
             raise Unreadable(
-                f"{file.path}: {file.length} bytes long, expected {expected}, as other files or settings say; "
+                f"{file.path}: {file.length} bytes long, expected {expected}, as other files say; "
                 "a broker would refuse to start. Copy the file again, or check without it"
             )
     return tuple(found)
@@ -257,15 +257,12 @@ def _other_size(length: int, settings: Mapping[str, str]) -> Iterator[str]:
         yield f"settings say mappedFileSizeCommitLog={wanted}, and the log's files have {length} bytes"
 
 
-def _log_file_size(files: list[LogFile], settings: Mapping[str, str]) -> int:
-    """Returns the common length of log files: the most frequent one, or by their names and the settings."""
+def _log_file_size(files: list[LogFile]) -> int:
+    """Returns the common length of log files: the most frequent one, or by their names."""
     lengths = Counter(file.length for file in files)
     (common, count), *others = lengths.most_common()
     if others and others[0][1] == count:  # a tie: the names know how far apart files begin
         return min(b.base - a.base for a, b in pairwise(files))
-    wanted = number_set(settings, "mappedFileSizeCommitLog")
-    if len(files) == 1 and wanted:
-        return wanted
     if common <= BLANK:
         raise Unreadable(f"{files[0].path}: {common} bytes long, too short for any record")
     return common
@@ -343,11 +340,23 @@ def _queue_folders(root: Path, broken: list[str] | None) -> Iterator[tuple[str, 
 
 
 def queue_file_size(queues: QueueFiles, wanted: int, entry: int = ENTRY) -> int:
-    """The length that every file of a queue is born with: as set, or as at least two files agree on; or 0."""
-    if wanted:
-        return -(-wanted // entry) * entry
+    """The length that files of queues are born with, as at least two say, or one and the setting; 0 if unknown.
+
+    A setting alone says nothing about the files: it may have been changed since, and counts at the next start.
+    """
+    wanted = -(-wanted // entry) * entry
     lengths = Counter(file.length for files in queues.values() for file in files)
-    for length, count in lengths.most_common(1):
-        if count > 1 and length % entry == 0:
-            return length
-    return 0
+    agree = {length: count for length, count in lengths.items() if length and length % entry == 0}
+    if wanted in agree:
+        agree[wanted] += 1
+    length, count = max(agree.items(), key=lambda one: one[::-1], default=(0, 0))
+    return length if count > 1 else 0
+
+
+def born_with(files: Sequence[QueueFile], others: int) -> int:
+    """The length that the files of one queue are born with: by their own names, or that of `others`."""
+    if len(files) > 1:
+        apart = min(two.base - one.base for one, two in pairwise(files))
+        if any(file.length == apart for file in files):
+            return apart
+    return others

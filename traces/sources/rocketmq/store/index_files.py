@@ -147,7 +147,7 @@ def index_of(
             files.append(opens(path, length, slots, log))
         else:
             unread.setdefault(f"not judged: {_why(length, settings)}", []).append(path.name)
-            whole = whole and _are_set(settings)
+            whole = False  # a setting tells nothing about a file that it does not fit: it may have been changed since
     return Index(tuple(files), tuple(starmap(_unread_note, unread.items())), whole) if files or unread else None
 
 

@@ -109,6 +109,11 @@ def rewritten(settings: Mapping[str, str]) -> bool:
     return WRITTEN_BY_THE_BROKER in settings
 
 
+def length_set(settings: Mapping[str, str], name: str) -> int:
+    """Returns the length that a setting gives files; 0 where files may be older, for it was changed at run time."""
+    return 0 if rewritten(settings) else number_set(settings, name)
+
+
 def owner(settings: Mapping[str, str]) -> str:
     """The name of the broker and of its cluster, as far as the settings have them."""
     parts = (("broker", "brokerName"), ("cluster", "brokerClusterName"))
