@@ -137,18 +137,22 @@ class ReadCalls:
 
     def read_batch(self, topic: str, queue: int, number: int, count: int = 1000, *, tag: str = "") -> MessageColumns:
         """The same messages as columns; with a tag, those among them that have it. Raises as `read` does."""
+        return self._batch(topic, queue, number, count, tag)[0]
+
+    def _batch(self, topic: str, queue: int, number: int, count: int, tag: str = "") -> tuple[MessageColumns, int]:
+        """The messages of `read_batch`, and the number to read next: messages without the tag are passed."""
         found, high = self._require_range(topic, queue, number)
         if found is None:
-            return MessageColumns.joined([])
-        start, parts, low = self._log.start, [], number
+            return MessageColumns.joined([]), number
+        start, parts, low, end = self._log.start, [], number, min(high, number + count)
         try:
-            while low < min(high, number + count):
-                part, low = self._part(found, low, min(high, number + count), tag)
+            while low < end:
+                part, low = self._part(found, low, end, tag)
                 parts.append(part)
         except StoreError as error:
             self._raise_expired(found, number, start, error)
             raise
-        return MessageColumns.joined(parts)
+        return MessageColumns.joined(parts), low
 
     def _require_range(self, topic: str, queue: int, number: int) -> tuple[ConsumeQueue | None, int]:
         """The queue, and where what can be read ends; no queue where that is at `number`. Raises Refused, Stopped."""
@@ -241,12 +245,11 @@ class ReadCalls:
             low, high = self.range(topic, queue)
             if number < max(low, high):
                 try:
-                    found = self.read_batch(topic, queue, number, FOLLOWED, tag=tag)
+                    found, following[topic, queue] = self._batch(topic, queue, number, FOLLOWED, tag)
                 except Stopped:
                     if self._closing:
                         return
                     raise
-                following[topic, queue] = min(high, number + FOLLOWED)
                 yield from found.records()
 
     def wait_for_any(self, queues: Mapping[tuple[str, int], int], timeout: float | None = 10.0) -> bool:
