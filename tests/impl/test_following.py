@@ -208,7 +208,7 @@ class FollowMachine(RuleBasedStateMachine):
 
 
 FollowMachine.TestCase.settings = settings(max_examples=40, stateful_step_count=25, deadline=None)
-TestFollowing = FollowMachine.TestCase
+TestFollowMachine = FollowMachine.TestCase
 
 
 @pytest.mark.parametrize("tag", TAGS)

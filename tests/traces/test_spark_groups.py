@@ -45,7 +45,7 @@ class Done:
         """Too late."""
 
 
-class Uncounted(Done):
+class LateJob(Done):
     """A job of `bytes` that has ended, and whose tasks Spark has not counted yet."""
 
     def __init__(self, answers: Sequence[Any], size: int) -> None:
@@ -113,7 +113,7 @@ class LateCounts(Cluster):
 
     def started(self, sent: Any, items: Sequence[Any], size: int) -> Job[Any]:  # noqa: ARG002 - the task is not run
         """Answer before any task is counted."""
-        return Uncounted(list(items), size)
+        return LateJob(list(items), size)
 
 
 def test_progress_ends_at_the_total_when_spark_counts_late() -> None:
