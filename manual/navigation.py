@@ -39,6 +39,7 @@ CONTENTS: dict[str, tuple[str, ...]] = {
         "docs/rocketmq-protocol",
         "docs/rocketmq-traces",
         "docs/pulsar",
+        "docs/reports",
         "docs/defects",
         "docs/detection",
         "docs/found",
