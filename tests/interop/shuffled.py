@@ -168,7 +168,18 @@ class KnownOutcome:
     because: str
 
 
-KNOWN: tuple[KnownOutcome, ...] = ()
+KNOWN = (
+    KnownOutcome(
+        "queues in RocksDB",
+        "a broker keeps those for its database in memory until it writes them all at once",
+        "killed in its first life before it wrote any: docs/rocketmq.md#rocksdb",
+    ),
+    KnownOutcome(
+        "a pool",
+        "a broker with transientStorePoolEnable is killed",
+        "what was in the pool is lost: docs/rocketmq.md#pool",
+    ),
+)
 
 
 def draw(choose: Random, version: tuple[int, int]) -> tuple[Layout, list[str]]:
