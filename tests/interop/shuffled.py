@@ -172,7 +172,7 @@ KNOWN = (
     KnownOutcome(
         "queues in RocksDB",
         "a broker keeps those for its database in memory until it writes them all at once",
-        "killed in its first life before it wrote any: docs/rocketmq.md#rocksdb",
+        "killed in its first life before it wrote any: docs/rocketmq.md#rocksdb-queues",
     ),
     KnownOutcome(
         "a pool",
