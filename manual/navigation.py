@@ -66,6 +66,7 @@ CONTENTS: dict[str, tuple[str, ...]] = {
         "tests/README",
         "tests/recordings/README",
         "tests/recordings/lab/README",
+        "tests/recordings/reports/README",
         "tests/interop/README",
         "benchmarks/README",
         "examples/README",
