@@ -11,7 +11,7 @@ from gapless.commands.options import KEY_VARIABLE
 from gapless.settings import settings
 from gapless.traces.problems import UsageError
 from gapless.traces.report.redaction import new_key
-from gapless.traces.report.threshold import ALSO, BY, Threshold, read_baseline
+from gapless.traces.report.threshold import BY, FAIL_ON, Threshold, read_baseline
 from gapless.traces.suggestions import one_of
 
 TAKEN = ("profile", "config", "copied", "only_broker", "topic", "only", "ignore", "jobs", "engine", "master")
@@ -63,8 +63,6 @@ def threshold(config: pytest.Config) -> Threshold:
     if _THRESHOLD not in config.stash:
         found = _found(config)
         also = found.get("fail_on", [])
-        if strange := sorted({*also} - {*ALSO}):
-            raise pytest.UsageError(f"gapless: tool.gapless.fail-on names {strange[0]!r}, expected {' or '.join(ALSO)}")
         if (asked := found.get("baseline_by", "place")) not in BY:
             raise pytest.UsageError(f"gapless: tool.gapless.baseline-by is {asked!r}, expected {one_of(BY)}")
         try:
@@ -73,7 +71,12 @@ def threshold(config: pytest.Config) -> Threshold:
             )
         except UsageError as error:
             raise pytest.UsageError(f"gapless: {error}") from None
-        config.stash[_THRESHOLD] = Threshold(frozenset({"violation", *also}), known, by)
+        try:
+            config.stash[_THRESHOLD] = Threshold.of(also, known, by)
+        except ValueError as error:
+            raise pytest.UsageError(
+                f"gapless: tool.gapless.fail-on names {error.args[0]!r}, expected {one_of(FAIL_ON)}"
+            ) from None
     return config.stash[_THRESHOLD]
 
 

@@ -262,12 +262,14 @@ class Deviation(Generic[S]):
 
     `step` takes the arguments of the action it stands in for and is tried only where that refuses. A profile in
     `profiles` counts it as an anomaly; any other refuses it as the action did. `seen` cites who does it, and where.
+    `amount`: the field of the state that says how much, where that matters.
     """
 
     step: Callable[..., S]
     instead_of: Callable[..., S]
     profiles: frozenset[str]
     seen: str
+    amount: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Collection, Mapping
 from typing import Any
 
@@ -12,6 +13,9 @@ from gapless.traces.problems import shown
 from gapless.traces.suggestions import did_you_mean, one_of
 
 LONGEST = 40  # characters of a value that are shown
+UNIT_MS = {"s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+"""Milliseconds of a unit of time, by its letter."""
+DURATION = re.compile(rf"(\d{{1,9}})({'|'.join(UNIT_MS)})")
 
 EXPECTED: Mapping[str, str] = {
     "int": "a whole number",
@@ -117,3 +121,9 @@ def expectation(error: Any) -> str:
     if kind.startswith("union_tag"):
         return one_of(str(context.get("expected_tags", "one of its kinds")).replace("'", "").split(", "))
     return EXPECTED.get(kind.partition("_")[0], "another value")
+
+
+def milliseconds(text: str) -> int | None:
+    """The length of a time such as `60s`, in ms; None for a text that is none."""
+    found = DURATION.fullmatch(text)
+    return int(found[1]) * UNIT_MS[found[2]] if found else None

@@ -26,13 +26,13 @@ from gapless.commands.options import (
     output_file,
 )
 from gapless.commands.outcome import (
-    AlsoFails,
     BaselineBy,
     refuse_what_names,
     tell_github,
     threshold_of,
     unreadable,
     update,
+    what_fails,
     without_names,
 )
 from gapless.commands.terminal import Terminal, failed, printing, progress_bar, telling, write
@@ -92,8 +92,13 @@ def check(
         ),
     ] = None,
     fail_on: Annotated[
-        list[AlsoFails] | None,
-        typer.Option(metavar="hazard|anomaly", help="Exit with 1 for these, too (repeatable).", show_default=False),
+        list[str] | None,
+        typer.Option(
+            metavar="hazard|anomaly|overdue=60s",
+            help="Exit with 1 for these, too, and for what is overdue by so long (repeatable).",
+            parser=what_fails,
+            show_default=False,
+        ),
     ] = None,
     baseline: Annotated[
         Path | None,

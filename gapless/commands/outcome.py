@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
@@ -20,11 +21,16 @@ SUMMARY = "GITHUB_STEP_SUMMARY"
 """The variable in which GitHub Actions names the file of a step's summary."""
 
 
-class AlsoFails(StrEnum):
-    """The findings that fail a check if so asked."""
+def what_fails(word: str) -> str:
+    """A word of `--fail-on`. Raises typer.BadParameter for another."""
+    from gapless.traces.report.threshold import FAIL_ON, Threshold
 
-    hazard = "hazard"
-    anomaly = "anomaly"
+    try:
+        Threshold.of([word])
+    except ValueError:
+        names = ", ".join(map(repr, FAIL_ON))
+        raise typer.BadParameter(f"{word!r} is not one of {names}.") from None
+    return word
 
 
 def refuse_what_names(*, redact: bool, key: str | None, verdicts: object, baseline: Path | None) -> None:
@@ -59,7 +65,7 @@ class BaselineBy(StrEnum):
 
 
 def threshold_of(
-    baseline: Path | None, also: Sequence[AlsoFails], *, update: bool, by: BaselineBy | None = None
+    baseline: Path | None, also: Sequence[str], *, update: bool, by: BaselineBy | None = None
 ) -> Threshold:
     """Make the threshold above which the check fails. Exits with 2 if the baseline cannot be read."""
     from gapless.traces.problems import UsageError
@@ -80,7 +86,7 @@ def threshold_of(
             known, kind = read_baseline(baseline, asked)
     except UsageError as error:
         raise failed(str(error)) from None
-    return Threshold(frozenset({"violation", *(one.value for one in also)}), known, kind)
+    return Threshold.of(also, known, kind)
 
 
 def _by_of(baseline: Path | None) -> By:
@@ -96,13 +102,13 @@ def _by_of(baseline: Path | None) -> By:
 
 def update(baseline: Path, report: Report, threshold: Threshold) -> Threshold:
     """Write the baseline from what was found: all is known then. Exits with 2 if it cannot be written."""
-    from gapless.traces.report.threshold import Threshold, baseline_of
+    from gapless.traces.report.threshold import baseline_of
 
     if unread := [source.path for source in report.sources if not _was_read(source)]:
         raise failed(f"{baseline}: not written, for {unread[0]} was not read to its end")
-    now = baseline_of(report, threshold.severities, threshold.by)
+    now = baseline_of(report, threshold)
     write(baseline, now.as_json())
-    return Threshold(threshold.severities, {one.fingerprint: one.count for one in now.findings}, threshold.by)
+    return replace(threshold, known={one.fingerprint: one.count for one in now.findings})
 
 
 def unreadable(report: Report) -> list[str]:

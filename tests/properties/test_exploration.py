@@ -45,6 +45,7 @@ PINNED = {
     "op_batch": (1_452, 9_518, 1_426, 107_448),
     "half_cache": (6_716, 39_611, 16_071, 564_144),
     "cursor": (6, 42, 3, 102),
+    "deadline": (1_680, 5_444, 2_152, 63_840),
     "extension": (6, 18, 4, 588),
     "half_table": (25, 147, 8, 2_250),
     "index_table": (26, 109, 7, 754),
@@ -68,6 +69,7 @@ PINNED_WITH_DEVIATIONS = {
     "half_table": (25, 179, 8, 4_048),
     "op_batch": (4_818, 31_710, 10_562, 1_183_962),
     "coordinator": (8_620, 39_420, 1_580, 464_818),
+    "deadline": (2_640, 11_152, 3_670, 101_835),
     "permits": (2_715, 16_638, 6_165, 67_304),
     "timer": (58, 1_148, 82, 151_204),
     "timer_table": (28, 226, 28, 572),
@@ -96,9 +98,8 @@ def with_deviations() -> dict[str, Exploration]:
 
 
 def profile_of(name: str) -> str:
-    """Return the broker of the deviations of a spec; the strict profile has only those of the machine."""
-    (profile,) = {profile for d in SPECS[name].deviations for profile in d.profiles} - {"strict"}
-    return profile
+    """Return a broker of the deviations of a spec; the strict profile has only those of the machine."""
+    return min({profile for d in SPECS[name].deviations for profile in d.profiles} - {"strict"})
 
 
 # --- Nothing is lost ----------------------------------------------------------------------------------------
@@ -490,6 +491,7 @@ def test_every_spec_comes_to_rest_somewhere_and_not_everywhere(explored: dict[st
         "compaction",
         "dledger_index",
         "cursor",
+        "deadline",
         "delivery",
         "extension",
         "half_cache",

@@ -75,6 +75,7 @@ def test_each_check_catches_what_is_its_to_catch() -> None:
 FORGETS = {
     "compaction": "find_entry: forgets begun=True",
     "cursor": "open: forgets end=end",
+    "deadline": "live: forgets late=s.late + time",
     "dledger_index": "miss_units: forgets missing=s.missing + 1",
     "half_table": "decide: forgets decisions=s.decisions + 1",
     "hash_index": "put: forgets first=position if s.items == 1 else s.first",

@@ -149,6 +149,10 @@ LOST: dict[str, tuple[str, list[tuple[str, tuple[int, ...]]]]] = {
     "half_cache": ("half-is-written-before-it-is-put-into-the-cache", [("open", (0, 0, 1)), ("put", (0, 0))]),
     "delivery": ("half-that-was-handed-out-was-committed", [("open", (0,)), ("append", (1,)), ("hand", ())]),
     "cursor": ("cursor-of-the-group-stays-within-its-queue", [("open", (1,)), ("save", (2,))]),
+    "deadline": (
+        "task-is-done-when-its-time-has-come",
+        [("open", (1, 0, 1)), ("live", (31,)), ("wait", ())],
+    ),
     "extension": ("unit-has-the-size-that-its-bitmap-makes", [("find_unit", (0, 21, 0, 4, 1, 1))]),
     "hash_index": (
         "items-come-in-the-order-of-the-log",

@@ -17,10 +17,11 @@ from gapless.spec.language import Map
 from gapless.spec.reading.ranges import LIMIT
 from gapless.traces.events.event import OUTCOMES, TAKEN
 from gapless.traces.judging.columns import Traces
-from gapless.traces.judging.tallies import Key, Tally
+from gapless.traces.judging.tallies import LARGEST, Amount, First, Key, Tally
 from gapless.traces.options import Options
 from gapless.traces.replay.event_rules import REFUSED, SEEN
 from gapless.traces.replay.kernels import Cells, Ints, Kernel, ReplayResult
+from gapless.traces.replay.possible_states import Replay
 
 SLICE = 1 << 16  # events that are replayed at once, or one trace if it has more: memory of that size is used again
 
@@ -149,6 +150,29 @@ def count(traces: Traces, tally: Tally, batch: Batch, found: ReplayResult, sign:
         if times := int(found.deviated[number]):
             first = traces.first(int(batch.events[found.deviated_at[number]]))
             tally.deviate(deviation.step.__name__, sign * times, first)
+            if deviation.amount:
+                amounts = _amounts(traces, batch, found, number, deviation.amount)
+                tally.measure(deviation.step.__name__, amounts, sign)
+
+
+def _amounts(traces: Traces, batch: Batch, found: ReplayResult, number: int, field: str) -> Iterator[Amount]:
+    """Yield the largest amounts of a deviation, as the states of its traces have them."""
+    scalars = traces.spec.scalars
+    (deviant,) = np.nonzero(found.deviant >> number & 1)
+    amount = found.state[scalars.index(field), deviant]
+    for trace in deviant[np.argsort(-amount, kind="stable")[:LARGEST]].tolist():
+        values = dict(zip(scalars, found.state[:, trace].tolist(), strict=True))
+        last = int(batch.events[batch.starts[trace + 1] - 1])
+        yield Amount(values[field], traces.first(last), values)
+
+
+def measure_exactly(tally: Tally, spec: Spec, replayed: Replay, name: str, first: First) -> None:
+    """Add the amount of a deviation that exact replay has taken, if it has one."""
+    field = next(one.amount for one in spec.deviations if one.step.__name__ == name)
+    if field:
+        state = replayed.worlds[0].state
+        values = {scalar: int(getattr(state, scalar)) for scalar in spec.scalars}
+        tally.measure(name, [Amount(values[field], first, values)])
 
 
 def asked_for(traces: Traces, options: Options) -> npt.NDArray[np.bool_]:

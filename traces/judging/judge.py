@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from gapless.spec.catalog import END
-from gapless.traces.judging.batches import Batch, asked_for, by_exact_replay, count, count_all, slices
+from gapless.traces.judging.batches import Batch, asked_for, by_exact_replay, count, count_all, measure_exactly, slices
 from gapless.traces.judging.columns import Traces
 from gapless.traces.judging.explaining import explained, stateless
 from gapless.traces.judging.tallies import TRACES, Cluster, First, RuleStep, Suspect, Tally, added
@@ -173,7 +173,9 @@ class Judge:
             verdicts.give_up(trace)
         tally.cover(replayed.covered)
         for name, taken in replayed.deviations():
-            tally.deviate(name, 1, First(taken.row, taken.position, traces.name(trace)))
+            first = First(taken.row, taken.position, traces.name(trace))
+            tally.deviate(name, 1, first)
+            measure_exactly(tally, traces.spec, replayed, name, first)
         return _with_others(suspects)
 
     # -- those that depart -----------------------------------------------------------------------------------------

@@ -28,6 +28,7 @@ from gapless.traces.judging.batches import (
     count,
     count_all,
     initial,
+    measure_exactly,
     state_of,
 )
 from gapless.traces.judging.columns import Traces
@@ -159,7 +160,9 @@ class OpenTraces:
         self.tally.events += one.events
         self.tally.cover(one.replayed.covered)
         for name, taken in one.replayed.deviations():
-            self.tally.deviate(name, 1, First(taken.row, taken.position, self.name(place)))
+            first = First(taken.row, taken.position, self.name(place))
+            self.tally.deviate(name, 1, first)
+            measure_exactly(self.tally, self.spec, one.replayed, name, first)
 
     def _bare(self, place: int, one: ExactTrace) -> bool:
         """True if no step of a trace was surely taken: then nothing was checked."""

@@ -6,7 +6,7 @@ tallies count in rows of the file.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, TypeVar
 
@@ -16,6 +16,7 @@ from gapless.traces.report.pictures.bitmap import Bitmap
 Key = TypeVar("Key")
 
 TRACES = 5  # traces named in a cluster of findings
+LARGEST = 100  # traces whose amounts of a deviation are kept
 
 
 class First(NamedTuple):
@@ -28,6 +29,15 @@ class First(NamedTuple):
 
 Seen = tuple[int, First]
 """A count, and its first place."""
+
+
+class Amount(NamedTuple):
+    """The amount of a deviation in one trace: how much, where, and the numbers of the state."""
+
+    amount: int
+    at: First
+    values: Mapping[str, int]
+
 
 RuleStep = tuple[str, str]
 """A rule, and the action of the event that breaks it: two steps may have a rule of the same name."""
@@ -73,11 +83,11 @@ class Tally:
     that were judged · `events`: how many were looked at · `covered`: accepted ones by action · `inferred`: those that
     were not observed, by action · `taken_over`: those that were refused, and are what the broker claims from then on ·
     `recorded`: all events by action · `doubtful`: those not surely taken, by action and outcome · `anomalies`: by
-    deviation · `clusters`: by the rule that is broken and the step, and the moment of its trace · `checked`: rules
-    about events that were checked · `unopened`: traces that do not begin as they must · `rested`: traces that claim to
-    have come to rest · `given_up`: traces with too many possible states · `unpromised`: traces in which an assumption
-    is broken · `overruled`: events that a kernel refused, and the plain functions did not, which decide · `falls`: the
-    first event that stands behind a later one.
+    deviation · `amounts`: the largest, by deviation and trace, where it has some · `clusters`: by the rule that is
+    broken and the step, and the moment of its trace · `checked`: rules about events that were checked · `unopened`:
+    traces that do not begin as they must · `rested`: traces that claim to have come to rest · `given_up`: traces with
+    too many possible states · `unpromised`: traces in which an assumption is broken · `overruled`: events that a kernel
+    refused, and the plain functions did not, which decide · `falls`: the first event that stands behind a later one.
     """
 
     begins: int
@@ -90,6 +100,7 @@ class Tally:
     recorded: dict[str, int] = field(default_factory=dict)
     doubtful: dict[tuple[str, str], int] = field(default_factory=dict)
     anomalies: dict[str, Seen] = field(default_factory=dict)
+    amounts: dict[str, dict[str, Amount]] = field(default_factory=dict)
     clusters: dict[tuple[RuleStep, int], Cluster] = field(default_factory=dict)
     checked: set[str] = field(default_factory=set)
     rested: int = 0
@@ -114,6 +125,8 @@ class Tally:
         _add(self.doubtful, other.doubtful)
         for name, seen in other.anomalies.items():
             self.deviate(name, seen[0], _moved(seen[1], rows))
+        for name, found in other.amounts.items():
+            self.measure(name, [one._replace(at=_moved(one.at, rows)) for one in found.values()])
         for signature, cluster in other.clusters.items():
             self.gather(signature, cluster.moved(rows))
         if other.unopened:
@@ -143,11 +156,27 @@ class Tally:
         """Count a deviation; a negative count is subtracted."""
         self.anomalies[name] = added(self.anomalies.get(name), count, first)
 
+    def measure(self, name: str, amounts: Iterable[Amount], sign: int = 1) -> None:
+        """Keep the largest amounts of a deviation, of each trace one; a negative sign drops those of these traces."""
+        known = self.amounts.setdefault(name, {})
+        for one in amounts:
+            if sign < 0:
+                known.pop(one.at.trace, None)
+            elif one.at.trace not in known or known[one.at.trace].amount < one.amount:
+                known[one.at.trace] = one
+        if len(known) > LARGEST:
+            self.amounts[name] = {one.at.trace: one for one in largest(known.values())}
+
 
 def _add(counts: dict[Key, int], more: Mapping[Key, int]) -> None:
     """Add counts to counts."""
     for key, count in more.items():
         counts[key] = counts.get(key, 0) + count
+
+
+def largest(amounts: Iterable[Amount]) -> list[Amount]:
+    """Return the largest amounts, the first of equal ones before the others."""
+    return sorted(amounts, key=lambda one: (-one.amount, one.at))[:LARGEST]
 
 
 def added(before: Seen | None, count: int, first: First) -> Seen:

@@ -10,8 +10,9 @@ from pathlib import Path
 from gapless.spec.catalog import END, AnySpec, Spec, resolve_spec
 from gapless.spec.reading.quantification import parameters
 from gapless.spec.reading.trees import names_its_ends, state_of_terms
+from gapless.traces.judging import lateness
 from gapless.traces.judging.pictures import Axis, swimlane_of
-from gapless.traces.judging.tallies import Cluster, First, Tally
+from gapless.traces.judging.tallies import Amount, Cluster, First, Tally
 from gapless.traces.judging.timelines import timeline_of
 from gapless.traces.options import Options
 from gapless.traces.problems import Unreadable, pasted, shown
@@ -22,7 +23,7 @@ from gapless.traces.replay.notation import breach, values_text
 from gapless.traces.replay.possible_states import STATES
 from gapless.traces.report.parts import Parts
 from gapless.traces.report.sections import presentation
-from gapless.traces.report.values import Finding, Where
+from gapless.traces.report.values import Finding, OverdueRow, Where
 from gapless.traces.suggestions import did_you_mean, first_of
 
 VALUES = 4  # at hand, of one message: a story has all
@@ -75,6 +76,8 @@ class Teller:
                 if count:
                     parts.anomalies[name] = count
                     parts.findings.append(self._anomaly(spec, name, count, first))
+            if spec == lateness.SPEC and (amounts := tally.amounts.get("overdue")):
+                self._overdue(parts, amounts.values())
         parts.notes += self._otherwise_judged(tallies)
         parts.reasons = list(self._unjudged(tallies))
         if not parts.reasons and not interrupted:
@@ -233,6 +236,16 @@ class Teller:
         return anomaly(
             self.specs[spec], name, count, source=self.path, trace=first.trace, position=first.position, where=place
         )
+
+    def _overdue(self, parts: Parts, amounts: Iterable[Amount]) -> None:
+        """Add the rows of what is overdue, and to its finding the worst of them."""
+        tasks = [lateness.LateTask(one.at.trace, one.values) for one in amounts]
+        rows = lateness.overdue_rows(shown(self.path), tasks)
+        worst = min(amounts, key=lambda one: (-one.amount, one.at)).at
+        place = Where(file=shown(self.recorded.file), offset=self.recorded.place(worst.row)[1])
+        found = parts.findings.pop().model_copy(update={"position": worst.position, "where": place})
+        parts.findings.append(lateness.with_amount(found, rows))
+        parts.rows[OverdueRow.part] = rows
 
 
 def _never_taken(tally: Tally, action: str, file: str) -> str:

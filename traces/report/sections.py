@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from gapless.traces.report.charts import Chart
+from gapless.traces.report.charts import Chart, span
 from gapless.traces.report.drawings import Curve
 from gapless.traces.report.glossary import Gloss
-from gapless.traces.report.values import WORST, Finding, Report, VerdictName
+from gapless.traces.report.values import WORST, Finding, OverdueRow, Report, VerdictName
 
 RowsByPart = Mapping[str, Sequence[Any]]
 """The rows of a report by part: `ReportRow`s, each of the model that its source has for that part."""
@@ -157,12 +158,47 @@ def sections(report: Report) -> list[Section]:
         for section in shows.sections({**dict.fromkeys(shows.parts, ()), **report.parts}):
             worse = sorted(section.rows, key=lambda e: -WORST.index(e.verdict or verdicts.get(e.source, WORST[0])))
             found += [replace(section, rows=worse)] if worse else []
+    found += _overdue(report)
     return sorted(found, key=lambda section: section.detail)
+
+
+def _overdue(report: Report) -> Iterator[Section]:
+    """The section of tasks that wait beyond their time, the worst first: of any source."""
+    listed: Sequence[Any] = report.parts.get(OverdueRow.part, ())
+    rows = [
+        SectionRow(row.source, row.trace, _waits(row), (row.task, _moment(row.due), span(row.late)))
+        for row in sorted(listed, key=lambda row: -row.late)
+    ]
+    count = report.anomalies.get(OverdueRow.part, 0)
+    if rows:
+        yield Section(
+            "overdue",
+            "Overdue",
+            "task",
+            rows,
+            caption=f"{len(rows):,} of {count:,}" if len(rows) < count else "",
+            headings="trace, what waits, its time came, late by",
+            note="No promise says how late a broker may be, so this changes no verdict; --fail-on overdue=60s does. "
+            "Only time counts in which the broker is known to have been alive.",
+        )
+
+
+def _waits(row: OverdueRow) -> str:
+    return f"{row.task} overdue by {span(row.late)}, since {_moment(row.due)}"
+
+
+def _moment(time: int) -> str:
+    """A time in ms as a person reads it."""
+    try:
+        return f"{datetime.fromtimestamp(time // 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"
+    except (OverflowError, ValueError):  # no clock of a broker shows it
+        return f"{time:,} ms"
 
 
 def together(parts: Iterable[RowsByPart]) -> dict[str, list[Any]]:
     """The rows of several sources, by part; a key for every part that there could be."""
-    found: dict[str, list[Any]] = {name: [] for shows in PRESENTATIONS.values() for name in shows.parts}
+    names = [*(name for shows in PRESENTATIONS.values() for name in shows.parts), OverdueRow.part]
+    found: dict[str, list[Any]] = {name: [] for name in names}
     for one in parts:
         for name, rows in one.items():
             found.setdefault(name, []).extend(rows)

@@ -17,12 +17,15 @@ from typing import Literal, get_args
 
 from pydantic import ConfigDict, Field, ValidationError
 
+from gapless.spec.catalog import rule
 from gapless.traces.problems import UsageError, shown
 from gapless.traces.remote import path_of
 from gapless.traces.report.model import Model
 from gapless.traces.report.values import EXIT_CODES, INTERRUPTED, Finding, Report, Severity, VerdictName, worst
 from gapless.traces.report.wording import cleaned, plural
-from gapless.traces.validation import refused
+from gapless.traces.validation import milliseconds, refused
+
+OVERDUE = rule("deadline/overdue").id
 
 By = Literal["rule", "trace", "place"]
 BY: tuple[By, ...] = get_args(By)
@@ -30,6 +33,12 @@ BY: tuple[By, ...] = get_args(By)
 
 ALSO: tuple[Severity, ...] = ("hazard", "anomaly")
 """What fails a check if it is asked for; a violation always does."""
+
+LATE = "overdue"
+"""What fails a check from an amount on, as in `overdue=60s`: a task that waits so long after its time."""
+
+FAIL_ON: tuple[str, ...] = (*ALSO, f"{LATE}=60s")
+"""The words of `--fail-on`; any time will do."""
 
 IMPORTANT: tuple[Severity, ...] = ("violation", *ALSO)  # the most important first
 
@@ -64,12 +73,26 @@ class Threshold:
     """The findings that let a check fail.
 
     `severities`: of findings that do · `known`: fingerprints of those that do not, and for how many places each ·
-    `by`: the parts by which these know a finding.
+    `by`: the parts by which these know a finding · `overdue`: the ms from which a task that is overdue does.
     """
 
     severities: frozenset[Severity] = frozenset({"violation"})
     known: Mapping[str, int] = field(default_factory=dict)
     by: By = "place"
+    overdue: int | None = None
+
+    @classmethod
+    def of(cls, words: Iterable[str], known: Mapping[str, int] | None = None, by: By = "place") -> Threshold:
+        """The threshold for violations and what else the words of `--fail-on` name. Raises ValueError for another."""
+        given = [*words]
+        times = [late_by(word) for word in given if word not in ALSO]
+        severities: frozenset[Severity] = frozenset({"violation", *(one for one in ALSO if one in given)})
+        return cls(severities, known or {}, by, min(times, default=None))
+
+    def concerns(self, finding: Finding) -> bool:
+        """True if it lets the check fail, unless it is known."""
+        late = self.overdue is not None and self.overdue <= finding.here.get(LATE, -1) and finding.rule == OVERDUE
+        return late or finding.severity in self.severities
 
     def is_known(self, finding: Finding) -> bool:
         """True if the baseline has it: by its rule alone, or for as many places."""
@@ -78,7 +101,7 @@ class Threshold:
 
     def fails(self, finding: Finding) -> bool:
         """True if it lets the check fail."""
-        return finding.severity in self.severities and not self.is_known(finding)
+        return self.concerns(finding) and not self.is_known(finding)
 
     def verdict(self, report: Report) -> VerdictName:
         """The report's verdict by this threshold: what is known does not count, what was not judged still does."""
@@ -92,7 +115,7 @@ class Threshold:
 
     def sentences(self, report: Report) -> Iterator[str]:
         """Yields the reasons for an exit code other than that of the report's verdict."""
-        if known := sum(finding.severity in self.severities for finding in report.findings if self.is_known(finding)):
+        if known := sum(self.concerns(finding) for finding in report.findings if self.is_known(finding)):
             yield f"{plural(known, 'finding')} known from the baseline, and not counted"
         for severity in ALSO:
             if found := sum(self.fails(finding) for finding in report.findings if finding.severity == severity):
@@ -106,6 +129,14 @@ class Threshold:
     def exit_code(self, report: Report) -> int:
         """0 conforms, 1 departs, 2 unreadable, 3 inconclusive; 130 interrupted, whatever was found until then."""
         return INTERRUPTED if report.interrupted else EXIT_CODES[self.verdict(report)]
+
+
+def late_by(word: str) -> int:
+    """The ms of a word such as `overdue=60s`. Raises ValueError for another."""
+    what, _, length = word.partition("=")
+    if what != LATE or (time := milliseconds(length)) is None:
+        raise ValueError(word)
+    return time
 
 
 def place(finding: Finding) -> str:
@@ -176,11 +207,12 @@ def most_important_first(findings: Iterable[Finding]) -> list[Finding]:
     return sorted(findings, key=lambda finding: IMPORTANT.index(finding.severity))
 
 
-def baseline_of(report: Report, severities: frozenset[Severity], by: By = "place") -> Baseline:
+def baseline_of(report: Report, threshold: Threshold) -> Baseline:
     """The findings that would let a check fail, all of them known."""
+    by = threshold.by
     known: dict[str, BaselineEntry] = {}
     for finding in report.findings:
-        for name, trace in fingerprints(finding, by) if finding.severity in severities else ():
+        for name, trace in fingerprints(finding, by) if threshold.concerns(finding) else ():
             count = finding.count + (known[name].count if name in known else 0)
             known[name] = BaselineEntry(
                 fingerprint=name, rule=finding.rule, severity=finding.severity, trace=trace,

@@ -99,6 +99,17 @@ class ReportRow(Model):
     source: str
 
 
+class OverdueRow(ReportRow):
+    """A task that waits, though the broker has lived through all the rounds in which it is done."""
+
+    part: ClassVar[str] = "overdue"
+
+    trace: str
+    task: str = Field(description="what waits: half, op, timer, delay, open transaction, decided transaction")
+    due: int = Field(description="when its time came, in ms since 1970, by the broker's clock")
+    late: int = Field(description="ms that the broker has lived since then, as far as that is known")
+
+
 class Mark(Model):
     """A place on the picture of the log: a stretch `low:high` in bytes, and what it is."""
 

@@ -100,12 +100,16 @@ def ordered(parts: Sequence[StepColumns]) -> StepColumns:
     return whole.taken(np.argsort(whole.key, kind="stable"))
 
 
-def batch(recorded: StepColumns, trace: str, source: str) -> pa.RecordBatch:
-    """Build events of the steps. Their position is their line, or that of a later step that must come before."""
+def batch(recorded: StepColumns, traces: Sequence[str], source: str, trace: Ints | None = None) -> pa.RecordBatch:
+    """Build events of the steps. Their position is their line, or that of a later step that must come before.
+
+    `trace`: for each step the index of its trace; without it all are of the first.
+    """
     return schema.from_columns(
         recorded.spec.name,
         source=source,
-        traces=[trace],
+        traces=traces,
+        trace=trace,
         position=np.maximum.accumulate(recorded.line),
         action=recorded.action,
         args=recorded.args,

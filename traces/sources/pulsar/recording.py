@@ -18,6 +18,7 @@ from gapless.traces.sources.pulsar.fitting import misfits
 from gapless.traces.sources.pulsar.history import SPEC, StepColumns
 from gapless.traces.sources.pulsar.joined import OK, REFUSED, Epoch, coordinators
 from gapless.traces.sources.pulsar.lines import Ints, Lines, read
+from gapless.traces.sources.pulsar.pending_ends import pending_ends
 from gapless.traces.sources.pulsar.report import CoordinatorRow
 
 
@@ -45,15 +46,20 @@ def recorded(path: Path, progress: Progress | None) -> RecordedSteps:
             "whether anything is lost cannot be judged; record it with its tables"
         )
     parts: list[tuple[str, StepColumns]] = []
-    rows = []
+    rows, late = [], []
     for tc, epochs in sorted(found.items()):
         steps = history.of_coordinator(lines, epochs, alone=len(found) == 1)
         parts.append((f"tc{tc}", steps))
         rows.append(_numbers(path, f"tc{tc}", epochs, steps))
-    batches = [history.batch(steps, name, str(path)) for name, steps in parts]
+        if waiting := pending_ends(lines, epochs, steps):
+            late.append((f"tc{tc}", *waiting))
+    batches = [history.batch(steps, [name], str(path)) for name, steps in parts]
     line = [steps.line for _, steps in parts]
     for name, steps in requests.of_clients(lines):
-        batches.append(history.batch(steps, name, str(path)))
+        batches.append(history.batch(steps, [name], str(path)))
+        line.append(steps.line)
+    for name, numbers, trace, steps in late:
+        batches.append(history.batch(steps, [f"{name}/{number}" for number in numbers], str(path), trace))
         line.append(steps.line)
     line_of_row = np.concatenate([np.zeros(0, np.int64), *line])
     return RecordedSteps(lines, batches, line_of_row, rows, list(misfits(lines, found)))

@@ -10,10 +10,10 @@ from functools import lru_cache
 from pathlib import Path
 
 from gapless.traces.problems import Unreadable, os_problem, shown, side_file_problem
+from gapless.traces.validation import UNIT_MS
 
 SETTINGS = "broker.conf"
 DELAY_LEVELS = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h"  # docs/rocketmq.md#delay-levels
-UNIT_MS = {"s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 LARGEST_INT, LARGEST_TIME = 2**31 - 1, 2**62  # the latter of Java's longs, with room to add a time of now
 DIGITS = 19  # of the largest number that Java has
 PLAIN_LINE = re.compile(r"([\w.]+)[ \t]*=[ \t]*((?:[!-\[\]-~][ \t!-\[\]-~]*)?)", re.ASCII)
