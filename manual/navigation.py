@@ -36,6 +36,7 @@ CONTENTS: dict[str, tuple[str, ...]] = {
         "docs/rocketmq",
         "docs/rocketmq-transactions",
         "docs/rocketmq-tiered",
+        "docs/next-start",
         "docs/rocketmq-protocol",
         "docs/rocketmq-traces",
         "docs/pulsar",

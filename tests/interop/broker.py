@@ -35,6 +35,7 @@ LOGBACK = """<configuration>
 """Without `conf/logback_broker.xml` they do not start; later ones do not look at it."""
 
 LOG_FILE = 1 << 20  # bytes of a commit-log file
+OF_THIS_MACHINE = ("storePathRootDir", "listenPort")  # settings
 QUEUE_FILE = 20_000  # bytes of a consume-queue file: a thousand entries
 
 
@@ -47,7 +48,7 @@ class Broker:
     """`with Broker(…) as broker:` starts it and kills it at the end, however that comes; `stop` is the orderly way.
 
     The store is `home/store`. Settings go into `home/broker.conf`, where a check finds them; what the broker logs
-    into `home/logs`.
+    into `home/logs`. `jvm`: options of the Java machine.
     """
 
     home: Path
@@ -55,6 +56,7 @@ class Broker:
     java: str
     port: int
     settings: dict[str, str | int] = field(default_factory=dict)
+    jvm: tuple[str, ...] = JVM
     process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -68,7 +70,7 @@ class Broker:
         (home / "broker.conf").write_text(settings)
         (home / "conf").mkdir(exist_ok=True)
         (home / "conf" / "logback_broker.xml").write_text(LOGBACK.format(logs=home / "logs"))
-        command = [self.java, *JVM, *OLD, f"-Duser.home={home}", f"-Drocketmq.home.dir={home}"]
+        command = [self.java, *self.jvm, *OLD, f"-Duser.home={home}", f"-Drocketmq.home.dir={home}"]
         command += ["-cp", f"{self.jars.absolute()}/*", "org.apache.rocketmq.broker.BrokerStartup"]
         command += ["-c", str(home / "broker.conf")]
         with (home / "output.txt").open("wb") as output:
@@ -151,6 +153,17 @@ class Broker:
         if self.process and self.process.poll() is None:
             os.killpg(self.process.pid, signal.SIGKILL)
             self.process.wait()
+
+
+def portable_settings(home: Path) -> str:
+    """The settings of a broker without paths of this machine, as a check finds them next to a store."""
+    store = str((home / "store").absolute())
+    lines = (home / "broker.conf").read_text().splitlines()
+    return "".join(
+        f"{name}={value.replace(store + '/', '')}\n"
+        for name, value in (line.split("=", 1) for line in lines)
+        if name not in OF_THIS_MACHINE and (name, value) != ("storePathCommitLog", f"{store}/commitlog")
+    )
 
 
 def free_port() -> int:

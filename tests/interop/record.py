@@ -27,7 +27,7 @@ from threading import Thread
 from rich.console import Console
 
 from tests.interop import jars
-from tests.interop.broker import Broker, BrokerFailure, free_port
+from tests.interop.broker import Broker, BrokerFailure, free_port, portable_settings
 from tests.interop.layouts import KILL, LAYOUTS, SMALL, STOP, Layout
 from tests.interop.network import enter_a_network_of_its_own
 from tests.interop.remoting import Client, Refused
@@ -35,7 +35,6 @@ from tests.interop.traffic import KINDS, Sender, consume
 
 READY_WITHIN = 60  # seconds: a group of one elects itself, and a start after a kill goes over the log again
 OF_A_PROCESS = "lock"  # a file that a broker needs while it runs, and no recording has
-OF_THIS_MACHINE = ("storePathRootDir", "listenPort")  # settings
 
 
 def main() -> int:
@@ -159,15 +158,7 @@ class RecordingRun:
             killer.join()
 
     def _tidy(self) -> None:
-        store = str((self.home / "store").absolute())
-        lines = (self.home / "broker.conf").read_text().splitlines()
-        pairs = [(name, value) for name, _, value in (line.partition("=") for line in lines)]
-        kept = [
-            f"{name}={value.replace(store + '/', '')}\n"
-            for name, value in pairs
-            if name not in OF_THIS_MACHINE and (name, value) != ("storePathCommitLog", f"{store}/commitlog")
-        ]
-        (self.home / "broker.conf").write_text("".join(kept))
+        (self.home / "broker.conf").write_text(portable_settings(self.home))
         for there in self.home.iterdir():
             if there.name not in ("store", "broker.conf", "client.ndjson"):
                 shutil.rmtree(there) if there.is_dir() else there.unlink()

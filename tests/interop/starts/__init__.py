@@ -1,0 +1,1 @@
+"""Starts of real brokers on stores that are damaged in one place."""

@@ -1,0 +1,211 @@
+"""The cells that are tried, those of public reports first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tests.interop.layouts import COMPACTED
+from tests.interop.starts.bases import BASES, ENDINGS, KILLED, STOPPED, WITH_WHEEL
+from tests.interop.starts.cells import ABSENT, AS_IT_IS, BROKEN, SOUND, Cell
+from tests.interop.starts.damage import SETTINGS
+
+TABLES = (
+    "config/topics.json",
+    "config/subscriptionGroup.json",
+    "config/delayOffset.json",
+    "config/consumerOffset.json",
+    "config/consumerFilter.json",
+    "config/timermetrics",
+    "config/consumerOrderInfo.json",
+    "config/topicQueueMapping.json",
+    "config/transactionMetrics",
+    "config/messageRequestMode.json",
+    "config/broadcastOffset.json",
+)
+ONLY_5 = (
+    "timermetrics",
+    "consumerOrderInfo",
+    "topicQueueMapping",
+    "transactionMetrics",
+    "messageRequestMode",
+    "broadcastOffset",
+)
+SIZES = (
+    "mappedFileSizeCommitLog=131072", "mappedFileSizeCommitLog=32768", "mappedFileSizeConsumeQueue=4000",
+    "mappedFileSizeConsumeQueue=1000",
+)  # fmt: skip
+LOG, QUEUE = "commitlog", "consumequeue/orders/0"
+
+
+def cells(line: str) -> Iterator[Cell]:
+    """All cells of a line, the most urgent first."""
+    parts = (_log, _queues, _tables, _wheel, _small, _settings, _databases, _compacted, _tables_after_a_kill)
+    others = [cell for part in parts for cell in part(line)]
+    found = dict.fromkeys(_reported(line))
+    for ending in ENDINGS:
+        for backups in ((AS_IT_IS, BROKEN), (SOUND, ABSENT)):
+            found |= dict.fromkeys(cell for cell in others if cell.backup in backups and cell.ending == ending)
+    yield from found
+
+
+def _both(line: str, file: str, *damages: str, backup: str = AS_IT_IS, base: str = "files") -> Iterator[Cell]:
+    for kind in damages:
+        for ending in ENDINGS:
+            yield Cell(line, base, ending, file, kind, backup)
+
+
+def _reported(line: str) -> Iterator[Cell]:
+    """The cells that issue and reports name."""
+    yield from _both(line, LOG, "stray notes.txt", "stray-folder old")
+    yield from _both(line, QUEUE, "stray notes.txt", "stray .nfs000000001", "stray-folder old")
+    for file in TABLES[:3]:
+        yield from _both(line, file, "nul", backup=BROKEN)
+    if line >= WITH_WHEEL:
+        yield from _both(line, "config/timermetrics", "nul", backup=BROKEN)
+        yield from _both(line, "timerwheel", "truncated")
+    for size in SIZES:
+        yield from _both(line, SETTINGS, size)
+    yield from _both(line, QUEUE, "zeros-ahead")
+    yield from _both(line, "consumequeue/orders/1", "zeros-ahead")
+
+
+def _log(line: str) -> Iterator[Cell]:
+    yield from _both(
+        line, LOG, "stray .nfs000000001", "stray-empty notes.txt", "stray-empty zzz", "zeros-ahead", "empty-ahead"
+    )
+    for which in ("LAST", "FIRST", "MIDDLE"):
+        yield from _both(line, f"{LOG}/{which}", "missing", "empty", "nul", "truncated", "extended", "foreign")
+    yield from _both(line, LOG, "missing", "empty")
+    yield from _both(line, f"{LOG}/LAST", "folder")
+
+
+def _queues(line: str) -> Iterator[Cell]:
+    yield from _both(line, QUEUE, "empty-ahead", "stray-empty notes.txt", "missing", "empty")
+    for which in ("LAST", "FIRST", "MIDDLE"):
+        yield from _both(line, f"{QUEUE}/{which}", "missing", "empty", "nul", "truncated", "extended", "foreign")
+    yield from _both(line, "consumequeue/orders", "stray notes.txt", "stray-folder old", "missing", "stray-folder 7")
+    yield from _both(line, "consumequeue", "stray notes.txt", "stray-folder unknown", "missing")
+
+
+def _tables(line: str) -> Iterator[Cell]:
+    for backup in (BROKEN, SOUND, ABSENT):
+        for file in TABLES:
+            if line < "5" and any(name in file for name in ONLY_5):
+                continue
+            for kind in ("nul", "missing", "empty", "truncated", "foreign"):
+                if kind == "truncated" and ("Mapping" in file or "Mode" in file or "broadcast" in file):
+                    continue
+                if kind == "missing" and backup == ABSENT and ("Mapping" in file or "Mode" in file):
+                    continue
+                yield Cell(line, "files", STOPPED, file, kind, backup)
+
+
+def _tables_after_a_kill(line: str) -> Iterator[Cell]:
+    for file in TABLES:
+        if line < "5" and any(name in file for name in ONLY_5):
+            continue
+        yield Cell(line, "files", KILLED, file, "missing", ABSENT)
+        yield Cell(line, "files", KILLED, file, "foreign", BROKEN)
+
+
+def _wheel(line: str) -> Iterator[Cell]:
+    if line < WITH_WHEEL:
+        return
+    yield from _both(line, "timerwheel", "missing", "empty", "nul", "extended", "foreign")
+    yield from _both(
+        line,
+        "timerlog",
+        "stray notes.txt",
+        "stray .nfs000000001",
+        "stray-folder old",
+        "missing",
+        "empty",
+        "zeros-ahead",
+        "empty-ahead",
+    )
+    for which in ("LAST", "FIRST"):
+        yield from _both(line, f"timerlog/{which}", "missing", "empty", "nul", "truncated", "extended", "foreign")
+    yield from _both(line, "config/timercheck", "missing", "empty", "nul", "truncated", "extended", "foreign")
+
+
+def _small(line: str) -> Iterator[Cell]:
+    for file in ("checkpoint",):
+        yield from _both(line, file, "missing", "empty", "nul", "truncated", "foreign", "extended", "folder")
+    yield from _both(line, "lock", "missing", "empty", "foreign", "folder")
+    yield from _both(line, "abort", "missing", "empty", "foreign", "folder")
+    yield from _both(line, "index", "stray notes.txt", "stray-folder old", "missing", "stray-empty notes.txt")
+    for which in ("LAST", "FIRST"):
+        yield from _both(line, f"index/{which}", "missing", "empty", "nul", "truncated", "extended", "foreign")
+    yield from _both(line, ".", "stray notes.txt", "stray-folder old")
+    yield from _both(line, "config", "stray notes.txt", "missing")
+
+
+def _settings(line: str) -> Iterator[Cell]:
+    changed = [
+        "maxHashSlotNum=200",
+        "maxHashSlotNum=50",
+        "maxIndexNum=800",
+        "messageDelayLevel=1s",
+        "messageDelayLevel=2s 20s 3h",
+        "messageDelayLevel=1x",
+        "messageDelayLevel=",
+        "storePathRootDir=STORE/elsewhere",
+        "storePathCommitLog=STORE/elsewhere",
+        "enableConsumeQueueExt=true",
+        "messageIndexEnable=false",
+        "enableDLegerCommitLog=true",
+        "autoCreateTopicEnable=false",
+        "fileReservedTime=0",
+    ]
+    if line >= WITH_WHEEL:
+        changed += [
+            "mappedFileSizeTimerLog=832",
+            "mappedFileSizeTimerLog=208",
+            "timerPrecisionMs=100",
+            "timerPrecisionMs=500",
+            "timerWheelEnable=false",
+            "timerRollWindowSlot=30",
+            "storeType=defaultRocksDB",
+            "enableCompaction=false",
+            "enableMultiDispatch=true",
+            "enableLmq=true",
+            "timerStopEnqueue=true",
+            "rocksdbCQDoubleWriteEnable=true",
+            "transRocksDBEnable=true",
+            "timerRocksDBEnable=true",
+        ]
+    for setting in changed:
+        yield from _both(line, SETTINGS, setting)
+
+
+def _databases(line: str) -> Iterator[Cell]:
+    if line == "5.5.0":
+        for file in ("rocksdbstore/CURRENT", "rocksdbstore/MANIFEST-*"):
+            yield from _both(line, file, "missing", "empty", "nul", "truncated", "foreign")
+        yield from _both(line, "rocksdbstore", "stray notes.txt", "stray-folder old", "missing")
+    if line in BASES["rocksdb"].lines:
+        for file in ("consumequeue/CURRENT", "consumequeue/MANIFEST-*"):
+            yield from _both(line, file, "missing", "empty", "nul", "truncated", "foreign", base="rocksdb")
+        yield from _both(line, "consumequeue/*.sst", "missing", "truncated", "nul", base="rocksdb")
+        yield from _both(line, "consumequeue/OPTIONS-*", "missing", "foreign", base="rocksdb")
+        yield from _both(line, "consumequeue", "stray notes.txt", "stray-folder old", "missing", base="rocksdb")
+        yield from _both(line, SETTINGS, "storeType=default", base="rocksdb")
+        yield from _both(line, "commitlog", "stray notes.txt", base="rocksdb")
+        yield from _both(line, "config/topics.json", "nul", backup=BROKEN, base="rocksdb")
+
+
+def _compacted(line: str) -> Iterator[Cell]:
+    if line not in BASES["compacted"].lines:
+        return
+    yield from _both(line, "compaction/position-checkpoint", "missing", "empty", "nul", "foreign", base="compacted")
+    for folder in ("compaction/compactionLog/kv/0", "compaction/compactionCq/kv/0"):
+        yield from _both(
+            line, folder, "stray notes.txt", "stray-folder old", "zeros-ahead", "missing", base="compacted"
+        )
+        yield from _both(
+            line, f"{folder}/LAST", "missing", "empty", "nul", "truncated", "extended", "foreign", base="compacted"
+        )
+    sizes = (
+        f"{name}={2 * int(COMPACTED[name])}" for name in ("compactionMappedFileSize", "compactionCqMappedFileSize")
+    )
+    yield from _both(line, SETTINGS, *sizes, "enableCompaction=false", base="compacted")
