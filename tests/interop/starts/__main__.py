@@ -37,6 +37,7 @@ def main() -> int:
     parser.add_argument("--again", action="store_true", help="cells that are known, too")
     parser.add_argument("--remedies", action="store_true", help="try the remedies of cells that refuse or lose")
     parser.add_argument("--pack", action="store_true", help="pack the base stores as recordings, and end")
+    parser.add_argument("--cells", type=Path, default=table.FILE, help="the file of outcomes; default: %(default)s")
     parser.add_argument("--build", type=Path, default=Path("build/starts"), help="where jars and stores are kept")
     parser.add_argument(
         "--jars", type=Path, help="a folder with a folder jars-LINE for each line, if not to be fetched"

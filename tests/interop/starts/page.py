@@ -27,10 +27,12 @@ def written(page: str, cells: Cells) -> str:
 
 
 def tables(name: str, cells: Cells) -> str:
-    """What stands between two marks: a count, or the tables of a group of files."""
+    """The text between two marks: a count, or the tables of a group of files."""
     if name == "count":
         return _count(cells)
     of_group = {cell: outcome for cell, outcome in cells.items() if group_of(cell) == name}
+    if not of_group:
+        return "Not tried."
     return "\n".join([*_outcomes(of_group), "", *_exceptions(of_group)]).strip()
 
 
@@ -85,7 +87,7 @@ def _outcomes(cells: Cells) -> Iterator[str]:
 
 
 def _of_line(cells: Cells) -> str:
-    """What a line does, after a stop and after a kill."""
+    """The outcome of a line, after a stop and after a kill."""
     by_ending = {cell.ending: _in_words(outcome) for cell, outcome in cells.items()}
     if len(set(by_ending.values())) <= 1:
         return next(iter(by_ending.values()), NOT_TRIED)
@@ -97,10 +99,10 @@ def _in_words(outcome: Outcome) -> str:
 
 
 def loss(lost: str) -> str:
-    """What is served otherwise, in words."""
+    """Say in words which contents differ from the undamaged store."""
     parts = dict(part.split(": ", 1) for part in lost.split("; ") if ": " in part)
-    said = [says(parts[kind]) for kind, says in WORDS.items() if kind in parts]
-    return ", ".join(text for text in said if text) or "order of messages"
+    found = [says(parts[kind]) for kind, says in WORDS.items() if kind in parts]
+    return ", ".join(text for text in found if text) or "order of messages"
 
 
 def _counted(noun: str) -> Callable[[str], str]:
