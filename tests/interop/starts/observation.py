@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from tests.interop.remoting import MAX_NUMBER, MIN_NUMBER, OK, PULL, RETRY_AT_ONCE, Client
@@ -18,9 +18,14 @@ LARGE = 1 << 62
 Seen = dict[str, str]
 
 
-def observe(client: Client, queues: list[stores.Queue], keys: list[tuple[str, str]]) -> Seen:
+def observe(connect: Callable[[], Client], queues: list[stores.Queue], keys: list[tuple[str, str]]) -> Seen:
     """Everything that a client can ask for, by name."""
-    return dict([*_tables(client), *_queues(client, queues), *_keys(client, keys)])
+    with connect() as client:
+        found = [*_tables(client), *_keys(client, keys)]
+    for topic, queue in queues:
+        with connect() as client:  # one of its own, for a pull may get no answer
+            found += _queue(client, topic, queue)
+    return dict(found)
 
 
 def _json(body: bytes) -> Any:
@@ -53,16 +58,15 @@ def _table(client: Client, code: int, name: str, **fields: int) -> Iterator[tupl
         yield from _json(answer.body).get(name, {}).items()
 
 
-def _queues(client: Client, queues: list[stores.Queue]) -> Iterator[tuple[str, str]]:
-    for topic, queue in queues:
-        fields = {"topic": topic, "queueId": queue}
-        least, most = client.ask(MIN_NUMBER, fields), client.ask(MAX_NUMBER, fields)
-        if least.code or most.code:
-            yield f"ends {topic}/{queue}", f"refused with {least.code or most.code}"
-            continue
-        first, end = int(least.fields["offset"]), int(most.fields["offset"])
-        yield f"ends {topic}/{queue}", f"{first}..{end}"
-        yield f"messages {topic}/{queue}", _pulled(client, topic, queue, first, end)
+def _queue(client: Client, topic: str, queue: int) -> Iterator[tuple[str, str]]:
+    fields = {"topic": topic, "queueId": queue}
+    least, most = client.ask(MIN_NUMBER, fields), client.ask(MAX_NUMBER, fields)
+    if least.code or most.code:
+        yield f"ends {topic}/{queue}", f"refused with {least.code or most.code}"
+        return
+    first, end = int(least.fields["offset"]), int(most.fields["offset"])
+    yield f"ends {topic}/{queue}", f"{first}..{end}"
+    yield f"messages {topic}/{queue}", _pulled(client, topic, queue, first, end)
 
 
 def _pulled(client: Client, topic: str, queue: int, first: int, end: int) -> str:
@@ -71,7 +75,10 @@ def _pulled(client: Client, topic: str, queue: int, first: int, end: int) -> str
     while number < end:
         wanted = {"consumerGroup": LOOKING, "topic": topic, "queueId": queue, "queueOffset": number, "maxMsgNums": 32}
         rest = {"sysFlag": 4, "commitOffset": 0, "suspendTimeoutMillis": 0, "subscription": "*", "subVersion": 0}
-        answer = client.ask(PULL, wanted | rest | {"expressionType": "TAG"})
+        try:
+            answer = client.ask(PULL, wanted | rest | {"expressionType": "TAG"})
+        except TimeoutError:
+            return f"{count} {digest % (1 << 32):08x}, stuck at {number} of {end} (no answer)"
         following = int((answer.fields or {}).get("nextBeginOffset", number))
         at = 0
         while at < len(answer.body):

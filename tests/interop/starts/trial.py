@@ -11,7 +11,7 @@ from pathlib import Path
 from threading import Event, Thread
 
 from tests.interop.broker import Broker, BrokerFailure, free_port
-from tests.interop.remoting import Client, Refused
+from tests.interop.remoting import Refused
 from tests.interop.starts import damage
 from tests.interop.starts.bases import BASES, WITH_WHEEL
 from tests.interop.starts.cells import LOSES, REFUSES, REPAIRS, STARTS, Cell, Outcome
@@ -81,9 +81,9 @@ class Boots:
     def look_at_the_sound(self) -> None:
         """Boot the base itself: all that is served is compared with it."""
         self._copy()
-        with self._broker({}) as broker, broker.client() as client:
+        with self._broker({}) as broker:
             time.sleep(MOST)
-            self.sound = self._look(client)
+            self.sound = self._look(broker)
 
     def boot(self, cell: Cell) -> Outcome:
         """Damage a copy, and boot."""
@@ -118,8 +118,7 @@ class Boots:
         before: list[str] = []
         while True:
             try:
-                with broker.client() as client:
-                    lost = differences(self.sound, self._look(client))
+                lost = differences(self.sound, self._look(broker))
             except (OSError, Refused, ValueError) as error:
                 lost = [f"serves nothing: {type(error).__name__}"]
             now = time.monotonic()
@@ -130,10 +129,10 @@ class Boots:
                 return lost
             time.sleep(0.5)
 
-    def _look(self, client: Client) -> Seen:
+    def _look(self, broker: Broker) -> Seen:
         queues = [*QUEUES, *([("rmq_sys_wheel_timer", 0)] if self.line >= WITH_WHEEL else [])]
         queues += [(topic, 0) for topic in BASES[self.base].topics if (topic, 0) not in QUEUES]
-        return observe(client, queues, KEYS)
+        return observe(broker.client, queues, KEYS)
 
     def _broker(self, settings: dict[str, str | int]) -> TriedBroker:
         store = str(self.home / "store")
