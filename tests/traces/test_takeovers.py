@@ -8,6 +8,8 @@ from pyarrow import parquet
 
 from gapless.traces.check import check
 from gapless.traces.events import schema
+from gapless.traces.judging.judge import MOMENTS
+from gapless.traces.replay.possible_states import Departs
 from gapless.traces.report.values import Report
 from tests.support.event_files import UnplacedEvent, step
 
@@ -99,3 +101,26 @@ def test_a_trace_that_departed_stays_so_that_cannot_be_followed_further(tmp_path
     assert any("possible" in reason for reason in report.sources[0].reasons)
     (row,) = [row for file in (tmp_path / "verdicts").glob("*.parquet") for row in parquet.read_table(file).to_pylist()]
     assert (row["verdict"], row["rule"]) == ("departs", "coordinator/transaction-comes-back-as-it-was")
+
+
+@pytest.mark.parametrize("lives", [1, 12])
+def test_the_cost_of_departures_grows_with_their_number_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lives: int
+) -> None:
+    """A story replays the whole trace: 211 stories of 30,000 lines did not end within a quarter of an hour."""
+    full, explain = list[Departs](), Departs.departure
+
+    def counted(departs: Departs, *how: Any) -> Any:
+        full.append(departs)
+        return explain(departs, *how)
+
+    monkeypatch.setattr(Departs, "departure", counted)
+    ended, events = range(60), events_of(("open", 0))
+    for number in ended:
+        events += lived(number)
+    for life in range(lives):
+        status = COMMITTING if life % 2 else OPEN
+        events += events_of(("unload",), *(("load", number, status) for number in ended), ("recover", 0))
+    found = checked(tmp_path, events)
+    assert len(full) == min(lives, MOMENTS) == len(found.findings)
+    assert sum(finding.count for finding in found.findings) == found.findings_total == 60 * lives

@@ -26,6 +26,7 @@ from gapless.traces.replay.possible_states import BrokenPromise, Departs, Replay
 from gapless.traces.report import verdict_table
 
 NAMED = 24  # steps that one story names
+MOMENTS = 8  # of one trace that are kept apart: each has stories, and a story takes as long as replaying the trace
 
 
 class Judge:
@@ -145,6 +146,7 @@ class Judge:
         replayed = Replay(traces.spec, self.options)
         suspects: list[Suspect] = []
         moment, same = 0, ""  # the action that departs; other steps end the moment
+        clusters = set[tuple[str, str, int]]()
         for taken in traces.taken(trace):
             tally.events += 1
             at = First(taken.row, taken.position, traces.name(trace))
@@ -152,12 +154,17 @@ class Judge:
                 replayed.take(taken)
                 same = same if taken.event[0] == same else ""
             except Departs as departs:
-                departure = departs.departure(replayed, traces.taken(trace))
+                departure = departs.in_brief(replayed)
                 if not suspects:
                     verdicts.depart(np.array([trace]), np.array([taken.position]), departure.rule)
-                moment += bool(suspects) and departure.event[0] != same
+                moment += bool(suspects) and departure.event[0] != same and moment < MOMENTS - 1
                 same = departure.event[0]
-                suspects.append(replace(stateless(at, departure, departs.also, moment), broken=len(suspects)))
+                suspect = Suspect(at, replace(departure, state=None), departs.also, moment)
+                if (cluster := (departure.rule, same, moment)) not in clusters:  # the first one has a story
+                    clusters.add(cluster)
+                    departure = departs.departure(replayed, traces.taken(trace))
+                    suspect = stateless(at, departure, departs.also, moment)
+                suspects.append(replace(suspect, broken=len(suspects)))
                 if taken.outcome == "refused" or not replayed.take_over(taken, departure.rule):
                     break
                 tally.taken_over[departure.event[0]] = tally.taken_over.get(departure.event[0], 0) + 1

@@ -36,7 +36,6 @@ from gapless.traces.judging.explaining import explained
 from gapless.traces.judging.packed_map_cells import PackedMapCells
 from gapless.traces.judging.tallies import TRACES, Cluster, First, RuleStep, Suspect, Tally, added
 from gapless.traces.options import Options
-from gapless.traces.replay.exact import replay
 from gapless.traces.replay.kernels import EXACT, Ints, Kernel, kernel
 from gapless.traces.replay.possible_states import BrokenPromise, Departs, Replay, TooMany, World
 from gapless.traces.report import verdict_table
@@ -336,7 +335,7 @@ class OpenTraces:
             try:
                 one.replayed.take(taken)
             except Departs as departs:
-                self._end(place, DEPARTS, rule_of(one.replayed, departs), taken.position)
+                self._end(place, DEPARTS, departs.in_brief(one.replayed).rule, taken.position)
                 self.departing[place] = self.exact.pop(place)
                 return
             except TooMany:
@@ -362,15 +361,3 @@ class OpenTraces:
     def state_of(self, place: int) -> State:
         """Return the state of a trace that the kernels left."""
         return state_of(self.spec, self.state[:, place], self.cells.whole(np.array([place])))
-
-
-def rule_of(replayed: Replay, departs: Departs) -> str:
-    """Return the id of the rule that an event breaks."""
-    spec, options = replayed.spec, replayed.options
-    if departs.rule is not None:
-        return f"{spec.name}/{departs.rule}"
-    again = replay(
-        spec, departs.world.state, [departs.taken.event], profile=options.profile, ignored=options.ignored
-    ).departure
-    assert again is not None  # noqa: S101 - the same function refused it a moment ago
-    return again.rule

@@ -133,17 +133,17 @@ def replay(
     """
     of, outcome = resolve_spec(spec), Outcome(state)
     history: deque[PastStep] = deque(maxlen=REMEMBERED)
-    number = before
+    number, last, claimed = before, None, None
     with waiving(of.name, ignored):
         for event in events:
-            args, outcome.departure = named(of, event), None
+            args, last = named(of, event), None
             try:
                 after, deviation = of.step(outcome.state, event[0], args, profile)
             except Refused as refusal:
-                outcome.departure = _departure(of, history, number, outcome.state, event, refusal)
+                last = event, refusal
                 claimed = of.taken_over(outcome.state, event[0], args, refusal.rule) if beyond else None
                 if claimed is None:
-                    return outcome
+                    break
                 history.append(PastStep(event, outcome.state, claimed=True))
                 number += 1
                 outcome.state = claimed
@@ -154,6 +154,10 @@ def replay(
             outcome.covered[event[0]] = outcome.covered.get(event[0], 0) + 1
             if deviation:
                 outcome.deviations[deviation] = outcome.deviations.get(deviation, 0) + 1
+        if last is not None:
+            if claimed is not None:  # and so the last step of the history is the one that is explained
+                number, state = number - 1, history.pop().before
+            outcome.departure = _departure(of, history, number, outcome.state if claimed is None else state, *last)
     return outcome
 
 
@@ -208,6 +212,11 @@ def lookup(state: State, name: str, key: int | None) -> int:
     return int(value if key is None else value[key])
 
 
+def is_changed(before: State, after: State, name: str, key: int | None) -> bool:
+    """True if a field has another value after a step, or an element of a Map. An untouched Map is not compared."""
+    return getattr(before, name) is not getattr(after, name) and lookup(before, name, key) != lookup(after, name, key)
+
+
 def changes_of(some: Iterable[Element], before: State, after: State) -> tuple[Change, ...]:
     """The changes of some fields and map elements, by name; those that stay as they are have none."""
     found = []
@@ -227,7 +236,7 @@ def that_made(history: Sequence[PastStep], taken: int, state: State, wanted: set
     steps: list[StoryStep] = []
     after = state
     for number, (event, before, claimed) in zip(range(taken, 0, -1), reversed(history), strict=False):
-        made = {w for w in wanted if lookup(before, *w) != lookup(after, *w)}
+        made = {w for w in wanted if is_changed(before, after, *w)}
         if made:
             steps.append(
                 StoryStep(number, event, changes(before, after), claimed=claimed, made=changes_of(made, before, after))

@@ -110,6 +110,21 @@ class Departs(Exception):  # noqa: N818 - an outcome, not an error.
             outcome=self.taken.outcome,
         )
 
+    def in_brief(self, replayed: Replay) -> Departure:
+        """Explain it as data without the steps that led to it: in the time of one step, however long the trace is."""
+        spec, options = replayed.spec, replayed.options
+        if self.rule is not None:
+            why, state = OF_EVENTS[self.rule], self.world.state
+            return Departure(
+                spec, self.taken.event, self.number + 1, f"{spec.name}/{self.rule}", *why, {}, (), self.number, state
+            )
+        known = replay(
+            spec, self.world.state, [self.taken.event],
+            profile=options.profile, ignored=options.ignored, before=self.number,
+        ).departure  # fmt: skip
+        assert known is not None  # noqa: S101 - the same functions refused it a moment ago
+        return known
+
     def _of_the_need(self, replayed: Replay, path: Sequence[tuple[int, TraceEvent]]) -> Departure:
         """Explain a step that was taken, but that a need of the spec does not allow."""
         spec, options = replayed.spec, replayed.options
