@@ -33,13 +33,15 @@ from tests.interop.remoting import Refused
 Settings = dict[str, str | int]
 LIVES = 3
 CONFORMS = 0  # the exit code of a check
+COMES_AND_GOES = 0.3  # of the traits that may be switched on and off between lives
 
 
 @dataclass(frozen=True)
 class Trait:
     """Something that a broker may have besides: settings, traffic, and topics with their queues and attributes.
 
-    `since`: the oldest version that has it · `excludes`: traits that it does not go with.
+    `since`: the oldest version that has it · `excludes`: traits that it does not go with · `off`: settings of a life
+    without it, if it may come and go.
     """
 
     settings: Mapping[str, str | int] = field(default_factory=dict)
@@ -48,24 +50,31 @@ class Trait:
     since: tuple[int, int] = (4, 9)
     excludes: frozenset[str] = frozenset()
     weight: float = 0.2
+    off: Mapping[str, str | int] = field(default_factory=dict)
 
 
 TRAITS: dict[str, Trait] = {
-    "timers": Trait(TIMED, ("timer",), since=(5, 0)),
+    "timers": Trait(TIMED, ("timer",), since=(5, 0), off={"timerWheelEnable": "false"}),
     "timers in RocksDB": Trait(
         {"timerWheelEnable": "true", "timerRocksDBEnable": "true", "mappedFileSizeTimerLog": 4096},
         ("timer",),
         since=(5, 4),
         weight=0.1,
+        off={"timerRocksDBEnable": "false"},
     ),
     "timed delays": Trait({**TIMED, "timerInterceptDelayLevel": "true"}, ("timer", "delay"), since=(5, 0), weight=0.1),
-    "light": Trait({"enableLmq": "true", "enableMultiDispatch": "true"}, ("light",)),
+    "light": Trait(
+        {"enableLmq": "true", "enableMultiDispatch": "true"},
+        ("light",),
+        off={"enableLmq": "false", "enableMultiDispatch": "false"},
+    ),
     "queues in RocksDB": Trait({"storeType": "defaultRocksDB"}, since=(5, 3)),
     "both queues": Trait(
         {"rocksdbCQDoubleWriteEnable": "true", "useSeparateStorePathForRocksdbCQ": "true"},
         since=(5, 3),
         excludes=frozenset({"queues in RocksDB"}),
         weight=0.1,
+        off={"rocksdbCQDoubleWriteEnable": "false"},
     ),
     "tiered": Trait(FOLDER_OF_TIERS, since=(5, 3), weight=0.15),
     "compacted": Trait(
@@ -74,6 +83,7 @@ TRAITS: dict[str, Trait] = {
         {"kv": (2, COMPACTS)},
         since=(5, 1),
         excludes=frozenset({"queues in RocksDB", "both queues", "light"}),
+        off={"enableCompaction": "false"},
     ),
     "inner batches": Trait(
         {"mapperFileSizeBatchConsumeQueue": 9200},
@@ -81,14 +91,22 @@ TRAITS: dict[str, Trait] = {
         since=(5, 0),
         excludes=frozenset({"queues in RocksDB", "light", "tiered", "compacted"}),
     ),
-    "index": Trait({"messageIndexEnable": "true", "maxHashSlotNum": 40, "maxIndexNum": 300}, weight=0.4),
+    "index": Trait(
+        {"messageIndexEnable": "true", "maxHashSlotNum": 40, "maxIndexNum": 300},
+        weight=0.4,
+        off={"messageIndexEnable": "false"},
+    ),
     "index in RocksDB": Trait(
         {"messageIndexEnable": "true", "indexRocksDBEnable": "true", "indexFileWriteEnable": "false"},
         since=(5, 4),
         weight=0.1,
+        off={"indexRocksDBEnable": "false", "indexFileWriteEnable": "true"},
     ),
     "halves in RocksDB": Trait(
-        {"transRocksDBEnable": "true", "transWriteOriginTransHalfEnable": "false"}, since=(5, 4), weight=0.1
+        {"transRocksDBEnable": "true", "transWriteOriginTransHalfEnable": "false"},
+        since=(5, 4),
+        weight=0.1,
+        off={"transRocksDBEnable": "false", "transWriteOriginTransHalfEnable": "true"},
     ),
     "extended": Trait(
         {
@@ -103,17 +121,35 @@ TRAITS: dict[str, Trait] = {
     ),
     "pop": Trait({"reviveInterval": 500}, ("pop",), since=(5, 0)),
     "pop in RocksDB": Trait(
-        {"popConsumerKVServiceEnable": "true", "popConsumerKVServiceInit": "true"}, ("pop",), since=(5, 4), weight=0.1
+        {"popConsumerKVServiceEnable": "true", "popConsumerKVServiceInit": "true"},
+        ("pop",),
+        since=(5, 4),
+        weight=0.1,
+        off={"popConsumerKVServiceEnable": "false"},
     ),
     "several folders": Trait({"storePathCommitLog": "STORE/commitlog,STORE/commitlog2"}, weight=0.15),
     "parallel entries": Trait(
-        {"enableBuildConsumeQueueConcurrently": "true", "batchDispatchRequestThreadPoolNums": 4}, since=(5, 0)
+        {"enableBuildConsumeQueueConcurrently": "true", "batchDispatchRequestThreadPoolNums": 4},
+        since=(5, 0),
+        off={"enableBuildConsumeQueueConcurrently": "false"},
     ),
-    "checksums": Trait({"enabledAppendPropCRC": "true"}, since=(5, 1)),
-    "asynchronous deliveries": Trait({"enableScheduleAsyncDeliver": "true"}, ("delay",)),
+    "checksums": Trait({"enabledAppendPropCRC": "true"}, since=(5, 1), off={"enabledAppendPropCRC": "false"}),
+    "asynchronous deliveries": Trait(
+        {"enableScheduleAsyncDeliver": "true"}, ("delay",), off={"enableScheduleAsyncDeliver": "false"}
+    ),
     "long names": Trait(topics={"L" * 120: (2, "")}, since=(5, 0), excludes=frozenset({"tiered"})),
-    "a pool": Trait({"transientStorePoolEnable": "true", "transientStorePoolSize": 2}, weight=0.1),
-    "no maps": Trait({"writeWithoutMmap": "true"}, since=(5, 4), excludes=frozenset({"a pool"}), weight=0.1),
+    "a pool": Trait(
+        {"transientStorePoolEnable": "true", "transientStorePoolSize": 2},
+        weight=0.1,
+        off={"transientStorePoolEnable": "false"},
+    ),
+    "no maps": Trait(
+        {"writeWithoutMmap": "true"},
+        since=(5, 4),
+        excludes=frozenset({"a pool"}),
+        weight=0.1,
+        off={"writeWithoutMmap": "false"},
+    ),
     "DLedger": Trait(
         {
             "enableDLegerCommitLog": "true",
@@ -205,6 +241,10 @@ def draw(choose: Random, version: tuple[int, int]) -> tuple[Layout, list[str]]:
     changes: list[Settings] = [
         {name: choose.choice(values) for name, values in CHANGES.items() if choose.random() < 0.4} for _ in range(LIVES)
     ]
+    for name in traits:
+        if TRAITS[name].off and choose.random() < COMES_AND_GOES:
+            for change in changes:
+                change.update(choose.choice((TRAITS[name].settings, TRAITS[name].off)))
     lives = tuple(choose.choice((STOP, KILL, KILL, REST)) for _ in range(LIVES))
     return (
         Layout(

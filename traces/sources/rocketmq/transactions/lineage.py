@@ -53,6 +53,7 @@ from gapless.traces.sources.rocketmq.transactions.transaction_rows import (
 
 NOT_RESOLVED = 0
 BY_OP, BY_VERSION, BY_COPY, BY_OP_OF_EARLIER = (int(how) for how in (How.OP, How.VERSION, How.COPY, How.EARLIER))
+COUNTED, WITH_CONTENT, COPIED = 1, 2, 3  # likenesses of what was parked to a half, the greatest last
 SLOTS = 1 << 16  # for counters and births of one transaction; those that meet in a slot speak for the broker
 
 # Facts about a transaction in addition to its events: its versions; is the first an original; how often it
@@ -365,25 +366,23 @@ def _mark(w: LineageWork, t: int, r: int, seen: int, count: int, n: int) -> int:
 
 @function(inline=True)
 def _park(w: LineageWork, t: int, r: int, seen: int, n: int) -> int:
-    """Writes a parking: of the newest version with the right counter, preferably one with its content."""
+    """Writes a parking: of the newest version with the right counter among those that it is most like."""
     rows, halves, args = w.rows, w.halves, w.args
     times = rows[TIMES, r]
     aged = rows[TIME, r] - rows[BORN, r] > w.aged_ms
-    version, latest, root = -1, -1, w.start == 0
+    version, latest, root, likest = -1, -1, w.start == 0, 0
     for v in range(seen - 1, -1, -1):
         if rows[BORN, halves[v]] == rows[BORN, r]:
             latest = max(latest, v)
             root = root or rows[TIMES, halves[v]] < 0
-            if _counts_as(rows, halves[v], times, aged):
-                version = v if version < 0 else version
-                if rows[CONTENT, halves[v]] == rows[CONTENT, r]:
-                    version = v
-                    break
-    if w.aged_perhaps and not aged and (version < 0 or rows[CONTENT, halves[version]] != rows[CONTENT, r]):
+            if _counts_as(rows, halves[v], times, aged) and _likeness(rows, r, halves[v]) > likest:
+                version, likest = v, _likeness(rows, r, halves[v])
+    if w.aged_perhaps and not aged and likest < COPIED:
+        likest = max(likest, COUNTED)
         for v in range(seen - 1, -1, -1):
-            if rows[CONTENT, halves[v]] == rows[CONTENT, r] and _counts_as(rows, halves[v], times, aged=True):
-                version, aged = v, True  # given up for its age, then: its counter was raised before
-                break
+            if _counts_as(rows, halves[v], times, aged=True) and _likeness(rows, r, halves[v]) > likest:
+                version, likest = v, _likeness(rows, r, halves[v])
+                aged = True  # given up for its age, then: its counter was raised before
     if version < 0 and not root:
         return n  # what was set aside has expired
     if version < 0:
@@ -400,6 +399,14 @@ def _park(w: LineageWork, t: int, r: int, seen: int, n: int) -> int:
         args[w.into.same, n] = int(_copies(rows, r, p) and _counts_as(rows, p, times, aged))
     w.source[n] = r
     return n + 1
+
+
+@function(inline=True)
+def _likeness(rows: Ints, row: int, half: int) -> int:
+    """How much a parked record is like a half with the right counter: a copy, with its content, or no more."""
+    if _copies(rows, row, half):
+        return COPIED
+    return WITH_CONTENT if rows[CONTENT, row] == rows[CONTENT, half] else COUNTED
 
 
 @function(inline=True)
