@@ -34,6 +34,7 @@ Settings = dict[str, str | int]
 LIVES = 3
 CONFORMS = 0  # the exit code of a check
 COMES_AND_GOES = 0.3  # of the traits that may be switched on and off between lives
+UPGRADED = 0.3  # of the stores, whose lives are of several versions, the oldest first
 
 
 @dataclass(frozen=True)
@@ -218,7 +219,7 @@ KNOWN = (
 )
 
 
-def draw(choose: Random, version: tuple[int, int]) -> tuple[Layout, list[str]]:
+def draw(choose: Random, version: tuple[int, ...]) -> tuple[Layout, list[str]]:
     """A layout, and the names of its traits."""
     traits: list[str] = []
     for name in choose.sample(sorted(TRAITS), len(TRAITS)):
@@ -263,11 +264,16 @@ def draw(choose: Random, version: tuple[int, int]) -> tuple[Layout, list[str]]:
 
 @dataclass
 class ShuffledRun(RecordingRun):
-    """A recording whose store is checked after each life: the exit code of each check, and its output."""
+    """A recording whose store is checked after each life: the exit code of each check, and its output.
 
+    `jars_of`: the broker's folder of jars in each life.
+    """
+
+    jars_of: tuple[Path, ...] = ()
     checks: list[tuple[int, str]] = field(default_factory=list)
 
     def _live(self, settings: Settings, number: int, ending: str) -> None:
+        self.jars = self.jars_of[number]
         super()._live(settings, number, ending)
         self._tidy()
         command = [sys.executable, "-m", "gapless", "check", str(self.home)]
@@ -278,6 +284,11 @@ class ShuffledRun(RecordingRun):
             shutil.rmtree(kept, ignore_errors=True)
             shutil.copytree(self.home, kept)
             (kept / "check.txt").write_text(done.stdout + done.stderr)
+
+
+def release(version: str) -> tuple[int, ...]:
+    """The parts of a version."""
+    return tuple(map(int, version.split(".")))
 
 
 def explained(traits: list[str], output: str) -> bool:
@@ -316,16 +327,21 @@ def main() -> int:
 
 def _store(chosen: argparse.Namespace, tools: jars.Tools, number: int, counts: Counter[str]) -> str:
     """One store with all its lives; its line."""
+    choose = Random(f"{chosen.seed}:{number}")
     versions = chosen.versions.split(",")
-    version = versions[number % len(versions)]
-    major, minor = map(int, version.split(".")[:2])
-    layout, traits = draw(Random(f"{chosen.seed}:{number}"), (major, minor))
+    lived = [versions[number % len(versions)]] * LIVES
+    if choose.random() < UPGRADED:
+        lived = sorted(choose.choices(versions, k=LIVES), key=release)
+    layout, traits = draw(choose, release(lived[0])[:2])
     if chosen.jars:
-        found = Path(chosen.jars.replace("VERSION", version))
+        found = [Path(chosen.jars.replace("VERSION", version)) for version in lived]
     else:
-        found = jars.fetch(tools, version, chosen.build, tiered=layout.tiered)
+        found = [jars.fetch(tools, version, chosen.build, tiered=layout.tiered) for version in lived]
+    version = "-".join(dict.fromkeys(lived))
     home = chosen.out / f"{number:03}_{version}"
-    run = ShuffledRun(layout, home, found, tools.java, version, Random(f"{number}"), chosen.sends)
+    run = ShuffledRun(
+        layout, home, found[0], tools.java, version, Random(f"{number}"), chosen.sends, jars_of=tuple(found)
+    )
     failure = ""
     try:
         run.record()
@@ -335,8 +351,10 @@ def _store(chosen: argparse.Namespace, tools: jars.Tools, number: int, counts: C
     counts["stores"] += 1
     counts["lives"] += len(run.checks)
     counts["conform"] += sum(code == CONFORMS for code, _ in run.checks)
-    counts["unexplained"] += bool(odd or failure)
-    if not odd and not failure:
+    refused = bool(failure and not run.checks)  # settings that do not go together: there is no store yet
+    counts["never started"] += refused
+    counts["unexplained"] += bool(odd or (failure and not refused))
+    if not odd and (refused or not failure):
         shutil.rmtree(home)
     lives = " ".join(f"{ending}:{code}" for ending, (code, _) in zip(layout.lives, run.checks, strict=False))
     return f"{number:03} {version} {lives}  {layout.says}  {failure}"

@@ -403,7 +403,7 @@ def _park(w: LineageWork, t: int, r: int, seen: int, n: int) -> int:
 
 @function(inline=True)
 def _likeness(rows: Ints, row: int, half: int) -> int:
-    """How much a parked record is like a half with the right counter: a copy, with its content, or no more."""
+    """Measures how far a parked record is like a half with the right counter: a copy, its content, or no more."""
     if _copies(rows, row, half):
         return COPIED
     return WITH_CONTENT if rows[CONTENT, row] == rows[CONTENT, half] else COUNTED
