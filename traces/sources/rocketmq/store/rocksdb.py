@@ -28,6 +28,7 @@ from rocksdict import AccessType, Options, Rdict, RdictIter, ReadOptions
 from gapless.traces.problems import Unreadable, shown
 from gapless.traces.sources.rocketmq.store.files import ENTRY, FARTHEST, Queue, QueueFile, QueueFiles
 from gapless.traces.sources.rocketmq.store.queue_database import FolderGuard, QueueDatabase, QueueEnd
+from gapless.traces.trial import trial
 
 OFFSETS = "offset"  # the column family of the table
 VALUE = 28  # bytes of an entry: those of a plain one, and the store time of its message
@@ -41,6 +42,12 @@ AGAIN = "copy the folder again"
 REMOVE = f"{AGAIN}, or remove it to check without entries"  # what can be done where a database holds queues
 TRIES = 5  # a broker that merges its tables all the time is not waited for
 T = TypeVar("T")
+
+OPENING = """
+from rocksdict import AccessType, Options, Rdict
+options = {name: Options(raw_mode=True) for name in Rdict.list_cf(sys.argv[1])}
+Rdict(sys.argv[1], Options(raw_mode=True), options, AccessType.read_only(error_if_log_file_exist=False)).close()
+"""  # as `_opened`: what a damaged list of tables, or log, can make the library do
 
 
 def copied(folder: Path) -> QueueDatabase:
@@ -218,7 +225,10 @@ def value_now(folder: Path, queue: Queue, number: int) -> bytes:
 
 
 def _link(folder: Path, linked: Path) -> None:
-    """Links the tables, and copies the files that list the valid ones, as of one moment."""
+    """Links the tables, and copies the files that list the valid ones, as of one moment. Raises Unreadable.
+
+    Some damaged lists make the library loop for ever: it opens the database in another process first.
+    """
     linked.mkdir()
     current = (folder / "CURRENT").read_bytes()
     (linked / "CURRENT").write_bytes(current)
@@ -226,11 +236,15 @@ def _link(folder: Path, linked: Path) -> None:
     if not MANIFEST.fullmatch(manifest) or not (folder / manifest).is_file():
         raise Unreadable(f"{folder}/CURRENT: names {shown(manifest[:80])!r}, which is not there; {AGAIN}")
     shutil.copyfile(folder / manifest, linked / manifest)
+    size = (linked / manifest).stat().st_size
     for path in folder.iterdir():
         if path.suffix == ".log":
             shutil.copyfile(path, linked / path.name)
+            size += (linked / path.name).stat().st_size
         elif path.suffix in (".sst", ".blob"):
             (linked / path.name).symlink_to(path.absolute())
+    if why := trial(OPENING, str(linked), size=size):
+        raise Unreadable(f"{folder / manifest}: the database cannot be opened ({why}); {AGAIN}")
 
 
 def _opened(linked: Path) -> Rdict:
