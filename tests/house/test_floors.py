@@ -34,6 +34,7 @@ FLOORS = {
             "suggestions",
             "specs",
             "problems",
+            "trial",
             "validation",
             "options",
             "parent_watch",
