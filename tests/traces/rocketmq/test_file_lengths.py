@@ -116,6 +116,8 @@ OTHERS = {
     ("batchcq_lives_5.5.0", "mapperFileSizeBatchConsumeQueue"): ("4600", "18400", "9207", "4k"),
     ("timer_precise_5.5.0", "mappedFileSizeTimerLog"): ("2048", "8192", "4103", "4k"),
     ("timer_precise_5.5.0", "timerPrecisionMs"): ("50", "200", "107", "4k"),
+    ("lmq_lives_5.5.0", "enableLmq"): ("false", "no"),
+    ("lmq_lives_5.5.0", "enableMultiDispatch"): ("false",),
 }
 
 

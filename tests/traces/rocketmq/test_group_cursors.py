@@ -10,6 +10,8 @@ import pytest
 from gapless import check
 from gapless.traces.report.values import Report
 from tests.support.rocketmq.recordings import copy_of, recording, recording_as_left
+from tests.support.rocketmq.store_builder import StoreBuilder
+from tests.support.rocketmq.stores import Record
 
 WHOLE, KILLED = "layouts/ext_first_5.5.0", "layouts/ext_killed_5.5.0"
 GROUPS, LEVELS = "consumerOffset.json", "delayOffset.json"
@@ -140,7 +142,34 @@ def test_queues_that_get_no_messages_are_noted(tmp_path: Path) -> None:
         "1 queue with messages lies behind the last one of its topic: no client is sent there any more (orders/1)"
         in notes
     )
-    assert "2 queues with messages lie of a topic that config/ does not know" in notes
+    assert "2 queues with messages lie of a topic that config/ does not know: every pull fails (code 17)" in notes
+
+
+def unknown_topics(store: Path) -> list[str]:
+    """The notes about queues whose topic is not saved."""
+    report = check([store])
+    assert (report.verdict, report.hazards) == ("conforms", [])
+    return [note for note in report.sources[0].notes if "config/ does not know" in note]
+
+
+@pytest.mark.parametrize("table", ["{}", '{"topicConfigTable":{}}'])
+def test_topics_that_a_broker_makes_by_itself_need_not_be_saved(table: str, tmp_path: Path) -> None:
+    builder = StoreBuilder()
+    own = ("%RETRY%group", "RMQ_SYS_TRACE_TOPIC", "rmq_sys_wheel_timer", "SELF_TEST_TOPIC", "a_REPLY_TOPIC")
+    for topic in (*own, "DefaultCluster"):
+        builder.append(Record(topic, body=b"x"))
+    store = builder.write(tmp_path / "store")
+    (store / "config" / "topics.json").write_text(table)
+    assert unknown_topics(store) == []
+    for topic in ("%DLQ%group", "orders"):
+        builder.append(Record(topic, body=b"x"))
+    store = builder.write(tmp_path / "more")
+    topics = store / "config" / "topics.json"
+    topics.write_text(table)
+    (note,) = unknown_topics(store)
+    assert note.endswith("(%DLQ%group/0, orders/0)")
+    topics.unlink()
+    assert unknown_topics(store) == [], "whether they were saved is not known"
 
 
 def test_without_its_library_a_database_of_cursors_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -309,12 +309,24 @@ def test_a_message_that_a_clean_start_skipped_is_reported_with_its_cause(version
     assert "skips the first record without an entry (docs/rocketmq.md#recovery-clean)" in story
 
 
-def test_a_story_about_a_topic_recreated_says_so() -> None:
+def test_a_story_about_a_topic_recreated_lists_the_causes_that_fit() -> None:
     (found,) = checked("slave_topic_made_anew").violations
-    assert (
-        "The topic was deleted and created again: its numbers start at 0 again with the message at 32360."
-        in found.story
-    )
+    assert "Its numbers start at 0 again with the message at 32360." in found.story
+    first, second = [line for line in found.story if line.startswith("Cause ")]
+    assert first.startswith("Cause 1 of 2 that fit: this is a slave, which keeps its queue when its master's topic is ")
+    assert second.startswith("Cause 2 of 2 that fit: a slave was made a master while it ran, ")
+
+
+def test_a_queue_whose_entries_are_kept_had_its_numbers_given_again() -> None:
+    """A deletion of its topic would have taken them; a slave of 4.9.7 that became a master counts from 0."""
+    (found,) = check(recording_as_left("reports/slave_promoted_while_running_4.9.7"), jobs=1).violations
+    assert (found.rule, found.count, found.position) == (NUMBERS, 1, 11358)
+    assert (found.here["number"], found.here["end"]) == (0, 50)
+    assert "Entry 50, behind those of the messages before it, points at it." in found.story
+    first, second = [line for line in found.story if line.startswith("Cause ")]
+    assert "a slave was made a master while it ran, and counted from 0" in first
+    assert "this is a slave" in second
+    assert not any("The topic was deleted" in line for line in found.story)
 
 
 # -- where the log lies ------------------------------------------------------------------------------------------------

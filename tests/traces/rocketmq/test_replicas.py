@@ -364,7 +364,8 @@ def test_a_slave_whose_topic_was_recreated_is_reported_as_what_it_is(tmp_path: P
     assert (found.fork, [apart.queue for apart in found.apart]) == (None, ["purge/0", "purge/1"])
     assert all(apart.number == 0 for apart in found.apart)
     assert "the slave's queue is that of the topic before, where the master's is the new one" in text(comparison)
-    assert "    The topic was deleted and created again: its numbers start at 0 again" in text(comparison)
+    assert "    Its numbers start at 0 again with the message at " in text(comparison)
+    assert "    Cause 1 of 2 that fit: this is a slave, which keeps its queue when " in text(comparison)
 
 
 # -- epochs ------------------------------------------------------------------------------------------------------------

@@ -19,9 +19,11 @@ from gapless.traces.sources.rocketmq import (
     explain_dledger_index,
     explain_extension,
     explain_half_table,
+    explain_hazard,
     explain_index,
     explain_index_table,
     explain_log,
+    explain_numbers,
     explain_tiered,
     explain_timer,
     explain_timer_table,
@@ -104,22 +106,13 @@ def hazard(
 ) -> Finding:
     """Describes a violation at the next start as a finding, with the story of its first wrong step."""
     where, trace = place(judged.store, found.breach), shown(found.breach.trace)
-    first, end = int(found.breach.departure.state.end), judged.end
-    last = first + found.slots - 1
-    alone = found.slots == 1
-    which = f"slot {first}" if alone else f"slots {first} to {last}"
-    taken = "an entry, since it points" if alone else "entries, since they point"
-    next_start = (
-        f"The broker's next start takes {which} for {taken} before the log's end, {end:,}; the next message of "
-        f"the queue gets number {last + 1} (docs/rocketmq.md#old-slots)."
-    )
     made = finding(
         judged, found.breach, source=source, count=count, traces=traces, how=how,
         title=f"queue {trace} will depart at the broker's next start, at {shown(where.file)}+{where.offset}.",
-        also=[next_start],
-        old=found.slots,
+        also=[*explain_hazard.lines(judged, found)],
+        old=0 if found.files else found.slots,
     )  # fmt: skip
-    message = f"{trace}: the broker's next start takes old bytes behind the last entry for it, in {which}"
+    message = f"{trace}: {explain_hazard.message(judged, found)}"
     return made.model_copy(update={"severity": "hazard", "message": message, "summary": message})
 
 
@@ -370,7 +363,7 @@ def _queue_context(judged: StoreFindings, found: Breach) -> list[str]:
         return [found.detail]
     if found.action == "acknowledge":
         return [f"at {found.position} is {_at(judged, found.position)}"]
-    return [*_entry_target(judged, found), *_recreation(judged, found)]
+    return [*_entry_target(judged, found), *explain_numbers.context(judged, found)]
 
 
 def _entry(store: StoreDirectory, position: int) -> list[str]:
@@ -405,20 +398,10 @@ def _entry_target(judged: StoreFindings, found: Breach) -> list[str]:
     record, number = file_access.record_at(judged.store, position), args["number"]
     if record and (record.topic, str(record.queue), record.number) == (topic, queue, number + 1):
         lies.append(
-            f"message {number} has no entry, and those behind it stand a slot too early: as a clean start of RocketMQ "
-            "from 5.3.2 on leaves it, which skips the first record without an entry (docs/rocketmq.md#recovery-clean)"
+            f"message {number} has no entry, and those behind it stand a slot too early; a known cause: a clean start "
+            "of RocketMQ from 5.3.2 on skips the first record without an entry (docs/rocketmq.md#recovery-clean)"
         )
     return lies
-
-
-def _recreation(judged: StoreFindings, found: Breach) -> list[str]:
-    """Notes that the topic was created again, if the queue's numbers show it."""
-    run = judged.queues.get(queue_named(found.trace))
-    if run is None or not run.restarted:
-        return []
-    return [
-        f"the topic was deleted and created again: its numbers start at 0 again with the message at {run.recreated_at}"
-    ]
 
 
 OF_HALVES = frozenset(  # properties that only a half has, and those that count its versions

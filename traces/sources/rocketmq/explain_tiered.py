@@ -55,8 +55,10 @@ def known_defect(found: Breach) -> str:
         return ""
     number, last = found.arguments["number"], found.arguments["its_number"] - 1
     which = f"message {number} was" if number == last else f"messages {number} to {last} were"
-    how = "as a RocketMQ broker leaves it that is killed while a file of entries is full"
-    return f"{which} never uploaded, {how} (docs/rocketmq-tiered.md#rolled)"
+    how = (
+        "a known cause: a RocketMQ broker was killed while a file of entries was full (docs/rocketmq-tiered.md#rolled)"
+    )
+    return f"{which} never uploaded, or lost there; {how}"
 
 
 def message(found: Breach) -> str:

@@ -13,7 +13,7 @@ from gapless.traces.problems import pasted, shown
 from gapless.traces.report.parts import Parts
 from gapless.traces.report.values import Finding, Mark, Where
 from gapless.traces.report.wording import plural
-from gapless.traces.sources.rocketmq import PROFILE, explain, explain_log
+from gapless.traces.sources.rocketmq import PROFILE, explain, explain_hazard, explain_log
 from gapless.traces.sources.rocketmq.absent_traces import absent_queue, absent_topic, absent_transaction
 from gapless.traces.sources.rocketmq.causes import with_causes_first
 from gapless.traces.sources.rocketmq.joining.findings import Breach, QueueProgress, StoreFindings
@@ -43,7 +43,7 @@ def summary(path: Path, judged: StoreFindings, options: Options, *, interrupted:
         live=store.live,
         moments=judged.moments,
         reasons=[] if interrupted else [*_vacuous(judged, options), *judged.inconclusive],
-        notes=[*store.notes, *judged.notes],
+        notes=[*store.notes, *judged.notes, *_unwritten(judged)],
         findings=findings,
         events={spec: _events(judged, spec) for spec in SPECS},
         traces=_traces(judged),
@@ -65,6 +65,15 @@ def summary(path: Path, judged: StoreFindings, options: Options, *, interrupted:
     return parts
 
 
+def _unwritten(judged: StoreFindings) -> Iterator[str]:
+    """Yields a note for what is missing and will be written; it will not be where the start fails."""
+    fails = any(found.action == "start" for found in judged.feared) or explain_hazard.may_fail(judged)
+    how = "the broker writes what is missing at its next start"
+    if fails:
+        how = "a start writes what is missing, unless it fails: see the hazards"
+    yield from (f"{what}; {how}" for what in judged.unwritten)
+
+
 def _findings(path: Path, judged: StoreFindings, options: Options) -> list[Finding]:
     """Returns one finding for all departures from one rule, and one for every permitted deviation."""
     store = judged.store
@@ -84,13 +93,11 @@ def _findings(path: Path, judged: StoreFindings, options: Options) -> list[Findi
         for broken, group in clusters.items()
     ]  # fmt: skip
     findings = with_causes_first(findings)
-    if judged.hazards:
-        named = [hazard.breach.trace for hazard in judged.hazards]
-        findings.append(
-            explain.hazard(
-                judged, judged.hazards[0], source=str(path), how=how, count=len(named), traces=named[:TRACES]
-            )
-        )
+    for alike in ([one for one in judged.hazards if not one.files], [one for one in judged.hazards if one.files]):
+        named = [hazard.breach.trace for hazard in alike]
+        if named:
+            first, traces = alike[0], named[:TRACES]
+            findings.append(explain.hazard(judged, first, source=str(path), how=how, count=len(named), traces=traces))
     by_rule: dict[str, list[Breach]] = {}
     for found in judged.feared:
         by_rule.setdefault(found.rule, []).append(found)

@@ -84,5 +84,5 @@ class AbsentQueues:
         self.judged.note(
             f"{len(names):,} queue{'s have' if several else ' has'} messages in the log and no file: "
             f"{'their' if several else 'its'} topic{'s were' if several else ' was'} deleted, and perhaps "
-            f"created again ({some(names)})"
+            f"created again, or {'their' if several else 'its'} files are lost ({some(names)})"
         )

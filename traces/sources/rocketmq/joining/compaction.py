@@ -134,8 +134,9 @@ class CompactedQueueJudge:
             return
         if self._is_rewritten:
             self.judged.doubt(
-                f"{self.name} was deleted and created again: its compacted topic keeps the old messages, and new ones "
-                "are dropped until their numbers are higher (docs/rocketmq.md#compaction-anew); it is judged alone"
+                f"{self.name} was deleted and created again, by its numbers: its compacted topic keeps the old "
+                "messages, and new ones are dropped until their numbers are higher "
+                "(docs/rocketmq.md#compaction-anew); it is judged alone"
             )
         pieces = (self._replay(events, details, last=last) for events, details, last in self._files())
         if all(pieces) and self._holds_position():

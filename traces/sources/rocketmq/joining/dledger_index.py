@@ -106,10 +106,7 @@ class DledgerIndexJudge:
                 )
                 return
             trace.replay(Events.of(SPEC, [INDEX.miss_units(number=first, killed=not self.store.clean)]))
-            self.judged.note(
-                f"{name}/: {entries}, as a kill or a power loss leaves it; the broker writes what lacks at its next "
-                "start"
-            )
+            self.judged.unwritten.append(f"{name}/: {entries}, as a kill or a power loss leaves it")
 
     def _why_not(self, name: str) -> str:
         """The reason if it cannot be compared with the log, or an empty text."""

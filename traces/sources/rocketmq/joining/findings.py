@@ -61,10 +61,14 @@ class Breach:
 
 @dataclass(frozen=True)
 class Hazard:
-    """A violation at the broker's next start: the step that it will take, and the number of wrong slots."""
+    """A violation at the broker's next start: the step that it will take, and the number of wrong slots.
+
+    `files`: the empty files that they lie in; none for old bytes.
+    """
 
     breach: Breach
     slots: int
+    files: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -157,6 +161,7 @@ class StoreFindings:
     stories: Counter[str] = field(default_factory=Counter)  # departures by rule, reported or not: see `report`
     inconclusive: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    unwritten: list[str] = field(default_factory=list)  # what the broker writes at its next start, if it starts
     queues: dict[Subject, QueueProgress] = field(default_factory=dict)
     covered: dict[str, int] = field(default_factory=dict)  # accepted events by spec and action
     anomalies: dict[str, tuple[int, int, str]] = field(default_factory=dict)  # count, first position, its trace
@@ -178,6 +183,12 @@ class StoreFindings:
     listed: TraceList = field(default_factory=TraceList)
     transactions: Totals = field(default_factory=Totals)
     counters: list[int] = field(default_factory=lambda: [0] * scan.COUNTERS)
+
+    @property
+    def newest_waits(self) -> bool:
+        """True if the newest message that belongs into a queue is not known to have its entry."""
+        newest = max(self.queues.values(), key=lambda run: run.last, default=None)
+        return newest is not None and (newest.departs or newest.indexed < newest.end)
 
     def verdict_of(self, queue: Subject) -> VerdictName:
         """The verdict on a queue: as its entries, and as the promises to its clients."""

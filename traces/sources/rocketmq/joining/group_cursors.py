@@ -21,13 +21,15 @@ from gapless.traces.sources.rocketmq.joining.findings import Breach, StoreFindin
 from gapless.traces.sources.rocketmq.segments.tasks import Subject, name_of
 from gapless.traces.sources.rocketmq.store.files import FARTHEST
 from gapless.traces.sources.rocketmq.store.group_cursors import GroupCursor, group_cursors, queues_of_topics
-from gapless.traces.sources.rocketmq.store.names import LIGHT, PARKED_TOPIC, SCHEDULE_TOPIC
+from gapless.traces.sources.rocketmq.store.names import LIGHT, OF_BROKER, PARKED_TOPIC, RETRY, SCHEDULE_TOPIC
 from gapless.traces.sources.rocketmq.store.selection import includes_queue
 from gapless.traces.sources.rocketmq.store.settings import is_slave
 
 CURSOR = STEPS["cursor"]
 NAMED = 5  # queues that one note names
-OWN = (LIGHT, "RMQ_SYS_", "rmq_sys_", SCHEDULE_TOPIC, PARKED_TOPIC)  # begin topics that a broker need not write down
+OWN = (LIGHT, RETRY, "RMQ_SYS_", OF_BROKER)  # begin topics that a broker makes when they are needed
+MADE_AT_EVERY_START = {SCHEDULE_TOPIC, PARKED_TOPIC, "SELF_TEST_TOPIC", "TBW102", "BenchmarkTest", "OFFSET_MOVED_EVENT"}
+REPLIES = "_REPLY_TOPIC"  # ends the topic of answers to requests, which a broker makes, too
 
 
 class GroupCursorJudge:
@@ -53,13 +55,14 @@ class GroupCursorJudge:
         known = queues_of_topics(self.store)
         beyond: list[Subject] = []
         unknown: list[Subject] = []
-        for (topic, queue), run in self.judged.queues.items() if known else ():
-            if topic in known and not queue >= known[topic] > 0:
+        for (topic, queue), run in self.judged.queues.items() if known is not None else ():
+            if known is None or (topic in known and not queue >= known[topic] > 0):
                 continue
-            if run.indexed > run.first and self.store.queues.get((topic, queue)) and not topic.startswith(OWN):
+            if run.indexed > run.first and self.store.queues.get((topic, queue)) and not self._makes(topic):
                 (beyond if topic in known else unknown).append((topic, queue))
+        fails = "every pull fails (code 17) until it is created again; it was deleted, or the file is an older one"
         for some, why in (
-            (unknown, "of a topic that config/ does not know: it was deleted, or the file is an older one"),
+            (unknown, f"of a topic that config/ does not know: {fails}"),
             (beyond, "behind the last one of its topic: no client is sent there any more"),
         ):
             if some:
@@ -68,6 +71,12 @@ class GroupCursorJudge:
                 )
                 count = plural(len(some), "queue with messages lies", "queues with messages lie")
                 self.judged.note(f"{count} {why} ({listed})")
+
+    def _makes(self, topic: str) -> bool:
+        """True if a broker makes the topic by itself, at a start or when a client needs it."""
+        settings = self.store.settings
+        names = {settings.get("brokerName"), settings.get("brokerClusterName", "DefaultCluster")}
+        return topic.startswith(OWN) or topic in MADE_AT_EVERY_START | names or topic.endswith(REPLIES)
 
     @property
     def _is_master(self) -> bool:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import cached_property
 from itertools import compress, dropwhile
 
 import numpy as np
 
 from gapless.spec.catalog import State
+from gapless.spec.language import Number
 from gapless.spec.queue import BLANK_SLOT
 from gapless.traces.judging.building import STEPS
 from gapless.traces.judging.bulk_accept import accepted
@@ -17,6 +19,7 @@ from gapless.traces.replay.exact import Departure, Event, named
 from gapless.traces.report.wording import plural
 from gapless.traces.sources.rocketmq.joining.absent_queues import AbsentQueues
 from gapless.traces.sources.rocketmq.joining.batch_order import BatchOrder
+from gapless.traces.sources.rocketmq.joining.empty_files import empty_end
 from gapless.traces.sources.rocketmq.joining.findings import SAY_SO, Breach, Hazard, QueueProgress, StoreFindings
 from gapless.traces.sources.rocketmq.joining.queue_tables import EndsTableJudge
 from gapless.traces.sources.rocketmq.joining.queue_twins import TwinQueues
@@ -31,6 +34,7 @@ from gapless.traces.sources.rocketmq.store.links import is_behind
 from gapless.traces.sources.rocketmq.store.names import HALF_TOPICS, OP_TOPIC, SCHEDULE_TOPIC, TABLE_OP_TOPIC
 from gapless.traces.sources.rocketmq.store.selection import includes_queue
 from gapless.traces.sources.rocketmq.store.served_queues import is_light
+from gapless.traces.sources.rocketmq.store.settings import is_slave
 
 QUEUE = STEPS["queue"]
 NEVER_DELETED = frozenset({*HALF_TOPICS, OP_TOPIC, TABLE_OP_TOPIC, SCHEDULE_TOPIC})  # no operator can delete them
@@ -119,7 +123,9 @@ class QueueEnds:
             every = self._since(subject, run.recreated_at)
             events = dropwhile(lambda event: named("queue", event)["position"] < run.recreated_at, every)
             outcome = self.joined.replayed(self.joined.state(run, first=0, indexed=0, end=0, blank=0), events)
-        elif outcome.departure and outcome.departure.event[0] == "append":
+        elif outcome.departure and (
+            outcome.departure.event[0] == "append" or self._keeps_entries(subject, run, outcome.departure)
+        ):
             # It did not start again, then, and one number is wrong: the first that begins at 0 again.
             run.restarted = False
             outcome = self.joined.replayed(begin, self._since(subject, FARTHEST), profile="strict")
@@ -140,6 +146,17 @@ class QueueEnds:
             return run.opened
         first = next((e for e in self._since(subject, FARTHEST) if e[0] == "append"), None)
         return named("queue", first)["number"] if first else run.opened
+
+    def _keeps_entries(self, subject: Subject, run: QueueProgress, departure: Departure) -> bool:
+        """True if it departs at an entry of before its numbers started at 0 again: a deletion takes such entries.
+
+        A slave keeps them if its master's topic is deleted. Source: docs/rocketmq.md#deleted-topics, #replicas.
+        """
+        args = named("queue", departure.event)
+        if departure.event[0] != "index" or args["position"] >= run.recreated_at or is_slave(self.store.settings):
+            return False
+        record = file_access.record_at(self.store, args["position"])
+        return record is not None and (record.topic, record.queue, record.number) == (*subject, args["number"])
 
     def _is_of_a_life_before(self, subject: Subject, run: QueueProgress, departure: Departure) -> bool:
         """True if it departs before its topic was last created again: those entries are not read any more."""
@@ -262,7 +279,7 @@ class QueueEnds:
                 f"is flushed on its own, and in a copy of a running broker ({SAY_SO}); damage otherwise"
             )
         else:
-            self.judged.note(f"{count}; the broker writes what is missing at its next start")
+            self.judged.unwritten.append(count)
 
     def _shortened(self, departure: Departure, run: QueueProgress, events: Iterable[Event]) -> Departure:
         """Shortens a departure to the one step that matters: the append of the message without entry."""
@@ -342,7 +359,10 @@ class QueueEnds:
         if self.store.database_of(subject) or subject in self.store.batched:
             return
         slot = self.joined.behind(subject, run)
-        if slot is None or any(low <= slot[0] < high for low, high in self.judged.damage):
+        if slot is None:
+            self._fear_empty_files(subject, run)
+            return
+        if any(low <= slot[0] < high for low, high in self.judged.damage):
             return
         if slot[0] >= self.judged.end:
             self.beyond.append((slot[0], name_of(subject)))
@@ -357,6 +377,23 @@ class QueueEnds:
         elif outcome.departure:
             breach = Breach(name_of(subject), run.last, outcome.departure)
             self.judged.hazards.append(Hazard(breach, self._taken_next(subject, run.end)))
+
+    def _fear_empty_files(self, subject: Subject, run: QueueProgress | None) -> None:
+        """Reports the slots of empty files that the next start takes for entries. `run`: None without messages."""
+        empty = empty_end(self.store, subject, run.end if run else None)
+        if empty is None or (self.store.before_5 and self._newest_waits):
+            return  # an older broker does not look at it then
+        number = Number(empty.first)
+        position, size, tag = file_access.read_slot(self.store, *subject, number)
+        state = replace(self.joined.spec.initial, first=run.first if run else number, indexed=number, end=number)
+        outcome = self.joined.replayed(state, [QUEUE.index(number=number, position=position, size=size, tag=tag)])
+        if outcome.departure:
+            breach = Breach(name_of(subject), run.last if run else self.store.start, outcome.departure)
+            self.judged.hazards.append(Hazard(breach, empty.slots, empty.files))
+
+    @cached_property
+    def _newest_waits(self) -> bool:
+        return self.judged.newest_waits
 
     def _taken_next(self, subject: Subject, number: int) -> int:
         """Returns the number of slots from `number` on that the next start takes for entries."""
@@ -388,6 +425,8 @@ class QueueEnds:
                 if outcome.departure:
                     self.judged.find(name_of(subject), self.judged.end, outcome.departure)
                     continue
+            if not self.store.database_of(subject) and subject not in self.store.batched:
+                self._fear_empty_files(subject, None)
             if self._names_records(subject):
                 self.judged.inconclusive.append(
                     f"{name_of(subject)} has entries that point into the log, and no message in it: "

@@ -149,8 +149,9 @@ def _why(mine: EntryCopy, theirs: EntryCopy, number: int) -> str:
     if mine.right and theirs.right:
         new, old = (mine, theirs) if mine.position > theirs.position else (theirs, mine)
         return (
-            f"both logs have two messages with number {number}: the topic was created again, and the {old.role}'s "
-            f"queue is that of the topic before, where the {new.role}'s is the new one"
+            f"both logs have two messages with number {number}: if the topic was deleted and created again, the "
+            f"{old.role}'s queue is that of the topic before, where the {new.role}'s is the new one; a broker may also "
+            f"have counted from 0 again as it became the master"
         )
     if mine.right or theirs.right:
         right, wrong = (mine, theirs) if mine.right else (theirs, mine)

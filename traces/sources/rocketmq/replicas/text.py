@@ -51,11 +51,14 @@ def _replica(row: ReplicaRow) -> Iterator[str]:
         yield from _finding(finding)
 
 
+CAUSES = ("Its numbers start at 0 again", "A cause that fits", "Cause ")
+
+
 def _finding(finding: Finding) -> Iterator[str]:
     kind = "hazard: " if finding.severity == "hazard" else ""
     yield f"  {kind}{finding.message}"
     yield f"    {finding.where.file}+{finding.where.offset} ({finding.rule})"
-    causes = [line for line in finding.story if line.startswith("The topic was deleted")]
+    causes = [line for line in finding.story if line.startswith(CAUSES)]
     again = [line for line in finding.story if line.startswith("Again: ")]
     yield from (f"    {line}" for line in causes + again)
 

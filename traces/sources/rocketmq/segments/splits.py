@@ -244,7 +244,7 @@ class SplitReader:
             crc_tables=CRC_TABLES,
             seals=not known or store.setting("enabledAppendPropCRC"),
             multi=not known or store.setting("enableMultiDispatch"),
-            light=not known or store.setting("enableLmq"),
+            light=store.shares,
             everywhere=store.before_5,
         )
 

@@ -45,6 +45,7 @@ from gapless.traces.sources.rocketmq.store.served_queues import (
     opener,
     queues_of,
     served_queues,
+    shares_records,
 )
 from gapless.traces.sources.rocketmq.store.settings import (
     DELAY_LEVELS,
@@ -119,6 +120,7 @@ class StoreDirectory:
     database: QueueDatabase | None = None  # where the queues come from, if not from files
     twin: QueueDatabase | None = None  # the second copy of the queues, next to the files
     lights: bool = False  # light queues are in `twin` alone
+    shares: bool = True  # queues with names of light ones share records with others
     cursors: Cursors | None = None  # None if no file has them
     dledger: Dledger | None = None  # the DLedger log that is the log, or continues it
     left_out: str = ""  # why the first files of a copied log are not looked at, if so
@@ -321,6 +323,7 @@ def open_store(
         database=database,
         twin=found.twin,
         lights=found.lights,
+        shares=shares_records(queues, settings),
         cursors=_cursors(path, settings, notes),
         dledger=dledger,
         notes=tuple(notes),

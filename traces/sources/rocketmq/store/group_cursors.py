@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -50,13 +49,15 @@ def group_cursors(store: StoreDirectory, notes: list[str]) -> Iterator[GroupCurs
             yield found
 
 
-def queues_of_topics(store: StoreDirectory) -> dict[str, int]:
-    """The number of queues of each topic, to write to or to read from; topics without it are left out."""
+def queues_of_topics(store: StoreDirectory) -> dict[str, int] | None:
+    """The number of queues of each topic, to write to or to read from, 0 if unknown; None without saved topics."""
     found = {}
-    with suppress(Unreadable):
+    try:
         for topic, settings in topics_of(Path(store.path, "config")).items():
             counts = [settings.get(name) for name in ("readQueueNums", "writeQueueNums")]
             found[topic] = max((count for count in counts if isinstance(count, int)), default=0)
+    except Unreadable:
+        return None
     return found
 
 

@@ -51,6 +51,15 @@ def is_light(queue: Queue) -> bool:
     return queue[0].startswith(LIGHT)
 
 
+def shares_records(queues: QueueFiles, settings: Mapping[str, str]) -> bool:
+    """True if names of light queues are those of queues that share records: by their files, or else the settings.
+
+    A light queue has the id 0; a plain one of such a name has as many ids as its topic.
+    """
+    ids = {queue for topic, queue in queues if topic.startswith(LIGHT)}
+    return not settings or ids == {0} or is_on(settings, "enableLmq")
+
+
 def served_queues(path: Path, settings: Mapping[str, str], notes: list[str], *, copies: bool) -> ServedQueues:
     """Look for the queues of the store in folder `path`. `copies`: as of `open_store`. Raises Unreadable."""
     among_queues: list[str] = []
