@@ -120,6 +120,12 @@ def _with_cursor(file: str, before: str, to: int) -> Callable[[Path], None]:
     return change
 
 
+def cursors_in_the_other_file(store: Path) -> None:
+    """All cursors are in the file of a broker without light queues."""
+    for file in (store / "config").glob("lmqConsumerOffset.json*"):
+        file.rename(file.with_name(file.name.replace("lmqConsumer", "consumer")))
+
+
 def levels_forgotten(store: Path) -> None:
     for file in (store / "config").glob("delayOffset.json*"):
         file.write_text('{"dataVersion":{"counter":1,"stateVersion":0,"timestamp":0},"offsetTable":{}}')
@@ -255,6 +261,14 @@ QUEUES = (
         "departs", "violation", POINTS, "`odd/slave_topic_made_anew`, booted 5.3.3",
     ),
     PublicReport(
+        "rocketmq 8600 · rocketmq 8699",
+        "A broker that is switched from queue files to RocksDB hands out no older messages",
+        "Queues in a database that lack the log's first message, next to files of the same queues",
+        as_recorded("odd/rocksdb_switched_5.5.0"),
+        "departs", "violation", "queue/no-entry-before-it-is-missing",
+        "`odd/rocksdb_switched_5.5.0`, booted 5.5.0 (and 5.3.3)",
+    ),
+    PublicReport(
         "rocketmq 9826",
         "A broker under load lost topics from `topics.json`, and their folders in `consumequeue/`",
         "Messages whose topic has neither",
@@ -310,6 +324,14 @@ CURSORS = (
         altered(WITH_CURSORS, levels_forgotten),
         "conforms", "nothing", "", f"`{WITH_CURSORS}`, altered; booted 5.5.0, which delivers all again",
         remark="a level without a cursor begins at 0, as a new one does",
+    ),
+    PublicReport(
+        "rocketmq 7087",
+        "After an upgrade with `enableLmq` all consumers have lost their cursors",
+        "`enableLmq` in the settings, and all cursors in `consumerOffset.json`, which it does not read",
+        altered("lmq", cursors_in_the_other_file),
+        "conforms", "nothing", "", "`lmq`, altered; booted 5.5.0, which begins without cursors",
+        remark="a cursor may be lost: messages are handed out, and halves asked about, again",
     ),
     PublicReport(
         "rocketmq 8753 · rocketmq 3706",

@@ -61,7 +61,7 @@ def made() -> str:
     """The page."""
     outcomes = Counter(outcome(report) for report in REPORTS)
     counts = ", ".join(f"{outcomes[name]} {name}" for name in OUTCOMES if outcomes[name])
-    parts = [HEAD, f"{len(REPORTS)} are listed: {counts}.\n"]
+    parts = [HEAD, f"{len(REPORTS)} were tried: {counts}.\n"]
     for stage, reports in STAGES.items():
         rows = "\n".join(row(report) for report in reports)
         parts.append(f"## {stage}\n\n{TITLES}\n{rows}\n")
@@ -70,15 +70,15 @@ def made() -> str:
 
 
 TITLES = "| report | what a store shows | what gapless says | how it was tried |\n|---|---|---|---|"
-OUTCOMES = ("depart", "are inconclusive", "are hazards", "are anomalies", "are noted", "are silent")
+OUTCOMES = ("depart", "inconclusive", "with a hazard", "with an anomaly", "with a note", "silent")
 
 
 def outcome(report: PublicReport) -> str:
-    """Say in which way a check answers."""
+    """In which way a check answers: one of `OUTCOMES`."""
     if report.verdict != "conforms":
-        return {"departs": "depart", "inconclusive": "are inconclusive"}[report.verdict]
-    named = {"hazard": "are hazards", "anomaly": "are anomalies", "note": "are noted"}
-    return named.get(report.tells, "are silent")
+        return "depart" if report.verdict == "departs" else report.verdict
+    named = {"hazard": "with a hazard", "anomaly": "with an anomaly", "note": "with a note"}
+    return named.get(report.tells, "silent")
 
 
 def row(report: PublicReport) -> str:

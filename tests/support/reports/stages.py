@@ -42,6 +42,24 @@ def timers_read_beyond_their_queue(store: Path) -> None:
     file.write_bytes(data)
 
 
+def cancelled_and_delivered(store: Path) -> None:
+    """A message that cancels names another one of the same time, which was delivered."""
+    bench = Bench(store, Pick("any", "7991"))
+    waits = [record for record in bench.records if record.topic == "rmq_sys_wheel_timer"]
+    came = {record.property_map.get("UNIQ_KEY") for record in bench.records if record.topic == "orders"}
+    cancels, key = next(
+        (record, other.property_map["UNIQ_KEY"])
+        for record in waits
+        for other in waits
+        if "TIMER_DEL_UNIQKEY" in record.property_map
+        and other.position < record.position
+        and other.property_map["TIMER_OUT_MS"] == record.property_map["TIMER_OUT_MS"]
+        and other.property_map["UNIQ_KEY"] in came
+    )
+    named = cancels.property_map["TIMER_DEL_UNIQKEY"][-len(key) :]
+    bench.lay(replace(cancels, properties=cancels.properties.replace(named.encode(), key.encode())))
+
+
 def timers_counted_below_zero(store: Path) -> None:
     file = store / "config" / "timermetrics"
     file.write_text(file.read_text().replace('"count":', '"count":-'))
@@ -180,6 +198,14 @@ TIMERS = (
         "conforms", "nothing", "",
         f"`{TIMED}`, altered; booted 5.5.0 and 5.3.3, which take in all that follows",
         remark="they begin at the queue's end instead",
+    ),
+    PublicReport(
+        "rocketmq 7991",
+        "A message with a time that was cancelled is delivered, if it had to roll",
+        "A message that was cancelled in time, and is in its topic",
+        altered(TIMED, cancelled_and_delivered),
+        "conforms", "nothing", "", f"`{TIMED}`, altered",
+        remark="which messages a slot cancels is not judged",
     ),
     PublicReport(
         "rocketmq 7381",
