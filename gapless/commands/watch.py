@@ -80,7 +80,6 @@ def watch(
     from gapless import __version__
     from gapless.traces.problems import UsageError
     from gapless.traces.report.values import EXIT_CODES
-    from gapless.traces.timeouts import OutOfTime
     from gapless.traces.watch import Listeners, StoreWatch
 
     came: list[int] = []
@@ -105,7 +104,7 @@ def watch(
             last = watched.run(waits, once=once)
     except UsageError as error:
         raise failed(str(error)) from None
-    except OutOfTime:  # outside of what the watch itself breaks off, as while the store is opened
+    except KeyboardInterrupt:  # outside of what the watch itself breaks off, as while the store is opened
         raise typer.Exit(128 + came[0] if came else 130) from None
     if came:
         code = 128 + came[0]

@@ -44,7 +44,7 @@ def test_what_was_decided_survives_a_kill_and_a_clean_stop_is_recorded(tmp_path:
     folder, recorded = tmp_path / "data", tmp_path / "steps.ndjson"
 
     async def first(host: str, port: int) -> None:
-        client = await coordinator.connect_client(host, port, timeout=0.3)
+        client = await coordinator.connect_client(host, port, timeout=1.5)
         await client.commit(await client.begin())
         await client.begin()
         with pytest.raises(coordinator.TimedOut):

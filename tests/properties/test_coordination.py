@@ -97,5 +97,5 @@ def test_a_crowd_within_the_process() -> None:
 
 
 def test_a_crowd_over_the_loopback() -> None:
-    crowd = crowd_outside(30, 5, timeout=0.2, rounds=1)
+    crowd = crowd_outside(30, 5, timeout=1.0, rounds=1)
     assert (crowd.peak, crowd.served, crowd.ignored) == (5, 5, 25)
