@@ -84,9 +84,12 @@ def _to_boot(lines: Sequence[str], known: dict[Cell, Outcome], *, again: bool) -
 
 
 def _with_remedies(lines: Sequence[str], known: dict[Cell, Outcome], *, again: bool) -> Iterator[Cell]:
-    """The known cells that refuse or lose."""
+    """The known cells that refuse or lose: of a file and a remedy, the first of each line."""
+    tried = {(cell.line, cell.file, cell.backup, one.remedy) for cell, one in known.items() if one.remedy and not again}
     for cell, outcome in known.items():
-        if cell.line in lines and outcome.result in (REFUSES, LOSES) and (again or not outcome.remedy):
+        what = (cell.line, cell.file, cell.backup, remedy_of(cell)[0])
+        if cell.line in lines and outcome.result in (REFUSES, LOSES) and what not in tried:
+            tried.add(what)
             yield cell
 
 

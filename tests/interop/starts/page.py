@@ -10,6 +10,7 @@ from pathlib import Path
 from tests.interop.starts import cells as table
 from tests.interop.starts.bases import ENDINGS, LINES
 from tests.interop.starts.cells import ABSENT, AS_IT_IS, BROKEN, LOSES, REFUSES, REPAIRS, SOUND, STARTS, Cell, Outcome
+from tests.interop.starts.remedies import remedy_of
 
 PAGE = Path(__file__).parents[3] / "docs" / "next-start.md"
 MARK = re.compile(r"(<!-- starts: ([a-z ]+) -->\n).*?(<!-- end of starts -->)", re.DOTALL)
@@ -77,7 +78,7 @@ def _outcomes(cells: Cells) -> Iterator[str]:
     damages: dict[tuple[str, ...], list[str]] = {}
     for (file, kind, backup), here in sorted(alike.items(), key=lambda item: (item[0][0], BACKUPS.index(item[0][2]))):
         columns = [_of_line({cell: one for cell, one in here.items() if cell.line == line}) for line in LINES]
-        damages.setdefault((file, backup, *columns, _remedies(here)), []).append(kind)
+        damages.setdefault((file, backup, *columns, _remedy(here, cells)), []).append(kind)
     with_backups = any(key[1] != AS_IT_IS for key in damages)
     yield f"| file | damage |{' its `.bak` |' * with_backups} {' | '.join(LINES)} | remedy |"
     yield f"|---|---|{'---|' * with_backups}{'---|' * len(LINES)}---|"
@@ -101,6 +102,8 @@ def _in_words(outcome: Outcome) -> str:
 def loss(lost: str) -> str:
     """Say in words which contents differ from the undamaged store."""
     parts = dict(part.split(": ", 1) for part in lost.split("; ") if ": " in part)
+    if "topic" in parts:
+        parts.pop("messages", "")  # that a topic is gone says it
     found = [says(parts[kind]) for kind, says in WORDS.items() if kind in parts]
     return ", ".join(text for text in found if text) or "order of messages"
 
@@ -116,7 +119,12 @@ def _messages(part: str) -> str:
     """The counts of messages, without checksums."""
     plain = re.sub(r" [0-9a-f]{8}\b", "", part).removeprefix("changed ")
     moved = [text for text in plain.split(" + ") if not re.fullmatch(r"\S+ (\d+) -> \1", text)]
-    return f"messages of {', '.join(moved)}".replace("->", "→") if moved else ""
+    shown = [re.sub(r", stuck at (\d+) of \d+ \((.*)\)", r" (a pull at \1: \2)", text) for text in moved]
+    return f"messages of {', '.join(shown)}".replace("->", "→") if moved else ""
+
+
+def _keys(part: str) -> str:
+    return f"{1 + part.count(' + ')} of 4 keys find other messages"
 
 
 WORDS: dict[str, Callable[[str], str]] = {
@@ -126,22 +134,27 @@ WORDS: dict[str, Callable[[str], str]] = {
     "cursor": _counted("cursors"),
     "delay-level": _counted("delay cursors"),
     "messages": _messages,
-    "key": _counted("keys in the index"),
+    "key": _keys,
+    "table": _counted("what the table has of"),
     "timer-count": _counted("counts of timers"),
 }
 
 
-def _remedies(cells: Cells) -> str:
-    """The remedies that were tried, and what is lost all the same."""
-    found = dict.fromkeys((one.remedy, _after(one)) for one in cells.values() if one.remedy)
-    return "; ".join(f"{remedy}{after}" for remedy, after in found)
-
-
-def _after(outcome: Outcome) -> str:
-    if outcome.after == table.NOTHING_LOST:
+def _remedy(here: Cells, cells: Cells) -> str:
+    """The remedy of a row, and what is lost all the same, by starts on any damage to the same file."""
+    needed = [cell for cell, outcome in here.items() if outcome.result in (REFUSES, LOSES)]
+    if not needed:
         return ""
+    says = remedy_of(needed[0])[0]
+    wanted = (needed[0].file, needed[0].backup, says)
+    tried = [one for cell, one in cells.items() if (cell.file, cell.backup, one.remedy) == wanted]
+    rest = dict.fromkeys(_rest(one) for one in tried if one.after != table.NOTHING_LOST)
+    return says + f" ({'; '.join(rest)})" * bool(rest) + " (not tried)" * (not tried)
+
+
+def _rest(outcome: Outcome) -> str:
     result, _, lost = outcome.after.partition(": ")
-    return f" (then {'no start' if result == REFUSES else 'it loses ' + loss(lost)})"
+    return "then no start" if result == REFUSES else f"then it loses {loss(lost)}"
 
 
 def _exceptions(cells: Cells) -> Iterator[str]:

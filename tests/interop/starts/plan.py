@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import zip_longest
 
 from tests.interop.layouts import COMPACTED
 from tests.interop.starts.bases import BASES, ENDINGS, KILLED, STOPPED, WITH_WHEEL
@@ -15,36 +16,41 @@ TABLES = (
     "config/delayOffset.json",
     "config/consumerOffset.json",
     "config/consumerFilter.json",
+)
+NEWER_TABLES = (
     "config/timermetrics",
     "config/consumerOrderInfo.json",
     "config/topicQueueMapping.json",
     "config/transactionMetrics",
     "config/messageRequestMode.json",
-    "config/broadcastOffset.json",
 )
-ONLY_5 = (
-    "timermetrics",
-    "consumerOrderInfo",
-    "topicQueueMapping",
-    "transactionMetrics",
-    "messageRequestMode",
-    "broadcastOffset",
-)
+"""Tables of 5.0 and later; a store need not have the third and the last."""
+STATES = (
+    ("missing", ABSENT), ("foreign", BROKEN), ("empty", BROKEN), ("missing", BROKEN), ("nul", SOUND),
+    ("truncated", ABSENT), ("empty", ABSENT), ("nul", ABSENT), ("empty", SOUND), ("truncated", BROKEN),
+    ("foreign", ABSENT), ("missing", SOUND), ("foreign", SOUND), ("nul", BROKEN), ("truncated", SOUND),
+)  # fmt: skip
+"""Damage to a table, and the state of its backup."""
+OFTEN_ABSENT = ("config/topicQueueMapping.json", "config/messageRequestMode.json")
 SIZES = (
     "mappedFileSizeCommitLog=131072", "mappedFileSizeCommitLog=32768", "mappedFileSizeConsumeQueue=4000",
     "mappedFileSizeConsumeQueue=1000",
 )  # fmt: skip
+KINDS_OF_FILES = {
+    "LAST": ("missing", "empty", "nul", "truncated", "extended", "foreign"),
+    "FIRST": ("missing", "empty", "truncated", "nul"),
+    "MIDDLE": ("missing", "empty", "truncated"),
+}
 LOG, QUEUE = "commitlog", "consumequeue/orders/0"
 
 
 def cells(line: str) -> Iterator[Cell]:
     """All cells of a line, the most urgent first."""
-    parts = (_log, _queues, _tables, _wheel, _small, _settings, _databases, _compacted, _tables_after_a_kill)
-    others = [cell for part in parts for cell in part(line)]
     found = dict.fromkeys(_reported(line))
     for ending in ENDINGS:
-        for backups in ((AS_IT_IS, BROKEN), (SOUND, ABSENT)):
-            found |= dict.fromkeys(cell for cell in others if cell.backup in backups and cell.ending == ending)
+        for parts in PARTS:
+            of_ending = ([cell for cell in part(line) if cell.ending == ending] for part in parts)
+            found |= dict.fromkeys(cell for cells in zip_longest(*of_ending) for cell in cells if cell)
     yield from found
 
 
@@ -74,7 +80,7 @@ def _log(line: str) -> Iterator[Cell]:
         line, LOG, "stray .nfs000000001", "stray-empty notes.txt", "stray-empty zzz", "zeros-ahead", "empty-ahead"
     )
     for which in ("LAST", "FIRST", "MIDDLE"):
-        yield from _both(line, f"{LOG}/{which}", "missing", "empty", "nul", "truncated", "extended", "foreign")
+        yield from _both(line, f"{LOG}/{which}", *KINDS_OF_FILES[which])
     yield from _both(line, LOG, "missing", "empty")
     yield from _both(line, f"{LOG}/LAST", "folder")
 
@@ -82,28 +88,26 @@ def _log(line: str) -> Iterator[Cell]:
 def _queues(line: str) -> Iterator[Cell]:
     yield from _both(line, QUEUE, "empty-ahead", "stray-empty notes.txt", "missing", "empty")
     for which in ("LAST", "FIRST", "MIDDLE"):
-        yield from _both(line, f"{QUEUE}/{which}", "missing", "empty", "nul", "truncated", "extended", "foreign")
+        yield from _both(line, f"{QUEUE}/{which}", *KINDS_OF_FILES[which])
     yield from _both(line, "consumequeue/orders", "stray notes.txt", "stray-folder old", "missing", "stray-folder 7")
     yield from _both(line, "consumequeue", "stray notes.txt", "stray-folder unknown", "missing")
 
 
 def _tables(line: str) -> Iterator[Cell]:
-    for backup in (BROKEN, SOUND, ABSENT):
+    for kind, backup in STATES:
         for file in TABLES:
-            if line < "5" and any(name in file for name in ONLY_5):
-                continue
-            for kind in ("nul", "missing", "empty", "truncated", "foreign"):
-                if kind == "truncated" and ("Mapping" in file or "Mode" in file or "broadcast" in file):
-                    continue
-                if kind == "missing" and backup == ABSENT and ("Mapping" in file or "Mode" in file):
-                    continue
+            yield Cell(line, "files", STOPPED, file, kind, backup)
+
+
+def _newer_tables(line: str) -> Iterator[Cell]:
+    for kind, backup in STATES if line >= WITH_WHEEL else ():
+        for file in NEWER_TABLES:
+            if not (file in OFTEN_ABSENT and (kind == "truncated" or backup == SOUND)):
                 yield Cell(line, "files", STOPPED, file, kind, backup)
 
 
 def _tables_after_a_kill(line: str) -> Iterator[Cell]:
-    for file in TABLES:
-        if line < "5" and any(name in file for name in ONLY_5):
-            continue
+    for file in [*TABLES, *(NEWER_TABLES if line >= WITH_WHEEL else ())]:
         yield Cell(line, "files", KILLED, file, "missing", ABSENT)
         yield Cell(line, "files", KILLED, file, "foreign", BROKEN)
 
@@ -209,3 +213,10 @@ def _compacted(line: str) -> Iterator[Cell]:
         f"{name}={2 * int(COMPACTED[name])}" for name in ("compactionMappedFileSize", "compactionCqMappedFileSize")
     )
     yield from _both(line, SETTINGS, *sizes, "enableCompaction=false", base="compacted")
+
+
+PARTS = (
+    (_log, _queues, _tables, _wheel, _small, _settings),
+    (_databases, _compacted, _newer_tables, _tables_after_a_kill),
+)
+"""Kinds of cells, of which each is tried in turn; the second row when the first is done."""

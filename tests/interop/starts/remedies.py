@@ -120,6 +120,8 @@ REMEDIES: tuple[tuple[str, str, Remedy], ...] = (
     ),
     ("config/timercheck *", "delete it", _delete_damaged),
     ("config *", "put back a copy", _put_back),
+    ("config/* missing absent", "put back a copy", _put_back),
+    ("config/* empty absent", "put back a copy", _put_back),
     ("config/* sound", "copy the .bak over it", _take_backup),
     ("config/* *", "delete it and its .bak", _delete_both),
     ("timerwheel *", "delete it", _delete_damaged),
