@@ -77,7 +77,14 @@ def _reported(line: str) -> Iterator[Cell]:
 
 def _log(line: str) -> Iterator[Cell]:
     yield from _both(
-        line, LOG, "stray .nfs000000001", "stray-empty notes.txt", "stray-empty zzz", "zeros-ahead", "empty-ahead"
+        line,
+        LOG,
+        "stray .nfs000000001",
+        "stray-empty notes.txt",
+        "zeros-ahead",
+        "empty-ahead",
+        "stray-empty .nfs000000001",
+        "stray-empty zzz",
     )
     for which in ("LAST", "FIRST", "MIDDLE"):
         yield from _both(line, f"{LOG}/{which}", *KINDS_OF_FILES[which])
@@ -86,7 +93,9 @@ def _log(line: str) -> Iterator[Cell]:
 
 
 def _queues(line: str) -> Iterator[Cell]:
-    yield from _both(line, QUEUE, "empty-ahead", "stray-empty notes.txt", "missing", "empty")
+    yield from _both(
+        line, QUEUE, "empty-ahead", "stray-empty notes.txt", "missing", "empty", "stray-empty .nfs000000001"
+    )
     for which in ("LAST", "FIRST", "MIDDLE"):
         yield from _both(line, f"{QUEUE}/{which}", *KINDS_OF_FILES[which])
     yield from _both(line, "consumequeue/orders", "stray notes.txt", "stray-folder old", "missing", "stray-folder 7")
