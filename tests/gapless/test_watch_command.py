@@ -160,7 +160,7 @@ entry.main()
 
 
 def test_a_deadline_that_became_an_interrupt_ends_it_by_its_signal(tmp_path: Path) -> None:
-    """Where an object is deleted, Python drops what a handler raises: it is raised again as an interrupt."""
+    """Python drops an exception of a handler while it deletes an object; it is raised later as an interrupt."""
     store = tmp_path / "store"
     shutil.copytree(recording("normal"), store)
     done = subprocess.run([sys.executable, "-c", LOST, str(store)], capture_output=True, check=False, cwd=ROOT)
