@@ -207,7 +207,10 @@ class HashIndexJudge:
     def _lawful(self) -> str:
         if not self.enabled:
             return "messageIndexEnable is off"
-        return "a broker that was killed loses a part of it, and does not build it again (docs/rocketmq.md#index)"
+        return (
+            "a broker that was killed, or had messageIndexEnable off for a time, lacks a part of it, and builds none "
+            "of it later (docs/rocketmq.md#index)"
+        )
 
     @property
     def enabled(self) -> bool:
