@@ -57,6 +57,7 @@ PINNED = {
     "dledger_index": (22, 58, 9, 5_962),
     "compaction": (137, 2_181, 76, 25_619),
     "tiered": (160, 1_226, 272, 50_560),
+    "stage": (116, 256, 97, 1_740),
     "timer": (58, 988, 82, 78_822),
     "timer_table": (28, 212, 28, 532),
     "broker": (3_579, 13_417, 4_793, 744_432),
@@ -71,6 +72,7 @@ PINNED_WITH_DEVIATIONS = {
     "coordinator": (8_620, 39_420, 1_580, 464_818),
     "deadline": (2_640, 11_152, 3_670, 101_835),
     "permits": (2_715, 16_638, 6_165, 67_304),
+    "stage": (116, 268, 99, 2_288),
     "timer": (58, 1_148, 82, 151_204),
     "timer_table": (28, 226, 28, 572),
 }
@@ -499,6 +501,7 @@ def test_every_spec_comes_to_rest_somewhere_and_not_everywhere(explored: dict[st
         "hash_index",
         "index_table",
         "lookup",
+        "stage",
         "tiered",
         "timer",
         "timer_table",

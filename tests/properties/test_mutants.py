@@ -81,6 +81,7 @@ FORGETS = {
     "hash_index": "put: forgets first=position if s.items == 1 else s.first",
     "index_table": "store: forgets keys=keys",
     "queue": "index_batch: forgets indexed=Number(number + count)",
+    "stage": "pass_by: forgets passed=s.passed + 1",
     "tiered": "find_entry: forgets read=Number(number + 1)",
     "timer": "deliver: forgets delivered=s.delivered + 1",
     "timer_table": "find_row: forgets rows=s.rows + 1",

@@ -199,6 +199,7 @@ LOST: dict[str, tuple[str, list[tuple[str, tuple[int, ...]]]]] = {
     "half_table": ("half-has-one-row", [("prepare", (0, 9)), *2 * [("find_row", (9, 0, 0, 1, 1))]]),
     "index_table": ("key-of-a-record-has-one-row", [("store", (0, 1)), *2 * [("find_row", (1, 1, 1))]]),
     "timer_table": ("timer-has-one-row", [("wait", (0,)), *2 * [("find_row", (1, 1, 0))]]),
+    "stage": ("passed-message-has-left-its-stage", [("enter", (0,)), ("pass_by", (0,))]),
     "timer": ("unit-is-delivered-once", [("open", (0,)), ("deliver", (1, 0))]),
     "permits": ("permit-is-free", [("open", (1, 0)), ("acquire", (0,)), ("acquire", (1,))]),
 }

@@ -250,6 +250,7 @@ FIXED = {
     "hash_index": "index/20261124194400123",
     "timer": "timerwheel/1700000000000",
     "dledger_index": "dledger-n0/index",
+    "stage": "delayed/3/4711",
     "log": "commitlog",
 }
 

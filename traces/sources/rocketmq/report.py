@@ -340,6 +340,7 @@ FIXED = {
     "index_table": ("index-rocksdb", r"\d+"),
     "timer_table": ("timers-rocksdb", r"\d+(/\d+)?"),
     "timer": ("timerwheel", r"\d+"),
+    "stage": ("delayed", r"\d+/\d+"),
     "dledger_index": (r"dledger-n\d+", "index"),  # n and a number, as all give as dLegerSelfId; other ids are names
 }
 """What the layout calls traces of a spec: the folder, or what stands for one, and what follows."""
@@ -351,6 +352,7 @@ SUBJECTS = {
     "half_table": "half",
     "index_table": "record",
     "timer_table": "timer",
+    "stage": "message",
     "tiered": "the tiered queue",
     "compaction": "the compacted queue",
     "dledger_index": "the index of entries",

@@ -189,6 +189,7 @@ def _absent(judged: StoreFindings, options: Options) -> str:
         judged.covered.get(one)
         for one in (
             "timer.open", "half_table.find_row", "index_table.store", "timer_table.wait", "dledger_index.open",
+            "stage.enter",
         )
     )  # fmt: skip
     elsewhere = elsewhere or any(found.trace == options.trace for found in judged.breaches)

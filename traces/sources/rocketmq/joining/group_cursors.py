@@ -19,6 +19,7 @@ from gapless.traces.replay.exact import replay
 from gapless.traces.report.wording import plural
 from gapless.traces.sources.rocketmq.joining.findings import Breach, StoreFindings
 from gapless.traces.sources.rocketmq.segments.tasks import Subject, name_of
+from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.files import FARTHEST
 from gapless.traces.sources.rocketmq.store.group_cursors import GroupCursor, group_cursors, queues_of_topics
 from gapless.traces.sources.rocketmq.store.names import LIGHT, OF_BROKER, PARKED_TOPIC, RETRY, SCHEDULE_TOPIC
@@ -30,6 +31,13 @@ NAMED = 5  # queues that one note names
 OWN = (LIGHT, RETRY, "RMQ_SYS_", OF_BROKER)  # begin topics that a broker makes when they are needed
 MADE_AT_EVERY_START = {SCHEDULE_TOPIC, PARKED_TOPIC, "SELF_TEST_TOPIC", "TBW102", "BenchmarkTest", "OFFSET_MOVED_EVENT"}
 REPLIES = "_REPLY_TOPIC"  # ends the topic of answers to requests, which a broker makes, too
+
+
+def has_own_cursors(store: StoreDirectory) -> bool:
+    """True if all cursors were saved by this broker, by its settings: it is a master, and always was."""
+    follows = is_slave(store.settings)
+    controlled = store.setting("enableControllerMode") or Path(store.path, "epochFileCheckpoint").exists()
+    return bool(store.settings) and not follows and not controlled
 
 
 class GroupCursorJudge:
@@ -78,13 +86,6 @@ class GroupCursorJudge:
         names = {settings.get("brokerName"), settings.get("brokerClusterName", "DefaultCluster")}
         return topic.startswith(OWN) or topic in MADE_AT_EVERY_START | names or topic.endswith(REPLIES)
 
-    @property
-    def _is_master(self) -> bool:
-        """True if all cursors were saved by this broker, by its settings."""
-        follows = is_slave(self.store.settings)
-        controlled = self.store.setting("enableControllerMode") or Path(self.store.path, "epochFileCheckpoint").exists()
-        return bool(self.store.settings) and not follows and not controlled
-
     def _judge(self, cursor: GroupCursor) -> None:
         """Judges one cursor; a queue without a message in the log has no known end."""
         run = self.judged.queues.get((cursor.topic, cursor.queue))
@@ -95,13 +96,13 @@ class GroupCursorJudge:
         initial = SPECS["cursor"].initial
         outcome = replay("cursor", initial, events, profile=self.options.profile, ignored=self.options.ignored)
         self.judged.cover("cursor", outcome.covered)
-        accuses = not cursor.group and self._is_master and self.store.clean
+        accuses = not cursor.group and has_own_cursors(self.store) and self.store.clean
         if outcome.departure is None or accuses:
             self.judged.joint(self.judged.end, "cursor", cursor.name, events)
         if outcome.departure is None:
             return
         detail = f"{cursor.file}+{cursor.at}"
-        if not self._is_master:
+        if not has_own_cursors(self.store):
             self.judged.note(
                 f"{cursor.name} is {cursor.to:,}, and the queue ends at {run.end:,} ({cursor.file}): legal on a slave; "
                 "elsewhere messages to come are passed over"

@@ -20,6 +20,7 @@ from gapless.traces.report.wording import plural
 from gapless.traces.sources.rocketmq.clients.evidence import Evidence
 from gapless.traces.sources.rocketmq.joining.compaction import CompactionJudge
 from gapless.traces.sources.rocketmq.joining.copy_evidence import copy_evidence
+from gapless.traces.sources.rocketmq.joining.delayed import DelayedJudge, DelayedMessages
 from gapless.traces.sources.rocketmq.joining.dledger_index import DledgerIndexJudge
 from gapless.traces.sources.rocketmq.joining.extensions import Extensions
 from gapless.traces.sources.rocketmq.joining.findings import SAY_SO, StoreFindings
@@ -71,6 +72,7 @@ class StoreJudge:
         self.extensions = Extensions(self.judged, options)
         self.index = HashIndexJudge(self.judged, options)
         self.timers = TimerMessages(self.judged, options)
+        self.delayed = DelayedMessages(self.judged, options)
         self.entries = DledgerIndexJudge(self.judged, options)
         self.halves: HalfCheckpoint | None = None  # of the table of halves, if it was followed
         self.log: State = SPECS["log"].initial
@@ -167,7 +169,8 @@ class StoreJudge:
         self.transactions.add(segment)
         self.promises.add(segment)
         self.index.add(segment)
-        self.timers.add(segment)
+        self.timers.add(segment, segment.found.get(tasks.TIMED))
+        self.delayed.add(segment, segment.found.get(tasks.DELAYED))
         self.entries.add(segment)
 
     def _damaged(self, low: int, high: int) -> None:
@@ -249,6 +252,7 @@ class StoreJudge:
             self.extensions.finish()
             self.index.finish()
             GroupCursorJudge(judged, self.options).finish()
+            DelayedJudge(judged, self.options, self.delayed).judge()
             if not self.broken.intersection(TIMERS):
                 TimerJudge(judged, self.options, self.timers).judge()
             HalfTableJudge(judged, self.options, self.halves).judge()

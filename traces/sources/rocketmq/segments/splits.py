@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -12,12 +12,13 @@ import numpy.typing as npt
 
 from gapless.traces.judging.building import STEPS
 from gapless.traces.replay.exact import Event
-from gapless.traces.sources.rocketmq.store import record_keys, records, scan, timer_records
+from gapless.traces.sources.rocketmq.store import record_keys, records, scan
 from gapless.traces.sources.rocketmq.store.bytes import CRC_TABLES, Bytes, Ints
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.file_access import LARGEST, SLACK, FileWindow, Space, begins, header_at
 from gapless.traces.sources.rocketmq.store.files import LogFile, is_hole
 from gapless.traces.sources.rocketmq.store.record_pass import LONGEST as TEXTS
+from gapless.traces.sources.rocketmq.store.record_pass import FindsAmong
 from gapless.traces.sources.rocketmq.transactions import transaction_rows
 
 SPLIT = 16 << 20  # bytes of a split: large enough to amortize its queues' files, small enough to bound memory
@@ -56,12 +57,20 @@ def splits(store: StoreDirectory, size: int | None = None, begin: int = 0) -> It
                 yield Split(file, low, high, exact=low in (0, begin - file.base))
 
 
+class Sought(NamedTuple):
+    """A kind of record that few stores have: its name, its columns, and the kernel that finds it."""
+
+    name: str
+    columns: int
+    find: FindsAmong
+
+
 class Columns:
     """The output of a scan of one segment, and its transaction steps. Grows and scans again if too small.
 
     `steps`: see `transactions/transaction_rows.py` · `keys`: of the records, by `records.find_keys` · `index_keys`:
-    the keys that the hash index must have, by `record_keys.find_index_keys` · `timers`: the messages with a delivery
-    time, by `timer_records.find_timers`. Each only if it is asked for.
+    the keys that the hash index must have, by `record_keys.find_index_keys` · `sought`: what else is looked for. Each
+    only if it is asked for.
     """
 
     def __init__(
@@ -71,7 +80,7 @@ class Columns:
         *,
         keys: bool = False,
         index_keys: bool = False,
-        timers: bool = False,
+        sought: Sequence[Sought] = (),
     ) -> None:
         self.space = space or Space()
         self.room = scan.Room(
@@ -93,9 +102,9 @@ class Columns:
         wanted = 3 * count if index_keys else 0
         self.all_index_keys: Ints = self.space.array("index keys", (record_keys.KEY_ROWS, wanted), np.int64)
         self.index_key_count = 0
-        self.of_timers = timers
-        self.all_timers: Ints = self.space.array("timers", (timer_records.COLUMNS, count if timers else 0), np.int64)
-        self.timer_count = 0
+        self.sought = sought
+        self.all_found: list[Ints] = [self.space.array(one.name, (one.columns, count), np.int64) for one in sought]
+        self.found_counts = [0] * len(sought)
 
     @property
     def count(self) -> int:
@@ -128,9 +137,10 @@ class Columns:
         return self.all_index_keys[:, : self.index_key_count]
 
     @property
-    def timers(self) -> Ints | None:
-        """The messages with a time among them, if they are wanted."""
-        return self.all_timers[:, : self.timer_count] if self.of_timers else None
+    def found(self) -> dict[str, Ints]:
+        """The records of each kind that is sought, by its name."""
+        every = zip(self.sought, self.all_found, self.found_counts, strict=True)
+        return {one.name: rows[:, :count] for one, rows, count in every}
 
     def grow(self) -> None:
         """Doubles the room that was too small: for subjects, or for records and rows. Amortized, and rare."""
@@ -142,7 +152,7 @@ class Columns:
         self.room = room._replace(log=_doubled(room.log), rows=_doubled(room.rows))
         if self.all_keys is not None:
             self.all_keys = _doubled(self.all_keys)
-        self.all_timers = _doubled(self.all_timers)
+        self.all_found = [_doubled(rows) for rows in self.all_found]
 
     def look_into(self, data: Bytes, base: int, begin: int, *, steps: bool) -> None:
         """Reads the requested details of the records in `data` from number `begin` on: keys, and `steps` too."""
@@ -151,12 +161,10 @@ class Columns:
             records.find_keys(data, places, self.all_keys, begin)
         if self.reads_index_keys:
             self._find_index_keys(data, places, begin)
-        if self.of_timers:
+        for n, one in enumerate(self.sought):
             scratch = self.space.array("texts", (TEXTS,), np.uint8)
             sizes = self.log[scan.SIZE, begin:]
-            self.timer_count = timer_records.find_timers(
-                data, base, places, sizes, self.all_timers, self.timer_count, scratch
-            )
+            self.found_counts[n] = one.find(data, base, places, sizes, self.all_found[n], self.found_counts[n], scratch)
         if steps:
             self._find_steps(data, base, places)
 
@@ -227,14 +235,14 @@ class SplitReader:
         *,
         keys: bool = False,
         index_keys: bool = False,
-        timers: bool = False,
+        sought: Sequence[Sought] = (),
         steps: bool = False,
     ) -> None:
         self.split = split
         self.space = space
         self.keys = keys  # whether the keys of all records are wanted
         self.index_keys = index_keys  # whether what the hash index is to have of them is
-        self.timers = timers  # whether messages with a time are
+        self.sought = sought  # what else is
         self.steps = steps  # whether steps of transactions are
         self.file = split.file
         self.window = FileWindow(split.file, space)
@@ -257,7 +265,7 @@ class SplitReader:
         while at >= 0 and at < split.high:
             # Records are rarely shorter than 160 bytes.
             count = (split.high - split.low) // 160 + 64
-            columns = Columns(count, self.space, keys=self.keys, index_keys=self.index_keys, timers=self.timers)
+            columns = Columns(count, self.space, keys=self.keys, index_keys=self.index_keys, sought=self.sought)
             start = at
             stop, at, size = self.advance(columns, at)
             while stop == scan.INVALID and damaged < MOST_DAMAGE and (guess := self.diagnose(at)) is not None:

@@ -30,8 +30,15 @@ from gapless.traces.sources.rocketmq.segments.entry_units import EntryUnits, inc
 from gapless.traces.sources.rocketmq.segments.extensions import RefusedUnit, Units
 from gapless.traces.sources.rocketmq.segments.index_keys import IndexMatches, indexed
 from gapless.traces.sources.rocketmq.segments.queue_events import QueueEvents
-from gapless.traces.sources.rocketmq.segments.splits import MOST_DAMAGE, Columns, ScannedSegment, Split, SplitReader
-from gapless.traces.sources.rocketmq.store import records, scan, timer_records
+from gapless.traces.sources.rocketmq.segments.splits import (
+    MOST_DAMAGE,
+    Columns,
+    ScannedSegment,
+    Sought,
+    Split,
+    SplitReader,
+)
+from gapless.traces.sources.rocketmq.store import delayed_records, records, scan, timer_records
 from gapless.traces.sources.rocketmq.store.bytes import Ints
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.file_access import Space
@@ -44,6 +51,7 @@ from gapless.traces.sources.rocketmq.store.selection import (
     includes_queue,
     includes_transactions,
     name_of_queue,
+    needs_delayed_messages,
     needs_timer_messages,
 )
 from gapless.traces.sources.rocketmq.transactions import lineage, ops
@@ -176,7 +184,7 @@ class Segment:
     entries: (
         EntryUnits | None
     )  # entries of a DLedger log with their units; None if some lack theirs, or if they are not judged
-    timers: PackedColumns | None  # its messages with a time, as `TimerRows` has them; None if they are not judged
+    found: dict[str, PackedColumns]  # what few stores have, by the names in `SOUGHT`, as far as it is judged
     covered: dict[str, dict[str, int]]
     anomalies: dict[str, tuple[int, int, str]]  # deviation: count, position of the first, its trace
 
@@ -210,6 +218,9 @@ def prepare_more(store: StoreDirectory, options: Options) -> None:
         kernel("hash_index", options.ignored)
     if needs_timer_messages(store, options):
         _prepare(*timer_records.ENTRIES)
+    if needs_delayed_messages(store, options):
+        _prepare(*delayed_records.ENTRIES)
+        kernel("stage", options.ignored).prepare()
     if includes_entry_units(store, options):
         kernel("dledger_index", options.ignored).prepare()
     if includes_transactions(options) and (HALVES in store.queues or TABLE_HALVES in store.queues or store.no_queues):
@@ -222,6 +233,13 @@ def _prepare(*entries: Native[Any, Any]) -> None:
     for entry in entries:
         entry.prepare()
 
+
+TIMED, DELAYED = "timers", "delayed"
+SOUGHT = (
+    Sought(TIMED, timer_records.COLUMNS, timer_records.find_timers),
+    Sought(DELAYED, delayed_records.COLUMNS, delayed_records.find_delayed),
+)
+"""Messages with a time, as `TimerRows` has them, and delayed ones, as `DelayedRows` has them."""
 
 _space: ContextVar[Space | None] = ContextVar("space", default=None)
 """The space of this thread's `judge`: what it gives is overwritten by the next split."""
@@ -243,9 +261,9 @@ def judge(store: StoreDirectory, split: Split, options: Options, evidence: Evide
     counters = np.zeros(scan.COUNTERS, np.int64)
     stop, at = scan.INVALID, split.file.base + split.low
     index_wanted = includes_hash_index(store, options)
-    timers, of_entries = needs_timer_messages(store, options), includes_entry_units(store, options)
+    of_entries, wanted = includes_entry_units(store, options), _sought(store, options)
     reader = SplitReader(
-        store, split, space, keys=evidence is not None, index_keys=index_wanted, timers=timers, steps=True
+        store, split, space, keys=evidence is not None, index_keys=index_wanted, sought=wanted, steps=True
     )
     for scanned in reader.segments():
         if scanned.columns.count or scanned.blank:
@@ -253,6 +271,12 @@ def judge(store: StoreDirectory, split: Split, options: Options, evidence: Evide
         counters += scanned.columns.room.counters
         stop, at = scanned.stop, scanned.end
     return SplitResult(split, segments, stop, at, counters, split.high - split.low)
+
+
+def _sought(store: StoreDirectory, options: Options) -> list[Sought]:
+    """Returns the kinds of records that this store has, besides messages."""
+    wanted = {TIMED: needs_timer_messages(store, options), DELAYED: needs_delayed_messages(store, options)}
+    return [one for one in SOUGHT if wanted[one.name]]
 
 
 def _segment(
@@ -296,7 +320,7 @@ def _segment(
         if store.index and includes_hash_index(store, options) and columns.count
         else None,
         entries=units_found(store, columns, split.file.wrapped, options) if entries else None,
-        timers=None if columns.timers is None else pack_columns(columns.timers),
+        found={name: pack_columns(rows) for name, rows in columns.found.items()},
         transactions=judge_steps(columns.steps, store, options, evidence),
         covered={"log": log_covered, "queue": queue_covered, "extension": units_covered},
         anomalies=log_anomalies | queue_anomalies,

@@ -44,7 +44,7 @@ def group_cursors(store: StoreDirectory, notes: list[str]) -> Iterator[GroupCurs
     """
     folder = Path(store.path, "config")
     elsewhere = _mapped(folder)
-    for found in (*_of_files(folder, notes), *_of_database(folder, notes), *_of_levels(folder, notes)):
+    for found in (*_of_files(folder, notes), *_of_database(folder, notes), *level_cursors(store, notes)):
         if found.group != CHECK_GROUP and not found.topic.startswith(LIGHT) and found.topic not in elsewhere:
             yield found
 
@@ -72,8 +72,9 @@ def _of_files(folder: Path, notes: list[str]) -> Iterator[GroupCursor]:
             yield from _cursors(key, queues, path, max(text.find(json.dumps(key, ensure_ascii=False).encode()), 0))
 
 
-def _of_levels(folder: Path, notes: list[str]) -> Iterator[GroupCursor]:
-    """The delay levels: level 1 waits in queue 0 of the schedule topic, and so on."""
+def level_cursors(store: StoreDirectory, notes: list[str]) -> Iterator[GroupCursor]:
+    """Yields the cursors of the delay levels: level 1 waits in queue 0 of the schedule topic, and so on."""
+    folder = Path(store.path, "config")
     if is_there(folder / LEVELS):
         try:
             content, older = read_json_or_older(folder / LEVELS, notes)

@@ -8,13 +8,14 @@ from gapless.traces.options import Options
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.index_files import FOLDER
 from gapless.traces.sources.rocketmq.store.message_database import FOLDER as DATABASE
-from gapless.traces.sources.rocketmq.store.names import TIMER_TOPIC
+from gapless.traces.sources.rocketmq.store.names import SCHEDULE_TOPIC, TIMER_TOPIC
 from gapless.traces.sources.rocketmq.store.timer_files import LOG as WHEEL_LOG
 
 COMMIT_LOG = "commitlog"  # the log, as a trace
 HALF_TABLE = "rocksdbstore"  # begins the names of rows of the table of halves, as traces: their position follows
 INDEX_TABLE = "index-rocksdb"  # begins the names of records in the table of keys, as traces: their position follows
 TIMER_TABLE = "timers-rocksdb"  # begins the names of timers in RocksDB, as traces: time and log position follow
+DELAYED = "delayed"  # begins the names of delayed messages, as traces: level and number follow
 TIMERS = "timerwheel"  # begins the names of the times of the timer wheel, as traces
 TRANSACTIONS = "RMQ_SYS_TRANS_"  # begins the topics of halves and ops, and so the names of what is no one transaction
 
@@ -102,3 +103,15 @@ def needs_timer_messages(store: StoreDirectory, options: Options) -> bool:
 def includes_timer_wheel(options: Options) -> bool:
     """True if the timer wheel was selected: it belongs to no topic."""
     return options.topic is None and (options.trace is None or options.trace.startswith(f"{TIMERS}/"))
+
+
+def includes_delayed(options: Options) -> bool:
+    """True if delayed messages were selected, which belong to no topic while they wait."""
+    return options.topic is None and (options.trace is None or options.trace.startswith(f"{DELAYED}/"))
+
+
+def needs_delayed_messages(store: StoreDirectory, options: Options) -> bool:
+    """True if delayed messages must be found, to compare them with their deliveries."""
+    if store.live or store.dledger or not includes_delayed(options):
+        return False
+    return any(topic == SCHEDULE_TOPIC for topic, _ in store.queues)

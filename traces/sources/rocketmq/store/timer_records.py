@@ -23,8 +23,8 @@ from gapless.traces.sources.rocketmq.store.bytes import (
 )
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.names import REAL_TOPIC, TIMER_TOPIC, UNIQ_KEY, as_bytes
-from gapless.traces.sources.rocketmq.store.record_pass import LONGEST, each_up_to, work
-from gapless.traces.sources.rocketmq.store.records import MAGIC_BLANK, MAGIC_V1, MAGIC_V2, SMALLEST, measure, parts
+from gapless.traces.sources.rocketmq.store.record_pass import LONGEST, each_among
+from gapless.traces.sources.rocketmq.store.records import MAGIC_V2, parts
 
 DUE, CANCELLED = "TIMER_OUT_MS", "TIMER_DEL_UNIQKEY"
 _TOPIC, _REAL, _KEY, _DUE, _CANCELLED = map(as_bytes, (TIMER_TOPIC, REAL_TOPIC, UNIQ_KEY, DUE, CANCELLED))
@@ -94,26 +94,6 @@ def _put(b: Bytes, p: int, size: int, base: int, room: Ints, count: int, scratch
     return int(count)
 
 
-@native(work, kinds=(BYTES, INTS, TABLE, BYTES))
-def _find(b: Bytes, bounds: Ints, room: Ints, scratch: Bytes) -> None:
-    """Fills `room` with the messages of `b` within `bounds`, whose third number is the position of `b`.
-
-    The first bound becomes the begin of the next call, and the fourth counts the messages.
-    """
-    p, stop, base, count = bounds
-    while p + 8 <= stop and count < room.shape[1]:
-        size, magic = u32(b, p), u32(b, p + 4)
-        if magic == MAGIC_BLANK:
-            p = len(b)
-            break
-        v2 = magic == MAGIC_V2
-        if not (v2 or magic == MAGIC_V1) or size < SMALLEST or p + size > stop or measure(b, p, p + size, v2) != size:
-            break
-        count = _put(b, p, size, base, room, count, scratch)
-        p += size
-    bounds[0], bounds[3] = p, count
-
-
 @native(lambda b, base, places, *_: len(places), kinds=(BYTES, I64, INTS, INTS, TABLE, I64, BYTES))  # noqa: ARG005 - as it is called
 def find_timers(
     b: Bytes, base: int, places: Ints, sizes: Ints, timers: Ints, filled: int, scratch: Bytes
@@ -129,9 +109,9 @@ def find_timers(
 
 
 def each_timer_block(store: StoreDirectory, end: int, take: Callable[[Ints], object]) -> int:
-    """Take the messages with a time up to log position `end`, as `each_up_to` does."""
-    return each_up_to(store, end, _find, COLUMNS, take)
+    """Take the messages with a time up to log position `end`, as `each_among` does."""
+    return each_among(store, end, find_timers, COLUMNS, take)
 
 
-ENTRIES = (_find, find_timers)
+ENTRIES = (find_timers,)
 """All that is compiled of it."""
