@@ -334,6 +334,22 @@ CURSORS = (
         remark="a cursor may be lost: messages are handed out, and halves asked about, again",
     ),
     PublicReport(
+        "rocketmq 9249 · rocketmq 3212 · rocketmq 4226 · rocketmq 1869",
+        "Delayed messages never come: the cursor of their level has passed them, after a delivery that failed or a "
+        "wrong `delayOffset.json`",
+        "Six messages of level 4 behind its cursor, and in no topic",
+        as_recorded("reports/delayed_never_delivered_5.5.0"),
+        "departs", "violation", "stage/passed-message-has-left-its-stage",
+        "`reports/delayed_never_delivered_5.5.0`, booted 5.5.0: its cursor was set forward between two lives",
+    ),
+    PublicReport(
+        "rocketmq 3473",
+        "After a restart delayed messages are delivered a second time",
+        "34 deliveries that came twice after a kill",
+        as_recorded("odd/delayed_lives_5.5.0"),
+        "conforms", "anomaly", "leave_again", "`odd/delayed_lives_5.5.0`, booted 5.5.0, 5.3.3 and 4.9.7",
+    ),
+    PublicReport(
         "rocketmq 8753 · rocketmq 3706",
         "The least number of a queue is not corrected when all its log files are gone",
         "Entries that point below the log's first file",

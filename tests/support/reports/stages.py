@@ -223,6 +223,7 @@ POP = (
         "A message of a pop checkpoint that has no retry",
         altered("pop_retry", retry_of_something_else),
         "conforms", "nothing", "", "`pop_retry`, altered",
+        remark="a broker [passes by before a retry is there](rocketmq.md#pop), and the report lists it as not checked",
     ),
     PublicReport(
         "rocketmq 7724",

@@ -23,7 +23,7 @@ from gapless.traces.sources.rocketmq.segments import splits
 from gapless.traces.sources.rocketmq.store import file_access, scan
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.files import ENTRY, FARTHEST
-from gapless.traces.sources.rocketmq.store.names import HALVES, OP_TOPIC, OPS
+from gapless.traces.sources.rocketmq.store.names import HALVES, OP_TOPIC, OPS, REVIVE
 from gapless.traces.sources.rocketmq.store.selection import COMMIT_LOG, includes_transactions, selected_transaction
 from gapless.traces.sources.rocketmq.store.settings import owner
 
@@ -306,14 +306,20 @@ def _of_layouts_not_exercised(judged: StoreFindings) -> Iterator[str]:
         yield "hash_index: of tiered storage, not whether each key is found, and not the order of items: it has none"
     if not judged.covered.get("cursor.save") and not judged.covered.get("cursor.deliver"):
         yield "cursor: no cursor of a consumer group or a delay level in a queue with messages"
-    if not judged.covered.get("extension.find_unit"):
-        yield "extension: no entry names a unit in consumequeue_ext/"
-    if not judged.covered.get("tiered.find_entry"):
-        yield "tiered: no message in tiered storage, or not selected"
-    if not judged.covered.get("compaction.find_entry"):
-        yield "compaction: no message in a compacted topic, or not selected"
-    if not judged.covered.get("dledger_index.find_unit"):
-        yield "dledger_index: no DLedger log, or not selected"
+    if any(topic.startswith(REVIVE) for topic, _ in judged.queues):
+        yield (
+            "pop: whether a message that a consumer was handed and did not acknowledge came into its retry topic: a "
+            "broker passes by before it is there, and may drop it (docs/rocketmq.md#pop)"
+        )
+    yield from (text for step, text in OF_FEW if not judged.covered.get(step))
+
+
+OF_FEW = (  # steps of what few stores have, and what to say without one
+    ("extension.find_unit", "extension: no entry names a unit in consumequeue_ext/"),
+    ("tiered.find_entry", "tiered: no message in tiered storage, or not selected"),
+    ("compaction.find_entry", "compaction: no message in a compacted topic, or not selected"),
+    ("dledger_index.find_unit", "dledger_index: no DLedger log, or not selected"),
+)
 
 
 def _promises_not_exercised(judged: StoreFindings) -> Iterator[str]:

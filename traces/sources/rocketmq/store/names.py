@@ -15,6 +15,7 @@ PARKED_TOPIC = "TRANS_CHECK_MAX_TIME_TOPIC"
 SCHEDULE_TOPIC = "SCHEDULE_TOPIC_XXXX"
 TIMER_TOPIC = "rmq_sys_wheel_timer"
 RETRY, OF_BROKER = "%RETRY%", "rmq_sys_"  # how topics begin of messages that are tried again, and that a broker writes
+REVIVE = f"{OF_BROKER}REVIVE_LOG_"  # how the topics begin where a broker keeps what pop consumers were handed
 DEAD = "%DLQ%"  # how the topics begin into which a message goes that a consumer sent back too often
 LIGHT = "%LMQ%"  # how the topics of light queues begin, which share their records with other queues
 DELAYING = (SCHEDULE_TOPIC, TIMER_TOPIC)  # where a delayed message waits, under another queue's number
