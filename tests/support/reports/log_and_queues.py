@@ -269,6 +269,21 @@ QUEUES = (
         "`odd/rocksdb_switched_5.5.0`, booted 5.5.0 (and 5.3.3)",
     ),
     PublicReport(
+        "rocketmq 9728 · rocketmq 10108",
+        "An empty queue file behind a full one: 4.9 and 5.3 may not start; later ones take it for an entry",
+        "A file of zeros behind the full one",
+        as_recorded("reports/empty_last_file_after_clean_5.5.0"),
+        "conforms", "hazard", "queue/message-of-the-entry-is-in-the-log",
+        "`reports/empty_last_file_after_clean_5.5.0`; booted 5.5.0, 5.3.3 and 4.9.7, which then **depart**",
+    ),
+    PublicReport(
+        "rocketmq 8539",
+        "A slave that is made a master while it runs gives numbers again",
+        "Ten messages with numbers from 0, whose entries stand behind fifty others",
+        as_recorded("reports/slave_promoted_while_running_4.9.7"),
+        "departs", "violation", FOLLOW, "`reports/slave_promoted_while_running_4.9.7`, booted 4.9.7",
+    ),
+    PublicReport(
         "rocketmq 9826",
         "A broker under load lost topics from `topics.json`, and their folders in `consumequeue/`",
         "Messages whose topic has neither",

@@ -74,7 +74,7 @@ OUTCOMES = ("depart", "inconclusive", "with a hazard", "with an anomaly", "with 
 
 
 def outcome(report: PublicReport) -> str:
-    """In which way a check answers: one of `OUTCOMES`."""
+    """Names the way in which a check answers: one of `OUTCOMES`."""
     if report.verdict != "conforms":
         return "depart" if report.verdict == "departs" else report.verdict
     named = {"hazard": "with a hazard", "anomaly": "with an anomaly", "note": "with a note"}

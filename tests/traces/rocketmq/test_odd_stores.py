@@ -75,6 +75,7 @@ EXPECTED = {  # verdict, what a note or a reason says, the rule that is broken
     "hole_before_5.5.0": A_HOLE,
     "hole_after_4.9.7": A_HOLE,
     "hole_after_5.5.0": ("inconclusive", "the log ended at 24,480 when the broker started last", ""),
+    "no_maps_5.5.0": ("unreadable", "cut it off (truncate -s 50000)", ""),
     "client_batch_4.8.0": SOUND,
     "client_batch_4.9.7": SOUND,
     "client_batch_5.5.0": SOUND,
@@ -144,6 +145,14 @@ def test_a_compacted_topic_of_a_broker_that_compacts_nothing_is_reported_of(tmp_
     off = (tmp_path / "elsewhere.conf").read_text() + "enableCompaction=false\n"
     settings.write_text(off)
     assert check(store).verdict == "conforms"
+
+
+def test_a_log_that_was_written_without_maps_is_sound_once_its_files_are_cut_off(tmp_path: Path) -> None:
+    """A broker of 5.5.0 starts on it then, and not before."""
+    store = copy_of("odd/no_maps_5.5.0", tmp_path, client=True)
+    with log_files(store)[0].open("r+b") as full:
+        full.truncate(50_000)
+    assert check(store.parent).verdict == "conforms"
 
 
 # -- topics that were deleted, or whose queues are lost --------------------------------------------------------------

@@ -22,6 +22,7 @@ from gapless.traces.sources.rocketmq.store.bytes import REMEMBERED, Bytes, Ints
 from gapless.traces.sources.rocketmq.store.records import BLANK
 from gapless.traces.sources.rocketmq.store.settings import number_set
 
+PAGE = 4096  # bytes that a file without a map is written in
 ENTRY = 20  # bytes of a consume-queue entry
 SLOT = np.dtype([("position", ">i8"), ("size", ">i4"), ("tag", ">i8")])  # of a consume queue: ENTRY bytes
 FARTHEST = 2**62  # positions from here on are no broker's
@@ -218,9 +219,19 @@ def log_files(
         if file.length != expected:
             raise Unreadable(
                 f"{file.path}: {file.length} bytes long, expected {expected}, as other files say; "
-                "a broker would refuse to start. Copy the file again, or check without it"
+                f"a broker would refuse to start. {_remedy(file.length, expected)}"
             )
     return tuple(found)
+
+
+def _remedy(length: int, expected: int) -> str:
+    """Says how a log file of another length is mended."""
+    if length == -(-expected // PAGE) * PAGE:
+        return (
+            f"A broker with writeWithoutMmap makes a full file so long, to whole pages: cut it off "
+            f"(truncate -s {expected}), for the rest is no part of the log (docs/rocketmq.md#no-maps)"
+        )
+    return "Copy the file again, or check without it"
 
 
 def _refuse_packed_files(folders: Sequence[Path], found: Sequence[LogFile]) -> None:
