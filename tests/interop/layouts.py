@@ -56,6 +56,12 @@ class Layout:
     address: str = "127.0.0.1"
 
 
+WRITTEN_TWICE: Mapping[str, str | int] = {
+    "rocksdbCQDoubleWriteEnable": "true",
+    "useSeparateStorePathForRocksdbCQ": "true",
+    "combineCQUseRocksdbForLmq": "true",
+}
+"""Queues in files and in a database. Without the last setting 5.5.0 does not start."""
 COMPACTED: Mapping[str, str | int] = {
     "enableCompaction": "true",
     "compactionScheduleInternal": 1500,
@@ -127,7 +133,7 @@ LAYOUTS: dict[str, Layout] = {
     "rocksdb": Layout("queues in RocksDB", {"storeType": "defaultRocksDB"}, since=(5, 3)),
     "both": Layout(
         "queues in files and in RocksDB",
-        {"rocksdbCQDoubleWriteEnable": "true", "useSeparateStorePathForRocksdbCQ": "true"},
+        WRITTEN_TWICE,
         since=(5, 3),
     ),
     "halfdb": Layout(

@@ -25,7 +25,7 @@ from rich.console import Console
 
 from tests.interop import jars
 from tests.interop.broker import BrokerFailure
-from tests.interop.layouts import COMPACTED, COMPACTS, FOLDER_OF_TIERS, KILL, REST, STOP, TIMED, Layout
+from tests.interop.layouts import COMPACTED, COMPACTS, FOLDER_OF_TIERS, KILL, REST, STOP, TIMED, WRITTEN_TWICE, Layout
 from tests.interop.network import enter_a_network_of_its_own
 from tests.interop.record import RecordingRun
 from tests.interop.remoting import Refused
@@ -71,7 +71,7 @@ TRAITS: dict[str, Trait] = {
     ),
     "queues in RocksDB": Trait({"storeType": "defaultRocksDB"}, since=(5, 3)),
     "both queues": Trait(
-        {"rocksdbCQDoubleWriteEnable": "true", "useSeparateStorePathForRocksdbCQ": "true"},
+        WRITTEN_TWICE,
         since=(5, 3),
         excludes=frozenset({"queues in RocksDB"}),
         weight=0.1,
