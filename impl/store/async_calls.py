@@ -57,11 +57,12 @@ class AsyncCalls(ReadCalls):
         flag: int = 0,
         born: int | None = None,
         wait: bool = True,
+        allow_system: bool = False,
     ) -> AppendResult:
         """Append a message: `Store.append` as a coroutine."""
         raise NotImplementedError
 
-    def _put_many(self, messages: Messages | Listed) -> Ints:
+    def _put_many(self, messages: Messages | Listed, *, allow_system: bool) -> Ints:
         """Append messages: `Store._put_many` as a coroutine."""
         raise NotImplementedError
 
@@ -76,9 +77,9 @@ class AsyncCalls(ReadCalls):
             await self.wait_async(placed.position + placed.size)
         return placed
 
-    async def append_batch_async(self, messages: Messages | Listed) -> tuple[Ints, Ints]:
+    async def append_batch_async(self, messages: Messages | Listed, *, allow_system: bool = False) -> tuple[Ints, Ints]:
         """Many messages at once: `append_batch`."""
-        placed = self._put_many(messages)
+        placed = self._put_many(messages, allow_system=allow_system)
         if self.core.settings.synchronous and placed.shape[1]:
             await self.wait_async(int(placed[0, -1] + placed[1, -1]))
         return placed[0], placed[3]

@@ -17,6 +17,9 @@ from gapless.impl.records.columns import MessageColumns
 from gapless.impl.records.errors import Refused, Stopped, StoreError
 from gapless.impl.records.record import Record
 from gapless.impl.store.read_calls import ReadCalls
+from gapless.impl.transactions.names import require_not_own
+
+READ = "`Store.read` reads it"
 
 
 class GroupCursors:
@@ -117,7 +120,11 @@ class Group:
         self._next[topic, queue] = number
 
     def poll(self, topic: str, queue: int, count: int = 32) -> list[Record]:
-        """The next messages, at most `count`; none where consumers see none yet. Raises as `Store.read` does."""
+        """The next messages, at most `count`; none where consumers see none yet.
+
+        Raises as `Store.read` does, and Refused for a topic of the store itself: no consumer sees a half.
+        """
+        require_not_own(topic, READ)
         number = self.position(topic, queue)
         found = self._store.read(topic, queue, number, count)
         self._next[topic, queue] = number + len(found)
@@ -125,6 +132,7 @@ class Group:
 
     def poll_batch(self, topic: str, queue: int, count: int = 1000, *, tag: str = "") -> MessageColumns:
         """Read as `poll` does, in columns. With a tag, those among the next `count` that have it, maybe none."""
+        require_not_own(topic, READ)
         number = self.position(topic, queue)
         end = min(number + count, self._store.range(topic, queue)[1])
         found = self._store.read_batch(topic, queue, number, end - number, tag=tag)

@@ -35,10 +35,12 @@ from gapless.impl.store.retention import Retention
 from gapless.impl.store.stats import Meter
 from gapless.impl.store.transaction_calls import TransactionCalls
 from gapless.impl.store.view import StoreView
+from gapless.impl.transactions.names import OWN_TOPICS, require_not_own
 
 if TYPE_CHECKING:
     from gapless.impl.recorder.recorder import StoreRecorder
 
+RESTORES = "allow_system=True restores what was there"
 THOROUGH = 10_000  # ms after which the log is flushed however little there is
 
 
@@ -144,18 +146,20 @@ class Store(TransactionCalls):
         flag: int = 0,
         born: int | None = None,
         wait: bool = True,
+        allow_system: bool = False,
     ) -> AppendResult:
         """A message at the end of its queue. In a synchronous store it is on disk when this returns.
 
         `tag`: what consumers choose by · `properties`: any others · `flag`: any 32 bits of the sender's · `born`: ms,
         when it was sent; by default now · `wait`: without it, this returns at once, and
-        `wait` returns when the message is on disk. Raises Refused if no record can contain it, DiskFull, Stopped. After
-        Stopped it is unknown whether a message that was waiting to be flushed is there.
+        `wait` returns when the message is on disk · `allow_system`: for restores, to a topic that the store itself
+        writes to. Raises Refused if no record can contain it, DiskFull, Stopped. After Stopped it is unknown whether a
+        message that was waiting to be flushed is there.
         """
         extra = properties_bytes({"TAGS": tag, **properties} if tag else properties) if properties else _with_tag(tag)
         core = self.core
         with self._appending:
-            found = self._queues.get((topic, queue)) or self._meet(topic, queue)
+            found = self._queues.get((topic, queue)) or self._meet(topic, queue, allow_system=allow_system)
             if self._closing or self._error or core.dispatch.error:
                 self._raise_stopped()
             now = self.clock()
@@ -168,21 +172,23 @@ class Store(TransactionCalls):
             self._pool.nudge()
         return AppendResult(position, number, size)
 
-    def append_batch(self, messages: Messages | Listed) -> tuple[Ints, Ints]:
+    def append_batch(self, messages: Messages | Listed, *, allow_system: bool = False) -> tuple[Ints, Ints]:
         """Many messages at once, in columns or as a list: positions and numbers, int64 [n] each. Raises as `append`.
 
         A batch may span files of the log, and goes in file by file: where an error ends it, `StoreError.appended` says
         which messages are in the log, and so does a note of the exception, whatever that is.
         """
-        placed = self._put_many(messages)
+        placed = self._put_many(messages, allow_system=allow_system)
         if self.core.settings.synchronous and placed.shape[1]:
             self.wait(int(placed[0, -1] + placed[1, -1]))
         return placed[0], placed[3]
 
-    def _put_many(self, messages: Messages | Listed) -> Ints:
+    def _put_many(self, messages: Messages | Listed, *, allow_system: bool) -> Ints:
         """They are in the log: `CommitLog.append_many`."""
         if not isinstance(messages, Messages):
             messages = Messages.of_list(messages)
+        for topic, _ in () if allow_system else messages.queues:
+            require_not_own(topic, RESTORES)
         with self._appending:
             if self._closing or self._error or self.core.dispatch.error:
                 self._raise_stopped()
@@ -191,9 +197,13 @@ class Store(TransactionCalls):
             self._pool.nudge()
         return placed
 
-    def _meet(self, topic: str, queue: int) -> ConsumeQueue:
+    def _meet(self, topic: str, queue: int, *, allow_system: bool) -> ConsumeQueue:
+        """A queue that is not at hand; those of the store itself never are, so that each append asks."""
+        if not allow_system:
+            require_not_own(topic, RESTORES)
         found = self.core.queues.named(topic, queue)
-        self._queues[found.topic, found.id] = found
+        if topic not in OWN_TOPICS:
+            self._queues[found.topic, found.id] = found
         return found
 
     # -- flush -------------------------------------------------------------------------------------------------------

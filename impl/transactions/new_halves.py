@@ -35,8 +35,7 @@ _FORBIDDEN_ENDS = np.cumsum([0, *(len(name) + 1 for name in _FORBIDDEN)])
 def _target(topic: str, queue: int) -> bytes:
     """The target of a half's message. Raises Refused."""
     topic_bytes(topic)
-    if topic in names.OWN_TOPICS:
-        raise Refused(f"topic {topic!r} is the store's own: no transaction can be for it")
+    names.require_not_own(topic, "no transaction can be for it")
     return properties_bytes({names.REAL_TOPIC: topic, names.REAL_QUEUE: str(queue_number(queue))})
 
 

@@ -585,7 +585,8 @@ def test_a_brokers_store_that_we_went_on_with_is_reported_as_it_is(tmp_path: Pat
     with StoreRecorder(tmp_path / "recorded.parquet") as taken:
         with Store.open(tmp_path / "store", recorder=taken) as store:
             for number in range(40):
-                store.append("orders" if number % 2 else "SCHEDULE_TOPIC_XXXX", 0, b"x", properties={"DELAY": "3"})
+                topic = "orders" if number % 2 else "SCHEDULE_TOPIC_XXXX"
+                store.append(topic, 0, b"x", properties={"DELAY": "3"}, allow_system=True)
         with Store.open(tmp_path / "store", recorder=taken) as store:
             store.append("orders", 1, b"y")
             store.expire(store.clock() + 1)

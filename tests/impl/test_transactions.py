@@ -129,6 +129,38 @@ def test_a_half_that_cannot_be_is_refused_and_its_block_is_not_entered(store: St
     tx.begin("orders", 0, b"sound")
 
 
+@pytest.mark.parametrize("topic", names.OWN_TOPICS)
+def test_no_user_writes_to_the_topics_of_the_store(store: Store, tx: ProducerGroup, topic: str) -> None:
+    """A record there decided another producer's half at the next start."""
+    half, end = tx.begin("orders", 0, b"open"), store.core.log.end
+    for attempt in (
+        lambda: store.append(topic, 0, b"0,", tag="d"),
+        lambda: store.append_batch([("orders", 0, b"", {}), (topic, 0, b"0,", {"TAGS": "d"})]),
+        lambda: asyncio.run(store.append_async(topic, 0, b"0,", tag="d")),
+        lambda: asyncio.run(store.append_batch_async([(topic, 0, b"0,", {})])),
+        lambda: tx.begin(topic, 0, b""),
+        lambda: tx.begin_batch([(topic, 0, b"", {})]),
+        lambda: store.group("spy").poll(topic, 0),
+        lambda: store.group("spy").poll_batch(topic, 0),
+    ):
+        with pytest.raises(Refused, match=f"topic '{topic}' is the store's own"):
+            attempt()
+    assert store.core.log.end == end
+    half.commit()
+
+
+@pytest.mark.parametrize("topic", names.OWN_TOPICS)
+def test_a_restore_writes_to_the_topics_of_the_store(tmp_path: Path, topic: str) -> None:
+    with Store.open(tmp_path, SMALL) as store:
+        restored = store.append(topic, 0, b"restored", allow_system=True)
+        assert store.at(restored.position).body == b"restored"
+        with pytest.raises(Refused, match="the store's own"):
+            store.append(topic, 0, b"not restored")
+        store.append_batch([(topic, 0, b"restored too", {})], allow_system=True)
+        assert store.wait_for(topic, 0, 1)
+        assert bodies(store, topic) == [b"restored", b"restored too"]
+
+
 def test_batches_do_what_single_calls_do(store: Store, tx: ProducerGroup) -> None:
     numbers = tx.begin_batch([("orders", at % 3, body, {"TAGS": "t"}) for at, body in enumerate(BODIES)])
     assert numbers.tolist() == list(range(20))
