@@ -208,6 +208,42 @@ def test_a_fault_is_found_where_it_lies(name: str, tmp_path: Path) -> None:
     assert found(report, rule) == place, report.model_dump_json(indent=1)
 
 
+@pytest.mark.parametrize("name", ["timer_killed_5.3.3", "timer_killed_5.5.0"])
+@pytest.mark.parametrize("many", [1, 60])
+def test_units_behind_the_end_of_the_log_are_a_hazard(name: str, many: int, tmp_path: Path) -> None:
+    """The log may have lost its end with the power. A start keeps the units, and other messages come to lie there."""
+    store = copy_of(f"layouts/{name}", tmp_path)
+    end = next(mark.high for mark in check([store]).marks if mark.kind == "log")
+    read, flushed = struct.unpack(">2q", (store / "config/timercheck").read_bytes()[:16])
+    later = [
+        at
+        for at in range(0, min(flushed, log_file(store).stat().st_size - 68), 52)
+        if sum(unit(store, at)[3:5]) >= read
+    ]
+    for at in later[:many]:
+        written(store, at, [*unit(store, at)[:5], end + at, *unit(store, at)[6:]])
+    report = check([store])
+    assert not [one for one in report.findings if one.severity == "violation"]
+    (hazard,) = report.hazards
+    assert (hazard.rule, hazard.count) == ("timer/unit-names-a-message-that-waits", len(later[:many]))
+    assert (hazard.where.file, hazard.where.offset) == (f"timerlog/{0:020d}", later[0])
+    assert f"names a message at {end + later[0]}, behind the log's end, {end}" in hazard.message
+    assert not check([store], copied=True).hazards, "the timer log was copied after the log"
+
+
+def test_what_becomes_of_units_behind_the_end_of_the_log() -> None:
+    """Before a start they are foretold; after it, one names a message that was written in the place of its own."""
+    before = check([recording_as_left("reports/timer_units_beyond_before_5.5.0")])
+    assert (before.verdict, [hazard.count for hazard in before.hazards]) == ("inconclusive", [4])
+    assert "is delivered then, though it may have been delivered before" in " ".join(before.hazards[0].story)
+    after = check([recording_as_left("reports/timer_units_beyond_after_5.5.0")])
+    assert (after.verdict, after.hazards) == ("departs", [])
+    (finding,) = after.violations
+    assert finding.rule == before.hazards[0].rule
+    assert "At 1611 is the record of rmq_sys_wheel_timer/0 number 2." in finding.story
+    assert [line[:13] for line in finding.story if line.startswith("Cause ")] == ["Cause 1 of 2 ", "Cause 2 of 2 "]
+
+
 def entry_of(store: Path, topic: str, number: int) -> tuple[int, int]:
     """Return the place of an entry's message in the log, and its size."""
     data = (store / "consumequeue" / topic / f"{0:020d}").read_bytes()

@@ -120,12 +120,17 @@ def hazard(
 def feared(judged: StoreFindings, found: Sequence[Breach], *, source: str, how: str = "") -> Finding:
     """Describes future steps that will break one rule as a finding, with the story of the first."""
     where = place(judged.store, found[0])
-    when = "with the next messages of its queue" if found[0].spec == "cursor" else "at the broker's next start"
+    when = WHEN.get(found[0].spec, "at the broker's next start")
+    count, named = len(found) + judged.feared_more[found[0].rule], list(dict.fromkeys(one.trace for one in found))
     made = finding(
-        judged, found[0], source=source, count=len(found), traces=[one.trace for one in found[:NAMED]], how=how,
+        judged, found[0], source=source, count=count, traces=named[:NAMED], how=how,
         title=f"{_subject(found[0])} will depart {when}, at {shown(where.file)}+{where.offset}.",
+        also=[explain_timer.BEYOND] if found[0].spec == "timer" else (),
     )  # fmt: skip
     return made.model_copy(update={"severity": "hazard"})
+
+
+WHEN = {"cursor": "with the next messages of its queue", "timer": "when the log has other messages there"}
 
 
 def _subject(found: Breach) -> str:
@@ -346,18 +351,19 @@ def context(judged: StoreFindings, found: Breach) -> list[str]:
         return _queue_context(judged, found)
     if found.spec == "transaction":
         return _differences(judged.store, found)
+    if found.rule == explain_timer.NAMES:
+        lies = f"at {found.position} is {_at(judged, found.position)}"
+        return [] if found.detail else [lies, *explain_timer.CAUSES]
     if found.detail and (found.spec == "op_batch" or found.action in ("checkpoint", "roll") or found.rule in FOLLOWS):
         return [found.detail]
-    if found.spec in ("tiered", "compaction"):
-        known = (
-            explain_tiered.known_defect(found)
-            if found.spec == "tiered"
-            else explain_compaction.known_defect(judged, found)
-        )
-        return [known] if known else []
     if found.spec == "log" and found.arguments.get("fits") == 0:
         return _entry(judged.store, found.position)
-    return []
+    return _known_defects(judged, found)
+
+
+def _known_defects(judged: StoreFindings, found: Breach) -> list[str]:
+    known = {"tiered": explain_tiered.known_defect, "compaction": explain_compaction.known_defect}.get(found.spec)
+    return [*filter(None, [known(judged, found)])] if known else []
 
 
 def _queue_context(judged: StoreFindings, found: Breach) -> list[str]:

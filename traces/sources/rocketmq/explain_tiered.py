@@ -6,7 +6,7 @@ from pathlib import Path
 
 from gapless.spec.catalog import rule
 from gapless.traces.report.values import Where
-from gapless.traces.sources.rocketmq.joining.findings import Breach
+from gapless.traces.sources.rocketmq.joining.findings import Breach, StoreFindings
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.selection import queue_named
 from gapless.traces.sources.rocketmq.store.tiered_files import METADATA, tiered_storage
@@ -49,7 +49,7 @@ def place(store: StoreDirectory, found: Breach) -> Where | None:
     return Where(file=file, offset=offset)
 
 
-def known_defect(found: Breach) -> str:
+def known_defect(_judged: StoreFindings, found: Breach) -> str:
     """Describes the known defect by which messages are missing there, if there is one."""
     if found.rule != NUMBER or found.arguments["its_number"] <= found.arguments["number"]:
         return ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from gapless.spec.catalog import rule
 from gapless.traces.report.values import Where
 from gapless.traces.sources.rocketmq.joining.findings import Breach
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
@@ -14,6 +15,18 @@ from gapless.traces.sources.rocketmq.store.timer_files import (
     place_in_log,
     timer_files,
     wheel_of,
+)
+
+NAMES = rule("timer/unit-names-a-message-that-waits").id
+REGROWN = (
+    "cause 1 of 2 that fit: the log lost its end before a start, and grew again (docs/rocketmq.md#timers-beyond): then "
+    "what lies there was stored after the unit was written"
+)
+CAUSES = (REGROWN, "cause 2 of 2 that fit: the unit is damaged: then a message that waits has no unit")
+BEYOND = (
+    "A start keeps the unit. If a record begins there when the unit's time has come, it is delivered then, though it "
+    "may have been delivered before. Without timerlog/, timerwheel and config/timercheck a start reads what waits from "
+    "the log again, and delivers again what is still there of the past (docs/rocketmq.md#timers-beyond)."
 )
 
 
@@ -34,6 +47,10 @@ def message(found: Breach) -> str:
     """Describes the violation in one sentence without its end."""
     state, args = found.departure.state, found.arguments
     match found.action:
+        case "schedule" if found.detail:
+            return (
+                f"the unit at {args['position']} of the timer log names a message at {found.position}, {found.detail}"
+            )
         case "schedule":
             return f"the unit at {args['position']} of the timer log breaks the rule: {found.departure.because}"
         case "turn":

@@ -155,6 +155,7 @@ class StoreFindings:
     )  # not reported, because the missing part may be in damage of the log
     hazards: list[Hazard] = field(default_factory=list)
     feared: list[Breach] = field(default_factory=list)  # other steps to come that will depart: hazards
+    feared_more: Counter[str] = field(default_factory=Counter)  # those that are only counted: by rule
     unreported: dict[str, int] = field(default_factory=dict)  # only counted: by rule
     departing: set[str] = field(default_factory=set)  # queues that were refused, reported or only counted
     unnamed: int = 0  # departures of queues that are counted without the name of the queue

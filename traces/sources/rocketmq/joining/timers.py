@@ -10,14 +10,18 @@ Source: docs/rocketmq.md#timers.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
+from gapless.spec.catalog import SPECS, rule
+from gapless.traces.judging.building import STEPS
 from gapless.traces.options import Options
+from gapless.traces.replay.exact import replay
 from gapless.traces.report.wording import plural
 from gapless.traces.sources.rocketmq.joining.batch_replay import Column, StepEvents, replay_parts
-from gapless.traces.sources.rocketmq.joining.findings import StoreFindings
+from gapless.traces.sources.rocketmq.joining.findings import STORIES, Breach, StoreFindings
 from gapless.traces.sources.rocketmq.joining.packed_blocks import PackedBlocks
 from gapless.traces.sources.rocketmq.joining.timer_messages import TimerMessages
 from gapless.traces.sources.rocketmq.joining.timer_parts import (
@@ -54,6 +58,8 @@ from gapless.traces.sources.rocketmq.store.timer_files import (
     wheel_of,
 )
 
+TIMER = STEPS["timer"]
+BEYOND = rule("timer/unit-names-a-message-that-waits").id
 FIRST, LATER, LAST = -1, 1 << 60, 1 << 61  # where events stand among the units of their time
 DURING = 60_000  # ms: what was to be delivered just before a crash may not have been on disk
 SETTLED = 5_000  # ms, and several rounds of flushing: after that, all is on disk
@@ -100,6 +106,7 @@ class Wheel:
         self.slots = None if files.why_not else wheel_of(files)
         self.precision = self.log.precision(self.store.settings, self.slots)
         self.times = self.lacking = 0  # how many times there are, and messages that wait without a unit
+        self.beyond = 0  # units of times to come that name messages behind the log's end
         if self.slots is None:
             judged.note(f"timerwheel is not judged: {files.why_not}")
         interval = number_set(self.store.settings, "timerFlushIntervalMs")
@@ -132,6 +139,7 @@ class Wheel:
             times = times[[self._name(time) == self.options.trace for time in times]]
             steps = [some.only(times) for some in steps]
         self.times += len(times)
+        self._fear_units_beyond(units, turn, times)
         opened = StepEvents(
             "open", times, np.full(len(times), FIRST), np.full(len(times), self.judged.end),
             {"start": np.full(len(times), self.files.start)},
@@ -145,6 +153,30 @@ class Wheel:
             "waits": units.are(WAITS), "marked": units.are(MARKED), "again": units.are(AGAIN),
         }  # fmt: skip
         return StepEvents("schedule", turn, 4 * np.arange(len(turn)), units.message, args)
+
+    def _fear_units_beyond(self, units: UnitFacts, turn: Ints, times: Ints) -> None:
+        """Reports units of times to come whose messages lie behind the log's end: it will have other messages there.
+
+        Source: docs/rocketmq.md#timers-beyond.
+        """
+        if self.store.copied:
+            return
+        beyond = units.are(WAITS) & units.are(IS_WHOLE) & (units.message >= self.judged.end)
+        (at,) = np.nonzero(beyond & (turn * self.precision >= self.files.read) & np.isin(turn, times))
+        args = self._scheduled(units, turn).args
+        shown = at[: max(STORIES - self.beyond, 0)]
+        for one in shown.tolist():
+            unit = TIMER.schedule(**{name: int(values[one]) for name, values in args.items()} | {"waits": False})
+            state = replace(SPECS["timer"].initial, start=self.files.start)
+            refused = replay(
+                "timer", state, [unit], profile=self.options.profile, ignored=self.options.ignored
+            ).departure
+            if refused:
+                detail = f"behind the log's end, {self.judged.end}"
+                found = Breach(self._name(int(turn[one])), int(units.message[one]), refused, detail)
+                self.judged.feared.append(found)
+        self.beyond += len(shown)
+        self.judged.feared_more[BEYOND] += len(at) - len(shown)
 
     # -- the wheel -------------------------------------------------------------------------------------------------
 
