@@ -617,6 +617,42 @@ def _files_to_expire(store: Path, pick: Pick) -> list[Path]:
     return full[: pick.random.randrange(1, len(full) + 1)]
 
 
+# What the next start breaks, in a store that is sound
+
+
+def empty_files_behind(store: Path, pick: Pick) -> Where:
+    """Three files of zeros behind the last one of a queue: a start looks for the end in these alone."""
+    queue = Bench(store, pick).user_queue()[-1].queue
+    return _with_empty_files(store, read_slots(store, queue)[-1], 3)
+
+
+def empty_file_behind_a_full_one(store: Path, pick: Pick) -> Where:
+    """A file of zeros behind a full one of a queue."""
+    bench = Bench(store, pick)
+    last = [slots[-1] for queue in queues_of(store) if (slots := bench.slots(queue))]
+    full = [slot for slot in last if slot.offset + 20 == (store / slot.file).stat().st_size]
+    return _with_empty_files(store, pick.of(full), 1)
+
+
+def _with_empty_files(store: Path, slot: Slot, many: int) -> Where:
+    last = queue_files(store, slot.queue)[-1]
+    size = last.stat().st_size
+    for at in range(1, many + 1):
+        (last.parent / f"{int(last.name) + at * size:020}").write_bytes(bytes(size))
+    file, offset = slot.file, slot.offset + 20
+    if offset == size:
+        file, offset = str((last.parent / f"{int(last.name) + size:020}").relative_to(store)), 0
+    return Where("empty files behind a queue's end", "queue", file, offset, 20)
+
+
+def empty_file_behind_one_with_room(store: Path, pick: Pick) -> None:
+    """A file of zeros behind the last one of a queue, which has room: a start deletes it."""
+    bench = Bench(store, pick)
+    last = [slots[-1] for queue in queues_of(store) if (slots := bench.slots(queue))]
+    roomy = [slot for slot in last if slot.offset + 20 < (store / slot.file).stat().st_size]
+    _with_empty_files(store, pick.of([slot for slot in roomy if len(queue_files(store, slot.queue)) > 1] or roomy), 1)
+
+
 Fault = Callable[[Path, Pick], Where]
 Change = Callable[[Path, Pick], None]
 

@@ -5,7 +5,15 @@ from pathlib import Path
 import pytest
 
 from gapless import Report, check
-from tests.support.rocketmq.recordings import recording
+from tests.support.rocketmq.damage import (
+    Fault,
+    Pick,
+    empty_file_behind_a_full_one,
+    empty_file_behind_one_with_room,
+    empty_files_behind,
+    name_of,
+)
+from tests.support.rocketmq.recordings import copy_of, recording
 from tests.support.rocketmq.store_builder import StoreBuilder
 from tests.support.rocketmq.stores import Record
 
@@ -129,6 +137,31 @@ def test_the_reported_store_is_sound_and_the_next_start_is_foretold() -> None:
     story = story_of(check(recording("reports/empty_last_file_after_clean_5.5.0"), jobs=1))
     assert "takes slot 100 for an entry; the next message of the queue gets number 101" in story
     assert "Delete consumequeue/orders/0/00000000000000002000 before the start: it has no entry" in story
+
+
+@pytest.mark.parametrize(
+    ("damage", "name"),
+    [
+        *((empty_files_behind, name) for name in ("v4", "normal_533", "normal", "unclean", "varied 4")),
+        *((empty_file_behind_a_full_one, f"varied {seed}") for seed in (4, 7, 11)),
+    ],
+    ids=name_of,
+)
+def test_stores_of_each_line_have_the_hazard_where_it_lies(damage: Fault, name: str, tmp_path: Path) -> None:
+    store = copy_of(name, tmp_path)
+    before = check([store])
+    where = damage(store, Pick("any", name))
+    report = check([store])
+    (hazard,) = report.hazards
+    assert (hazard.rule, hazard.where.file, hazard.where.offset) == (RULE, where.file, where.offset)
+    assert (report.verdict, report.violations) == (before.verdict, before.violations)
+
+
+@pytest.mark.parametrize("name", ["v4", "normal_533", "normal", "unclean", "varied 4"])
+def test_an_empty_file_that_a_start_deletes_is_none_in_stores_of_each_line(name: str, tmp_path: Path) -> None:
+    store = copy_of(name, tmp_path)
+    empty_file_behind_one_with_room(store, Pick("any", name))
+    assert not check([store]).hazards
 
 
 @pytest.mark.parametrize("version", ["4.9.7", "5.3.3", "5.5.0"])
