@@ -144,6 +144,12 @@ def test_the_cursors_are_shown_without_an_end_where_the_queue_of_halves_departs(
     assert f"half cursor {row.half_cursor:,} of ?, " in str(report)
 
 
+@pytest.mark.parametrize("version", ["4.9.7", "5.3.3", "5.5.0"])
+def test_a_setting_that_a_running_broker_was_given_holds_for_its_later_queues(version: str) -> None:
+    report = check(recording(f"reports/resized_queue_files_{version}").parent, jobs=1)
+    assert (report.verdict, report.violations) == ("conforms", [])
+
+
 def test_a_doubled_setting_leaves_a_sound_store_without_a_violation() -> None:
     report = check(recording("reports/queue_file_size_setting_doubled"), jobs=1)
     assert (report.verdict, report.violations) == ("conforms", [])

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from rocksdict import Options, Rdict
 
 from gapless import check
 from gapless.traces.report.values import Report
@@ -170,6 +171,19 @@ def test_topics_that_a_broker_makes_by_itself_need_not_be_saved(table: str, tmp_
     assert note.endswith("(%DLQ%group/0, orders/0)")
     topics.unlink()
     assert unknown_topics(store) == [], "whether they were saved is not known"
+
+
+def test_topics_in_a_database_are_known(tmp_path: Path) -> None:
+    store = copy_of("layouts/cursors_rocksdb_5.5.0", tmp_path)
+    assert unknown_topics(store) == []
+    place = str(store / "config" / "topics")
+    families = {name: Options(raw_mode=True) for name in Rdict.list_cf(place)}
+    table = Rdict(place, Options(raw_mode=True), families)
+    for topic in (b"orders", b"%RETRY%CG_sql"):
+        del table[topic]
+    table.close()
+    (note,) = unknown_topics(store)
+    assert note.endswith("(orders/0, orders/1)")
 
 
 def test_without_its_library_a_database_of_cursors_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
