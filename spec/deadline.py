@@ -10,7 +10,7 @@ from enum import IntEnum
 
 from gapless.spec.language import accepts, implies, replace, require
 
-ROUNDS = 30  # in which a task is done, or is overdue: a round may end early, and a pause of the process takes some
+ROUNDS = 20  # in which a task is done, or is overdue: a round may end early, and a pause of the process takes some
 OP_ROUNDS = 10  # the same of an op, whose round looks at one list in memory
 DAY = 86_400_000  # ms
 

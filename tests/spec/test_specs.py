@@ -151,7 +151,7 @@ LOST: dict[str, tuple[str, list[tuple[str, tuple[int, ...]]]]] = {
     "cursor": ("cursor-of-the-group-stays-within-its-queue", [("open", (1,)), ("save", (2,))]),
     "deadline": (
         "task-is-done-when-its-time-has-come",
-        [("open", (1, 0, 1)), ("live", (31,)), ("wait", ())],
+        [("open", (1, 0, 1)), ("live", (21,)), ("wait", ())],
     ),
     "extension": ("unit-has-the-size-that-its-bitmap-makes", [("find_unit", (0, 21, 0, 4, 1, 1))]),
     "hash_index": (

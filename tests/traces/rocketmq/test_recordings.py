@@ -32,6 +32,7 @@ def test_a_recording_conforms_with_all_that_it_holds(name: str) -> None:
     report = check([store])
     assert (report.verdict, report.exit_code) == ("conforms", 0), report.model_dump_json(indent=1)
     assert not report.violations
+    assert not report.overdue
     assert report.sources[0].records == COUNTS[name][0]
     counted = Counter((record.topic, record.queue) for record in read_log(store) if record.is_queued)
     rows = {(row.topic, row.queue): row.messages for row in report.queues if not row.topic.startswith("%LMQ%")}

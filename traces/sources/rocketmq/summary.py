@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from gapless.spec.catalog import SPECS, rule
+from gapless.traces.judging.lateness import OVERDUE, overdue_rows, with_amount
 from gapless.traces.judging.teller import anomaly
 from gapless.traces.options import Options
 from gapless.traces.problems import pasted, shown
 from gapless.traces.report.parts import Parts
-from gapless.traces.report.values import Finding, Mark, Where
+from gapless.traces.report.values import Finding, Mark, OverdueRow, Where
 from gapless.traces.report.wording import plural
 from gapless.traces.sources.rocketmq import PROFILE, explain, explain_hazard, explain_log
 from gapless.traces.sources.rocketmq.absent_traces import absent_queue, absent_topic, absent_transaction
@@ -55,6 +56,7 @@ def summary(path: Path, judged: StoreFindings, options: Options, *, interrupted:
             "transactions": _transactions(judged, source),
             "clients": [judged.client] if judged.client else [],
             "testimony": [judged.testimony] if judged.testimony else [],
+            OverdueRow.part: overdue_rows(source, [task for task, _ in judged.overdue]),
         },
         life=judged.life,
         queues=len(judged.queues),
@@ -106,8 +108,18 @@ def _findings(path: Path, judged: StoreFindings, options: Options) -> list[Findi
         spec = next(spec.name for spec in SPECS.values() for d in spec.deviations if d.step.__name__ == name)
         file, offset = judged.store.log_file_at(position)
         where = Where(file=file, offset=offset)
-        findings.append(anomaly(spec, name, count, source=path, trace=trace, position=position, where=where))
+        counted = anomaly(spec, name, count, source=path, trace=trace, position=position, where=where)
+        findings.append(_of_the_worst(path, judged, counted) if counted.rule == OVERDUE else counted)
     return findings
+
+
+def _of_the_worst(path: Path, judged: StoreFindings, finding: Finding) -> Finding:
+    """Returns the finding of all overdue tasks, at the place of the worst."""
+    rows = overdue_rows(shown(path), [task for task, _ in judged.overdue])
+    position = next(place for task, place in judged.overdue if shown(task.trace) == rows[0].trace)
+    file, offset = judged.store.log_file_at(position)
+    moved = {"position": position, "where": Where(file=file, offset=offset)}
+    return with_amount(finding.model_copy(update=moved), rows)
 
 
 def _traces(judged: StoreFindings) -> int:

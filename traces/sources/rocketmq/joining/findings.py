@@ -9,11 +9,13 @@ from typing import NamedTuple
 
 from gapless.spec.catalog import State
 from gapless.traces.judging.building import Events
+from gapless.traces.judging.lateness import LateTask
 from gapless.traces.replay.exact import Departure, Event, named
 from gapless.traces.report.pictures.kinds import Picture
 from gapless.traces.report.values import Moments, VerdictName
 from gapless.traces.sources.rocketmq.clients.evidence import Evidence
 from gapless.traces.sources.rocketmq.report import ClientRow, TraceTopicRow
+from gapless.traces.sources.rocketmq.segments.lifetime import Lifetime
 from gapless.traces.sources.rocketmq.segments.splits import Split
 from gapless.traces.sources.rocketmq.segments.tasks import Refusal, Slot, Subject, name_of
 from gapless.traces.sources.rocketmq.store import scan
@@ -168,6 +170,8 @@ class StoreFindings:
     anomalies: dict[str, tuple[int, int, str]] = field(default_factory=dict)  # count, first position, its trace
     damage: list[tuple[int, int]] = field(default_factory=list)  # stretches of the log that are no record
     last_record: int = -1  # log position of the last record, in a DLedger log of its entry
+    lived: Lifetime = field(default_factory=Lifetime)  # of its broker, by the times of the records
+    overdue: list[tuple[LateTask, int]] = field(default_factory=list)  # the worst tasks, and where each lies in the log
     stepped_back: int = -1  # log position of the last record that is older than the one before it
     ends_in_the_past: bool = False  # the last record is older than another one
     joints: list[tuple[int, str, str, Sequence[Event]]] = field(default_factory=list)  # see `joint`

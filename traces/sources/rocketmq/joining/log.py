@@ -28,6 +28,7 @@ from gapless.traces.sources.rocketmq.joining.group_cursors import GroupCursorJud
 from gapless.traces.sources.rocketmq.joining.half_table import HalfCheckpoint, HalfTableJudge
 from gapless.traces.sources.rocketmq.joining.hash_index import HashIndexJudge
 from gapless.traces.sources.rocketmq.joining.index_table import IndexTableJudge
+from gapless.traces.sources.rocketmq.joining.overdue_tasks import OverdueTasks, lived_on
 from gapless.traces.sources.rocketmq.joining.promises import Promises
 from gapless.traces.sources.rocketmq.joining.queue_ends import QueueEnds
 from gapless.traces.sources.rocketmq.joining.queues import QueueJudge
@@ -158,6 +159,7 @@ class StoreJudge:
             newest=max(self.log.newest, segment.newest),
         )
         self.judged.records += segment.records
+        self.judged.lived = self.judged.lived.followed_by(segment.lived)
         for refusal in segment.refused:
             self._refused(base, refusal)
         for spec in SPECS:
@@ -247,12 +249,14 @@ class StoreJudge:
             if not torn and not self.store.live:
                 self._beyond_the_end(sorted(ends.beyond))
             judged.moments = copy_evidence(judged, later=len(ends.beyond), earlier=ends.earlier)
+            judged.lived = lived_on(judged)
             self.transactions.finish()
             self.promises.finish()
             self.extensions.finish()
             self.index.finish()
             GroupCursorJudge(judged, self.options).finish()
             DelayedJudge(judged, self.options, self.delayed).judge()
+            OverdueTasks(judged, self.options).judge_levels()
             if not self.broken.intersection(TIMERS):
                 TimerJudge(judged, self.options, self.timers).judge()
             HalfTableJudge(judged, self.options, self.halves).judge()

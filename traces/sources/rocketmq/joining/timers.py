@@ -16,12 +16,14 @@ from pathlib import Path
 import numpy as np
 
 from gapless.spec.catalog import SPECS, rule
+from gapless.spec.deadline import TaskKind
 from gapless.traces.judging.building import STEPS
 from gapless.traces.options import Options
 from gapless.traces.replay.exact import replay
 from gapless.traces.report.wording import plural
 from gapless.traces.sources.rocketmq.joining.batch_replay import Column, StepEvents, replay_parts
 from gapless.traces.sources.rocketmq.joining.findings import STORIES, Breach, StoreFindings
+from gapless.traces.sources.rocketmq.joining.overdue_tasks import SHORTEST, OverdueTasks, WaitingTasks
 from gapless.traces.sources.rocketmq.joining.packed_blocks import PackedBlocks
 from gapless.traces.sources.rocketmq.joining.timer_messages import TimerMessages
 from gapless.traces.sources.rocketmq.joining.timer_parts import (
@@ -134,6 +136,7 @@ class Wheel:
             self._scheduled(units, turn), *self._turns(part, turn),
             self._delivered(part, groups, turn), self._sought(part.rows, groups),
         ]  # fmt: skip
+        self._look_for_late(part, groups, turn)
         times = distinct(np.concatenate([some.traces for some in steps]))
         if self.options.trace is not None:
             times = times[[self._name(time) == self.options.trace for time in times]]
@@ -259,13 +262,31 @@ class Wheel:
         """Returns the events of units whose time is over, with the number of copies."""
         (at,) = np.nonzero(self._over(part.units))
         units = UnitFacts(*(column[at] for column in part.units))
-        here = groups.are_here(units)
-        copies = np.zeros(len(at), np.int64)
-        copies[here] = groups.copies(UnitFacts(*(column[here] for column in units)))
-        if len(part.copies[0]):
-            copies[~here] = part.copies[1][part.copies[0].searchsorted(units.nth[~here])]
-        args = {"copies": copies, "cancelled": self._cancelled(part.units, turn, at)}
+        args = {"copies": _copies(part, groups, units), "cancelled": self._cancelled(part.units, turn, at)}
         return StepEvents("deliver", turn[at], LATER + at, units.message, args)
+
+    def _look_for_late(self, part: TimerPart, groups: Groups, turn: Ints) -> None:
+        """Looks for messages that are in no topic, though their time has come, where that is no violation.
+
+        Either the wheel did not turn to that time, or it did, and it is not sure that the broker had to deliver.
+        """
+        units = part.units
+        late = units.are(HAS_ROW) & units.are(HAS_KEY) & ~units.are(AGAIN | CANCELLING | ROLLS)
+        late &= (units.at < self.judged.lived.now) & ~self._over(units)
+        (at,) = np.nonzero(late)
+        waiting = UnitFacts(*(column[at] for column in units))
+        (left,) = np.nonzero((_copies(part, groups, waiting) == 0) & ~self._cancelled(units, turn, at))
+        if len(left):
+            times = waiting.at[left]
+
+            def name(task: int) -> str:
+                return f"{TIMERS}/{times[task]}+{waiting.message[left[task]]}"
+
+            OverdueTasks(self.judged, self.options).judge(
+                WaitingTasks(
+                    TaskKind.TIMER, times, waiting.message[left], max(self.precision, SHORTEST), name, self.judged.lived
+                )
+            )
 
     @property
     def _is_master(self) -> bool:
@@ -311,6 +332,16 @@ class Wheel:
 
 
 ENDS = (("first", -1), ("last", -1), ("count", 0))  # of a slot, and what stands for them in one of another time
+
+
+def _copies(part: TimerPart, groups: Groups, units: UnitFacts) -> Ints:
+    """Returns the number of copies of each unit's message, which may be among those of another part."""
+    here = groups.are_here(units)
+    copies = np.zeros(len(units.nth), np.int64)
+    copies[here] = groups.copies(UnitFacts(*(column[here] for column in units)))
+    if len(part.copies[0]):
+        copies[~here] = part.copies[1][part.copies[0].searchsorted(units.nth[~here])]
+    return copies
 
 
 def _last_of(times: Ints, at: Ints, wanted: Ints) -> Ints:

@@ -28,6 +28,7 @@ from gapless.traces.sources.rocketmq.joining.inconclusive_transactions import (
     may_lie_beyond,
     report_inconclusive,
 )
+from gapless.traces.sources.rocketmq.joining.overdue_tasks import OverdueTasks
 from gapless.traces.sources.rocketmq.joining.queues import first_number
 from gapless.traces.sources.rocketmq.segments import splits
 from gapless.traces.sources.rocketmq.segments.splits import SplitReader
@@ -158,6 +159,7 @@ class TransactionJudge:
             return
         self._pass_what_was_watched()
         rows = self._with_those_that_came_back(self._all())
+        OverdueTasks(self.judged, self.options).judge_transactions(rows, self.terms.half_cursor)
         self._add(judge(rows, self.terms, last=True))
         judged, before = self.judged, len(self.judged.breaches)
         damaged = self._is_damaged()

@@ -29,6 +29,7 @@ from gapless.traces.sources.rocketmq.segments import matching, queue_events
 from gapless.traces.sources.rocketmq.segments.entry_units import EntryUnits, includes_entry_units, units_found
 from gapless.traces.sources.rocketmq.segments.extensions import RefusedUnit, Units
 from gapless.traces.sources.rocketmq.segments.index_keys import IndexMatches, indexed
+from gapless.traces.sources.rocketmq.segments.lifetime import Lifetime, lifetime
 from gapless.traces.sources.rocketmq.segments.queue_events import QueueEvents
 from gapless.traces.sources.rocketmq.segments.splits import (
     MOST_DAMAGE,
@@ -162,12 +163,13 @@ class Segment:
     `refused`: the refused log events; after each, the log was replayed from there on. `first_event` opens the segment
     for the join. `last`: position of the last record. `opened`, `clock`, `newest`: store times in ms, of the first,
     the last and the latest record. `stepped_back`: position of the last record that is older than the one before it,
-    or -1.
+    or -1. `lived`: the time in which its records were stored.
     """
 
     start: int
     end: int
     records: int
+    lived: Lifetime
     first_event: Event
     last: int
     opened: int
@@ -305,6 +307,7 @@ def _segment(
         # Behind a blank, the log continues with the next file's first byte.
         end=split.file.base + split.file.length if scanned.blank else end,
         records=columns.count,
+        lived=lifetime(times),
         first_event=events.at(0),
         last=int(columns.log[scan.POSITION, -1]) if columns.count else -1,
         opened=int(times[0]) if columns.count else 0,

@@ -82,13 +82,25 @@ def timer_files(store: Path, settings: Mapping[str, str]) -> TimerFiles | None:
         why = why or "it is not there"
     elif wheel.stat().st_size != SLOTS * TURN.itemsize:
         why = why or f"it is {wheel.stat().st_size:,} bytes long, expected {SLOTS * TURN.itemsize:,}"
-    read = flushed = committed = 0
-    if checkpoint.is_file() and checkpoint.stat().st_size >= 24:
-        with checkpoint.open("rb") as file:
-            read, flushed, committed = struct.unpack(">3q", file.read(24))
-    else:
+    read, flushed, committed = (written := _checkpoint(checkpoint)) or (0, 0, 0)
+    if written is None:
         why = why or f"{CHECKPOINT} is not there"
     return TimerFiles(tuple(found), str(wheel), read, flushed if known is None else known, committed, why)
+
+
+def wheel_time(store: Path) -> int:
+    """Returns the time in ms up to which a broker has turned its wheel; 0 without one."""
+    read, _, _ = _checkpoint(store / CHECKPOINT) or (0, 0, 0)
+    return read
+
+
+def _checkpoint(path: Path) -> tuple[int, int, int] | None:
+    """Returns the first three numbers of `config/timercheck`; None if it has fewer."""
+    if not path.is_file() or path.stat().st_size < 24:
+        return None
+    with path.open("rb") as file:
+        read, flushed, committed = struct.unpack(">3q", file.read(24))
+    return read, flushed, committed
 
 
 def _wheel(store: Path, settings: Mapping[str, str]) -> tuple[Path, int | None, str]:
