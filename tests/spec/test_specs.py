@@ -184,6 +184,7 @@ LOST: dict[str, tuple[str, list[tuple[str, tuple[int, ...]]]]] = {
         "tiered-queue-file-holds-what-its-metadata-says",
         [("open", (0, 0)), ("find_queue_file", (0, -1, 2))],
     ),
+    "startup": ("version-of-a-start-is-known", [("open", (1,))]),
     "dledger_index": (
         "every-dledger-entry-before-it-has-its-unit",
         [("open", (1,)), ("find_unit", (-1, 0, 9, 1, 1, -1, 0, 9, 1))],

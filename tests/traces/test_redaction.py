@@ -251,6 +251,7 @@ FIXED = {
     "timer": "timerwheel/1700000000000",
     "dledger_index": "dledger-n0/index",
     "stage": "delayed/3/4711",
+    "startup": "start/timerwheel",
     "log": "commitlog",
 }
 

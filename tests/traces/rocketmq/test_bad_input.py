@@ -311,16 +311,26 @@ def test_a_pipe_in_a_store_does_not_hang(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["[" * 100_000, '{"topicConfigTable":{"ord', "", "[]"])
-def test_a_broken_topic_table_is_reported_of_and_not_needed(text: str, tmp_path: Path) -> None:
+def test_a_broken_topic_table_is_what_the_next_start_does_without(text: str, tmp_path: Path) -> None:
     store = varied(count=50).write(tmp_path / "store")
     topics = store / "config/topics.json"
     whole = topics.read_text()
     topics.write_text(text, encoding="utf-8")
     report = check([store])
     assert report.exit_code == CONFORMS
-    assert any("topics.json is broken, and not needed" in note for note in report.sources[0].notes)
+    assert [found.rule for found in report.hazards] == ["startup/config-file-without-content-has-a-backup"]
     (store / "config/topics.json.bak").write_text(whole)
-    assert any("topics.json.bak is used" in note for note in check([store]).sources[0].notes)
+    report = check([store])
+    assert not report.hazards
+    assert any("topics.json.bak is used" in note for note in report.sources[0].notes)
+
+
+def test_a_broken_file_that_no_start_reads_is_not_needed(tmp_path: Path) -> None:
+    store = varied(count=50).write(tmp_path / "store")
+    (store / "config/notes.json").write_text("{", encoding="utf-8")
+    report = check([store])
+    assert any("config/notes.json is broken, and not needed" in note for note in report.sources[0].notes)
+    assert not report.hazards
 
 
 def test_what_is_not_there_is_read_from_its_older_version(tmp_path: Path) -> None:

@@ -358,7 +358,8 @@ def parted(folder: Path, separator: str) -> tuple[Path, str]:
 def test_a_log_in_several_folders_is_read_from_all_of_them(separator: str, tmp_path: Path) -> None:
     store, paths = parted(tmp_path, separator)
     again = f"readOnlyCommitLogStorePaths={tmp_path / 'disk1' / 'log'}"  # a path that gets no new file is named twice
-    (tmp_path / "broker.conf").write_text(f"storePathCommitLog={paths}\n{again}\n")
+    settings = (recording_as_left("midlife") / "broker.conf").read_text()
+    (tmp_path / "broker.conf").write_text(f"{settings}\nstorePathCommitLog={paths}\n{again}\n")
     whole, report = check(recording_as_left("midlife") / "store"), check(store)
     assert (
         (report.verdict, report.counts.events)

@@ -25,6 +25,7 @@ from gapless.traces.sources.rocketmq import (
     explain_log,
     explain_numbers,
     explain_stage,
+    explain_startup,
     explain_tiered,
     explain_timer,
     explain_timer_table,
@@ -120,14 +121,18 @@ def hazard(
 def feared(judged: StoreFindings, found: Sequence[Breach], *, source: str, how: str = "") -> Finding:
     """Describes future steps that will break one rule as a finding, with the story of the first."""
     where = place(judged.store, found[0])
+    at = f"{shown(where.file)}+{where.offset}"
+    of_start = found[0].spec == "startup"
     when = WHEN.get(found[0].spec, "at the broker's next start")
+    title = "the broker's next start goes wrong" if of_start else f"{_subject(found[0])} will depart {when},"
     count, named = len(found) + judged.feared_more[found[0].rule], list(dict.fromkeys(one.trace for one in found))
+    of_timer = [explain_timer.BEYOND] if found[0].spec == "timer" else ()
     made = finding(
         judged, found[0], source=source, count=count, traces=named[:NAMED], how=how,
-        title=f"{_subject(found[0])} will depart {when}, at {shown(where.file)}+{where.offset}.",
-        also=[explain_timer.BEYOND] if found[0].spec == "timer" else (),
+        title=f"{title} at {at}.", also=explain_startup.also(found[0]) if of_start else of_timer,
     )  # fmt: skip
-    return made.model_copy(update={"severity": "hazard"})
+    words = dict.fromkeys(("message", "summary"), explain_startup.message(found[0])) if of_start else {}
+    return made.model_copy(update={"severity": "hazard", **words})
 
 
 WHEN = {"cursor": "with the next messages of its queue", "timer": "when the log has other messages there"}
@@ -152,6 +157,7 @@ OF_FILES: Mapping[str, tuple[Callable[[StoreDirectory, Breach], Where | None], C
     "tiered": (explain_tiered.place, explain_tiered.message),
     "compaction": (explain_compaction.place, explain_compaction.message),
     "dledger_index": (explain_dledger_index.place, explain_dledger_index.message),
+    "startup": (explain_startup.place, explain_startup.message),
 }
 TABLE_KEYS = {"tell_last": "max", "tell_first": "min"}
 

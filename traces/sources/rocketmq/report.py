@@ -342,6 +342,7 @@ FIXED = {
     "timer": ("timerwheel", r"\d+"),
     "stage": ("delayed", r"\d+/\d+"),
     "dledger_index": (r"dledger-n\d+", "index"),  # n and a number, as all give as dLegerSelfId; other ids are names
+    "startup": ("start", r"(broker\.conf|commitlog|config|timerlog|timerwheel)(/\w+)?(\.json)?"),
 }
 """What the layout calls traces of a spec: the folder, or what stands for one, and what follows."""
 SUBJECTS = {
@@ -356,6 +357,7 @@ SUBJECTS = {
     "tiered": "the tiered queue",
     "compaction": "the compacted queue",
     "dledger_index": "the index of entries",
+    "startup": "what a start reads,",
 }
 """What a trace is, by its spec."""
 

@@ -28,6 +28,7 @@ from gapless.traces.sources.rocketmq.joining.group_cursors import GroupCursorJud
 from gapless.traces.sources.rocketmq.joining.half_table import HalfCheckpoint, HalfTableJudge
 from gapless.traces.sources.rocketmq.joining.hash_index import HashIndexJudge
 from gapless.traces.sources.rocketmq.joining.index_table import IndexTableJudge
+from gapless.traces.sources.rocketmq.joining.next_start import judge_next_start
 from gapless.traces.sources.rocketmq.joining.overdue_tasks import OverdueTasks, lived_on
 from gapless.traces.sources.rocketmq.joining.promises import Promises
 from gapless.traces.sources.rocketmq.joining.queue_ends import QueueEnds
@@ -240,6 +241,7 @@ class StoreJudge:
             self.pending.clear()
         judged.end = int(self.log.end)
         judged.ends_in_the_past = self.log.clock < self.log.newest
+        judge_next_start(judged, self.options)
         if judged.records:
             torn = self._torn_at_the_end() if self.store.clean else None
             if torn:

@@ -58,13 +58,11 @@ from gapless.traces.sources.rocketmq.store.settings import (
     store_settings,
 )
 from gapless.traces.sources.rocketmq.store.snapshot import Snapshot, now
-from gapless.traces.sources.rocketmq.store.topics import has_database
+from gapless.traces.sources.rocketmq.store.topics import CURSOR_FILES, has_database, is_modern, saved_topics
 
 CLIENT_LOG = "client.ndjson"
 CHECKPOINT = 4096  # bytes of the checkpoint file
 CHECK_GROUP = "CID_RMQ_SYS_TRANS"  # the consumer group under which the check service writes its cursors down
-READ_LATER = ("tieredStoreMetadata.json",)  # JSON files that another reader checks
-CURSOR_FILES = ("consumerOffset.json", "lmqConsumerOffset.json")
 THROW_AWAY = ("duplicationEnable", "forceVerifyPropCRC")  # docs/rocketmq.md#thrown-away
 OTHER_LAYOUTS = {"kvStore": "what pop consumers were handed, in RocksDB (popConsumerKVServiceEnable)"}
 
@@ -129,6 +127,7 @@ class StoreDirectory:
     limit: int = FARTHEST  # log position from which on nothing is read
     watched: bool = False  # its judgement continues: files and cursors are judged at its end
     broken: tuple[BrokenLink, ...] = ()  # links in it that lead nowhere
+    strays: tuple[str, ...] = ()  # paths in folders of queues that are not called by numbers
     reader: SlotReader | None = None  # reads entries where no file has them: those of a database that is followed
 
     @property
@@ -276,7 +275,8 @@ def open_store(
     files = _behind_gaps(there) if copied and not live else there
     if files[0].base:
         notes.append(f"the log begins at {files[0].base:,}: everything below counts as expired")
-    found = served_queues(path, settings, notes, copies=databases)
+    strays: list[str] = []
+    found = served_queues(path, settings, notes, strays, copies=databases)
     database, broken, unread = found.database, found.broken, found.unread
     queues = found.queues
     batches = None if unread else batch_queues(path, length_set(settings, "mapperFileSizeBatchConsumeQueue"))
@@ -295,8 +295,8 @@ def open_store(
     elif (path / "abort").exists() and not live and not copied:
         notes.append("the broker did not stop in order (there is an abort file)")
     notes.extend(_other_layouts(path))
-    topics = _topics(path / "config", notes)
-    modern = _is_modern(topics) or has_database(path / "config")
+    topics = saved_topics(path / "config", notes)
+    modern = is_modern(topics) or has_database(path / "config")
     index = None if any(link.part == links.INDEX for link in broken) else opens_index(path, settings, files)
     notes.extend(index.unread if index else ())
     unwatched = bool(live and index and index.reach is None)
@@ -329,6 +329,7 @@ def open_store(
         notes=tuple(notes),
         moment=moment,
         broken=broken,
+        strays=tuple(strays),
         limit=moment.end if moment else FARTHEST,
     )
 
@@ -428,25 +429,6 @@ def _checkpoint(path: Path, notes: list[str]) -> FlushTimes | None:
     return FlushTimes(log, queues, index, indexed, recovered)
 
 
-def _topics(folder: Path, notes: list[str]) -> dict[str, object]:
-    """Reads topics.json. Other JSON files next to it are checked too; a broken one is noted, and not needed."""
-    topics: dict[str, object] = {}
-    older = [path.with_suffix("") for path in folder.glob("*.json.bak") if is_there(path.with_suffix(""))]
-    for path in sorted({*folder.glob("*.json"), *older}):
-        if path.exists() and not path.is_file():
-            raise Unreadable(f"{path}: expected a file")
-        if not is_there(path) or path.name in (*CURSOR_FILES, *READ_LATER):
-            continue
-        try:
-            content, _older = read_json_or_older(path, notes)
-        except Unreadable as broken:
-            notes.append(f"config/{path.name} is broken, and not needed: {broken}")
-            continue
-        if path.name == "topics.json":
-            topics = content
-    return topics
-
-
 def _cursors(path: Path, settings: Mapping[str, str], notes: list[str]) -> Cursors | None:
     """The check service's two cursors. With light queues they stand in a file of their own.
 
@@ -482,12 +464,6 @@ def _cursor(file: Path, table: object, topic: str) -> int | None:
             "2^62; copy the file again, or check a copy of the store without it"
         )
     return cursor
-
-
-def _is_modern(topics: Mapping[str, object]) -> bool:
-    """True if a broker of version 5 wrote topics.json: only these count states."""
-    version = topics.get("dataVersion")
-    return isinstance(version, dict) and "stateVersion" in version
 
 
 def _other_layouts(path: Path) -> Iterator[str]:

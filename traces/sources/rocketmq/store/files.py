@@ -287,27 +287,30 @@ def can_be_a_folder(topic: str) -> bool:
     return topic not in ("", ".", "..") and not {"/", "\0"} & set(topic) and len(os.fsencode(topic)) <= NAME_MAX
 
 
-def queue_files(root: Path, broken: list[str] | None = None) -> QueueFiles:
+def queue_files(root: Path, broken: list[str] | None = None, strays: list[str] | None = None) -> QueueFiles:
     """The files of every queue that has a folder under `root`, found in one pass: {(topic, queue): files by base}.
 
     `broken` gets the paths of links that lead nowhere; without it, one in place of a file raises FileNotFoundError.
+    `strays` gets the paths of files and folders that are not called by a number.
     """
     found: dict[Queue, tuple[QueueFile, ...]] = {}
     same: dict[tuple[QueueFile, ...], tuple[QueueFile, ...]] = {}  # most queues have files alike: they are kept once
     for topic, queue, path in _queue_folders(root, broken):
-        there = files_in(path, broken)
+        there = files_in(path, broken, strays)
         found[topic, queue] = same.setdefault(there, there)
     return found
 
 
-def files_in(folder: str, broken: list[str] | None = None) -> tuple[QueueFile, ...]:
-    """The files of one queue, by base. `broken`: as of `queue_files`."""
+def files_in(folder: str, broken: list[str] | None = None, strays: list[str] | None = None) -> tuple[QueueFile, ...]:
+    """The files of one queue, by base. `broken`, `strays`: as of `queue_files`."""
     found = []
     with os.scandir(folder) as files:
         for file in files:
             base = _base_of(file.name)
             if base >= 0 and not (broken is not None and _leads_nowhere(file, broken)):
                 found.append(QueueFile(base, file.stat().st_size))
+            elif base < 0 and strays is not None:
+                strays.append(file.path)
     return tuple(sorted(found) if len(found) > 1 else found)
 
 

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gapless.traces.problems import Unreadable
-from gapless.traces.sources.rocketmq.store.directory import CHECK_GROUP, CURSOR_FILES, StoreDirectory
+from gapless.traces.sources.rocketmq.store.directory import CHECK_GROUP, StoreDirectory
 from gapless.traces.sources.rocketmq.store.names import LIGHT, SCHEDULE_TOPIC
 from gapless.traces.sources.rocketmq.store.settings import is_there, quoted, read_json_or_older
-from gapless.traces.sources.rocketmq.store.topics import config_pairs, topics_of
+from gapless.traces.sources.rocketmq.store.topics import CURSOR_FILES, config_pairs, topics_of
 
 LEVELS = "delayOffset.json"
 DATABASE = "consumerOffsets"

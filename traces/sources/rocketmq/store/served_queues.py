@@ -60,10 +60,15 @@ def shares_records(queues: QueueFiles, settings: Mapping[str, str]) -> bool:
     return not settings or ids == {0} or is_on(settings, "enableLmq")
 
 
-def served_queues(path: Path, settings: Mapping[str, str], notes: list[str], *, copies: bool) -> ServedQueues:
-    """Look for the queues of the store in folder `path`. `copies`: as of `open_store`. Raises Unreadable."""
+def served_queues(
+    path: Path, settings: Mapping[str, str], notes: list[str], strays: list[str], *, copies: bool
+) -> ServedQueues:
+    """Looks for the queues of the store in folder `path`. Raises Unreadable.
+
+    `strays`: as of `queue_files` · `copies`: as of `open_store`.
+    """
     among_queues: list[str] = []
-    files = queue_files(path / "consumequeue", among_queues)
+    files = queue_files(path / "consumequeue", among_queues, strays)
     broken = broken_links(path, among_queues, alone=bool(files), database=database_in(path))
     if broken:
         files = {queue: there for queue, there in files.items() if not links.is_behind(broken, *queue)}

@@ -19,6 +19,12 @@ DIGITS = 19  # of the largest number that Java has
 PLAIN_LINE = re.compile(r"([\w.]+)[ \t]*=[ \t]*((?:[!-\[\]-~][ \t!-\[\]-~]*)?)", re.ASCII)
 WRITTEN_BY_THE_BROKER = "rocketmqHome"  # stands in a broker.conf that a broker wrote back, see `rewritten`
 
+OF_5 = 50_000  # of brokers, as a number, the first version that has timers, and some of the configuration files
+READ_AT_START = {  # files in config/ that a start reads, and the first version that does
+    "topics.json": 0, "consumerOffset.json": 0, "lmqConsumerOffset.json": 0, "subscriptionGroup.json": 0,
+    "consumerFilter.json": 0, "delayOffset.json": 0, "topicQueueMapping.json": OF_5, "consumerOrderInfo.json": OF_5,
+    "timermetrics": OF_5,
+}  # fmt: skip
 
 SETTING_NAME = re.compile(r"[A-Za-z]\w*")
 

@@ -13,14 +13,41 @@ from pathlib import Path
 
 from gapless.traces.problems import Unreadable
 from gapless.traces.sources.rocketmq.store.queue_database import why_unreadable
-from gapless.traces.sources.rocketmq.store.settings import read_json_or_older
+from gapless.traces.sources.rocketmq.store.settings import READ_AT_START, is_there, read_json_or_older
 
 FILE, DATABASE = "topics.json", "topics"
+CURSOR_FILES = ("consumerOffset.json", "lmqConsumerOffset.json")
+READ_LATER = ("tieredStoreMetadata.json",)  # JSON files that another reader checks
 
 
 def has_database(config: Path) -> bool:
     """True if the topics are in RocksDB: then no broker before 5.2 wrote them."""
     return (config / DATABASE / "CURRENT").is_file()
+
+
+def saved_topics(folder: Path, notes: list[str]) -> dict[str, object]:
+    """Reads topics.json. Other JSON files next to it are checked too: a broken one is noted if no start reads it."""
+    topics: dict[str, object] = {}
+    older = [path.with_suffix("") for path in folder.glob("*.json.bak") if is_there(path.with_suffix(""))]
+    for path in sorted({*folder.glob("*.json"), *older}):
+        if path.exists() and not path.is_file():
+            raise Unreadable(f"{path}: expected a file")
+        if not is_there(path) or path.name in (*CURSOR_FILES, *READ_LATER):
+            continue
+        try:
+            content, _older = read_json_or_older(path, notes)
+        except Unreadable as broken:
+            notes.extend([f"config/{path.name} is broken, and not needed: {broken}"] * (path.name not in READ_AT_START))
+            continue
+        if path.name == FILE:
+            topics = content
+    return topics
+
+
+def is_modern(topics: Mapping[str, object]) -> bool:
+    """True if a broker of version 5 wrote topics.json: only these count states."""
+    version = topics.get("dataVersion")
+    return isinstance(version, dict) and "stateVersion" in version
 
 
 def topics_of(config: Path) -> dict[str, Mapping[str, object]]:

@@ -1,0 +1,179 @@
+"""Surveys what the broker's next start will read and map, without judging it: files, folders and settings.
+
+Source: docs/rocketmq.md#start.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from gapless.spec.startup import ConfigFile
+from gapless.traces.judging.building import STEPS
+from gapless.traces.problems import Unreadable
+from gapless.traces.replay.exact import Event
+from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
+from gapless.traces.sources.rocketmq.store.files import ENTRY, TWENTY_DIGITS
+from gapless.traces.sources.rocketmq.store.settings import OF_5, READ_AT_START, is_on, number_set, read_json
+from gapless.traces.sources.rocketmq.store.timer_files import LOG as WHEEL_LOG
+from gapless.traces.sources.rocketmq.store.timer_files import SLOTS, SNAPSHOTS, TURN, WHEEL
+
+START = STEPS["startup"]
+VERSIONS = {40_907: "4.9.7", 50_303: "5.3.3", 50_500: "5.5.0"}  # those that were started on damaged stores
+IN_A_DATABASE = ("topics.json", "consumerOffset.json", "subscriptionGroup.json")  # with queues in RocksDB
+OFFSETS = ("consumerOffset.json", "lmqConsumerOffset.json")  # without and with light queues
+LOG_SIZE, QUEUE_SIZE, TIMER_SIZE = "mappedFileSizeCommitLog", "mappedFileSizeConsumeQueue", "mappedFileSizeTimerLog"
+
+
+class StartItem(NamedTuple):
+    """One thing that a start reads: the step, and where it lies.
+
+    `file`: relative to the store · `offset`: where the start fails, if it does · `since`: the first version that reads
+    it · `setting`: the name of the setting that it depends on, if it is about one
+    """
+
+    event: Event
+    file: str
+    offset: int = 0
+    since: int = 0
+    setting: str = ""
+
+    @property
+    def trace(self) -> str:
+        """The name of the trace."""
+        return f"start/broker.conf/{self.setting}" if self.setting else f"start/{self.file}"
+
+
+def versions_of(store: StoreDirectory) -> Mapping[int, str]:
+    """The versions that may start next; no older one than what wrote the store."""
+    return {number: name for number, name in VERSIONS.items() if not store.modern or number >= OF_5}
+
+
+def start_items(store: StoreDirectory, strays: Iterable[str]) -> Iterator[StartItem]:
+    """Yields everything that the next start reads. `strays`: files in folders of queues that are not called by numbers.
+
+    Files of the log and of queues that have a length of their own are judged elsewhere.
+    """
+    yield from _configuration(store)
+    yield from _log(store)
+    yield from _queues(store, strays)
+    yield from _timers(store)
+
+
+def _configuration(store: StoreDirectory) -> Iterator[StartItem]:
+    folder = Path(store.path, "config")
+    lights, database = store.setting("enableLmq"), store.database is not None
+    for name, since in READ_AT_START.items():
+        unread = (name == OFFSETS[not lights]) if store.settings else False
+        if unread or (name in IN_A_DATABASE and database) or (name == "timermetrics" and not _has_timers(store)):
+            continue
+        file, backup = folder / name, folder / f"{name}.bak"
+        contents = content_of(file), content_of(backup)
+        broken = f"config/{name}" if contents[0] != ConfigFile.ABSENT else f"config/{name}.bak"
+        yield StartItem(START.read_config(file=contents[0], backup=contents[1]), broken, since=since)
+
+
+def content_of(path: Path) -> ConfigFile:
+    """Returns what a configuration file has."""
+    if not path.is_file():
+        return ConfigFile.ABSENT
+    if path.stat().st_size == 0:
+        return ConfigFile.EMPTY
+    try:
+        read_json(path)
+    except Unreadable:
+        return ConfigFile.BROKEN
+    return ConfigFile.WHOLE
+
+
+def _log(store: StoreDirectory) -> Iterator[StartItem]:
+    """The folders of the log that are no DLedger log, as one."""
+    dledger = store.dledger.data if store.dledger else None
+    folders = {Path(file.path).parent for file in store.files} | {Path(store.path, "commitlog")}
+    paths = sorted(
+        (path for folder in folders if folder != dledger and folder.is_dir() for path in folder.iterdir()),
+        key=lambda path: path.name,
+    )
+    lengths = Counter(file.length for file in store.files if Path(file.path).parent != dledger)
+    full = lengths.most_common(1)[0][0] if lengths else 0
+    yield from _mapped(store, paths, full)
+    first = next((file for file in store.files if file.length == full), None)
+    if first:
+        yield from _compared(store, LOG_SIZE, full, number_set(store.settings, LOG_SIZE), _within(store, first.path))
+
+
+def _queues(store: StoreDirectory, strays: Iterable[str]) -> Iterator[StartItem]:
+    """Files in folders of queues: those that do not belong there, and an empty last one."""
+    if store.database or store.no_queues:
+        return
+    plain = {queue: files for queue, files in store.queues.items() if queue not in store.batched}
+    lengths = Counter(file.length for files in plain.values() for file in files if file.length)
+    full = max(lengths, key=lambda length: (lengths[length], length), default=0)
+    if not full:
+        return
+    root = Path(store.path, "consumequeue")
+    folders = {Path(path).parent for path in strays}
+    folders |= {root / topic / str(queue) for (topic, queue), files in plain.items() if files and not files[-1].length}
+    for folder in sorted(folders):
+        if folder.parent.parent == root:
+            yield from _mapped(store, sorted(folder.iterdir(), key=lambda path: path.name), full)
+    (topic, queue), files = next(
+        (queue, files) for queue, files in sorted(plain.items()) if any(file.length == full for file in files)
+    )
+    first = next(file for file in files if file.length == full)
+    wanted = -(-number_set(store.settings, QUEUE_SIZE) // ENTRY) * ENTRY
+    yield from _compared(store, QUEUE_SIZE, full, wanted, f"consumequeue/{topic}/{queue}/{first.base:020d}")
+
+
+def _timers(store: StoreDirectory) -> Iterator[StartItem]:
+    if not _has_timers(store):
+        return
+    wheel = Path(store.path, WHEEL)
+    if wheel.is_file() and not store.setting(SNAPSHOTS):
+        length, full = wheel.stat().st_size, SLOTS * TURN.itemsize
+        yield StartItem(START.read_wheel(length=length, full=full), WHEEL, offset=min(length, full), since=OF_5)
+    folder = Path(store.path, WHEEL_LOG)
+    paths = sorted(folder.iterdir(), key=lambda path: path.name) if folder.is_dir() else []
+    lengths = Counter(path.stat().st_size for path in paths if path.is_file() and TWENTY_DIGITS.fullmatch(path.name))
+    full = max(lengths, key=lambda length: (lengths[length], length), default=0)
+    if full:
+        yield from _mapped(store, paths, full, since=OF_5)
+        first = next(path for path in paths if path.stat().st_size == full)
+        wanted = number_set(store.settings, TIMER_SIZE)
+        yield from _compared(store, TIMER_SIZE, full, wanted, _within(store, str(first)), since=OF_5)
+
+
+def _has_timers(store: StoreDirectory) -> bool:
+    return is_on(store.settings, "timerWheelEnable", otherwise=True)
+
+
+def _mapped(store: StoreDirectory, paths: list[Path], full: int, since: int = 0) -> Iterator[StartItem]:
+    """Yields what does not belong into a folder of files, and one of those that do; `paths` by their names."""
+    whole = False
+    for path in paths:
+        numbered, folder = TWENTY_DIGITS.fullmatch(path.name) is not None, path.is_dir()
+        try:
+            length = path.stat().st_size
+        except OSError:  # a link without a target is judged elsewhere; or it is gone
+            continue
+        last = path is paths[-1]
+        if numbered and not folder and (whole or length != full) and (length or not last or store.of_moments):
+            continue  # one of many alike, or of a wrong length, which is judged where its bytes are
+        whole = whole or (numbered and not folder and length == full)
+        event = START.map_file(folder=folder, numbered=numbered, last=last, length=length, full=full)
+        yield StartItem(event, _within(store, str(path)), since=since)
+
+
+def _compared(
+    store: StoreDirectory, setting: str, length: int, wanted: int, file: str, since: int = 0
+) -> Iterator[StartItem]:
+    """Yields the length of files next to what a setting says, if it says anything."""
+    if wanted and setting in store.settings:
+        yield StartItem(START.compare_length(length=length, full=wanted), file, length, since, setting)
+
+
+def _within(store: StoreDirectory, path: str) -> str:
+    """A path relative to the store, if it lies there."""
+    return str(Path(path).relative_to(store.path)) if Path(path).is_relative_to(store.path) else path
