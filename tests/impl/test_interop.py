@@ -5,13 +5,14 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 
 import pytest
 
 from gapless.impl.records.errors import Damaged
 from gapless.impl.store.core import Settings
 from gapless.impl.store.store import Store
-from tests.interop import makers, ours, rounds
+from tests.interop import makers, ours, rounds, shuffled
 from tests.interop.damage import plant
 from tests.interop.files import Contents, changes, overwritten
 from tests.interop.halves import comparing, faults, writing
@@ -192,6 +193,19 @@ def test_faults_in_transactions_are_reported_by_both_judges(home: Path) -> None:
 
 
 # -- where no broker can be had --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("version", [(4, 9), (5, 3), (5, 5)])
+def test_a_random_store_has_traits_that_its_broker_has_and_that_go_together(version: tuple[int, int]) -> None:
+    met = set()
+    for seed in range(100):
+        layout, traits = shuffled.draw(Random(seed), version)
+        for trait in traits:
+            assert shuffled.TRAITS[trait].since <= version
+            assert not shuffled.TRAITS[trait].excludes & set(traits)
+        assert len(layout.lives) == len(layout.later) + 1 == shuffled.LIVES
+        met |= {*traits}
+    assert met == {name for name, trait in shuffled.TRAITS.items() if trait.since <= version}
 
 
 def test_without_maven_or_a_java_it_is_skipped_in_one_line(tmp_path: Path) -> None:

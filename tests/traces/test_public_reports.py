@@ -33,6 +33,14 @@ def test_a_public_report_gets_the_verdict_of_its_row(public: PublicReport, tmp_p
     assert (report.verdict == "departs") == bool(names(report, "violation"))
 
 
+ACCUSED = [report for report in page.REPORTS if "`--profile strict` departs" in report.remark]
+
+
+@pytest.mark.parametrize("public", ACCUSED, ids=lambda public: public.issues)
+def test_the_strict_profile_departs_where_the_page_states_so(public: PublicReport, tmp_path: Path) -> None:
+    assert check([public.lay(tmp_path)], profile="strict").verdict == "departs"
+
+
 def test_the_page_is_made_of_these_reports() -> None:
     written = page.PAGE.read_text(encoding="utf-8")
     assert written == page.made(), "write it again: python -m tests.support.reports.page"
