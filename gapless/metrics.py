@@ -37,6 +37,7 @@ class WatchMetrics(Collector):
             ("entries_position_bytes", "Log position up to which entries of queues are judged.", now.entries_position),
             ("entries_lag_bytes", "Bytes of the log that are judged but for their entries.", now.entries_lag_bytes),
             ("queues", "Queues with messages in what was judged.", now.queues),
+            ("overdue_seconds", "How late the worst task of the last report is that is overdue.", now.overdue),
             ("undecided", "Reasons of the last report why not everything is decided.", now.undecided),
         ):
             if value is not None:  # a number that is not known yet is left out

@@ -67,6 +67,7 @@ class WatchStatus:
     queues: int = 0
     findings: Counter[str] = field(default_factory=Counter)
     anomalies: dict[str, int] = field(default_factory=dict)  # of the last report
+    overdue: float | None = None  # seconds that the worst task of the last report is late
     undecided: int = 0  # reasons of the last report why not everything could be judged
     restarts: int = 0  # times that it went back, or began again
     reports: int = 0
@@ -329,6 +330,7 @@ class StoreWatch:
         report = self._reported(judged)
         self.status.undecided = sum(len(source.reasons) for source in report.sources)
         self.status.anomalies = dict(report.anomalies)
+        self.status.overdue = max((row.late for row in report.overdue), default=0) / 1000
         self.status.reports += 1
         self.last = report
         self.reported_up_to_date |= self.caught_up

@@ -105,7 +105,7 @@ class OverdueRow(ReportRow):
     part: ClassVar[str] = "overdue"
 
     trace: str
-    task: str = Field(description="what waits: half, op, timer, delay, open transaction, decided transaction")
+    task: str = Field(description="what waits, such as half, op, timer, delayed message, open transaction")
     due: int = Field(description="when its time came, in ms since 1970, by the broker's clock")
     late: int = Field(description="ms that the broker has lived since then, as far as that is known")
 

@@ -246,8 +246,10 @@ def test_a_watch_and_the_events_say_the_same(tmp_path: Path) -> None:
     store = written(broker, tmp_path)
     report, heard = judged(store), Heard()
     assert len(report.overdue) == 2
-    watched = watch(store, heard, state=tmp_path / "state").run(lambda _: False, once=True)
+    watching = watch(store, heard, state=tmp_path / "state")
+    watched = watching.run(lambda _: False, once=True)
     assert (watched.overdue, watched.anomalies) == (report.overdue, report.anomalies)
+    assert watching.status.overdue == report.overdue[0].late / 1000
     assert gapless("trace", str(store), "--out", str(tmp_path / "events.ndjson")).exit_code == 0
     events = check(tmp_path / "events.ndjson")
     assert events.anomalies == report.anomalies
