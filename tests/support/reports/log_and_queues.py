@@ -373,7 +373,27 @@ CURSORS = (
         remark="legal on disk: the least number is in the broker's memory",
     ),
 )  # fmt: skip
+STARTS = (
+    PublicReport(
+        "rocketmq 6904 · rocketmq 3257",
+        "A broker does not start: a file of another length lies among those of the log or of a queue",
+        "`.nfs000000001`, of 100 bytes, in the folder of a queue",
+        as_recorded("reports/stray_file_in_queue"),
+        "conforms", "hazard", "startup/mapped-file-has-its-full-length",
+        "`reports/stray_file_in_queue`: a broker's, the file planted; booted 5.5.0 and 5.3.3, which do not start",
+    ),
+    PublicReport(
+        "rocketmq 1498 · rocketmq 3401 · rocketmq 6096 · rocketmq 9328 · rocketmq 9705",
+        "After a power loss a broker does not start: files in `config/` are full of NULs",
+        "`topics.json` and its `.bak` are 100 NULs",
+        as_recorded("reports/topics_nul"),
+        "conforms", "hazard", "startup/config-file-or-its-backup-can-be-read",
+        "`reports/topics_nul`: a broker's, both files replaced; booted 5.5.0, 5.3.3 and 4.9.7, which do not start",
+        remark="so it is with each file that [a start reads](next-start.md)",
+    ),
+)  # fmt: skip
 STAGES = {
+    "Starts": STARTS,
     "The log": LOG,
     "Consume queues": QUEUES,
     "Light queues": LIGHTS,
