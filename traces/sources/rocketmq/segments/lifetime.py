@@ -91,6 +91,6 @@ def lifetime(times: Ints) -> Lifetime:
 
 @lru_cache(maxsize=4)
 def _samples(count: int) -> Ints:
-    """Returns the places of `SAMPLES` of `count` records, or a few more, the first and the last among them."""
+    """Returns the places of about `SAMPLES` of `count` records, the first and the last among them."""
     every = -(-count // SAMPLES)
     return np.append(np.arange(0, count - 1, every), count - 1)
