@@ -20,6 +20,6 @@ def a_message_may_leave_again(s: State, position: Position) -> bool:
 
 DEVIATIONS = (
     Deviation(leave_again, stage.leave, ROCKETMQ,
-        "docs/rocketmq.md#delayed-again: a start continues from delayOffset.json, and puts are tried again"),
+        "docs/rocketmq.md#delayed-again: a start continues from delayOffset.json"),
 )
 ENABLED = (a_message_may_leave_again,)

@@ -365,7 +365,7 @@ def test_faults_are_found_where_brokers_started_again_too(tmp_path: Path) -> Non
     for fault in (of_message(90), of_entry(0, 7), of_entry(4, -200), swapped):
         store = copy_of(LIVES, tmp_path / str(len(list(tmp_path.iterdir()))))
         file, offset = fault(store)
-        (found,) = check([store.parent]).findings
+        (found,) = check([store.parent]).violations
         assert isinstance(file, Path)
         assert (found.where.file, found.where.offset) == (str(file.relative_to(store)), offset)
 

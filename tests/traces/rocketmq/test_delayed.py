@@ -199,6 +199,14 @@ def test_a_cursor_that_may_be_younger_than_the_log_is_no_departure(why: str, tmp
     assert any(line.startswith(text) for line in (source.reasons if verdict == "inconclusive" else source.notes))
 
 
+def test_in_a_copy_a_cursor_may_be_younger_than_the_log(tmp_path: Path) -> None:
+    store = copy_of(LINES[-1], tmp_path)
+    moved(store, FAR, 3)
+    report = check([store.parent], copied=True)
+    assert (report.verdict, lost(report)) == ("conforms", 0)
+    assert any("3 delayed messages are behind the cursor" in note for note in report.sources[0].notes)
+
+
 def test_after_a_kill_what_lies_before_a_later_delivery_is_accused(tmp_path: Path) -> None:
     """They are delivered one after the other: no power loss takes one from their middle."""
     store = copy_of(LINES[-1], tmp_path)
@@ -214,6 +222,19 @@ def test_after_a_kill_what_lies_before_a_later_delivery_is_accused(tmp_path: Pat
     renamed(store, record)
     report = check([store.parent])
     assert (report.verdict, lost(report)) == ("departs", 1)
+
+
+@pytest.mark.parametrize("name", LINES)
+def test_messages_in_a_level_that_no_setting_has_are_noted(name: str, tmp_path: Path) -> None:
+    store = copy_of(name, tmp_path)
+    config = store.parent / "broker.conf"
+    config.write_text(config.read_text().replace("=1s 2s 3s 4s 10m", "=1s 2s 3s 4s"))
+    report = check([store.parent])
+    assert report.verdict == "conforms"
+    notes = [note for note in report.sources[0].notes if "delay level" in note]
+    waiting = sum((record.topic, record.queue) == (SCHEDULE_TOPIC, FAR - 1) for record in read_log(store))
+    assert len(notes) == 1
+    assert notes[0].startswith(f"{waiting} messages wait in delay level 5, and messageDelayLevel has 4 levels")
 
 
 @pytest.mark.parametrize("setting", ["enableSlaveActingMaster=true"])

@@ -170,7 +170,9 @@ def test_a_dead_letter_that_does_not_fit_leaves_its_light_queues_undecided(versi
     again.rename(again.with_name(dead))
     for file in (store / "commitlog").iterdir():
         data = file.read_bytes()
-        file.write_bytes(data.replace(bytes([len(dead)]) + again.name.encode(), bytes([len(dead)]) + dead.encode()))
+        for before in (bytes([len(dead)]), b"REAL_TOPIC\x01"):
+            data = data.replace(before + again.name.encode(), before + dead.encode())
+        file.write_bytes(data)
     if version == "4":
         topics = json.loads((store / "config" / "topics.json").read_text())
         del topics["dataVersion"]["stateVersion"]

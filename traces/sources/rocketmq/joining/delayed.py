@@ -33,6 +33,7 @@ from gapless.traces.sources.rocketmq.store.files import FARTHEST
 from gapless.traces.sources.rocketmq.store.group_cursors import LEVELS, level_cursors
 from gapless.traces.sources.rocketmq.store.names import SCHEDULE_TOPIC
 from gapless.traces.sources.rocketmq.store.selection import DELAYED, includes_delayed
+from gapless.traces.sources.rocketmq.store.settings import DELAY_LEVELS
 
 IN_A_PART = 1 << 17  # records, about
 BEHIND = 1 << 62  # where events stand that come behind all records of a message
@@ -69,6 +70,7 @@ class DelayedJudge:
         if store.limit != FARTHEST or not includes_delayed(self.options):
             return
         cursors = {cursor.queue: cursor.to for cursor in level_cursors(store, [])}
+        self._note_levels_without_delay(cursors)
         cursors = {queue: to for queue, to in cursors.items() if 0 < to and queue < MOST and self._is_sound(queue)}
         if not cursors:
             return
@@ -80,6 +82,18 @@ class DelayedJudge:
             judged.note(f"{NOT_JUDGED}their log is damaged")
             return
         DelayLevels(judged, self.options, cursors, found).judge()
+
+    def _note_levels_without_delay(self, cursors: dict[int, int]) -> None:
+        """Notes levels that no broker serves with these settings, though messages wait there."""
+        levels = len(self.store.settings.get("messageDelayLevel", DELAY_LEVELS).split())
+        for (topic, queue), run in sorted(self.judged.queues.items()) if self.store.settings else ():
+            waiting = run.end - max(cursors.get(queue, 0), run.first)
+            if topic == SCHEDULE_TOPIC and queue >= levels and waiting > 0:
+                what = plural(waiting, "message waits", "messages wait")
+                self.judged.note(
+                    f"{what} in delay level {queue + 1}, and messageDelayLevel has {plural(levels, 'level')}: no "
+                    "broker delivers what is there until it has that level again"
+                )
 
     def _is_sound(self, queue: int) -> bool:
         """True if a level's queue has each number once, as far as was judged."""
@@ -120,10 +134,11 @@ class DelayLevels:
         self.cursors = cursors
         self.passed = _table(cursors)
         self.sure = self.passed
+        if not (self.store.clean and self.is_own and not self.store.copied):
+            in_order = bool(self.store.settings) and not self.store.setting("enableScheduleAsyncDeliver")
+            self.sure = np.minimum(self.passed, self._delivered_up_to() if in_order else 0)
         if self.store.forgets:
             self.sure = np.zeros(len(self.passed), np.int64)
-        elif not (self.store.clean and self.is_own and not self.store.copied):
-            self.sure = np.minimum(self.passed, self._delivered_up_to())
         self.lacking, self.first = 0, -1  # messages of which it is not known, and the trace of the first
 
     def judge(self) -> None:
@@ -137,7 +152,8 @@ class DelayLevels:
                 detail = f"the cursor of level {level} is {cursors[level - 1]:,} in config/{LEVELS}{later}"
                 self.judged.breaches[n] = replace(found, detail=detail)
         if self.lacking:
-            tell = self.judged.doubt if self.is_own or not self.store.settings else self.judged.note
+            is_known = self.store.copied or (self.store.settings and not self.is_own)  # that the cursor may be younger
+            tell = self.judged.note if is_known else self.judged.doubt
             what = plural(self.lacking, "delayed message is", "delayed messages are")
             tell(
                 f"{what} behind the cursor of a level and in no topic, the first is {self.name(self.first)}: legal if "
