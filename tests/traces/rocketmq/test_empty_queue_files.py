@@ -111,6 +111,15 @@ def test_a_start_that_may_fail_writes_nothing(tmp_path: Path) -> None:
     assert any("unless it fails: see the hazards" in note for note in report.sources[0].notes)
 
 
+def test_no_start_writes_what_is_missing_where_another_file_stops_it(tmp_path: Path) -> None:
+    store = laid(tmp_path, FULL, FULL, clean=False, waiting=1)
+    assert any("at its next start" in note for note in check(store, jobs=1).sources[0].notes)
+    (store / "commitlog" / "notes.txt").write_text("mine")
+    report = check(store, jobs=1)
+    assert report.hazards
+    assert not any("at its next start" in note for note in report.sources[0].notes)
+
+
 def test_many_queues_have_one_hazard(tmp_path: Path) -> None:
     store = laid(tmp_path, *[FULL] * 9)
     for queue in range(9):

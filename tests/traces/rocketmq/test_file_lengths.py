@@ -148,6 +148,13 @@ def test_the_cursors_are_shown_without_an_end_where_the_queue_of_halves_departs(
 def test_a_setting_that_a_running_broker_was_given_holds_for_its_later_queues(version: str) -> None:
     report = check(recording(f"reports/resized_queue_files_{version}").parent, jobs=1)
     assert (report.verdict, report.violations) == ("conforms", [])
+    named, other = sorted(report.hazards, key=lambda hazard: hazard.rule, reverse=True)
+    assert (named.rule, other.rule) == (
+        "startup/settings-have-the-length-of-the-files",
+        "startup/mapped-file-has-its-full-length",
+    )
+    assert (other.where.file, other.where.offset) == (f"consumequeue/late/0/{0:020}", 4000)
+    assert "Remedy: move consumequeue/ away: the start writes all queues again" in " ".join(other.story)
 
 
 def test_a_doubled_setting_leaves_a_sound_store_without_a_violation() -> None:

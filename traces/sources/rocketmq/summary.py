@@ -17,6 +17,7 @@ from gapless.traces.report.wording import plural
 from gapless.traces.sources.rocketmq import PROFILE, explain, explain_hazard, explain_log
 from gapless.traces.sources.rocketmq.absent_traces import absent_queue, absent_topic, absent_transaction
 from gapless.traces.sources.rocketmq.causes import with_causes_first
+from gapless.traces.sources.rocketmq.explain_startup import LOST
 from gapless.traces.sources.rocketmq.joining.findings import Breach, QueueProgress, StoreFindings
 from gapless.traces.sources.rocketmq.joining.promises import OF_CLIENTS
 from gapless.traces.sources.rocketmq.report import QueueRow, TransactionsRow
@@ -69,9 +70,9 @@ def summary(path: Path, judged: StoreFindings, options: Options, *, interrupted:
 
 def _unwritten(judged: StoreFindings) -> Iterator[str]:
     """Yields a note for what is missing and will be written; it will not be where the start fails."""
-    fails = any(found.action == "start" for found in judged.feared) or explain_hazard.may_fail(judged)
+    stops = (found.action == "start" or found.spec == "startup" for found in judged.feared if found.rule != LOST)
     how = "the broker writes what is missing at its next start"
-    if fails:
+    if any(stops) or explain_hazard.may_fail(judged):
         how = "a start writes what is missing, unless it fails: see the hazards"
     yield from (f"{what}; {how}" for what in judged.unwritten)
 

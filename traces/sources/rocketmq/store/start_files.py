@@ -15,8 +15,8 @@ from gapless.traces.judging.building import STEPS
 from gapless.traces.problems import Unreadable
 from gapless.traces.replay.exact import Event
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
-from gapless.traces.sources.rocketmq.store.files import ENTRY, TWENTY_DIGITS
-from gapless.traces.sources.rocketmq.store.settings import OF_5, READ_AT_START, is_on, number_set, read_json
+from gapless.traces.sources.rocketmq.store.files import ENTRY, TWENTY_DIGITS, QueueFiles, born_with
+from gapless.traces.sources.rocketmq.store.settings import OF_5, READ_AT_START, is_on, number_set, read_json, rewritten
 from gapless.traces.sources.rocketmq.store.timer_files import LOG as WHEEL_LOG
 from gapless.traces.sources.rocketmq.store.timer_files import SLOTS, SNAPSHOTS, TURN, WHEEL
 
@@ -125,6 +125,23 @@ def _queues(store: StoreDirectory, strays: Iterable[str]) -> Iterator[StartItem]
     first = next(file for file in files if file.length == full)
     wanted = -(-number_set(store.settings, QUEUE_SIZE) // ENTRY) * ENTRY
     yield from _compared(store, QUEUE_SIZE, full, wanted, f"consumequeue/{topic}/{queue}/{first.base:020d}")
+    if len(lengths) > 1:
+        yield from _of_other_lengths(store, plain, full)
+
+
+def _of_other_lengths(store: StoreDirectory, queues: QueueFiles, full: int) -> Iterator[StartItem]:
+    """Yields one whole file of each other length: no setting fits all of them.
+
+    The names of a queue's files tell their length; or the broker wrote its settings back, and may have had another.
+    """
+    found = {full}
+    for (topic, queue), files in sorted(queues.items()):
+        length = born_with(files, files[0].length if files and rewritten(store.settings) else full)
+        file = next((file for file in files if file.length == length), None)
+        if file and length not in found and length % ENTRY == 0:
+            found.add(length)
+            event = START.map_file(folder=False, numbered=True, last=file is files[-1], length=length, full=full)
+            yield StartItem(event, f"consumequeue/{topic}/{queue}/{file.base:020d}", length)
 
 
 def _timers(store: StoreDirectory) -> Iterator[StartItem]:
