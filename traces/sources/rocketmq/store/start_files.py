@@ -1,6 +1,6 @@
 """Surveys what the broker's next start will read and map, without judging it: files, folders and settings.
 
-Source: docs/rocketmq.md#start.
+Source: docs/rocketmq.md#start, docs/next-start.md#how.
 """
 
 from __future__ import annotations
