@@ -52,6 +52,7 @@ PINNED = {
     "hash_index": (84, 619, 54, 24_780),
     "lookup": (1_590, 10_959, 3_158, 85_860),
     "delivery": (28, 76, 23, 140),
+    "visibility": (63, 156, 87, 252),
     "coordinator": (10_321, 47_834, 1_782, 526_371),
     "permits": (5_647, 36_693, 12_098, 152_469),
     "dledger_index": (22, 58, 9, 5_962),
@@ -69,6 +70,7 @@ PINNED_WITH_DEVIATIONS = {
     "transaction": (5_507, 75_910, 26_330, 2_240_253),
     "checkpoint": (22_238, 217_187, 43_146, 2_177_850),
     "half_table": (25, 179, 8, 4_048),
+    "visibility": (81, 216, 108, 369),
     "op_batch": (4_818, 31_710, 10_562, 1_183_962),
     "coordinator": (8_620, 39_420, 1_580, 464_818),
     "deadline": (1_265, 5_102, 1_795, 48_740),
@@ -507,6 +509,7 @@ def test_every_spec_comes_to_rest_somewhere_and_not_everywhere(explored: dict[st
         "tiered",
         "timer",
         "timer_table",
+        "visibility",
     }
 
 

@@ -147,6 +147,7 @@ LOST: dict[str, tuple[str, list[tuple[str, tuple[int, ...]]]]] = {
         [("open", (1,)), ("prepare", ()), ("enqueue", (0, 2)), ("write", ())],
     ),
     "half_cache": ("half-is-written-before-it-is-put-into-the-cache", [("open", (0, 0, 1)), ("put", (0, 0))]),
+    "visibility": ("half-that-consumers-can-read-is-committed", [("prepare", (7,)), ("show", (0, 7))]),
     "delivery": ("half-that-was-handed-out-was-committed", [("open", (0,)), ("append", (1,)), ("hand", ())]),
     "cursor": ("cursor-of-the-group-stays-within-its-queue", [("open", (1,)), ("save", (2,))]),
     "deadline": (

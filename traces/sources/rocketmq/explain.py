@@ -29,6 +29,7 @@ from gapless.traces.sources.rocketmq import (
     explain_tiered,
     explain_timer,
     explain_timer_table,
+    explain_visibility,
 )
 from gapless.traces.sources.rocketmq.entry_picture import entries_around
 from gapless.traces.sources.rocketmq.explain_extent import missing_entries
@@ -345,6 +346,7 @@ def _of_deliveries(found: Breach, _action: str, _args: Mapping[str, int]) -> str
 
 OF_TRANSACTIONS: Mapping[str, Callable[[Breach, str, Mapping[str, int]], str]] = {
     "delivery": _of_deliveries,
+    "visibility": lambda found, _action, _args: explain_visibility.message(found),
     "transaction": _of_transaction,
     "checkpoint": _of_cursors,
     "op_batch": _of_ops,
@@ -355,8 +357,9 @@ def context(judged: StoreFindings, found: Breach) -> list[str]:
     """Describes the target of a wrong entry, or the differences of a copy; or returns nothing."""
     if found.spec == "queue":
         return _queue_context(judged, found)
-    if found.spec == "transaction":
-        return _differences(judged.store, found)
+    if found.spec in ("transaction", "visibility"):
+        of = _differences if found.spec == "transaction" else explain_visibility.context
+        return of(judged.store, found)
     if found.rule == explain_timer.NAMES:
         lies = f"at {found.position} is {_at(judged, found.position)}"
         return [] if found.detail else [lies, *explain_timer.CAUSES]

@@ -27,6 +27,7 @@ from gapless.traces.sources.rocketmq.segments.index_keys import found_keys
 from gapless.traces.sources.rocketmq.segments.queue_events import queue_events
 from gapless.traces.sources.rocketmq.segments.splits import Columns, SplitReader
 from gapless.traces.sources.rocketmq.segments.tasks import log_events, name_of
+from gapless.traces.sources.rocketmq.segments.visible_records import mark_visible
 from gapless.traces.sources.rocketmq.store.bytes import Ints
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.file_access import name_of_record
@@ -46,6 +47,7 @@ from gapless.traces.sources.rocketmq.transactions.transaction_rows import (
     OP,
     PLACE,
 )
+from gapless.traces.sources.rocketmq.transactions.visible import visible_events, visible_keys
 
 Joint = tuple[int, str, str, Sequence[Event]]
 
@@ -80,6 +82,7 @@ def _batches(judged: StoreFindings, source: str) -> Iterator[pa.RecordBatch]:
                 action=log.action, args=log.args,
             )  # fmt: skip
             yield from _queues(judged, scanned.columns, source)
+            mark_visible(limited, scanned.columns)
             steps.append(scanned.columns.steps.copy())
             if store.index and index_wanted and scanned.columns.count:
                 keys.append(found_keys(store.index, scanned.columns, scanned.start, scanned.end))
@@ -89,13 +92,15 @@ def _batches(judged: StoreFindings, source: str) -> Iterator[pa.RecordBatch]:
     lineage.key_marks(rows)
     given = terms(store, Options())
     lives = lineages(rows, given)
-    for events in (_transactions(judged, lives, given), _ops(judged, rows, given), _cursors(judged, lives, given)):
+    made = _transactions(judged, lives, given), _visible(judged, lives), _ops(judged, rows, given)
+    for events in (*made, _cursors(judged, lives, given)):
         for group in iter(lambda some=events: list(islice(some, ROWS)), []):  # type: ignore[misc]
             yield schema.from_events(_event(source, *event) for event in group)
 
 
 INFERRED = {  # no record tells of these: a rollback is seen by its op, and a half is resolved by what came after it
     ("transaction", "roll_back"),
+    ("visibility", "roll_back"),
     ("checkpoint", "resolve"),
     ("checkpoint", "consume_op"),
 }
@@ -125,6 +130,14 @@ def _transactions(judged: StoreFindings, lives: Lineages, given: Terms) -> Itera
         for event, place in zip(events, places, strict=True):
             position = max(position, place)
             yield "transaction", name, position, event
+
+
+def _visible(judged: StoreFindings, lives: Lineages) -> Iterator[ExportedEvent]:
+    """Yields every transaction of which consumers can read a half."""
+    for (rows, _), events, places in visible_events(lives.rows, lives.rolled_back, visible_keys(lives.rows)).each():
+        name = name_of_record(judged.store, int(rows[PLACE, 0]))
+        for event, place in zip(events, places, strict=True):
+            yield "visibility", name, place, event
 
 
 def _ops(judged: StoreFindings, rows: Ints, given: Terms) -> Iterator[ExportedEvent]:

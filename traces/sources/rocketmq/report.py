@@ -348,6 +348,7 @@ FIXED = {
 SUBJECTS = {
     "transaction": "transaction",
     "delivery": "message",
+    "visibility": "transaction",
     "hash_index": "the hash index",
     "cursor": "cursor",
     "half_table": "half",

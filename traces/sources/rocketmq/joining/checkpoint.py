@@ -20,7 +20,9 @@ from gapless.traces.sources.rocketmq.transactions.parameters import terms
 
 FIXED = frozenset({"store", "evidence", "exported"})  # what a judgement was begun with
 OF_THE_LOG = ("log", "pending", "invalid_at")
-OF_TRANSACTIONS = (*("totals", "waiting", "rows", "limit", "refused", "passed", "bad_ops", "early_ops"),)
+OF_TRANSACTIONS = (
+    *("totals", "waiting", "rows", "limit", "refused", "passed", "bad_ops", "early_ops", "visible", "numbers_delayed"),
+)
 REMEMBERED: dict[str, type[Blocks]] = {"settled": SettledHalves, "unpassed": Blocks, "unpassed_ops": Blocks}
 """What is known of transactions and lies in files, by name."""
 

@@ -33,6 +33,7 @@ from gapless.traces.sources.rocketmq.joining.queues import first_number
 from gapless.traces.sources.rocketmq.segments import splits
 from gapless.traces.sources.rocketmq.segments.splits import SplitReader
 from gapless.traces.sources.rocketmq.segments.tasks import Segment
+from gapless.traces.sources.rocketmq.segments.visible_records import mark_visible
 from gapless.traces.sources.rocketmq.store.bytes import Ints
 from gapless.traces.sources.rocketmq.store.file_access import name_of_record
 from gapless.traces.sources.rocketmq.store.lookup import among, distinct
@@ -51,6 +52,7 @@ from gapless.traces.sources.rocketmq.transactions.parameters import (
     NO_ROWS,
     Judgement,
     Totals,
+    VisibleRows,
     add_counts,
     terms,
 )
@@ -66,6 +68,7 @@ from gapless.traces.sources.rocketmq.transactions.transaction_rows import (
     NUMBER,
     PLACE,
 )
+from gapless.traces.sources.rocketmq.transactions.visible import fate, visible_events
 
 ROWS_IN_MEMORY = 1 << 16  # rows that wait before the settled ones among them are forgotten
 LINES = 200  # of a transaction's life that are reported
@@ -91,6 +94,8 @@ class TransactionJudge:
         self.passed: list[Ints] = []
         self.bad_ops: list[Ints] = []
         self.early_ops: list[tuple[int, int, int]] = []
+        self.visible: dict[int, VisibleRows] = {}
+        self.numbers_delayed: set[int] = set()
         self.unpassed = Blocks()
         self.unpassed_ops = Blocks()
 
@@ -115,6 +120,8 @@ class TransactionJudge:
         for broken, count in judgement.more_bad_ops.items():
             self.judged.count_only(broken, count)
         self.early_ops += judgement.early_ops
+        self.visible |= judgement.visible
+        self.numbers_delayed.update(judgement.delayed.tolist())
         self.unpassed.add(judgement.unpassed)
         self.unpassed_ops.add(judgement.unpassed_ops)
         if self.options.listed:
@@ -164,6 +171,7 @@ class TransactionJudge:
         judged, before = self.judged, len(self.judged.breaches)
         damaged = self._is_damaged()
         self._report()
+        self._visible()
         self._strays(self._all())
         self._ops()
         self._passed()
@@ -199,6 +207,7 @@ class TransactionJudge:
         mine = np.ascontiguousarray(mine)
         self._add(judge(mine, self.terms, last=True))
         self._report()
+        self._visible()
         self._passed()
         self._count()
         events, _positions = lineages(mine, self.terms).events(0, self.terms)
@@ -236,6 +245,7 @@ class TransactionJudge:
             if end <= low or high < begin or not ((spans[0] < end) & (begin <= spans[1])).any():
                 continue
             for scanned in SplitReader(self.judged.store, split, steps=True).segments():
+                mark_visible(self.judged.store, scanned.columns)
                 steps = scanned.columns.steps
                 steps = steps[:, steps[PLACE] < self.judged.end]
                 of_mark = (steps[KIND] == MARK) & among(steps[NAMES], numbers)
@@ -318,6 +328,15 @@ class TransactionJudge:
                 )
         report_inconclusive(self.judged, unsure, self.delayed)
 
+    def _visible(self) -> None:
+        """Replays exactly each transaction of which consumers can read too much."""
+        for refused in sorted(self.visible.values(), key=lambda one: int(one[0][PLACE, 0])):
+            for of, events, places in visible_events(*refused, distinct(refused[0][KEY, :1])).each():
+                departure = self._replay("visibility", events).departure
+                if departure:
+                    position = places[departure.number - 1]
+                    self.judged.report(self._name_of(of[0]), position, departure, fate(of))
+
     def _life_of(self, departure: Departure, events: Sequence[Event], positions: Sequence[int]) -> Picture | None:
         """Draws the transaction's life as a swimlane, on an axis of bytes of the log."""
         axis = Axis("byte of the log", lambda step: int(positions[step.number - 1]))
@@ -345,7 +364,7 @@ class TransactionJudge:
                 elsewhere += 1
             elif number - BY_PLACE < start if by_place else (number < low or low < 0) and start > 0:
                 expired += 1
-            elif self.totals.numbers.get("finals of finals") or self.delayed:
+            elif self.totals.numbers.get("finals of finals") or self.delayed or number in self.numbers_delayed:
                 elsewhere += 1
             else:
                 self._stray(position, op, number % BY_PLACE, by_place=by_place)

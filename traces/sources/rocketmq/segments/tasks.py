@@ -39,6 +39,7 @@ from gapless.traces.sources.rocketmq.segments.splits import (
     Split,
     SplitReader,
 )
+from gapless.traces.sources.rocketmq.segments.visible_records import mark_visible
 from gapless.traces.sources.rocketmq.store import delayed_records, records, scan, timer_records
 from gapless.traces.sources.rocketmq.store.bytes import Ints
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
@@ -300,6 +301,8 @@ def _segment(
         messages = SegmentMessages(columns.log, columns.keys, columns.rows, columns.subjects(), columns.space)
         promised = judge_messages(evidence, messages, (scanned.start, end), options, later=store.of_moments)
         delivered = look_for_deliveries(evidence, messages)
+    if includes_transactions(options):
+        mark_visible(store, columns)
     times = columns.log[scan.TIME]
     older = np.flatnonzero(times[1:] < times[:-1])
     return Segment(

@@ -27,7 +27,7 @@ TABLE_HALVES = (TABLE_HALF_TOPIC, 0)
 UNIQ_KEY = "UNIQ_KEY"
 WAIT = "WAIT"
 PROPERTY_CRC = "__CRC32#"
-MULTI_OFFSET = "INNER_MULTI_QUEUE_OFFSET"
+MULTI, MULTI_OFFSET = "INNER_MULTI_DISPATCH", "INNER_MULTI_QUEUE_OFFSET"
 CHECK_TIMES = "TRANSACTION_CHECK_TIMES"
 FIRST_PUT_BACK = "TRAN_PREPARED_QUEUE_OFFSET"
 HALF_MARKER = "TRAN_MSG"
@@ -43,6 +43,11 @@ OF_BROKERS = ("RMQ_SYS_", OF_BROKER, RETRY, DEAD)  # prefixes of topics without 
 def is_of_clients(topic: str) -> bool:
     """True if clients write their own messages to a topic of this name."""
     return not topic.startswith(OF_BROKERS) and topic not in (PARKED_TOPIC, *DELAYING)
+
+
+def is_read_by_consumers(topic: str) -> bool:
+    """True if consumers subscribe to topics of this name: brokers have the others for themselves."""
+    return not topic.startswith(("RMQ_SYS_", OF_BROKER)) and topic not in (PARKED_TOPIC, *DELAYING)
 
 
 def as_bytes(name: str) -> Bytes:

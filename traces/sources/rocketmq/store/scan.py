@@ -35,7 +35,7 @@ from gapless.traces.sources.rocketmq.store.bytes import (
     u32,
 )
 from gapless.traces.sources.rocketmq.store.dledger_entries import DLEDGER_BLANK, is_wrapping
-from gapless.traces.sources.rocketmq.store.names import LIGHT, MULTI_OFFSET, as_bytes
+from gapless.traces.sources.rocketmq.store.names import LIGHT, MULTI, MULTI_OFFSET, as_bytes
 from gapless.traces.sources.rocketmq.store.records import (
     BLANK,
     MAGIC_BLANK,
@@ -284,7 +284,7 @@ def _count(counters: Ints, flags: int, v2: bool, loose: int, sealed: int, rows: 
 TAGS = as_bytes("TAGS")
 DELAY = as_bytes("DELAY")
 INNER_COUNT = as_bytes("INNER_NUM")
-MULTI_DISPATCH = as_bytes("INNER_MULTI_DISPATCH")
+MULTI_DISPATCH = as_bytes(MULTI)
 MULTI_NUMBERS = as_bytes(MULTI_OFFSET)
 LIGHT_PREFIX = as_bytes(LIGHT)
 

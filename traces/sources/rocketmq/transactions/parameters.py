@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from gapless.traces.options import Options
 from gapless.traces.sources.rocketmq.clients.decision_index import DecisionIndex, no_decisions
@@ -15,6 +16,9 @@ from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.selection import selected_transaction
 from gapless.traces.sources.rocketmq.store.settings import LARGEST_INT, number_set
 from gapless.traces.sources.rocketmq.transactions.transaction_rows import COLUMNS
+
+VisibleRows = tuple[Ints, npt.NDArray[np.bool_]]
+"""The rows of one transaction of which consumers can read a half, and which of them tell of a rollback."""
 
 NO_ROWS = np.zeros((COLUMNS, 0), np.int64)
 NO_SETTLED = np.zeros((4, 0), np.int64)
@@ -115,8 +119,9 @@ class Judgement:
     `passed`: rows of the unresolved halves that the half cursor passed · `bad_ops`: rows of refused ops, with their
     marks · `early_ops`: position, number and reach of needed ops that the op cursor passed · `listed`, if requested:
     key, first position and events of every accepted transaction, `listed_ops`: number, events and queue of every such
-    op · `unpassed`, `unpassed_ops`, of a followed store: the halves and ops for `ops.pass_late_halves` and
-    `ops.pass_late_ops`.
+    op · `visible`: of each transaction of which consumers can read too much, by its key · `unpassed`, `unpassed_ops`,
+    of a followed store: the halves and ops for `ops.pass_late_halves` and `ops.pass_late_ops` · `delayed`: numbers of
+    halves among delayed messages.
     """
 
     totals: Totals
@@ -129,5 +134,7 @@ class Judgement:
     early_ops: list[tuple[int, int, int]] = field(default_factory=list)
     listed: Ints = field(default_factory=lambda: np.zeros((3, 0), np.int64))
     listed_ops: Ints = field(default_factory=lambda: np.zeros((3, 0), np.int64))
+    visible: dict[int, VisibleRows] = field(default_factory=dict)
+    delayed: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
     unpassed: Ints = field(default_factory=lambda: NO_SETTLED)
     unpassed_ops: Ints = field(default_factory=lambda: NO_SETTLED)

@@ -22,10 +22,12 @@ from gapless.traces.sources.rocketmq.clients.decision_index import CLIENT_POSITI
 from gapless.traces.sources.rocketmq.clients.evidence import Evidence
 from gapless.traces.sources.rocketmq.store.bytes import Ints
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
+from gapless.traces.sources.rocketmq.store.lookup import among
 from gapless.traces.sources.rocketmq.store.selection import includes_transactions
 from gapless.traces.sources.rocketmq.transactions import lineage
 from gapless.traces.sources.rocketmq.transactions.ops import by_power_of_two, counted, covered, judge_ops, pass_halves
 from gapless.traces.sources.rocketmq.transactions.parameters import (
+    NO_ROWS,
     NO_SETTLED,
     Judgement,
     Terms,
@@ -34,18 +36,22 @@ from gapless.traces.sources.rocketmq.transactions.parameters import (
 )
 from gapless.traces.sources.rocketmq.transactions.transaction_rows import (
     BY_PLACE,
+    COPY,
     FINAL,
     HALF,
     KEY,
     KIND,
+    LIST,
     MARK,
     NAMES,
     NUMBER,
     OP,
     PARKED,
     PLACE,
+    SHOWN,
     TIMES,
 )
+from gapless.traces.sources.rocketmq.transactions.visible import VisibleTotals, judge_visible, visible_keys
 
 Flags = npt.NDArray[np.bool_]
 
@@ -66,7 +72,9 @@ def judge_steps(rows: Ints, store: StoreDirectory, options: Options, evidence: E
     if given.only:
         wanted = (rows[KIND] == MARK) | ((rows[KIND] != OP) & (rows[KEY] == given.only))
         return [Judgement(Totals(), np.ascontiguousarray(rows[:, wanted]), NO_SETTLED)]
-    return [judge_ops(rows, given), judge(np.ascontiguousarray(rows[:, rows[KIND] != OP]), given, last=False)]
+    delayed = Judgement(Totals(), NO_ROWS, NO_SETTLED, delayed=rows[NUMBER, (rows[KIND] == COPY) & (rows[LIST] != 0)])
+    rows_of_others = np.ascontiguousarray(rows[:, rows[KIND] != OP])
+    return [judge_ops(rows, given), judge(rows_of_others, given, last=False), delayed]
 
 
 def judge(rows: Ints, given: Terms, *, last: bool) -> Judgement:
@@ -83,6 +91,10 @@ def judge(rows: Ints, given: Terms, *, last: bool) -> Judgement:
     totals = Totals()
     _count_deviations(totals, lives, counts, judged, given)
     _count_outcomes(totals, lives, phase, refused, judged)
+    keys = _visible(lives, judged, last=last)
+    visible = judge_visible(rows, lives.rolled_back, keys, given) if len(keys) else VisibleTotals()
+    totals.covered["visibility"] = visible.covered
+    totals.anomalies |= visible.anomalies
     mine = lives.rows_of(judged)
     halves = mine[rows[KIND, mine] == HALF]
     return Judgement(
@@ -95,7 +107,14 @@ def judge(rows: Ints, given: Terms, *, last: bool) -> Judgement:
         if given.watched
         else NO_SETTLED,
         listed=_listed(lives, judged & ~refused & given.listed),
+        visible=visible.refused,
     )
+
+
+def _visible(lives: Lineages, judged: Flags, *, last: bool) -> Ints:
+    """The keys of judged transactions of which consumers can read a half; with `last`, of all of them."""
+    keys = visible_keys(lives.rows)
+    return keys if last or not len(keys) else keys[among(keys, lives.keys[judged])]
 
 
 def _without(all_of_them: ReplayResult, others: ReplayResult, chosen: Flags) -> ReplayResult:
@@ -119,15 +138,22 @@ def _open_rows(lives: Lineages, judged: Flags, *, last: bool) -> Ints:
     stays_open = (lives.rows[KIND] == MARK) & (lives.rows[KEY] == 0)
     if not last:
         stays_open[lives.rows_of(~judged)] = True
+        (copies,) = np.nonzero((lives.rows[KIND] == COPY) & (lives.rows[SHOWN] > 0))
+        stays_open[copies[~among(lives.rows[KEY, copies], lives.keys[judged])]] = True
     return np.flatnonzero(stays_open)
 
 
 def _settled(lives: Lineages, settled: Flags) -> Ints:
-    """Key, number, first and last position of every half of the settled transactions."""
+    """Key, number, first and last position of every half of the settled transactions, with copies of it."""
     first, last = (
         lives.rows[PLACE, lives.order[lives.bounds[:-1]]],
         lives.rows[PLACE, lives.order[lives.bounds[1:] - 1]],
     )
+    (copies,) = np.nonzero(lives.rows[KIND] == COPY)
+    copies = copies[among(lives.rows[KEY, copies], lives.keys)]
+    whose, places = lives.keys.searchsorted(lives.rows[KEY, copies]), lives.rows[PLACE, copies]
+    np.minimum.at(first, whose, places)
+    np.maximum.at(last, whose, places)
     lengths = np.diff(lives.bounds)
     spans = np.repeat(first, lengths), np.repeat(last, lengths)
     chosen = np.repeat(settled, lengths) & (lives.rows[KIND, lives.order] == HALF)
@@ -223,6 +249,20 @@ class Lineages:
         belongs[self.order[np.repeat(chosen, np.diff(self.bounds))]] = True
         return np.flatnonzero(belongs)
 
+    @property
+    def keys(self) -> Ints:
+        """The key of each transaction; they rise."""
+        keys: Ints = self.rows[KEY, self.order[self.bounds[:-1]]]
+        return keys
+
+    @property
+    def rolled_back(self) -> Flags:
+        """Returns the mask of rows that tell of a rollback."""
+        mask = np.zeros(self.rows.shape[1], np.bool_)
+        count = int(self.starts[-1])
+        mask[self.source[:count][self.columns.action[:count] == self.of.spec.codes["roll_back"]]] = True
+        return mask
+
     def position(self, event: int) -> int:
         """Returns the log position of an event; for a client's event, that of the half that it names."""
         row = int(self.source[event])
@@ -250,7 +290,7 @@ class Lineages:
 def lineages(rows: Ints, given: Terms) -> Lineages:
     """The events of every transaction whose rows these are; marks without a key, and ops, are left out."""
     of = kernel("transaction", given.ignored)
-    members = np.flatnonzero((rows[KIND] != OP) & ((rows[KIND] != MARK) | (rows[KEY] != 0)))
+    members = np.flatnonzero((rows[KIND] != OP) & (rows[KIND] != COPY) & ((rows[KIND] != MARK) | (rows[KEY] != 0)))
     order = members[np.argsort(rows[KEY, members], kind="stable")]
     keys = rows[KEY, order]
     first = np.ones(len(order), np.bool_)

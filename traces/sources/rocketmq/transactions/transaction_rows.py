@@ -26,6 +26,7 @@ from gapless.traces.sources.rocketmq.store.bytes import (
     i32,
     i64,
     is_name,
+    key_of,
     number_in,
     place_of,
     readable,
@@ -41,7 +42,7 @@ from gapless.traces.sources.rocketmq.store.records import (
     value_end,
 )
 
-HALF, FINAL, PARKED, OP, MARK = range(5)
+HALF, FINAL, PARKED, OP, MARK, COPY = range(6)
 
 # Columns of a row. KEY: digest of UNIQ_KEY, or of the content where there is none; of an op, its queue. NUMBER: a
 # half's or op's own; of a mark, its op's. NAMES: the position of the half that a final names, or the number of the half
@@ -50,11 +51,13 @@ HALF, FINAL, PARKED, OP, MARK = range(5)
 # FIRST: the number of the version that was put back first while immune, or -1. IMMUNE: the age up to which no check
 # about the half, in ms, or -1. SIZE: of an op's body, or a mark's entry, in bytes. COUNT: entries of an op, or -1 where
 # it cannot be read; of a mark, its place among them. LIST: the numbers of an op end in a comma; a half
-# carries its marker.
+# carries its marker; a copy is a half itself, which waits among delayed messages. SHOWN: one more than the number of an
+# entry that leads consumers to a record, or 0; `segments/visible_records.py` writes it. A COPY is one of a half
+# which is no half and not parked: consumers sent it back, or it is delayed.
 (
     KIND, KEY, PLACE, NUMBER, NAMES, TIMES, CONTENT, EXTRA, TARGET, BORN, TIME, FIRST, IMMUNE, SIZE, COUNT, LIST,
-    COLUMNS,
-) = range(17)  # fmt: skip
+    SHOWN, COLUMNS,
+) = range(18)  # fmt: skip
 
 BY_PLACE = 1 << 60
 """Where a table in RocksDB tells of halves, ops name them by position (docs/rocketmq-transactions.md#half-table).
@@ -82,6 +85,7 @@ _ID = as_bytes("__transactionId__")
 _IMMUNITY = as_bytes("CHECK_IMMUNITY_TIME_IN_SECONDS")
 _TAGS = as_bytes("TAGS")
 _NAMED = as_bytes("TRANS_OFFSET")
+_IN_HALVES, _IN_TABLE_HALVES = (key_of(topic) for topic in names.HALF_TOPICS)
 
 
 _GOLDEN, _HALF_A_WORD, _ONE = np.uint64(0x9E3779B97F4A7C15), np.uint64(32), np.uint64(1)
@@ -186,7 +190,20 @@ def _kind(b: Bytes, r: RecordParts) -> int:
             kind = OP
     elif is_name(b, r.topic, r.topic_end, _PARKED_TOPIC):
         kind = PARKED
+    elif (b[r.topic] == 37 or _is_waiting(b, r)) and _is_marked(b, r):  # %: of retries, and of dead letters
+        kind = COPY
     return kind
+
+
+@function(inline=True)
+def _is_marked(b: Bytes, r: RecordParts) -> bool:
+    """True if a record carries the marker of a half."""
+    k, marked = r.low, False
+    while k < r.high and not marked:
+        w = place_of(b, k, r.high, 2)
+        marked = w - k == 13 and is_name(b, k, k + 8, _HALF_MARKER) and is_name(b, k + 9, w, _TRUE)
+        k = w + 1
+    return marked
 
 
 @function(inline=True)
@@ -204,10 +221,15 @@ def _is_final(b: Bytes, r: RecordParts, properties: _TransactionProperties, name
         names_half == 0
         and (
             b[r.topic] == 37  # %: the broker's copy of a final for a consumer that failed, flags and all
-            or is_name(b, r.topic, r.topic_end, _SCHEDULE_TOPIC)
-            or is_name(b, r.topic, r.topic_end, _TIMER_TOPIC)
+            or _is_waiting(b, r)
         )
     )
+
+
+@function(inline=True)
+def _is_waiting(b: Bytes, r: RecordParts) -> bool:
+    """True if a record waits among delayed messages."""
+    return is_name(b, r.topic, r.topic_end, _SCHEDULE_TOPIC) or is_name(b, r.topic, r.topic_end, _TIMER_TOPIC)
 
 
 @function(inline=True)
@@ -291,6 +313,9 @@ def _put(
     rows[SIZE, n] = body
     rows[COUNT, n] = 0
     rows[LIST, n] = int(kind != HALF or properties.half)
+    rows[SHOWN, n] = 0
+    if kind == COPY:
+        rows[LIST, n] = int(properties.real_topic in (_IN_HALVES, _IN_TABLE_HALVES))
     if kind == HALF and _is_of_table(b, r):
         rows[NUMBER, n] = BY_PLACE + base + p
 
