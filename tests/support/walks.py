@@ -378,6 +378,16 @@ def of_an_index(_spec: Spec, state: State, drawn: tuple[int, ...]) -> dict[tuple
     }
 
 
+def of_tiered_storage(_spec: Spec, state: State, drawn: tuple[int, ...]) -> dict[tuple[str, str], Callable[[], int]]:
+    """The same for a queue in tiered storage: the entries that come next, of messages that are whole."""
+    size = max(drawn[2], 0) if len(drawn) > 2 else 0
+    values = {"number": state.read, "position": state.reached, "size": size, "tag": 0}
+    theirs = {f"its_{name}": value for name, value in values.items()}
+    right = values | theirs | dict.fromkeys(("lies", "whole", "owned", "same", "intact"), 1)
+    entry = {("find_entry", name): lambda value=value: value for name, value in right.items()}
+    return {**entry, ("outlive", "number"): lambda: state.read, ("outlive", "position"): lambda: state.start - 1}
+
+
 def of_permits(_spec: Spec, state: State, drawn: tuple[int, ...]) -> dict[tuple[str, str], Callable[[], int]]:
     """The same for a client: requests 0 to 2, and time that passes."""
     some = (drawn[0] if drawn else 0) % 3
@@ -405,6 +415,7 @@ LIKELY_ARGUMENTS = {
     "broker": of_a_broker,
     "coordinator": of_coordinators,
     "permits": of_permits,
+    "tiered": of_tiered_storage,
 }
 NO_BROKER = "nobody"  # a profile that allows no deviation at all
 WALKS = {
