@@ -378,14 +378,16 @@ def of_an_index(_spec: Spec, state: State, drawn: tuple[int, ...]) -> dict[tuple
     }
 
 
-def of_tiered_storage(_spec: Spec, state: State, drawn: tuple[int, ...]) -> dict[tuple[str, str], Callable[[], int]]:
-    """The same for a queue in tiered storage: the entries that come next, of messages that are whole."""
-    size = max(drawn[2], 0) if len(drawn) > 2 else 0
-    values = {"number": state.read, "position": state.reached, "size": size, "tag": 0}
-    theirs = {f"its_{name}": value for name, value in values.items()}
-    right = values | theirs | dict.fromkeys(("lies", "whole", "owned", "same", "intact"), 1)
-    entry = {("find_entry", name): lambda value=value: value for name, value in right.items()}
-    return {**entry, ("outlive", "number"): lambda: state.read, ("outlive", "position"): lambda: state.start - 1}
+def of_entries(spec: Spec, state: State, drawn: tuple[int, ...]) -> dict[tuple[str, str], Callable[[], int]]:
+    """The same for entries whose messages, or units, say what they say: the one that comes next."""
+    name = "find_unit" if "find_unit" in spec.actions else "find_entry"
+    given = {**dict(zip(spec.parameters[name], drawn, strict=False)), "count": 1, "size": max((*drawn, 0)[0], 0)}
+    given |= {"number": state.read if spec.name == "tiered" else state.end}
+    given |= {} if name == "find_unit" else {"position": state.reached}
+    its = {its: given.get(its.removeprefix("its_"), 0) for its in spec.parameters[name] if its.startswith("its_")}
+    right = given | its | dict.fromkeys(spec.flags[name], 1)
+    entry = {(name, one): lambda value=right[one]: value for one in spec.parameters[name] if one in right}
+    return {**entry, ("outlive", "number"): lambda: given["number"], ("outlive", "position"): lambda: state.start - 1}
 
 
 def of_permits(_spec: Spec, state: State, drawn: tuple[int, ...]) -> dict[tuple[str, str], Callable[[], int]]:
@@ -415,7 +417,7 @@ LIKELY_ARGUMENTS = {
     "broker": of_a_broker,
     "coordinator": of_coordinators,
     "permits": of_permits,
-    "tiered": of_tiered_storage,
+    **dict.fromkeys(("tiered", "compaction", "dledger_index"), of_entries),
 }
 NO_BROKER = "nobody"  # a profile that allows no deviation at all
 WALKS = {
