@@ -17,6 +17,7 @@ from tests.interop.broker import Broker, free_port, portable_settings
 from tests.interop.layouts import COMPACTED, COMPACTS
 from tests.interop.remoting import MAX_NUMBER, Client
 from tests.interop.traffic import COMMIT, GROUP, HALF, HEARTBEAT, MAKE_GROUP, ROLLBACK, SAVE_CURSOR, Sender
+from tests.support.rocketmq.stores import Queue
 
 ARCHIVES = Path(__file__).parents[2] / "recordings" / "starts"
 LINES = ("5.5.0", "5.3.3", "4.9.7")
@@ -74,6 +75,12 @@ class FullSender(Sender):
     def body(self) -> bytes:
         """Return a body that is not empty."""
         return super().body() or b"short"
+
+    def send(self, queue: Queue, more: dict[str, str], *, op: str = "send", flags: int = 0) -> dict[str, Any]:
+        """Send one message, again where a busy broker refuses it."""
+        while not (answer := super().send(queue, more, op=op, flags=flags))["ok"]:
+            time.sleep(0.1)
+        return answer
 
 
 def make_base(home: Path, broker: Broker, base: Base, line: str, ending: str) -> None:

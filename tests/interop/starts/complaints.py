@@ -10,7 +10,7 @@ LONGEST = 200  # letters of one
 NOISE = re.compile(
     r"ClosedChannel|RemotingConnect|refresh metadata|NoRouteInfo|SLF4J|RemotingTooMuch|UnknownHost|logback|HAService"
     r"|BUG.read|printMasterAndSlave|transferService|MessageStoreState transition|unflushed|shutdown abnormally"
-    r"|deleteUnnecessary|persist|hardware address|illegal magic code 0x0"
+    r"|deleteUnnecessary|persist|hardware address|illegal magic code 0x0|Offset not matched"
 )
 THROWN = re.compile(
     r"^(?:Caused by: |Exception in thread \"[^\"]*\" )?((?:[a-z]\w*\.)+[A-Z][\w$]*(?:Exception|Error)(?:: .*)?)$"

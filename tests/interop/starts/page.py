@@ -173,6 +173,7 @@ def _exceptions(cells: Cells) -> Iterator[str]:
 
 def _pattern(text: str) -> str:
     """A complaint without the names and numbers of one store."""
+    text = re.sub(r"(JSONException: [^,:]*).*", r"\1 …", text)
     text = re.sub(r"/store/\S+|/store\b", "FILE", text.replace("|", "/").replace("`", "'"))
     return re.sub(r"\b\d+\b(?!\.)", "N", text)
 
