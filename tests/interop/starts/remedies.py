@@ -11,6 +11,7 @@ from pathlib import Path
 
 from tests.interop.starts.cells import Cell
 from tests.interop.starts.damage import SETTINGS, find
+from tests.support.rocketmq.stores import SCHEDULE_TOPIC
 
 
 @dataclass(frozen=True)
@@ -81,9 +82,11 @@ def _delete_both(hurt: DamagedStore) -> None:
 
 
 def _write_topics(hurt: DamagedStore) -> None:
-    """Every topic that has queues, with their number."""
+    """Every topic that has queues, with their number; of the topic of delayed messages, a broker knows it itself."""
     table = {}
     for topic in sorted(path for path in (hurt.store / "consumequeue").iterdir() if path.is_dir()):
+        if topic.name == SCHEDULE_TOPIC:
+            continue
         queues = 1 + max(int(queue.name) for queue in topic.iterdir())
         table[topic.name] = {"topicName": topic.name, "readQueueNums": queues, "writeQueueNums": queues, "perm": 6}
     _delete_both(hurt)
