@@ -20,10 +20,27 @@ LARGE = "timerwheel"  # 38 MB of zeros, which need no copy
 MEASURED = cells.read()
 TRIED = by_day([cell for cell in MEASURED if cell.base == "files"], share=1 / 10)
 
-UNSEEN: dict[tuple[str, str], str] = {}
-"""Files and damages by which a broker loses something that a check cannot know, and why."""
-NO_LOSS: dict[tuple[str, str], str] = {}
-"""Files and damages that a check reports though a broker loses nothing, and why."""
+NEVER_WAS = "a store that never had one looks the same"
+UNSEEN = {
+    ("config/topics.json", "missing", "absent"): NEVER_WAS,
+    ("config/subscriptionGroup.json", "missing", "absent"): NEVER_WAS,
+    ("config/consumerOffset.json", "missing", "absent"): NEVER_WAS,
+    ("config/consumerFilter.json", "missing", "absent"): NEVER_WAS,
+    ("config/delayOffset.json", "missing", "absent"): NEVER_WAS,
+    ("config/timercheck", "missing", "-"): NEVER_WAS,
+    ("commitlog/FIRST", "missing", "-"): "a file that a broker deletes for its age is gone, too",
+    ("broker.conf", "maxHashSlotNum=200", "-"): "files of the index are read by their own length",
+    ("broker.conf", "maxHashSlotNum=50", "-"): "files of the index are read by their own length",
+    ("broker.conf", "messageDelayLevel=1s", "-"): "the messages wait until the level is back",
+}
+"""File, damage and backup, by which a broker loses something without a word of a check; and the reason."""
+NO_LOSS = {
+    ("timerwheel", "nul", "-"): "the wheel is wrong, and made again",
+    ("checkpoint", "foreign", "-"): "what was flushed is unknown",
+    ("consumequeue", "missing", "-"): "all queues are written again; until then they are not there",
+    ("consumequeue/orders/0", "missing", "-"): "after a kill two lines write the queue again, and one does not",
+}
+"""The same, where a check has a word about a damage that a broker repairs."""
 
 
 def damaged(cell: Cell, folder: Path) -> Path:
@@ -47,7 +64,6 @@ def test_a_check_warns_where_a_broker_fails(cell: Cell, tmp_path: Path) -> None:
     report = check([damaged(cell, tmp_path / "damaged")])
     warned = bool(report.hazards) or report.verdict != "conforms"
     fails = MEASURED[cell].result in (REFUSES, LOSES)
-    excused = UNSEEN if fails else NO_LOSS
-    if (cell.file, cell.damage) in excused:
-        return
-    assert warned == fails, (MEASURED[cell], report.verdict, [found.message for found in report.findings])
+    excused = (cell.file, cell.damage, cell.backup) in (UNSEEN if fails else NO_LOSS)
+    found = (MEASURED[cell], report.verdict, [finding.message for finding in report.findings])
+    assert warned == (fails is not excused), ("excused, but not needed any more" if excused else "", found)
