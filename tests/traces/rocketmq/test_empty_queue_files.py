@@ -120,6 +120,22 @@ def test_no_start_writes_what_is_missing_where_another_file_stops_it(tmp_path: P
     assert not any("at its next start" in note for note in report.sources[0].notes)
 
 
+@pytest.mark.parametrize("last", [39, 34])
+def test_blank_slots_are_entries_to_a_start(last: int, tmp_path: Path) -> None:
+    """A queue that begins with number 25 has blanks in the first five slots of its file."""
+    builder = StoreBuilder(queue_file_size=SIZE, log_file_size=1 << 16, end=1 << 16)
+    builder.numbers["orders", 0] = 25
+    for _ in range(25, last + 1):
+        builder.append(Record("orders", body=b"message"))
+    store = builder.write(tmp_path / "store")
+    add_empty(store, 0, 800)
+    report = check(store, jobs=1)
+    if last == 39:
+        assert "takes slot 40 for an entry; the next message of the queue gets number 41" in story_of(report)
+    else:
+        assert (report.verdict, report.hazards) == ("conforms", [])
+
+
 def test_many_queues_have_one_hazard(tmp_path: Path) -> None:
     store = laid(tmp_path, *[FULL] * 9)
     for queue in range(9):
