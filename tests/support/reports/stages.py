@@ -163,6 +163,14 @@ TRANSACTIONS = (
         remark="brokers do not promise more; `--profile strict` departs",
     ),
     PublicReport(
+        "rocketmq 6795",
+        "Consumers of a light queue receive a half before its commit, and after its rollback",
+        "An entry of a light queue leads to a half, which was rolled back",
+        as_recorded("reports/half_in_light_queue_5.5.0"),
+        "conforms", "anomaly", "show_rolled_back", "`reports/half_in_light_queue_5.5.0`, booted 5.5.0",
+        remark="before its decision it is `show_undecided`; `--profile strict` departs",
+    ),
+    PublicReport(
         "rocketmq 8158 · rocketmq 2694",
         "A commit is accepted after a rollback",
         "An op, and a final later",
