@@ -212,6 +212,9 @@ KNOWN = (
         "killed in its first life before it wrote any: docs/rocketmq.md#rocksdb-queues",
     ),
     KnownOutcome(
+        "index", "legal if messageIndexEnable was off for a time", "it was, in a life between: docs/rocketmq.md#index"
+    ),
+    KnownOutcome(
         "no maps",
         "a broker would refuse to start",
         "5.5.0 writes whole pages, also where the size of a file is no multiple of a page; its next start refuses that",
