@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from gapless.spec.catalog import SPECS
+from gapless.spec.catalog import SPECS, rule
 from gapless.traces.judging.building import STEPS
 from gapless.traces.judging.pictures import Axis, lived, swimlane_of
 from gapless.traces.options import Options
@@ -72,6 +72,7 @@ from gapless.traces.sources.rocketmq.transactions.visible import fate, visible_e
 
 ROWS_IN_MEMORY = 1 << 16  # rows that wait before the settled ones among them are forgotten
 LINES = 200  # of a transaction's life that are reported
+VISIBLE = rule("visibility/half-that-consumers-can-read-is-committed").id
 
 CURSOR = STEPS["checkpoint"]
 ECHOES = ("transaction", "checkpoint", "op_batch")  # specs that damage of the log makes depart
@@ -329,13 +330,15 @@ class TransactionJudge:
         report_inconclusive(self.judged, unsure, self.delayed)
 
     def _visible(self) -> None:
-        """Replays exactly each transaction of which consumers can read too much."""
+        """Replays exactly the first transactions of which consumers can read too much, and counts the others."""
         for refused in sorted(self.visible.values(), key=lambda one: int(one[0][PLACE, 0])):
+            if self.judged.is_over_limit(VISIBLE):
+                continue
             for of, events, places in visible_events(*refused, distinct(refused[0][KEY, :1])).each():
                 departure = self._replay("visibility", events).departure
                 if departure:
                     position = places[departure.number - 1]
-                    self.judged.report(self._name_of(of[0]), position, departure, fate(of))
+                    self.judged.find(self._name_of(of[0]), position, departure, fate(of))
 
     def _life_of(self, departure: Departure, events: Sequence[Event], positions: Sequence[int]) -> Picture | None:
         """Draws the transaction's life as a swimlane, on an axis of bytes of the log."""
