@@ -87,7 +87,7 @@ def also(found: Breach) -> list[str]:
         return [_says("store.log", says), f"Remedy: {remedy}."]
     if found.rule == NUMBER:
         says = f'java.lang.NumberFormatException: For input string: "{shown(fails.file.rpartition("/")[2])}"'
-    if found.rule != NUMBER and args["length"] and file.startswith("consumequeue/"):
+    if args["numbered"] and args["length"] and file.startswith("consumequeue/"):
         remedy = "move consumequeue/ away: the start writes all queues again, as far as the log has their messages"
         return [_says("store.log", says), f"Remedy: {remedy}."]
     return [_says("store.log", says), f"Remedy: move {file} out of the store."]
