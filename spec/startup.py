@@ -69,18 +69,33 @@ def compare_length(s: State, length: int, full: int) -> State:
     return s
 
 
-def read_config(s: State, file: ConfigFile, backup: ConfigFile) -> State:
+def read_config(s: State, file: ConfigFile, backup: ConfigFile, needed: bool) -> State:
     """The start reads a configuration file, or the backup of it.
+
+    `needed`: other files of the store show that there was one.
 
     Source: docs/rocketmq.md#start-config; ConfigManager.load, loadBak.
     """
     assume(s.version != 0, because="a broker starts")
     require(file == ConfigFile.WHOLE or backup != ConfigFile.BROKEN, "config-file-or-its-backup-can-be-read",
         because="a configuration file can be read, or its backup can", otherwise="the broker does not start")
-    require(file == ConfigFile.WHOLE or file == ConfigFile.ABSENT or backup == ConfigFile.WHOLE,
+    fresh = file == ConfigFile.ABSENT and not needed
+    require(file == ConfigFile.WHOLE or backup == ConfigFile.WHOLE or fresh,
         "config-file-without-content-has-a-backup",
-        because="a configuration file that cannot be read has a backup that can",
+        because="a configuration file that is lost or cannot be read has a backup that can",
         otherwise="the broker starts without the content of the file")
+    return s
+
+
+def read_levels(s: State, level: int, levels: int) -> State:
+    """Messages of delay level `level` wait for their time, and settings name `levels` levels.
+
+    Source: docs/rocketmq.md#start-levels; ScheduleMessageService.parseDelayLevel, start.
+    """
+    assume(s.version != 0, because="a broker starts")
+    require(level <= levels, "settings-have-the-level-of-messages-that-wait",
+        because="the settings of a start have the level of every message that waits",
+        otherwise="these messages are never delivered while the setting stands")
     return s
 
 
@@ -131,11 +146,16 @@ def a_start_needs_the_length_that_files_have(s: State, length: int, full: int) -
     return accepts(compare_length, s, length, full) == (s.version != 0 and length == full)
 
 
-def a_start_takes_a_backup_that_can_be_read(s: State, file: ConfigFile, backup: ConfigFile) -> bool:
+def a_start_takes_a_backup_that_can_be_read(s: State, file: ConfigFile, backup: ConfigFile, needed: bool) -> bool:
     """Otherwise a broker that falls back is reported as not starting, or a loss as no loss."""
     whole = file == ConfigFile.WHOLE or backup == ConfigFile.WHOLE
-    fresh = file == ConfigFile.ABSENT and backup != ConfigFile.BROKEN
-    return accepts(read_config, s, file, backup) == (s.version != 0 and (whole or fresh))
+    fresh = file == ConfigFile.ABSENT and backup != ConfigFile.BROKEN and not needed
+    return accepts(read_config, s, file, backup, needed) == (s.version != 0 and (whole or fresh))
+
+
+def a_start_needs_the_levels_of_messages_that_wait(s: State, level: int, levels: int) -> bool:
+    """Otherwise messages that are never delivered are passed over, or such as will be are reported."""
+    return accepts(read_levels, s, level, levels) == (s.version != 0 and level <= levels)
 
 
 def a_start_takes_a_wheel_with_all_its_slots_or_none(s: State, length: int, full: int) -> bool:
@@ -156,7 +176,7 @@ def every_broker_maps_numbered_files_of_full_length(
 
 
 INITIAL = State()
-ACTIONS = (open, map_file, compare_length, read_config, read_wheel)
+ACTIONS = (open, map_file, compare_length, read_config, read_levels, read_wheel)
 INVARIANTS = (a_broker_that_starts_is_known,)
 STEP_PROPERTIES = ()
 ENABLED = (
@@ -166,6 +186,7 @@ ENABLED = (
     only_brokers_of_version_5_pass_over_folders,
     a_start_needs_the_length_that_files_have,
     a_start_takes_a_backup_that_can_be_read,
+    a_start_needs_the_levels_of_messages_that_wait,
     a_start_takes_a_wheel_with_all_its_slots_or_none,
     every_broker_maps_numbered_files_of_full_length,
 )

@@ -15,5 +15,8 @@ BOUND = Bound(
         "full": (0, 1, 2),
         "file": range(4),
         "backup": range(4),
+        "needed": FLAG,
+        "level": (1, 2),
+        "levels": (1, 2),
     },
 )

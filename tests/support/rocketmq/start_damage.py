@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ALL, OF_5, OF_4 = ("4.9.7", "5.3.3", "5.5.0"), ("5.3.3", "5.5.0"), ("4.9.7",)
+NEEDED = ("topics.json",)  # queues of the store that is damaged show that they were there
 NUL = b"\0" * 100
 WHEEL = 38_707_200  # bytes of the timer wheel
 
@@ -97,6 +98,11 @@ def faults(queue: str, log_file: int, queue_file: int) -> list[StartFault]:
             StartFault(f"{name}: NULs, no backup", _config(name, NUL, None), lost, file, 0, versions),
             StartFault(f"{name}: cut off, its backup empty", _config(name, b'{"a":{', b""), lost, file, 0, versions),
             StartFault(f"{name}: empty, no backup", _config(name, b"", None), lost, file, 0, versions),
+            StartFault(
+                f"{name}: gone",
+                _config(name, None, None),
+                *((lost, file, 0, versions) if name in NEEDED else ("", "", 0, ())),
+            ),
             StartFault(f"{name}: NULs, its backup whole", _config(name, NUL, b"{}"), "", "", 0, ()),
             StartFault(f"{name}: whole, its backup NULs", _config(name, b"{}", NUL), "", "", 0, ()),
         ]

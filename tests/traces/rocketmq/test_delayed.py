@@ -225,16 +225,15 @@ def test_after_a_kill_what_lies_before_a_later_delivery_is_accused(tmp_path: Pat
 
 
 @pytest.mark.parametrize("name", LINES)
-def test_messages_in_a_level_that_no_setting_has_are_noted(name: str, tmp_path: Path) -> None:
+def test_messages_in_a_level_that_no_setting_has_are_a_hazard(name: str, tmp_path: Path) -> None:
     store = copy_of(name, tmp_path)
     config = store.parent / "broker.conf"
     config.write_text(config.read_text().replace("=1s 2s 3s 4s 10m", "=1s 2s 3s 4s"))
     report = check([store.parent])
     assert report.verdict == "conforms"
-    notes = [note for note in report.sources[0].notes if "delay level" in note]
-    waiting = sum((record.topic, record.queue) == (SCHEDULE_TOPIC, FAR - 1) for record in read_log(store))
-    assert len(notes) == 1
-    assert notes[0].startswith(f"{waiting} messages wait in delay level 5, and messageDelayLevel has 4 levels")
+    (found,) = report.hazards
+    assert found.message.startswith("messages of delay level 5 wait for their time, and messageDelayLevel names 4: ")
+    assert found.where.file.startswith(f"consumequeue/{SCHEDULE_TOPIC}/{FAR - 1}/")
 
 
 @pytest.mark.parametrize("setting", ["enableSlaveActingMaster=true"])

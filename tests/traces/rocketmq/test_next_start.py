@@ -10,7 +10,7 @@ import pytest
 from gapless import check
 from gapless.traces.report.values import Finding, Report
 from tests.support.command_line import gapless
-from tests.support.rocketmq.recordings import recording_as_left
+from tests.support.rocketmq.recordings import recording, recording_as_left
 from tests.support.rocketmq.start_damage import ALL, OF_5, faults
 from tests.support.rocketmq.store_builder import varied
 
@@ -108,6 +108,32 @@ def test_a_setting_that_the_files_do_not_have_is_a_hazard(
     assert not check([tmp_path]).hazards
 
 
+@pytest.mark.parametrize(
+    ("name", "levels"),
+    {"lab/delays_changed": (4, 5), "odd/settings_lowered_5.5.0": (3, 4), "odd/settings_lowered_4.9.7": (3, 4)}.items(),
+)
+def test_messages_of_a_level_that_settings_do_not_have_wait_for_ever(name: str, levels: tuple[int, int]) -> None:
+    found = of_start(check([recording_as_left(name)]))[0]
+    assert found.rule == "startup/settings-have-the-level-of-messages-that-wait"
+    assert found.where.file.startswith(f"consumequeue/SCHEDULE_TOPIC_XXXX/{levels[1] - 1}/")
+    assert f"level {levels[1]} wait for their time, and messageDelayLevel names {levels[0]}" in found.message
+    assert f"name {levels[1]} levels or more" in "\n".join(found.story)
+
+
+@pytest.mark.parametrize(
+    ("name", "recorded"), [("delayOffset.json", "odd_clients"), ("consumerOffset.json", "normal_533")]
+)
+def test_a_file_that_a_clean_stop_writes_is_missed(name: str, recorded: str, tmp_path: Path) -> None:
+    store = Path(shutil.copytree(recording(recorded), tmp_path / "store"))
+    assert not check([store]).hazards
+    for file in (store / "config" / name, store / "config" / f"{name}.bak"):
+        file.unlink(missing_ok=True)
+    (found,) = of_start(check([store]))
+    assert described(found) == ("hazard", f"startup/{LOST}", f"config/{name}", 0)
+    (store / "abort").touch()
+    assert not of_start(check([store])), "a broker that is killed early has not written it"
+
+
 @pytest.mark.parametrize("name", REPORTS)
 def test_a_store_of_a_public_report_has_its_hazard_and_conforms(name: str) -> None:
     rule, file, offset, versions = REPORTS[name]
@@ -130,7 +156,8 @@ def test_a_doubled_setting_is_a_hazard() -> None:
 def test_explain_shows_a_hazard_by_its_trace() -> None:
     store = recording_as_left("reports/topics_nul")
     ran = gapless("explain", store, "--trace", "start/config/topics.json")
-    assert "read_config(file=BROKEN, backup=BROKEN)" in ran.stdout
+    assert "read_config(file=BROKEN, backup=BROKEN, needed=1)" in ran.stdout
+    assert "no message of" not in ran.stdout
     assert "Consequence: the broker does not start." in ran.stdout
 
 

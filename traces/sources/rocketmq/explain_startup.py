@@ -14,6 +14,11 @@ from gapless.traces.sources.rocketmq.store.start_places import StartPlace
 
 NUMBER = rule("startup/mapped-file-is-called-by-a-number").id
 LOST = rule("startup/config-file-without-content-has-a-backup").id
+DOES = {
+    LOST: ("starts without it", "start without it"),
+    rule("startup/settings-have-the-level-of-messages-that-wait").id: ("never delivers them", "never deliver them"),
+}
+"""What one version does, and what several do, at a hazard with which they start."""
 STATES = {
     ConfigFile.ABSENT: "is not there", ConfigFile.EMPTY: "is empty", ConfigFile.BROKEN: "cannot be read",
     ConfigFile.WHOLE: "is whole",
@@ -46,6 +51,9 @@ def message(found: Breach) -> str:
     elif found.action == "read_config":
         file = fails.file.removesuffix(".bak")
         what = f"{file} {STATES[ConfigFile(args['file'])]}, and its backup {STATES[ConfigFile(args['backup'])]}"
+    elif found.action == "read_levels":
+        wait = f"messages of delay level {args['level']} wait for their time"
+        what = f"{wait}, and messageDelayLevel names {args['levels']}"
     elif found.action == "read_wheel":
         what = f"{fails.file} is {args['length']:,} bytes long, and all its slots have {args['full']:,}"
     elif args["folder"]:
@@ -59,10 +67,8 @@ def message(found: Breach) -> str:
 
 def _versions(found: Breach, fails: StartPlace) -> str:
     """Describes the versions that fail, and those that do not."""
-    many = len(fails.refused) > 1
-    does = "start without it" if found.rule == LOST else "do not start"
-    if not many:
-        does = "starts without it" if found.rule == LOST else "does not start"
+    one, more = DOES.get(found.rule, ("does not start", "do not start"))
+    does = one if len(fails.refused) == 1 else more
     others = f"; {_listed(fails.started)} start{'s' * (len(fails.started) == 1)}" if fails.started else ""
     return f"{_listed(fails.refused)} {does}{others}"
 
@@ -77,6 +83,10 @@ def also(found: Breach) -> list[str]:
     file = shown(fails.file)
     if found.action == "read_config":
         return _of_config(found, fails)
+    if found.action == "read_levels":
+        return [
+            f"Remedy: let messageDelayLevel name {args['level']} levels or more until these messages are delivered."
+        ]
     if found.action == "read_wheel":
         says = f"java.lang.RuntimeException: Timer wheel length:{args['length']} != expected:{args['full']}"
         remedy = f"move {file} away: the start makes another one, of what the last two files of the timer log have"

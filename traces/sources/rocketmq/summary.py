@@ -205,7 +205,7 @@ def _absent(judged: StoreFindings, options: Options) -> str:
             "stage.enter",
         )
     )  # fmt: skip
-    elsewhere = elsewhere or any(found.trace == options.trace for found in judged.breaches)
+    elsewhere = elsewhere or any(found.trace == options.trace for found in (*judged.breaches, *judged.feared))
     if options.trace in (None, COMMIT_LOG) or judged.queues or elsewhere or _is_of_index(judged, options):
         return ""
     if not includes_transactions(options):

@@ -33,7 +33,6 @@ from gapless.traces.sources.rocketmq.store.files import FARTHEST
 from gapless.traces.sources.rocketmq.store.group_cursors import LEVELS, level_cursors
 from gapless.traces.sources.rocketmq.store.names import SCHEDULE_TOPIC
 from gapless.traces.sources.rocketmq.store.selection import DELAYED, includes_delayed
-from gapless.traces.sources.rocketmq.store.settings import DELAY_LEVELS
 
 IN_A_PART = 1 << 17  # records, about
 BEHIND = 1 << 62  # where events stand that come behind all records of a message
@@ -70,7 +69,6 @@ class DelayedJudge:
         if store.limit != FARTHEST or not includes_delayed(self.options):
             return
         cursors = {cursor.queue: cursor.to for cursor in level_cursors(store, [])}
-        self._note_levels_without_delay(cursors)
         cursors = {queue: to for queue, to in cursors.items() if 0 < to and queue < MOST and self._is_sound(queue)}
         if not cursors:
             return
@@ -82,18 +80,6 @@ class DelayedJudge:
             judged.note(f"{NOT_JUDGED}their log is damaged")
             return
         DelayLevels(judged, self.options, cursors, found).judge()
-
-    def _note_levels_without_delay(self, cursors: dict[int, int]) -> None:
-        """Notes levels that no broker serves with these settings, though messages wait there."""
-        levels = len(self.store.settings.get("messageDelayLevel", DELAY_LEVELS).split())
-        for (topic, queue), run in sorted(self.judged.queues.items()) if self.store.settings else ():
-            waiting = run.end - max(cursors.get(queue, 0), run.first)
-            if topic == SCHEDULE_TOPIC and queue >= levels and waiting > 0:
-                what = plural(waiting, "message waits", "messages wait")
-                self.judged.note(
-                    f"{what} in delay level {queue + 1}, and messageDelayLevel has {plural(levels, 'level')}: no "
-                    "broker delivers what is there until it has that level again"
-                )
 
     def _is_sound(self, queue: int) -> bool:
         """True if a level's queue has each number once, as far as was judged."""

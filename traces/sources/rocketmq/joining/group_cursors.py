@@ -22,15 +22,12 @@ from gapless.traces.sources.rocketmq.segments.tasks import Subject, name_of
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.files import FARTHEST
 from gapless.traces.sources.rocketmq.store.group_cursors import GroupCursor, group_cursors, queues_of_topics
-from gapless.traces.sources.rocketmq.store.names import LIGHT, OF_BROKER, PARKED_TOPIC, RETRY, SCHEDULE_TOPIC
+from gapless.traces.sources.rocketmq.store.names import is_made_by_broker
 from gapless.traces.sources.rocketmq.store.selection import includes_queue
 from gapless.traces.sources.rocketmq.store.settings import is_slave
 
 CURSOR = STEPS["cursor"]
 NAMED = 5  # queues that one note names
-OWN = (LIGHT, RETRY, "RMQ_SYS_", OF_BROKER)  # begin topics that a broker makes when they are needed
-MADE_AT_EVERY_START = {SCHEDULE_TOPIC, PARKED_TOPIC, "SELF_TEST_TOPIC", "TBW102", "BenchmarkTest", "OFFSET_MOVED_EVENT"}
-REPLIES = "_REPLY_TOPIC"  # ends the topic of answers to requests, which a broker makes, too
 
 
 def has_own_cursors(store: StoreDirectory) -> bool:
@@ -66,7 +63,11 @@ class GroupCursorJudge:
         for (topic, queue), run in self.judged.queues.items() if known is not None else ():
             if known is None or (topic in known and not queue >= known[topic] > 0):
                 continue
-            if run.indexed > run.first and self.store.queues.get((topic, queue)) and not self._makes(topic):
+            if (
+                run.indexed > run.first
+                and self.store.queues.get((topic, queue))
+                and not is_made_by_broker(topic, self.store.settings)
+            ):
                 (beyond if topic in known else unknown).append((topic, queue))
         fails = "every pull fails (code 17) until it is created again; it was deleted, or the file is an older one"
         for some, why in (
@@ -79,12 +80,6 @@ class GroupCursorJudge:
                 )
                 count = plural(len(some), "queue with messages lies", "queues with messages lie")
                 self.judged.note(f"{count} {why} ({listed})")
-
-    def _makes(self, topic: str) -> bool:
-        """True if a broker makes the topic by itself, at a start or when a client needs it."""
-        settings = self.store.settings
-        names = {settings.get("brokerName"), settings.get("brokerClusterName", "DefaultCluster")}
-        return topic.startswith(OWN) or topic in MADE_AT_EVERY_START | names or topic.endswith(REPLIES)
 
     def _judge(self, cursor: GroupCursor) -> None:
         """Judges one cursor; a queue without a message in the log has no known end."""

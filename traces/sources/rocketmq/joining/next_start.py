@@ -11,7 +11,7 @@ from gapless.spec.catalog import SPECS
 from gapless.traces.options import Options
 from gapless.traces.replay.exact import Departure, replay
 from gapless.traces.sources.rocketmq.joining.findings import Breach, StoreFindings
-from gapless.traces.sources.rocketmq.store.start_files import START, StartItem, start_items, versions_of
+from gapless.traces.sources.rocketmq.store.start_files import START, StartItem, level_items, start_items, versions_of
 from gapless.traces.sources.rocketmq.store.start_places import StartPlace
 
 SPEC = "startup"
@@ -23,7 +23,8 @@ def judge_next_start(judged: StoreFindings, options: Options) -> None:
     if options.topic is not None or not (options.trace is None or options.trace.startswith("start/")):
         return
     versions = versions_of(judged.store)
-    for item in start_items(judged.store, judged.store.strays):
+    ends = {queue: (run.first, run.end) for queue, run in judged.queues.items()}
+    for item in (*start_items(judged.store, judged.store.strays), *level_items(judged.store, ends)):
         if options.trace in (None, item.trace):
             _judge(judged, options, item, versions)
 

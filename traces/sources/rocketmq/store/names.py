@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from gapless.traces.sources.rocketmq.store.bytes import Bytes
@@ -38,6 +40,15 @@ REAL_QUEUE = "REAL_QID"
 TRACE_TOPIC = "RMQ_SYS_TRACE_TOPIC"  # where clients write message traces, unless the broker calls it otherwise
 CLOUD_TRACES = "rmq_sys_TRACE_DATA_"  # a region's name follows: clients of access channel CLOUD write there
 OF_BROKERS = ("RMQ_SYS_", OF_BROKER, RETRY, DEAD)  # prefixes of topics without clients' own messages
+OWN = (LIGHT, RETRY, "RMQ_SYS_", OF_BROKER)  # begin topics that a broker makes when they are needed
+MADE_AT_EVERY_START = {SCHEDULE_TOPIC, PARKED_TOPIC, "SELF_TEST_TOPIC", "TBW102", "BenchmarkTest", "OFFSET_MOVED_EVENT"}
+REPLIES = "_REPLY_TOPIC"  # ends the topic of answers to requests, which a broker makes, too
+
+
+def is_made_by_broker(topic: str, settings: Mapping[str, str]) -> bool:
+    """True if a broker makes the topic by itself, at a start or when a client needs it."""
+    names = {settings.get("brokerName"), settings.get("brokerClusterName", "DefaultCluster")}
+    return topic.startswith(OWN) or topic in MADE_AT_EVERY_START | names or topic.endswith(REPLIES)
 
 
 def is_of_clients(topic: str) -> bool:

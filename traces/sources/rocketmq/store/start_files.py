@@ -6,7 +6,7 @@ Source: docs/rocketmq.md#start, docs/next-start.md#how.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,8 +15,18 @@ from gapless.traces.judging.building import STEPS
 from gapless.traces.problems import Unreadable
 from gapless.traces.replay.exact import Event
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
-from gapless.traces.sources.rocketmq.store.files import ENTRY, TWENTY_DIGITS, QueueFiles, born_with
-from gapless.traces.sources.rocketmq.store.settings import OF_5, READ_AT_START, is_on, number_set, read_json, rewritten
+from gapless.traces.sources.rocketmq.store.files import ENTRY, TWENTY_DIGITS, Queue, QueueFile, QueueFiles, born_with
+from gapless.traces.sources.rocketmq.store.group_cursors import level_cursors
+from gapless.traces.sources.rocketmq.store.names import HALF_TOPIC, SCHEDULE_TOPIC, is_made_by_broker
+from gapless.traces.sources.rocketmq.store.settings import (
+    DELAY_LEVELS,
+    OF_5,
+    READ_AT_START,
+    is_on,
+    number_set,
+    read_json,
+    rewritten,
+)
 from gapless.traces.sources.rocketmq.store.timer_files import LOG as WHEEL_LOG
 from gapless.traces.sources.rocketmq.store.timer_files import SLOTS, SNAPSHOTS, TURN, WHEEL
 
@@ -24,6 +34,8 @@ START = STEPS["startup"]
 VERSIONS = {40_907: "4.9.7", 50_303: "5.3.3", 50_500: "5.5.0"}  # those that were started on damaged stores
 IN_A_DATABASE = ("topics.json", "consumerOffset.json", "subscriptionGroup.json")  # with queues in RocksDB
 OFFSETS = ("consumerOffset.json", "lmqConsumerOffset.json")  # without and with light queues
+AT_A_STOP = (*OFFSETS, "delayOffset.json")  # written by a broker that stops in order
+LEVELS = "messageDelayLevel"
 LOG_SIZE, QUEUE_SIZE, TIMER_SIZE = "mappedFileSizeCommitLog", "mappedFileSizeConsumeQueue", "mappedFileSizeTimerLog"
 
 
@@ -71,8 +83,44 @@ def _configuration(store: StoreDirectory) -> Iterator[StartItem]:
             continue
         file, backup = folder / name, folder / f"{name}.bak"
         contents = content_of(file), content_of(backup)
-        broken = f"config/{name}" if contents[0] != ConfigFile.ABSENT else f"config/{name}.bak"
-        yield StartItem(START.read_config(file=contents[0], backup=contents[1]), broken, since=since)
+        fallen_back = contents[0] == ConfigFile.ABSENT != contents[1]
+        broken = f"config/{name}.bak" if fallen_back else f"config/{name}"
+        event = START.read_config(file=contents[0], backup=contents[1], needed=_is_needed(store, name))
+        yield StartItem(event, broken, since=since)
+
+
+def _is_needed(store: StoreDirectory, name: str) -> bool:
+    """True if queues show that a configuration file was there."""
+    if name == "topics.json":
+        return any(files and not is_made_by_broker(topic, store.settings) for (topic, _), files in _plain(store))
+    config = Path(store.path, "config")
+    written = any(other != name and (config / other).is_file() for other in AT_A_STOP)
+    if not store.clean or not written or name not in (*OFFSETS, "delayOffset.json"):
+        return False
+    if name in OFFSETS and not store.settings and any((config / other).is_file() for other in OFFSETS if other != name):
+        return False  # which of the two the broker reads is not known
+    of_queue = HALF_TOPIC if name in OFFSETS else SCHEDULE_TOPIC
+    return any(files and topic == of_queue for (topic, _), files in _plain(store))
+
+
+def _plain(store: StoreDirectory) -> Iterable[tuple[Queue, Sequence[QueueFile]]]:
+    return () if store.database else store.queues.items()
+
+
+def level_items(store: StoreDirectory, ends: Mapping[Queue, tuple[int, int]]) -> Iterator[StartItem]:
+    """Yields the delay levels whose messages wait, if settings are known. `ends`: of queues."""
+    levels = len(store.settings.get(LEVELS, DELAY_LEVELS).split())
+    if not store.settings:
+        return
+    reached = {cursor.queue: cursor.to for cursor in level_cursors(store, [])}
+    for (topic, queue), (first, end) in sorted(ends.items()):
+        begin = max(reached.get(queue, 0), first)
+        if topic == SCHEDULE_TOPIC and begin < end:
+            at = begin * ENTRY
+            file = next((file for file in store.queues.get((topic, queue), ()) if file.base + file.length > at), None)
+            where = f"consumequeue/{topic}/{queue}/{file.base:020d}" if file else f"consumequeue/{topic}/{queue}"
+            event = START.read_levels(level=queue + 1, levels=levels)
+            yield StartItem(event, where, max(at - file.base, 0) if file else 0, setting=f"{LEVELS}/{queue + 1}")
 
 
 def content_of(path: Path) -> ConfigFile:
