@@ -111,11 +111,18 @@ def differences(sound: Seen, seen: Seen) -> list[str]:
         was = {name.partition(" ")[2]: value for name, value in sound.items() if name.split(" ")[0] == kind}
         now = {name.partition(" ")[2]: value for name, value in seen.items() if name.split(" ")[0] == kind}
         gone = [name for name in was if name not in now]
-        other = [f"{name} {was[name]} -> {now[name]}" for name in was if name in now and was[name] != now[name]]
+        other = [
+            f"{name} {was[name]} -> {now[name]}" for name in was if _less(kind, was[name], now.get(name, was[name]))
+        ]
         parts = [f"{how} {_few(names)}" for how, names in (("gone", gone), ("changed", other)) if names]
         if parts:
             lines.append(f"{kind}: {', '.join(parts)}")
     return lines
+
+
+def _less(kind: str, was: str, now: str) -> bool:
+    """True if a value is not what it was; a key that finds more messages, of an index built again, is no loss."""
+    return int(now) < int(was) if kind == "key" else now != was
 
 
 def _few(names: list[str], most: int = 4) -> str:

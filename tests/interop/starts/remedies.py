@@ -121,6 +121,7 @@ REMEDIES: tuple[tuple[str, str, Remedy], ...] = (
         "write it again, with each topic of consumequeue/ and the number of its queues",
         _write_topics,
     ),
+    ("config/timercheck missing *", "put back a copy", _put_back),
     ("config/timercheck *", "delete it", _delete_damaged),
     ("config *", "put back a copy", _put_back),
     ("config/* missing absent", "put back a copy", _put_back),
