@@ -23,18 +23,14 @@ TRIED = by_day([cell for cell in MEASURED if cell.base == "files"], share=1 / 10
 NEVER_WAS = "a store that never had one looks the same"
 A_FOLDER = "a folder in the place of a mark comes of no accident"
 UNSEEN = {
-    ("config/topics.json", "missing", "absent"): NEVER_WAS,
     ("config/subscriptionGroup.json", "missing", "absent"): NEVER_WAS,
-    ("config/consumerOffset.json", "missing", "absent"): NEVER_WAS,
     ("config/consumerFilter.json", "missing", "absent"): NEVER_WAS,
-    ("config/delayOffset.json", "missing", "absent"): NEVER_WAS,
     ("config/timercheck", "missing", "-"): NEVER_WAS,
     ("commitlog/FIRST", "missing", "-"): "a file that a broker deletes for its age is gone, too",
     ("lock", "folder", "-"): A_FOLDER,
     ("abort", "folder", "-"): A_FOLDER,
     ("broker.conf", "maxHashSlotNum=200", "-"): "files of the index are read by their own length",
     ("broker.conf", "maxHashSlotNum=50", "-"): "files of the index are read by their own length",
-    ("broker.conf", "messageDelayLevel=1s", "-"): "the messages wait until the level is back",
 }
 """File, damage and backup, by which a broker loses something without a word of a check; and the reason."""
 NO_LOSS = {
