@@ -17,8 +17,8 @@ from gapless.traces.report.wording import plural
 from gapless.traces.sources.rocketmq import PROFILE, explain, explain_hazard, explain_log
 from gapless.traces.sources.rocketmq.absent_traces import absent_queue, absent_topic, absent_transaction
 from gapless.traces.sources.rocketmq.causes import with_causes_first
-from gapless.traces.sources.rocketmq.explain_startup import LOST
 from gapless.traces.sources.rocketmq.joining.findings import Breach, QueueProgress, StoreFindings
+from gapless.traces.sources.rocketmq.joining.next_start import is_start_refused
 from gapless.traces.sources.rocketmq.joining.promises import OF_CLIENTS
 from gapless.traces.sources.rocketmq.report import QueueRow, TransactionsRow
 from gapless.traces.sources.rocketmq.segments import splits
@@ -70,9 +70,9 @@ def summary(path: Path, judged: StoreFindings, options: Options, *, interrupted:
 
 def _unwritten(judged: StoreFindings) -> Iterator[str]:
     """Yields a note for what is missing and will be written; it will not be where the start fails."""
-    stops = (found.action == "start" or found.spec == "startup" for found in judged.feared if found.rule != LOST)
+    stops = is_start_refused(judged) or any(found.action == "start" for found in judged.feared)
     how = "the broker writes what is missing at its next start"
-    if any(stops) or explain_hazard.may_fail(judged):
+    if stops or explain_hazard.may_fail(judged):
         how = "a start writes what is missing, unless it fails: see the hazards"
     yield from (f"{what}; {how}" for what in judged.unwritten)
 
