@@ -304,8 +304,7 @@ def digests(data: Bytes, offsets: Ints) -> Ints:
 
 def key_of(name: str) -> int:
     """The digest of a key, such as that by which a transaction is called."""
-    data = np.frombuffer(os.fsencode(name), np.uint8)
-    return int(digests(data, np.array([0, len(data)], np.int64))[0])
+    return int(_digest_of.__wrapped__(os.fsencode(name)))  # of a module's constants, too: nothing is compiled for them
 
 
 @function
