@@ -345,8 +345,9 @@ CURSORS = (
         "After an upgrade with `enableLmq` all consumers have lost their cursors",
         "`enableLmq` in the settings, and all cursors in `consumerOffset.json`, which it does not read",
         altered("lmq", cursors_in_the_other_file),
-        "conforms", "nothing", "", "`lmq`, altered; booted 5.5.0, which begins without cursors",
-        remark="a cursor may be lost: messages are handed out, and halves asked about, again",
+        "conforms", "hazard", "startup/config-file-without-content-has-a-backup",
+        "`lmq`, altered; booted 5.5.0, which begins without cursors",
+        remark="messages are handed out, and halves asked about, again",
     ),
     PublicReport(
         "rocketmq 9249 · rocketmq 3212 · rocketmq 4226 · rocketmq 1869",
