@@ -7,14 +7,15 @@ from typing import NamedTuple
 
 from gapless.spec.catalog import rule
 from gapless.spec.deadline import TaskKind
+from gapless.traces.judging.tallies import TRACES
 from gapless.traces.problems import shown
 from gapless.traces.report.charts import span
 from gapless.traces.report.values import Finding, OverdueRow
 
 SPEC = "deadline"
 OVERDUE = rule("deadline/overdue").id
+WAITS = rule("deadline/task-is-done-when-its-time-has-come")
 LISTED = 100  # of one source, the worst first
-TRACES = 5  # named in a finding
 TASKS: Mapping[int, str] = {
     TaskKind.HALF: "half",
     TaskKind.OP: "op",
@@ -23,7 +24,7 @@ TASKS: Mapping[int, str] = {
     TaskKind.OPEN: "open transaction",
     TaskKind.END: "decided transaction",
 }
-"""What waits, in words."""
+"""The words for each kind of task that waits."""
 
 
 class LateTask(NamedTuple):
@@ -54,7 +55,7 @@ def with_amount(finding: Finding, rows: Sequence[OverdueRow]) -> Finding:
         update={
             "trace": worst.trace,
             "message": says,
-            "otherwise": "messages come late or never, and what waits for a transaction waits on; no promise is broken",
+            "otherwise": f"{WAITS.otherwise['wait']}; no promise is broken",
             "here": {"overdue": worst.late},
             "traces": [row.trace for row in rows[:TRACES]],
         }

@@ -35,7 +35,7 @@ ALSO: tuple[Severity, ...] = ("hazard", "anomaly")
 """What fails a check if it is asked for; a violation always does."""
 
 LATE = "overdue"
-"""What fails a check from an amount on, as in `overdue=60s`: a task that waits so long after its time."""
+"""The word for a task that waits long after its time: `overdue=60s` fails a check from this amount on."""
 
 FAIL_ON: tuple[str, ...] = (*ALSO, f"{LATE}=60s")
 """The words of `--fail-on`; any time will do."""

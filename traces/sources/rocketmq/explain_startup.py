@@ -18,7 +18,7 @@ DOES = {
     LOST: ("starts without it", "start without it"),
     rule("startup/settings-have-the-level-of-messages-that-wait").id: ("never delivers them", "never deliver them"),
 }
-"""What one version does, and what several do, at a hazard with which they start."""
+"""The predicate of one version, and of several, for each hazard with which they start."""
 STATES = {
     ConfigFile.ABSENT: "is not there", ConfigFile.EMPTY: "is empty", ConfigFile.BROKEN: "cannot be read",
     ConfigFile.WHOLE: "is whole",

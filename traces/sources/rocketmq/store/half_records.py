@@ -25,14 +25,11 @@ from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.names import REAL_TOPIC, TABLE_HALF_TOPIC, TABLE_OP_TOPIC, as_bytes
 from gapless.traces.sources.rocketmq.store.record_pass import LONGEST, found_up_to, work
 from gapless.traces.sources.rocketmq.store.records import (
-    MAGIC_BLANK,
-    MAGIC_V1,
     MAGIC_V2,
-    SMALLEST,
     SYS_COMMITTED,
     SYS_TRANSACTION,
-    measure,
     parts,
+    whole_size,
 )
 
 IS_HALF, IS_OP, IS_FINAL = range(3)
@@ -68,13 +65,11 @@ def _find(b: Bytes, bounds: Ints, room: Ints, scratch: Bytes) -> None:  # noqa: 
     """
     p, stop, base, count = bounds
     while p + 8 <= stop and count < room.shape[1]:
-        size, magic = u32(b, p), u32(b, p + 4)
-        if magic == MAGIC_BLANK:
-            p = len(b)
+        size = whole_size(b, p, stop)
+        if size <= 0:
+            p = len(b) if size < 0 else p
             break
-        v2 = magic == MAGIC_V2
-        if not (v2 or magic == MAGIC_V1) or size < SMALLEST or p + size > stop or measure(b, p, p + size, v2) != size:
-            break
+        v2 = u32(b, p + 4) == MAGIC_V2
         r = parts(b, p, v2)
         kind = -1
         if is_name(b, r.topic, r.topic_end, _HALF):

@@ -34,13 +34,10 @@ from gapless.traces.sources.rocketmq.store.files import FARTHEST, mapped
 from gapless.traces.sources.rocketmq.store.names import UNIQ_KEY, as_bytes
 from gapless.traces.sources.rocketmq.store.record_pass import AT_ONCE, LONGEST, work
 from gapless.traces.sources.rocketmq.store.records import (
-    MAGIC_BLANK,
-    MAGIC_V1,
     MAGIC_V2,
-    SMALLEST,
     SYS_TRANSACTION,
-    measure,
     parts,
+    whole_size,
 )
 
 HOUR = 3_600_000  # ms
@@ -119,13 +116,11 @@ def _find(b: Bytes, bounds: Ints, room: Ints, scratch: Bytes) -> None:  # noqa: 
     """
     p, stop, base = bounds[0], bounds[1], bounds[2]
     while p + 8 <= stop:
-        size, magic = u32(b, p), u32(b, p + 4)
-        if magic == MAGIC_BLANK:
-            p = len(b)
+        size = whole_size(b, p, stop)
+        if size <= 0:
+            p = len(b) if size < 0 else p
             break
-        v2 = magic == MAGIC_V2
-        if not (v2 or magic == MAGIC_V1) or size < SMALLEST or p + size > stop or measure(b, p, p + size, v2) != size:
-            break
+        v2 = u32(b, p + 4) == MAGIC_V2
         r = parts(b, p, v2)
         unique, unique_end, words, words_end, tags, tags_end = (
             0, 0, 0, 0, 0, 0,

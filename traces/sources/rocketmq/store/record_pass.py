@@ -7,10 +7,10 @@ from collections.abc import Callable
 import numpy as np
 
 from gapless.native import BYTES, INTS, native
-from gapless.traces.sources.rocketmq.store.bytes import Bytes, Ints, u32
+from gapless.traces.sources.rocketmq.store.bytes import Bytes, Ints
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.files import mapped
-from gapless.traces.sources.rocketmq.store.records import MAGIC_BLANK, MAGIC_V1, MAGIC_V2, SMALLEST, measure
+from gapless.traces.sources.rocketmq.store.records import whole_size
 
 AT_ONCE = 1 << 16  # records that are found before there is more room
 LONGEST = 1 << 16  # bytes of a topic and a key together: what a kernel has room for to join them
@@ -111,12 +111,9 @@ def _find_records(b: Bytes, bounds: Ints, places: Ints, sizes: Ints) -> None:
     """
     p, stop, count = bounds
     while p + 8 <= stop and count < len(places):
-        size, magic = u32(b, p), u32(b, p + 4)
-        if magic == MAGIC_BLANK:
-            p = len(b)
-            break
-        v2 = magic == MAGIC_V2
-        if not (v2 or magic == MAGIC_V1) or size < SMALLEST or p + size > stop or measure(b, p, p + size, v2) != size:
+        size = whole_size(b, p, stop)
+        if size <= 0:
+            p = len(b) if size < 0 else p
             break
         places[count], sizes[count] = p, size
         count += 1

@@ -165,6 +165,18 @@ def measure(b: Bytes, p: int, e: int, v2: bool) -> int:
     return (at - p) if at <= e else 0
 
 
+@function
+def whole_size(b: Bytes, p: int, stop: int) -> int:
+    """The size of the record at `p`; 0 where no whole one ends by `stop`, and -1 where a blank ends the file."""
+    size, magic = u32(b, p), u32(b, p + 4)
+    if magic == MAGIC_BLANK:
+        return -1
+    v2 = magic == MAGIC_V2
+    if not (v2 or magic == MAGIC_V1) or size < SMALLEST or p + size > stop or measure(b, p, p + size, v2) != size:
+        return 0
+    return int(size)
+
+
 @native(lambda *_: 0, kinds=(BYTES, I64, I64, BOOL))
 def length_of(b: Bytes, p: int, e: int, v2: bool) -> int:
     """`measure`, for one record."""

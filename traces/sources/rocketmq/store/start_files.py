@@ -29,12 +29,12 @@ from gapless.traces.sources.rocketmq.store.settings import (
 )
 from gapless.traces.sources.rocketmq.store.timer_files import LOG as WHEEL_LOG
 from gapless.traces.sources.rocketmq.store.timer_files import SLOTS, SNAPSHOTS, TURN, WHEEL
+from gapless.traces.sources.rocketmq.store.topics import CURSOR_FILES
 
 START = STEPS["startup"]
 VERSIONS = {40_907: "4.9.7", 50_303: "5.3.3", 50_500: "5.5.0"}  # those that were started on damaged stores
 IN_A_DATABASE = ("topics.json", "consumerOffset.json", "subscriptionGroup.json")  # with queues in RocksDB
-OFFSETS = ("consumerOffset.json", "lmqConsumerOffset.json")  # without and with light queues
-AT_A_STOP = (*OFFSETS, "delayOffset.json")  # written by a broker that stops in order
+AT_A_STOP = (*CURSOR_FILES, "delayOffset.json")  # written by a broker that stops in order
 LEVELS = "messageDelayLevel"
 LOG_SIZE, QUEUE_SIZE, TIMER_SIZE = "mappedFileSizeCommitLog", "mappedFileSizeConsumeQueue", "mappedFileSizeTimerLog"
 
@@ -78,7 +78,7 @@ def _configuration(store: StoreDirectory) -> Iterator[StartItem]:
     folder = Path(store.path, "config")
     lights, database = store.setting("enableLmq"), store.database is not None
     for name, since in READ_AT_START.items():
-        unread = (name == OFFSETS[not lights]) if store.settings else False
+        unread = (name == CURSOR_FILES[not lights]) if store.settings else False
         if unread or (name in IN_A_DATABASE and database) or (name == "timermetrics" and not _has_timers(store)):
             continue
         file, backup = folder / name, folder / f"{name}.bak"
@@ -95,11 +95,15 @@ def _is_needed(store: StoreDirectory, name: str) -> bool:
         return any(files and not is_made_by_broker(topic, store.settings) for (topic, _), files in _plain(store))
     config = Path(store.path, "config")
     written = any(other != name and (config / other).is_file() for other in AT_A_STOP)
-    if not store.clean or not written or name not in (*OFFSETS, "delayOffset.json"):
+    if not store.clean or not written or name not in AT_A_STOP:
         return False
-    if name in OFFSETS and not store.settings and any((config / other).is_file() for other in OFFSETS if other != name):
+    if (
+        name in CURSOR_FILES
+        and not store.settings
+        and any((config / other).is_file() for other in CURSOR_FILES if other != name)
+    ):
         return False  # which of the two the broker reads is not known
-    of_queue = HALF_TOPIC if name in OFFSETS else SCHEDULE_TOPIC
+    of_queue = HALF_TOPIC if name in CURSOR_FILES else SCHEDULE_TOPIC
     return any(files and topic == of_queue for (topic, _), files in _plain(store))
 
 

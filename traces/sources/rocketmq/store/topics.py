@@ -16,7 +16,7 @@ from gapless.traces.sources.rocketmq.store.queue_database import why_unreadable
 from gapless.traces.sources.rocketmq.store.settings import READ_AT_START, is_there, read_json_or_older
 
 FILE, DATABASE = "topics.json", "topics"
-CURSOR_FILES = ("consumerOffset.json", "lmqConsumerOffset.json")
+CURSOR_FILES = ("consumerOffset.json", "lmqConsumerOffset.json")  # without and with light queues
 READ_LATER = ("tieredStoreMetadata.json",)  # JSON files that another reader checks
 
 
