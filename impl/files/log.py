@@ -390,9 +390,18 @@ class CommitLog:
     # -- read --------------------------------------------------------------------------------------------------------
 
     def view(self, position: int) -> tuple[Bytes, int]:
-        """The bytes of the file that holds a position, and where it begins. Raises StoreError where it was cut off."""
+        """The bytes of the file that holds a position, and where it begins.
+
+        Raises Refused where the file has expired, for that may happen while others read; StoreError where it was cut
+        off.
+        """
         base = position // self.file_size * self.file_size
-        return self.segments.whole(base).data, base
+        try:
+            return self.segments.whole(base).data, base
+        except StoreError as error:
+            if position < self.start:
+                raise Refused(f"position {position} has expired: the log begins at {self.start} now") from error
+            raise
 
     def last(self, position: int, size: int) -> bytes:
         """The bytes of a record that was appended just now. Who writes to a file need not ask whether it is whole."""

@@ -7,6 +7,7 @@ checksums that it carries.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from operator import index
 
 import numpy as np
@@ -73,7 +74,10 @@ class ReadCalls:
             return self._one(topic, queue, number)
         of, restarts, low, high, facts, _alive = self._window
         if of is not found or not low <= number < high or restarts != found.restarts:
-            facts, _alive = self._look_at(found, number)
+            try:
+                facts, _alive = self._look_at(found, number)
+            except StoreError:  # it may have expired meanwhile
+                return self._one(topic, queue, number)
         files, count, _files = self._at_hand
         fields = read_kernel.read_one(facts, files, count, number)
         if fields[1] < 0:
@@ -88,8 +92,9 @@ class ReadCalls:
             raise Refused(f"{topic}/{queue}: consumers see no number {number} yet; use `wait_for`")
         record = some[0]
         found = self._met[topic, queue] = self._all_queues.named(topic, queue)
-        self._keep_file(record.position)
-        self._look_at(found, number)
+        with suppress(StoreError):  # the message was read, and its files may have expired meanwhile
+            self._keep_file(record.position)
+            self._look_at(found, number)
         return record
 
     def _keep_file(self, position: int) -> None:

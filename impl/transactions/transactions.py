@@ -148,7 +148,12 @@ class Transactions(TransactionState):
 
     def _committed_before(self, number: int) -> CommitResult:
         position = int(self.table.by[self.table.newest(number) - self.table.base])
-        return CommitResult(position, self.log.at(position).number if position >= self.log.start else -1)
+        try:
+            return CommitResult(position, self.log.at(position).number)
+        except Refused:
+            if position >= self.log.start:
+                raise
+            return CommitResult(position, -1)
 
     def roll_back(self, number: int, now: int) -> None:
         """The message will never be seen; an op that names its half is due, and says so after a crash.
@@ -190,7 +195,13 @@ class Transactions(TransactionState):
         """The record of a half, from the cache or the log."""
         raw = self.cache.take(number)
         if raw is None:
-            return self.log.at(int(self.table.position[number - self.table.base]))
+            position = int(self.table.position[number - self.table.base])
+            try:
+                return self.log.at(position)
+            except Refused as error:
+                if position >= self.log.start:
+                    raise
+                raise refusal(number, GONE) from error
         return cast("Record", of_bytes(raw))  # it was cut from the log as it was written
 
     # -- many at once ------------------------------------------------------------------------------------------------
