@@ -11,7 +11,7 @@ OVERVIEW: tuple[Example, ...] = (
     ("gapless check /var/lib/rocketmq/store", "is every message in its queue, every transaction decided?"),
     ("gapless check a/store b/store --report out.html", "several stores, and a report for the browser"),
     ("gapless explain store --trace TopicTest/3", "the shortest story of one queue"),
-    ("gapless watch store --metrics :9464", "follow a running broker, and report each violation at once"),
+    ("gapless watch store --metrics 9464", "follow a running broker, and report each violation at once"),
     ("gapless prove lease.py", "prove a spec of yours (docs/your-own-spec.md)"),
 )
 """Those that `gapless --help` shows: five at most."""

@@ -22,6 +22,7 @@ from gapless.commands.terminal import failed, printing, refuse_output, telling, 
 if TYPE_CHECKING:
     from gapless.traces.report.values import Finding, Report
 
+LOOPBACK = "127.0.0.1"
 DAY = 86_400.0  # seconds: who looks less often uses a scheduler, and --once
 
 
@@ -37,7 +38,9 @@ def watch(
     metrics: Annotated[
         str | None,
         typer.Option(
-            metavar="[ADDRESS]:PORT", help="Serve metrics for Prometheus there, such as :9464.", show_default=False
+            metavar="[HOST:]PORT",
+            help="Serve metrics for Prometheus there; on the loopback alone, unless a HOST is named, such as 0.0.0.0.",
+            show_default=False,
         ),
     ] = None,
     report: Annotated[
@@ -165,19 +168,20 @@ class Pages:
 
 
 def _serve(where: str, status: object, store: str) -> None:
-    """Serve metrics. Exits with 2 where that cannot be."""
+    """Serve metrics, on the loopback where no host is named. Exits with 2 where that cannot be."""
     from gapless.metrics import serve_metrics
 
-    host, colon, port = where.rpartition(":")
-    if not colon or not port.isdecimal() or int(port) > 65535:
-        raise failed(f"--metrics {where}: expected ADDRESS:PORT, such as :9464 or 127.0.0.1:9464")
+    host, _, port = where.rpartition(":")
+    if not port.isdecimal() or int(port) > 65535:
+        raise failed(f"--metrics {where}: expected PORT or HOST:PORT, such as 9464 or 0.0.0.0:9464")
+    host = host or LOOPBACK
     try:
-        number = serve_metrics(status, store, host.strip("[]") or "0.0.0.0", int(port))  # type: ignore[arg-type]  # noqa: S104 - as asked for
+        number = serve_metrics(status, store, host.strip("[]"), int(port))  # type: ignore[arg-type]
     except OSError as error:
         raise failed(f"--metrics {where}: cannot listen there ({error.strerror})") from None
     except UnicodeError:
         raise failed(f"--metrics {where}: cannot listen there (it is no name of a host)") from None
-    _tell(f"metrics on port {number}")
+    _tell(f"metrics at http://{host}:{number}/metrics")
 
 
 def _end(report: Report, code: int) -> None:

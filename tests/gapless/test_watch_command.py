@@ -14,6 +14,7 @@ from urllib.request import urlopen
 
 import pytest
 
+from gapless import metrics
 from gapless.traces.watch import Listeners, StoreWatch
 from tests.support.command_line import ROOT, gapless
 from tests.support.rocketmq.recordings import recording
@@ -45,7 +46,7 @@ def test_once_goes_up_to_the_present_and_on_from_there(tmp_path: Path) -> None:
 def test_nonsense_is_refused(tmp_path: Path) -> None:
     (tmp_path / "state").write_text("x")
     for given, says in (
-        (["--metrics", "9464"], "expected ADDRESS:PORT"),
+        (["--metrics", "localhost"], "expected PORT or HOST:PORT"),
         (["--state", tmp_path / "state"], "is no state of gapless watch"),
         (["--only", "no/such"], "no such rule"),
         (["--every", "inf"], "--every inf: expected "),
@@ -66,6 +67,29 @@ def test_nonsense_is_refused(tmp_path: Path) -> None:
         taken.listen()
         refused = gapless("watch", tmp_path, "--once", "--metrics", f"127.0.0.1:{taken.getsockname()[1]}")
         assert (refused.exit_code, "Address already in use" in refused.stderr) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("given", "host"),
+    [
+        ("9464", "127.0.0.1"),
+        (":9464", "127.0.0.1"),
+        ("192.0.2.1:9464", "192.0.2.1"),
+        ("[2001:db8::1]:9464", "2001:db8::1"),
+    ],
+)
+def test_metrics_leave_the_machine_only_where_a_host_is_named(
+    given: str, host: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listening: list[tuple[str, int]] = []
+
+    def serve(_status: object, _store: str, at: str, port: int) -> int:
+        listening.append((at, port))
+        return port
+
+    monkeypatch.setattr(metrics, "serve_metrics", serve)
+    refused = gapless("watch", tmp_path, "--once", "--metrics", given)
+    assert (refused.exit_code, listening) == (2, [(host, 9464)])
 
 
 def test_a_path_without_a_store_is_refused_once_and_otherwise_waited_for_in_one_line(tmp_path: Path) -> None:
@@ -107,7 +131,7 @@ def test_a_signal_ends_it_with_the_last_report_written(number: signal.Signals, c
         cwd=ROOT, env={**os.environ, "PYTHONUNBUFFERED": "1"},
     ) as process:  # fmt: skip
         assert process.stderr is not None
-        port = process.stderr.readline().split()[-1]
+        port = process.stderr.readline().split()[-1].removeprefix("http://127.0.0.1:").removesuffix("/metrics")
         for _ in range(600):
             with urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
                 if f'gapless_records{{store="{store}"}} 4897.0' in answer.read().decode():
