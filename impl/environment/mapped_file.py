@@ -18,13 +18,16 @@ Bytes = npt.NDArray[np.uint8]
 
 
 class KnowsNames(Protocol):
-    """A disk's knowledge of durable names."""
+    """A disk's knowledge of durable names, and of who may write."""
 
     def is_named(self, path: Path) -> bool:
         """True if a file's name is known to be durable."""
 
     def make_name_durable(self, path: Path) -> None:
         """A file's name is durable, and the names of the folders that lead to it. Raises OSError."""
+
+    def require_lock(self) -> None:
+        """No other writer is let in, if the disk was locked. Raises OSError."""
 
 
 LIBC = ctypes.CDLL(None, use_errno=True)
@@ -157,6 +160,7 @@ class MappedFile:
             if not status.st_nlink:  # a broker that starts deletes it before it asks for the lock
                 raise OSError(errno.ENOENT, "the file was deleted from outside")
             self._require_whole(status)
+            self.disk.require_lock()
 
     @contextmanager
     def _opened(self) -> Iterator[int]:

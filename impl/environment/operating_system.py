@@ -103,7 +103,10 @@ class Disk(Protocol):
         """A small file's content is replaced, at once or not at all. Raises OSError."""
 
     def lock(self) -> None:
-        """No other writer opens this store until `unlock`, or the end of the process. Raises BlockingIOError."""
+        """No other writer opens this store until `unlock`, or the end of the process. Raises BlockingIOError.
+
+        Where what keeps others out is taken away meanwhile, nothing is changed or promised any more: OSError.
+        """
 
     def unlock(self) -> None:
         """Others may write."""
@@ -119,7 +122,8 @@ class RealDisk:
 
     def __init__(self, folder: Path | str) -> None:
         self.folder = Path(folder).absolute()
-        self._lock = self._whole = -1  # descriptors: of the lock, and of the file system that the folder is on
+        self._lock = self._whole = -1  # descriptors: of the file `lock`, and of the folder, both locked
+        self._locked = (-1, -1)  # the identity of that file
         self._safe: set[Path] = set()  # folders whose names are durable
         self._named: set[Path] = set()  # files whose names are
 
@@ -138,6 +142,7 @@ class RealDisk:
 
     def create(self, path: str, length: int, *, durable: bool = True) -> MappedFile:
         """A new file of zeros, of which nothing is reserved yet. Raises OSError."""
+        self.require_lock()
         whole = self._place(path)
         if durable:
             self._make_folder(whole.parent)
@@ -184,7 +189,7 @@ class RealDisk:
 
     def sync(self, files: Sequence[File]) -> None:
         """Sync each file, many of them by one call that makes the whole file system durable. Raises OSError."""
-        if len(files) <= FEW or self._whole < 0:
+        if len(files) <= FEW or not self._syncs_all:
             for file in files:
                 file.sync()
             return
@@ -196,7 +201,7 @@ class RealDisk:
 
     def sync_all(self) -> None:
         """Sync all files that exist, by whichever process they were written. Raises OSError."""
-        if self._whole >= 0:
+        if self._syncs_all:
             self._sync_whole()
             return
         for folder, _, names in os.walk(self.folder, topdown=False, onerror=_raised):
@@ -204,12 +209,18 @@ class RealDisk:
                 _sync(Path(folder, name))
             _sync_folder(Path(folder))
 
+    @property
+    def _syncs_all(self) -> bool:
+        """True if one call syncs all files. Since the folder was locked, it has watched for errors."""
+        return self._whole >= 0 and KERNEL >= TELLS_ERRORS
+
     def _sync_whole(self) -> None:
         if LIBC.syncfs(self._whole):
             raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), str(self.folder))
 
     def delete(self, path: str) -> None:
         """The file is gone, if it was there, and so is its folder if nothing else was in it. Raises OSError."""
+        self.require_lock()
         whole = self._place(path)
         try:
             whole.unlink(missing_ok=True)
@@ -232,6 +243,7 @@ class RealDisk:
 
     def write(self, path: str, content: bytes) -> None:
         """A small file's content is replaced, at once or not at all. Raises OSError."""
+        self.require_lock()
         whole = self._place(path)
         self._make_folder(whole.parent)
         unfinished = whole.with_name(f".{whole.name}.tmp")
@@ -254,44 +266,68 @@ class RealDisk:
         belongs to the open file, not to the process: it keeps out a second store of this process too, and stays when
         another part of this process opens and closes the file, as `gapless check` does. A forked child closes its copy
         at once, so that the lock goes when the process goes that took it, whichever process lives on.
+
+        The file can be deleted, and a second writer would lock the next one of that name. So the folder itself is
+        locked as well, where its file system does that (NFS does not): this keeps out all but brokers.
         """
         self._make_folder(self.folder)
-        descriptor = os.open(self.folder / "lock", os.O_RDWR | os.O_CREAT, 0o644)
+        whole = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            _lock_folder(whole)
+            self._lock_file()
+            self._whole = whole
+            _LOCKED.add(self)
+        finally:
+            if self._whole != whole:
+                os.close(whole)
+
+    def _lock_file(self) -> None:
+        """No other writer has the first byte of the file `lock`. Raises BlockingIOError, OSError."""
+        path = self.folder / "lock"
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
         try:
             _lock_first_byte(descriptor, fcntl.F_WRLCK)
             os.pwrite(descriptor, b"lock", 0)
-            _LOCKED.add(self)
+            status = os.fstat(descriptor)
+            self._locked = status.st_dev, status.st_ino
             self._lock = descriptor
-            if KERNEL >= TELLS_ERRORS:
-                self._whole = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY)
         except OSError as error:
             if error.errno in {errno.EAGAIN, errno.EACCES}:
-                raise BlockingIOError(errno.EAGAIN, _holder(descriptor), str(self.folder / "lock")) from error
+                raise BlockingIOError(errno.EAGAIN, _holder(descriptor), str(path)) from error
             raise
         finally:
             if self._lock != descriptor:
                 os.close(descriptor)
 
+    def require_lock(self) -> None:
+        """The file `lock` is the one that was locked, if it was: a broker locks whichever is there. Raises OSError."""
+        if self._lock < 0:
+            return
+        try:
+            status = os.stat(f"{self.folder}/lock")  # noqa: PTH116 - faster, and it is asked at every flush
+            found = status.st_dev, status.st_ino
+        except FileNotFoundError:
+            found = (-1, -1)
+        if found != self._locked:
+            raise OSError(errno.ESTALE, "its file `lock` was deleted or replaced from outside, and another may write")
+
     def unlock(self) -> None:
         """Others may write."""
         descriptor, self._lock = self._lock, -1
-        if descriptor >= 0:
-            with suppress(OSError):
-                _lock_first_byte(descriptor, fcntl.F_UNLCK)  # a child process may have the descriptor as well
-            os.close(descriptor)
-        self._let_whole_go()
-
-    def _let_whole_go(self) -> None:
         whole, self._whole = self._whole, -1
-        if whole >= 0:
-            os.close(whole)
+        with suppress(OSError):  # a child process may have the descriptors as well
+            if descriptor >= 0:
+                _lock_first_byte(descriptor, fcntl.F_UNLCK)
+        with suppress(OSError):
+            if whole >= 0:
+                fcntl.flock(whole, fcntl.LOCK_UN)
+        _close(descriptor, whole)
 
     def forked(self) -> None:
-        """This is a child of the process that has the lock: its copy of the descriptor goes, and the lock stays."""
+        """This is a child of the process that has the lock: its copies of descriptors go, and the lock stays."""
         descriptor, self._lock = self._lock, -1
-        if descriptor >= 0:
-            os.close(descriptor)
-        self._let_whole_go()
+        whole, self._whole = self._whole, -1
+        _close(descriptor, whole)
 
     def _place(self, path: str) -> Path:
         check_path(path)
@@ -372,6 +408,22 @@ def _sync_folder(folder: Path) -> None:
 
 
 _FLOCK = struct.Struct("hhqqi4x")  # struct flock: type, whence, start, length, process
+
+
+def _close(*descriptors: int) -> None:
+    for descriptor in descriptors:
+        if descriptor >= 0:
+            os.close(descriptor)
+
+
+def _lock_folder(descriptor: int) -> None:
+    """Locks a folder for this open file, if its file system can. Raises BlockingIOError where another has."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        raise BlockingIOError(errno.EAGAIN, "another writer holds it") from error
+    except OSError:
+        return  # NFS locks what is open for writing, and no folder is
 
 
 def _lock_first_byte(descriptor: int, kind: int) -> None:

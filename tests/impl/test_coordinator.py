@@ -106,6 +106,10 @@ def test_a_folder_has_one_coordinator(tmp_path: Path) -> None:
         async with await Coordinator.open(tmp_path):
             with pytest.raises(InUse, match="one coordinator at a time"):
                 await Coordinator.open(tmp_path)
+            (tmp_path / "lock").rename(tmp_path / "elsewhere")
+            with pytest.raises(InUse, match="one coordinator at a time"):
+                await Coordinator.open(tmp_path)
+            (tmp_path / "elsewhere").rename(tmp_path / "lock")
 
     asyncio.run(run())
 

@@ -1,6 +1,7 @@
 """The worlds a store can be given: the real disk where things go wrong, and the simulated one that is like it."""
 
 import errno
+import fcntl
 import gc
 import os
 import stat
@@ -220,6 +221,50 @@ def test_the_end_of_a_process_unlocks_its_store(tmp_path: Path) -> None:
     disk = RealDisk(tmp_path)
     disk.lock()
     disk.unlock()
+
+
+def test_where_the_lock_was_taken_away_nothing_is_changed_or_promised(tmp_path: Path) -> None:
+    """Its name may be another file's: a broker locks the one that is there. The folder keeps out all others."""
+    disk, other = RealDisk(tmp_path), RealDisk(tmp_path)
+    disk.lock()
+    file = disk.create("log", 10)
+    (tmp_path / "lock").rename(tmp_path / "elsewhere")
+    changes: list[Callable[[], object]] = [
+        file.sync,
+        lambda: disk.sync([file]),
+        lambda: disk.create("new", 10),
+        lambda: disk.write("small", b"new"),
+        lambda: disk.delete("log"),
+    ]
+    for change in changes:
+        with pytest.raises(OSError, match="its file `lock` was deleted or replaced"):
+            change()
+    with pytest.raises(BlockingIOError):
+        other.lock()
+    (tmp_path / "elsewhere").rename(tmp_path / "lock")
+    file.sync()
+    assert disk.names("") == {"lock": 4, "log": 10}
+    disk.unlock()
+    other.lock()
+    other.unlock()
+
+
+def test_where_folders_cannot_be_locked_the_file_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """NFS locks what is open for writing, and no folder is."""
+
+    def refuse(*_: object) -> None:
+        raise OSError(errno.EBADF, "as NFS says")
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    open_before = descriptors()
+    disk, other = RealDisk(tmp_path), RealDisk(tmp_path)
+    disk.lock()
+    with pytest.raises(BlockingIOError):
+        other.lock()
+    disk.unlock()
+    other.lock()
+    other.unlock()
+    assert descriptors() == open_before
 
 
 # --- The real disk, where things go wrong --------------------------------------------------------------------

@@ -13,7 +13,7 @@ import pytest
 
 from gapless import check
 from gapless.impl.files.queues import ConsumeQueue
-from gapless.impl.records.errors import Damaged, InUse, NotAStore, Refused, Stopped, WrongFileSize
+from gapless.impl.records.errors import Damaged, InUse, NotAStore, Refused, Stopped, StoreError, WrongFileSize
 from gapless.impl.records.record import Messages
 from gapless.impl.store.core import Settings
 from gapless.impl.store.store import Store
@@ -370,6 +370,26 @@ def test_two_writers_keep_each_other_out(tmp_path: Path) -> None:
         other = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
         assert "InUse: lock: another writer" in other.stderr
     Store.open(tmp_path).close()
+
+
+@pytest.mark.parametrize("is_replaced", [False, True])
+def test_a_deleted_lock_admits_no_second_writer(tmp_path: Path, *, is_replaced: bool) -> None:
+    """Not another store, for the folder is locked as well; and when a broker may write, the store has stopped."""
+    store = Store.open(tmp_path, Settings(synchronous=True))
+    store.append("orders", 0, b"safe")
+    (tmp_path / "lock").unlink()
+    if is_replaced:
+        (tmp_path / "lock").write_bytes(b"lock")
+    with pytest.raises(InUse, match="lock: another writer holds it"):
+        Store.open(tmp_path)
+    with pytest.raises(StoreError, match="its file `lock` was deleted or replaced from outside, and another may write"):
+        store.append("orders", 0, b"never acknowledged")
+    with pytest.raises(Stopped):
+        store.append("orders", 0, b"nor this")
+    with pytest.raises(StoreError):
+        store.close()
+    with Store.open(tmp_path) as again:
+        assert [record.body for record in again.read("orders", 0, 0)][:1] == [b"safe"]
 
 
 def test_a_closed_store_takes_no_more_steps(tmp_path: Path) -> None:
