@@ -354,8 +354,11 @@ def every_point(verb: str, step: int = 1, *, first: int = 1, checked: int = 0) -
 
 
 def some_points(verb: str, most: int) -> InterruptTally:
-    """Interrupt as `every_point` does, at some `most` points of the verb, evenly apart."""
-    return every_point(verb, step=1 + points(verb) // most)
+    """Interrupt as `every_point` does, at some `most` points of the verb, evenly apart.
+
+    The first call in a process loads native code, and has more points than those that follow.
+    """
+    return every_point(verb, step=1 + min(points(verb), points(verb)) // most)
 
 
 def points(verb: str) -> int:
