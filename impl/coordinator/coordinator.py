@@ -34,10 +34,10 @@ from gapless.impl.coordinator.frames import (
 from gapless.impl.coordinator.steps import Key, Status
 from gapless.impl.coordinator.wires import LocalWire, Peer, SocketWire, Wire
 from gapless.impl.environment.operating_system import Clock, Disk, RealDisk, wall_clock
+from gapless.impl.environment.steady_clock import SteadyClock
 from gapless.impl.records.errors import Refused, Stopped
 
 TELL_AGAIN_AFTER = 1.0  # seconds: a participant could not be reached
-LOOK_AT_LEAST_EVERY = 60.0  # seconds: the clock may have been set
 REMEMBER_FOR = 600.0  # seconds that the requests of a client without a connection are known again
 
 Tell = Callable[[int, bool, Sequence[str]], Awaitable[None]]
@@ -54,7 +54,8 @@ class Coordinator:
         self.core = core
         self.failed = asyncio.get_running_loop().create_future()
         self._loop = asyncio.get_running_loop()
-        self._clock = clock
+        # By the loop's time: a clock that is set ends no transaction early, and none late.
+        self._clock = SteadyClock(clock, lambda: round(1000 * self._loop.time()), core.newest_time)
         self._tell = tell
         self._apart = ThreadPoolExecutor(1, "gapless-coordinator") if apart else None
         self._sessions: dict[_Session, None] = {}
@@ -79,8 +80,8 @@ class Coordinator:
     ) -> Self:
         """Opens the coordinator of a folder, or makes a new one there; on another disk it flushes without a thread.
 
-        `tell`: see `Tell`; without it, participants must ask. Raises InUse; Damaged, NotAStore; StoreError,
-        OSError.
+        `tell`: see `Tell`; without it, participants must ask · `clock`: ms since 1970, looked at once; from then on the
+        loop's time counts. Raises InUse; Damaged, NotAStore; StoreError, OSError.
         """
         apart = isinstance(where, Path | str)
         disk: Disk = RealDisk(where) if isinstance(where, Path | str) else where
@@ -238,8 +239,7 @@ class Coordinator:
         deadline = self.core.next_deadline()
         if deadline is None or self._closing:
             return
-        at = self._loop.time() + min(max((deadline - self._clock()) / 1000, 0.001), LOOK_AT_LEAST_EVERY)
-        at = max(at, self._not_before)
+        at = max(self._loop.time() + max((deadline - self._clock()) / 1000, 0.001), self._not_before)
         if self._timer is not None:
             if self._timer.when() <= at:
                 return

@@ -194,6 +194,11 @@ class CoordinatorCore:
 
     # -- steps of its own --------------------------------------------------------------------------------------------
 
+    @property
+    def newest_time(self) -> int:
+        """The latest time at which one began that takes a slot, in ms since 1970; 0 where none does."""
+        return max((found.time for found in self.table.values()), default=0)
+
     def next_deadline(self) -> int | None:
         """The time at which the next transaction expires, in ms since 1970."""
         heap = self._heap

@@ -7,7 +7,9 @@ from types import ModuleType
 import pytest
 from hypothesis.stateful import RuleBasedStateMachine
 
+from gapless.impl.coordinator import coordinator as coordinator_module
 from gapless.impl.coordinator.coordinator_recorder import CoordinatorRecorder, PermitRecorder
+from gapless.impl.environment.operating_system import Clock
 from gapless.properties.faults.coordination_faults import COORDINATOR, PERMITS
 from gapless.properties.faults.fault_injection import replacing
 from gapless.properties.faults.implementation import search
@@ -46,8 +48,18 @@ def test_a_machine_has_the_verbs_of_its_spec(
 def test_nothing_goes_wrong_that_may_not() -> None:
     failed, happened = coordination_cases.part(range(CASES))
     assert not failed
-    assert all(happened[what] for what in ("a crash", "a kill", "a close", "a cut", "a full disk", "a disk that fails"))
+    faults = "a crash", "a kill", "a close", "a cut", "a full disk", "a disk that fails", "a clock that is set"
+    assert all(happened[what] for what in faults)
     assert happened["timed out"] > happened["reported COMMITTED"] > CASES
+
+
+def test_a_clock_that_is_believed_is_found() -> None:
+    def believed(clock: Clock, *_steady: object) -> Clock:
+        return clock
+
+    with replacing(coordinator_module, "SteadyClock", believed):
+        wrong = [coordination_cases.failure(seed)[0] or "" for seed in (9, 17)]
+    assert all("lived for" in each for each in wrong), wrong
 
 
 def test_a_case_is_the_same_again() -> None:

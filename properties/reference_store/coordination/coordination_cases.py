@@ -1,13 +1,16 @@
 """A coordinator and its clients as they run, with `asyncio`, in virtual time: seeded cases of all that may go wrong.
 
 Clients begin transactions, add, commit, abort, go away, are cancelled. Frames take their time, so that answers race
-timeouts; connections break; participants cannot be reached; the disk is full, or fails; the coordinator's process
-dies or its power fails, in the midst of a flush too, and it is opened again with another limit. Meanwhile
+timeouts; connections break; participants cannot be reached; the disk is full, or fails; the clock is set; the
+coordinator's process dies or its power fails, in the midst of a flush too, and it is opened again with another limit.
+Meanwhile
 
 - no two requests are given one transaction, and no client hears two outcomes of one;
 - no more are active than the limit, but for those that were when it was opened;
 - a request that met silence is never answered in the coordinator's life, and its client waits for its timeout;
-- a client that hears of an outcome hears the one in the log, and the participants have heard of it before.
+- a client that hears of an outcome hears the one in the log, and the participants have heard of it before;
+- no transaction is aborted before its time, whatever the clock was set to; but a clock that is ahead when the
+  coordinator is opened is believed.
 
 Then faults stop, and everything comes to rest: every slot is free, every permit is back, nobody waits. What was
 recorded conforms.
@@ -26,6 +29,7 @@ from typing import Any
 from gapless.impl.coordinator.coordinator import Coordinator
 from gapless.impl.coordinator.coordinator_client import CoordinatorClient
 from gapless.impl.coordinator.coordinator_errors import LogFull, OutcomeConflict, TimedOut, UnknownTransaction
+from gapless.impl.coordinator.coordinator_observer import Found
 from gapless.impl.coordinator.coordinator_recorder import CoordinatorRecorder, StepTape
 from gapless.impl.coordinator.coordinator_values import CoordinatorSettings
 from gapless.impl.coordinator.frames import Content, IsDone, No
@@ -41,17 +45,49 @@ from gapless.properties.simulation.simulated_disk import SimulatedDisk
 
 TIMEOUT = 0.1  # seconds: of a client's requests
 LIVES = (0.05, 0.1, 0.3)  # seconds: of transactions
+START = 1_700_000_000_000  # ms since 1970
+SETTINGS_OF_THE_CLOCK = (-10 * 365 * 86_400_000, -200, 200, 10 * 365 * 86_400_000)  # ms by which it is set
 PART = 50  # cases that a process does at a time
 
 
-class _SilenceRecorder(CoordinatorRecorder):
-    """The recorder, which also knows who met silence in this life of the coordinator."""
+class _Watch(CoordinatorRecorder):
+    """The recorder, which also knows who met silence in this life, and how long transactions live.
+
+    `set_by`: ms by which the clock was ahead when the coordinator was opened, each time · `early`: which were aborted
+    before their time.
+    """
 
     silent: set[Key]
 
-    def recovered(self, *arguments: object) -> None:
+    def __init__(self, tape: StepTape, trace: int) -> None:
+        super().__init__(tape, trace)
+        self.set_by: list[int] = []
+        self.early: list[str] = []
+        self._asked: dict[Key, tuple[float, int]] = {}  # when, and in which life of the coordinator
+        self._keys: dict[int, tuple[Key, int]] = {}  # of each transaction: its request, and the ms that it may live
+
+    def recovered(self, limit: int, found: Sequence[Found]) -> None:
         self.silent = set()
-        super().recovered(*arguments)  # type: ignore[arg-type]
+        self._keys |= {each.number: (each.key, each.life) for each in found if each.key is not None}
+        super().recovered(limit, found)
+
+    def admitted(self, key: Key) -> None:
+        self._asked[key] = asyncio.get_running_loop().time(), len(self.set_by)
+        super().admitted(key)
+
+    def begun(self, number: int, key: Key, time: int, life: int) -> None:
+        self._keys[number] = key, life
+        super().begun(number, key, time, life)
+
+    def decided(self, number: int, to: Status, time: int | None) -> None:
+        if time is not None:
+            key, life = self._keys[number]
+            asked, opened = self._asked[key]
+            lived = 1000 * (asyncio.get_running_loop().time() - asked)
+            ahead = max(self.set_by[opened - 1 :]) - self.set_by[opened - 1]  # at a start the clock is believed
+            if lived + ahead < life - 1:  # raised from here, it would be taken for an error of the disk
+                self.early.append(f"transaction {number} lived for {lived:.0f} ms, of {life}")
+        super().decided(number, to, time)
 
     def ignored(self, key: Key) -> None:
         self.silent.add(key)
@@ -65,7 +101,8 @@ class CoordinationCase:
         self.choose = choose
         self.sometimes: Counter[str] = Counter()
         self.tape = StepTape()
-        self.watch = _SilenceRecorder(self.tape, self.tape._trace("coordinator", "coordinator"))  # noqa: SLF001 - ours, as a class
+        self.set_by = START  # ms that the clock is ahead of the loop's time
+        self.watch = _Watch(self.tape, self.tape._trace("coordinator", "coordinator"))  # noqa: SLF001 - ours, as a class
         self.disk = SimulatedDisk(page=64, sector=16)
         self.coordinator: Coordinator | None = None
         self.wires: list[SlowWire] = []
@@ -110,6 +147,7 @@ class CoordinationCase:
 
     async def _rest(self) -> None:
         coordinator = self._running()
+        expect(not self.watch.early, "; ".join(self.watch.early))
         expect(not coordinator.core.table, f"{coordinator.core.table} take slots at rest")
         for number, status in self.reported.items():
             expect(coordinator.core.status(number) == status, f"transaction {number}: a client heard {status!r}")
@@ -123,8 +161,9 @@ class CoordinationCase:
         loop = asyncio.get_running_loop()
         assert isinstance(loop, virtual_time.VirtualLoop)  # noqa: S101 - `run` sees to it
         settings = CoordinatorSettings(limit, 1000, size)
+        self.watch.set_by.append(self.set_by)
         self.coordinator = await Coordinator.open(
-            self.disk, settings, tell=self._tell, observer=self.watch, clock=loop.now
+            self.disk, settings, tell=self._tell, observer=self.watch, clock=lambda: loop.now() + self.set_by
         )
 
     def _running(self) -> Coordinator:
@@ -149,6 +188,9 @@ class CoordinationCase:
 
     async def _go_wrong(self) -> None:
         self._running()
+        if not self.choose(3):
+            self.set_by += SETTINGS_OF_THE_CLOCK[self.choose(4)]
+            self.sometimes["a clock that is set"] += 1
         what = ("a cut", "a crash", "a kill", "a close", "a full disk", "a disk that fails")[self.choose(6)]
         self.sometimes[what] += 1
         match what:
