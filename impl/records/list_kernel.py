@@ -53,7 +53,7 @@ def columns_of(rows: tuple[object, ...], reserved: tuple[str, ...], longest: int
     index, ends = np.empty(count, np.int32), np.zeros((2, count + 1), np.int64)
     bodies, properties = np.empty(count * ROOM, np.uint8), np.empty(count * ROOM + longest, np.uint8)
     while done < count:
-        done, queues, more = _gather(
+        done, queues, more = gather(
             id(rows),
             done,
             queues,
@@ -97,7 +97,7 @@ def _joined(names: tuple[str, ...]) -> tuple[Bytes, Ints]:
 @function(
     keeps_lock=True, kinds=(I64, I64, I64, INTS, BYTES, INTS, I64, TABLE, INTS32, INTS32, TABLE, BYTES, BYTES, INTS)
 )
-def _gather(
+def gather(
     rows: int, low: int, queues: int, kinds: Ints, names: Bytes, name_ends: Ints, longest: int, known: Ints,
     table: npt.NDArray[np.int32], index: npt.NDArray[np.int32], ends: Ints, bodies: Bytes, properties: Bytes,
     words: Ints,

@@ -8,16 +8,17 @@ with Store.open("data") as store:
 
 from __future__ import annotations
 
+import asyncio
 import os
 from _thread import start_new_thread
 from collections.abc import Mapping
 from contextlib import suppress
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from threading import Lock
 from time import monotonic
 from types import TracebackType
-from typing import TYPE_CHECKING, NoReturn, Self
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 from weakref import WeakSet
 
 from gapless.impl.dispatch.pool import Pool
@@ -31,6 +32,7 @@ from gapless.impl.store.core import Core, Settings
 from gapless.impl.store.group_commit import THE_LAST, GroupCommit
 from gapless.impl.store.groups import Group, GroupCursors
 from gapless.impl.store.housekeeping import Housekeeper
+from gapless.impl.store.preparation import CALLING, prepare
 from gapless.impl.store.retention import Retention
 from gapless.impl.store.stats import Meter
 from gapless.impl.store.transaction_calls import TransactionCalls
@@ -95,12 +97,14 @@ class Store(TransactionCalls):
 
         `where`: a folder, or a disk · `clock`: ms since 1970 · `recorder`: writes every step down. Raises NotAStore,
         InUse, WrongFileSize, Damaged, DiskFull, StoreError, and Refused where the settings contradict those that are
-        kept with the store.
+        kept with the store. The first time on a machine, native code is compiled, which takes a second or two; no other
+        call does so.
         """
         disk = RealDisk(where) if isinstance(where, str | Path) else where
         store = None
         try:
             store = cls(Core.open(disk, settings, recorder), clock)
+            prepare(CALLING)
             _STORES.add(store)
             store._pool.start()
             start_new_thread(store._work, ())
@@ -113,6 +117,16 @@ class Store(TransactionCalls):
             disk.unlock()
             raise
         return store
+
+    @classmethod
+    async def open_async(cls, where: str | Path | Disk, settings: Settings | None = None, **more: Any) -> Self:
+        """Open a store in a thread: `open`. Neither recovery nor compilation keeps the event loop waiting."""
+        opening = asyncio.ensure_future(asyncio.to_thread(partial(cls.open, where, settings, **more)))
+        try:
+            return await asyncio.shield(opening)
+        except asyncio.CancelledError:
+            opening.add_done_callback(_let_go)
+            raise
 
     @staticmethod
     def open_read_only(where: str | Path | Disk) -> StoreView:
@@ -371,6 +385,12 @@ class Store(TransactionCalls):
             if not self._closing:
                 self._closing, self._abandoning = True, abandon
         self._commit.wait(lambda: self._closed, THE_LAST)
+
+
+def _let_go(opening: asyncio.Future[Any]) -> None:
+    """Close a store that is open by now, though the one who opened it was cancelled."""
+    if not opening.cancelled() and opening.exception() is None:
+        start_new_thread(opening.result().close, ())
 
 
 _STORES: WeakSet[Store] = WeakSet()

@@ -27,6 +27,7 @@ from gapless.impl.files.segments import Segments, asked
 from gapless.impl.records import read_kernel
 from gapless.impl.records.errors import Damaged, NotAStore, Refused, Stopped, StoreError, WrongFileSize
 from gapless.impl.records.record import ENTRY_BYTES, Bytes
+from gapless.impl.store.preparation import VIEWING, prepare
 from gapless.impl.store.read_calls import ReadCalls
 
 T = TypeVar("T")
@@ -60,7 +61,9 @@ class StoreView(ReadCalls):
         folder.require_a_store(disk)
         if not asked(partial(disk.names, folder.LOG), folder.LOG):
             raise NotAStore(f"{folder.LOG}: no file in it; wait until something is written")
-        return _retried(lambda: cls(disk))
+        found = _retried(lambda: cls(disk))
+        prepare(VIEWING)
+        return found
 
     def __enter__(self) -> Self:
         return self
