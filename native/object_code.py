@@ -135,7 +135,8 @@ class ObjectCode:
         if self._entries:
             return True
         near = [name for name in files() if name.startswith(f"{self._name}-") and name.endswith(".o")]
-        return any(name.startswith(f"{self._name}-{self._digest}-") for name in near)
+        with _COMPILING:  # a fork would give a child the locks of what is imported for the digest
+            return any(name.startswith(f"{self._name}-{self._digest}-") for name in near)
 
     @property
     def _name(self) -> str:
