@@ -124,6 +124,7 @@ class AsyncCalls(ReadCalls):
             before = dict(following)
             for record in self._pass(following, tag):
                 yield record
+        self._require_own()
 
     async def _visible(self, until: Callable[[], bool], timeout: float | None) -> bool:  # noqa: ASYNC109 - as above
         deadline = None if timeout is None else monotonic() + timeout

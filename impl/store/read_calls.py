@@ -55,6 +55,9 @@ class ReadCalls:
         """Raises Stopped where nothing can be read any more."""
         raise NotImplementedError
 
+    def _require_own(self) -> None:
+        """Raises Stopped in a forked child that cannot read."""
+
     # -- by number ---------------------------------------------------------------------------------------------------
 
     def range(self, topic: str, queue: int) -> tuple[int, int]:
@@ -237,12 +240,13 @@ class ReadCalls:
 
         `queues`: for each (topic, queue), the number to begin with · `tag`: only those that have it · `timeout`:
         seconds without a new message after which this ends; without it, it ends when the store closes. Raises as
-        `read` does, and what stopped dispatch.
+        `read` does, and what stopped dispatch; Stopped in a forked child, also where the parent had begun.
         """
         following, before = dict(queues), None
         while not self._closing and (following != before or self._wait_for_any(following, timeout)):
             before = dict(following)
             yield from self._pass(following, tag)
+        self._require_own()
 
     def _pass(self, following: dict[tuple[str, int], int], tag: str) -> Iterator[Record]:
         """Some of the messages of each of these queues; their numbers move on."""

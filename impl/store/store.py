@@ -228,8 +228,7 @@ class Store(TransactionCalls):
         Raises Refused where nothing was appended there yet, Stopped.
         """
         log = self.core.log
-        if self._is_forked:
-            self._raise_stopped()
+        self._require_own()
         if position > log.end:
             raise Refused(f"position {position} is beyond the log's end, {log.end}")
         self._commit.wait(lambda: log.flushed >= position or self._commit.ended, position)
@@ -342,12 +341,15 @@ class Store(TransactionCalls):
 
         After `close`, what they were. Raises Stopped in a forked child.
         """
-        if self._is_forked:
-            self._raise_stopped()
+        self._require_own()
         return super().range(topic, queue)
 
     def _require_open(self) -> None:
         if self._closing:
+            self._raise_stopped()
+
+    def _require_own(self) -> None:
+        if self._is_forked:
             self._raise_stopped()
 
     # -- the rest ----------------------------------------------------------------------------------------------------

@@ -14,19 +14,24 @@ from _thread import start_new_thread
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from itertools import islice
 from queue import SimpleQueue
 from threading import Lock
 from typing import Any
 
 from gapless.impl.environment.operating_system import wall_clock
 from gapless.impl.records.errors import DiskFull, InUse, Refused, StoreError
-from gapless.impl.records.record import Messages
+from gapless.impl.records.record import Messages, Record
 from gapless.impl.store.core import Settings
 from gapless.impl.store.store import Store
+from gapless.impl.store.view import StoreView
 from gapless.impl.subject.transaction_server import OWN_TOPICS, SpeakingTransactions
 
 Request = dict[str, Any]
 Answer = dict[str, Any]
+
+Follower = tuple[dict[tuple[str, int], int], Iterator[Record]]
+"""The next number of each of its queues, and what it hands out."""
 
 NO_PROPERTIES: dict[str, str] = {}
 READ = 1 << 16  # bytes of the input that are taken at once
@@ -42,12 +47,15 @@ class SpeakingStore:
         self._clients: defaultdict[int, SimpleQueue[Request]] = defaultdict(SimpleQueue)
         self._may_be_interrupted = False
         self._has_spawned = False
+        self._followers: dict[int, Follower] = {}  # by client: those that have not come to an end
         self.store: Store
+        self.reads: Store | StoreView  # what is read: the store, or a view of another process's
         self.transactions: SpeakingTransactions
         self.verbs: dict[str, Callable[[Request], Any]] = {
             verb.__name__: verb
             for verb in (
                 *(self.open, self.append, self.flush, self.queues, self.range, self.read, self.wait, self.expire),
+                *(self.follow, self.view),
                 *(self.fork, self.close, self.spawn),
                 *(self.begin, self.commit, self.roll_back, self.check, self.undecided),
             )
@@ -56,7 +64,7 @@ class SpeakingStore:
     def serve(self) -> None:
         """Answer what is asked; the process ends with its input, and leaves the store as it is."""
         signal.signal(signal.SIGINT, self._interrupted)
-        self._write({"ready": os.getpid(), "keeps": "acknowledged", "offers": ["transactions"]})
+        self._write({"ready": os.getpid(), "keeps": "acknowledged", "offers": ["transactions", "follow", "view"]})
         mine = self._clients[0]
         start_new_thread(self._listen, ())
         self._serve(mine)
@@ -118,7 +126,7 @@ class SpeakingStore:
             flush_interval=20,
             queue_flush_interval=30,
         )
-        self.store = Store.open(request["folder"], settings)
+        self.reads = self.store = Store.open(request["folder"], settings)
         if "transactions" not in wanted:
             return
         try:
@@ -126,6 +134,10 @@ class SpeakingStore:
         except BaseException:
             self.store.abandon()  # it opens whole, or not at all
             raise
+
+    def view(self, request: Request) -> None:
+        """The store of a folder, which another process has open, can be read."""
+        self.reads = StoreView.open(request["folder"])
 
     def append(self, request: Request) -> list[int]:
         """The messages' numbers. One is appended by itself, and several as a batch."""
@@ -146,16 +158,29 @@ class SpeakingStore:
 
     def range(self, request: Request) -> tuple[int, int]:
         """The first number that is kept, and the end of what consumers see."""
-        return self.store.range(request["topic"], request["queue"])
+        return self.reads.range(request["topic"], request["queue"])
 
     def read(self, request: Request) -> list[tuple[int, int, int, str]]:
         """The number of each message, and the size, the checksum and the beginning of its body."""
-        records = self.store.read(request["topic"], request["queue"], request["number"], request["count"])
-        return [
-            (record.number, len(body), zlib.crc32(body), bytes(body[:20]).decode("latin-1"))
-            for record in records
-            for body in (record.body,)
-        ]
+        records = self.reads.read(request["topic"], request["queue"], request["number"], request["count"])
+        return [_row(record) for record in records]
+
+    def follow(self, request: Request) -> list[tuple[str, int, int, int, int, str]]:
+        """The topic and queue of each message as it comes, and what `read` tells of it.
+
+        A client that asks for what comes next in all its queues has the follower of before, which may have read it.
+        """
+        wanted = {(topic, queue): number for topic, queue, number in request["queues"]}
+        client, count = request.get("client", -1), request["count"]
+        following, records = self._followers.pop(client, ({}, iter(())))
+        if following != wanted:
+            records = self.reads.follow(wanted, timeout=request["timeout"])
+        found = list(islice(records, count))
+        for record in found:
+            wanted[record.topic, record.queue] = record.number + 1
+        if len(found) == count:
+            self._followers[client] = wanted, records
+        return [(record.topic, record.queue, *_row(record)) for record in found]
 
     def wait(self, request: Request) -> bool:
         """True if consumers see a number in time."""
@@ -248,6 +273,7 @@ def _every_verb(request: Request) -> Iterator[tuple[str, Request]]:
     yield "range", names
     yield "read", {**names, "number": 0, "count": 1}
     yield "wait", {**names, "number": 0, "timeout": 1}
+    yield "follow", {"queues": [[*names.values(), 0]], "count": 1, "timeout": 1}
     yield "expire", {}
     yield "close", {}
 
@@ -261,6 +287,12 @@ def _every_verb_of_transactions(request: Request) -> Iterator[tuple[str, Request
     yield "roll_back", {"halves": [0]}
     yield "check", {}
     yield "undecided", {}
+
+
+def _row(record: Record) -> tuple[int, int, int, str]:
+    """Describe a message: its number, and the size, the checksum and the beginning of its body."""
+    body = record.body
+    return record.number, len(body), zlib.crc32(body), bytes(body[:20]).decode("latin-1")
 
 
 def _messages(request: Request) -> list[tuple[str, int, bytes]]:

@@ -1,5 +1,6 @@
 """Wrong arguments, and files changed between two runs: refused or repaired."""
 
+import asyncio
 import enum
 import os
 import shutil
@@ -274,6 +275,11 @@ def test_a_child_can_do_nothing_with_its_parents_store(tmp_path: Path) -> None:
         store.flush()
         assert store.wait_for("orders", 0, 299)
         before = {path: path.read_bytes() for path in sorted((tmp_path / "commitlog").iterdir())}
+        begun = store.follow({("orders", 0): 298})
+        next(begun)
+
+        async def follow_async() -> None:
+            await anext(store.follow_async({("orders", 0): 0}))
 
         def ask() -> None:
             for verb in (
@@ -287,6 +293,9 @@ def test_a_child_can_do_nothing_with_its_parents_store(tmp_path: Path) -> None:
                 lambda: store.wait_for("orders", 0, 0),
                 store.flush,
                 lambda: store.expire(10**15),
+                lambda: next(store.follow({("orders", 0): 0})),
+                lambda: list(begun),
+                lambda: asyncio.run(follow_async()),
             ):
                 with pytest.raises(Stopped, match="parent process"):
                     verb()

@@ -71,6 +71,9 @@ FINDINGS = {
     "commits what was rolled back": "",
     "forgets a half": "",
     "asks nobody": "",
+    "delivers twice": "asked for",
+    "passes one by": "asked for",
+    "forgets its followers": "a follower of",
 }
 
 
@@ -105,6 +108,8 @@ def test_too_few_of_a_kind_are_no_pass() -> None:
         "commits",
         "rollbacks",
         "checked halves",
+        "followed messages",
+        "watched messages",
     ]
 
 

@@ -32,10 +32,19 @@ FAULTS = (
     "commits what was rolled back",
     "forgets a half",
     "asks nobody",
+    "delivers twice",
+    "passes one by",
+    "forgets its followers",
 )
 
 PLAIN = "without transactions"
 """In the place of a fault: it has none, and no such verbs."""
+
+PASS = 8
+"""Messages that a follower reads at a time."""
+
+FOLLOWERS = {"delivers twice": -1, "passes one by": 1}
+"""Messages by which it advances too far after that."""
 
 Message = tuple[str, int, str, int]
 Request = dict[str, Any]
@@ -53,7 +62,7 @@ class NaiveStore:
         self.decided: dict[int, str] = {}  # halves, by their place
         self.answers: dict[str, str] = {}
         self.unwritten: list[bytes] = []
-        self.may_be_interrupted = self.is_child = False
+        self.may_be_interrupted = self.is_child = self.is_view = False
 
     def answer(self, request: Request) -> Request:
         """Return the response to a request."""
@@ -94,7 +103,8 @@ class NaiveStore:
             return
         self.messages, self.first, self.halves, self.decided = {}, {}, [], {}
         lines = os.pread(self.file, os.fstat(self.file).st_size, 0).split(b"\n")
-        os.ftruncate(self.file, sum(len(line) + 1 for line in lines[:-1]))
+        if not self.is_view:
+            os.ftruncate(self.file, sum(len(line) + 1 for line in lines[:-1]))
         for line in lines[:-1]:
             self.apply(*json.loads(line))
 
@@ -170,6 +180,22 @@ class NaiveStore:
                 _, _, name, size = message
                 body = f"{name}.".encode() * size
                 rows.append((at, size, zlib.crc32(body[:size]), body[:20].decode()))
+        return rows
+
+    def _view(self, request: Request) -> None:
+        self.is_view, self.file = True, os.open(Path(request["folder"]) / "messages", os.O_RDONLY)
+
+    def _follow(self, request: Request) -> list[tuple[str, int, int, int, int, str]]:
+        if self.is_view:
+            self.read_again()
+        rows: list[tuple[str, int, int, int, int, str]] = []
+        for topic, queue, number in request["queues"]:
+            at, one = number, {"topic": topic, "queue": queue, "count": PASS}
+            while len(rows) < request["count"] and (found := self._read({**one, "number": at})):
+                rows += [(topic, queue, *row) for row in found][: request["count"] - len(rows)]
+                at += len(found) + FOLLOWERS.get(self.fault, 0) * (len(found) == PASS)
+                if self.fault == "forgets its followers":
+                    break
         return rows
 
     def _wait(self, request: Request) -> bool:
@@ -248,6 +274,7 @@ class NaiveStore:
         asked = [
             {"verb": "append", "messages": [[*name.values(), "forked", 10]]},
             {"verb": "read", **name, "number": 0, "count": 1},
+            {"verb": "follow", "queues": [[*name.values(), 0]], "count": 1, "timeout": 1},
             *({"verb": verb, **name} for verb in ("flush", "range", "expire", "check", "undecided")),
         ]
         outcomes = {one["verb"]: self.answer(one).get("error", "done") for one in asked}
@@ -276,7 +303,7 @@ class NaiveStore:
 def main() -> None:
     store = NaiveStore(" ".join(sys.argv[1:]))
     signal.signal(signal.SIGINT, store.interrupted)
-    offers = [] if store.fault == PLAIN else ["transactions"]
+    offers = [] if store.fault == PLAIN else ["transactions", "follow", "view"]
     os.write(1, json.dumps({"ready": os.getpid(), "keeps": "acknowledged", "offers": offers}).encode() + b"\n")
     rest = b""
     while data := os.read(0, 1 << 16):

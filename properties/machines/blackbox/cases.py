@@ -23,7 +23,8 @@ from gapless.properties.machines.blackbox.conversation import Conversation
 from gapless.properties.machines.blackbox.half_ledger import Decision, HalfLedger
 from gapless.properties.machines.blackbox.limits import KINDS, Kind, SmallDisk
 from gapless.properties.machines.blackbox.subject_process import Answer, SubjectMaker
-from gapless.properties.machines.blackbox.tally import OF_TRANSACTIONS, BlackBoxTally, FailedCase
+from gapless.properties.machines.blackbox.tally import OFFERED, BlackBoxTally, FailedCase
+from gapless.properties.machines.blackbox.watcher import Watcher
 from gapless.properties.machines.blackbox.workload import Disturbance, LifePlan, LifePlanner, PlannedCall
 from gapless.properties.machines.mismatch import Mismatch, expect
 from gapless.traces.check import check
@@ -32,6 +33,7 @@ LIVES = 8
 CHECKED = 0.5  # of the stores that were killed are judged as they lie there, and as many when they were opened again
 ON_SMALL_DISKS = 0.15  # of the stores
 WITH_TRANSACTIONS = 0.7  # of the stores, where the subject offers them
+WATCHED = 0.3  # of the lives, where the subject offers that
 ANSWERED = 0.5  # of the halves that are left when a process ends: the next one knows what to answer about them
 YOUNG = 5.0  # seconds within which a child that was just forked comes to close its copy of the lock
 A_BATCH = 0.012  # seconds within which a large batch is asked for, read and written
@@ -54,6 +56,7 @@ class StoreCase:
         self.lines: list[str] = []
         self.disk: SmallDisk | None = None
         self.talk: Conversation | None = None
+        self.watcher: Watcher | None = None
         self._children: list[int] = []  # forked from subjects, and alive: descriptors of processes
         self._was_forking = False  # when the last process died
 
@@ -61,9 +64,11 @@ class StoreCase:
         """All lives, and a clean stop. Raises Mismatch."""
         how = "synchronous" if self.planner.synchronous else "flushed now and then"
         self._tell(f"a store with files of {self.planner.file_size:,} bytes, {how}")
-        if "transactions" not in self.subjects.offers:
-            self.tally.skipped |= {f"{kind}: the subject offers no transactions" for kind in OF_TRANSACTIONS}
-        elif self.chance.random() < WITH_TRANSACTIONS:
+        offers = self.subjects.offers
+        for verb, kinds in OFFERED.items():
+            self.tally.skipped |= {f"{kind}: the subject does not offer this" for kind in kinds if verb not in offers}
+        self.planner.has_followers = "follow" in offers
+        if "transactions" in offers and self.chance.random() < WITH_TRANSACTIONS:
             self._begin_transactions()
         if disk is not None:
             size = self.chance.choice(DISKS)
@@ -84,8 +89,14 @@ class StoreCase:
             self._check()
         finally:
             self._end_children()
-            if self.talk is not None:
-                self.talk.process.release()
+            self._release_processes()
+
+    def _release_processes(self) -> None:
+        """They are gone, as far as there are any."""
+        if self.watcher is not None:
+            self.watcher.release()
+        if self.talk is not None:
+            self.talk.process.release()
 
     def _begin_transactions(self) -> None:
         """There are transactions in this store."""
@@ -135,11 +146,28 @@ class StoreCase:
             self._check()
             talk = self._begin()
             self._open_and_find(talk)
+        self._watch()
         self._work(talk, plan, pauses)
         self._end(talk, plan, next(pauses))
+        self._end_watching()
         self._children += talk.children
         if self.chance.random() < CHECKED:
             self._check(is_raw=True)
+
+    def _watch(self) -> None:
+        """Another process follows the store from now on, in some lives."""
+        is_used = any(queue.places for queue in self.ledger.queues.values())
+        if "view" in self.subjects.offers and is_used and self.chance.random() < WATCHED:
+            self._tell("another process follows it")
+            self.watcher = Watcher(self.subjects.start(), self.ledger)
+            self.watcher.begin(self.folder, self.chance)
+
+    def _end_watching(self) -> None:
+        """The other process has followed it to its end."""
+        if (watcher := self.watcher) is not None:
+            self.tally.counts["watched messages"] += watcher.end(may_lack=self.ledger.expirable >= 0)
+            watcher.release()
+            self.watcher = None
 
     def _begin(self, answered: float = ANSWERED) -> Conversation:
         """Nothing is open in the new process yet. It knows what to answer about so many of the halves that are left."""

@@ -9,6 +9,7 @@ of two messages of a queue, if one was answered before the other was begun, its 
 
 from __future__ import annotations
 
+import random
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -48,20 +49,26 @@ class SentEntry:
 class QueueLedger:
     """A queue.
 
-    `sent`: by checksum and size · `places`: by number · `begun`: messages whose append was begun · `visible`: consumers
-    were seen to see all below.
+    `sent`: by checksum and size · `places`: by number · `begun`: messages whose append was begun · `first`: the number
+    at which it began when the store was opened · `visible`: consumers were seen to see all below.
     """
 
     sent: dict[tuple[int, int], SentEntry] = field(default_factory=dict)
     places: dict[int, SentEntry] = field(default_factory=dict)
     begun: int = 0
+    first: int = 0
     visible: int = 0
+
+    def number(self, chance: random.Random) -> int:
+        """A number from which it can be followed: often near the end."""
+        return chance.randint(max(self.first, self.visible - chance.choice((0, 20, self.visible))), self.visible)
 
 
 class ClientLedger:
     """All messages of a store, by queue. `clock`: events that were counted · `is_lasting`: what is there outlives it.
 
-    `expirable`: what had been begun by that event may have expired.
+    `expirable`: what had been begun by that event may have expired · `followers`: by client, the number that it is to
+    get next of each queue that it follows.
     """
 
     def __init__(self) -> None:
@@ -70,6 +77,7 @@ class ClientLedger:
         self.expirable = -1
         self.is_lasting = False
         self.acknowledged = 0
+        self.followers: defaultdict[int, dict[QueueName, int]] = defaultdict(dict)
         self._open: list[list[SentEntry]] = []  # appends whose progress is unknown
 
     def tick(self) -> int:
@@ -135,13 +143,20 @@ class ClientLedger:
 
     def see(self, queue: QueueName, asked: int, rows: Sequence[FoundMessage], *, safe: bool) -> None:
         """A consumer has read these, from number `asked` on. `safe`: consumers see nothing that a crash may take."""
-        numbers = [row.number for row in rows]
-        expect(numbers == list(range(asked, asked + len(rows))), f"{_named(queue)}: asked for {asked}, read {numbers}")
+        _require_sequence(queue, asked, rows)
         for row in rows:
             entry = self._identify(queue, row)
             self._place(entry, row.number)
             self.know(entry, safe=safe)
         self.queues[queue].visible = max(self.queues[queue].visible, asked + len(rows))
+
+    def watch(self, queue: QueueName, asked: int, rows: Sequence[FoundMessage]) -> None:
+        """Another process has read these: maybe before consumers see them, and before a crash spares them."""
+        _require_sequence(queue, asked, rows)
+        for row in rows:
+            entry, there = self._identify(queue, row), self.queues[queue].places.get(row.number)
+            expect(there in {None, entry}, f"{entry.sent} has number {row.number}, which {there and there.sent} has")
+            expect(entry.number in {-1, row.number}, f"{entry.sent} has number {row.number}, and had {entry.number}")
 
     def find(self, queue: QueueName, low: int, high: int, rows: Sequence[FoundMessage]) -> None:
         """After a crash or a stop, these are the queue's messages, from `low` to `high`. All else is judged by it."""
@@ -175,7 +190,10 @@ class ClientLedger:
         self._require_order(queue, [known.places[number] for number in range(low, high)])
         could = sum(entry.fate != "absent" and entry.begun <= self.expirable for entry in known.sent.values())
         expect(low <= could, f"{_named(queue)} begins at {low}, and only {could} of its messages could expire")
-        known.visible = high
+        known.first, known.visible = low, high
+        for positions in self.followers.values():
+            if queue in positions:
+                positions[queue] = min(positions[queue], high)
 
     def settle(self) -> None:
         """Check that of each append with unknown progress the first messages are there, and no others."""
@@ -240,6 +258,16 @@ class ClientLedger:
 
 def _named(queue: QueueName) -> str:
     return f"{queue[0]}/{queue[1]}"
+
+
+def _require_sequence(queue: QueueName, asked: int, rows: Sequence[FoundMessage]) -> None:
+    """Each once, and in order. Raises Mismatch."""
+    numbers = [row.number for row in rows]
+    expected = list(range(asked, asked + len(rows)))
+    if numbers != expected:
+        wrong = next(at for at, number in enumerate(numbers) if number != expected[at])
+        seen = ", ".join(map(str, numbers[max(0, wrong - 3) : wrong + 3]))
+        raise Mismatch(f"{_named(queue)}: asked for {asked} and what follows, read … {seen} …")
 
 
 def _ranges(numbers: Sequence[int]) -> str:

@@ -12,13 +12,16 @@ from typing import Any, cast
 
 from gapless.properties.machines.blackbox.client_ledger import ClientLedger, FoundMessage, SentEntry
 from gapless.properties.machines.blackbox.half_ledger import Decision, HalfEntry, HalfLedger
-from gapless.properties.machines.blackbox.subject_process import Answer, SubjectCall, SubjectProcess
+from gapless.properties.machines.blackbox.subject_process import Answer, QueueName, SubjectCall, SubjectProcess
 from gapless.properties.machines.blackbox.workload import LifePlanner, PlannedCall
 from gapless.properties.machines.mismatch import Mismatch, expect
 
 AT_ONCE = 256  # messages that are read by one call, when all are
 DECISIONS = ("commit", "roll_back")
 CONTRARY = 0.1  # of the decisions are not what the producer wanted, or were made before
+CONTINUED = 0.8  # of the queues that a client follows are those that it has followed, from where it is
+FOLLOWED = (1, 20, 200)  # messages that a follower is to hand out
+SILENCE = 0.01  # seconds without a message after which it hands out no more
 SOON = 20  # seconds within which consumers see what was acknowledged
 
 
@@ -30,7 +33,9 @@ class PendingCall:
     """A call that was not answered yet.
 
     `number`: what it asks for · `begun`: the event after which it was · `visible`: what its queue's was then ·
-    `halves`: which it begins, or decides, or a round of checks is to decide · `durably`: whether a rollback is to be.
+    `halves`: which it begins, or decides, or a round of checks is to decide · `durably`: whether a rollback is to be ·
+    `following`: the numbers from which it follows queues · `seen`: below which consumers had seen these then ·
+    `count`: how many messages it is to hand out.
     """
 
     call: SubjectCall
@@ -41,6 +46,9 @@ class PendingCall:
     visible: int = 0
     halves: list[HalfEntry] = field(default_factory=list)
     durably: bool = False
+    following: dict[QueueName, int] = field(default_factory=dict)
+    seen: dict[QueueName, int] = field(default_factory=dict)
+    count: int = 0
 
     @property
     def decision(self) -> Decision | None:
@@ -99,8 +107,8 @@ class Conversation:
     def _arguments(self, pending: PendingCall) -> dict[str, object] | None:
         """The next request; None if there is none."""
         plan = pending.plan
-        if pending.decision:
-            return self._decision(pending, pending.decision)
+        if pending.decision or plan.verb == "follow":
+            return self._decision(pending, pending.decision) if pending.decision else self._following(pending)
         known = self.ledger.queues[plan.queue]
         first = min(known.places, default=0)
         pending.number = self.chance.randint(first, max(first, len(known.places) + 3))
@@ -120,6 +128,18 @@ class Conversation:
                 return queue | {"number": pending.number, "timeout": SOON} if pending.number >= 0 else None
         return {} if plan.verb in {"flush", "expire", "check"} else queue
 
+    def _following(self, pending: PendingCall) -> dict[str, object]:
+        """Queues to follow: those that the client has followed so far, or others, from any number on."""
+        known = self.ledger.queues
+        pending.count = self.chance.choice(FOLLOWED)
+        others = self.chance.sample(sorted(known), min(len(known), self.chance.randint(0, 3)))
+        chosen = {pending.plan.queue, *others}
+        before = self.ledger.followers[pending.plan.client]
+        for queue in sorted(chosen if self.chance.random() > CONTINUED or not before else before):
+            pending.following[queue] = before[queue] if queue in before else known[queue].number(self.chance)
+        queues = [[*queue, number] for queue, number in pending.following.items()]
+        return {"queues": queues, "count": pending.count, "timeout": SILENCE}
+
     def _decision(self, pending: PendingCall, decision: Decision) -> dict[str, object] | None:
         pending.halves = self._to_decide(decision)
         pending.durably = decision == "roll_back" and self.chance.random() < 0.5
@@ -136,6 +156,7 @@ class Conversation:
 
     def _begin(self, pending: PendingCall) -> None:
         pending.begun, pending.visible = self.ledger.clock, self.ledger.queues[pending.plan.queue].visible
+        pending.seen = {queue: self.ledger.queues[queue].visible for queue in pending.following}
         self.ledger.begin(pending.entries)
         if pending.plan.verb == "begin":
             self.halves.begin(pending.halves)
@@ -179,6 +200,8 @@ class Conversation:
                 rows = [FoundMessage(*row) for row in answer["ok"]]
                 queue = pending.plan.queue
                 self.ledger.see(queue, pending.number, rows, safe=self.planner.synchronous)
+            case "follow":
+                self._understand_follower(pending, answer["ok"])
             case "range":
                 self._understand_range(pending, *answer["ok"])
             case "wait":
@@ -225,6 +248,8 @@ class Conversation:
             case "expire":
                 self.ledger.expired(self.ledger.clock)
                 self._expires_on = True
+            case "follow":
+                self.ledger.followers[pending.plan.client].clear()  # it begins anywhere
             case "begin" if answer["error"] == "refused":
                 self.halves.refuse(pending.halves)
             case "commit" | "roll_back" if pending.decision:
@@ -232,6 +257,22 @@ class Conversation:
                     self.halves.refused(pending.halves, pending.decision, answer.get("says", ""))
                 else:
                     self.halves.doubt(pending.halves, pending.decision)
+
+    def _understand_follower(self, pending: PendingCall, rows: list[list[Any]]) -> None:
+        """Each message once, in order, from the number that was asked for; and all that consumers had seen before."""
+        positions = self.ledger.followers[pending.plan.client] = {}
+        for queue, number in pending.following.items():
+            mine = [FoundMessage(*row[2:]) for row in rows if (row[0], row[1]) == queue]
+            self.ledger.see(queue, number, mine, safe=self.planner.synchronous)
+            positions[queue] = number + len(mine)
+            expect(
+                len(rows) >= pending.count or self.limited or pending.seen[queue] <= positions[queue],
+                f"a follower of {queue} stops at {positions[queue]}, and consumers saw all below {pending.seen[queue]}",
+            )
+        handed_out = sum(positions.values()) - sum(pending.following.values())
+        expect(len(rows) == handed_out, f"a follower of {sorted(positions)} hands out messages of other queues")
+        expect(len(rows) <= pending.count, f"a follower hands out {len(rows)} messages, of {pending.count}")
+        self.counts["followed messages"] += len(rows)
 
     def _understand_range(self, pending: PendingCall, low: int, high: int) -> None:
         known = self.ledger.queues[pending.plan.queue]
@@ -258,6 +299,7 @@ class Conversation:
             "failed": self.limited,
             "refused": (verb == "append" and not self.planner.is_acceptable(pending.plan.bodies))
             or verb == "read"  # beyond the end, or expired
+            or (verb == "follow" and (self.ledger.expirable >= 0 or self.halves.expiring > 0))
             or verb in DECISIONS,  # then the halves have to tell why
         }
         expect(causes.get(error, False), f"{verb} failed without a cause: {answer}")

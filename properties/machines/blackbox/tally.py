@@ -22,10 +22,17 @@ LEAST = {
     "commits": 3,
     "rollbacks": 4,
     "checked halves": 4,
+    "followed messages": 1,
+    "watched messages": 1,
 }
 """Of so many kills and interrupts one must be of that kind. A run with too few to expect one need not have it."""
 
-OF_TRANSACTIONS = ("halves", "commits", "rollbacks", "checked halves")
+OFFERED = {
+    "transactions": ("halves", "commits", "rollbacks", "checked halves"),
+    "follow": ("followed messages",),
+    "view": ("watched messages",),
+}
+"""Kinds that come about where a subject offers that."""
 
 SURE = 8
 """So many of a kind must be expected before their absence means anything."""
@@ -78,5 +85,6 @@ class BlackBoxTally:
 SHOWN = (
     *("kills", "interrupts", "interrupted calls", "kills while it opened", "kills while it closed", "forks", "limits"),
     *("halves", "commits", "rollbacks", "checked halves", "stores with transactions"),
+    *("followed messages", "watched messages"),
     *("intruders", "small disks", "closes", "stores", "openings", "acknowledged messages", "messages found", "checks"),
 )

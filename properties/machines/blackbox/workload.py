@@ -15,6 +15,8 @@ QUEUES = [(topic, queue) for topic in ("orders", "stocks", "emails") for queue i
 
 FILE_SIZES = (1 << 14, 1 << 16, 1 << 18)
 MOST_IN_A_BATCH = 120
+STREAMED = 0.25  # of the lives: a client appends to one queue, one message after another, while others follow it
+STREAM = 100  # messages
 LARGE = 2000  # messages; while they are written, an interrupt has time to come
 
 Disturbance = Literal["interrupt", "fork", "files", "size", "lift", "intruder"]
@@ -47,8 +49,9 @@ VERBS = {
     "wait": 5,
     "expire": 3,
 }
+FOLLOWING = {"follow": 6}
 TRANSACTIONAL: dict[str, int] = {"begin": 30, "begin many": 5, "commit": 30, "roll_back": 18, "check": 4}
-"""Their relative likelihoods."""
+"""Their relative likelihoods; some are asked for where the subject offers them."""
 
 NOT_DECIDED = 0.1  # of the halves: no client decides them until the end
 MAX_CHECKS = 3
@@ -91,6 +94,7 @@ class LifePlanner:
         self.file_size = chance.choice(FILE_SIZES)
         self.synchronous = chance.random() < 0.6
         self.transactions: dict[str, int] = {}  # as `open` has them; none where there are none
+        self.has_followers = False
         self._named = 0
         self._size: int | None = None  # of all bodies in this life
         self._queues = chance.sample(QUEUES, chance.randint(1, len(QUEUES)))
@@ -117,6 +121,9 @@ class LifePlanner:
         clients = chance.randint(1, 4)
         self._size = chance.choice((None, chance.randint(10, 60)))
         calls = [self._call(chance.choice((0, chance.randrange(clients)))) for _ in range(chance.randint(5, 70))]
+        if chance.random() < STREAMED:
+            at, client, queue = chance.randrange(len(calls)), chance.randrange(clients), chance.choice(self._queues)
+            calls[at:at] = [PlannedCall(client, "append", queue, (self.body(queue),)) for _ in range(STREAM)]
         several = chance.choices((0, 1, 2, 3, 5), (1, 2, 3, 2, 1))[0]
         disturbances = [(chance.randrange(len(calls)), _drawn(chance, DISTURBANCES)) for _ in range(several)]
         ending = _drawn(chance, ENDINGS)
@@ -127,13 +134,15 @@ class LifePlanner:
         in_turn = sorted(disturbances, key=lambda one: one[0])
         return LifePlan(opening, calls, window, in_turn, ending, end_after, pauses)
 
-    def body(self) -> SentBody:
-        """A message that is like no other."""
+    def body(self, queue: QueueName | None = None) -> SentBody:
+        """A message that is like no other, to a queue or to any."""
         chance = self.chance
         self._named += 1
         name = f"{self._named}"
         longest = chance.choices((40, 400, self.file_size // 3), (12, 6, 1))[0]
-        return SentBody(chance.choice(self._queues), name, self._size or chance.randint(len(name) + 1, longest))
+        return SentBody(
+            queue or chance.choice(self._queues), name, self._size or chance.randint(len(name) + 1, longest)
+        )
 
     def is_acceptable(self, bodies: tuple[SentBody, ...]) -> bool:
         """True if a store may not refuse them."""
@@ -151,7 +160,8 @@ class LifePlanner:
 
     def _call(self, client: int) -> PlannedCall:
         chance = self.chance
-        verb = _drawn(chance, VERBS | TRANSACTIONAL if self.transactions else VERBS)
+        following, transactional = FOLLOWING if self.has_followers else {}, TRANSACTIONAL if self.transactions else {}
+        verb = _drawn(chance, VERBS | following | transactional)
         queue = chance.choice(self._queues)
         if verb == "append":
             return PlannedCall(client, "append", queue, (self.body(),))
