@@ -101,6 +101,21 @@ class ConsumeQueue:
         data = self.segments.whole(base).data
         return data[low * ENTRY_BYTES - base : high * ENTRY_BYTES - base].reshape(-1, ENTRY_BYTES)
 
+    def in_use(self, number: int) -> int:
+        """The bytes in use of the file of an entry. Raises StoreError.
+
+        What follows is zeros, maybe without room yet. On a full tmpfs, who reads those is killed by a signal.
+        """
+        base = self._base(number)
+        return asked(self.segments.file(base).used, self.segments.path(base))
+
+    def slots_in_use(self, low: int, used: int) -> Bytes:
+        """uint8 [n, 20]: the slots from `low` on in the first `used` bytes of its file; one cut off comes alone."""
+        base = self._base(low)
+        found = self.segments.whole(base).data[low * ENTRY_BYTES - base : used]
+        whole = found[: len(found) // ENTRY_BYTES * ENTRY_BYTES]
+        return (whole if len(whole) else completed(found)).reshape(-1, ENTRY_BYTES)
+
     def entries(self, low: int, high: int) -> npt.NDArray[np.void]:
         """Entries `low:high` as (position, size, tag)."""
         parts = [self.slots(*part).view(ENTRY).reshape(-1) for part in self._parts(low, high)]
@@ -151,11 +166,7 @@ class ConsumeQueue:
 
     def _slots_in_use(self, base: int) -> npt.NDArray[np.void]:
         """The slots of a file, as (position, size, tag), but for zeros at its end."""
-        file = self.segments.file(base)
-        used = asked(file.used, self.segments.path(base))
-        found, cut = file.data[:used], -used % ENTRY_BYTES
-        # What is cut off lies where there may be no room yet, and tmpfs needs some for readers of zeros.
-        return entries(np.concatenate([found, np.zeros(cut, np.uint8)]) if cut else found)
+        return entries(completed(self.segments.file(base).data[: self.in_use(base // ENTRY_BYTES)]))
 
     def forget_below(self, start: int) -> None:
         """Messages below `start` have left the log: `first` moves on to the first that has not."""
@@ -215,6 +226,12 @@ def _reach(found: npt.NDArray[np.void]) -> int:
     if not count or found["size"][count - 1] == BLANK_SLOT:
         return 0
     return int(found["position"][count - 1]) + int(found["size"][count - 1])
+
+
+def completed(slots: Bytes) -> Bytes:
+    """Slots, the last of which is cut off where its file has no room yet: the rest of it is zeros."""
+    cut = -len(slots) % ENTRY_BYTES
+    return np.concatenate([slots, np.zeros(cut, np.uint8)]) if cut else slots
 
 
 def entries(data: Bytes) -> npt.NDArray[np.void]:

@@ -48,6 +48,7 @@ class StoreView(ReadCalls):
         self._disk = disk
         self._closing = False
         self._newest: dict[int, bytes] = {}  # the last entry that was visible, of each queue
+        self._in_use: dict[int, int] = {}  # of each queue, the position in it up to which it may be looked at
         self._looking = Lock()
         sizes = folder.file_sizes(disk, None, None)
         log = CommitLog(Segments(disk, folder.LOG, sizes[0]))
@@ -132,6 +133,7 @@ class StoreView(ReadCalls):
         queue.first = numbers[0]
         queue.committed = next(number for number in numbers if number >= min(numbers[-1], numbers[-1] - DOUBTED))
         self._newest.pop(queue.index, None)
+        self._in_use.pop(queue.index, None)
         self._advance(queue)
 
     def _see(self, queue: ConsumeQueue, look: Callable[[ConsumeQueue], None]) -> None:
@@ -172,7 +174,11 @@ class StoreView(ReadCalls):
             _retried(segments.look_again)
             if base not in segments.bases:
                 return 0
-        slots = queue.slots(low, base // ENTRY_BYTES + queue.per_file)
+        if (low + 1) * ENTRY_BYTES > self._in_use.get(queue.index, 0):
+            self._in_use[queue.index] = base + queue.in_use(low)
+        slots = queue.slots_in_use(low, self._in_use[queue.index] - base)
+        if not len(slots):
+            return 0
         position = int.from_bytes(slots[0, :8].tobytes(), "big", signed=True)
         if not slots[0, 8:12].any():
             return 0

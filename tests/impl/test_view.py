@@ -4,11 +4,14 @@ import subprocess
 import sys
 from pathlib import Path
 from time import monotonic
+from typing import Any
 
 import pytest
 
 from gapless.impl.environment.operating_system import RealDisk
+from gapless.impl.records import read_kernel
 from gapless.impl.records.errors import NotAStore, Refused, Stopped
+from gapless.impl.records.record import Bytes, Messages
 from gapless.impl.store.core import Settings
 from gapless.impl.store.store import Store
 from gapless.impl.store.view import StoreView
@@ -81,6 +84,30 @@ def test_a_view_sees_what_its_own_process_writes(tmp_path: Path) -> None:
                 assert view.get("orders", 0, number).body == b"%d" % number
             store.append("new", 3, b"")
             assert view.wait_for("new", 3, 0)
+
+
+def test_a_view_looks_at_no_slot_that_may_have_no_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a full tmpfs it would be killed. A page ends within entry 204."""
+    settings = Settings(file_size=1 << 20, queue_file_size=20_000, pre_allocate=False)
+    seen: list[int] = []
+    visible = read_kernel.visible
+
+    def noted(log: Bytes, base: int, start: int, slots: Bytes, low: int, *more: Any) -> int:
+        seen.append(20 * low + slots.size)
+        return visible(log, base, start, slots, low, *more)
+
+    monkeypatch.setattr(read_kernel, "visible", noted)
+    with Store.open(tmp_path, settings) as store:
+        store.append("orders", 0, b"")
+        view = StoreView.open(tmp_path)
+        store.append_batch(Messages.of_list([("orders", 0, b"", {})] * 199))
+        for number in range(200, 210):
+            store.append("orders", 0, b"")
+            store.wait_for("orders", 0, number)
+            assert view.range("orders", 0) == (0, number + 1)
+            room = store.core.queues.named("orders", 0).in_use(0)
+            assert seen[-1] <= -(-room // 20) * 20
+            assert room <= -(-20 * (number + 1) // 4096) * 4096
 
 
 @pytest.mark.parametrize("damage", ["hole", "position", "size", "tag", "zeros"])

@@ -14,7 +14,7 @@ ALL = 1 << 30  # messages
 
 
 class Watcher:
-    """A subject that has a view of the folder, and was asked by a client each to follow the queues that are known."""
+    """A subject that views the folder. Of the queues that are known, each is followed by a client."""
 
     def __init__(self, process: SubjectProcess, ledger: ClientLedger) -> None:
         self._process, self._ledger = process, ledger
