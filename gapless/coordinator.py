@@ -4,7 +4,8 @@ A coordinator has a folder, and a limit on the transactions that may be active a
 say which topics and subscriptions take part, and commit or abort:
 
 >>> import asyncio
->>> from gapless.coordinator import Coordinator, CoordinatorSettings, TimedOut, OutcomeConflict, connect_client
+>>> from gapless.coordinator import Coordinator, CoordinatorSettings, connect_client
+>>> from gapless.coordinator import ForeignTransaction, OutcomeConflict, TimedOut
 >>> async def tell(number, commit, names):
 ...     print(f"{number}: {', '.join(names)}: {'commit' if commit else 'abort'}")
 >>> async def example():
@@ -26,24 +27,31 @@ say which topics and subscriptions take part, and commit or abort:
 ...             print(error)
 ...         host, port = await coordinator.listen()
 ...         other = await connect_client(host, port)
-...         await other.abort(second)
+...         try:
+...             await other.abort(second)
+...         except ForeignTransaction as error:
+...             print(error)
+...         await other.abort(second, token=client.token(second))
 ...         await other.close()
 ...         await client.close()
->>> asyncio.run(example())
+...         return client.token(first)
+>>> token = asyncio.run(example())
 0: orders: commit
 no answer
 transaction 1 is COMMITTED, and stays so
+transaction 2 is another client's: its token is needed
 
 At the limit there is no answer, so that no client asks again and again: it waits for as long as its timeout is, and no
-more of its requests are out than it has permits. A decision stays, and a repeated request gets the same answer. Other
-processes connect over the loopback, as they do to `gapless serve coordinator`.
+more of its requests are out than it has permits. A decision stays, and a repeated request gets the same answer. A
+transaction belongs to the client that began it: another one needs its token. Other processes connect over the loopback,
+as they do to `gapless serve coordinator`; for other machines, `listen` needs a shared secret or TLS.
 
 What is in the folder comes back, and so do the outcomes:
 
 >>> async def again():
 ...     async with await Coordinator.open("data") as coordinator:
 ...         client = await coordinator.client()
-...         await client.commit(1)
+...         await client.commit(1, token=token)
 ...         print(await client.begin())
 ...         await client.close()
 >>> asyncio.run(again())
@@ -53,15 +61,25 @@ The names, by what they are for:
 
 * `Coordinator`, `CoordinatorSettings`: a coordinator that runs, and how it works. `Tell`: tells those who take part.
 * `CoordinatorClient`: a client, in the same process by `Coordinator.client`, in another one by `connect_client`.
+* `read_secret`: the shared secret in a file, for `listen` and `connect_client`.
 * `StepTape`: where the steps of both are written down, for `gapless check`.
 * `StoreError`: whatever can go wrong. `TimedOut`: no answer came; it may have been done. `OutcomeConflict`: the
-  transaction ends otherwise. `UnknownTransaction`: there is none, or its outcome is not kept any more. `LogFull`:
-  the coordinator's disk is full. `Refused`, `Stopped`, `InUse`, `Damaged`, `DiskFull`, `NotAStore`: as of a store.
+  transaction ends otherwise. `UnknownTransaction`: there is none, or its outcome is not kept any more.
+  `ForeignTransaction`: another client began it. `WrongSecret`: one side does not know the shared secret. `LogFull`: the
+  coordinator's disk is full. `Refused`, `Stopped`, `InUse`, `Damaged`, `DiskFull`, `NotAStore`: as of a store.
 """
 
+from gapless.impl.coordinator.access import read_secret
 from gapless.impl.coordinator.coordinator import Coordinator, Tell
 from gapless.impl.coordinator.coordinator_client import CoordinatorClient, connect_client
-from gapless.impl.coordinator.coordinator_errors import LogFull, OutcomeConflict, TimedOut, UnknownTransaction
+from gapless.impl.coordinator.coordinator_errors import (
+    ForeignTransaction,
+    LogFull,
+    OutcomeConflict,
+    TimedOut,
+    UnknownTransaction,
+    WrongSecret,
+)
 from gapless.impl.coordinator.coordinator_recorder import StepTape
 from gapless.impl.coordinator.coordinator_values import CoordinatorSettings
 from gapless.impl.records.errors import Damaged, DiskFull, InUse, NotAStore, Refused, Stopped, StoreError
@@ -72,6 +90,7 @@ __all__ = [
     "CoordinatorSettings",
     "Damaged",
     "DiskFull",
+    "ForeignTransaction",
     "InUse",
     "LogFull",
     "NotAStore",
@@ -83,5 +102,7 @@ __all__ = [
     "Tell",
     "TimedOut",
     "UnknownTransaction",
+    "WrongSecret",
     "connect_client",
+    "read_secret",
 ]

@@ -80,6 +80,7 @@ MORE: dict[str, tuple[Example, ...]] = {
     "serve coordinator": (
         ("gapless serve coordinator data --max 100", "a coordinator that has room for a hundred transactions"),
         ("gapless serve coordinator data --record trace.ndjson", "its steps as events, for gapless check"),
+        ("gapless serve coordinator data --host 0.0.0.0 --secret-file secret", "for clients of other machines, too"),
     ),
 }
 """Those that only the command itself shows, after its share of the overview."""

@@ -42,7 +42,7 @@ ProfileOption = Annotated[
 ]
 
 
-def _file(what: str) -> typer.models.OptionInfo:
+def input_file(what: str) -> typer.models.OptionInfo:
     """An option that names a file to read."""
     found: typer.models.OptionInfo = typer.Option(
         metavar="FILE", help=what, exists=True, dir_okay=False, readable=True, show_default=False
@@ -50,9 +50,9 @@ def _file(what: str) -> typer.models.OptionInfo:
     return found
 
 
-ConfigOption = Annotated[Path | None, _file("The broker's broker.conf; default: the one next to the store.")]
+ConfigOption = Annotated[Path | None, input_file("The broker's broker.conf; default: the one next to the store.")]
 ClientOption = Annotated[
-    Path | None, _file("Requests of clients and their answers; default: the client.ndjson next to the store.")
+    Path | None, input_file("Requests of clients and their answers; default: the client.ndjson next to the store.")
 ]
 CopiedOption = Annotated[
     bool,

@@ -6,6 +6,7 @@ All that asks something while the log is flushed goes into the next flush, toget
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -13,32 +14,24 @@ from functools import partial
 from pathlib import Path
 from typing import Self
 
+from gapless.impl.coordinator.access import check_secret, permitted
+from gapless.impl.coordinator.bounded_log import BoundedLog
 from gapless.impl.coordinator.coordinator_client import PERMITS, TIMEOUT, CoordinatorClient
 from gapless.impl.coordinator.coordinator_core import CoordinatorCore
-from gapless.impl.coordinator.coordinator_errors import OutcomeConflict, UnknownTransaction
 from gapless.impl.coordinator.coordinator_observer import CoordinatorObserver, PermitObserver
-from gapless.impl.coordinator.coordinator_values import CoordinatorSettings, Reply
-from gapless.impl.coordinator.frames import (
-    OF_THE_CONNECTION,
-    VERSION,
-    AddName,
-    Content,
-    End,
-    Hello,
-    IsDone,
-    No,
-    OpenRequest,
-    Welcome,
-    Why,
-)
+from gapless.impl.coordinator.coordinator_values import CoordinatorSettings
+from gapless.impl.coordinator.frames import AddName, Content, End, OpenRequest
+from gapless.impl.coordinator.session import HELLO_WITHIN, IDLE, WITHIN_THE_PROCESS, ConnectionTerms, Session
+from gapless.impl.coordinator.socket_server import SocketServer
 from gapless.impl.coordinator.steps import Key, Status
-from gapless.impl.coordinator.wires import LocalWire, Peer, SocketWire, Wire
+from gapless.impl.coordinator.wires import LocalWire, Peer, Wire
 from gapless.impl.environment.operating_system import Clock, Disk, RealDisk, wall_clock
 from gapless.impl.environment.steady_clock import SteadyClock
-from gapless.impl.records.errors import Refused, Stopped
+from gapless.impl.records.errors import Stopped
 
 TELL_AGAIN_AFTER = 1.0  # seconds: a participant could not be reached
 REMEMBER_FOR = 600.0  # seconds that the requests of a client without a connection are known again
+REMEMBER_MOST = 100_000  # requests of all clients without a connection: those of clients that left first are forgotten
 
 Tell = Callable[[int, bool, Sequence[str]], Awaitable[None]]
 """Tells those who take part in a transaction, by their names, whether it is committed. Tried again while it raises."""
@@ -58,9 +51,15 @@ class Coordinator:
         self._clock = SteadyClock(clock, lambda: round(1000 * self._loop.time()), core.newest_time)
         self._tell = tell
         self._apart = ThreadPoolExecutor(1, "gapless-coordinator") if apart else None
-        self._sessions: dict[_Session, None] = {}
-        self._of_client: dict[bytes, _Session] = {}
-        self._servers: list[asyncio.Server] = []
+        self._sessions: dict[Session, None] = {}
+        self._of_client: dict[bytes, Session] = {}
+        self._gone: dict[
+            bytes, tuple[float, int]
+        ] = {}  # clients that left: until when, and how many requests, are known
+        self._gone_requests = 0  # of all of them
+        self._forgetting: asyncio.TimerHandle | None = None
+        self._server: SocketServer | None = None
+        self.log = BoundedLog(self._loop.time)
         self._flushing: asyncio.Task[None] | None = None
         self._telling: dict[int, asyncio.Task[None]] = {}
         self._timer: asyncio.TimerHandle | None = None
@@ -118,16 +117,42 @@ class Coordinator:
             raise Stopped(str(error)) from error
         return client
 
-    async def listen(self, host: str = "127.0.0.1", port: int = 0) -> tuple[str, int]:
-        """Clients may connect here; returns the address. `port` 0: any that is free. Raises OSError."""
-        server = await self._loop.create_server(lambda: SocketWire(self.accept), host, port, backlog=1024)
-        self._servers.append(server)
-        host, port = server.sockets[0].getsockname()[:2]
-        return host, port
+    async def listen(
+        self,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        *,
+        secret: bytes | None = None,
+        tls: ssl.SSLContext | None = None,
+        hello: float = HELLO_WITHIN,
+        idle: float = IDLE,
+    ) -> tuple[str, int]:
+        """Clients may connect here; returns the address. `port` 0: any that is free.
 
-    def accept(self, wire: Wire) -> Peer:
+        `secret`: clients must know it · `tls`: a server's context; other machines reach no address without one of both
+        · `hello`, `idle`: seconds in which a client introduces itself, and sends its next frame. Raises Refused,
+        OSError.
+        """
+        terms = ConnectionTerms(None if secret is None else check_secret(secret), hello, idle)
+        guarded = secret is not None or tls is not None
+        found = await self._loop.run_in_executor(None, partial(permitted, host, port, guarded=guarded))
+        if self._server is None:
+            self._server = SocketServer(self.log)
+
+        def accept(wire: Wire, name: str, welcomed: Callable[[], None]) -> Peer:
+            return self.accept(wire, terms, name, welcomed)
+
+        return self._server.listen(found, accept, tls, hello)
+
+    def accept(
+        self,
+        wire: Wire,
+        terms: ConnectionTerms = WITHIN_THE_PROCESS,
+        name: str = "a client of this process",
+        welcomed: Callable[[], None] | None = None,
+    ) -> Peer:
         """A connection is there, over which a client may speak; returns who hears it."""
-        session = _Session(self, wire)
+        session = Session(self, wire, terms, name, welcomed)
         self._sessions[session] = None
         return session
 
@@ -160,10 +185,12 @@ class Coordinator:
 
     def _let_go(self) -> None:
         """No client is heard any more, and no timer runs."""
-        for server in self._servers:
-            server.close()
+        if self._server is not None:
+            self._server.close()
         for session in list(self._sessions):
-            session.end()
+            session.end("the coordinator stops")
+        if self._forgetting is not None:
+            self._forgetting.cancel()
         if self._timer is not None:
             self._timer.cancel()
 
@@ -251,115 +278,59 @@ class Coordinator:
         if self.core.running:
             now = self._clock()
             for number in self.core.due(now):
+                self.log.note("transaction %d has had its time: it is aborted", number)
                 self.core.time_out(number, now)
             self._go_on()
 
     # -- requests ----------------------------------------------------------------------------------------------------
 
-    def greet(self, session: _Session, client: bytes) -> None:
+    def greet(self, session: Session, client: bytes) -> None:
         """A client has connected, perhaps again: its other connection is no use to it any more."""
         before = self._of_client.get(client)
         self._of_client[client] = session
+        self._gone_requests -= self._gone.pop(client, (0.0, 0))[1]
         if before is not None:
-            before.end()
+            before.end("its client has another connection")
 
-    def ask(self, session: _Session, request: int, content: Content) -> None:
+    def ask(self, session: Session, request: int, content: Content) -> None:
         """A client asks for something. Raises Refused, Stopped."""
         answer = partial(session.answer, request)
         match content:
-            case OpenRequest(below, life):
+            case OpenRequest(below, life, owner):
                 self.core.forget(session.client, min(below, request))
-                self.core.ask(Key(session.client, request), life, self._clock(), partial(session.give, request))
-            case AddName(number, name):
+                key, give = Key(session.client, request), partial(session.give, request)
+                if not self.core.ask(key, life, self._clock(), give, owner):
+                    self.log.note("%s: request %d met silence: %d are active", session.name, request, self.core.active)
+            case AddName(number, token, name):
+                self.core.check_owner(number, token)
                 self.core.add(number, name, answer)
-            case End(number, commit):
+            case End(number, token, commit):
+                self.core.check_owner(number, token)
                 self.core.decide(number, commit=commit, waiter=answer)
         self._go_on()
 
-    def leave(self, session: _Session) -> None:
+    def leave(self, session: Session) -> None:
         """A connection is gone. Its client may come again, and its requests are known for a while."""
         self._sessions.pop(session, None)
         if self._of_client.get(session.client) is session:
             del self._of_client[session.client]
-            if not self._closing:
-                self._loop.call_later(REMEMBER_FOR, self._forget, session.client)
+            if not self._closing and (requests := self.core.remembered(session.client)):
+                self._gone[session.client] = (self._loop.time() + REMEMBER_FOR, requests)
+                self._gone_requests += requests
+                self._forget()
 
-    def _forget(self, client: bytes) -> None:
-        if client not in self._of_client:
+    def _forget(self) -> None:
+        """Forget the requests of clients that left long ago, or first where these are too many."""
+        while self._gone:
+            client, (until, requests) = next(iter(self._gone.items()))
+            if until > self._loop.time() and self._gone_requests <= REMEMBER_MOST:
+                if self._forgetting is None:
+                    self._forgetting = self._loop.call_at(until, self._time_to_forget)
+                return
+            del self._gone[client]
+            self._gone_requests -= requests
             self.core.forget(client)
 
-
-class _Session:
-    """One connection of a client, as the coordinator has it."""
-
-    def __init__(self, coordinator: Coordinator, wire: Wire) -> None:
-        self.client = b""
-        self._coordinator = coordinator
-        self._wire: Wire | None = wire
-
-    def received(self, request: int, content: Content) -> None:
-        """A frame has come from the client."""
-        if self._wire is None:
-            return
-        match content:
-            case Hello(version, client) if not self.client:
-                if version != VERSION:
-                    self._end_with(f"version {version}, expected {VERSION}")
-                    return
-                self.client = client
-                self._coordinator.greet(self, client)
-                self._wire.send(request, Welcome(VERSION))
-            case OpenRequest() | AddName() | End() if self.client:
-                self._ask(request, content)
-            case _:
-                expected = "a request" if self.client else "HELLO first"
-                self._end_with(f"{type(content).__name__} came, expected {expected}")
-
-    def _ask(self, request: int, content: Content) -> None:
-        try:
-            self._coordinator.ask(self, request, content)
-        except UnknownTransaction as error:
-            self._send(request, No(Why.UNKNOWN, str(error)))
-        except OutcomeConflict as error:
-            self._send(request, No(Why.OTHERWISE, str(error)))
-        except Refused as error:
-            self._send(request, No(Why.REFUSED, str(error)))
-        except Stopped:
-            self.end()
-
-    def give(self, request: int, reply: Reply) -> None:
-        """The client has its transaction, or hears why it has none."""
-        if self._wire is not None and not reply.problem and reply.status == Status.OPEN:
-            self._coordinator.core.hand(reply.number)
-        self.answer(request, reply)
-
-    def answer(self, request: int, reply: Reply) -> None:
-        """A request is answered, if its client is still there."""
-        if self._wire is None:
-            return
-        if reply.problem:
-            self._send(request, No(Why.FAILED, reply.problem))
-            return
-        if Status.COMMITTED <= reply.status:
-            with suppress(UnknownTransaction):  # many ended at once, and this one's outcome is not kept any more
-                self._coordinator.core.acknowledge(reply.number)
-        self._send(request, IsDone(reply.number, reply.status))
-
-    def _send(self, request: int, content: Content) -> None:
-        if self._wire is not None:
-            self._wire.send(request, content)
-
-    def _end_with(self, sentence: str) -> None:
-        self._send(OF_THE_CONNECTION, No(Why.CONFUSED, sentence))
-        self.end()
-
-    def end(self) -> None:
-        """The coordinator ends the connection."""
-        if self._wire is not None:
-            self._wire.close()
-            self.lost()
-
-    def lost(self) -> None:
-        """The connection is gone."""
-        self._wire = None
-        self._coordinator.leave(self)
+    def _time_to_forget(self) -> None:
+        self._forgetting = None
+        self._forget()

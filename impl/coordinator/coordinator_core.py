@@ -12,7 +12,8 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterator, Sequence
 
-from gapless.impl.coordinator.coordinator_errors import OutcomeConflict, UnknownTransaction
+from gapless.impl.coordinator.access import is_token_of
+from gapless.impl.coordinator.coordinator_errors import ForeignTransaction, OutcomeConflict, UnknownTransaction
 from gapless.impl.coordinator.coordinator_log import CoordinatorLog
 from gapless.impl.coordinator.coordinator_observer import CoordinatorObserver, Found
 from gapless.impl.coordinator.coordinator_values import ActiveTransaction, CoordinatorSettings, Reply
@@ -25,6 +26,7 @@ from gapless.impl.coordinator.steps import (
     Kept,
     Key,
     Next,
+    Owner,
     Status,
     Step,
     check_name,
@@ -34,7 +36,6 @@ from gapless.impl.coordinator.steps import (
 from gapless.impl.environment.operating_system import Disk
 from gapless.impl.records.errors import Damaged, InUse, Refused, Stopped
 
-LONGEST_LIFE = 1000 * 60 * 60 * 24 * 366  # ms
 IGNORED = -1  # what became of a request that was met with silence
 REMEMBERED = 10_000  # requests of one client that are distinguished from new ones
 
@@ -46,6 +47,7 @@ class CoordinatorCore:
     `ignored`: since it was opened, how many were active then, the most that were active or admitted at once, the most
     that were admitted at once, and how many requests met silence. `end`: exclusive end of the numbers in
     the log. `table`: the transactions that take a slot, and those on their way. `outcomes`: of those that ended.
+    `owners`: of each of both, the digest of its token.
     """
 
     def __init__(
@@ -59,6 +61,7 @@ class CoordinatorCore:
         self.limit = self.settings.max_active
         self.table: dict[int, ActiveTransaction] = {}
         self.outcomes: dict[int, Status] = {}
+        self.owners: dict[int, bytes] = {}
         self.deadlines: dict[int, int] = {}  # of each open transaction: ms since 1970
         self.active = self.admitted = self.ignored = self.crowd = self.end = 0
         self.running = True
@@ -89,18 +92,20 @@ class CoordinatorCore:
 
     # -- requests ----------------------------------------------------------------------------------------------------
 
-    def ask(self, key: Key, life: int, now: int, waiter: object = None) -> bool:
+    def ask(self, key: Key, life: int, now: int, waiter: object = None, owner: bytes = b"") -> bool:
         """A client asks for a transaction that may stay open for `life` ms; whether it is answered at all.
 
-        At the limit it is not, now or later. One that asks again gets the same answer. Raises Refused.
+        At the limit it is not, now or later. One that asks again gets the same answer. `owner`: the digest of its
+        token. Raises Refused: it may not stay open so long; ForeignTransaction: another token asks again.
         """
         self._check_running()
         mine = self._asked.setdefault(key.client, {})
         before = mine.get(key.request)
         if before is not None:
-            return self._ask_again(before, waiter)
-        if not 0 < life <= LONGEST_LIFE:
-            raise Refused(f"a life of {life} ms, expected 1 to {LONGEST_LIFE}")
+            return self._ask_again(before, waiter, owner)
+        longest = round(self.settings.max_life * 1000)
+        if not 0 < life <= longest:
+            raise Refused(f"a life of {life} ms, expected 1 to {longest}, the coordinator's max_life")
         if len(mine) >= REMEMBERED:
             del mine[next(iter(mine))]
         if not self._has_room():
@@ -116,20 +121,31 @@ class CoordinatorCore:
         self.table[number] = ActiveTransaction(number, key, now, life, asker=waiter)
         self._tell("admitted", key)
         self._waiting.append((Begin(number, key, now, life), None))
+        if owner:
+            self.owners[number] = owner
+            self._waiting.append((Owner(number, owner), None))
         return True
 
     def _has_room(self) -> bool:
         return self.limit == 0 or self.active + self.admitted < self.limit
 
-    def _ask_again(self, number: int, waiter: object) -> bool:
+    def _ask_again(self, number: int, waiter: object, owner: bytes) -> bool:
         if number == IGNORED:
             return False
+        if owner != self.owners.get(number, owner):
+            raise ForeignTransaction(f"transaction {number} was asked for with another token")
         found = self.table.get(number)
         if found is not None and found.status == Status.ABSENT:
             found.asker = waiter
         else:
             self._replies.append(Reply(waiter, number, self.status(number)))
         return True
+
+    def check_owner(self, number: int, token: bytes) -> None:
+        """Check that it is the token of a transaction, where there is such a transaction. Raises ForeignTransaction."""
+        known = number in self.table or number in self.outcomes
+        if known and not is_token_of(token, self.owners.get(number, b"")):
+            raise ForeignTransaction(f"transaction {number} is another client's: its token is needed")
 
     def hand(self, number: int) -> None:
         """Its client is given the transaction. Raises Refused: it is not on disk, or has ended."""
@@ -191,6 +207,10 @@ class CoordinatorCore:
         mine = self._asked.get(client, {})
         while mine and (eldest := next(iter(mine))) < below:
             del mine[eldest]
+
+    def remembered(self, client: bytes) -> int:
+        """The number of requests of a client that are known again."""
+        return len(self._asked.get(client, ()))
 
     # -- steps of its own --------------------------------------------------------------------------------------------
 
@@ -366,6 +386,10 @@ class CoordinatorCore:
                 self._number_given(number - 1)
             case Kept(number, status):
                 self._keep(number, status)
+            case Owner(number, digest):
+                if number not in self.table and number not in self.outcomes:
+                    raise ValueError(f"the owner of transaction {number}, which is not there")
+                self.owners[number] = digest
 
     def _begin(self, number: int, key: Key, time: int, life: int) -> None:
         if number < self.end:
@@ -393,7 +417,9 @@ class CoordinatorCore:
     def _keep(self, number: int, status: Status) -> None:
         self.outcomes[number] = status
         while len(self.outcomes) > self.settings.keep:
-            del self.outcomes[next(iter(self.outcomes))]
+            eldest = next(iter(self.outcomes))
+            del self.outcomes[eldest]
+            self.owners.pop(eldest, None)
 
     def _follow(self, step: Step, found: ActiveTransaction, waiter: object) -> None:
         """Reply to the clients that a step concerns, once it took effect."""
@@ -421,6 +447,7 @@ class CoordinatorCore:
                 case Begin(_, key):
                     self.admitted -= 1
                     del self.table[found.number]
+                    self.owners.pop(found.number, None)
                     self._asked.get(key.client, {}).pop(key.request, None)
                     self._tell("burnt", key)
                     self._replies.append(Reply(found.asker, found.number, Status.ABSENT, problem))
@@ -449,6 +476,9 @@ class CoordinatorCore:
                 yield from (Add(found.number, name) for name, known in found.names.items() if known)
                 if found.status in ENDING:
                     yield Decide(found.number, found.status, None)
+        for number, digest in self.owners.items():
+            if number in self.outcomes or self.table[number].status:
+                yield Owner(number, digest)
         yield Next(self.end)  # behind those that take a slot: numbers are given in order
 
     def _known(self, number: int) -> ActiveTransaction:

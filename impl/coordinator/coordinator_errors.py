@@ -13,6 +13,14 @@ class OutcomeConflict(Refused):
     """The transaction ends otherwise, or is about to."""
 
 
+class ForeignTransaction(Refused):
+    """Another client began the transaction: its token is needed to change or to end it."""
+
+
+class WrongSecret(StoreError):  # noqa: N818 - as above.
+    """One side of a connection does not know the secret that the other one asks for."""
+
+
 class LogFull(StoreError):  # noqa: N818 - as above.
     """The coordinator's log has no room: nothing was changed, and the same may be tried again."""
 

@@ -24,7 +24,7 @@ from gapless.impl.records.errors import Damaged, DiskFull, NotAStore, StoreError
 
 FOLDER = "log"
 MAGIC = b"gaplessC"
-VERSION = 1
+VERSION = 2  # 1: transactions had no owners
 _HEAD = struct.Struct(">8sIQ")  # magic, version, the file's place
 _SAFE = struct.Struct(">QI")  # the safe position, checksum
 _GROUP = struct.Struct(">II")  # length, checksum

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from enum import IntEnum
 from typing import NamedTuple
 
+from gapless.impl.coordinator.access import TOKEN
 from gapless.impl.records.errors import Refused
 
 
@@ -75,7 +76,14 @@ class Kept(NamedTuple):
     status: Status
 
 
-Step = Begin | Add | Decide | Finish | Next | Kept
+class Owner(NamedTuple):
+    """The owner of a transaction: a client that knows the token of this digest may change and end it."""
+
+    number: int
+    digest: bytes
+
+
+Step = Begin | Add | Decide | Finish | Next | Kept | Owner
 
 LONGEST_NAME = 4096  # bytes
 _BEGIN = struct.Struct(">QqQ16sQ")
@@ -83,6 +91,7 @@ _ADD = struct.Struct(">QH")
 _DECIDE = struct.Struct(">QBBq")
 _NUMBER = struct.Struct(">Q")
 _KEPT = struct.Struct(">QB")
+_OWNER = struct.Struct(f">Q{TOKEN}s")
 
 
 def encoded(steps: Iterable[Step]) -> bytes:
@@ -90,7 +99,7 @@ def encoded(steps: Iterable[Step]) -> bytes:
     return b"".join(map(_encoded, steps))
 
 
-def _encoded(step: Step) -> bytes:
+def _encoded(step: Step) -> bytes:  # noqa: PLR0911 - a case each
     match step:
         case Begin(number, (client, request), time, life):
             return b"B" + _BEGIN.pack(number, time, life, client, request)
@@ -104,6 +113,8 @@ def _encoded(step: Step) -> bytes:
             return b"N" + _NUMBER.pack(number)
         case Kept(number, status):
             return b"K" + _KEPT.pack(number, status)
+        case Owner(number, digest):
+            return b"O" + _OWNER.pack(number, digest)
 
 
 def decoded(content: bytes) -> Iterator[Step]:
@@ -118,7 +129,7 @@ def decoded(content: bytes) -> Iterator[Step]:
         yield step
 
 
-def _decoded(kind: bytes, content: bytes, at: int) -> tuple[Step, int]:
+def _decoded(kind: bytes, content: bytes, at: int) -> tuple[Step, int]:  # noqa: PLR0911 - as above
     """One step, and where the next one begins."""
     match kind:
         case b"B":
@@ -138,6 +149,8 @@ def _decoded(kind: bytes, content: bytes, at: int) -> tuple[Step, int]:
         case b"K":
             number, status = _KEPT.unpack_from(content, at)
             return Kept(number, Status(status)), at + _KEPT.size
+        case b"O":
+            return Owner(*_OWNER.unpack_from(content, at)), at + _OWNER.size
     raise ValueError(f"{kind!r} at byte {at - 1} is no step")
 
 

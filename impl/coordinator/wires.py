@@ -8,6 +8,8 @@ from typing import Protocol, cast
 
 from gapless.impl.coordinator.frames import OF_THE_CONNECTION, BadFrame, Content, Frames, No, Why, frame
 
+LINGER = 2.0  # seconds in which a peer may read what was sent before the end
+
 
 class Peer(Protocol):
     """One end of a connection: what arrives there."""
@@ -66,10 +68,15 @@ class LocalWire:
 
 
 class SocketWire(asyncio.Protocol):
-    """A connection over a socket. A peer that does not read its answers is not read from either."""
+    """A connection over a socket. A peer that does not read its answers is not read from either.
 
-    def __init__(self, peer: Callable[[Wire], Peer]) -> None:
+    `gone`: is called when the connection is gone.
+    """
+
+    def __init__(self, peer: Callable[[Wire], Peer], gone: Callable[[], None] | None = None) -> None:
         self._make = peer
+        self._gone = gone
+        self._lingers: asyncio.TimerHandle | None = None
         self._peer: Peer | None = None
         self._frames = Frames()
         self._transport: asyncio.Transport | None = None
@@ -103,8 +110,12 @@ class SocketWire(asyncio.Protocol):
     def connection_lost(self, _error: Exception | None) -> None:
         """The connection is gone."""
         peer, self._peer = self._peer, None
+        if self._lingers is not None:
+            self._lingers.cancel()
         if peer is not None:
             peer.lost()
+        if self._gone is not None:
+            self._gone()
 
     def send(self, request: int, content: Content) -> None:
         """A frame goes out."""
@@ -112,6 +123,12 @@ class SocketWire(asyncio.Protocol):
             self._transport.write(frame(request, content))
 
     def close(self) -> None:
-        """Ends the connection; what was sent before arrives, if the other side reads."""
-        if self._transport is not None:
+        """Ends the connection; what was sent before arrives, if the other side reads it soon."""
+        if self._transport is not None and self._lingers is None:
+            self._lingers = asyncio.get_running_loop().call_later(LINGER, self.abort)
             self._transport.close()
+
+    def abort(self) -> None:
+        """Ends the connection at once."""
+        if self._transport is not None:
+            self._transport.abort()

@@ -16,6 +16,7 @@ from gapless.impl.coordinator.coordinator_values import CoordinatorSettings
 from gapless.impl.coordinator.frames import (
     LONGEST,
     OF_THE_CONNECTION,
+    VERSION,
     BadFrame,
     Frames,
     Hello,
@@ -31,6 +32,7 @@ from gapless.impl.records.errors import Damaged, InUse, NotAStore, Refused, Stop
 from gapless.properties.simulation import virtual_time
 from gapless.properties.simulation.simulated_disk import SimulatedDisk
 
+DIGEST = bytes(range(16))
 KEY = Key(b"a client of 16 b", 0)
 
 
@@ -270,8 +272,8 @@ def test_a_client_of_another_process_and_a_frame_that_is_none(tmp_path: Path) ->
             await client.commit(await client.begin())
             for sent, why in (
                 (b"\xff" * 100, "expected at most"),
-                (frame(0, OpenRequest(0, 1)), "expected HELLO first"),
-                (frame(0, Hello(9, KEY.client)), "version 9, expected 1"),
+                (frame(0, OpenRequest(0, 1, DIGEST)), "expected HELLO first"),
+                (frame(0, Hello(9, KEY.client)), "version 9, expected 2"),
                 (frame(0, IsDone(0, Status.OPEN)), "IsDone came"),
                 (b"\0\0\0\x09\x63" + bytes(8), "99 is not a valid Kind"),
             ):
@@ -296,9 +298,9 @@ def test_who_does_not_read_its_answers_is_not_read_from(tmp_path: Path) -> None:
         async with await Coordinator.open(tmp_path) as coordinator:
             host, port = await coordinator.listen()
             _, writer = await asyncio.open_connection(host, port)
-            writer.write(frame(0, Hello(1, KEY.client)))
+            writer.write(frame(0, Hello(VERSION, KEY.client)))
             flood = b"".join(
-                frame(number, OpenRequest(0, 0)) for number in range(20_000)
+                frame(number, OpenRequest(0, 0, DIGEST)) for number in range(20_000)
             )  # each is refused with a sentence
             stuck = False
             for _ in range(100):
@@ -335,11 +337,11 @@ def test_nothing_listens_and_no_coordinator_answers() -> None:
 
 
 def test_frames_are_cut_wherever_they_arrive() -> None:
-    sent = frame(3, OpenRequest(1, 2)) + frame(4, No(Why.OTHERWISE, "Ärger"))
+    sent = frame(3, OpenRequest(1, 2, DIGEST)) + frame(4, No(Why.OTHERWISE, "Ärger"))
     for cut in range(len(sent)):
         frames = Frames()
         found = [*frames.feed(sent[:cut]), *frames.feed(sent[cut:])]
-        assert found == [(3, OpenRequest(1, 2)), (4, No(Why.OTHERWISE, "Ärger"))]
+        assert found == [(3, OpenRequest(1, 2, DIGEST)), (4, No(Why.OTHERWISE, "Ärger"))]
     with pytest.raises(BadFrame, match=f"expected at most {LONGEST}"):
         list(Frames().feed((LONGEST + 1).to_bytes(4, "big")))
     with pytest.raises(BadFrame, match="expected at least 9"):

@@ -52,7 +52,7 @@ def _is_complete(data: bytes, place: int) -> bool:
     return any(checksum and checksum == (crc32(struct.pack(">QQ", to, place)) or 1) for to, checksum in slots)
 
 
-LENGTHS = {b"B": 48, b"D": 18, b"F": 8, b"N": 8, b"K": 9}
+LENGTHS = {b"B": 48, b"D": 18, b"F": 8, b"N": 8, b"K": 9, b"O": 24}
 
 
 def _steps(data: bytes, place: int) -> Iterator[tuple[bytes, int, bytes]]:
