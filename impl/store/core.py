@@ -401,16 +401,17 @@ class Core:
             folder.write_topics(self.disk, [(queue.topic, queue.id) for queue in new], now)
             self._listed |= {queue.index for queue in new}
 
-    def expire(self, before: int, most: int = NEVER, paused: Paused = nullcontext) -> int:
+    def expire(self, before: int, most: int = NEVER, paused: Paused = nullcontext, *, young: int = NEVER) -> int:
         """Whole log files go, and their entries, if all in them was stored before that time, in ms.
 
+        `young`: position behind which all is younger, whatever its store times say.
         So do the oldest ones as long as the log has more than `most` bytes. What is not in its queue yet, or not on
         disk, stays, and so does a file with a record that is: a log that begins with one that a crash could take would
         be found without any, and its times would be lost. `paused`: while it is entered, no step of dispatch is taken;
         it is entered for some queues at a time. Returns where the log begins now. Raises Stopped, StoreError.
         """
         self._require_open()
-        start = self._beginning(before, most)
+        start = self._beginning(before, most, young)
         if start > self.log.start:
             self.flush_queues()  # when its messages are gone, its next number is known from a queue's last entry alone
             self.log.start = start
@@ -428,11 +429,12 @@ class Core:
                     queue.delete_expired()
         return self.log.start
 
-    def _beginning(self, before: int, most: int) -> int:
+    def _beginning(self, before: int, most: int, young: int) -> int:
         """The position at which the log is to begin, for `expire`."""
         done, start = min(self.dispatch.dispatched, self.log.flushed), self.log.start
         for base in [base for base in self.log.segments.bases if base > start]:
-            if base >= done or (self.log.end - start <= most and self.log.time_at(base) >= before):
+            few = self.log.end - start <= most
+            if base >= done or (few and (base > young or self.log.time_at(base) >= before)):
                 break
             start = base
         return start

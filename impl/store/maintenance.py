@@ -42,8 +42,9 @@ class Maintenance(AsyncCalls):
         """Whole log files go, and their entries, if all in them was stored before that time, in ms.
 
         Without a time, what the settings do not reserve goes: what is older than `reserved_hours`, and the oldest files
-        of a log of more than `reserved_bytes`. A backup that is being made is waited for. Returns where the log begins
-        now. Raises Stopped, StoreError.
+        of a log of more than `reserved_bytes`. Hours are counted by a time that has proved itself; who names a time is
+        believed. A backup that is being made is waited for. Returns where the log begins now. Raises Stopped,
+        StoreError.
         """
         self._require_open()
         errand = self._house.ask(self._retention.expire if before is None else partial(self._expire, before))
@@ -56,9 +57,9 @@ class Maintenance(AsyncCalls):
             raise errand.error
         return errand.answer
 
-    def _expire(self, before: int, most: int = NEVER) -> int:
+    def _expire(self, before: int, most: int = NEVER, young: int = NEVER) -> int:
         try:
-            return self.core.expire(before, most, self._pool.paused)
+            return self.core.expire(before, most, self._pool.paused, young=young)
         finally:
             self._forget_files()
 
@@ -128,5 +129,9 @@ class Maintenance(AsyncCalls):
         error = self._error or self.core.dispatch.error or self._pool.trouble
         trouble = error or next(iter(self._house.trouble.copy().values()), None)
         return self._meter.stats(
-            self.clock(), expiry_time=self._retention.looked, expiry_error=self._retention.error, trouble=trouble
+            self.clock(),
+            expiry_time=self._retention.looked,
+            unproven=self._retention.unproven,
+            expiry_error=self._retention.error,
+            trouble=trouble,
         )

@@ -41,7 +41,7 @@ class Stats:
     bytes_per_second: float
 
     dispatch_lag: int  # bytes that were appended and that consumers do not see yet
-    dispatch_lag_ms: int  # since the first of these messages was stored
+    dispatch_lag_ms: int  # since the first of these messages was stored, by the store's clock
 
     flushes: int  # group commits since the store was opened; what ends a full file is not among them
     last_flush_ms: float  # how long they took, the last 1024 at most; 0 where there was none
@@ -51,6 +51,7 @@ class Stats:
     expired_bytes: int  # of the log, since the store was opened
     expiry_time: int | None  # when it was last looked what has expired; None: never since the store was opened
     expiry_error: str | None  # what went wrong then; it is tried again
+    expiry_unproven_ms: int  # what the clock was ahead then of the time by which files go: it was set, or has to show
 
     trouble: str | None  # why the store has stopped; or what a full disk keeps it from, which is tried again
 
@@ -89,9 +90,15 @@ class Meter:
         self._flushes += 1
 
     def stats(
-        self, now: int, *, expiry_time: int | None, expiry_error: Exception | None, trouble: BaseException | None
+        self,
+        now: int,
+        *,
+        expiry_time: int | None,
+        unproven: int,
+        expiry_error: Exception | None,
+        trouble: BaseException | None,
     ) -> Stats:
-        """All of it, where the last three are known by now. Raises StoreError where a log file was cut off."""
+        """All of it, where the last four are known by now. Raises StoreError where a log file was cut off."""
         core, log, queues = self._core, self._core.log, self._core.queues
         dispatched = core.dispatch.dispatched  # before the log's end, so that it is not beyond it
         waiting_since, sample, before = core.waiting_since(), self._now(), self._samples[0]
@@ -122,5 +129,6 @@ class Meter:
             expired_bytes=log.start - self._begin,
             expiry_time=expiry_time,
             expiry_error=None if expiry_error is None else str(expiry_error),
+            expiry_unproven_ms=unproven,
             trouble=None if trouble is None else str(trouble),
         )

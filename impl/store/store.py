@@ -80,7 +80,7 @@ class Store(TransactionCalls):
         self._finishing = Lock()
         self._begin_reading(core.log, core.queues)
         self._cursors = GroupCursors(core.disk, core.queues.all)
-        self._retention = Retention(core.kept, clock, self._expire)
+        self._retention = Retention(core.kept, clock, core.log, self._expire)
         self._meter = Meter(core)
         self._house = Housekeeper(core, self._cursors, self._retention, self._meter, clock, is_over=self._is_over)
 
@@ -95,10 +95,10 @@ class Store(TransactionCalls):
     ) -> Self:
         """The store in a folder, which is made if it is new.
 
-        `where`: a folder, or a disk · `clock`: ms since 1970 · `recorder`: writes every step down. Raises NotAStore,
-        InUse, WrongFileSize, Damaged, DiskFull, StoreError, and Refused where the settings contradict those that are
-        kept with the store. The first time on a machine, native code is compiled, which takes a second or two; no other
-        call does so.
+        `where`: a folder, or a disk · `clock`: ms since 1970; it may be set · `recorder`: writes every step down.
+        Raises NotAStore, InUse, WrongFileSize, Damaged, DiskFull, StoreError, and Refused where the settings contradict
+        those that are kept with the store. The first time on a machine, native code is compiled, which takes a second
+        or two; no other call does so.
         """
         disk = RealDisk(where) if isinstance(where, str | Path) else where
         store = None

@@ -59,7 +59,7 @@ class TransactionCalls(Maintenance):
 
         def opened() -> TransactionService:
             if self._service is None:
-                found = Transactions.open(self.core.log, self.core.queues, self._cursors, settings)
+                found = Transactions.open(self.core.log, self.core.queues, self._cursors, settings, self.clock())
                 self._service = TransactionService(self, found)
             return self._service
 

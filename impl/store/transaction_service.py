@@ -17,6 +17,7 @@ from typing import Protocol, TypeVar
 import numpy as np
 
 from gapless.impl.environment.operating_system import Clock
+from gapless.impl.environment.steady_clock import SteadyClock, passed_by
 from gapless.impl.records.errors import StoreError
 from gapless.impl.records.record import Ints, Record, read_properties
 from gapless.impl.store.core import Core
@@ -107,11 +108,18 @@ class TransactionService:
         self._news: SimpleQueue[None] = SimpleQueue()  # the store closes
         self._running = Lock()  # taken for good by the thread
         self._round = Lock()
-        self._checked = store.clock()  # ms, when the last round began
+        self._time = SteadyClock(store.clock, passed_by(store.clock))
+        self._checked = self._time()  # ms, when the last round began
 
     def step(self, what: Callable[[Transactions, int], T]) -> T:
         """Take steps while no other thread appends. Raises Stopped, and what the step raises."""
-        return self._store._locked(lambda: what(self.tx, self._store.clock()))  # noqa: SLF001 - it is meant for us
+
+        def taken() -> T:
+            now = self._store.clock()
+            self.tx.ahead = now - self._time()
+            return what(self.tx, now)
+
+        return self._store._locked(taken)  # noqa: SLF001 - it is meant for us
 
     def start(self) -> None:
         """The thread runs; called again, it still does."""
@@ -137,7 +145,7 @@ class TransactionService:
 
     def _pause(self) -> float:
         """The time until anything can be due, in ms, as far as is known."""
-        settings, now = self.tx.settings, self._store.clock()
+        settings, now = self.tx.settings, self._time()
         until = min(self._checked + settings.check_interval, now + settings.op_batch_interval)
         if self.tx.batcher:
             until = min(until, self.tx.batcher.since + settings.op_batch_interval)
@@ -145,8 +153,8 @@ class TransactionService:
 
     def _keep_on(self) -> None:
         self.trouble = None
-        now = self._store.clock()
-        if self.tx.op_is_due(now):
+        now = self._time()
+        if self.tx.batcher.is_due(now):
             self.step(lambda tx, now: tx.write_op(now))
         if now - self._checked >= self.tx.settings.check_interval:
             self._checked = now

@@ -20,7 +20,7 @@ NOT_NAMED, WAITS, NAMED = range(3)
 KEPT = 1 << 20  # halves that are remembered behind the half cursor
 _COLUMNS: dict[str, type[np.integer[Any]]] = {
     "position": np.int64,  # where its record lies
-    "time": np.int64,  # ms, when it was stored
+    "time": np.int64,  # ms since 1970, when it was stored; without what the clock was set by since it was opened
     "by": np.int64,  # the position of its final or its copy, or the number of the version that stands for it; or -1
     "size": np.int32,  # bytes of its record
     "group": np.int32,  # the group of its producer, as an index in `groups`; -1 where it has none

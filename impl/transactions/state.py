@@ -53,5 +53,6 @@ class TransactionState:
         self.put_back_count = self.parked_count = 0
         self.key_prefix = secrets.token_hex(8).upper()
         self.keys = 0  # that were given
+        self.ahead = 0  # ms that the time of a step is ahead of what has passed: the clock may have been set
         self._needed = 0  # exclusive end of what must be on disk before the cursors are saved
         self._under_way: tuple[int, int, Callable[[Ints], None]] | None = None

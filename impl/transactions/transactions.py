@@ -1,5 +1,8 @@
 """Transactions over a log, without threads and without a clock: one step a call, and time is passed in.
 
+`now`, everywhere: ms since 1970, for the records that a step writes. How long a half has waited is measured without
+what the clock was set by (`ahead`).
+
 A half is appended to a topic that no consumer reads; a commit appends its message again, to the user's queue; an op
 names halves that were decided; an undecided half is put back, and its producer asked. Each step is one of
 `spec/transaction.py`, `op_batch.py`, `half_cache.py` and `checkpoint.py`, and the files are those of a RocketMQ broker
@@ -53,14 +56,22 @@ class Transactions(TransactionState):
 
     @classmethod
     def open(
-        cls, log: CommitLog, queues: ConsumeQueues, cursors: CursorKeeper, settings: TransactionSettings | None = None
+        cls,
+        log: CommitLog,
+        queues: ConsumeQueues,
+        cursors: CursorKeeper,
+        settings: TransactionSettings | None = None,
+        now: int | None = None,
     ) -> Transactions:
         """The transactions that a log has, as a scan from the half cursor on finds them. Raises Damaged, StoreError.
 
-        What was decided has its op, or waits for one. A rollback whose op is not there is undecided again.
+        What was decided has its op, or waits for one. A rollback whose op is not there is undecided again. `now`: no
+        half is younger than that, though the clock was ahead when it was stored.
         """
         found = cls(log, queues, cursors, settings)
         recover(found)
+        if now is not None:
+            np.minimum(found.table.time, now, out=found.table.time)
         found._needed = log.end
         return found
 
@@ -85,16 +96,16 @@ class Transactions(TransactionState):
         self._settle()
         packed = half_of(topic, queue, properties, group, self.next_key())
         require_room(self.log, len(body), len(packed))
-        of, number = self.table.group_index(group), self.halves_queue.next
+        of, number, time = self.table.group_index(group), self.halves_queue.next, now - self.ahead
 
         def prepared(placed: Ints) -> None:
             position, size = placed[:2, 0].tolist()
-            self._prepared(number, position, size, of)
+            self._prepared(number, position, size, of, time)
 
         self._under_way = (scan_kernel.HALF, self.log.end, prepared)
         self.keys += 1
         position, size = self.log.append(self.halves_queue, body, packed, now, flag=flag, born=born)
-        self._prepared(number, position, size, of)
+        self._prepared(number, position, size, of, time)
         self._under_way = None
         return HalfPlace(number, position, size)
 
@@ -102,8 +113,8 @@ class Transactions(TransactionState):
         """The key of the half that is prepared next, or so many after that."""
         return f"{self.key_prefix}{self.keys + ahead:016X}"
 
-    def _prepared(self, number: int, position: int, size: int, group: int) -> None:
-        self.table.add_one(number, position, size, self.log.newest, group)
+    def _prepared(self, number: int, position: int, size: int, group: int, time: int) -> None:
+        self.table.add_one(number, position, size, time, group)
         self.cache.put(number, self.log.last(position, size))
 
     def commit(self, number: int, now: int) -> CommitResult:
@@ -135,7 +146,7 @@ class Transactions(TransactionState):
         )  # fmt: skip
         final = CommitResult(position, queue.next - 1)
         self.table.by[at], self.table.status[at], self.table.op[at] = position, COMMITTED, WAITS
-        self.batcher.enter((number,), now)
+        self.batcher.enter((number,), now - self.ahead)
         self._under_way = None
         self._write_if_full(now)
         return final
@@ -189,7 +200,8 @@ class Transactions(TransactionState):
         self.table.status[at] = decision
         new = self.table.op[at] != NAMED
         self.table.op[at[new]] = WAITS
-        self.batcher.enter([number for number, is_new in zip(numbers, new.tolist(), strict=True) if is_new], now)
+        waiting = [number for number, is_new in zip(numbers, new.tolist(), strict=True) if is_new]
+        self.batcher.enter(waiting, now - self.ahead)
 
     def _record(self, number: int) -> Record:
         """The record of a half, from the cache or the log."""
@@ -213,12 +225,12 @@ class Transactions(TransactionState):
         """
         self._settle()
         halves = halves_of(self.log, messages, group, self.key_prefix, self.keys)
-        of, first = self.table.group_index(group), self.halves_queue.next
+        of, first, time = self.table.group_index(group), self.halves_queue.next, now - self.ahead
 
         def prepared(placed: Ints) -> None:
             count = placed.shape[1]
             numbers = np.arange(first, first + count)
-            self.table.add(numbers, placed[0], placed[1], self.log.newest, 0, of)
+            self.table.add(numbers, placed[0], placed[1], time, 0, of)
             for number in numbers[max(count - self.cache.capacity, 0) :].tolist():
                 position, size = placed[:2, number - first].tolist()
                 self.cache.put(number, self.log.last(position, size))
@@ -273,7 +285,7 @@ class Transactions(TransactionState):
 
     def op_is_due(self, now: int) -> bool:
         """True if decided halves are to be named by now: they are full, or one has waited for the interval."""
-        return self.batcher.is_due(now)
+        return self.batcher.is_due(now - self.ahead)
 
     def write_op(self, now: int) -> bool:
         """An op is in the log that names all that waits; False where nothing does. Raises DiskFull, Stopped.
@@ -323,7 +335,7 @@ class Transactions(TransactionState):
         Those of producers without a group are not among them: they could not be asked.
         """
         self._settle()
-        table, latest = self.table, now - self.settings.transaction_timeout
+        table, latest = self.table, now - self.ahead - self.settings.transaction_timeout
         return table.where(
             lambda part: (table.status[part] == UNDECIDED) & (table.time[part] < latest) & (table.group[part] >= 0),
             self.half_cursor,
@@ -447,7 +459,7 @@ class Transactions(TransactionState):
 
     def _append(self, numbers: Ints, how: int, now: int) -> Ints:
         """Copies of these halves are in the log, and the table knows: int64 [4, n], as `CommitLog.append_many`."""
-        first = self.halves_queue.next
+        first, time = self.halves_queue.next, now - self.ahead
         at = numbers - self.table.base
 
         def copied(placed: Ints) -> None:
@@ -458,9 +470,7 @@ class Transactions(TransactionState):
                 return
             if how == AS_VERSION:
                 new = np.arange(first, first + count)
-                self.table.add(
-                    new, placed[0], placed[1], self.log.newest, self.table.checks[here] + 1, self.table.group[here]
-                )
+                self.table.add(new, placed[0], placed[1], time, self.table.checks[here] + 1, self.table.group[here])
                 self.table.by[here] = new
                 self.put_back_count += int((self.table.status[here] == UNDECIDED).sum())
                 self.table.status[here] = REPLACED

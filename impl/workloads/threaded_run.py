@@ -21,25 +21,37 @@ from gapless.impl.workloads.workload import BEGIN, Fate, PlannedSend, messages_o
 NAP = 0.02  # seconds that a slow worker takes
 
 
+class _SendersClock:
+    """The senders' clock. Time passes by it, too: the same seed gives the same store."""
+
+    def __init__(self) -> None:
+        self.now = BEGIN
+
+    def __call__(self) -> int:
+        return self.now
+
+    passed = __call__
+
+
 def run_threaded(trial: Trial, folder: Path) -> None:
     """Send the workload to a store in `folder`; the store stops in order in any case. Raises StoreError."""
-    now, workload = BEGIN, trial.workload
+    clock, workload = _SendersClock(), trial.workload
     sends, began = workload.sends(), time.monotonic()
-    with Store.open(folder, trial.settings, clock=lambda: now, recorder=trial.recorder) as store:
+    with Store.open(folder, trial.settings, clock=clock, recorder=trial.recorder) as store:
         if trial.faults:
             _plant(store.core, trial, random.Random(workload.seed))  # noqa: S311 - a seed is no secret
         transactions = ThreadedTransactions(store, trial) if workload.transactions else None
         while trial.proceeds(trial.sent) and (group := list(islice(sends, trial.together))):
             if workload.rate:
                 time.sleep(max(0.0, began + trial.sent / workload.rate - time.monotonic()))
-            now = group[-1].time
+            clock.now = group[-1].time
             _send(store, [send for send in group if send.fate is Fate.SEND], trial)
             if transactions:
-                transactions.send([send for send in group if send.fate is not Fate.SEND], now)
+                transactions.send([send for send in group if send.fate is not Fate.SEND], clock.now)
             trial.sent += len(group)
         if transactions and trial.sent == workload.messages:
             for _ in range(ROUNDS):
-                now += SETTINGS.check_interval
+                clock.now += SETTINGS.check_interval
                 transactions.check()
 
 

@@ -90,7 +90,7 @@ def _forgets_who_answers(service: TransactionService) -> None:
 @fault("the thread wakes for a batch that is empty", TransactionService, "_pause", "T25")
 def _spins(service: TransactionService) -> float:
     """A core does nothing else."""
-    due = service.tx.batcher.since + service.tx.settings.op_batch_interval - service._store.clock()
+    due = service.tx.batcher.since + service.tx.settings.op_batch_interval - service._time()
     return max(min(_pause(service), due), 1)
 
 

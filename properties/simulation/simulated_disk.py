@@ -49,17 +49,27 @@ class PowerLost(BaseException):
 
 
 class SteppedClock:
-    """A clock that shows `now` (ms since 1970) until it is set, forward or back."""
+    """A clock that shows `now` (ms since 1970) until time passes, or it is set, forward or back."""
 
     def __init__(self, now: int = 1_700_000_000_000) -> None:
         self.now = now
+        self._passed = 0
 
     def __call__(self) -> int:
         """The time, in ms."""
         return self.now
 
+    def passed(self) -> int:
+        """The ms that have passed, whatever it was set to."""
+        return self._passed
+
     def advance(self, by: int) -> int:
-        """The time is `by` ms later, or earlier where that is negative; returns it."""
+        """So many ms pass; returns the time."""
+        self._passed += by
+        return self.set_by(by)
+
+    def set_by(self, by: int) -> int:
+        """It is set ahead by so many ms, or back where that is negative; returns the time."""
         self.now += by
         return self.now
 

@@ -113,6 +113,8 @@ def test_how_much_is_kept_is_kept_with_the_store(tmp_path: Path) -> None:
         Store.open(tmp_path, Settings(expire_interval=0))
     clock.advance(2 * HOUR)
     with Store.open(tmp_path, clock=clock) as store:
+        assert look(store) == 0, "the clock has to show first that it keeps step"
+        clock.advance(HOUR)
         assert look(store) > 0
     with Store.open(tmp_path, Settings(expire_interval=0, change=True), clock=clock) as store:
         fill(store, 200)
@@ -129,10 +131,13 @@ def test_the_interval_is_kept_and_a_clock_that_steps_back_does_not_stop_it(tmp_p
         assert look(store) == 0
         clock.advance(HOUR)
         assert look(store) > 0
-        looked = store._retention.looked
-        clock.advance(-HOUR)
+        looked = clock()
+        clock.set_by(-HOUR)
         look(store)
-        assert store._retention.looked == (looked or 0) - HOUR
+        assert store._retention.looked == looked
+        clock.advance(10 * HOUR)
+        look(store)
+        assert store._retention.looked == looked + 9 * HOUR
 
 
 def test_a_disk_that_refuses_does_not_end_the_store(tmp_path: Path) -> None:

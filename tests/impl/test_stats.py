@@ -67,7 +67,7 @@ def test_flushes_are_timed_and_only_the_last_ones_count(tmp_path: Path) -> None:
     meter = Meter(core)
     for ms in range(stats.FLUSHES + 100):
         meter.flushed(ms)
-    measured = meter.stats(0, expiry_time=None, expiry_error=None, trouble=None)
+    measured = meter.stats(0, expiry_time=None, unproven=0, expiry_error=None, trouble=None)
     assert (measured.flushes, measured.last_flush_ms) == (1124, 1123)
     assert measured.median_flush_ms == pytest.approx(611.5)
     assert measured.p99_flush_ms == pytest.approx(1112.77)
@@ -104,7 +104,7 @@ def test_rates_are_those_of_the_last_samples(monkeypatch: pytest.MonkeyPatch) ->
         for _ in range(10 if second >= 80 else 1):
             core.append(queue, b"x" * 100, b"", second)
         meter.sample()
-    measured = meter.stats(0, expiry_time=None, expiry_error=None, trouble=None)
+    measured = meter.stats(0, expiry_time=None, unproven=0, expiry_error=None, trouble=None)
     assert measured.messages == 80 + 200
     assert measured.messages_per_second == 10
     core.abandon()

@@ -4,8 +4,10 @@ from random import Random
 
 import pytest
 
+from gapless.impl.environment.operating_system import Clock
+from gapless.impl.store import transaction_service
 from gapless.properties.faults import service_faults, storage_faults
-from gapless.properties.faults.fault_injection import InjectedFault
+from gapless.properties.faults.fault_injection import InjectedFault, replacing
 from gapless.properties.reference_store import whole_store
 from gapless.properties.reference_store.transactional import service_walk
 from gapless.properties.reference_store.transactional.service_walk import CHECKS, ServiceWalk
@@ -29,6 +31,7 @@ def test_walks_come_upon_what_they_are_to_come_upon() -> None:
         "does not know",
         "rolls back",
         "commits",
+        "the clock is set",
     }
     assert max(max(walk.asked.values()) for walk in walks) == CHECKS
 
@@ -36,6 +39,14 @@ def test_walks_come_upon_what_they_are_to_come_upon() -> None:
 @pytest.mark.parametrize("fault", service_faults.FAULTS, ids=lambda fault: fault.name)
 def test_a_planted_fault_is_found(fault: InjectedFault) -> None:
     with fault.planted():
+        assert service_walk.first_failure(TRIES) is not None
+
+
+def test_a_clock_that_is_believed_is_found() -> None:
+    def believed(clock: Clock, *_steady: object) -> Clock:
+        return clock
+
+    with replacing(transaction_service, "SteadyClock", believed):
         assert service_walk.first_failure(TRIES) is not None
 
 

@@ -1,10 +1,11 @@
 """The thread that sees to ops and checks, step by step: time is a number, and the thread's waiting lets it pass.
 
 No thread is started here. `TransactionService` runs in this one; what it waits for lets time go by, and meanwhile
-producers prepare and decide, a producer that is asked does not know or raises, and the disk fills now and then. Then
-faults stop, and the store closes in order. What is checked: a check that is counted was asked, no half is asked about
-before its time, each round moves the cursor, the thread wakes when there is something to do and no more often, and in
-the end every half is decided or set aside, and named by an op.
+producers prepare and decide, a producer that is asked does not know or raises, the disk fills now and then, and the
+clock is set. Then faults stop, and the store closes in order. What is checked: a check that is counted was asked, no
+half is asked about before its time, no decided half waits for its op longer than the interval, each round moves the
+cursor, the thread wakes when there is something to do and no more often, and in the end every half is decided or set
+aside, and named by an op.
 """
 
 from __future__ import annotations
@@ -39,6 +40,8 @@ CHECKS = 2
 BUSY = 60_000  # ms of a walk in which anything may happen; a quiet time follows in which all comes to rest
 QUIET = ROUND * (CHECKS + 3)
 PATIENCE = 50  # ms between two tries of what has failed
+YEARS = 10 * 365 * 86_400_000  # ms
+SETTINGS_OF_THE_CLOCK = (-YEARS, -3_600_000, -1, 3_600_000, YEARS)  # ms by which it is set
 
 
 class _ObservedService(TransactionService):
@@ -53,6 +56,21 @@ class _ObservedService(TransactionService):
             super().check_round()
         finally:
             self._walk.judge_round()
+
+
+class _Clock:
+    """The clock of a walk, which is set, and the ms that pass, which is what the walk counts."""
+
+    def __init__(self, walk: ServiceWalk) -> None:
+        self._walk = walk
+        self.set_by = 0
+
+    def __call__(self) -> int:
+        return self.passed() + self.set_by
+
+    def passed(self) -> int:
+        """Time as it passes."""
+        return int(self._walk.now)
 
 
 class ServiceWalk:
@@ -80,8 +98,14 @@ class ServiceWalk:
         )  # fmt: skip
         cursors = GroupCursors(self.disk, self.core.queues.all)
         self.tx = Transactions.open(self.core.log, self.core.queues, cursors, settings)
-        self.clock: Clock = self._clock
+        self._set = _Clock(self)
+        self.clock: Clock = self._set
         self._closing = False
+        self._began: dict[str, int] = {}  # ms that had passed when each transaction began, by its key
+        self._waits: tuple[int, float] = (
+            0,
+            self.now,
+        )  # ops so far, and since when halves wait for the next one, if they do
         self.service = _ObservedService(self, self.tx)
         self.service._news = self  # type: ignore[assignment]  # noqa: SLF001 - it waits for us
         self.service.checks[GROUP] = self._ask
@@ -101,9 +125,6 @@ class ServiceWalk:
 
     # -- what the service takes for its store ------------------------------------------------------------------------
 
-    def _clock(self) -> int:
-        return int(self.now)
-
     def _locked(self, what: Callable[[], T]) -> T:
         return what()
 
@@ -120,6 +141,7 @@ class ServiceWalk:
     def get(self, timeout: float) -> None:
         """Time goes by. Raises Empty."""
         expect(not self._closing, "the thread continues, though its store is closed")
+        self._judge_wait()
         if self._is_quiet():
             self.disk.heal()
             self.wakes += 1
@@ -127,6 +149,10 @@ class ServiceWalk:
             expect(self.wakes <= most, f"the thread woke {self.wakes} times in {self.now - START - BUSY:.0f} ms")
         else:
             self._happens()
+        if self.choose(8) == 0:
+            self._set.set_by += SETTINGS_OF_THE_CLOCK[self.choose(len(SETTINGS_OF_THE_CLOCK))]
+            self.tally["the clock is set"] += 1
+        self._judge_wait()
         self.now += max(1.0, timeout * 1000)
         self._closing = self.now >= START + BUSY + (0 if self.hurried else QUIET)
         raise Empty
@@ -142,19 +168,20 @@ class ServiceWalk:
         for _ in range(self.choose(3)):
             group = AWAY if self.choose(6) == 0 else GROUP
             born = self.clock() - self.choose(2) * 1_000_000  # its producer's clock may be far behind
-            self._tries(lambda g=group, b=born: self.tx.prepare("orders", 0, b"x", {}, g, self.clock(), born=b))  # type: ignore[misc]
+            self._began[self.tx.next_key()] = self._set.passed()
+            self._step(lambda tx, now, g=group, b=born: tx.prepare("orders", 0, b"x", {}, g, now, born=b))  # type: ignore[misc]
         for _ in range(self.choose(2)):
             some = self.tx.undecided(np.arange(self.tx.table.base, self.tx.table.end))
             if len(some):
                 number, decide = int(some[self.choose(len(some))]), (self.tx.commit, self.tx.roll_back)[self.choose(2)]
-                self._tries(lambda n=number, d=decide: d(n, self.clock()))  # type: ignore[misc]
+                self._step(lambda _tx, now, n=number, d=decide: d(n, now))  # type: ignore[misc]
         if self.choose(3) == 0:
             self.disk.heal()
         self._judge_counters()
 
-    def _tries(self, what: Callable[[], Any]) -> None:
+    def _step(self, what: Callable[[Transactions, int], Any]) -> None:
         try:
-            what()
+            self.service.step(what)
         except DiskFull:
             self.tally["no room"] += 1
 
@@ -163,7 +190,7 @@ class ServiceWalk:
         if half.checks == 1 and self._waited(half) <= TIMEOUT:  # raised from here, it would be the producer's error
             self.early.append(f"half {half.number} was asked about too early")
         self.asked[key_of(half.record)] += 1
-        self.story.append(f"{self.clock() - START} ms: asked about half {half.number}, check {half.checks}")
+        self.story.append(f"{self._set.passed() - START} ms: asked about half {half.number}, check {half.checks}")
         answer = 3 if self._is_quiet() else self.choose(4)
         self.tally[("raises", "does not know", "rolls back", "commits")[answer]] += 1
         if answer == 0:
@@ -172,15 +199,17 @@ class ServiceWalk:
 
     def _waited(self, half: UndecidedHalf) -> int:
         """The age of its transaction, in ms."""
-        key = key_of(half.record)
-        first = next(
-            record
-            for number in range(self.tx.halves_queue.first, self.tx.halves_queue.next)
-            if key_of(record := self.tx.log.at(int(self.tx.table.position[number - self.tx.table.base]))) == key
-        )
-        return self.clock() - first.store_time
+        return self._set.passed() - self._began[key_of(half.record)]
 
     # -- what is judged ----------------------------------------------------------------------------------------------
+
+    def _judge_wait(self) -> None:
+        """No half waits for its op longer than the interval, as far as the disk lets the op be written."""
+        batcher = self.tx.batcher
+        if not batcher or batcher.ops != self._waits[0]:
+            self._waits = batcher.ops, self.now
+        waited = self.now - self._waits[1]
+        expect(self.faulty or waited <= INTERVAL + 1, f"halves have waited for their op for {waited:.0f} ms")
 
     def _judge_counters(self) -> None:
         """Each version's counter is the one in its record; unless the disk failed, so often was its producer asked."""
