@@ -28,6 +28,7 @@ KEYS = {
     "jobs": COUNT,
     "engine": TEXT,
     "master": TEXT,
+    "conf": TEXTS,
     "verdicts": PATH,
     "fail-on": TEXTS,
     "baseline": PATH,

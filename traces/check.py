@@ -58,6 +58,7 @@ def check(
     jobs: int | None = None,
     engine: EngineName = "auto",
     master: str | None = None,
+    conf: Mapping[str, str] | None = None,
     split: int | None = None,
     verdicts: str | os.PathLike[str] | None = None,
     specs: Sequence[str | os.PathLike[str] | Spec] = (),
@@ -74,9 +75,10 @@ def check(
     broker · `topic`: judge only this topic's queues · `trace`: judge only this trace, such as `commitlog` or
     TOPIC/QUEUE · `only`, `ignore`: rule ids, or a spec's name for all of its rules · `jobs`: processes, default: chosen
     by input size; with Spark, tasks that are started together · `engine`: who does the work; `auto` is `local` ·
-    `master`: the Spark cluster; without it, the active session, or `local[*]` · `split`: bytes that one task reads ·
-    `verdicts`: a directory to make, for the verdict of every trace in Parquet files · `specs`: files or modules with
-    your own specs, to which events may belong. Raises UsageError; what is wrong with an input is in the report.
+    `master`: the Spark cluster; without it, the active session, or as Spark is set, or `local[*]` · `conf`: settings
+    of a Spark session that is started, before Spark's own · `split`: bytes that one task reads · `verdicts`: a
+    directory to make, for the verdict of every trace in Parquet files · `specs`: files or modules with your own specs,
+    to which events may belong. Raises UsageError; what is wrong with an input is in the report.
     """
     if isinstance(paths, str | os.PathLike):
         paths = [paths]
@@ -98,7 +100,10 @@ def check(
         raise UsageError(
             "client: one client log is of one store; check stores one by one, or leave each log next to its own store"
         )
-    with _table(verdicts) as table, engine_named(engine, master=master, jobs=jobs, progress=progress) as runs:
+    with (
+        _table(verdicts) as table,
+        engine_named(engine, master=master, conf=conf, jobs=jobs, progress=progress) as runs,
+    ):
         tasks = [
             InputCheck(replace(one, path=runs.located(one.path), found=runs.located(one.found)), options, profile)
             for one in inputs

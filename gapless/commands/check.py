@@ -83,7 +83,16 @@ def check(
     ] = None,
     engine: Annotated[EngineName, typer.Option(help="Who does the work; auto is local.")] = "auto",
     master: Annotated[
-        str | None, typer.Option(metavar="URL", help="The Spark cluster; default: local[*].", show_default=False)
+        str | None,
+        typer.Option(
+            metavar="URL", help="The Spark cluster; default: as Spark is set, or local[*].", show_default=False
+        ),
+    ] = None,
+    conf: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="KEY=VALUE", help="A setting of Spark, before all others (repeatable).", show_default=False
+        ),
     ] = None,
     verdicts: Annotated[
         str | None,
@@ -132,6 +141,7 @@ def check(
 ) -> None:
     """Check that every message is in its queue, once, in order, intact, and every transaction decided."""
     from gapless.traces.check import check as run
+    from gapless.traces.engines.spark_settings import parsed
     from gapless.traces.problems import UsageError
     from gapless.traces.report.text import text
 
@@ -153,6 +163,7 @@ def check(
                 jobs=jobs,
                 engine=engine,
                 master=master,
+                conf=parsed(conf or ()),
                 verdicts=verdicts,
                 specs=spec or (),
                 progress=progress,

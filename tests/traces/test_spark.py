@@ -332,7 +332,7 @@ LEAVES = """
 import os
 from gapless.traces.engines import spark_session
 from pyspark import SparkContext
-spark_session._launch()
+spark_session._launch({})
 gateway = SparkContext._gateway
 print(gateway.jvm.java.io.File.createTempFile("spark-", "").getPath())
 print(os.getpgid(gateway.proc.pid) == os.getpgrp())

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from gapless import UsageError
-from gapless.traces.engines import spark_connect, spark_masters
+from gapless.traces.engines import reachability, spark_connect, spark_masters
 from gapless.traces.engines.spark import _Interrupts, _interrupts
 from gapless.traces.engines.spark_tasks import first_error
 from tests.support.command_line import ROOT, gapless_process
@@ -47,17 +47,17 @@ def test_an_unreachable_server(scheme: str, closed: str) -> None:
 
 
 def test_one_master_of_several_is_enough(silent: str, closed: str) -> None:
-    spark_masters.reach(f"spark://{closed},{silent}")
+    reachability.reach(f"spark://{closed},{silent}")
     with pytest.raises(UsageError, match="no server answers at"):
-        spark_masters.reach(f"spark://{closed},{closed}")
+        reachability.reach(f"spark://{closed},{closed}")
 
 
 def test_a_name_that_is_looked_up_for_long_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     over = threading.Event()
-    monkeypatch.setattr(spark_masters, "WAITS", 0.05)
+    monkeypatch.setattr(reachability, "WAITS", 0.05)
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_: over.wait() and [])
     with pytest.raises(UsageError, match=r"^no server answers at spark://far-away: timed out$"):
-        spark_masters.reach("spark://far-away")
+        reachability.reach("spark://far-away")
     over.set()
 
 
@@ -126,9 +126,9 @@ signal.signal(signal.SIGINT, signal.default_int_handler)  # where tests run in t
 from gapless.cli import app
 from gapless.traces.engines import spark_session
 launch = spark_session._launch
-def begun():
+def begun(wanted):
     print("begun", flush=True)
-    launch()
+    launch(wanted)
 spark_session._launch = begun
 app(sys.argv[1:])
 """

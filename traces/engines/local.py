@@ -6,7 +6,7 @@ import multiprocessing
 import os
 import sys
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
@@ -24,10 +24,14 @@ AHEAD = 4  # answers per process that may wait to be taken: bounds memory
 
 
 @contextmanager
-def started(master: str | None, jobs: int | None, progress: Progress | None) -> Iterator[Local]:
+def started(
+    master: str | None, jobs: int | None, progress: Progress | None, conf: Mapping[str, str] | None = None
+) -> Iterator[Local]:
     """Start the engine of this machine. Raises UsageError if a cluster is asked for."""
     if master is not None:
         raise UsageError(f"master: {shown(master)} is a Spark cluster, and the engine is not spark")
+    if conf:
+        raise UsageError(f"conf: {shown(min(conf))} is a setting of Spark, and the engine is not spark")
     yield Local(jobs, progress)
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import signal
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Generic, NoReturn
 
 from gapless.traces.engines.engine import Answer, Item, P, Progress
 from gapless.traces.engines.spark_archive import archive
-from gapless.traces.engines.spark_session import active_or_started, cause
+from gapless.traces.engines.spark_session import active_or_started, cause, end_of_ours
 from gapless.traces.engines.spark_tasks import InGroups, Job, handed_on, joined, run
 from gapless.traces.problems import Unreadable
 
@@ -28,10 +28,12 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def started(master: str | None, partitions: int | None, progress: Progress | None) -> Iterator[Spark]:
+def started(
+    master: str | None, partitions: int | None, progress: Progress | None, conf: Mapping[str, str] | None = None
+) -> Iterator[Spark]:
     """Run Spark on the active session, or on one of our own until the end. Raises UsageError."""
     with _interrupts() as interrupts, ExitStack() as stack:
-        context, ours = active_or_started(master, interrupts.shielded)
+        context, ours = active_or_started(master, conf, interrupts.shielded)
         if ours:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))  # workers fetch it until the end
             stack.callback(_stop, context, interrupts)
@@ -44,6 +46,7 @@ def started(master: str | None, partitions: int | None, progress: Progress | Non
 def _stop(context: SparkContext, interrupts: _Interrupts) -> None:
     with interrupts.shielded():
         context.stop()
+        end_of_ours()
 
 
 class Spark(InGroups["Broadcast[Callable[[Any], Any]]"]):

@@ -14,7 +14,7 @@ import pickle
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -23,6 +23,7 @@ from threading import Thread
 from typing import TYPE_CHECKING, Any, Generic
 from uuid import uuid4
 
+from gapless.traces.engines import spark_settings
 from gapless.traces.engines.engine import Answer, Item, P, Progress
 from gapless.traces.engines.spark_archive import archive
 from gapless.traces.engines.spark_tasks import InGroups, Job, first_error, handed_on, joined, run
@@ -51,14 +52,18 @@ def active() -> SparkSession | None:
 
 
 @contextmanager
-def started(master: str | None, partitions: int | None, progress: Progress | None) -> Iterator[SparkConnect]:
+def started(
+    master: str | None, partitions: int | None, progress: Progress | None, conf: Mapping[str, str] | None = None
+) -> Iterator[SparkConnect]:
     """Run Spark on the active session, or on one of our own until the end. Raises UsageError."""
     with ExitStack() as stack:
         stack.enter_context(_quiet())
         session = active()
         if session is None or (master is not None and master.startswith("sc://")):
-            session = _connected(str(master))
+            session = _connected(str(master), spark_settings.asked(None, conf))
             stack.callback(_leave, session)
+        elif conf:
+            raise UsageError(f"conf: a session of Spark Connect is active; stop it, or leave {min(conf)} out")
         elif master is not None:
             raise UsageError(
                 f"master: a session of Spark Connect on {session.client.host} is active; stop it, or leave "
@@ -67,7 +72,7 @@ def started(master: str | None, partitions: int | None, progress: Progress | Non
         yield SparkConnect(session, partitions, progress)
 
 
-def _connected(master: str) -> SparkSession:
+def _connected(master: str, conf: Mapping[str, str]) -> SparkSession:
     """Start a session of our own. Raises UsageError."""
     try:
         import grpc  # noqa: PLC0415 - few need Spark
@@ -82,7 +87,7 @@ def _connected(master: str) -> SparkSession:
     try:
         with DefaultChannelBuilder(master).toChannel() as channel:
             grpc.channel_ready_future(channel).result(ANSWERS)
-        session = SparkSession.builder.remote(master).create()
+        session = SparkSession.builder.remote(master).config(map=dict(conf)).create()
         session.client.set_retry_policies([DefaultPolicy(max_retries=5, max_backoff=4000)])  # seconds, not ten minutes
         answer_within(partial(getattr, session, "version"), until - time.monotonic())
     except (grpc.FutureTimeoutError, TimeoutError):

@@ -10,11 +10,13 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Protocol
 
+from gapless.traces.engines import spark_settings
+from gapless.traces.engines.reachability import reach
 from gapless.traces.engines.spark_tasks import first_error
 from gapless.traces.problems import UsageError, shown
 from gapless.traces.timeouts import within_deadline
@@ -34,49 +36,43 @@ class Shield(Protocol):
         """Begin the block. Its end raises KeyboardInterrupt if there was an interrupt."""
 
 
-def active_or_started(master: str | None, shield: Shield) -> tuple[SparkContext, bool]:
+def active_or_started(master: str | None, conf: Mapping[str, str] | None, shield: Shield) -> tuple[SparkContext, bool]:
     """Return a context to run on, and True if we must stop it. Raises UsageError.
 
     KeyboardInterrupt leaves no JVM.
     """
+    wanted = spark_settings.asked(master, conf)
     try:
         from pyspark import SparkContext  # noqa: PLC0415 - few need Spark
     except ImportError:
         raise UsageError(f"the engine spark needs pyspark: {INSTALL}") from None
     active: SparkContext | None = SparkContext._active_spark_context  # noqa: SLF001 - the only way not to start one
     if active is None:
-        return _started(master or "local[*]", shield), True
-    if master not in (None, active.master):
+        return _started(wanted, shield), True
+    if wanted.pop("spark.master", active.master) != active.master:
         raise UsageError(f"master: a Spark session on {active.master} is active; stop it, or leave {shown(master)} out")
+    if wanted:
+        raise UsageError(f"conf: a Spark session is active, with its own settings; stop it, or leave {min(wanted)} out")
     return active, False
 
 
-def _started(master: str, shield: Shield) -> SparkContext:
+def _started(wanted: Mapping[str, str], shield: Shield) -> SparkContext:
     """Start a context of our own, quiet, in a JVM of our own. Raises UsageError."""
     from py4j.protocol import Py4JError  # noqa: PLC0415 - comes with pyspark
     from pyspark import SparkConf, SparkContext  # noqa: PLC0415
     from pyspark.errors import PySparkException  # noqa: PLC0415
 
     handler = signal.getsignal(signal.SIGINT)
-    settings = {
-        "spark.master": master,
-        "spark.app.name": "gapless",
-        "spark.log.level": "ERROR",
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        "spark.sql.catalogImplementation": "in-memory",
-    }
-    if re.match(r"local|spark://(localhost|127\.)", master):
-        settings |= {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
-    if master.startswith("local"):
-        paths = os.pathsep.join(path or str(Path.cwd()) for path in sys.path)
-        settings |= {"spark.executorEnv.PYTHONPATH": paths}
-    patience = ANSWERS if master.startswith("spark://") else None
+    master = wanted.get("spark.master", spark_settings.HERE)
     try:
         with shield():
-            _launch()
-        conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
-        with shield(_end), _environment(PYSPARK_PYTHON=_python(master)), within_deadline(patience, _end):
+            _launch(wanted)
+            conf: Any = SparkConf().setAll(list(wanted.items()))
+            master = spark_settings.complete(conf)
+            python = spark_settings.python(conf, master)
+        reach(master)
+        patience = ANSWERS if master.startswith("spark://") else None
+        with shield(_end), _environment(PYSPARK_PYTHON=python), within_deadline(patience, _end):
             return SparkContext(conf=conf)
     except TimeoutError:
         raise UsageError(f"what answers at {shown(master)} is not Spark, or takes no session on") from None
@@ -111,30 +107,49 @@ def cause(error: Any) -> str:
     return first_error(words)
 
 
-def _python(master: str) -> str:
-    """Return the Python of the workers: this one, unless the user sets another for other machines."""
-    return sys.executable if master.startswith("local") else os.environ.get("PYSPARK_PYTHON", sys.executable)
-
-
 def _why(error: Exception) -> str:
     return cause(error) if hasattr(error, "java_exception") else shown(str(error).splitlines()[0])
 
 
-def _launch() -> None:
-    """Start the JVM if there is none yet; it lives as long as this process."""
+def _launch(wanted: Mapping[str, str]) -> None:
+    """Start the JVM if there is none yet, with these settings; it lives until `end_of_ours`."""
     from pyspark import SparkContext  # noqa: PLC0415 - few need Spark
     from pyspark.errors import PySparkException  # noqa: PLC0415
     from pyspark.java_gateway import launch_gateway  # noqa: PLC0415
 
     if SparkContext._gateway is not None:  # noqa: SLF001 - as pyspark itself asks
         return
-    options = f"{os.environ.get('SPARK_SUBMIT_OPTS', '')} {_quoted(f'-Djava.io.tmpdir={_room()}')}"
-    with tempfile.TemporaryFile() as words, _java() as home, _environment(JAVA_HOME=home, SPARK_SUBMIT_OPTS=options):
+    if "PYSPARK_GATEWAY_PORT" in os.environ:  # spark-submit has started it, and this program
+        SparkContext._ensure_initialized()  # noqa: SLF001 - as pyspark itself asks
+        return
+    options = [
+        os.environ.get("SPARK_SUBMIT_OPTS", ""),
+        spark_settings.java_options(wanted),
+        _quoted(f"-Djava.io.tmpdir={_room()}"),
+    ]
+    names = {
+        "SPARK_SUBMIT_OPTS": " ".join(options),
+        "PYSPARK_SUBMIT_ARGS": spark_settings.submit_arguments(wanted),
+    }
+    with tempfile.TemporaryFile() as words, _java() as home, _environment(JAVA_HOME=home, **names):
         try:
             gateway = launch_gateway(popen_kwargs={"stdout": words, "stderr": words, "process_group": 0})  # type: ignore[no-untyped-call]
         except PySparkException:
             raise UsageError(f"Spark's JVM does not start: {_last_line(words)}") from None
     SparkContext._ensure_initialized(gateway=gateway)  # noqa: SLF001 - or it would start another
+    _LAUNCHED.append(gateway)
+
+
+_LAUNCHED: list[Any] = []
+"""Gateways to JVMs that we have started: those of the user's have settings of their own, and are left alone."""
+
+
+def end_of_ours() -> None:
+    """End the JVM that we have started, if it is there: what uses Spark later has one without our settings."""
+    from pyspark import SparkContext  # noqa: PLC0415 - few need Spark
+
+    if any(SparkContext._gateway is gateway for gateway in _LAUNCHED):  # noqa: SLF001 - as above
+        _end()
 
 
 def _room() -> str:
