@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from gapless.spec.language import Position, accepts, greatest, implies, replace, require
 
 BLANK = 8  # bytes: the size and magic number that end every file but the last
+RESTART = 1000  # ms: no broker stops and starts again in less
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +155,24 @@ def refer(s: State, position: Position) -> State:
     require(position < s.end, "records-that-queues-name-are-in-the-log",
         because="the records that queues name are in the log",
         otherwise="the end of the log is lost, acknowledged messages with it")
+    return s
+
+
+def omit(s: State, position: Position, since: Position, until: Position, pause: int) -> State:
+    """The record at `position` carries no checksum of itself, and others of its log do.
+
+    Whether records carry one is a setting, which holds for one life of a broker, and for all records of that life.
+    `since`, `until`: the store says that all records between these positions carry one; equal if it says nothing.
+    `pause`: ms between the record and the nearest one that carries its checksum, or without a restart between them 0.
+
+    Source: docs/rocketmq.md#property-crc; CommitLog.DefaultAppendMessageCallback.
+    """
+    require(implies(since <= position, until <= position), "record-carries-the-checksum-that-its-store-promises",
+        because="the record carries a checksum where its store says that all do",
+        otherwise="consumers receive other properties than the producer sent")
+    require(RESTART <= pause, "record-carries-a-checksum-as-others-of-its-life-do",
+        because="the record carries a checksum as others of the broker's same life do",
+        otherwise="consumers receive other properties than the producer sent")
     return s
 
 
@@ -312,8 +331,16 @@ def a_queue_may_name_the_last_record(s: State, size: int, position: Position) ->
     return implies(_has_room(s, size), accepts(_referred, s, size, position) == (position < s.end + size))
 
 
+def a_record_without_a_checksum_is_of_another_life(
+    s: State, position: Position, since: Position, until: Position, pause: int
+) -> bool:
+    """Otherwise a change of a setting is called damage, or properties that were changed are called whole."""
+    promised = since <= position and position < until
+    return accepts(omit, s, position, since, until, pause) == (not promised and RESTART <= pause)
+
+
 INITIAL = State()
-ACTIONS = (open, append, roll, flush, acknowledge, crash, checkpoint, refer)
+ACTIONS = (open, append, roll, flush, acknowledge, crash, checkpoint, refer, omit)
 INVARIANTS = (positions_are_ordered, the_log_ends_in_its_last_file, a_file_has_room, the_newest_time_is_a_bound)
 STEP_PROPERTIES = (
     nothing_acknowledged_is_lost,
@@ -331,5 +358,6 @@ ENABLED = (
     a_log_at_rest_loses_nothing,
     a_checkpoint_may_name_the_newest_record,
     a_queue_may_name_the_last_record,
+    a_record_without_a_checksum_is_of_another_life,
 )
 AT_REST = (every_record_is_on_disk,)

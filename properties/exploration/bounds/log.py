@@ -20,6 +20,10 @@ BOUND = Bound(
         "kept": PLACES,
         "time": (0, 1),
         "checkpoint.time": (0, 1, 2),
+        "omit.position": (0, 8),
+        "since": (0,),
+        "until": (0, 8),
+        "pause": (999, 1000),
         **dict.fromkeys(("known", "fits", "intact", "sealed", "marked"), FLAG),
     },
     worth={

@@ -1,6 +1,7 @@
 """Damage of any kind, to any file of a store: what no broker would do."""
 
 import random
+import re
 import shutil
 import struct
 from pathlib import Path
@@ -87,4 +88,66 @@ def splice(file: Path, choose: random.Random) -> None:
     file.write_bytes(data)
 
 
-MUTATIONS = (flip, flip, overwrite, truncate, shorten, extend, reach, delete, duplicate, splice)
+def insert(file: Path, choose: random.Random) -> None:
+    """Put bytes between others, so that all behind them lie elsewhere."""
+    data = bytearray(file.read_bytes())
+    at = choose.randrange(len(data) + 1)
+    data[at:at] = choose.randbytes(choose.choice((1, 2, 4, choose.randrange(1, 60))))
+    file.write_bytes(data)
+
+
+def cut_out(file: Path, choose: random.Random) -> None:
+    """Take bytes out from between others."""
+    data = bytearray(file.read_bytes())
+    at = choose.randrange(len(data) + 1)
+    del data[at : at + choose.choice((1, 2, 4, choose.randrange(1, 300)))]
+    file.write_bytes(data)
+
+
+def swap(file: Path, choose: random.Random) -> None:
+    """Exchange two stretches of one length."""
+    data = bytearray(file.read_bytes())
+    length = choose.choice((8, 20, 512, 4096))
+    one, other = sorted(choose.randrange(max(len(data) - 2 * length, 0) + 1) for _ in "ab")
+    other += length
+    data[one : one + length], data[other : other + length] = data[other : other + length], data[one : one + length]
+    file.write_bytes(data)
+
+
+def largest(file: Path, choose: random.Random) -> None:
+    """Make a number as small or as large as it can be, in either order of its bytes, or in decimal digits."""
+    data = bytearray(file.read_bytes())
+    digits = [found.span() for found in re.finditer(rb"-?\d+", bytes(data))] if is_text(data) else []
+    if digits:
+        begin, end = choose.choice(digits)
+        data[begin:end] = choose.choice(EXTREMES)
+    else:
+        width = choose.choice((1, 2, 4, 8))
+        number = choose.choice((0, 1, -1, -(1 << 8 * width - 1), (1 << 8 * width - 1) - 1))
+        at = choose.randrange(len(data) + 1)
+        data[at : at + width] = number.to_bytes(width, choose.choice(("big", "little")), signed=True)
+    file.write_bytes(data)
+
+
+def is_text(data: bytes) -> bool:
+    """True if a file is lines or JSON."""
+    return b"\0" not in data and data.isascii()
+
+
+def graft(file: Path, choose: random.Random) -> None:
+    """Put a stretch of another file in its place, at the same offset or at any."""
+    others = [path for path in sorted(file.parent.iterdir()) if path.is_file()]
+    data, other = bytearray(file.read_bytes()), choose.choice(others).read_bytes()
+    begin, length = choose.randrange(len(other) + 1), choose.choice((8, 200, 4096))
+    to = begin if choose.random() < 0.5 else choose.randrange(len(data) + 1)
+    data[to : to + length] = other[begin : begin + length]
+    file.write_bytes(data)
+
+
+EXTREMES = (
+    b"0", b"-1", b"2147483647", b"-2147483648", b"9223372036854775807", b"-9223372036854775808",
+    b"18446744073709551616", b"1e400", b"1.5", b"9" * 5000,
+)  # fmt: skip
+OF_BYTES = (flip, flip, overwrite, truncate, shorten, extend, reach, splice, insert, cut_out, swap, largest, graft)
+"""What damages one file, and leaves it where it is."""
+MUTATIONS = (*OF_BYTES, delete, duplicate)

@@ -20,6 +20,7 @@ from tests.support.rocketmq.stores import (
     PREPARED,
     ROLLED_BACK,
     SCHEDULE_TOPIC,
+    SEAL,
     STORE_IPV6,
     Entry,
     Queue,
@@ -31,13 +32,15 @@ from tests.support.rocketmq.stores import (
     properties,
 )
 
+RESTART = 4000  # ms: a clean stop alone takes three seconds
+
 
 @dataclass
 class StoreBuilder:
     """Builds a store: it gives each record its number, position and time as a broker would.
 
-    `expired` log files, the oldest, are left out when the store is written, and with them the consume queue files
-    without younger entries.
+    `seals`: each record carries a checksum of itself, as the last of its properties · `expired` log files, the oldest,
+    are left out when the store is written, and with them the consume queue files without younger entries.
     """
 
     log_file_size: int = 16384
@@ -50,11 +53,13 @@ class StoreBuilder:
     log: dict[int, bytearray] = field(default_factory=dict, repr=False)  # the files by base
     deleted: set[str] = field(default_factory=set)  # topics that were deleted and not recreated
     expired: int = 0
+    seals: bool = False
+    recovered: int = 0  # where the last record began when the broker last started
 
     def append(self, record: Record, *, dispatched: bool = True) -> Record:
         """Lay the record at the end of the log and, if dispatched, make its entries."""
         self.now += 1
-        record = self._numbered(replace(record, store_time=self.now))
+        record = self._sealed(self._numbered(replace(record, store_time=self.now)))
         position = self._room_for(record.size)
         raw = encode(replace(record, position=position))
         self._lay(position, raw)
@@ -69,7 +74,7 @@ class StoreBuilder:
 
     def tear(self, record: Record, written: int) -> None:
         """A crash in the middle of an append: the first `written` bytes are there, the rest is zeros."""
-        record = self._numbered(replace(record, store_time=self.now + 1))
+        record = self._sealed(self._numbered(replace(record, store_time=self.now + 1)))
         record = replace(record, position=self._room_for(record.size))
         self._lay(record.position, encode(record)[:written])
 
@@ -86,6 +91,11 @@ class StoreBuilder:
                 self._give_back(record.topic, record.queue, record.number)
             for (topic, queue), number, _ in entries_of(record):
                 self._give_back(topic, queue, number)
+
+    def restart(self, *, seals: bool) -> None:
+        """The broker begins another life, with other settings."""
+        self.seals, self.now = seals, self.now + RESTART
+        self.recovered = self.records[-1].position if self.records else 0
 
     def delete_topic(self, topic: str) -> None:
         """Delete its queues; if the topic is recreated, its numbers start again at 0."""
@@ -107,7 +117,7 @@ class StoreBuilder:
             self._write_queue(store / "consumequeue" / queue[0] / str(queue[1]), entries, start)
         _write(store / "config" / "topics.json", json.dumps(self._topics(), ensure_ascii=False).encode())
         flushed = self._flushed(clean=clean)
-        _write(store / "checkpoint", struct.pack(">qq", flushed, flushed).ljust(4096, b"\0"))
+        _write(store / "checkpoint", struct.pack(">5q", flushed, flushed, 0, 0, self.recovered).ljust(4096, b"\0"))
         _write(store / "lock", b"lock")
         if not clean:
             _write(store / "abort", b"4711")
@@ -125,6 +135,13 @@ class StoreBuilder:
         numbers = [str(self._take_number((name, 0), 1)) for name in names.split(",")]
         named = properties({"INNER_MULTI_QUEUE_OFFSET": ",".join(numbers)})
         return replace(record, number=number, properties=named + record.properties)
+
+    def _sealed(self, record: Record) -> Record:
+        """The record with the property for its checksum, if this broker writes one."""
+        text = record.properties
+        if not self.seals or text.endswith(SEAL):
+            return record
+        return replace(record, properties=text + b"\x02" * (text != b"" and not text.endswith(b"\x02")) + SEAL)
 
     def _take_number(self, queue: Queue, count: int) -> int:
         number = self.numbers.get(queue, 0)
@@ -200,14 +217,14 @@ def _write(file: Path, data: bytes | bytearray) -> None:
 def varied(seed: int = 0, count: int = 300) -> StoreBuilder:
     """A small store with many log and queue files and every kind of record; the same for the same seed."""
     choose = Random(seed)
-    builder = StoreBuilder(log_file_size=8192, queue_file_size=200)
+    builder = StoreBuilder(log_file_size=8192, queue_file_size=200, seals=seed % 2 == 1)
     for index in range(count):
         tag = choose.choice(("", "TagA", "créé", "😀"))
         usual = Record(
             topic=choose.choice(("orders", "orders", "payments", "订单-😀", "L" * 200)),
             queue=choose.randrange(2),
             body=choose.randbytes(choose.choice((0, 20, 200))),
-            properties=properties({"KEYS": f"key-{index}", "TAGS": tag}, sealed=choose.random() < 0.5),
+            properties=properties({"KEYS": f"key-{index}", "TAGS": tag}),
             born_time=1_600_000_000_000 + index,
         )
         builder.now += choose.randrange(3)
@@ -256,7 +273,7 @@ def records(draw: st.DrawFn) -> Record:
     """Any record that a client might send, before the broker gives it number, position and time."""
     born_host, store_host = draw(HOSTS), draw(HOSTS)
     hosts = (BORN_IPV6 if len(born_host) == 20 else 0) | (STORE_IPV6 if len(store_host) == 20 else 0)
-    usual = properties({"WAIT": "true", "TAGS": draw(TAGS)}, sealed=draw(st.booleans()))
+    usual = properties({"WAIT": "true", "TAGS": draw(TAGS)})
     return Record(
         topic=draw(TOPICS),
         body=draw(st.binary(max_size=300)),
@@ -312,6 +329,9 @@ def builders(draw: st.DrawFn) -> StoreBuilder:
             builder.truncate(lost)
         if draw(st.booleans()):
             _make_again(builder, "orders")
+        seals = draw(st.booleans())
+        if seals != builder.seals:
+            builder.restart(seals=seals)
         for record in draw(st.lists(ANY_RECORDS, min_size=1, max_size=most)):
             builder.append(record)
     builder.expired = draw(st.integers(0, len(builder.log) - 1))

@@ -173,10 +173,14 @@ def fields(data: bytes, at: int) -> tuple[Record, int]:
     return record, here
 
 
+SEAL = b"__CRC32#\x010000000000\x02"
+"""The property that becomes a record's checksum of itself, when `encode` fills it in."""
+
+
 def properties(pairs: Mapping[str, str], *, sealed: bool = False) -> bytes:
     """The property string; a sealed one ends with a CRC, which `encode` fills in."""
     text = "".join(f"{name}\x01{value}\x02" for name, value in pairs.items())
-    return text.encode() + (b"__CRC32#\x010000000000\x02" if sealed else b"")
+    return text.encode() + (SEAL if sealed else b"")
 
 
 def read_properties(raw: bytes) -> dict[str, str]:

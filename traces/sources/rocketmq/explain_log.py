@@ -41,7 +41,7 @@ def message(store: StoreDirectory, found: Breach) -> str:
         return f"{gone}no record follows at {end}; the log continues at {args['position']}"
     if found.action == "roll" and not args["marked"]:
         return f"{_unreadable(store, int(args['position']))}, and the log continues in the next file"
-    if found.rule in OF_BODIES:
+    if found.rule in OF_BODIES or found.action == "omit":
         return f"{_damaged(store, found)} (the record at {args['position']})"
     what = "blank" if found.action == "roll" else "record"
     return f"the {what} at {args['position']} breaks the rule: {found.departure.because}"
@@ -80,6 +80,8 @@ def _unreadable(store: StoreDirectory, position: int) -> str:
 def _damaged(store: StoreDirectory, found: Breach) -> str:
     position = int(found.arguments["position"])
     name = message_at(store, position) or f"the message at {position}"
+    if found.action == "omit":
+        return f"{name} carries no checksum of itself{', ' * bool(found.detail)}{found.detail}"
     body = found.rule == BODY
     return f"{'the body of ' * body}{name} {'does not have' if body else 'does not match'} its checksum"
 

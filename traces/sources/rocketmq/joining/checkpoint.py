@@ -48,14 +48,16 @@ def save(judge: StoreJudge) -> Checkpoint:
     judged = {one.name: getattr(judge.judged, one.name) for one in fields(StoreFindings) if one.name not in FIXED}
     log = {name: getattr(judge, name) for name in OF_THE_LOG}
     transactions = {name: getattr(judge.transactions, name) for name in OF_TRANSACTIONS}
-    content = pickle.dumps((judged, log, judge.queues.waiting, transactions), pickle.HIGHEST_PROTOCOL)
+    checksums = judge.checksums.before, judge.checksums.open
+    content = pickle.dumps((judged, log, checksums, judge.queues.waiting, transactions), pickle.HIGHEST_PROTOCOL)
     remembered = tuple(getattr(judge.transactions, name).copy() for name in REMEMBERED)
     return Checkpoint(judge.reached, content, remembered)
 
 
 def restore(judge: StoreJudge, before: Checkpoint) -> None:
     """Sets a new judge to the saved state."""
-    judged, log, waiting, transactions = pickle.loads(before.content)  # noqa: S301 - what `save` wrote
+    judged, log, checksums, waiting, transactions = pickle.loads(before.content)  # noqa: S301 - what `save` wrote
+    judge.checksums.before, judge.checksums.open = checksums
     for name, value in judged.items():
         setattr(judge.judged, name, value)
     for name, value in log.items():

@@ -9,8 +9,6 @@ Source: docs/rocketmq.md#config, #replicas.
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from gapless.spec.catalog import SPECS
 from gapless.traces.judging.building import STEPS
 from gapless.traces.options import Options
@@ -24,7 +22,6 @@ from gapless.traces.sources.rocketmq.store.files import FARTHEST
 from gapless.traces.sources.rocketmq.store.group_cursors import GroupCursor, group_cursors, queues_of_topics
 from gapless.traces.sources.rocketmq.store.names import is_made_by_broker
 from gapless.traces.sources.rocketmq.store.selection import includes_queue
-from gapless.traces.sources.rocketmq.store.settings import is_slave
 
 CURSOR = STEPS["cursor"]
 NAMED = 5  # queues that one note names
@@ -32,9 +29,7 @@ NAMED = 5  # queues that one note names
 
 def has_own_cursors(store: StoreDirectory) -> bool:
     """True if all cursors were saved by this broker, by its settings: it is a master, and always was."""
-    follows = is_slave(store.settings)
-    controlled = store.setting("enableControllerMode") or Path(store.path, "epochFileCheckpoint").exists()
-    return bool(store.settings) and not follows and not controlled
+    return bool(store.settings) and not store.replicated
 
 
 class GroupCursorJudge:

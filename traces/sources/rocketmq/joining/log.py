@@ -18,6 +18,7 @@ from gapless.traces.options import Options
 from gapless.traces.replay.exact import Event, named, replay
 from gapless.traces.report.wording import plural
 from gapless.traces.sources.rocketmq.clients.evidence import Evidence
+from gapless.traces.sources.rocketmq.joining.checksums import ChecksumJudge
 from gapless.traces.sources.rocketmq.joining.compaction import CompactionJudge
 from gapless.traces.sources.rocketmq.joining.copy_evidence import copy_evidence
 from gapless.traces.sources.rocketmq.joining.delayed import DelayedJudge, DelayedMessages
@@ -76,6 +77,7 @@ class StoreJudge:
         self.timers = TimerMessages(self.judged, options)
         self.delayed = DelayedMessages(self.judged, options)
         self.entries = DledgerIndexJudge(self.judged, options)
+        self.checksums = ChecksumJudge(self.judged, lambda event, more: self._step(event, self.reached, detail=more))
         self.halves: HalfCheckpoint | None = None  # of the table of halves, if it was followed
         self.log: State = SPECS["log"].initial
         self.pending: list[Pending] = []  # behind a gap: old bytes or not?
@@ -167,6 +169,7 @@ class StoreJudge:
             self.judged.cover(spec, segment.covered.get(spec, {}))
         for name, anomaly in segment.anomalies.items():
             self.judged.anomaly(name, *anomaly)
+        self.checksums.add(segment)
         self.queues.add(split, segment)
         self.extensions.add(segment)
         self.transactions.add(segment)
@@ -239,6 +242,7 @@ class StoreJudge:
         if self.pending:
             self._old_bytes(sum(segment.records for _, segment in self.pending))
             self.pending.clear()
+        self.checksums.finish()
         judged.end = int(self.log.end)
         judged.ends_in_the_past = self.log.clock < self.log.newest
         judge_next_start(judged, self.options)

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from gapless.traces.judging.building import STEPS
 from gapless.traces.replay.exact import Event
+from gapless.traces.sources.rocketmq.segments.checksums import excuse_copied
 from gapless.traces.sources.rocketmq.store import record_keys, records, scan
 from gapless.traces.sources.rocketmq.store.bytes import CRC_TABLES, Bytes, Ints
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
@@ -247,10 +248,10 @@ class SplitReader:
         self.file = split.file
         self.window = FileWindow(split.file, space)
         known = bool(store.settings)
+        self.ours = store.ours
         self.habits = scan.Habits(
             delays=np.array(store.delays, np.int64),
             crc_tables=CRC_TABLES,
-            seals=not known or store.setting("enabledAppendPropCRC"),
             multi=not known or store.setting("enableMultiDispatch"),
             light=store.shares,
             everywhere=store.before_5,
@@ -272,6 +273,8 @@ class SplitReader:
                 damaged += 1
                 stop, at, size = self.advance(columns, at, guess)
             blank = STEPS["log"].roll(position=base + at, size=size, marked=1) if stop == scan.ROLLED else None
+            if columns.room.counters[scan.C_SEALED] and not self.ours:
+                excuse_copied(columns.log)
             yield ScannedSegment(columns, base + start, base + at, stop, blank)
             damaged += 1
             at = self.find(at + 1) if stop == scan.INVALID and damaged < MOST_DAMAGE else -1

@@ -26,6 +26,7 @@ from gapless.traces.replay.kernels import EXACT, Kernel, ReplayResult, kernel
 from gapless.traces.sources.rocketmq.clients.deliveries import DeliveryResult, look_for_deliveries
 from gapless.traces.sources.rocketmq.clients.evidence import Evidence, PromiseResult, SegmentMessages, judge_messages
 from gapless.traces.sources.rocketmq.segments import matching, queue_events
+from gapless.traces.sources.rocketmq.segments.checksums import stretches
 from gapless.traces.sources.rocketmq.segments.entry_units import EntryUnits, includes_entry_units, units_found
 from gapless.traces.sources.rocketmq.segments.extensions import RefusedUnit, Units
 from gapless.traces.sources.rocketmq.segments.index_keys import IndexMatches, indexed
@@ -179,6 +180,7 @@ class Segment:
     stepped_back: int
     refused: list[Refusal]
     pieces: Pieces
+    stretches: Ints  # of records that carry a checksum of themselves, and of others, as `checksums.py` has them
     transactions: list[Judgement]
     promised: PromiseResult | None  # the promises to clients in it; None without evidence
     delivered: DeliveryResult | None  # what it has of messages that consumers were handed; likewise
@@ -318,6 +320,9 @@ def _segment(
         newest=int(times.max(initial=0)),
         stepped_back=int(columns.log[scan.POSITION, older[-1] + 1]) if len(older) else -1,
         refused=refused,
+        stretches=stretches(
+            columns.log, split.file.wrapped, store.sealed, mixed=columns.room.counters[scan.C_SEALED] > 0
+        ),
         pieces=pieces,
         promised=promised,
         delivered=delivered,

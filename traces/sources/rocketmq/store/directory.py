@@ -35,6 +35,7 @@ from gapless.traces.sources.rocketmq.store.files import (
     queue_files,
     read_exactly,
 )
+from gapless.traces.sources.rocketmq.store.flush_times import FlushTimes, flush_times
 from gapless.traces.sources.rocketmq.store.index_files import Index, OpensIndex, index_of
 from gapless.traces.sources.rocketmq.store.links import BrokenLink
 from gapless.traces.sources.rocketmq.store.names import HALF_TOPIC, OP_TOPIC
@@ -51,6 +52,7 @@ from gapless.traces.sources.rocketmq.store.settings import (
     DELAY_LEVELS,
     delays,
     is_on,
+    is_slave,
     is_there,
     length_set,
     read_json_or_older,
@@ -61,21 +63,10 @@ from gapless.traces.sources.rocketmq.store.snapshot import Snapshot, now
 from gapless.traces.sources.rocketmq.store.topics import CURSOR_FILES, has_database, is_modern, saved_topics
 
 CLIENT_LOG = "client.ndjson"
-CHECKPOINT = 4096  # bytes of the checkpoint file
+OWN_SETTINGS = "config/gapless.json"  # of our own implementation; no broker has such a file
 CHECK_GROUP = "CID_RMQ_SYS_TRANS"  # the consumer group under which the check service writes its cursors down
 THROW_AWAY = ("duplicationEnable", "forceVerifyPropCRC")  # docs/rocketmq.md#thrown-away
 OTHER_LAYOUTS = {"kvStore": "what pop consumers were handed, in RocksDB (popConsumerKVServiceEnable)"}
-
-
-@dataclass(frozen=True)
-class FlushTimes:
-    """The times up to which the broker knew its files to be on disk, in ms (docs/rocketmq.md#checkpoint)."""
-
-    log: int
-    queues: int
-    index: int  # up to here its full index files are; brokers set no other time
-    indexed: int  # up to here the broker knew its queues to be on disk; 0 before version 5.5, and for a minute
-    recovered: int  # where the last record began when a broker last started on these files; 0 before any restart
 
 
 @dataclass(frozen=True)
@@ -178,6 +169,22 @@ class StoreDirectory:
     def _unmapped(self) -> bool:
         """True if the broker writes files without a map; brokers that ignore the setting write no such position."""
         return self.setting("writeWithoutMmap") and self.checkpoint is not None and self.checkpoint.indexed > 0
+
+    @property
+    def ours(self) -> bool:
+        """True if our own implementation wrote it, or part of it: it may begin a new life within a moment."""
+        return bool(self.checkpoint and self.checkpoint.ours) or Path(self.path, OWN_SETTINGS).is_file()
+
+    @property
+    def sealed(self) -> tuple[int, int]:
+        """The positions between which all records carry a checksum of themselves, by the store's own word."""
+        return self.checkpoint.sealed if self.checkpoint else (0, 0)
+
+    @property
+    def replicated(self) -> bool:
+        """True if several brokers, each with settings and a clock of its own, may have written its records."""
+        controlled = self.setting("enableControllerMode") or Path(self.path, "epochFileCheckpoint").exists()
+        return controlled or is_slave(self.settings)
 
     def setting(self, name: str) -> bool:
         """The value of a boolean setting, False by default."""
@@ -309,7 +316,7 @@ def open_store(
         live=live,
         copied=copied and not live,
         left_out=_left_out(len(there) - len(files), files[0].base),
-        checkpoint=_checkpoint(path / "checkpoint", notes),
+        checkpoint=flush_times(path / "checkpoint", notes),
         settings=settings,
         delays=delays(settings.get("messageDelayLevel", DELAY_LEVELS)) if config else (),
         queues=queues,
@@ -415,18 +422,6 @@ def is_locked(path: Path) -> bool:
             return kind != fcntl.F_UNLCK
     except OSError:
         return False
-
-
-def _checkpoint(path: Path, notes: list[str]) -> FlushTimes | None:
-    if not path.is_file():
-        notes.append("there is no checkpoint file: a lost tail of the log looks like an early end")
-        return None
-    data = path.read_bytes()
-    if len(data) != CHECKPOINT:
-        notes.append(f"the checkpoint file is {len(data)} bytes long, expected {CHECKPOINT}: it is not used")
-        return None
-    log, queues, index, _flushed, recovered, indexed = struct.unpack_from(">6q", data)
-    return FlushTimes(log, queues, index, indexed, recovered)
 
 
 def _cursors(path: Path, settings: Mapping[str, str], notes: list[str]) -> Cursors | None:

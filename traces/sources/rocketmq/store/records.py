@@ -198,39 +198,32 @@ def ends_well(b: Bytes, r: RecordParts, several: bool) -> bool:
     return r.low == r.high or b[r.high - 1] != 0 or room
 
 
+ALIKE = 5  # bytes of nine by which a name is known that was damaged
+
+
 @function
 def seal_holds(b: Bytes, p: int, size: int, tables: Crcs) -> int:
     """Returns 1 if the record ends in its CRC, 0 for another number, -1 without one.
 
-    If one bit of the entry's name is wrong, and the number is the record's CRC, the name was damaged.
+    If most bytes of the entry's name are there, and the number is the record's CRC, the name was damaged.
 
     Source: docs/rocketmq.md#property-crc.
     """
     at = p + size - SEAL
-    flips = _flips(b[at + 8], 1)
+    alike = int(b[at + 8] == 1)
     for i in range(8):
-        flips += _flips(b[at + i], _SEAL_NAME[i])
-    if flips > 1:
+        alike += int(b[at + i] == _SEAL_NAME[i])
+    if alike < ALIKE:
         return -1
-    value = 0
+    named, value = alike == 9, 0
     for i in range(9, -1, -1):  # least significant digit first
         if not 48 <= b[at + 9 + i] <= 57:
-            return -flips
+            return 0 if named else -1
         value = value * 10 + (b[at + 9 + i] - 48)
     holds = value == crc31(b, p, size - SEAL, tables)
-    if flips:
+    if not named:
         return 0 if holds else -1
     return int(holds and b[at + 19] == 2)
-
-
-@function
-def _flips(found: int, expected: int) -> int:
-    """In how many bits two bytes differ."""
-    x, count = found ^ expected, 0
-    while x:
-        x &= x - 1
-        count += 1
-    return count
 
 
 _KEY_NAME = as_bytes(UNIQ_KEY)

@@ -57,8 +57,9 @@ from gapless.traces.sources.rocketmq.store.records import (
 # Why a scan ends. TAKEN is internal: the scan continues.
 STOPPED, ROLLED, SHORT, INVALID, FULL, TAKEN = range(6)
 
-# Rows of the `log` column block: the arguments of `log.append`, in its order; INDEX and TERM only in a DLedger log.
-POSITION, SIZE, CLAIMED, KNOWN, FITS, INTACT, SEALED, TIME, INDEX, TERM, LOG_ROWS = range(11)
+# Rows of the `log` column block: the arguments of `log.append`, in its order. CARRIED: as `seal_holds` says · INDEX and
+# TERM only in a DLedger log.
+POSITION, SIZE, CLAIMED, KNOWN, FITS, INTACT, SEALED, TIME, CARRIED, INDEX, TERM, LOG_ROWS = range(12)
 # Rows of the queue column block. LOOSE: how sure the tag code is (see below); MOMENT: the record's store time;
 # ENTRY: the row is to have an entry.
 SUBJECT, NUMBER, COUNT, PLACE, LENGTH, TAG, LOOSE, MOMENT, ENTRY, QUEUE_ROWS = range(10)
@@ -128,7 +129,6 @@ class Habits(NamedTuple):
 
     delays: Ints  # ms per delay level; empty where unknown
     crc_tables: Crcs
-    seals: bool  # property CRCs are judged
     multi: bool  # messages may be in several queues
     light: bool  # some of which are light
     everywhere: bool  # messages of every topic may be, as before version 5
@@ -171,7 +171,7 @@ def _written(view: View) -> int:
 
 @native(lambda view, *_: _written(view), kinds=(
     VIEW, record(DamagedHeader, I64, I64, I64, I64, BOOL), record(Room, TABLE, TABLE, INTS, record(Topics, TABLE, INTS,
-    BYTES, INTS), INTS), record(Habits, INTS, WORDS32, BOOL, BOOL, BOOL, BOOL)
+    BYTES, INTS), INTS), record(Habits, INTS, WORDS32, BOOL, BOOL, BOOL)
 ))  # fmt: skip
 def scan(view: View, forced: DamagedHeader, room: Room, habits: Habits) -> tuple[int, int, int]:
     """Read records as long as they begin before `view.stop`. Returns why it ended, where, and bytes needed.
@@ -211,10 +211,8 @@ def scan(view: View, forced: DamagedHeader, room: Room, habits: Habits) -> tuple
         if n >= log.shape[1] or after < 0:
             why, size = FULL, 0
             break
-        sealed = -1
-        if habits.seals and r.high - r.low >= SEAL:
-            sealed = seal_holds(b, p, size, tables)
-        _count(counters, r.flags, v2, tag.loose, sealed, after - q)
+        carried = seal_holds(b, p, size, tables) if r.high - r.low >= SEAL else -1
+        _count(counters, r.flags, v2, tag.loose, carried, after - q)
         log[POSITION, n] = view.base + p
         log[SIZE, n] = size
         log[CLAIMED, n] = i64(b, p + 28)
@@ -227,7 +225,8 @@ def scan(view: View, forced: DamagedHeader, room: Room, habits: Habits) -> tuple
             log[INDEX, n], log[TERM, n] = index, term
         log[FITS, n] = int(fits and ends_well(b, r, named.multi < named.multi_end))
         log[INTACT, n] = int(crc31(b, r.body, i32(b, r.body - 4), tables) == u32(b, p + 8))
-        log[SEALED, n] = int(sealed != 0)
+        log[SEALED, n] = int(carried != 0)
+        log[CARRIED, n] = carried
         log[TIME, n] = i64(b, r.time)
         n += 1
         q = after
@@ -270,10 +269,10 @@ def claim(
 
 
 @function(inline=True)
-def _count(counters: Ints, flags: int, v2: bool, loose: int, sealed: int, rows: int) -> None:
+def _count(counters: Ints, flags: int, v2: bool, loose: int, carried: int, rows: int) -> None:
     """Count what is special about a record."""
     counters[C_V2] += int(v2)
-    counters[C_SEALED] += int(sealed >= 0)
+    counters[C_SEALED] += int(carried >= 0)
     counters[C_OUTSIDE] += int((flags & SYS_OUTSIDE) != 0)
     counters[C_SCHEDULED] += int(loose == SCHEDULED)
     counters[C_MULTI] += max(rows - 1, 0)
