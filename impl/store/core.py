@@ -401,7 +401,7 @@ class Core:
             folder.write_topics(self.disk, [(queue.topic, queue.id) for queue in new], now)
             self._listed |= {queue.index for queue in new}
 
-    def expire(self, before: int, most: int = NEVER, paused: Paused = nullcontext, *, young: int = NEVER) -> int:
+    def expire(self, before: int, most: int = NEVER, paused: Paused = nullcontext, young: int = NEVER) -> int:
         """Whole log files go, and their entries, if all in them was stored before that time, in ms.
 
         `young`: position behind which all is younger, whatever its store times say.

@@ -59,7 +59,7 @@ class Maintenance(AsyncCalls):
 
     def _expire(self, before: int, most: int = NEVER, young: int = NEVER) -> int:
         try:
-            return self.core.expire(before, most, self._pool.paused, young=young)
+            return self.core.expire(before, most, self._pool.paused, young)
         finally:
             self._forget_files()
 
