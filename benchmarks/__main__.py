@@ -1,6 +1,6 @@
 """One table: how fast the checker is, what memory it takes, how soon it starts.
 
-    python -m benchmarks [--records 2000000] [--ten] [--traces 10000000] [--dir DIR]
+    python -m benchmarks [--records 2000000] [--ten] [--traces 10000000] [--dir DIR] [--only durable reading …]
     python -m benchmarks --page [--greatest]    # how checks scale, as docs/performance.md
 
 Every run is a process of its own. All rows are run once uncounted, so that files are in the page cache and
@@ -30,7 +30,7 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from benchmarks import bigstore, bigtraces, dispatched, layouts, reading
+from benchmarks import bigstore, bigtraces, dispatched, durable, layouts, reading
 from benchmarks.bigstore import Extent, Shape, extent
 from benchmarks.implementation import BATCH, BODY
 from gapless.properties.exploration.bounds import bound_of
@@ -47,6 +47,7 @@ SHORT = 300 * 20  # bytes of its queues' files: of the usual ones, reading what 
 READ = 10  # so many times fewer messages are read, in calls of a thousand and one by one
 CLIENTS = 8  # threads that send one transaction after another
 RECORDED = 4  # so many times fewer messages where every step is recorded
+SLOW = 0.1  # M records/s, below which more digits are shown
 BUSY = 0.5  # processes that wanted a core in the minute before
 EXPLORED: tuple[tuple[str, How], ...] = (
     ("queue", "plain"), ("queue", "native"), ("transaction", "plain"), ("transaction", "native"), ("log", "native"),
@@ -64,6 +65,7 @@ class Row:
     command: list[str]
     store: Extent
     cold: bool = False  # timed from outside, with all that a start takes
+    waits: bool = False  # its seconds are those of one message
     scans: bool = True  # it reads the log, so that its rate can be compared with the scan's
     without: str = ""  # the row to compare its rate with: the same without transactions, with one worker
     runs: int = RUNS
@@ -94,6 +96,7 @@ def main() -> None:
     parser.add_argument("--dir", type=Path, help="where stores are kept, and looked for the next time")
     parser.add_argument("--page", action="store_true", help="measure how checks scale instead, for docs/performance.md")
     parser.add_argument("--greatest", action="store_true", help="with --page: also 10⁸ events and 10⁷ traces")
+    parser.add_argument("--only", nargs="+", metavar="PART", help="the rows of some parts, of those that are measured")
     chosen = parser.parse_args()
     stores = chosen.dir or Path(tempfile.gettempdir(), "gapless-benchmarks")
     if chosen.page:
@@ -103,16 +106,20 @@ def main() -> None:
         return
     progress = Console(stderr=True)
     load = os.getloadavg()[0]
-    rows = [
-        *_rows(stores, chosen.records, ten=chosen.ten),
-        *_layout_rows(stores, chosen.records // 2),
-        *_implementation_rows(stores, chosen.records),
-        *_decided_rows(stores, chosen.records),
-        *_reading_rows(stores, chosen.records // READ),
-        *_dispatched_rows(stores, chosen.records),
-        *_trace_rows(stores, chosen.traces),
-        *_explored_rows(),
-    ]
+    parts: dict[str, Callable[[], Iterator[Row]]] = {
+        "checks": lambda: _rows(stores, chosen.records, ten=chosen.ten),
+        "layouts": lambda: _layout_rows(stores, chosen.records // 2),
+        "implementation": lambda: _implementation_rows(stores, chosen.records),
+        "transactions": lambda: _decided_rows(stores, chosen.records),
+        "durable": lambda: _durable_rows(stores, chosen.records),
+        "reading": lambda: _reading_rows(stores, chosen.records // READ),
+        "events": lambda: _dispatched_rows(stores, chosen.records),
+        "traces": lambda: _trace_rows(stores, chosen.traces),
+        "explored": _explored_rows,
+    }
+    if unknown := set(chosen.only or ()) - set(parts):
+        parser.error(f"{', '.join(sorted(unknown))}: expected some of {', '.join(parts)}")
+    rows = [row for name in chosen.only or parts for row in parts[name]()]
     turns = [row for turn in range(1 + MORE_RUNS) for row in rows if turn <= row.runs]
     runs: dict[str, list[Measurement | Invalid]] = {}
     for row in track(turns, "measuring", console=progress, disable=not progress.is_terminal):
@@ -228,6 +235,29 @@ def _decided_rows(stores: Path, records: int) -> Iterator[Row]:
     name = f"begun and committed one by one, synchronous, {CLIENTS} threads"
     yield row(name, "one_by_one", few, CLIENTS, without=f"transactions: {plain}")
     yield row("undecided halves that a round of checks puts back", "check_round", some)
+
+
+def _durable_rows(stores: Path, records: int) -> Iterator[Row]:
+    """Yield messages and transactions of ours, one by one, and of what people would use instead."""
+    stores.mkdir(parents=True, exist_ok=True)
+
+    def row(what: str, function: str, way: str, count: int, first: str, *threads: int, **more: bool) -> Row:
+        command = _call(function, way, stores, count, *threads, of="durable")
+        without = f"{what}: {first}" if way != first else ""
+        return Row(f"{what}: {way}", command, Extent(count, 0), scans=False, without=without, runs=MORE_RUNS, **more)
+
+    few, many = max(CLIENTS, records // 2000 // CLIENTS * CLIENTS), max(CLIENTS, records // 20)
+    for what, function, ways, count in (
+        ("durable append", "durable", durable.DURABLE, few), ("lazy append", "lazy", durable.LAZY, many),
+    ):  # fmt: skip
+        first, *_ = ways
+        yield from (row(what, function, way, count, first) for way in ways if way not in durable.MISSING)
+    for threads in (1, CLIENTS):
+        name = f"durable transaction, threads={threads}"
+        for way in durable.DECIDED:
+            yield row(name, "decided", way, few, "SQLite FULL", threads)
+    for way in durable.VISIBLE:
+        yield row("append to visible, p99", "visible", way, few, "", waits=True)
 
 
 def _reading_rows(stores: Path, records: int) -> Iterator[Row]:
@@ -410,9 +440,12 @@ def _print(outcomes: list[tuple[Row, Measurement | Invalid]], load: float) -> No
         if isinstance(outcome, Invalid):
             table.add_row(row.name, "invalid")
             continue
+        if row.waits:
+            table.add_row(row.name, f"{outcome.seconds:.4f}")
+            continue
         rates[row.name] = rate = row.store.records / outcome.seconds / 1e6
         speed = (
-            f"{rate:.2f}",
+            f"{rate:.2f}" if rate >= SLOW else f"{rate:.4f}",
             f"{outcome.events / outcome.seconds / 1e6:.2f}" if outcome.events else "",
             f"{row.store.bytes / outcome.seconds / 1e6:,.0f}" if row.store.bytes else "",
             f"{rate / rates[SCAN]:.2f}" if SCAN in rates and row.scans else "",

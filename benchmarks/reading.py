@@ -15,7 +15,9 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sized
 from contextlib import contextmanager
+from functools import partial
 from importlib.util import find_spec
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +25,7 @@ import numpy as np
 
 from benchmarks.implementation import BODY
 from benchmarks.rows import answer
-from gapless.impl.records.record import Messages, properties_bytes
+from gapless.impl.records.record import Messages, Record, properties_bytes
 from gapless.impl.store.store import Store
 
 A_CALL = 1000
@@ -96,6 +98,16 @@ def _records(folder: Path, count: int) -> Iterator[Many]:
 
 
 @contextmanager
+def _objects(_folder: Path, _count: int) -> Iterator[Many]:
+    """The limit that Python sets: records are made of fields that are there, and nothing is read."""
+    fields = zip(*(row for row in _rows(A_CALL)), strict=True)
+    bodies, tags, numbers, positions, times = (list(field) for field in fields)
+    rests = [bytes(100)] * A_CALL
+    make = partial(tuple.__new__, Record)
+    yield lambda _number: list(map(make, zip(numbers, positions, bodies, times, rests, tags, strict=True)))
+
+
+@contextmanager
 def _columns(folder: Path, count: int) -> Iterator[Many]:
     with _store(folder, count) as store:
         yield lambda number: store.read_batch("orders", 0, number, A_CALL)
@@ -138,14 +150,41 @@ def _sqlite(folder: Path, count: int) -> Iterator[sqlite3.Connection]:
 
 
 @contextmanager
-def _lmdb_value(folder: Path, count: int) -> Iterator[One]:
-    """The packed row, as a value: a transaction for each."""
+def _lmdb_rows(folder: Path, count: int) -> Iterator[Any]:
+    """An environment that has all rows, packed."""
     import lmdb  # noqa: PLC0415 - a dependency of development alone
 
     with lmdb.open(str(folder / "lmdb"), map_size=1 << 32) as environment:
         with environment.begin(write=True) as writing:
             for row in _rows(count):
                 writing.put(_KEY.pack(1, 0, row[2]), _packed(row))
+        yield environment
+
+
+@contextmanager
+def _lmdb_values(folder: Path, count: int) -> Iterator[Callable[[int], list[bytes]]]:
+    """The packed rows, as values, by a cursor: a transaction for a thousand."""
+    with _lmdb_rows(folder, count) as environment:
+
+        def get(number: int) -> list[bytes]:
+            with environment.begin() as reading, reading.cursor() as cursor:
+                cursor.set_range(_KEY.pack(1, 0, number))
+                return list(islice(cursor.iternext(keys=False), A_CALL))
+
+        yield get
+
+
+@contextmanager
+def _lmdb_many(folder: Path, count: int) -> Iterator[Many]:
+    """The same, each taken apart."""
+    with _lmdb_values(folder, count) as get:
+        yield lambda number: [_unpacked(value, at) for at, value in enumerate(get(number), number)]
+
+
+@contextmanager
+def _lmdb_value(folder: Path, count: int) -> Iterator[One]:
+    """The packed row, as a value: a transaction for each."""
+    with _lmdb_rows(folder, count) as environment:
 
         def get(number: int) -> bytes | None:
             with environment.begin() as reading:
@@ -217,6 +256,9 @@ def _plain(folder: Path, count: int) -> Iterator[int]:
 MANY = {
     "SQLite, fetchall": _fetchall,
     "a plain file": _plain_many,
+    "LMDB, the packed rows": _lmdb_values,
+    "LMDB": _lmdb_many,
+    "objects alone": _objects,
     "read": _records,
     "read_batch": _columns,
 }
@@ -230,7 +272,7 @@ ONE = {
 }
 MISSING = {
     name
-    for name in ONE
+    for name in (*MANY, *ONE)
     for package, product in (("lmdb", "LMDB"), ("rocksdict", "RocksDB"))
     if product in name and find_spec(package) is None
 }

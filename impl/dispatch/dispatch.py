@@ -88,6 +88,10 @@ class Dispatch:
         """Nothing is in flight."""
         return not self._flying
 
+    def has_more(self, limit: int) -> bool:
+        """True if workers have to look: a batch waits, the log has more before `limit`, or all is over."""
+        return bool(self._waiting) or self.scanned < limit or self.error is not None
+
     # -- scan --------------------------------------------------------------------------------------------------------
 
     def scan(self, limit: int) -> DispatchBatch | None:

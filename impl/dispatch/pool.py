@@ -99,6 +99,8 @@ class Pool:
     def line_up(self, turn: Turn) -> None:
         """It is released once, when something has changed."""
         self._turns.append(turn)
+        if self.dispatch.has_more(self._limit()):
+            self.nudge()
 
     def step_out(self, turn: Turn) -> None:
         """It need not be released any more."""
@@ -157,6 +159,8 @@ class Pool:
                 with self.lock:
                     self._building -= 1
                     finish(self.dispatch, batch, error)
+                    if self.dispatch.has_more(self._limit()):
+                        self.wake()
                     self._tell()
         except BaseException as error:  # noqa: BLE001 - a thread that ends in silence would leave everybody waiting
             with self.lock:
@@ -164,11 +168,11 @@ class Pool:
         finally:
             with self.lock:
                 self._working -= 1
+                self.wake()
                 self._tell()
 
     def _tell(self) -> None:
-        """Something has changed: all who wait look again."""
-        self.wake()
+        """Something has changed: callers who wait look again. A worker is woken where there is something for it."""
         if self._pausing:
             self._changed.notify_all()
         while self._turns:
@@ -176,7 +180,7 @@ class Pool:
 
     def _next(self) -> DispatchBatch | None:
         """The batch that is to be built next; waits for one. None where there will be none."""
-        attentive = 1
+        attentive = True
         while True:
             with self.lock:
                 self.asleep += 1  # before it looks, so that no nudge is lost between looking and sleeping
@@ -189,12 +193,15 @@ class Pool:
                     self._building += 1
                     return batch
                 self._attentive += attentive
-            with suppress(Empty):
+            is_called = True
+            try:
                 self._news.get(timeout=ATTENTION if attentive else PATIENCE)
+            except Empty:
+                is_called = False
             with self.lock:
                 self.asleep -= 1
                 self._attentive -= attentive
-            attentive = 0
+            attentive = attentive and is_called
 
     def _taken(self) -> DispatchBatch | None:
         return self.dispatch.take() or self._scanned()
@@ -210,6 +217,8 @@ class Pool:
             found = None
         if found is not None:
             return self.dispatch.take()
+        if self.error:
+            self.wake()
         if self.error or self.trouble:
             self._tell()
         return None

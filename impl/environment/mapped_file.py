@@ -122,6 +122,11 @@ class MappedFile:
 
     def sync(self) -> None:
         """Make everything written durable, without the interpreter lock. Raises OSError."""
+        descriptor = self.descriptor
+        if descriptor >= 0 and not self.is_closed and self.disk.is_named(self.path):  # as below, in half the time
+            os.fdatasync(descriptor)
+            self._require_promised(os.fstat(descriptor))
+            return
         with self._there() as descriptor:
             if self.disk.is_named(self.path):
                 os.fdatasync(descriptor)  # on Linux it takes mapped pages along
@@ -156,11 +161,14 @@ class MappedFile:
             raise OSError(errno.EBADF, "the file was closed")
         with self._opened() as descriptor:
             yield descriptor
-            status = os.fstat(descriptor)  # last: what was cut off or deleted meanwhile is not promised either
-            if not status.st_nlink:  # a broker that starts deletes it before it asks for the lock
-                raise OSError(errno.ENOENT, "the file was deleted from outside")
-            self._require_whole(status)
-            self.disk.require_lock()
+            self._require_promised(os.fstat(descriptor))  # last: what was cut off or deleted meanwhile is not, either
+
+    def _require_promised(self, status: os.stat_result) -> None:
+        """Check, by its status after a sync, that the synced bytes may be promised. Raises OSError."""
+        if not status.st_nlink:  # a broker that starts deletes it before it asks for the lock
+            raise OSError(errno.ENOENT, "the file was deleted from outside")
+        self._require_whole(status)
+        self.disk.require_lock()
 
     @contextmanager
     def _opened(self) -> Iterator[int]:

@@ -17,7 +17,8 @@ from gapless.impl.files.observer import LogObserver, append_row
 from gapless.impl.files.queues import ConsumeQueue
 from gapless.impl.files.segments import Segments, asked, zero_from
 from gapless.impl.records import kernels
-from gapless.impl.records.errors import Damaged, DiskFull, Refused, Stopped, StoreError
+from gapless.impl.records.errors import Damaged, DiskFull, Refused, Stopped, StoreError, tell_what_is_in
+from gapless.impl.records.input_checks import plain_bytes
 from gapless.impl.records.record import (
     BLANK,
     FIXED,
@@ -213,7 +214,8 @@ class CommitLog:
                 if done < count:
                     self._make_room(0)
         except BaseException as error:
-            self._tell_what_is_in(error, placed[:, :done])
+            inside = placed[:, :done][:, placed[0, :done] < self.end]
+            tell_what_is_in(error, inside[0], inside[3])
             raise
         return placed
 
@@ -229,13 +231,6 @@ class CommitLog:
         self.end = end
         if self.recorder is not None:
             self.recorder.help()
-
-    def _tell_what_is_in(self, error: BaseException, placed: Ints) -> None:
-        """Report to the sender of a batch which part of it is in the log. `placed`: the part that is written."""
-        inside = placed[:, placed[0] < self.end]
-        if isinstance(error, StoreError):
-            error.appended = inside[0], inside[3]
-        error.add_note(f"the first {inside.shape[1]} messages of the batch are in the log, and no others")
 
     def _check_sizes(self, messages: Messages, topics: list[bytes], property_ends: Ints) -> None:
         if not len(messages.queue_index):
@@ -369,6 +364,24 @@ class CommitLog:
                 self._flushed(end)
         return self.flushed
 
+    def flush_apart(self, end: int) -> bool:
+        """All before `end`, which is in the log, is durable: for a thread that may be interrupted anywhere.
+
+        Others may flush meanwhile, and meet an error that an interrupt keeps it from noting, for its descriptor is its
+        own. False where another thread has to flush.
+        """
+        low, size = self.flushed, self.file_size
+        if self.error or self.recorder is not None or low // size != (end - 1) // size:
+            return False
+        try:
+            self.segments.sync_apart(low // size * size)
+        except (OSError, StoreError) as error:
+            self._failed(low, error)
+            return False
+        with self._flushing:
+            self._flushed(max(end, self.flushed))
+        return True
+
     def _sync(self, low: int, high: int) -> None:
         if self.error:
             raise Stopped(str(self.error)) from self.error
@@ -376,11 +389,15 @@ class CommitLog:
             for base in range(low // self.file_size * self.file_size, high, self.file_size):
                 self.segments.file(base).sync()
         except (OSError, StoreError) as error:
-            self.error = Stopped(
-                f"{self.segments.place(low)}: the disk failed while bytes from here on were flushed ({error}); what "
-                "was acknowledged is safe: close the store, mend the disk, and open it again"
-            )
-            raise self.error from error
+            raise self._failed(low, error) from error
+
+    def _failed(self, low: int, error: Exception) -> StoreError:
+        """The log has stopped, for the disk failed while it flushed from `low` on; returns why."""
+        self.error = Stopped(
+            f"{self.segments.place(low)}: the disk failed while bytes from here on were flushed ({error}); what was "
+            "acknowledged is safe: close the store, mend the disk, and open it again"
+        )
+        return self.error
 
     def _flushed(self, to: int) -> None:
         if self.recorder is not None:  # before anybody can act on it
@@ -481,11 +498,3 @@ class CommitLog:
         for found in range(self.flushed // self.file_size * self.file_size, base, self.file_size):
             self.segments.file(found).rest()
         self.flushed = self.end
-
-
-def plain_bytes(body: object) -> bytes:
-    """The bytes of a buffer. Raises Refused where it is none."""
-    try:
-        return bytes(memoryview(body))  # type: ignore[arg-type]  # what has no buffer raises
-    except TypeError as error:
-        raise Refused(f"body {body!r:.80}: expected bytes") from error

@@ -66,6 +66,8 @@ class Segments:
         self._open: dict[int, File] = {}
         self._used: set[int] = set()  # since the last look for a file to release
         self._rooms: dict[int, int] = {}  # bytes of a file for which there is room on the disk, as far as is known
+        self._apart: tuple[int, File] | None = None  # a file that is open a second time
+        self._syncing_apart = Lock()
 
     @classmethod
     def load(cls, disk: Disk, folder: str, size: int, mapped: MappedFiles | None = None) -> Segments:
@@ -131,6 +133,19 @@ class Segments:
         except OSError as error:
             raise StoreError(f"{self.path(position // self.size * self.size)}: {error.strerror}; restore it") from error
         return found
+
+    def sync_apart(self, base: int) -> None:
+        """Sync a file through a descriptor of its own: an error of the disk is reported to each. Raises OSError."""
+        with self._syncing_apart:
+            if self._apart is None or self._apart[0] != base:
+                self._close_apart()
+                self._apart = base, self.disk.open(self.path(base), write=True)
+            self._apart[1].sync()
+
+    def _close_apart(self) -> None:
+        apart, self._apart = self._apart, None
+        if apart is not None and apart[1] is not self._open.get(apart[0]):  # a disk in memory has one file of a name
+            apart[1].close()
 
     def reserve(self, base: int, upto: int) -> None:
         """There is room on the disk for a file's bytes before `upto`. Raises DiskFull, StoreError."""
@@ -199,6 +214,9 @@ class Segments:
 
     def delete(self, base: int) -> None:
         """A file is gone. Views of it stay what they were. Raises StoreError."""
+        with self._syncing_apart:
+            if self._apart is not None and self._apart[0] == base:
+                self._close_apart()
         if (file := self._open.pop(base, None)) is not None:
             file.close()
         asked(lambda: self.disk.delete(self.path(base)), self.path(base))
@@ -212,6 +230,8 @@ class Segments:
 
     def close(self) -> None:
         """Files are not used any more."""
+        with self._syncing_apart:
+            self._close_apart()
         for file in self._open.values():
             file.close()
         self._open.clear()

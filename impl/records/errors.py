@@ -42,3 +42,10 @@ class Stopped(StoreError):  # noqa: N818 - as above.
 
 class Refused(StoreError):  # noqa: N818 - as above.
     """The step is not possible, and nothing has changed: a message too large, a number out of range."""
+
+
+def tell_what_is_in(error: BaseException, positions: npt.NDArray[np.int64], numbers: npt.NDArray[np.int64]) -> None:
+    """Report to the sender of a batch which part of it is in the log."""
+    if isinstance(error, StoreError):
+        error.appended = positions, numbers
+    error.add_note(f"the first {len(positions)} messages of the batch are in the log, and no others")

@@ -115,3 +115,11 @@ def first_unsound(data: Bytes, ends: Ints, reserved: Bytes, reserved_ends: Ints)
             elif c == 2:
                 begins, named = at + 1, False
     return -1
+
+
+def plain_bytes(body: object) -> bytes:
+    """The bytes of a buffer. Raises Refused where it is none."""
+    try:
+        return bytes(memoryview(body))  # type: ignore[arg-type]  # what has no buffer raises
+    except TypeError as error:
+        raise Refused(f"body {body!r:.80}: expected bytes") from error

@@ -336,6 +336,13 @@ class Core:
         self._flushed(end, newest)
         return flushed
 
+    def flush_apart(self, end: int, newest: int) -> bool:
+        """Flush by a thread that may be interrupted anywhere; False where another one has to."""
+        is_done = self._open and self.log.flush_apart(end)
+        if is_done:
+            self._flushed(end, newest)
+        return is_done
+
     def _flushed(self, end: int, newest: int) -> None:
         """The log is on disk up to `end`, where the newest record is of `newest` ms."""
         if newest > self.checkpoint.log:

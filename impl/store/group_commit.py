@@ -6,6 +6,7 @@ woken together with those that wait for it, and the processor does not go to and
 
 Ctrl-C reaches the main thread alone, and may come anywhere. A flush that it broke off would have others wait forever,
 so the main thread never leads, and nor does an event loop, which others need: the store's own thread does it for them.
+Where the main thread is alone, it flushes *apart*: in a way that keeps no other thread from flushing, too.
 """
 
 from __future__ import annotations
@@ -24,13 +25,15 @@ THE_LAST = 1 << 63  # a position that no log reaches: who waits for it waits unt
 class GroupCommit:
     """Group commit: which threads wait for a flush, and which one flushes.
 
-    `flush`: flushes once, and returns how far the log is on disk then; one thread is in it at a time · `error`: what
-    it raised; no thread flushes after that.
+    `flush`: flushes once, and returns how far the log is on disk then; one thread is in it at a time · `apart`: does
+    the same if it can, at any time, and may be interrupted; the main thread calls it · `error`: what `flush` raised; no
+    thread flushes after that.
     """
 
-    def __init__(self, flush: Callable[[], int]) -> None:
+    def __init__(self, flush: Callable[[], int], apart: Callable[[], None] = lambda: None) -> None:
         self.error: BaseException | None = None
         self._flush = flush
+        self._apart = apart
         self._flushing = Lock()
         self._wanted: SimpleQueue[None] = SimpleQueue()  # what the store's own thread sleeps on
         self._served: deque[tuple[int, Turn]] = deque()  # who waits for a position, and never leads
@@ -41,7 +44,12 @@ class GroupCommit:
 
     def wait(self, done: Callable[[], bool], position: int) -> None:
         """Return once the log is flushed up to a position (`done`), or flushing has ended."""
-        if get_ident() == main_thread().ident or position == THE_LAST:
+        if position == THE_LAST:
+            self._be_served(done, position)
+            return
+        if get_ident() == main_thread().ident:
+            if self._is_led and not (self._served or self._leading or self._flushing.locked() or done()):
+                self._apart()
             self._be_served(done, position)
             return
         while not done():

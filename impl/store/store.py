@@ -67,7 +67,7 @@ class Store(TransactionCalls):
         self.clock = clock
         self._appending = Lock()
         self._queues: dict[tuple[str, int], ConsumeQueue] = {}
-        self._commit = GroupCommit(self._flush_once)
+        self._commit = GroupCommit(self._flush_once, self._flush_apart)
         self._acknowledging = Lock()
         self._nudged = 0  # ms, the last time that dispatch heard of the log's growth
         self._closing = self._abandoning = False
@@ -327,12 +327,23 @@ class Store(TransactionCalls):
         end, newest = self._end()
         before, began = log.flushed, monotonic()
         self.core.flush_up_to(end, newest)
+        self._was_flushed(before, began)
+        return log.flushed
+
+    def _flush_apart(self) -> None:
+        """The same by the main thread, while no thread leads: wherever Ctrl-C ends it, no other one waits for it."""
+        end, newest = self._end()
+        before, began = self.core.log.flushed, monotonic()
+        if self.core.flush_apart(end, newest):
+            self._was_flushed(before, began)
+
+    def _was_flushed(self, before: int, began: float) -> None:
+        log = self.core.log
         if log.flushed > before:
             self._meter.flushed(1000 * (monotonic() - began))
         self._pool.nudge()
         if log.is_filling:
             self._house.call()
-        return log.flushed
 
     # -- read --------------------------------------------------------------------------------------------------------
 

@@ -120,7 +120,8 @@ class ProducerGroup:
         """A half: the message is in the store, and no consumer sees it. In a synchronous store it is on disk.
 
         Use it with `with`: leaving the block commits, raising rolls back. What is given is as for `append`; `wait`: for
-        the disk. Raises Refused, DiskFull, Stopped: then there is no half, and the block is not entered.
+        the disk; without it a crash before the commit may leave no half to ask about. Raises Refused, DiskFull,
+        Stopped: then there is no half, and the block is not entered.
         """
         given = {"TAGS": tag, **(properties or {})} if tag else properties or {}
         half = self._service.step(

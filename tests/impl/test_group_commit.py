@@ -141,3 +141,20 @@ def test_who_waits_for_the_end_is_reported_of_it() -> None:
     ended.set()
     log.commit.answer_all()
     assert written.wait(PATIENCE)
+
+
+def test_the_main_thread_flushes_apart_where_it_is_alone() -> None:
+    flushed, apart = [0], list[int]()
+
+    def flush_apart() -> None:
+        apart.append(get_ident())
+        flushed[0] += 1
+
+    commit = GroupCommit(lambda: flushed[0], flush_apart)
+    commit.wait(lambda: flushed[0] >= 1, 1)
+    commit.wait(lambda: flushed[0] >= 1, 1)  # it is done
+    assert apart == [main_thread().ident]
+    commit.line_up(2, Lock())  # another one waits, and both are for the thread that serves them
+    answers = iter([False, True, True])
+    commit.wait(lambda: next(answers), 2)
+    assert len(apart) == 1
