@@ -14,7 +14,7 @@ import sys
 CPU = 5  # seconds of processor time that a trial may take, and more for large files
 SLOWER = 12  # times as long in seconds of the clock: other processes run, and a disk is slow
 PER_SECOND = 1 << 25  # bytes for which a trial gets a second more
-MEMORY = 1 << 32  # bytes of memory that a trial may ask for
+MEMORY = 1 << 30  # bytes of addresses that a trial may ask for: a library takes half of that for itself
 
 _LIMITED = """
 import json, resource, sys
@@ -25,15 +25,16 @@ for limit, value in (resource.RLIMIT_CPU, seconds), (resource.RLIMIT_AS, memory)
 """
 
 
-def trial(program: str, *arguments: str, size: int = 0) -> str:
+def trial(program: str, *arguments: str, size: int = 0, memory: int = 0) -> str:
     """Run a Python program on some arguments, and return the reason why it must not run in this process.
 
-    An empty text if it ends, well or with an exception: then this process can run it. `size`: of its files, in bytes.
+    An empty text if it ends, well or with an exception: then this process can run it. `size`: of its files, in bytes ·
+    `memory`: bytes that it may need besides `MEMORY`.
     """
     if not sys.executable:
         return ""
-    seconds = CPU + size // PER_SECOND
-    command = [sys.executable, "-S", "-c", _LIMITED + program, json.dumps([seconds, MEMORY, sys.path]), *arguments]
+    seconds, room = CPU + size // PER_SECOND, MEMORY + memory
+    command = [sys.executable, "-S", "-c", _LIMITED + program, json.dumps([seconds, room, sys.path]), *arguments]
     try:
         ended = subprocess.run(  # noqa: S603 - our own program
             command, check=False, stdin=subprocess.DEVNULL, capture_output=True, timeout=SLOWER * seconds

@@ -5,7 +5,7 @@ import zlib
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +18,7 @@ from gapless.traces.options import Options
 from gapless.traces.sources.rocketmq.clients import client_log, trace_bodies, trace_topics
 from gapless.traces.sources.rocketmq.clients.request_lines import OK
 from gapless.traces.sources.rocketmq.report import TraceTopicRow
+from gapless.traces.sources.rocketmq.store.bytes import Bytes
 from gapless.traces.sources.rocketmq.store.directory import open_store
 from tests.support.rocketmq.recordings import RECORDINGS, copy_of, recording_as_left
 from tests.support.rocketmq.stores import Record, encode, host, properties, read_log
@@ -314,6 +315,30 @@ def test_bodies_that_were_compressed(kind: str, tmp_path: Path) -> None:
     traced.trace(end("A"), end("A", "ROLLBACK_MESSAGE"), end("B", "UNKNOW"), handed("A"))
     row = topic_row(check_of(traced, tmp_path))
     assert (row.contexts, row.damaged, row.commits, row.rollbacks, row.handed) == (404, 2, 1, 1, 1)
+
+
+def test_bodies_are_unpacked_as_many_at_a_time_as_memory_is_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A few bytes become very many: all bodies of a log file in memory would be a thousand times its length."""
+    flags, body = packed_by("zstd")
+    traced = TracedBuilder()
+    traced.send()
+    for _ in range(5):
+        traced.trace(body=body, flags=flags)
+    texts: list[int] = []
+    read = trace_bodies.read_bodies
+
+    def noted(text: Bytes, *more: Any) -> None:
+        texts.append(len(text))
+        read(text, *more)
+
+    most = 12_000  # each of them has 8,800
+    monkeypatch.setattr(trace_topics, "LARGEST", most)
+    monkeypatch.setattr(trace_bodies, "read_bodies", noted)
+    row = topic_row(check_of(traced, tmp_path))
+    assert (row.contexts, row.damaged) == (2000, 0)
+    assert [length for length in texts if length < 2 * most] == [17_600, 17_600, 8_800]
 
 
 def test_a_half_lies_in_the_half_topic(tmp_path: Path) -> None:

@@ -58,7 +58,7 @@ def export(path: Path, store: StoreDirectory, out: Path, progress: Progress | No
     Memory is needed for one segment at a time, and for 128 bytes of every step of a transaction. Raises Unreadable.
     """
     judged = StoreCheck(path, store, Options(), exported=True).whole(Local(progress=progress))
-    with undecided(judged.inconclusive):
+    with undecided([*judged.inconclusive, judged.unread_file] if judged.unread_file else judged.inconclusive):
         return schema.write(out, _batches(judged, source=str(path)))
 
 

@@ -65,6 +65,7 @@ def summary(path: Path, judged: StoreFindings, options: Options, *, interrupted:
     )
     if not interrupted and not judged.records and not parts.violations and _is_garbage(store):
         parts.unreadable = "the log files contain no record of a RocketMQ commit log"
+    parts.unreadable = parts.unreadable or judged.unread_file
     return parts
 
 

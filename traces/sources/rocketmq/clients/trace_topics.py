@@ -114,29 +114,36 @@ class TraceReader:
         packed = whole & (found[bodies.BODY_FLAGS] & COMPRESSED == 1)
         self.messages += len(positions)
         self.damaged += int((~whole).sum())
-        for chosen, unpacked in ((whole & ~packed, False), (packed, True)):
-            at = np.flatnonzero(chosen)
-            if not len(at):
-                continue
-            begins, ends = found[bodies.BODY_LOW, at], found[bodies.BODY_HIGH, at]
-            text = data
-            if unpacked:
-                text, begins, ends = self._unpacked(data, begins, ends, found[bodies.BODY_FLAGS, at])
-            self._read_bodies(text, begins, ends, np.ascontiguousarray(found[bodies.BODY_HOST :, at]), positions[at])
+        plain = np.flatnonzero(whole & ~packed)
+        self._read_bodies(data, found[bodies.BODY_LOW, plain], found[bodies.BODY_HIGH, plain], found, positions, plain)
+        for text, begins, ends, at in self._unpacked(data, found, np.flatnonzero(packed)):
+            self._read_bodies(text, begins, ends, found, positions, at)
 
-    def _unpacked(self, data: Bytes, begins: Ints, ends: Ints, flags: Ints) -> tuple[Bytes, Ints, Ints]:
-        """Returns decompressed bodies, one behind the other; nothing for a broken one."""
-        texts = []
-        for low, high, flag in zip(begins.tolist(), ends.tolist(), flags.tolist(), strict=True):
-            text = unpacked(data[low:high].tobytes(), flag)
+    def _unpacked(self, data: Bytes, found: Ints, packed: Ints) -> Iterator[tuple[Bytes, Ints, Ints, Ints]]:
+        """Yields decompressed bodies, one behind the other, as many as memory is for; nothing for a broken one.
+
+        A few bytes may become very many.
+        """
+        texts: list[bytes] = []
+        begin, room = 0, LARGEST
+        for n, at in enumerate(packed.tolist(), 1):
+            low, high, flags = found[[bodies.BODY_LOW, bodies.BODY_HIGH, bodies.BODY_FLAGS], at].tolist()
+            text = unpacked(data[low:high].tobytes(), flags)
             self.damaged += text is None
             texts.append(text or b"")
-        stops = np.cumsum([len(text) for text in texts], dtype=np.int64)
-        joined: Bytes = np.frombuffer(b"".join(texts) or b"\0", np.uint8)
-        return joined, np.concatenate([np.zeros(1, np.int64), stops[:-1]]), stops
+            room -= len(texts[-1])
+            if room <= 0 or n == len(packed):
+                stops = np.cumsum([len(text) for text in texts], dtype=np.int64)
+                joined: Bytes = np.frombuffer(b"".join(texts) or b"\0", np.uint8)
+                texts.clear()
+                yield joined, np.concatenate([np.zeros(1, np.int64), stops[:-1]]), stops, packed[begin:n]
+                begin, room = n, LARGEST
 
-    def _read_bodies(self, text: Bytes, begins: Ints, ends: Ints, hosts: Ints, witnesses: Ints) -> None:
-        """Reads bodies, in as many passes as needed."""
+    def _read_bodies(self, text: Bytes, begins: Ints, ends: Ints, found: Ints, positions: Ints, at: Ints) -> None:
+        """Reads the bodies of the records `at`, in as many passes as needed."""
+        if not len(at):
+            return
+        hosts, witnesses = np.ascontiguousarray(found[bodies.BODY_HOST :, at]), positions[at]
         fields, done = np.zeros(bodies.MOST_FIELDS + 1, np.int64), np.zeros(2, np.int64)
         widest = int((ends - begins).max(initial=0)) // 16 + 2
         while done[0] < len(begins):

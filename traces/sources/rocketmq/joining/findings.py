@@ -163,6 +163,7 @@ class StoreFindings:
     unnamed: int = 0  # departures of queues that are counted without the name of the queue
     stories: Counter[str] = field(default_factory=Counter)  # departures by rule, reported or not: see `report`
     inconclusive: list[str] = field(default_factory=list)
+    unread_file: str = ""  # why a file cannot be read on which the verdict depends: all else is judged
     notes: list[str] = field(default_factory=list)
     unwritten: list[str] = field(default_factory=list)  # what the broker writes at its next start, if it starts
     queues: dict[Subject, QueueProgress] = field(default_factory=dict)

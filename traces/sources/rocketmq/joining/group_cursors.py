@@ -12,7 +12,7 @@ from __future__ import annotations
 from gapless.spec.catalog import SPECS
 from gapless.traces.judging.building import STEPS
 from gapless.traces.options import Options
-from gapless.traces.problems import shown
+from gapless.traces.problems import Unreadable, shown
 from gapless.traces.replay.exact import replay
 from gapless.traces.report.wording import plural
 from gapless.traces.sources.rocketmq.joining.findings import Breach, StoreFindings
@@ -44,9 +44,12 @@ class GroupCursorJudge:
         """Judges every cursor in a queue after the ends of all queues are known."""
         if self.store.live or self.store.limit != FARTHEST:
             return
-        for cursor in group_cursors(self.store, self.judged.notes):
-            if includes_queue(self.options, cursor.topic, cursor.queue):
-                self._judge(cursor)
+        try:
+            for cursor in group_cursors(self.store, self.judged.notes):
+                if includes_queue(self.options, cursor.topic, cursor.queue):
+                    self._judge(cursor)
+        except Unreadable as problem:
+            self.judged.unread_file = str(problem)
         if self.options.topic is None and self.options.trace is None:
             self._topics()
 

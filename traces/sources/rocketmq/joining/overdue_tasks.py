@@ -24,7 +24,7 @@ from gapless.traces.sources.rocketmq.joining.findings import StoreFindings
 from gapless.traces.sources.rocketmq.segments.lifetime import Lifetime
 from gapless.traces.sources.rocketmq.store.bytes import Ints
 from gapless.traces.sources.rocketmq.store.file_access import header_of, name_of_record, read_slot
-from gapless.traces.sources.rocketmq.store.group_cursors import group_cursors
+from gapless.traces.sources.rocketmq.store.group_cursors import level_cursors
 from gapless.traces.sources.rocketmq.store.lookup import among, distinct
 from gapless.traces.sources.rocketmq.store.names import SCHEDULE_TOPIC
 from gapless.traces.sources.rocketmq.store.settings import is_slave, number_set
@@ -178,9 +178,9 @@ class OverdueTasks:
         if self.store.live or self.store.of_moments or not self.is_judged:
             return
         period = SHORTEST if self.store.clean else LEVELS_SAVED
-        for cursor in group_cursors(self.store, []):
+        for cursor in level_cursors(self.store, []):
             run = self.judged.queues.get((cursor.topic, cursor.queue))
-            if cursor.group or cursor.topic != SCHEDULE_TOPIC or run is None or run.departs or cursor.to < run.first:
+            if run is None or run.departs or cursor.to < run.first:
                 continue
             self._judge_level(cursor.queue, range(cursor.to, min(run.indexed, cursor.to + OF_ONE_LEVEL)), period)
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from gapless.traces.problems import Unreadable
 from gapless.traces.sources.rocketmq.store.directory import CHECK_GROUP, StoreDirectory
 from gapless.traces.sources.rocketmq.store.names import LIGHT, SCHEDULE_TOPIC
+from gapless.traces.sources.rocketmq.store.queue_database import why_unreadable
 from gapless.traces.sources.rocketmq.store.settings import is_there, quoted, read_json_or_older
 from gapless.traces.sources.rocketmq.store.topics import CURSOR_FILES, config_pairs, topics_of
 
@@ -40,11 +41,13 @@ class GroupCursor:
 def group_cursors(store: StoreDirectory, notes: list[str]) -> Iterator[GroupCursor]:
     """Yields the cursors of consumer groups and delay levels, without those of the check service.
 
-    Cursors of light queues are left out too.
+    Cursors of light queues are left out too. Raises Unreadable if the only table of cursors cannot be read.
     """
     folder = Path(store.path, "config")
     elsewhere = _mapped(folder)
-    for found in (*_of_files(folder, notes), *_of_database(folder, notes), *level_cursors(store, notes)):
+    alone = not any(is_there(folder / name) for name in CURSOR_FILES) and not store.copied
+    tables = _of_database(folder, notes, alone=alone)
+    for found in (*_of_files(folder, notes), *level_cursors(store, notes), *tables):
         if found.group != CHECK_GROUP and not found.topic.startswith(LIGHT) and found.topic not in elsewhere:
             yield found
 
@@ -87,13 +90,19 @@ def level_cursors(store: StoreDirectory, notes: list[str]) -> Iterator[GroupCurs
                 yield GroupCursor(SCHEDULE_TOPIC, level - 1, "", to, path, at)
 
 
-def _of_database(folder: Path, notes: list[str]) -> Iterator[GroupCursor]:
-    """The cursors in `config/consumerOffsets/`, a RocksDB database: topics and groups, each with its queues as JSON."""
+def _of_database(folder: Path, notes: list[str], *, alone: bool) -> Iterator[GroupCursor]:
+    """The cursors in `config/consumerOffsets/`, a RocksDB database: topics and groups, each with its queues as JSON.
+
+    `alone`: no other table has them, so that they are missed if they cannot be read. Raises Unreadable.
+    """
     if not (folder / DATABASE / "CURRENT").is_file():
         return
+    alone = alone and not why_unreadable(folder / DATABASE)
     try:
         values = config_pairs(folder / DATABASE)
     except Unreadable as broken:
+        if alone:
+            raise
         notes.append(f"{broken}: cursors of consumer groups are not judged")
         return
     for key, value in values:

@@ -43,6 +43,9 @@ REMOVE = f"{AGAIN}, or remove it to check without entries"  # what can be done w
 TRIES = 5  # a broker that merges its tables all the time is not waited for
 T = TypeVar("T")
 
+RECOVERED = 16  # times the bytes of its logs that a database takes to open
+INDEXED = 8  # a part of its tables, at most, is their index
+_refused: dict[tuple[str, int, int, int], str] = {}  # lists of tables that must not be opened here, and why: few fail
 OPENING = """
 from rocksdict import AccessType, Options, Rdict
 options = {name: Options(raw_mode=True) for name in Rdict.list_cf(sys.argv[1])}
@@ -236,14 +239,20 @@ def _link(folder: Path, linked: Path) -> None:
     if not MANIFEST.fullmatch(manifest) or not (folder / manifest).is_file():
         raise Unreadable(f"{folder}/CURRENT: names {shown(manifest[:80])!r}, which is not there; {AGAIN}")
     shutil.copyfile(folder / manifest, linked / manifest)
-    size = (linked / manifest).stat().st_size
+    listed = (folder / manifest).stat()
+    size = listed.st_size
+    tables = 0
     for path in folder.iterdir():
         if path.suffix == ".log":
             shutil.copyfile(path, linked / path.name)
             size += (linked / path.name).stat().st_size
         elif path.suffix in (".sst", ".blob"):
             (linked / path.name).symlink_to(path.absolute())
-    if why := trial(OPENING, str(linked), size=size):
+            tables += path.stat().st_size
+    known = (str(folder / manifest), listed.st_ino, listed.st_size, listed.st_mtime_ns)
+    why = _refused.get(known) or trial(OPENING, str(linked), size=size, memory=RECOVERED * size + tables // INDEXED)
+    if why:
+        _refused[known] = why
         raise Unreadable(f"{folder / manifest}: the database cannot be opened ({why}); {AGAIN}")
 
 
