@@ -172,6 +172,13 @@ bytes_size = _asking("PyBytes_Size", "item")
 bytes_text = _asking("PyBytes_AsString", "item")
 clear_error = _asking("PyErr_Clear", answer=NOTHING)
 new_bytes = _asking("PyBytes_FromStringAndSize", "whence", "size")  # of any bytes, if they lie at 0; 0: no memory
+new_integer = _asking("PyLong_FromLongLong", "value")
+new_list = _asking("PyList_New", "size")  # of empty places
+new_object = _asking("PyType_GenericAlloc", "kind", "size")  # of a kind of tuples, with so many empty places
+list_item = _asking("PyList_GetItem", "list", "index")
+put_in_list = _asking("PyList_SetItem", "list", "index", "item")  # the list has it from now on
+put_in_tuple = _asking("PyTuple_SetItem", "tuple", "index", "item")  # as above, while nothing else refers to it
+keep = _asking("Py_IncRef", "item", answer=NOTHING)
 let_go = _asking("Py_DecRef", "item", answer=NOTHING)
 
 

@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
-from io import BytesIO
-from itertools import repeat
+from typing import cast
 
 import numpy as np
 import numpy.typing as npt
 
 from gapless.impl.records import read_kernel as k
+from gapless.impl.records.object_kernel import objects_of
 from gapless.impl.records.record import Bytes, Ints, Record
-
-_new = tuple.__new__
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,29 +95,17 @@ class MessageColumns:
 
     def records(self) -> list[Record]:
         """Each as an object. It holds its own bytes, and nothing of these columns."""
-        return list(
-            map(
-                _new,
-                repeat(Record),
-                zip(
-                    self.numbers.tolist(),
-                    self.positions.tolist(),
-                    _cut(self.bodies, self.body_ends),
-                    self.times.tolist(),
-                    _cut(self.rests, self.rest_ends),
-                    self.tags,
-                    strict=True,
-                ),
-            )
-        )
+        tags = self.tags
+        made = objects_of(
+            id(Record), id(tags), self.numbers, self.positions, self.times, self.bodies, self.body_ends, self.rests,
+            self.rest_ends,
+        )  # fmt: skip
+        if made.__class__ is not list:
+            raise MemoryError
+        return cast("list[Record]", made)
 
 
 _TEXTS = {"bodies": "body_ends", "rests": "rest_ends", "tag_texts": "tag_ends"}
-
-
-def _cut(text: Bytes, ends: Ints) -> Iterator[bytes]:
-    """The texts one by one."""
-    return map(BytesIO(text.tobytes()).read, np.diff(ends).tolist())
 
 
 def _joined(parts: Sequence[np.ndarray], name: str) -> np.ndarray:

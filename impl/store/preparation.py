@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, cast
 
-from gapless.impl.records import input_checks, kernels, list_kernel, read_kernel
+from gapless.impl.records import input_checks, kernels, list_kernel, object_kernel, read_kernel
 from gapless.impl.transactions import copy_kernel, scan_kernel
 from gapless.native.language import Function
 
@@ -18,6 +18,7 @@ READING: Sequence[Any] = (
     read_kernel.gather,
     read_kernel.with_key,
     kernels.judge,
+    object_kernel.objects_of,
 )
 VIEWING: Sequence[Any] = (*READING, read_kernel.visible)
 CALLING: Sequence[Any] = (

@@ -26,7 +26,7 @@ def use_everything() -> None:
         store.append_batch(Messages.of_list([("orders", 0, b"many", {})]))
         store.wait_for_any({("orders", 0): 2}, None)
         store.flush()
-        store.read_batch("orders", 0, 0)
+        store.read("orders", 0, 0)
         for _ in range(2):  # the second time, the queue is at hand
             store.get("orders", 0, 1)
         store.at(0)
