@@ -10,7 +10,7 @@ HEARTBEAT.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Generator
 from enum import IntEnum
 from typing import NamedTuple
 
@@ -218,9 +218,12 @@ class Frames:
     def __init__(self) -> None:
         self._rest = bytearray()
 
-    def feed(self, data: bytes) -> Iterator[tuple[int, Content]]:
-        """The frames that are whole now. Raises BadFrame: what follows is not to be understood."""
+    def add(self, data: bytes) -> None:
+        """Bytes have arrived."""
         self._rest += data
+
+    def whole(self) -> Generator[tuple[int, Content]]:
+        """The frames that are whole now, each once. Raises BadFrame: what follows is not to be understood."""
         at = 0
         try:
             while len(self._rest) - at >= _LENGTH.size:

@@ -2,7 +2,7 @@
 
 Some descriptors are left for the log and for the program around it. When all others are in use, the eldest connection
 whose client has not introduced itself makes room for a new one; where every client is served, new ones wait until a
-connection ends. One connection is taken at a time, so that those that wait for a welcome are heard in between.
+connection ends. Few are taken at a time, so that those that wait for a welcome are heard before they have to make room.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from gapless.impl.records.errors import Refused
 BACKLOG = 1024
 MOST = 10_000  # connections at once
 RESERVED = 24  # descriptors for the log and the program
+TURNS = 16  # in which as many connections are taken as there is room for
 PAUSE = 1.0  # seconds in which no connection is taken after the system refused one
 NOT_HERE = {errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT}
 
@@ -64,7 +65,7 @@ class SocketServer:
                 one.close()
             raise problem
         for one in made:
-            self._sockets[one] = partial(self._take, one, accept, tls, handshake)
+            self._sockets[one] = partial(self._take_some, one, accept, tls, handshake)
             if not self._paused:
                 self._loop.add_reader(one, self._sockets[one])
         host, port = made[0].getsockname()[:2]
@@ -82,25 +83,33 @@ class SocketServer:
 
     # -- connections -------------------------------------------------------------------------------------------------
 
-    def _take(self, listening: socket.socket, accept: Accept, tls: ssl.SSLContext | None, handshake: float) -> None:
-        """A connection waits."""
+    def _take_some(
+        self, listening: socket.socket, accept: Accept, tls: ssl.SSLContext | None, handshake: float
+    ) -> None:
+        """Connections wait: some are taken, and then those before them are heard."""
+        for _ in range(max(1, self.most // TURNS)):
+            if self._paused or not self._take(listening, accept, tls, handshake):
+                return
+
+    def _take(self, listening: socket.socket, accept: Accept, tls: ssl.SSLContext | None, handshake: float) -> bool:
+        """Take a connection, if one waits and there is room; whether it was so."""
         if len(self._wires) >= self.most:
             self._log.alert("full", "%d connections, as many as there is room for", len(self._wires))
             if not self._silent:
                 self._pause()
-                return
+                return False
             self._drop()
         try:
             connection, address = listening.accept()
         except (BlockingIOError, InterruptedError, ConnectionAbortedError):
-            return
+            return False
         except OSError as error:  # no descriptor or no memory, for the program around has taken them
             self._log.alert("accept", "no connection can be taken: %s", error.strerror)
             if self._silent:
                 self._drop()
             self._pause()
             self._loop.call_later(PAUSE, self._go_on)
-            return
+            return False
         number, self._number = self._number, self._number + 1
         name = f"connection {number} from {address[0]}:{address[1]}"
         wire = SocketWire(lambda wire: accept(wire, name, partial(self._serve, number)), partial(self._end, number))
@@ -108,6 +117,7 @@ class SocketServer:
         task = self._loop.create_task(self._attach(wire, connection, tls, handshake))
         task.add_done_callback(partial(self._attached, number, connection))
         self._silent[number] = task
+        return True
 
     async def _attach(
         self, wire: SocketWire, connection: socket.socket, tls: ssl.SSLContext | None, handshake: float

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextlib import closing
+from itertools import islice
 from typing import Protocol, cast
 
 from gapless.impl.coordinator.frames import OF_THE_CONNECTION, BadFrame, Content, Frames, No, Why, frame
 
+TURN = 32  # frames of one peer that are heard at a time
 LINGER = 2.0  # seconds in which a peer may read what was sent before the end
 
 
@@ -70,6 +73,8 @@ class LocalWire:
 class SocketWire(asyncio.Protocol):
     """A connection over a socket. A peer that does not read its answers is not read from either.
 
+    A peer that sends much takes turns with others: some frames at a time.
+
     `gone`: is called when the connection is gone.
     """
 
@@ -80,6 +85,9 @@ class SocketWire(asyncio.Protocol):
         self._peer: Peer | None = None
         self._frames = Frames()
         self._transport: asyncio.Transport | None = None
+        self._more = False  # frames may have arrived that were not heard yet
+        self._full = False  # what goes out is not read
+        self._paused = False  # the socket is not read from
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """The connection is there."""
@@ -88,24 +96,52 @@ class SocketWire(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Bytes have arrived."""
-        if self._peer is None or self._transport is None or self._transport.is_closing():
+        self._frames.add(data)
+        if not self._more:
+            self._hear()
+
+    def _hear(self) -> None:
+        """Some frames that have arrived are heard; if there are more, when others had their turn."""
+        self._more = self._full
+        if self._more or self._peer is None or self._transport is None or self._transport.is_closing():
             return
+        heard = 0
         try:
-            for request, content in self._frames.feed(data):
-                self._peer.received(request, content)
+            with closing(self._frames.whole()) as frames:
+                for request, content in islice(frames, TURN):
+                    self._peer.received(request, content)
+                    heard += 1
         except BadFrame as error:
             self.send(OF_THE_CONNECTION, No(Why.CONFUSED, str(error)))
             self.close()
+            return
+        self._more = heard == TURN
+        if self._more and not self._full:
+            asyncio.get_running_loop().call_soon(self._hear)
+        self._regulate()
+
+    def _regulate(self) -> None:
+        """Read from the socket, or leave what arrives there."""
+        if self._transport is None or self._transport.is_closing():
+            return
+        before, self._paused = self._paused, self._more or self._full
+        if before and not self._paused:
+            self._transport.resume_reading()
+        elif self._paused and not before:
+            self._transport.pause_reading()
 
     def pause_writing(self) -> None:
         """The other side does not read: it shall not ask for more."""
-        if self._transport is not None:
-            self._transport.pause_reading()
+        self._full = True
+        self._regulate()
 
     def resume_writing(self) -> None:
         """It reads again."""
-        if self._transport is not None and not self._transport.is_closing():
-            self._transport.resume_reading()
+        self._full = False
+        if self._more:
+            self._hear()
+        else:
+            self._regulate()
 
     def connection_lost(self, _error: Exception | None) -> None:
         """The connection is gone."""

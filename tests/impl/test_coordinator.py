@@ -18,6 +18,7 @@ from gapless.impl.coordinator.frames import (
     OF_THE_CONNECTION,
     VERSION,
     BadFrame,
+    Content,
     Frames,
     Hello,
     IsDone,
@@ -38,6 +39,12 @@ KEY = Key(b"a client of 16 b", 0)
 
 def key(request: int) -> Key:
     return Key(KEY.client, request)
+
+
+def cut(frames: Frames, data: bytes) -> list[tuple[int, Content]]:
+    """The frames that are whole when these bytes have arrived."""
+    frames.add(data)
+    return list(frames.whole())
 
 
 def with_one_committed(disk: SimulatedDisk, *, close: bool = True) -> CoordinatorCore:
@@ -279,7 +286,7 @@ def test_a_client_of_another_process_and_a_frame_that_is_none(tmp_path: Path) ->
             ):
                 reader, writer = await asyncio.open_connection(host, port)
                 writer.write(sent)
-                ((request, content),) = list(Frames().feed(await reader.read()))
+                ((request, content),) = cut(Frames(), await reader.read())
                 assert request == OF_THE_CONNECTION
                 assert isinstance(content, No)
                 assert (content.why, why in content.sentence) == (Why.CONFUSED, True), content
@@ -338,12 +345,12 @@ def test_nothing_listens_and_no_coordinator_answers() -> None:
 
 def test_frames_are_cut_wherever_they_arrive() -> None:
     sent = frame(3, OpenRequest(1, 2, DIGEST)) + frame(4, No(Why.OTHERWISE, "Ärger"))
-    for cut in range(len(sent)):
+    for at in range(len(sent)):
         frames = Frames()
-        found = [*frames.feed(sent[:cut]), *frames.feed(sent[cut:])]
+        found = [*cut(frames, sent[:at]), *cut(frames, sent[at:])]
         assert found == [(3, OpenRequest(1, 2, DIGEST)), (4, No(Why.OTHERWISE, "Ärger"))]
     with pytest.raises(BadFrame, match=f"expected at most {LONGEST}"):
-        list(Frames().feed((LONGEST + 1).to_bytes(4, "big")))
+        cut(Frames(), (LONGEST + 1).to_bytes(4, "big"))
     with pytest.raises(BadFrame, match="expected at least 9"):
         content_of(b"x")
 

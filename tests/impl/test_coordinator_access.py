@@ -50,7 +50,7 @@ from gapless.impl.coordinator.frames import (
 )
 from gapless.impl.coordinator.session import WITHIN_THE_PROCESS, ConnectionTerms
 from gapless.impl.coordinator.steps import Key, Status
-from gapless.impl.coordinator.wires import LocalWire, Peer, SocketWire, Wire
+from gapless.impl.coordinator.wires import TURN, LocalWire, Peer, SocketWire, Wire
 from gapless.impl.records.errors import Refused
 from gapless.properties.simulation import virtual_time
 from gapless.properties.simulation.simulated_disk import SimulatedDisk
@@ -135,6 +135,15 @@ class FakeTransport(asyncio.Transport):
         super().__init__()
         self.written: list[bytes] = []
         self.ended: float | None = None
+        self.reading = True
+
+    def pause_reading(self) -> None:
+        """No bytes are wanted."""
+        self.reading = False
+
+    def resume_reading(self) -> None:
+        """Bytes are wanted again."""
+        self.reading = True
 
     def is_closing(self) -> bool:
         """True if it was ended."""
@@ -165,6 +174,34 @@ def test_bytes_that_dribble_in_are_no_frame_and_gain_no_time(before: bytes) -> N
         assert transport.ended == pytest.approx(60.0 if before else 10.0)
         wire.connection_lost(None)
         assert not coordinator._sessions
+
+    in_virtual_time(run)
+
+
+def test_a_peer_that_sends_much_takes_turns_with_others() -> None:
+    async def run(coordinator: Coordinator) -> None:
+        flooding, other, transports = [], [], (FakeTransport(), FakeTransport())
+        wires = [SocketWire(lambda wire: coordinator.accept(wire, DEADLINES)) for _ in transports]
+        for wire, transport in zip(wires, transports, strict=True):
+            wire.connection_made(transport)
+            wire.data_received(frame(0, Hello(VERSION, bytes([wires.index(wire)]) * 16)))
+        refused = b"".join(frame(number, OpenRequest(0, 0, bytes(16))) for number in range(3 * TURN + 5))
+        wires[0].data_received(refused[:-1])
+        wires[1].data_received(frame(7, OpenRequest(0, 0, bytes(16))))
+        for _ in range(5):
+            flooding.append((len(transports[0].written) - 1, transports[0].reading))
+            other.append(len(transports[1].written) - 1)
+            await asyncio.sleep(0)
+        wires[0].data_received(refused[-1:])
+        assert flooding == [
+            (TURN, False),
+            (2 * TURN, False),
+            (3 * TURN, False),
+            (3 * TURN + 4, True),
+            (3 * TURN + 4, True),
+        ]
+        assert other == [1] * 5
+        assert [int.from_bytes(each[5:13]) for each in transports[0].written[1:]] == list(range(3 * TURN + 5))
 
     in_virtual_time(run)
 
