@@ -206,6 +206,26 @@ def test_a_peer_that_sends_much_takes_turns_with_others() -> None:
     in_virtual_time(run)
 
 
+def test_a_peer_that_reads_again_is_heard_from_where_it_was_left() -> None:
+    async def run(coordinator: Coordinator) -> None:
+        wire, transport = SocketWire(lambda wire: coordinator.accept(wire, DEADLINES)), FakeTransport()
+        wire.connection_made(transport)
+        wire.data_received(frame(0, HELLO))
+        asked = b"".join(frame(number, OpenRequest(0, 0, bytes(16))) for number in range(TURN + 1))
+        for _ in range(2):
+            transport.written.clear()
+            wire.pause_writing()
+            wire.data_received(asked)
+            await asyncio.sleep(1)
+            assert (transport.written, transport.reading) == ([], False)
+            wire.resume_writing()
+            assert (len(transport.written), transport.reading) == (TURN, False)
+            await asyncio.sleep(1)
+            assert (len(transport.written), transport.reading) == (TURN + 1, True)
+
+    in_virtual_time(run)
+
+
 def test_a_client_that_sends_no_frame_is_taken_for_dead_and_one_that_pings_is_not() -> None:
     async def run(coordinator: Coordinator) -> None:
         dead, alive = Stranger(coordinator, DEADLINES), await served(coordinator, DEADLINES)
@@ -338,9 +358,10 @@ def test_tokens_outlive_a_kill_and_only_their_digests_are_on_the_disk(size: int)
 
         client = CoordinatorClient(connect)
         await client.connect()
-        numbers = [await client.begin() for _ in range(4)]
-        tokens = [bytes.fromhex(client.token(number)) for number in numbers]
+        numbers = [await client.begin()]
         await client.commit(numbers[0])
+        numbers += [await client.begin() for _ in range(3)]
+        tokens = [bytes.fromhex(client.token(number)) for number in numbers]
         running.abandon()
         disk = disk.kill()
         written = b"".join(disk.files().values())
