@@ -139,7 +139,7 @@ class Coordinator:
         if self._server is None:
             self._server = SocketServer(self.log)
 
-        def accept(wire: Wire, name: str, welcomed: Callable[[], None]) -> Peer:
+        def accept(wire: Wire, name: str, welcomed: Callable[[], object]) -> Peer:
             return self.accept(wire, terms, name, welcomed)
 
         return self._server.listen(found, accept, tls, hello)
@@ -149,7 +149,7 @@ class Coordinator:
         wire: Wire,
         terms: ConnectionTerms = WITHIN_THE_PROCESS,
         name: str = "a client of this process",
-        welcomed: Callable[[], None] | None = None,
+        welcomed: Callable[[], object] | None = None,
     ) -> Peer:
         """A connection is there, over which a client may speak; returns who hears it."""
         session = Session(self, wire, terms, name, welcomed)

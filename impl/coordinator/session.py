@@ -76,7 +76,7 @@ class Session:
         wire: Wire,
         terms: ConnectionTerms,
         name: str,
-        welcomed: Callable[[], None] | None = None,
+        welcomed: Callable[[], object] | None = None,
     ) -> None:
         """`welcomed`: is called when the client is served."""
         self.client = b""

@@ -1,8 +1,9 @@
 """The sockets on which a coordinator listens, and the connections that come in: no more than there are descriptors for.
 
-Some descriptors are left for the log and for the program around it. When all others are in use, the eldest connection
-whose client has not introduced itself makes room for a new one; where every client is served, new ones wait until a
-connection ends. Few are taken at a time, so that those that wait for a welcome are heard before they have to make room.
+Some descriptors are left for the log and for the program around it. When all others are in use, a connection whose
+client has not introduced itself makes room for a new one: the eldest from the address that has most of them, so that a
+flood from one machine leaves the others time. Where every client is served, new ones wait until a connection ends. Few
+are taken at a time, so that those that wait for a welcome are heard before they have to make room.
 """
 
 from __future__ import annotations
@@ -24,11 +25,11 @@ from gapless.impl.records.errors import Refused
 BACKLOG = 1024
 MOST = 10_000  # connections at once
 RESERVED = 24  # descriptors for the log and the program
-TURNS = 16  # in which as many connections are taken as there is room for
+AT_A_TIME = 4  # connections that are taken before those that are there are heard
 PAUSE = 1.0  # seconds in which no connection is taken after the system refused one
 NOT_HERE = {errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT}
 
-Accept = Callable[[Wire, str, Callable[[], None]], Peer]
+Accept = Callable[[Wire, str, Callable[[], object]], Peer]
 """Makes the session of a connection: its wire, the name for the log, and what to call when the client is served."""
 
 
@@ -42,7 +43,7 @@ class SocketServer:
         self._log = log
         self._loop = asyncio.get_running_loop()
         self._sockets: dict[socket.socket, Callable[[], None]] = {}  # and what to do when a connection waits there
-        self._silent: dict[int, asyncio.Task[None]] = {}  # by number, the eldest first: not served yet
+        self._silent: dict[str, dict[int, asyncio.Task[None]]] = {}  # by address and number: not served yet
         self._wires: dict[int, SocketWire] = {}
         self._number = 0
         self._paused = False
@@ -87,7 +88,7 @@ class SocketServer:
         self, listening: socket.socket, accept: Accept, tls: ssl.SSLContext | None, handshake: float
     ) -> None:
         """Connections wait: some are taken, and then those before them are heard."""
-        for _ in range(max(1, self.most // TURNS)):
+        for _ in range(AT_A_TIME):
             if self._paused or not self._take(listening, accept, tls, handshake):
                 return
 
@@ -98,7 +99,6 @@ class SocketServer:
             if not self._silent:
                 self._pause()
                 return False
-            self._drop()
         try:
             connection, address = listening.accept()
         except (BlockingIOError, InterruptedError, ConnectionAbortedError):
@@ -111,12 +111,15 @@ class SocketServer:
             self._loop.call_later(PAUSE, self._go_on)
             return False
         number, self._number = self._number, self._number + 1
-        name = f"connection {number} from {address[0]}:{address[1]}"
-        wire = SocketWire(lambda wire: accept(wire, name, partial(self._serve, number)), partial(self._end, number))
+        host, name = str(address[0]), f"connection {number} from {address[0]}:{address[1]}"
+        welcomed, gone = partial(self._forget, host, number), partial(self._end, host, number)
+        wire = SocketWire(lambda wire: accept(wire, name, welcomed), gone)
+        if len(self._wires) >= self.most:
+            self._drop()
         self._wires[number] = wire
         task = self._loop.create_task(self._attach(wire, connection, tls, handshake))
-        task.add_done_callback(partial(self._attached, number, connection))
-        self._silent[number] = task
+        task.add_done_callback(partial(self._attached, host, number, connection))
+        self._silent.setdefault(host, {})[number] = task
         return True
 
     async def _attach(
@@ -126,31 +129,35 @@ class SocketServer:
         limit = handshake if tls is not None and handshake else None
         await self._loop.connect_accepted_socket(lambda: wire, connection, ssl=tls, ssl_handshake_timeout=limit)
 
-    def _attached(self, number: int, connection: socket.socket, task: asyncio.Task[None]) -> None:
+    def _attached(self, host: str, number: int, connection: socket.socket, task: asyncio.Task[None]) -> None:
         """The connection is there, or came to nothing: the client went away, failed at TLS, or made room."""
         problem = asyncio.CancelledError() if task.cancelled() else task.exception()
         if problem is not None:
             connection.close()
-            self._end(number)
+            self._end(host, number)
             self._log.note("connection %d: not made: %s", number, str(problem) or type(problem).__name__)
 
-    def _serve(self, number: int) -> None:
-        """The connection's client is served: it stays, however many come."""
-        self._silent.pop(number, None)
+    def _forget(self, host: str, number: int) -> asyncio.Task[None] | None:
+        """The connection makes room for no other any more: its client is served, or it is gone."""
+        silent = self._silent.get(host, {})
+        task = silent.pop(number, None)
+        if not silent:
+            self._silent.pop(host, None)
+        return task
 
     def _drop(self) -> None:
-        """End the eldest connection that is not served."""
-        number = next(iter(self._silent))
-        task = self._silent.pop(number)
-        wire = self._wires.pop(number)
+        """End a connection that is not served."""
+        host = max(self._silent, key=lambda each: len(self._silent[each]))
+        number = next(iter(self._silent[host]))
+        task, wire = self._forget(host, number), self._wires.pop(number)
         self.dropped += 1
-        if not task.done():
+        if task is not None:
             task.cancel()
         wire.abort()
 
-    def _end(self, number: int) -> None:
+    def _end(self, host: str, number: int) -> None:
         """A connection is gone: there is room for another."""
-        self._silent.pop(number, None)
+        self._forget(host, number)
         if self._wires.pop(number, None) is not None:
             self._go_on()
 

@@ -16,7 +16,7 @@ from gapless.impl.coordinator.bounded_log import LOGGER, BoundedLog
 from gapless.impl.coordinator.coordinator import Coordinator
 from gapless.impl.coordinator.coordinator_client import CoordinatorClient, connect_client
 from gapless.impl.coordinator.coordinator_errors import WrongSecret
-from gapless.impl.coordinator.frames import VERSION, Hello, OpenRequest, frame
+from gapless.impl.coordinator.frames import VERSION, Frames, Hello, OpenRequest, Welcome, frame
 from gapless.impl.coordinator.socket_server import RESERVED, SocketServer, room
 from gapless.impl.records.errors import Refused, StoreError
 from gapless.properties.simulation.simulated_disk import SimulatedDisk
@@ -78,6 +78,25 @@ def test_silent_connections_make_room_for_clients_and_clients_for_none(caplog: p
     with caplog.at_level(logging.WARNING, LOGGER.name):
         on_loopback(run)
     assert caplog.messages == ["6 connections, as many as there is room for"]
+
+
+def test_a_flood_from_one_address_leaves_others_their_time() -> None:
+    async def run(coordinator: Coordinator, server: SocketServer) -> None:
+        address = await coordinator.listen()
+        slow = socket.create_connection(address, AT_MOST, source_address=("127.0.0.2", 0))
+        silent = [connected(address) for _ in range(50)]
+        await until(lambda: server.dropped == 51 - server.most)
+        slow.setblocking(False)  # noqa: FBT003 - the only way to say it
+        slow.sendall(frame(0, Hello(VERSION, bytes(16))))
+        async with asyncio.timeout(AT_MOST):
+            frames = Frames()
+            frames.add(await asyncio.get_running_loop().sock_recv(slow, 4096))
+        ((_, welcome),) = frames.whole()
+        assert isinstance(welcome, Welcome)
+        for each in (slow, *silent):
+            each.close()
+
+    on_loopback(run)
 
 
 def test_where_all_are_served_others_wait_until_one_leaves() -> None:
