@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -86,12 +87,11 @@ class Traces:
 
     def taken(self, trace: int) -> Iterator[TraceEvent]:
         """Yield the events of one trace, one by one."""
-        names = list(self.spec.actions)
-        places = {name: [self.spec.arguments.index(a) for a in self.spec.parameters[name]] for name in names}
+        places = _places(self.spec)
         for low in range(self.starts[trace], self.starts[trace + 1], AT_ONCE):
             for at in self.events(low, min(low + AT_ONCE, int(self.starts[trace + 1]))).tolist():
-                name = names[self.action[at]]
-                event = name, tuple(int(self.args[place][at]) for place in places[name])
+                name, mine = places[self.action[at]]
+                event = name, tuple(int(self.args[place][at]) for place in mine)
                 outcome = OUTCOMES[self.outcome[at]]
                 yield TraceEvent(event, outcome, self.saw.get(at), int(self.position[at]), int(self.row[at]))
 
@@ -105,6 +105,12 @@ class Traces:
         behind = 1 + np.flatnonzero((position[1:] < position[:-1]) & (of[1:] == of[:-1]))
         events = behind if self.order is None else self.order[behind]
         return self.first(int(events[self.row[events].argmin()])) if len(events) else None
+
+
+@cache
+def _places(spec: Spec) -> list[tuple[str, list[int]]]:
+    """Each action's name, and the columns of its arguments, by its code."""
+    return [(name, [spec.arguments.index(a) for a in spec.parameters[name]]) for name in spec.actions]
 
 
 # -- as they are read ----------------------------------------------------------------------------------------------

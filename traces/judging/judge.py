@@ -6,7 +6,10 @@ The compiled kernel replays every trace in which all steps were taken and nothin
 
 from __future__ import annotations
 
+from bisect import insort
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from itertools import groupby
 from typing import Any
 
@@ -18,9 +21,10 @@ from gapless.spec.catalog import END
 from gapless.traces.judging.batches import Batch, asked_for, by_exact_replay, count, count_all, measure_exactly, slices
 from gapless.traces.judging.columns import Traces
 from gapless.traces.judging.explaining import explained, stateless
+from gapless.traces.judging.observed_traces import accepted
 from gapless.traces.judging.tallies import TRACES, Cluster, First, RuleStep, Suspect, Tally, added
 from gapless.traces.options import Options
-from gapless.traces.replay.exact import call
+from gapless.traces.replay.exact import Departure, call
 from gapless.traces.replay.kernels import Ints, kernel
 from gapless.traces.replay.possible_states import BrokenPromise, Departs, Replay, TooMany
 from gapless.traces.report import verdict_table
@@ -49,18 +53,21 @@ class Judge:
         verdicts = _Verdicts(traces)
         chosen = self._chosen(traces, mine, tally, verdicts)
         exact = by_exact_replay(traces)
+        observed = exact.copy()
         count_all(traces, chosen, tally)
         refused: dict[RuleStep, Ints] = {}  # events that a kernel refused, in order, by the need that is not met
         stories: dict[RuleStep, Suspect] = {}  # why the first of each is refused
-        suspects: list[Suspect] = []
+        departed = FirstDepartures()
         try:
             for low, high in slices(traces.starts):
                 self._compiled(traces, tally, (low, high), chosen & ~exact, exact, refused)
+            exact &= ~accepted(traces, chosen & exact & observed, self.options, tally)
             exact |= self._overruled(traces, tally, refused, stories)
             for trace in np.flatnonzero(chosen & exact).tolist():
-                suspects += self._exact(traces, tally, trace, verdicts)
+                self._exact(traces, tally, trace, verdicts, departed)
         finally:  # also where a user has had enough
-            self._explain(traces, tally, refused, stories, suspects, verdicts)
+            departed.gather(tally)
+            self._explain(traces, tally, refused, stories, verdicts)
             if before := self.tallies.get(traces.spec.name):
                 before.add(tally, 0)
             else:
@@ -141,12 +148,11 @@ class Judge:
                 stories[broken] = suspect
         return traces_of_rule
 
-    def _exact(self, traces: Traces, tally: Tally, trace: int, verdicts: _Verdicts) -> list[Suspect]:
+    def _exact(self, traces: Traces, tally: Tally, trace: int, verdicts: _Verdicts, departed: FirstDepartures) -> None:
         """Replay one trace through the plain functions."""
         replayed = Replay(traces.spec, self.options)
         suspects: list[Suspect] = []
         moment, same = 0, ""  # the action that departs; other steps end the moment
-        clusters = set[tuple[str, str, int]]()
         for taken in traces.taken(trace):
             tally.events += 1
             at = First(taken.row, taken.position, traces.name(trace))
@@ -159,12 +165,9 @@ class Judge:
                     verdicts.depart(np.array([trace]), np.array([taken.position]), departure.rule)
                 moment += bool(suspects) and departure.event[0] != same and moment < MOMENTS - 1
                 same = departure.event[0]
-                suspect = Suspect(at, replace(departure, state=None), departs.also, moment)
-                if (cluster := (departure.rule, same, moment)) not in clusters:  # the first one has a story
-                    clusters.add(cluster)
-                    departure = departs.departure(replayed, traces.taken(trace))
-                    suspect = stateless(at, departure, departs.also, moment)
-                suspects.append(replace(suspect, broken=len(suspects)))
+                suspect = Suspect(at, replace(departure, state=None), departs.also, moment, broken=len(suspects))
+                story = partial(departs.departure, replayed, traces.taken(trace))
+                suspects.append(departed.explained(suspect, story))
                 if taken.outcome == "refused" or not replayed.take_over(taken, departure.rule):
                     break
                 tally.taken_over[departure.event[0]] = tally.taken_over.get(departure.event[0], 0) + 1
@@ -183,7 +186,8 @@ class Judge:
             first = First(taken.row, taken.position, traces.name(trace))
             tally.deviate(name, 1, first)
             measure_exactly(tally, traces.spec, replayed, name, first)
-        return _with_others(suspects)
+        for suspect in _with_others(suspects):
+            departed.add(suspect)
 
     # -- those that depart -----------------------------------------------------------------------------------------
 
@@ -193,20 +197,56 @@ class Judge:
         tally: Tally,
         refused: dict[RuleStep, Ints],
         stories: dict[RuleStep, Suspect],
-        suspects: list[Suspect],
         verdicts: _Verdicts,
     ) -> None:
-        """Cluster traces that break one rule by one step, of one trace at one moment; explain the first of each."""
-        for suspect in suspects:
-            assert suspect.departure is not None  # noqa: S101 - for the type checker: exact replay explains each
-            broken = suspect.departure.rule, suspect.departure.event[0]
-            tally.gather((broken, suspect.moment), Cluster(1, (suspect,)))
+        """Cluster traces that break one rule by one step; explain the first of each."""
         for broken, events in refused.items():
             first = stories.get(broken) or explained(traces, int(events[0]), self.options)
             if first is not None:
                 others = tuple(Suspect(traces.first(event)) for event in events[1:TRACES].tolist())
                 tally.gather((broken, 0), Cluster(len(events), (first, *others)))
                 verdicts.depart(traces.of[events], traces.position[events], broken[0])
+
+
+class FirstDepartures:
+    """Departures by exact replay, clustered by rule, step and moment: how many, and the first ones.
+
+    The very first of each cluster has a story; the others need none, and it takes long to make.
+    """
+
+    def __init__(self) -> None:
+        self._counts: dict[tuple[RuleStep, int], int] = {}
+        self._begins: dict[tuple[RuleStep, int], First] = {}
+        self._first: dict[tuple[RuleStep, int], list[Suspect]] = {}
+
+    def explained(self, suspect: Suspect, story: Callable[[], Departure]) -> Suspect:
+        """The same with its story, if no earlier one of its cluster is known."""
+        cluster = _cluster(suspect)
+        known = self._begins.setdefault(cluster, suspect.at)
+        if known < suspect.at:
+            return suspect
+        self._begins[cluster] = suspect.at
+        full = stateless(suspect.at, story(), suspect.also, suspect.moment)
+        return replace(full, broken=suspect.broken)
+
+    def add(self, suspect: Suspect) -> None:
+        """Count one more."""
+        cluster = _cluster(suspect)
+        self._counts[cluster] = self._counts.get(cluster, 0) + 1
+        first = self._first.setdefault(cluster, [])
+        if len(first) < TRACES or suspect.at < first[-1].at:
+            insort(first, suspect, key=lambda one: one.at)
+            del first[TRACES:]
+
+    def gather(self, tally: Tally) -> None:
+        """Add the clusters to a tally."""
+        for cluster, first in self._first.items():
+            tally.gather(cluster, Cluster(self._counts[cluster], tuple(first)))
+
+
+def _cluster(suspect: Suspect) -> tuple[RuleStep, int]:
+    assert suspect.departure is not None  # noqa: S101 - for the type checker: exact replay explains each
+    return (suspect.departure.rule, suspect.departure.event[0]), suspect.moment
 
 
 def _with_others(suspects: list[Suspect]) -> list[Suspect]:

@@ -121,6 +121,8 @@ class SubjectProcess:
             if self.is_dead and not self._heard:
                 raise Mismatch(f"the process died by itself, and not by us: {needs} was not answered")
             if time.monotonic() > end:
+                self._signal(signal.SIGABRT)  # a process that dies of it may tell where its threads were
+                self.wait(0.5)
                 raise Mismatch(f"it hangs: {needs} is not answered after {PATIENCE:.0f} s")
         return self._heard.popleft()
 
