@@ -18,12 +18,13 @@ if TYPE_CHECKING:
     from gapless.properties.machines.stateful.spec_machine import Unhealthy, machine_for
     from gapless.traces.check import check
     from gapless.traces.events.recorder import Recorder
-    from gapless.traces.problems import UsageError
+    from gapless.traces.problems import EngineFailure, UsageError
     from gapless.traces.report.values import Finding, Report
 
 __all__ = [
     "BrokenContract",
     "DoesNotConform",
+    "EngineFailure",
     "Finding",
     "Recorder",
     "Report",
@@ -42,7 +43,7 @@ _HOMES = {
     **dict.fromkeys(("Report", "check"), "traces.check"),  # which knows the rows that a report can have
     **dict.fromkeys(("DoesNotConform", "assert_conforms"), "conformance"),
     "Recorder": "traces.events.recorder",
-    "UsageError": "traces.problems",
+    **dict.fromkeys(("EngineFailure", "UsageError"), "traces.problems"),
     "BrokenContract": "properties.machines.contract",
     "StepMismatch": "properties.machines.lockstep",
     **dict.fromkeys(("Unhealthy", "machine_for"), "properties.machines.stateful.spec_machine"),

@@ -16,7 +16,7 @@ from gapless.configuration import options, redact_key, threshold
 from gapless.conformance import DoesNotConform
 from gapless.traces.check import check
 from gapless.traces.events.files import is_event_file
-from gapless.traces.problems import UsageError, shown
+from gapless.traces.problems import EngineFailure, UsageError, shown
 from gapless.traces.report.redaction import Redactor
 from gapless.traces.report.values import Finding, Report
 from gapless.traces.sources.registry import recognised
@@ -110,7 +110,7 @@ def _checked(path: Path, config: pytest.Config) -> tuple[Report, list[TraceVerdi
         table = Path(folder) / "verdicts"
         try:
             report = check(path, verdicts=table, **options(config))
-        except UsageError as error:
+        except (UsageError, EngineFailure) as error:
             raise pytest.Collector.CollectError(str(error)) from None
         rows = [row for file in sorted(table.glob("*.parquet")) for row in parquet.read_table(file).to_pylist()]
     key = redact_key(config)

@@ -37,6 +37,7 @@ from gapless.traces.suggestions import did_you_mean, one_of
 if TYPE_CHECKING:  # few checks write a table, and pyarrow loads slowly
     from gapless.traces.report.verdict_table import Table, TableRows
 
+FEW = 16
 AGAIN = 3  # times that an input is opened again whose files go away while it is read
 
 sources()  # a report that is read back has rows of theirs too
@@ -78,7 +79,8 @@ def check(
     `master`: the Spark cluster; without it, the active session, or as Spark is set, or `local[*]` · `conf`: settings
     of a Spark session that is started, before Spark's own · `split`: bytes that one task reads · `verdicts`: a
     directory to make, for the verdict of every trace in Parquet files · `specs`: files or modules with your own specs,
-    to which events may belong. Raises UsageError; what is wrong with an input is in the report.
+    to which events may belong. Raises UsageError, and EngineFailure where a cluster cannot do the work;
+    what is wrong with an input is in the report.
     """
     if isinstance(paths, str | os.PathLike):
         paths = [paths]
@@ -108,6 +110,7 @@ def check(
             InputCheck(replace(one, path=runs.located(one.path), found=runs.located(one.found)), options, profile)
             for one in inputs
         ]
+        runs.look(_on_disk(tasks), [table.unfinished] if table else [])
         compiled = compiling_seconds()
         for each in tasks:
             each.prepare()
@@ -121,6 +124,13 @@ def check(
             table.discard()
         taken = time.perf_counter() - began - (COMPILATIONS.own_seconds - compiled_before)
         return reported(tasks, runs.name, taken).model_copy(update={"compiling": compiling_seconds() - compiled})
+
+
+def _on_disk(tasks: Iterable[InputCheck]) -> list[Path]:
+    """The inputs that a worker opens by their paths: the first few say as much as all."""
+    return [task.given.found for task in tasks if task.given.source and not isinstance(task.given.found, RemotePath)][
+        :FEW
+    ]
 
 
 def _refuse(profile: str | None, jobs: int | None, split: int | None) -> None:

@@ -24,6 +24,10 @@ class NothingThere(Exception):  # noqa: N818 - it names an outcome, as a verdict
     """The input can be read, but contains nothing to judge."""
 
 
+class EngineFailure(Exception):  # noqa: N818 - it names an outcome, as a verdict does.
+    """The engine could not do the work: nothing is known of the inputs. The message says what failed, and where."""
+
+
 class UsageError(Exception):
     """The question cannot be asked this way: for example, the rule does not exist."""
 

@@ -35,7 +35,7 @@ from gapless.commands.outcome import (
     what_fails,
     without_names,
 )
-from gapless.commands.terminal import Terminal, failed, printing, progress_bar, telling, write
+from gapless.commands.terminal import ENGINE_FAILED, Terminal, failed, printing, progress_bar, telling, write
 from gapless.traces.engines import EngineName
 from gapless.traces.report.formats import FORMATS, Format
 
@@ -142,7 +142,7 @@ def check(
     """Check that every message is in its queue, once, in order, intact, and every transaction decided."""
     from gapless.traces.check import check as run
     from gapless.traces.engines.spark_settings import parsed
-    from gapless.traces.problems import UsageError
+    from gapless.traces.problems import EngineFailure, UsageError
     from gapless.traces.report.text import text
 
     refuse_what_names(redact=redact, key=redact_key, verdicts=verdicts, baseline=baseline)
@@ -170,6 +170,8 @@ def check(
             )
     except UsageError as error:
         raise failed(str(error)) from None
+    except EngineFailure as failure:
+        raise failed(f"{failure}; nothing was judged", ENGINE_FAILED) from None
     report = without_names(report, redact=redact, key=redact_key)
     if baseline is not None and update_baseline:
         threshold = update(baseline, report, threshold)

@@ -97,7 +97,7 @@ _OF_A_CHECK = {
 _DONE = {0: "done", 2: "wrong usage"}
 
 EXIT_CODES: dict[str, dict[int, str]] = {
-    "check": _OF_A_CHECK,
+    "check": {**_OF_A_CHECK, 4: "Spark could not do the work: nothing was judged"},
     "watch": {
         0: "with --once: conforms",
         1: "with --once: departs",

@@ -194,7 +194,11 @@ def write_whole(path: Path, text: str) -> None:
     name.replace(path)
 
 
-def failed(message: str) -> typer.Exit:
+ENGINE_FAILED = 4
+"""The exit code where a cluster could not do the work: no verdict on what was to be checked."""
+
+
+def failed(message: str, code: int = 2) -> typer.Exit:
     """The exit of a command that was used wrongly, or that cannot go on; the message is printed."""
     typer.echo(f"gapless: {message}", err=True)
-    return typer.Exit(2)
+    return typer.Exit(code)

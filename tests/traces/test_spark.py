@@ -9,6 +9,7 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -18,8 +19,8 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from gapless import UsageError, check
-from gapless.traces.engines import spark, spark_session
+from gapless import EngineFailure, UsageError, check
+from gapless.traces.engines import spark, spark_probe, spark_session
 from gapless.traces.engines.spark import Spark
 from gapless.traces.events import reading, schema
 from gapless.traces.options import Options
@@ -28,7 +29,7 @@ from gapless.traces.sources.rocketmq.check import StoreCheck
 from gapless.traces.sources.rocketmq.segments import splits
 from gapless.traces.sources.rocketmq.store.directory import open_store
 from gapless.traces.specs import load
-from tests.support.command_line import ROOT, gapless_process
+from tests.support.command_line import ROOT, gapless, gapless_process
 from tests.support.event_files import ODD, append, cut, index, mixed_traces, opened, table_in, write
 from tests.support.night import NIGHT
 from tests.support.rocketmq import damage, transaction_damage
@@ -37,6 +38,7 @@ from tests.support.rocketmq.recordings import copy_of, recording
 
 pytestmark = [pytest.mark.xdist_group("spark"), pytest.mark.slow]
 
+EVENTS = ROOT / "examples/lease.ndjson"
 PARTITIONS = (1, 2, 8) if NIGHT else (8,)
 TIMES = 8 if NIGHT else 2  # that each kind of trace is in a file
 PIECE = 2500 if NIGHT else 5000  # bytes of a file of 15,000
@@ -270,11 +272,48 @@ def test_a_folder_of_small_files_starts_no_job_for_each(engine: Spark, tmp_path:
 
 
 def test_a_worker_that_dies_makes_no_verdict(engine: Spark) -> None:
-    with pytest.raises(Unreadable, match="Spark gave up: Python worker exited unexpectedly"):
+    with pytest.raises(EngineFailure, match="Spark gave up: Python worker exited unexpectedly"):
         list(engine.each(_die, [1, 2, 3], [1, 1, 1]))
-    with pytest.raises(Unreadable, match="Spark gave up: ZeroDivisionError: "):
+    with pytest.raises(EngineFailure, match="Spark gave up: ZeroDivisionError: "):
         list(engine.each(_divide, [1, 0], [1, 1]))
     assert list(engine.each(_divide, [1, 2, 3, 4, 5] * 3, [1] * 15)) == [60, 30, 20, 15, 12] * 3
+
+
+def test_what_workers_lack_is_known_before_any_work(
+    engine: Spark, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    engine.look([tmp_path / "nothing"], [])  # processes of this machine lack nothing that is here
+    monkeypatch.setattr(Spark, "is_here", False)
+    monkeypatch.setattr(spark_probe, "NEEDED", ("pyarrow", "no_such_package"))
+    with pytest.raises(EngineFailure) as failure:
+        engine.look([EVENTS, tmp_path / "in"], [tmp_path / "out" / "unfinished"])
+    lacks = str(failure.value).removeprefix("Spark's workers lack something: ").split("; ")
+    host = socket.gethostname()
+    assert [re.sub("(is|be|install) .*", r"\1", lack) for lack in lacks] == [
+        f"{host}: {tmp_path}/in cannot be",
+        f"{host}: {tmp_path}/out is",
+        f"{host}: {sys.executable} has no no_such_package: install",
+    ]
+
+
+def test_a_cluster_that_fails_has_an_exit_code_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: object, **__: object) -> None:
+        raise EngineFailure("Spark gave up: why")
+
+    monkeypatch.setattr("gapless.traces.check.check", fails)
+    ran = gapless("check", EVENTS)
+    assert (ran.exit_code, ran.stderr, ran.stdout) == (4, "gapless: Spark gave up: why; nothing was judged\n", "")
+
+
+def test_answers_of_one_job_are_no_more_than_the_driver_takes(engine: Spark) -> None:
+    conf = engine.context._jsc.sc().conf()
+    conf.set("spark.driver.maxResultSize", "10m")
+    try:
+        few = Spark(engine.context, engine.interrupts, 16, None)
+        assert (few.together, engine.together) == (2, engine.partitions)
+        assert list(few.each(_divide, [1, 2, 3, 4, 5] * 5, [1] * 25)) == [60, 30, 20, 15, 12] * 5
+    finally:
+        conf.remove("spark.driver.maxResultSize")
 
 
 # -- the start -----------------------------------------------------------------------------------------------------

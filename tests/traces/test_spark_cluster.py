@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import re
+import socket
+import subprocess
+import sys
+import venv
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from gapless.traces.engines import spark
-from tests.support.command_line import gapless_process
+from gapless.traces.engines import spark, spark_probe
+from tests.support.command_line import ROOT, gapless_process
 from tests.support.event_files import ODD, cut, mixed_traces, table_in, write
 from tests.support.night import NIGHT
 from tests.support.rocketmq.recordings import copy_of
@@ -42,7 +47,51 @@ def test_a_cluster_of_two_workers_says_what_this_machine_says(tmp_path: Path) ->
             reports.append((re.sub(r"[\d.]+ s\b|verdicts: .*|engine.*", "", ran.stdout), table_in(verdicts)))
         assert reports[0][1] == reports[1][1]
         assert len(reports[0][1]) > 4 * len(ODD)
+        ran = gapless_process(
+            "check", events, "--engine", "spark", "--master", master, "--conf", "spark.driver.maxResultSize=10m"
+        )
+        assert (ran.returncode, "spark engine" in ran.stdout) == (1, True), ran.stderr
+        _a_session_of_the_user_is_sent_gapless(master, events)
+        _what_bare_workers_lack_is_named(master, events, tmp_path)
 
+
+def _a_session_of_the_user_is_sent_gapless(master: str, events: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", SESSION, master, str(events)],
+        capture_output=True, text=True, check=False, cwd=ROOT, env={**os.environ, "PYSPARK_PYTHON": sys.executable},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    verdict, *loaded = done.stdout.split()
+    assert verdict == "departs"
+    known = {"gapless", "py4j", "pyspark", *spark_probe.NEEDED, *sys.stdlib_module_names, *COME_WITH_THEM}
+    assert not {name for name in loaded if not name.startswith(("_", "__editable__"))} - known
+
+
+def _what_bare_workers_lack_is_named(master: str, events: Path, room: Path) -> None:
+    venv.create(room / "bare")
+    python = str(room / "bare" / "bin" / "python")
+    ran = gapless_process("check", events, "--engine", "spark", "--master", master, PYSPARK_PYTHON=python)
+    assert (ran.returncode, ran.stdout) == (4, "")
+    lacks = "immutables, llvmlite, markupsafe, numpy, pyarrow, pydantic, rich"
+    assert ran.stderr.splitlines()[-1] == (
+        f"gapless: Spark's workers lack something: {socket.gethostname()}: {python} has no {lacks}: install gapless "
+        "there, or send an environment; nothing was judged"
+    )
+
+
+SESSION = """
+import sys
+from functools import partial
+from pyspark import SparkConf, SparkContext
+from gapless import check
+context = SparkContext(conf=SparkConf().setMaster(sys.argv[1]).setAppName("a notebook").set("spark.log.level", "ERROR"))
+print(check([sys.argv[2]], engine="spark", split=5000).verdict)
+loaded = partial(eval, "{name.partition('.')[0] for name in __import__('sys').modules}", {})
+print(*context.parallelize([{}], 1).map(loaded).first())
+context.stop()
+"""
+LOADED_IF_THERE = {"cython_runtime", "dateutil", "pandas", "pytz"}  # by pyarrow
+COME_WITH_THEM = LOADED_IF_THERE | {"annotated_types", "org", "pydantic_core", "typing_extensions", "typing_inspection"}
 
 # Which worker it is, and where it has gapless from: as text, for workers do not know the modules of the tests.
 PLACE = """[

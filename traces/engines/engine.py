@@ -63,6 +63,9 @@ class Engine(Protocol):
     def processors(self) -> int:
         """The number of processors for a task that runs in this process instead of several tasks."""
 
+    def look(self, reads: Sequence[Path], writes: Sequence[Path]) -> None:
+        """Look if the workers have what tasks need: packages, inputs, folders to write into. Raises EngineFailure."""
+
     def is_alone(self, sizes: Sequence[int]) -> bool:
         """True if tasks of these sizes in bytes run in this process, one after the other."""
 
@@ -72,7 +75,8 @@ class Engine(Protocol):
     def each(self, task: Callable[[Item], Answer], items: Sequence[Item], sizes: Sequence[int]) -> Iterator[Answer]:
         """Run the task on every item, and yield the answers in order; `sizes` are the items' bytes, for progress.
 
-        The task must be picklable, and travels once to each worker. Raises what the task raises: `Unreadable` only.
+        The task must be picklable, and travels once to each worker. Raises what the task raises, `Unreadable` only, and
+        EngineFailure where the work cannot be done.
         """
 
     def gather(

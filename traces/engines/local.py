@@ -51,6 +51,9 @@ class Local:
         """See `Engine`."""
         return self.jobs or os.cpu_count() or 1
 
+    def look(self, reads: Sequence[Path], writes: Sequence[Path]) -> None:
+        """See `Engine`: they are processes like this one."""
+
     def is_alone(self, sizes: Sequence[int]) -> bool:
         """See `Engine`."""
         return self._processes(len(sizes)) < 2 or (self.jobs is None and sum(sizes) < ONE_PROCESS)

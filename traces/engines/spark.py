@@ -15,16 +15,22 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, NoReturn
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
 
+from gapless.traces.engines import spark_probe
 from gapless.traces.engines.engine import Answer, Item, P, Progress
 from gapless.traces.engines.spark_archive import archive
-from gapless.traces.engines.spark_session import active_or_started, cause, end_of_ours
+from gapless.traces.engines.spark_session import active_or_started, cause, end_of_ours, made_folder
 from gapless.traces.engines.spark_tasks import InGroups, Job, handed_on, joined, run
-from gapless.traces.problems import Unreadable
+from gapless.traces.problems import EngineFailure, Unreadable, shown
 
 if TYPE_CHECKING:
     from pyspark import RDD, Broadcast, SparkContext
+
+Found = TypeVar("Found")
+
+LARGE = 4 << 20  # bytes of an answer, at most: half of them were seen
+LACKS = 5  # of which a failure tells, at most
 
 
 @contextmanager
@@ -34,13 +40,14 @@ def started(
     """Run Spark on the active session, or on one of our own until the end. Raises UsageError."""
     with _interrupts() as interrupts, ExitStack() as stack:
         context, ours = active_or_started(master, conf, interrupts.shielded)
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))  # workers fetch it until the end
         if ours:
-            folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))  # workers fetch it until the end
             stack.callback(_stop, context, interrupts)
-            if not str(context.master).startswith("local"):
-                with interrupts.shielded():
-                    context.addPyFile(str(archive(folder)))
-        yield Spark(context, interrupts, partitions, progress)
+        engine = Spark(context, interrupts, partitions, progress)
+        if ours and not engine.is_here:
+            engine.send_gapless(folder)
+        engine.has_gapless = ours
+        yield engine
 
 
 def _stop(context: SparkContext, interrupts: _Interrupts) -> None:
@@ -58,10 +65,56 @@ class Spark(InGroups["Broadcast[Callable[[Any], Any]]"]):
         super().__init__(context.defaultParallelism, partitions, progress)
         self.context = context
         self.interrupts = interrupts
+        self.has_gapless = True
+        most = int(context._jsc.sc().conf().getSizeAsBytes("spark.driver.maxResultSize", "1g"))  # noqa: SLF001 - only the JVM has it
+        if most:
+            self.together = max(1, min(self.partitions, most // LARGE))
+
+    @property
+    def is_here(self) -> bool:
+        """True if the workers are processes of this machine."""
+        return str(self.context.master).startswith("local")
+
+    def send_gapless(self, folder: Path) -> None:
+        """Send this package as an archive, made in a folder that stays as long as workers come to fetch it.
+
+        Raises EngineFailure.
+        """
+        from py4j.protocol import Py4JJavaError  # noqa: PLC0415 - comes with pyspark
+
+        with self.shielded():
+            try:
+                self.context.addPyFile(str(archive(folder)))
+            except Py4JJavaError as error:
+                raise EngineFailure(f"Spark gave up: gapless cannot be sent to workers: {cause(error)}") from None
+
+    def asked(self, what: Callable[[object], Found]) -> list[Found]:
+        """The answers of the workers to a function of `spark_probe`, of each some times. Raises EngineFailure."""
+        from pyspark.cloudpickle import register_pickle_by_value  # noqa: PLC0415 - few need Spark
+
+        register_pickle_by_value(spark_probe)  # type: ignore[no-untyped-call]
+        count = 1 if self.is_here else 2 * self.context.defaultParallelism
+        with self.shielded():
+            job: Job[Found] = _Job(self.context.parallelize(range(count), count).map(what), 0)
+        return list(self.finished(job))
+
+    def look(self, reads: Sequence[Path], writes: Sequence[Path]) -> None:
+        """See `Engine`."""
+        if not self.is_here:
+            needs = spark_probe.Needs(spark_probe.NEEDED, [*map(str, reads)], [*map(str, writes)])
+            if found := sorted({lack for some in self.asked(partial(spark_probe.lacks, needs)) for lack in some}):
+                raise EngineFailure(f"Spark's workers lack something: {shown('; '.join(found[:LACKS]))}")
 
     def shielded(self) -> AbstractContextManager[None]:
         """See `InGroups`."""
         return self.interrupts.shielded()
+
+    def prepare(self) -> None:
+        """See `InGroups`: workers of a session that is not ours may lack gapless, or have another version."""
+        if not self.has_gapless:
+            self.has_gapless = True
+            if any(found != spark_probe.version() for found in self.asked(spark_probe.version)):
+                self.send_gapless(made_folder())
 
     def sent(self, task: Callable[[Item], Answer]) -> Broadcast[Callable[[Any], Any]]:
         """See `InGroups`."""
@@ -112,7 +165,7 @@ class _Job(Generic[Answer]):
         return sum(stage.numCompletedTasks for stage in stages if stage) / tasks if tasks else 0.0
 
     def answers(self) -> list[Answer]:
-        """Return the answers of the tasks, in order. Raises Unreadable."""
+        """Return the answers of the tasks, in order. Raises EngineFailure."""
         from py4j.protocol import Py4JJavaError  # noqa: PLC0415 - comes with pyspark
         from pyspark.util import _load_from_socket  # noqa: PLC0415 - few need Spark
 
@@ -120,7 +173,7 @@ class _Job(Generic[Answer]):
         try:
             found = self.future.get()
         except Py4JJavaError as error:
-            raise Unreadable(f"Spark gave up: {cause(error)}") from None
+            raise EngineFailure(f"Spark gave up: {cause(error)}") from None
         rows = jvm.scala.jdk.javaapi.CollectionConverters.asScala(found.iterator())
         socket = jvm.PythonRDD.serveIterator(rows, "gapless")
         with _load_from_socket(socket, self.rdd._jrdd_deserializer) as answers:  # noqa: SLF001

@@ -27,7 +27,7 @@ from gapless.traces.engines import spark_settings
 from gapless.traces.engines.engine import Answer, Item, P, Progress
 from gapless.traces.engines.spark_archive import archive
 from gapless.traces.engines.spark_tasks import InGroups, Job, first_error, handed_on, joined, run
-from gapless.traces.problems import Unreadable, UsageError, shown
+from gapless.traces.problems import EngineFailure, Unreadable, UsageError, shown
 from gapless.traces.timeouts import answer_within
 
 if TYPE_CHECKING:
@@ -132,13 +132,13 @@ class SparkConnect(InGroups[str]):
                 session.addArtifacts(str(archive(Path(folder))), pyfile=True)
 
     def _cores(self) -> int:
-        """Ask how many tasks the cluster runs at a time, as Spark would divide a table. Raises UsageError."""
+        """Ask how many tasks the cluster runs at a time, as Spark would divide a table. Raises EngineFailure."""
         from pyspark.errors import PySparkException  # noqa: PLC0415 - few need Spark
 
         try:
             found = self.session.range(0, MOST_CORES).selectExpr("spark_partition_id() AS part").toArrow()
         except PySparkException as error:
-            raise UsageError(f"Spark Connect runs nothing: {first_error([str(error)])}") from None
+            raise EngineFailure(f"Spark Connect runs nothing: {first_error([str(error)])}") from None
         return len(set(found.column("part").to_pylist()))
 
     def shielded(self) -> AbstractContextManager[None]:
@@ -155,7 +155,7 @@ class SparkConnect(InGroups[str]):
             try:
                 self.session.addArtifacts(str(path), file=True)
             except PySparkException as error:
-                raise Unreadable(f"Spark gave up: {first_error([str(error)])}") from None
+                raise EngineFailure(f"Spark gave up: {first_error([str(error)])}") from None
         return path.name
 
     def started(self, sent: str, items: Sequence[Item], size: int) -> Job[Answer | Unreadable]:
@@ -213,7 +213,7 @@ class _Operation(Generic[Answer]):
     def answers(self) -> list[Answer]:
         """See `Job`."""
         if self.found is None:
-            raise Unreadable(f"Spark gave up: {first_error([str(self.problem)])}")
+            raise EngineFailure(f"Spark gave up: {first_error([str(self.problem)])}")
         return [_unpickled(answer) for answer in self.found.sort_by("number").column("answer").to_pylist()]
 
     def cancel(self) -> None:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
 
 JAVA = 17  # the oldest that Spark 4 runs on
-ANSWERS = 10.0  # seconds for a master to take a session on: Spark itself would wait for a minute
+ANSWERS = 30.0  # seconds for a master to take a session on: Spark itself would wait for a minute
 INSTALL = "pip install 'gapless[spark]'"
 
 
@@ -125,7 +125,7 @@ def _launch(wanted: Mapping[str, str]) -> None:
     options = [
         os.environ.get("SPARK_SUBMIT_OPTS", ""),
         spark_settings.java_options(wanted),
-        _quoted(f"-Djava.io.tmpdir={_room()}"),
+        _quoted(f"-Djava.io.tmpdir={made_folder()}"),
     ]
     names = {
         "SPARK_SUBMIT_OPTS": " ".join(options),
@@ -152,11 +152,11 @@ def end_of_ours() -> None:
         _end()
 
 
-def _room() -> str:
-    """Make a folder for the JVM's files, removed with this process: a killed JVM removes nothing."""
+def made_folder() -> Path:
+    """Make a folder that is removed with this process, whatever becomes of the JVM."""
     folder = tempfile.mkdtemp(prefix="gapless-spark-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return folder
+    return Path(folder)
 
 
 def _quoted(option: str) -> str:

@@ -21,7 +21,8 @@ from gapless.traces.problems import Unreadable, shown
 
 TASKS = 4  # for every core, that are started together
 AHEAD = 2  # such groups of tasks under way at a time: one that ends, and one so that no core waits for its last task
-ASKED_EVERY = 0.02  # seconds
+SOONEST, LATEST = 0.02, 0.2  # seconds until Spark is asked again if a job is done: a tenth of those that have passed
+REPORTED_EVERY = 1.0  # seconds: progress takes some messages to the JVM
 FEW = 1 << 22  # bytes that are judged, or pieces of them joined, in less time than it takes to start tasks for that
 
 Sent = TypeVar("Sent")  # a task, as the workers get it
@@ -42,7 +43,7 @@ class Job(Protocol[Given_co]):
         """Return the share of tasks that have ended."""
 
     def answers(self) -> Sequence[Given_co]:
-        """Return the answers of the tasks, in order. Raises Unreadable."""
+        """Return the answers of the tasks, in order. Raises EngineFailure."""
 
     def cancel(self) -> None:
         """Cancel the tasks: their answers are no longer needed."""
@@ -60,10 +61,14 @@ class InGroups(ABC, Generic[Sent]):
         self.partitions = partitions or TASKS * cores
         self.buckets = max(64, self.partitions)
         self.progress = progress
+        self.together = self.partitions  # tasks of one job, whose answers come together
 
     @abstractmethod
     def shielded(self) -> AbstractContextManager[None]:
         """Defer interrupts while a message to Spark is under way, if that matters."""
+
+    def prepare(self) -> None:
+        """Make the workers ready for a first job. Raises EngineFailure."""
 
     @abstractmethod
     def sent(self, task: Callable[[Item], Answer]) -> Sent:
@@ -83,6 +88,13 @@ class InGroups(ABC, Generic[Sent]):
     ) -> Job[Answer | Unreadable]:
         """Start the tasks of `gather`."""
 
+    def look(self, reads: Sequence[Path], writes: Sequence[Path]) -> None:
+        """See `Engine`: by default, the first task that needs something finds out."""
+
+    def finished(self, job: Job[Answer | Unreadable]) -> Iterator[Answer]:
+        """Yield the answers of a job when it has ended. Raises as `each`."""
+        return self._answers(deque([job]), None)
+
     def is_alone(self, sizes: Sequence[int]) -> bool:
         """See `Engine`: a small file, of which there may be thousands, takes less time than to start a job."""
         return len(sizes) == 1 and sizes[0] <= FEW
@@ -100,15 +112,17 @@ class InGroups(ABC, Generic[Sent]):
                 forward.report(sizes[0])
             yield answer
             return
+        self.prepare()
         with self.shielded():
             sent = self.sent(task)
         waiting: deque[Job[Answer | Unreadable]] = deque()
         todo = iter(zip(items, sizes, strict=True))
-        while some := list(islice(todo, self.partitions)):
+        ahead = max(AHEAD, -(-AHEAD * self.partitions // self.together))
+        while some := list(islice(todo, self.together)):
             with self.shielded():
                 waiting.append(self.started(sent, [item for item, _ in some], sum(size for _, size in some)))
-            if len(waiting) >= AHEAD:
-                yield from self._answers(waiting, forward, leave=AHEAD - 1)
+            if len(waiting) >= ahead:
+                yield from self._answers(waiting, forward, leave=ahead - 1)
         yield from self._answers(waiting, forward)
 
     def gather(
@@ -122,9 +136,10 @@ class InGroups(ABC, Generic[Sent]):
         if not items and sum(part.size for part in known) <= FEW:
             yield from joined(join, ((part.bucket, (True, part)) for part in known))
             return
+        self.prepare()
         with self.shielded():
             job = self.shuffled(task, items, known, join)
-        yield from self._answers(deque([job]), None)
+        yield from self.finished(job)
 
     def _answers(
         self, waiting: deque[Job[Answer | Unreadable]], forward: Forward | None, leave: int = 0
@@ -132,8 +147,10 @@ class InGroups(ABC, Generic[Sent]):
         """Yield the answers of the waiting jobs, the oldest first, until only some are left. Raises Unreadable."""
         try:
             while len(waiting) > leave:
+                pause = SOONEST
                 while not self._is_done(waiting, forward):
-                    time.sleep(ASKED_EVERY)
+                    time.sleep(pause)
+                    pause = min(1.1 * pause, LATEST)
                 with self.shielded():
                     answers = waiting[0].answers()
                 if forward:
@@ -150,7 +167,7 @@ class InGroups(ABC, Generic[Sent]):
     def _is_done(self, waiting: deque[Job[Answer | Unreadable]], forward: Forward | None) -> bool:
         with self.shielded():
             done = waiting[0].is_done()
-            if forward:
+            if forward and forward.is_due():
                 forward.report(sum(job.bytes * job.share_done() for job in waiting))
         return done
 
@@ -162,9 +179,15 @@ class Forward:
         self.progress = progress
         self.total = total
         self.done = self.finished = 0
+        self.reported = -REPORTED_EVERY
+
+    def is_due(self) -> bool:
+        """True once a second."""
+        return time.monotonic() - self.reported >= REPORTED_EVERY
 
     def report(self, more: float) -> None:
         """Report so many bytes more than the finished ones."""
+        self.reported = time.monotonic()
         self.done = max(self.done, min(self.finished + int(more), self.total))
         self.progress(self.done, self.total)
 
@@ -177,12 +200,14 @@ def _readable(answer: Answer | Unreadable) -> Answer:
 
 
 def first_error(words: Iterable[str]) -> str:
-    """Return the last line of a worker's error, or the first of Spark's."""
-    lines = [line.strip() for text in words for line in text.splitlines() if line.strip()]
+    """Return the last line of a worker's error, or the first of the innermost of Spark's."""
+    texts = [[line.strip() for line in text.splitlines() if line.strip()] for text in words]
+    lines = [line for text in texts for line in text]
     errors = [match[1] for line in lines if (match := re.match(r'details = "(.+)"', line))]  # of gRPC
     errors += [line for line in lines if re.match(r"\w+(Error|Exception|Interrupt)\b", line)]
     errors += [line.partition("SparkException: ")[2].partition(". ")[0] for line in lines if "SparkException: " in line]
-    return shown((errors or lines or ["without a reason"])[0])
+    innermost = next((text[0] for text in reversed(texts) if text), "without a reason")
+    return shown(errors[0] if errors else innermost)
 
 
 # -- what a worker does --------------------------------------------------------------------------------------------
