@@ -129,7 +129,7 @@ def largest(file: Path, choose: random.Random) -> None:
     file.write_bytes(data)
 
 
-def is_text(data: bytes) -> bool:
+def is_text(data: bytes | bytearray) -> bool:
     """True if a file is lines or JSON."""
     return b"\0" not in data and data.isascii()
 
