@@ -131,11 +131,11 @@ class SocketServer:
 
     def _attached(self, host: str, number: int, connection: socket.socket, task: asyncio.Task[None]) -> None:
         """The connection is there, or came to nothing: the client went away, failed at TLS, or made room."""
-        problem = asyncio.CancelledError() if task.cancelled() else task.exception()
+        problem = "it made room" if task.cancelled() else task.exception()
         if problem is not None:
             connection.close()
             self._end(host, number)
-            self._log.note("connection %d: not made: %s", number, str(problem) or type(problem).__name__)
+            self._log.note("connection %d from %s: not made: %s", number, host, str(problem) or type(problem).__name__)
 
     def _forget(self, host: str, number: int) -> asyncio.Task[None] | None:
         """The connection makes room for no other any more: its client is served, or it is gone."""

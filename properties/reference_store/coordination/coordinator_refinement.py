@@ -52,6 +52,7 @@ class CoordinatorRefinement:
         self.requests: dict[Key, Request] = {}  # those of which the coordinator knows what became of them
         self.names = 0  # of those who take part, so far
         self.asked = 0  # requests so far, as the model numbers them
+        self.owners: dict[int, bytes] = {}  # of each transaction: the digest of its token
         self.ended: list[int] = []  # transactions, in the order in which they ended
         self.on_its_way: list[OnItsWay] = []
         self.sometimes: Counter[str] = Counter()
@@ -72,7 +73,8 @@ class CoordinatorRefinement:
         self.compare()
 
     def _ask_first(self, key: Key, life: int) -> None:
-        accepted = self.core.ask(key, life, self.now)
+        owner = self.asked.to_bytes(16)
+        accepted = self.core.ask(key, life, self.now, owner=owner)
         s, request = self.model, Request(self.asked)
         self.asked += 1
         room = s.limit == 0 or s.active + s.admitted < s.limit
@@ -81,16 +83,17 @@ class CoordinatorRefinement:
         self.requests[key] = request
         if accepted:
             number = max(self.core.table)
+            self.owners[number] = owner
             self.on_its_way.append(OnItsWay(spec.begin, (number, request, self.now, life)))
 
     def _ask_again(self, key: Key, request: Request) -> None:
         """Nothing happens but the same answer again, or none, as before."""
-        fate = self.model.fates[request]
+        fate, owner = self.model.fates[request], int(request).to_bytes(16)
         s = self.model
         begun = [n for n in map(Number, range(s.first, s.end)) if s.begun[n] and s.owners[n] == request]
         forgotten = any(self._is_forgotten(number) for number in begun)
         answers: list[bool] = []
-        self._both(lambda: answers.append(self.core.ask(key, 1, self.now)), taken=not forgotten)
+        self._both(lambda: answers.append(self.core.ask(key, 1, self.now, owner=owner)), taken=not forgotten)
         replies = self.core.replies()
         expect(answers == [fate != spec.Fate.IGNORED] or forgotten, f"{key} was {fate!r}, and hears otherwise now")
         expect([reply.number for reply in replies] == ([] if forgotten else begun), f"{key}: {replies}")
@@ -285,7 +288,10 @@ class CoordinatorRefinement:
             raise
 
     def compare(self) -> None:
-        """The implementation's state means the model's. Raises Mismatch."""
+        """The implementation's state means the model's, and each transaction has its owner. Raises Mismatch."""
+        owners = {number: self.owners[number] for number in (*self.core.table, *self.core.outcomes)}
+        if self.core.owners != owners:
+            raise Mismatch(f"owners: the implementation has {self.core.owners}, expected {owners}")
         meant = self.as_spec()
         for name in State.__slots__:
             mine, its = getattr(meant, name), getattr(self.model, name)
