@@ -372,8 +372,8 @@ class Transactions(TransactionState):
     def advance(self) -> None:
         """Both cursors move on as far as halves, and then ops, are done with."""
         self._settle()
-        first = self.halves_queue.first
-        if first > self.half_cursor:  # what has expired with the log's first files is gone
+        first, oldest = self.halves_queue.first, self.log.segments.bases[:1]
+        if first > self.half_cursor and oldest >= [self.log.start]:  # what has expired is gone once its files are
             self.table.room(first)
             self.table.status[max(self.half_cursor - self.table.base, 0) : first - self.table.base] = GONE
         moved = self.table.resolved_from(self.half_cursor)

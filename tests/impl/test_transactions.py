@@ -1,9 +1,11 @@
 """Transactions of a store, as programs use them: decided once, found again, asked about, and through interrupts."""
 
 import asyncio
+import errno
 import os
 import signal
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from threading import Thread
@@ -17,6 +19,7 @@ from gapless.impl.environment.operating_system import wall_clock
 from gapless.impl.recorder.recorder import StoreRecorder
 from gapless.impl.transactions import names
 from gapless.properties.machines.interrupts.interrupter import Interrupter
+from gapless.properties.simulation.simulated_disk import SimulatedDisk
 from gapless.store import (
     DiskFull,
     ProducerGroup,
@@ -24,6 +27,7 @@ from gapless.store import (
     Settings,
     Stopped,
     Store,
+    StoreError,
     TransactionSettings,
     UndecidedHalf,
 )
@@ -370,6 +374,27 @@ def test_a_forked_child_leaves_them_alone(tmp_path: Path) -> None:
         assert os.waitpid(child, 0)[1] == 0
         assert order.commit().number == 0
     conforms(tmp_path)
+
+
+def test_a_half_that_has_expired_is_passed_when_its_file_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before that, a crash would bring it back, undecided, and no round would find it again."""
+    disk = SimulatedDisk()
+    with Store.open(disk, replace(SMALL, file_size=4096, pre_allocate=False)) as opened:
+        tx = opened.transactions("billing", settings=SLOW)
+        tx.begin("orders", 0, b"forgotten")
+        for _ in range(9):
+            opened.append("orders", 0, bytes(1000))
+        opened.flush()
+        assert opened.wait_for("orders", 0, 8)
+        cursors = []
+        for times in (1, 0):  # the disk refuses, and then it does not
+            disk.fail(errno.EMFILE, verb="delete", path="commitlog/*", times=times)
+            with suppress(StoreError):
+                opened.expire(wall_clock() + 1)
+            assert opened.core.log.start > 4096
+            tx._service.check_round()
+            cursors.append((tx.counts().half_cursor, min(disk.names("commitlog"))[-4:]))
+        assert cursors == [(0, "0000"), (1, "8192")]
 
 
 def test_what_expires_while_its_producer_is_asked_stops_no_round(tmp_path: Path) -> None:
