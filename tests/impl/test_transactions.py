@@ -376,7 +376,7 @@ def test_a_forked_child_leaves_them_alone(tmp_path: Path) -> None:
     conforms(tmp_path)
 
 
-def test_a_half_that_has_expired_is_passed_when_its_file_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_half_that_has_expired_is_passed_when_its_file_is_gone() -> None:
     """Before that, a crash would bring it back, undecided, and no round would find it again."""
     disk = SimulatedDisk()
     with Store.open(disk, replace(SMALL, file_size=4096, pre_allocate=False)) as opened:
