@@ -186,7 +186,7 @@ def starts_with(b: Bytes, p: int, e: int, name: Bytes) -> bool:
     return True
 
 
-@function
+@function(apart=True)
 def digits(b: Bytes, p: int, e: int) -> int:
     """A decimal number without sign, or -1 where the bytes are none, or too many."""
     if p >= e or e - p > 18:

@@ -51,7 +51,7 @@ def mixed(h: int, x: int) -> int:
     return made ^ (made >> uint64(32))
 
 
-@function
+@function(apart=True)
 def digest(b: Bytes, p: int, e: int) -> int:
     """A digest of the bytes `p:e`, of 64 bits."""
     h = uint64(0xCBF29CE484222325)
@@ -110,26 +110,32 @@ def _is(b: Bytes, p: int, e: int, name: Bytes) -> bool:
     return e - p == len(name) and starts_with(b, p, e, name)
 
 
+@function(apart=True)
+def _begins(b: Bytes, p: int, e: int, name: Bytes) -> bool:
+    """True if the bytes `p:e` begin with `name`. Compiled once for all names: there are many."""
+    return starts_with(b, p, e, name)
+
+
 @function
 def _read_properties(b: Bytes, base: int, record: int, p: int, e: int, rows: Ints, n: int) -> None:
     """The transaction in the properties `p:e` of a record. Without a key for its lineage, it has its own."""
     key, topic, queue, marked, tagged = 0, False, False, False, False
     while p < e:
         q = property_end(b, p, e)
-        if starts_with(b, p, q, KEY):
+        if _begins(b, p, q, KEY):
             key = digest(b, p, q)
-        elif starts_with(b, p, q, TIMES_NAME):
+        elif _begins(b, p, q, TIMES_NAME):
             rows[TIMES, n] = max(digits(b, p + len(TIMES_NAME), q), 0)
-        elif starts_with(b, p, q, _GROUP):
+        elif _begins(b, p, q, _GROUP):
             low = p + len(_GROUP)
             rows[GROUP, n] = digest(b, low, q)
             rows[GROUP_AT, n] = base + low
             rows[GROUP_SIZE, n] = q - low
-        elif starts_with(b, p, q, REAL_TOPIC):
+        elif _begins(b, p, q, REAL_TOPIC):
             topic = q > p + len(REAL_TOPIC)
-        elif starts_with(b, p, q, REAL_QUEUE):
+        elif _begins(b, p, q, REAL_QUEUE):
             queue = 0 <= digits(b, p + len(REAL_QUEUE), q) < 1 << 31
-        elif starts_with(b, p, q, _MARKER):
+        elif _begins(b, p, q, _MARKER):
             marked = _is(b, p + len(_MARKER), q, _TRUE)
         elif _is(b, p, q, _OP_TAG):
             tagged = True
