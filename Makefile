@@ -83,6 +83,7 @@ night: .venv/ready
 	$(VENV) -m gapless.properties.reference_store.orders --jobs $(JOBS)
 	$(VENV) -m gapless.properties.machines.blackbox --kills 5000 --jobs $(JOBS)
 	$(VENV) -m gapless.native.fuzzer --programs 20000 --jobs $(JOBS)
+	$(VENV) -m tests.support.mutated_files --minutes 60
 	$(VENV) -m gapless.properties.fuzzing --specs 100000 --jobs $(JOBS)
 	$(VENV) -m gapless.properties.fuzzing --specs 100000 --jobs $(JOBS) --prover
 	$(VENV) -m gapless.properties.faults.implementation --jobs $(JOBS)

@@ -124,8 +124,10 @@ def largest(file: Path, choose: random.Random) -> None:
     else:
         width = choose.choice((1, 2, 4, 8))
         number = choose.choice((0, 1, -1, -(1 << 8 * width - 1), (1 << 8 * width - 1) - 1))
+        fixed = number.to_bytes(width, choose.choice(("big", "little")), signed=True)
+        text = choose.choice((fixed, choose.choice(VARINTS)))
         at = choose.randrange(len(data) + 1)
-        data[at : at + width] = number.to_bytes(width, choose.choice(("big", "little")), signed=True)
+        data[at : at + len(text)] = text
     file.write_bytes(data)
 
 
@@ -144,6 +146,8 @@ def graft(file: Path, choose: random.Random) -> None:
     file.write_bytes(data)
 
 
+VARINTS = tuple(bytes.fromhex(text) for text in ("feffffff0f", "ffffffff0f", "feffffffffffffffff01", "8080808008"))
+"""The largest and the smallest numbers as Parquet and Protobuf write them: seven bits a byte, signs folded in."""
 EXTREMES = (
     b"0", b"-1", b"2147483647", b"-2147483648", b"9223372036854775807", b"-9223372036854775808",
     b"18446744073709551616", b"1e400", b"1.5", b"9" * 5000,

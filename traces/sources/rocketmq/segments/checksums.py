@@ -25,9 +25,9 @@ MOST = 64  # stretches of one segment that are kept: each but the first begins w
 def excuse_copied(log: Ints) -> None:
     """Marks checksums that a message brought from its first record: records without one are next to them in time."""
     at = np.flatnonzero(log[scan.CARRIED] == OTHER)
-    plain = np.flatnonzero(log[scan.CARRIED] != OTHER)
-    if not len(at) or not len(plain):
+    if len(at) in (0, log.shape[1]):
         return
+    plain = np.flatnonzero(log[scan.CARRIED] != OTHER)
     behind = np.searchsorted(plain, at)
     near = [np.zeros(len(at), np.bool_), np.zeros(len(at), np.bool_)]
     for which, sign in ((behind - 1, 1), (behind, -1)):
