@@ -5,14 +5,14 @@ What the store's own threads run, they compile themselves, and no caller waits f
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from functools import cache
 from typing import Any, cast
 
 from gapless.impl.records import input_checks, kernels, list_kernel, object_kernel, read_kernel
 from gapless.impl.transactions import copy_kernel, scan_kernel
 from gapless.native.language import Function
 
-READING: Sequence[Any] = (
+READING: tuple[Any, ...] = (
     read_kernel.read_one,
     read_kernel.extent,
     read_kernel.gather,
@@ -20,8 +20,8 @@ READING: Sequence[Any] = (
     kernels.judge,
     object_kernel.objects_of,
 )
-VIEWING: Sequence[Any] = (*READING, read_kernel.visible)
-CALLING: Sequence[Any] = (
+VIEWING: tuple[Any, ...] = (*READING, read_kernel.visible)
+CALLING: tuple[Any, ...] = (
     *READING,
     kernels.encode_many,
     kernels.joined,
@@ -33,10 +33,11 @@ CALLING: Sequence[Any] = (
 )
 
 
-def prepare(functions: Sequence[Any]) -> None:
+@cache
+def prepare(functions: tuple[Any, ...]) -> None:
     """Compile these functions, unless all of them were compiled on this machine before: then the first call loads each.
 
-    Where one is missing all are loaded, for a thread that loads waits for one that compiles.
+    Where one is missing all are loaded, for a thread that loads waits for one that compiles. A process does it once.
     """
     codes = [cast("Function", function).code for function in functions]
     if not all(code.is_kept for code in codes):
