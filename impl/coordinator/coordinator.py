@@ -301,6 +301,7 @@ class Coordinator:
                 key, give = Key(session.client, request), partial(session.give, request)
                 if not self.core.ask(key, life, self._clock(), give, owner):
                     self.log.note("%s: request %d met silence: %d are active", session.name, request, self.core.active)
+                    return  # nothing has changed: a flood of such requests costs no more than it must
             case AddName(number, token, name):
                 self.core.check_owner(number, token)
                 self.core.add(number, name, answer)
