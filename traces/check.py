@@ -28,6 +28,7 @@ from gapless.traces.report.sections import together
 from gapless.traces.report.values import Counts, Report, SourceRow, VerdictName, worst
 from gapless.traces.report.wording import plural, some
 from gapless.traces.rules import judged, rules
+from gapless.traces.scratch_folders import removed_at_the_end
 from gapless.traces.sources.registry import expected, recognised, sources
 from gapless.traces.sources.source import Recording, SideInputs, Source
 from gapless.traces.sources.surroundings import refusal
@@ -103,6 +104,7 @@ def check(
             "client: one client log is of one store; check stores one by one, or leave each log next to its own store"
         )
     with (
+        removed_at_the_end(),
         _table(verdicts) as table,
         engine_named(engine, master=master, conf=conf, jobs=jobs, progress=progress) as runs,
     ):

@@ -35,6 +35,7 @@ FLOORS = {
             "specs",
             "problems",
             "trial",
+            "scratch_folders",
             "validation",
             "options",
             "parent_watch",

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 JAVA = 17  # the oldest that Spark 4 runs on
 ANSWERS = 30.0  # seconds for a master to take a session on: Spark itself would wait for a minute
+WITHOUT_COUNTERS = "-XX:-UsePerfData"  # else each JVM keeps them in /tmp/hsperfdata_USER, and leaves that folder
 INSTALL = "pip install 'gapless[spark]'"
 
 
@@ -126,8 +127,10 @@ def _launch(wanted: Mapping[str, str]) -> None:
         os.environ.get("SPARK_SUBMIT_OPTS", ""),
         spark_settings.java_options(wanted),
         _quoted(f"-Djava.io.tmpdir={made_folder()}"),
+        WITHOUT_COUNTERS,
     ]
     names = {
+        "SPARK_LAUNCHER_OPTS": f"{os.environ.get('SPARK_LAUNCHER_OPTS', '')} {WITHOUT_COUNTERS}".strip(),
         "SPARK_SUBMIT_OPTS": " ".join(options),
         "PYSPARK_SUBMIT_ARGS": spark_settings.submit_arguments(wanted),
     }
@@ -222,7 +225,7 @@ exec "{java}" "$@"
 def _version(java: Path) -> int:
     """Return the first number of a Java's version; 0 if there is no Java."""
     try:
-        output = subprocess.run([java, "-version"], capture_output=True, text=True, check=True).stderr  # noqa: S603 - the user's own Java
+        output = subprocess.run([java, WITHOUT_COUNTERS, "-version"], capture_output=True, text=True, check=True).stderr  # noqa: S603 - the user's own Java
     except (OSError, subprocess.CalledProcessError):
         return 0
     match = re.search(r'version "(\d+)', output)

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gapless.traces.problems import Unreadable
+from gapless.traces.scratch_folders import FolderGuard
 from gapless.traces.sources.rocketmq.store.files import (
     ENTRY,
     FARTHEST,
@@ -29,7 +30,6 @@ from gapless.traces.sources.rocketmq.store.files import (
     queue_files,
     read_exactly,
 )
-from gapless.traces.sources.rocketmq.store.queue_database import FolderGuard
 
 FOLDER = "batchconsumequeue"
 UNIT = np.dtype(

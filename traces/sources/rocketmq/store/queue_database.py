@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import weakref
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
+from gapless.traces.scratch_folders import FolderGuard
 from gapless.traces.sources.rocketmq.store.files import Queue, QueueFiles
 
 FOLDERS = ("consumequeue_rocksdb", "consumequeue")  # the first by `useSeparateStorePathForRocksdbCQ`
@@ -37,22 +35,6 @@ class QueueDatabase:
     first: Mapping[Queue, QueueEnd]
     dispatched: int
     kept: FolderGuard | None = field(default=None, compare=False)
-
-
-class FolderGuard:
-    """Keeps a folder as long as anybody in this process holds it. Workers, who get a copy of all else, do not."""
-
-    def __init__(self, folder: Path) -> None:
-        self.remove = weakref.finalize(self, _removed, str(folder), os.getpid())
-
-    def __reduce__(self) -> tuple[type[None], tuple[()]]:
-        """Pickled, it is nothing."""
-        return type(None), ()
-
-
-def _removed(folder: str, owner: int) -> None:
-    if os.getpid() == owner:  # a worker was forked with all that its parent holds
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def database_in(store: Path) -> Path | None:

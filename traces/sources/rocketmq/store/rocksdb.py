@@ -26,8 +26,9 @@ import numpy as np
 from rocksdict import AccessType, Options, Rdict, RdictIter, ReadOptions
 
 from gapless.traces.problems import Unreadable, shown
+from gapless.traces.scratch_folders import FolderGuard
 from gapless.traces.sources.rocketmq.store.files import ENTRY, FARTHEST, Queue, QueueFile, QueueFiles
-from gapless.traces.sources.rocketmq.store.queue_database import FolderGuard, QueueDatabase, QueueEnd
+from gapless.traces.sources.rocketmq.store.queue_database import QueueDatabase, QueueEnd
 from gapless.traces.trial import trial
 
 OFFSETS = "offset"  # the column family of the table
