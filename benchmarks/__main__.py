@@ -47,7 +47,7 @@ SHORT = 300 * 20  # bytes of its queues' files: of the usual ones, reading what 
 READ = 10  # so many times fewer messages are read, in calls of a thousand and one by one
 CLIENTS = 8  # threads that send one transaction after another
 RECORDED = 4  # so many times fewer messages where every step is recorded
-SLOW = 0.1  # M records/s, below which more digits are shown
+SLOW = 0.1  # M records/s, below which records/s are shown
 BUSY = 0.5  # processes that wanted a core in the minute before
 EXPLORED: tuple[tuple[str, How], ...] = (
     ("queue", "plain"), ("queue", "native"), ("transaction", "plain"), ("transaction", "native"), ("log", "native"),
@@ -445,7 +445,7 @@ def _print(outcomes: list[tuple[Row, Measurement | Invalid]], load: float) -> No
             continue
         rates[row.name] = rate = row.store.records / outcome.seconds / 1e6
         speed = (
-            f"{rate:.2f}" if rate >= SLOW else f"{rate:.4f}",
+            f"{rate:.2f}" if rate >= SLOW else f"{1e6 * rate:,.0f}/s",
             f"{outcome.events / outcome.seconds / 1e6:.2f}" if outcome.events else "",
             f"{row.store.bytes / outcome.seconds / 1e6:,.0f}" if row.store.bytes else "",
             f"{rate / rates[SCAN]:.2f}" if SCAN in rates and row.scans else "",

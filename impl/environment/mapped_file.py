@@ -14,6 +14,8 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
+from gapless.impl.environment.file_status import FileStatus, status_of
+
 Bytes = npt.NDArray[np.uint8]
 
 
@@ -82,8 +84,7 @@ class MappedFile:
 
     def map(self, length: int, *, write: bool) -> None:
         """Its bytes are in memory. Raises OSError."""
-        status = os.fstat(self.descriptor)
-        self._identity = (status.st_dev, status.st_ino)
+        self._identity = status_of(self.descriptor).identity
         data: Bytes = np.zeros(0, np.uint8)  # what a crash in the midst of `create` may leave, and none can map
         if length:
             self._mapping = MappedBytes(self.descriptor, length, write=write)
@@ -97,7 +98,7 @@ class MappedFile:
         high = min(-(-high // mmap.PAGESIZE) * mmap.PAGESIZE, len(self.data))  # the kernel maps pages
         if low < high:
             with self._opened() as descriptor:
-                self._require_whole(os.fstat(descriptor))  # room beyond its end would make it long again, of zeros
+                self._require_whole(status_of(descriptor))  # room beyond its end would make it long again, of zeros
                 _reserve(descriptor, low, high)
 
     def used(self) -> int:
@@ -125,7 +126,7 @@ class MappedFile:
         descriptor = self.descriptor
         if descriptor >= 0 and not self.is_closed and self.disk.is_named(self.path):  # as below, in half the time
             os.fdatasync(descriptor)
-            self._require_promised(os.fstat(descriptor))
+            self._require_promised(status_of(descriptor))
             return
         with self._there() as descriptor:
             if self.disk.is_named(self.path):
@@ -145,15 +146,15 @@ class MappedFile:
         Bytes of a file that was deleted, or replaced by another one, stay what they were.
         """
         try:
-            status = os.fstat(self.descriptor) if self.descriptor >= 0 else os.stat(self.path)  # noqa: PTH116 - faster
+            status = status_of(self.descriptor if self.descriptor >= 0 else self.path)
         except OSError:
             return
-        if (status.st_dev, status.st_ino) == self._identity:
+        if status.identity == self._identity:
             self._require_whole(status)
 
-    def _require_whole(self, status: os.stat_result) -> None:
-        if status.st_size < len(self.data):
-            raise OSError(errno.EIO, f"the file was cut from outside to {status.st_size} of its {len(self.data)} bytes")
+    def _require_whole(self, status: FileStatus) -> None:
+        if status.size < len(self.data):
+            raise OSError(errno.EIO, f"the file was cut from outside to {status.size} of its {len(self.data)} bytes")
 
     @contextmanager
     def _there(self) -> Iterator[int]:
@@ -161,11 +162,11 @@ class MappedFile:
             raise OSError(errno.EBADF, "the file was closed")
         with self._opened() as descriptor:
             yield descriptor
-            self._require_promised(os.fstat(descriptor))  # last: what was cut off or deleted meanwhile is not, either
+            self._require_promised(status_of(descriptor))  # last: what was cut off or deleted meanwhile is not, either
 
-    def _require_promised(self, status: os.stat_result) -> None:
+    def _require_promised(self, status: FileStatus) -> None:
         """Check, by its status after a sync, that the synced bytes may be promised. Raises OSError."""
-        if not status.st_nlink:  # a broker that starts deletes it before it asks for the lock
+        if not status.links:  # a broker that starts deletes it before it asks for the lock
             raise OSError(errno.ENOENT, "the file was deleted from outside")
         self._require_whole(status)
         self.disk.require_lock()
@@ -178,8 +179,7 @@ class MappedFile:
             return
         descriptor = os.open(self.path, os.O_RDWR if self.data.flags.writeable else os.O_RDONLY)
         try:
-            status = os.fstat(descriptor)
-            if (status.st_dev, status.st_ino) != self._identity:
+            if status_of(descriptor).identity != self._identity:
                 raise OSError(errno.ENOENT, "another file was put in its place")
             yield descriptor
         finally:

@@ -1,5 +1,6 @@
 """The worlds a store can be given: the real disk where things go wrong, and the simulated one that is like it."""
 
+import ctypes
 import errno
 import fcntl
 import gc
@@ -17,7 +18,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gapless.impl.environment import mapped_file, operating_system
+from gapless.impl.environment import file_status, mapped_file, operating_system
 from gapless.impl.environment.operating_system import Disk, File, RealDisk, wall_clock
 from gapless.properties.simulation.simulated_disk import SimulatedDisk, SteppedClock
 
@@ -508,3 +509,39 @@ def test_a_stepped_clock_shows_what_it_reported() -> None:
 
 def test_the_wall_clock_counts_milliseconds() -> None:
     assert abs(wall_clock() - time.time() * 1000) < 60_000
+
+
+@pytest.mark.parametrize("is_known", [True, False], ids=["statx", "fstat"])
+def test_the_status_of_a_file_is_that_of_python_whether_its_times_are_asked_for_or_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_known: bool
+) -> None:
+    if not is_known:
+        monkeypatch.setattr(file_status, "_statx", None)
+    path = tmp_path / "ä \udcff"
+    path.write_bytes(bytes(5000))
+    with path.open("rb") as opened:
+        found = os.fstat(opened.fileno())
+        expected = found.st_dev, found.st_ino, 1, 5000
+        assert file_status.status_of(opened.fileno()) == file_status.status_of(path) == expected
+        os.link(path, tmp_path / "second")
+        os.truncate(path, 7)
+        assert file_status.status_of(opened.fileno())[2:] == (2, 7)
+        path.unlink()
+        (tmp_path / "second").unlink()
+        assert file_status.status_of(opened.fileno()).links == 0
+    with pytest.raises(FileNotFoundError, match=str(tmp_path)):
+        file_status.status_of(path)
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        file_status.status_of(1 << 20)
+
+
+@pytest.mark.parametrize("refused", [errno.ENOSYS, errno.EPERM])
+def test_a_kernel_or_a_container_without_statx_is_asked_for_times_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refused: int
+) -> None:
+    def refuse(*_: object) -> int:
+        ctypes.set_errno(refused)
+        return -1
+
+    monkeypatch.setattr(file_status, "_statx", refuse)
+    assert file_status.status_of(tmp_path).inode == tmp_path.stat().st_ino
