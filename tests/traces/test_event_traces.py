@@ -645,6 +645,21 @@ def test_short_traces_are_judged_in_the_row_groups_where_they_lie(
     assert len(read) == len(set(read)) or mingled > 1  # nothing is read again for a trace that one stretch holds
 
 
+def test_a_row_group_of_few_rows_and_very_many_bytes_is_unreadable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A text of a GiB takes 33 KiB in a file, and seven GiB where its page is decompressed and made into texts."""
+    path = tmp_path / "events.parquet"
+    write(path, [opened(trace="t" * 300_000)])
+    assert path.stat().st_size < 300_000 // 4
+    assert check([path]).verdict == "conforms"
+    monkeypatch.setattr(event_parquet, "LARGEST", 1 << 18)
+    event_parquet._footer.cache_clear()
+    (source,) = check([path]).sources
+    assert source.verdict == "unreadable"
+    assert "row group 0 has 0 MiB for its rows (1), and" in source.reasons[0]
+
+
 def test_a_name_that_stands_twice_in_a_dictionary_is_one_trace() -> None:
     twice = pa.DictionaryArray.from_arrays(pa.array([0, 1, 2], pa.int32()), pa.array(["A", "B", "A"]))
     batch = schema.from_events([one(at) for at, one in enumerate([opened(trace="A"), opened(), append(0, 0)])])

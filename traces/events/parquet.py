@@ -23,6 +23,8 @@ ORIGIN = {field.name: f"{NAME}-{field.name}" for field in fields(Origin)}  # the
 DICTIONARIES = ("source", "spec", "trace", "action", "outcome")  # the columns of text that repeat themselves
 
 MOST = 1 << 20  # events of a stretch, or thereabouts: some 200 MB of columns
+LARGEST = 1 << 27  # bytes of a row group, decompressed, if it has few rows: pages are decompressed as a whole
+OF_A_ROW = 1 << 12  # bytes of one row in a larger group, at most
 GROUPED = 4  # times as many events as `ROWS` are in a row group of few traces
 LONG = 64  # events of a trace, from which on these are few
 
@@ -238,6 +240,7 @@ def _opened(path: Path, file: BinaryIO) -> parquet.ParquetFile:
     """
     if isinstance(path, RemotePath):  # to ask whether it is still the same takes as long
         source = parquet.ParquetFile(file, page_checksum_verification=True)
+        _require_bounds(source.metadata)
     else:
         found = path.stat()
         footer = _footer(path, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
@@ -259,7 +262,19 @@ def _metadata(source: parquet.ParquetFile) -> dict[str, str]:
 @lru_cache(maxsize=4)
 def _footer(path: Path, *_same: int) -> parquet.FileMetaData:
     """Read the footer of a file once, as long as the file is unchanged."""
-    return parquet.read_metadata(path)
+    return _require_bounds(parquet.read_metadata(path))
+
+
+def _require_bounds(footer: parquet.FileMetaData) -> parquet.FileMetaData:
+    """Check that no row group takes much memory for few rows: kilobytes become gigabytes. Raises ValueError."""
+    for number in range(footer.num_row_groups):
+        group = footer.row_group(number)
+        if group.total_byte_size > max(LARGEST, OF_A_ROW * group.num_rows):
+            raise ValueError(
+                f"row group {number} has {group.total_byte_size >> 20:,} MiB for its rows ({group.num_rows:,}), and "
+                f"{LARGEST >> 20} MiB or {OF_A_ROW:,} bytes a row are enough for events"
+            )
+    return footer
 
 
 def check_version(path: Path, version: str) -> None:
