@@ -108,10 +108,7 @@ def check(
         _table(verdicts) as table,
         engine_named(engine, master=master, conf=conf, jobs=jobs, progress=progress) as runs,
     ):
-        tasks = [
-            InputCheck(replace(one, path=runs.located(one.path), found=runs.located(one.found)), options, profile)
-            for one in inputs
-        ]
+        tasks = [InputCheck(one, options, profile, runs.located(one.found)) for one in inputs]
         runs.look(_on_disk(tasks), [table.unfinished] if table else [])
         compiled = compiling_seconds()
         for each in tasks:
@@ -130,9 +127,7 @@ def check(
 
 def _on_disk(tasks: Iterable[InputCheck]) -> list[Path]:
     """The inputs that a worker opens by their paths: the first few say as much as all."""
-    return [task.given.found for task in tasks if task.given.source and not isinstance(task.given.found, RemotePath)][
-        :FEW
-    ]
+    return [task.found for task in tasks if task.given.source and not isinstance(task.found, RemotePath)][:FEW]
 
 
 def _refuse(profile: str | None, jobs: int | None, split: int | None) -> None:
@@ -286,10 +281,11 @@ def _unknown(path: Path) -> tuple[VerdictName, str]:
 
 
 class InputCheck:
-    """The check of one input, step by step."""
+    """The check of one input, step by step. `found`: the path to open, as workers know it."""
 
-    def __init__(self, given: Input, options: Options, profile: str | None) -> None:
+    def __init__(self, given: Input, options: Options, profile: str | None, found: Path | None = None) -> None:
         self.given = given
+        self.found = found or given.found
         own = given.source.profile if given.source else ""
         self.options = replace(options, profile=profile or own)
         self.kind = given.source.kind if given.source else "unknown"
@@ -304,7 +300,7 @@ class InputCheck:
     def prepare(self) -> None:
         """Load what is needed for any input of this kind."""
         if self.given.source:
-            self.given.source.prepare(self.given.found, self.options)
+            self.given.source.prepare(self.found, self.options)
 
     def skip(self) -> None:
         """Skip the input: the check was interrupted."""
@@ -324,13 +320,17 @@ class InputCheck:
         except NothingThere as nothing:
             self._nothing(inconclusive=str(nothing))
         except Unreadable as problem:
-            self._nothing(unreadable=as_given(str(problem), given.path, given.found))
+            self._nothing(unreadable=self._as_given(str(problem)))
             if table is not None:
                 table.forget()
         except KeyboardInterrupt:
             self.skip()
         except OSError as error:
-            self._nothing(unreadable=os_problem(error))
+            self._nothing(unreadable=self._as_given(os_problem(error)))
+
+    def _as_given(self, problem: str) -> str:
+        """Name the input as the user did: workers know it by its absolute path."""
+        return as_given(problem.replace(str(self.found), str(self.given.found)), self.given.path, self.given.found)
 
     def _nothing(self, inconclusive: str = "", unreadable: str = "", interrupted: str = "") -> None:
         self.kind = "unknown"
@@ -341,7 +341,7 @@ class InputCheck:
         """Open and judge the input. Try again if files disappear: a running broker deletes its oldest."""
         for left in range(AGAIN, -1, -1):
             try:
-                self._judge(source.open(self.given.path, self.given.found, self.options, side, table), engine)
+                self._judge(source.open(self.given.path, self.found, self.options, side, table), engine)
             except (Gone, FileNotFoundError):
                 if not left:
                     raise

@@ -20,7 +20,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from gapless import EngineFailure, UsageError, check
-from gapless.traces.engines import spark, spark_probe, spark_session
+from gapless.traces.engines import ENGINES, spark, spark_probe, spark_session
 from gapless.traces.engines.spark import Spark
 from gapless.traces.events import reading, schema
 from gapless.traces.options import Options
@@ -259,6 +259,26 @@ def test_progress_reaches_the_end_and_never_steps_back(engine: Spark) -> None:
     assert progress == sorted(progress)
     assert progress[-1][0] == progress[-1][1] == sum(f.length for f in open_store(recording("midlife"), None).files)
     assert engine.progress is None
+
+
+def test_paths_are_shown_as_they_were_given(engine: Spark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Workers have another working directory, and know inputs by absolute paths."""
+    (tmp_path / "in").mkdir()
+    monkeypatch.chdir(tmp_path)
+    good, damaged = Path("in", "good.ndjson"), Path("in", "damaged.ndjson")
+    write(good, mixed_traces([*range(len(ODD))], mingled=2))
+    damaged.write_text(good.read_text().replace('"position":', '"position":-'))
+    inputs = [Path("in/*.ndjson")]
+    if NIGHT:  # its kernels take long to compile
+        inputs.append(copy_of("varied 1", Path("in")))
+        damage.queue_missing(inputs[1], Pick("any", "spark paths"))
+    there, here = (
+        check(inputs, engine=name, split=2000).model_dump_json(exclude={"engine", "seconds", "compiling"})
+        for name in ENGINES[:0:-1]
+    )
+    assert there == here
+    assert str(tmp_path) not in there
+    assert engine.is_here
 
 
 def test_a_folder_of_small_files_starts_no_job_for_each(engine: Spark, tmp_path: Path) -> None:

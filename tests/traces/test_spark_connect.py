@@ -6,10 +6,12 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from zipfile import ZipFile
 
@@ -21,7 +23,7 @@ import gapless
 from gapless import EngineFailure, UsageError, check
 from gapless.spark import register
 from gapless.spec.catalog import SPECS, text_of
-from gapless.traces.engines import EngineName, spark_connect
+from gapless.traces.engines import EngineName, spark_connect, spark_probe, spark_workers
 from gapless.traces.engines.spark_archive import archive
 from gapless.traces.engines.spark_connect import SparkConnect
 from gapless.traces.events import reading, schema
@@ -148,7 +150,7 @@ def test_answers_come_in_order_and_what_cannot_be_read_is_one(engine: SparkConne
 @pytest.mark.skipif(not NIGHT, reason="by day, an error in a worker stands for it")
 def test_a_worker_that_dies_makes_no_verdict(engine: SparkConnect) -> None:
     with pytest.raises(EngineFailure, match=r"Spark gave up: .*(exited unexpectedly|crashed)"):
-        list(engine.each(_die, [1], [1]))
+        list(engine.each(_die, [1, 2], [1, 1]))
 
 
 @pytest.mark.skipif(not NIGHT, reason="by day, test_spark_tables reads them without Spark")
@@ -175,14 +177,37 @@ def test_a_master_next_to_a_session_is_refused(session: SparkSession) -> None:
     assert SparkSession.getActiveSession() is session
 
 
+def test_what_workers_lack_is_known_before_any_work(
+    engine: SparkConnect, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(spark_probe, "NEEDED", ("pyarrow", "no_such_package"))
+    with pytest.raises(EngineFailure) as failure:
+        engine.look([tmp_path, tmp_path / "in"], [tmp_path / "out" / "unfinished"])
+    lacks = str(failure.value).removeprefix("Spark's workers lack something: ").split("; ")
+    host = socket.gethostname()
+    assert [re.sub("(is|be|install) .*", r"\1", lack) for lack in lacks] == [
+        f"{host}: {tmp_path}/in cannot be",
+        f"{host}: {tmp_path}/out is",
+        f"{host}: {sys.executable} has no no_such_package: install",
+    ]
+
+
+def test_workers_of_another_python_are_named(engine: SparkConnect, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pyspark.sql.connect.udf.sys", SimpleNamespace(version_info=(3, 6)))
+    here = "{}.{}".format(*sys.version_info)
+    lack = f"Spark's workers lack something: {socket.gethostname()}: its Python is {here}, and 3.6 is needed, as here"
+    with pytest.raises(EngineFailure, match=re.escape(lack)):
+        engine.look([], [])
+
+
 @pytest.mark.skipif(not NIGHT, reason="workers of a session of its own start slowly")
-def test_the_package_is_shipped_to_a_server_elsewhere(
+def test_the_package_is_sent_to_workers_with_another_version(
     master: str, session: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(spark_connect, "LOOPBACK", ())
+    monkeypatch.setattr(spark_workers, "_is_ours", lambda state: str(state["gapless"]).endswith(".zip"))
     with spark_connect.started(master, 1, None) as engine:
         assert engine.session is not session
-        (place,) = engine.each(_place, [0], [1])
+        (place,) = engine.each(_place, [0], [5 << 20])
         assert re.search(r"gapless-[0-9a-f]{12}\.zip/gapless/traces/engines/spark_tasks\.py$", place)
     assert not session.is_stopped
 

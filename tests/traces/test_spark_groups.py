@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import re
+import socket
+import sys
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from gapless.traces.engines import spark_tasks
-from gapless.traces.engines.spark_tasks import InGroups, Job
+from gapless.traces.engines import spark_probe, spark_tasks, spark_workers
+from gapless.traces.engines.spark_probe import Needs
+from gapless.traces.engines.spark_session import refuse_older
+from gapless.traces.engines.spark_tasks import InGroups, Job, failure
+from gapless.traces.problems import EngineFailure, UsageError
 
 
 @dataclass(frozen=True)
@@ -123,3 +130,86 @@ def test_progress_ends_at_the_total_when_spark_counts_late() -> None:
     assert list(cluster.each(lambda item: item, range(6), [SMALL] * 6)) == list(range(6))
     assert progress == sorted(progress)
     assert progress[-1] == (6 * SMALL, 6 * SMALL)
+
+
+# -- the look at the workers -------------------------------------------------------------------------------------------
+
+
+class Hosts:
+    """Two workers, which answer as this machine does but for what is set."""
+
+    def __init__(self, *answers: dict[str, Any]) -> None:
+        self.set = answers
+        self.sent: list[Path] = []
+
+    def asked(self, what: Callable[[object], dict[str, Any]]) -> list[dict[str, Any]]:
+        """The answers of both."""
+        return [what(None) | some for some in self.set[:2]]
+
+    def send_gapless(self, file: Path) -> None:
+        """Note it; from now on the other two answers are given."""
+        self.sent.append(file)
+        self.set = self.set[2:]
+
+
+OLD = {"gapless": "0.0.9", "host": "far", "python": "/bin/python", "place": "/lib/gapless/__init__.py"}
+
+
+def test_workers_that_have_this_version_are_sent_nothing() -> None:
+    workers = Hosts({}, {})
+    spark_workers.look(workers, Needs(spark_probe.NEEDED))
+    assert workers.sent == []
+
+
+@pytest.mark.parametrize("theirs", [{"gapless": None}, OLD])
+def test_workers_that_lack_this_version_are_sent_it_once(theirs: dict[str, Any]) -> None:
+    ours = {"gapless": spark_workers.archived().name}
+    workers = Hosts({}, theirs, ours, ours)
+    spark_workers.look(workers, Needs())
+    spark_workers.look(workers, Needs())
+    assert workers.sent == [spark_workers.archived()]
+
+
+def test_a_worker_whose_own_gapless_goes_before_the_one_that_is_sent_is_named() -> None:
+    version = spark_probe.version()
+    says = f"far: /bin/python has gapless 0.0.9 (/lib/gapless/__init__.py), which goes before the {version} that was"
+    with pytest.raises(EngineFailure, match=re.escape(f"Spark's workers lack something: {says} sent: install")):
+        spark_workers.look(Hosts(OLD, {}, OLD, {}), Needs())
+
+
+def test_each_lack_of_a_host_is_named_once(tmp_path: Path) -> None:
+    needs = Needs(["pyarrow", "no_such"], [str(tmp_path / "in")], [str(tmp_path / "out" / "unfinished")])
+    with pytest.raises(EngineFailure) as found:
+        spark_workers.look(Hosts({}, {}), needs)
+    host = socket.gethostname()
+    assert str(found.value).removeprefix("Spark's workers lack something: ").split("; ") == [
+        f"{host}: {tmp_path}/in cannot be read: every worker must have it by this name",
+        f"{host}: {tmp_path}/out is not the folder that it is here: name one that workers share",
+        f"{host}: {sys.executable} has no no_such: install gapless there, or send an environment",
+    ]
+
+
+LOST = "Lost task 0.3 in stage 0.0 (TID 3) (10.0.0.7 executor 1): "
+ANOTHER = "its Python is 3.12, and 3.11 is needed, as here: name one by PYSPARK_PYTHON"
+MISSING = "there is no Python at ./env/bin/python: name one by PYSPARK_PYTHON, or send an environment"
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (f"{LOST}Python in worker has different version: 3.12 than that in driver: 3.11,", f"10.0.0.7: {ANOTHER}"),
+        (f"{LOST}Python in worker has different version (3, 12) than that in driver 3.11,", f"10.0.0.7: {ANOTHER}"),
+        ("Python in worker has different version: 3.12 than that in driver: 3.11, PySpark", f"a or b: {ANOTHER}"),
+        (f'{LOST}Cannot run program "./env/bin/python" (in directory "/x"): error=2, No', f"10.0.0.7: {MISSING}"),
+        ('Cannot run program "./env/bin/python": Exec failed, error: 2 (No such', f"a or b: {MISSING}"),
+    ],
+)
+def test_a_host_without_the_right_python_is_named(words: str, says: str) -> None:
+    assert str(failure(["Job aborted", words], lambda: "a or b")) == f"Spark's workers lack something: {says}"
+
+
+def test_an_older_pyspark_is_refused() -> None:
+    refuse_older("3.5.0")
+    refuse_older("4.10.1.dev0")
+    with pytest.raises(UsageError, match=r"needs pyspark 3\.5 or later, and this is 3\.4\.9: pip install"):
+        refuse_older("3.4.9")

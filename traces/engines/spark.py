@@ -10,27 +10,27 @@ JVM.
 from __future__ import annotations
 
 import signal
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
 
-from gapless.traces.engines import spark_probe
+from gapless.traces.engines import spark_probe, spark_workers
 from gapless.traces.engines.engine import Answer, Item, P, Progress
-from gapless.traces.engines.spark_archive import archive
-from gapless.traces.engines.spark_session import active_or_started, cause, end_of_ours, made_folder
-from gapless.traces.engines.spark_tasks import InGroups, Job, handed_on, joined, run
-from gapless.traces.problems import EngineFailure, Unreadable, shown
+from gapless.traces.engines.spark_probe import Needs
+from gapless.traces.engines.spark_session import active_or_started, cause, causes, end_of_ours
+from gapless.traces.engines.spark_tasks import InGroups, Job, failure, handed_on, joined, run
+from gapless.traces.engines.spark_workers import archived
+from gapless.traces.problems import EngineFailure, Unreadable
 
 if TYPE_CHECKING:
     from pyspark import RDD, Broadcast, SparkContext
 
 Found = TypeVar("Found")
 
+NAME = "_load_from_socket"  # as `RDD.collect` itself calls it
 LARGE = 4 << 20  # bytes of an answer, at most: half of them were seen
-LACKS = 5  # of which a failure tells, at most
 
 
 @contextmanager
@@ -40,13 +40,12 @@ def started(
     """Run Spark on the active session, or on one of our own until the end. Raises UsageError."""
     with _interrupts() as interrupts, ExitStack() as stack:
         context, ours = active_or_started(master, conf, interrupts.shielded)
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))  # workers fetch it until the end
         if ours:
             stack.callback(_stop, context, interrupts)
         engine = Spark(context, interrupts, partitions, progress)
         if ours and not engine.is_here:
-            engine.send_gapless(folder)
-        engine.has_gapless = ours
+            engine.send_gapless(archived())
+        engine.has_looked = ours and engine.is_here
         yield engine
 
 
@@ -65,7 +64,7 @@ class Spark(InGroups["Broadcast[Callable[[Any], Any]]"]):
         super().__init__(context.defaultParallelism, partitions, progress)
         self.context = context
         self.interrupts = interrupts
-        self.has_gapless = True
+        self.has_looked = True
         most = int(context._jsc.sc().conf().getSizeAsBytes("spark.driver.maxResultSize", "1g"))  # noqa: SLF001 - only the JVM has it
         if most:
             self.together = max(1, min(self.partitions, most // LARGE))
@@ -75,21 +74,18 @@ class Spark(InGroups["Broadcast[Callable[[Any], Any]]"]):
         """True if the workers are processes of this machine."""
         return str(self.context.master).startswith("local")
 
-    def send_gapless(self, folder: Path) -> None:
-        """Send this package as an archive, made in a folder that stays as long as workers come to fetch it.
-
-        Raises EngineFailure.
-        """
+    def send_gapless(self, file: Path) -> None:
+        """See `spark_workers.Workers`."""
         from py4j.protocol import Py4JJavaError  # noqa: PLC0415 - comes with pyspark
 
         with self.shielded():
             try:
-                self.context.addPyFile(str(archive(folder)))
+                self.context.addPyFile(str(file))
             except Py4JJavaError as error:
                 raise EngineFailure(f"Spark gave up: gapless cannot be sent to workers: {cause(error)}") from None
 
     def asked(self, what: Callable[[object], Found]) -> list[Found]:
-        """The answers of the workers to a function of `spark_probe`, of each some times. Raises EngineFailure."""
+        """See `spark_workers.Workers`."""
         from pyspark.cloudpickle import register_pickle_by_value  # noqa: PLC0415 - few need Spark
 
         register_pickle_by_value(spark_probe)  # type: ignore[no-untyped-call]
@@ -101,9 +97,8 @@ class Spark(InGroups["Broadcast[Callable[[Any], Any]]"]):
     def look(self, reads: Sequence[Path], writes: Sequence[Path]) -> None:
         """See `Engine`."""
         if not self.is_here:
-            needs = spark_probe.Needs(spark_probe.NEEDED, [*map(str, reads)], [*map(str, writes)])
-            if found := sorted({lack for some in self.asked(partial(spark_probe.lacks, needs)) for lack in some}):
-                raise EngineFailure(f"Spark's workers lack something: {shown('; '.join(found[:LACKS]))}")
+            spark_workers.look(self, Needs(spark_probe.NEEDED, [*map(str, reads)], [*map(str, writes)]))
+            self.has_looked = True
 
     def shielded(self) -> AbstractContextManager[None]:
         """See `InGroups`."""
@@ -111,10 +106,9 @@ class Spark(InGroups["Broadcast[Callable[[Any], Any]]"]):
 
     def prepare(self) -> None:
         """See `InGroups`: workers of a session that is not ours may lack gapless, or have another version."""
-        if not self.has_gapless:
-            self.has_gapless = True
-            if any(found != spark_probe.version() for found in self.asked(spark_probe.version)):
-                self.send_gapless(made_folder())
+        if not self.has_looked:
+            self.has_looked = True
+            spark_workers.look(self, Needs(spark_probe.NEEDED))
 
     def sent(self, task: Callable[[Item], Answer]) -> Broadcast[Callable[[Any], Any]]:
         """See `InGroups`."""
@@ -167,21 +161,28 @@ class _Job(Generic[Answer]):
     def answers(self) -> list[Answer]:
         """Return the answers of the tasks, in order. Raises EngineFailure."""
         from py4j.protocol import Py4JJavaError  # noqa: PLC0415 - comes with pyspark
-        from pyspark.util import _load_from_socket  # noqa: PLC0415 - few need Spark
 
         jvm: Any = self.rdd.context._jvm  # noqa: SLF001 - what `RDD.collect` does, for a job that need not be waited for
         try:
             found = self.future.get()
         except Py4JJavaError as error:
-            raise EngineFailure(f"Spark gave up: {cause(error)}") from None
-        rows = jvm.scala.jdk.javaapi.CollectionConverters.asScala(found.iterator())
-        socket = jvm.PythonRDD.serveIterator(rows, "gapless")
-        with _load_from_socket(socket, self.rdd._jrdd_deserializer) as answers:  # noqa: SLF001
-            return list(answers)
+            raise failure(causes(error)) from None
+        rows = jvm.PythonUtils.toSeq(found).iterator()
+        return _loaded(jvm.PythonRDD.serveIterator(rows, "gapless"), self.rdd._jrdd_deserializer)  # noqa: SLF001 - as above
 
     def cancel(self) -> None:
         """Cancel the tasks: their answers are no longer needed."""
         self.future.cancel()
+
+
+def _loaded(socket: Any, deserializer: Any) -> list[Any]:
+    """Return all that comes from a socket of the JVM: pyspark 3.5 has the function elsewhere, later ones a context."""
+    from pyspark import rdd, util  # noqa: PLC0415 - few need Spark
+
+    load: Any = getattr(util, NAME, None) or getattr(rdd, NAME)
+    stream = load(socket, deserializer)
+    with stream if hasattr(stream, "__enter__") else nullcontext(stream) as answers:
+        return list(answers)
 
 
 def _run(sent: Broadcast[Callable[[Item], Answer]], item: Item) -> Answer | Unreadable:

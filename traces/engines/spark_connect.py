@@ -23,10 +23,10 @@ from threading import Thread
 from typing import TYPE_CHECKING, Any, Generic
 from uuid import uuid4
 
-from gapless.traces.engines import spark_settings
+from gapless.traces.engines import spark_probe, spark_settings, spark_workers
 from gapless.traces.engines.engine import Answer, Item, P, Progress
-from gapless.traces.engines.spark_archive import archive
-from gapless.traces.engines.spark_tasks import InGroups, Job, first_error, handed_on, joined, run
+from gapless.traces.engines.spark_probe import Needs
+from gapless.traces.engines.spark_tasks import TASKS, InGroups, Job, failure, first_error, handed_on, joined, run
 from gapless.traces.problems import EngineFailure, Unreadable, UsageError, shown
 from gapless.traces.timeouts import answer_within
 
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from pyspark.sql.dataframe import DataFrame
 
 INSTALL = "pip install 'gapless[spark]'"
-LOOPBACK = ("localhost", "127.", "::1", "[::1]")  # how a host begins that is this machine
 ANSWERS = 12.0  # seconds for a server to take a session on
 ENDS = 5.0  # seconds for an operation or a session to end that is no longer wanted
 MOST_CORES = 1024  # that are counted
@@ -127,9 +126,7 @@ class SparkConnect(InGroups[str]):
     def __init__(self, session: SparkSession, partitions: int | None, progress: Progress | None) -> None:
         self.session = session
         super().__init__(0 if partitions else self._cores(), partitions, progress)
-        if not session.client.host.startswith(LOOPBACK):
-            with tempfile.TemporaryDirectory() as folder:
-                session.addArtifacts(str(archive(Path(folder))), pyfile=True)
+        self.has_looked = False
 
     def _cores(self) -> int:
         """Ask how many tasks the cluster runs at a time, as Spark would divide a table. Raises EngineFailure."""
@@ -140,6 +137,40 @@ class SparkConnect(InGroups[str]):
         except PySparkException as error:
             raise EngineFailure(f"Spark Connect runs nothing: {first_error([str(error)])}") from None
         return len(set(found.column("part").to_pylist()))
+
+    def asked(self, what: Callable[[object], Answer]) -> list[Answer]:
+        """See `spark_workers.Workers`: rows are pickled, for workers may lack Arrow."""
+        from pyspark.cloudpickle import register_pickle_by_value  # noqa: PLC0415 - few need Spark
+        from pyspark.sql.connect.functions import col, udf  # noqa: PLC0415
+        from pyspark.sql.types import BinaryType  # noqa: PLC0415
+
+        register_pickle_by_value(spark_probe)  # type: ignore[no-untyped-call]
+        pickled: Any = udf(partial(spark_probe.pickled, what), BinaryType(), useArrow=False)
+        count = 2 * max(1, self.partitions // TASKS)
+        rows = self._numbers(count).select(col("id").alias("number"), pickled("id").alias("answer"))
+        job: Job[Answer | Unreadable] = _Operation(self.session, rows, 0)
+        return list(self.finished(job))
+
+    def send_gapless(self, file: Path) -> None:
+        """See `spark_workers.Workers`."""
+        from pyspark.errors import PySparkException  # noqa: PLC0415 - few need Spark
+
+        try:
+            self.session.addArtifacts(str(file), pyfile=True)
+        except PySparkException as error:
+            raise EngineFailure(
+                f"Spark gave up: gapless cannot be sent to workers: {first_error([str(error)])}"
+            ) from None
+
+    def look(self, reads: Sequence[Path], writes: Sequence[Path]) -> None:
+        """See `Engine`: a server on this machine may have workers elsewhere."""
+        self.has_looked = True
+        spark_workers.look(self, Needs(spark_probe.NEEDED, [*map(str, reads)], [*map(str, writes)]))
+
+    def prepare(self) -> None:
+        """See `InGroups`."""
+        if not self.has_looked:
+            self.look([], [])
 
     def shielded(self) -> AbstractContextManager[None]:
         """See `InGroups`: gRPC takes no harm from an interrupt."""
@@ -155,7 +186,7 @@ class SparkConnect(InGroups[str]):
             try:
                 self.session.addArtifacts(str(path), file=True)
             except PySparkException as error:
-                raise EngineFailure(f"Spark gave up: {first_error([str(error)])}") from None
+                raise failure([str(error)]) from None
         return path.name
 
     def started(self, sent: str, items: Sequence[Item], size: int) -> Job[Answer | Unreadable]:
@@ -213,7 +244,7 @@ class _Operation(Generic[Answer]):
     def answers(self) -> list[Answer]:
         """See `Job`."""
         if self.found is None:
-            raise EngineFailure(f"Spark gave up: {first_error([str(self.problem)])}")
+            raise failure([str(self.problem)], partial(_hosts, self.session))
         return [_unpickled(answer) for answer in self.found.sort_by("number").column("answer").to_pylist()]
 
     def cancel(self) -> None:
@@ -221,6 +252,15 @@ class _Operation(Generic[Answer]):
         with suppress(Exception):  # the first error is the one to report
             answer_within(partial(self.session.interruptTag, self.tag), ENDS)
         self.waits.join(ENDS)
+
+
+def _hosts(session: SparkSession) -> str:
+    """Return the names of the hosts with workers, where these cannot be asked; empty if no one says."""
+    with suppress(Exception):  # a server may forbid it
+        names = session.range(0, MOST_CORES).selectExpr("reflect('java.net.InetAddress', 'getLocalHost') AS host")
+        found = {str(host).partition("/")[0] for host in names.toArrow().column("host").to_pylist()}
+        return " or ".join(sorted(found))
+    return ""
 
 
 # -- what a worker does --------------------------------------------------------------------------------------------

@@ -6,12 +6,14 @@ This module travels to the workers by itself, for they may lack gapless: it impo
 from __future__ import annotations
 
 import os
+import pickle
+import re
 import socket
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from importlib import metadata
 from importlib.util import find_spec
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 NEEDED = ("immutables", "llvmlite", "markupsafe", "numpy", "pyarrow", "pydantic", "rich")
 """Packages that tasks import; others come with these."""
@@ -25,17 +27,32 @@ class Needs(NamedTuple):
     writes: Sequence[str] = ()
 
 
-def version(_item: object = None) -> str | None:
-    """The version of gapless that is installed here; None without one."""
+def version() -> str | None:
+    """The version of gapless that Python finds here, or the name of its archive; None without one."""
+    if match := re.search(r"gapless-[0-9a-f]{12}\.zip", place()):
+        return match[0]
     try:
         return metadata.version("gapless") if find_spec("gapless") else None
-    except metadata.PackageNotFoundError:
-        return None
+    except metadata.PackageNotFoundError:  # a source tree that is on the path and not installed
+        return "unknown"
 
 
-def lacks(needs: Needs, _item: object = None) -> list[str]:
-    """Sentences, one for each thing that this host lacks; each begins with its name."""
-    return [f"{socket.gethostname()}: {one}" for one in _each_lack(needs)]
+def place() -> str:
+    """The file of gapless that Python has loaded, or would load; empty without one."""
+    found = find_spec("gapless")
+    return str(found.origin) if found else ""
+
+
+def state(needs: Needs, _item: object = None) -> dict[str, Any]:
+    """Look at this host: its gapless, as `version` names it, its Python, and a sentence for each lack."""
+    host = socket.gethostname()
+    lacks = [f"{host}: {one}" for one in _each_lack(needs)]
+    return {"gapless": version(), "place": place(), "host": host, "python": sys.executable, "lacks": lacks}
+
+
+def pickled(what: Callable[[object], object], item: object) -> bytes:
+    """The answer as bytes."""
+    return pickle.dumps(what(item))
 
 
 def _each_lack(needs: Needs) -> Iterator[str]:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
 
 JAVA = 17  # the oldest that Spark 4 runs on
+OLDEST = 3, 5  # of pyspark
 ANSWERS = 30.0  # seconds for a master to take a session on: Spark itself would wait for a minute
 WITHOUT_COUNTERS = "-XX:-UsePerfData"  # else each JVM keeps them in /tmp/hsperfdata_USER, and leaves that folder
 INSTALL = "pip install 'gapless[spark]'"
@@ -44,9 +45,10 @@ def active_or_started(master: str | None, conf: Mapping[str, str] | None, shield
     """
     wanted = spark_settings.asked(master, conf)
     try:
-        from pyspark import SparkContext  # noqa: PLC0415 - few need Spark
+        from pyspark import SparkContext, __version__  # noqa: PLC0415 - few need Spark
     except ImportError:
         raise UsageError(f"the engine spark needs pyspark: {INSTALL}") from None
+    refuse_older(__version__)
     active: SparkContext | None = SparkContext._active_spark_context  # noqa: SLF001 - the only way not to start one
     if active is None:
         return _started(wanted, shield), True
@@ -55,6 +57,13 @@ def active_or_started(master: str | None, conf: Mapping[str, str] | None, shield
     if wanted:
         raise UsageError(f"conf: a Spark session is active, with its own settings; stop it, or leave {min(wanted)} out")
     return active, False
+
+
+def refuse_older(version: str) -> None:
+    """Raise UsageError for a pyspark that lacks what the engine needs."""
+    if [*map(int, re.findall(r"\d+", version)[:2])] < [*OLDEST]:
+        oldest = ".".join(map(str, OLDEST))
+        raise UsageError(f"the engine spark needs pyspark {oldest} or later, and this is {shown(version)}: {INSTALL}")
 
 
 def _started(wanted: Mapping[str, str], shield: Shield) -> SparkContext:
@@ -100,12 +109,17 @@ def _end() -> None:
 
 def cause(error: Any) -> str:
     """Return the last line of a worker's error, or the first of Spark's."""
+    return first_error(causes(error))
+
+
+def causes(error: Any) -> list[str]:
+    """Return the messages of Spark's error and of its causes, the innermost last."""
     words: list[str] = []
     exception = error.java_exception
     while exception is not None:
         words.append(str(exception.getMessage()))
         exception = exception.getCause()
-    return first_error(words)
+    return words
 
 
 def _why(error: Exception) -> str:

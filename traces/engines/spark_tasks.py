@@ -17,13 +17,14 @@ from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
 from gapless.traces.engines.engine import Answer, Item, P, Progress
-from gapless.traces.problems import Unreadable, shown
+from gapless.traces.problems import EngineFailure, Unreadable, shown
 
 TASKS = 4  # for every core, that are started together
 AHEAD = 2  # such groups of tasks under way at a time: one that ends, and one so that no core waits for its last task
 SOONEST, LATEST = 0.02, 0.2  # seconds until Spark is asked again if a job is done: a tenth of those that have passed
 REPORTED_EVERY = 1.0  # seconds: progress takes some messages to the JVM
 FEW = 1 << 22  # bytes that are judged, or pieces of them joined, in less time than it takes to start tasks for that
+LACK = "Spark's workers lack something"
 
 Sent = TypeVar("Sent")  # a task, as the workers get it
 Given_co = TypeVar("Given_co", covariant=True)
@@ -197,6 +198,24 @@ def _readable(answer: Answer | Unreadable) -> Answer:
     if isinstance(answer, Unreadable):
         raise answer
     return answer
+
+
+def failure(words: Sequence[str], hosts: Callable[[], str] = str) -> EngineFailure:
+    """Make the failure of a job out of Spark's words; names the host whose Python is missing or of another version.
+
+    `hosts`: called for the names of all hosts where Spark's words name none.
+    """
+    text = "\n".join(words)
+    match = re.search(r"different version:? \(?(\d+[., ]+\d+)\)? than that in driver:? (\d+\.\d+)", text)
+    if match:
+        theirs = ".".join(re.findall(r"\d+", match[1]))
+        lack = f"its Python is {theirs}, and {match[2]} is needed, as here: name one by PYSPARK_PYTHON"
+    elif match := re.search(r'Cannot run program "([^"]+)".*\berror[=:] ?2\b', text):
+        lack = f"there is no Python at {match[1]}: name one by PYSPARK_PYTHON, or send an environment"
+    else:
+        return EngineFailure(f"Spark gave up: {first_error(words)}")
+    named = re.search(r"\(TID \d+\) \(([^\s)]+)", text)
+    return EngineFailure(f"{LACK}: {shown(named[1] if named else hosts() or 'a worker')}: {shown(lack)}")
 
 
 def first_error(words: Iterable[str]) -> str:
