@@ -118,9 +118,13 @@ class NoPandas:
 
     BETWEEN = frozenset({"gapless.entry", "importlib", "_frozen_importlib", "numpy", "pyarrow"})
 
+    def __init__(self, *, also_for_spark: bool = False) -> None:
+        self._also_for_spark = also_for_spark
+
     def find_spec(self, name: str, _path: object = None, _target: object = None) -> Any:
         """Leave it to other finders. Raises ModuleNotFoundError for pandas, where it is hidden."""
-        if name == "pandas" and "pyspark" not in sys.modules and self._importer() == "gapless":
+        left_alone = "pyspark" in sys.modules and not self._also_for_spark
+        if name == "pandas" and not left_alone and self._importer() == "gapless":
             raise ModuleNotFoundError("pandas is hidden from pyarrow", name=name)
         return None
 

@@ -13,6 +13,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -289,6 +290,21 @@ def test_a_folder_of_small_files_starts_no_job_for_each(engine: Spark, tmp_path:
     there = check([tmp_path], engine="spark")
     assert engine.context.statusTracker().getJobIdsForGroup("small files") == []
     assert there.model_dump(exclude={"engine", "seconds"}) == here.model_dump(exclude={"engine", "seconds"})
+
+
+def test_workers_are_forked_with_what_they_need(engine: Spark, tmp_path: Path) -> None:
+    """Each took more than a second of its processor to import it, pandas and pyspark's archive among it."""
+    write(tmp_path / "events.ndjson", mixed_traces([0] * 40, mingled=1))
+    check([tmp_path / "events.ndjson"], engine="spark", split=PIECE)
+    for loaded in engine.each(partial(eval, LOADED), [dict[str, Any]() for _ in range(4)], [1] * 4):
+        assert loaded == [True, False, False]
+
+
+LOADED = """[
+    "gapless.spark_daemon" in __import__("sys").orig_argv,
+    ".zip" in __import__("pyspark.worker").__file__,
+    "pandas" in __import__("sys").modules,
+]"""
 
 
 def test_a_worker_that_dies_makes_no_verdict(engine: Spark) -> None:

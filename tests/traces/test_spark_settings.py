@@ -131,9 +131,14 @@ def test_ours_stand_where_nothing_else_does() -> None:
     assert spark_settings.complete(conf) == "local[*]"
     assert (conf.get("spark.ui.enabled"), conf.get("spark.app.name")) == ("true", "gapless")
     assert conf.get("spark.driver.host") == "127.0.0.1"
+    assert conf.get("spark.python.daemon.module") == "gapless.spark_daemon"
+    theirs = PlainConf({"spark.python.daemon.module": "theirs.daemon"})
+    spark_settings.complete(theirs)
+    assert theirs.get("spark.python.daemon.module") == "theirs.daemon"
     far = PlainConf({"spark.master": "yarn", "spark.pyspark.python": "./env/bin/python"})
     assert spark_settings.complete(far) == "yarn"
-    assert not {"spark.driver.host", "spark.executorEnv.PYTHONPATH"} & far.found.keys()
+    of_here = {"spark.driver.host", "spark.executorEnv.PYTHONPATH", "spark.python.daemon.module"}
+    assert not of_here & far.found.keys(), "workers there start without gapless"
     assert spark_settings.python(far, "yarn") == "./env/bin/python"
     assert spark_settings.python(far, "local[2]") == sys.executable
 

@@ -24,6 +24,7 @@ OURS = {
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.catalogImplementation": "in-memory",
 }
+DAEMON = "spark.python.daemon.module"
 QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """Options of Java for a small session: its second compiler takes longer than it saves, and so do other collectors."""
 
@@ -91,6 +92,8 @@ def complete(conf: Conf) -> str:
         paths = [path or str(Path.cwd()) for path in sys.path]
         theirs = conf.get("spark.executorEnv.PYTHONPATH")
         conf.set("spark.executorEnv.PYTHONPATH", os.pathsep.join([*paths, *([theirs] if theirs else [])]))
+        if not conf.contains(DAEMON):
+            conf.set(DAEMON, "gapless.spark_daemon")
     return master
 
 
