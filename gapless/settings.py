@@ -30,6 +30,7 @@ KEYS = {
     "master": TEXT,
     "conf": TEXTS,
     "verdicts": PATH,
+    "verdicts-mode": TEXT,
     "fail-on": TEXTS,
     "baseline": PATH,
     "baseline-by": TEXT,
@@ -84,7 +85,7 @@ def _value(file: str, folder: Path, key: str, value: Any) -> Any:
     if not _is(kind, value):
         raise UsageError(f"{file}: tool.gapless.{key} is {value!r}, expected {kind}")
     if kind == PATH and re.match("[a-z][a-z0-9]+://", value):
-        if key != "verdicts":  # refused later, as on a command line
+        if key != "verdicts":  # which alone are written elsewhere, too
             raise UsageError(f"{file}: tool.gapless.{key} is {value!r}, expected a path on a disk of this machine")
         return value
     if kind == PATH:

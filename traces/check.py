@@ -39,6 +39,7 @@ if TYPE_CHECKING:  # few checks write a table, and pyarrow loads slowly
     from gapless.traces.report.verdict_table import Table, TableRows
 
 FEW = 16
+TABLE_MODES = "error", "overwrite"
 AGAIN = 3  # times that an input is opened again whose files go away while it is read
 
 sources()  # a report that is read back has rows of theirs too
@@ -63,6 +64,7 @@ def check(
     conf: Mapping[str, str] | None = None,
     split: int | None = None,
     verdicts: str | os.PathLike[str] | None = None,
+    verdicts_mode: str = "error",
     specs: Sequence[str | os.PathLike[str] | Spec] = (),
     progress: Progress | None = None,
 ) -> Report:
@@ -79,7 +81,8 @@ def check(
     by input size; with Spark, tasks that are started together · `engine`: who does the work; `auto` is `local` ·
     `master`: the Spark cluster; without it, the active session, or as Spark is set, or `local[*]` · `conf`: settings
     of a Spark session that is started, before Spark's own · `split`: bytes that one task reads · `verdicts`: a
-    directory to make, for the verdict of every trace in Parquet files · `specs`: files or modules with your own specs,
+    directory to make, here or at an address, for the verdict of every trace in Parquet files · `verdicts_mode`:
+    `overwrite` replaces a table that is there, `error` refuses it · `specs`: files or modules with your own specs,
     to which events may belong. Raises UsageError, and EngineFailure where a cluster cannot do the work;
     what is wrong with an input is in the report.
     """
@@ -105,11 +108,11 @@ def check(
         )
     with (
         removed_at_the_end(),
-        _table(verdicts) as table,
+        _table(verdicts, verdicts_mode) as table,
         engine_named(engine, master=master, conf=conf, jobs=jobs, progress=progress) as runs,
     ):
         tasks = [InputCheck(one, options, profile, runs.located(one.found)) for one in inputs]
-        runs.look(_on_disk(tasks), [table.unfinished] if table else [])
+        runs.look(_looked_at(tasks), [table.unfinished] if table else [])
         compiled = compiling_seconds()
         for each in tasks:
             each.prepare()
@@ -125,9 +128,9 @@ def check(
         return reported(tasks, runs.name, taken).model_copy(update={"compiling": compiling_seconds() - compiled})
 
 
-def _on_disk(tasks: Iterable[InputCheck]) -> list[Path]:
+def _looked_at(tasks: Iterable[InputCheck]) -> list[Path]:
     """The inputs that a worker opens by their paths: the first few say as much as all."""
-    return [task.found for task in tasks if task.given.source and not isinstance(task.found, RemotePath)][:FEW]
+    return [task.found for task in tasks if task.given.source][:FEW]
 
 
 def _refuse(profile: str | None, jobs: int | None, split: int | None) -> None:
@@ -140,18 +143,15 @@ def _refuse(profile: str | None, jobs: int | None, split: int | None) -> None:
         raise UsageError(f"split: {split}, expected at least 1 byte")
 
 
-def _table(folder: str | os.PathLike[str] | None) -> AbstractContextManager[Table | None]:
-    """The verdict table, if one is wanted. Raises UsageError where it cannot be written."""
+def _table(folder: str | os.PathLike[str] | None, mode: str) -> AbstractContextManager[Table | None]:
+    """The verdict table, if one is wanted. Raises UsageError for a mode that does not exist."""
+    if mode not in TABLE_MODES:
+        raise UsageError(f"verdicts-mode: {shown(mode)}, expected {one_of(TABLE_MODES)}")
     if folder is None:
         return nullcontext()
     from gapless.traces.report import verdict_table  # noqa: PLC0415 - see above
 
-    path = path_of(folder)
-    if isinstance(path, RemotePath):
-        raise UsageError(f"{shown(path)}: verdicts are written to a disk; name a directory there, and copy it")
-    if refusal := verdict_table.refusal(path):
-        raise UsageError(refusal)
-    return verdict_table.written(path)
+    return verdict_table.written(path_of(folder), overwrite=mode == "overwrite")
 
 
 def own_specs(specs: Sequence[str | os.PathLike[str] | Spec]) -> tuple[Spec, ...]:
@@ -370,7 +370,7 @@ class InputCheck:
         listed = self.parts.listed + table.write("whole", self.parts.verdicts)
         if not self.interrupted and table.count() != listed:
             raise UsageError(
-                f"{shown(table.folder.parent)}: not all verdicts can be read there: Spark's workers write them, so it "
+                f"{shown(table.place)}: not all verdicts can be read there: Spark's workers write them, so it "
                 "must be on a file system that all of them share with this machine"
             )
 

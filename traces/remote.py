@@ -1,4 +1,4 @@
-"""Files in object stores and in Hadoop, by address, read through the file systems of pyarrow.
+"""Files in object stores and in Hadoop, by address, read and written by the file systems of pyarrow.
 
 The reader finds the credentials in its own environment, as the tools of each store do. They are part of no address,
 travel to no worker, and are removed from every message of a store.
@@ -10,6 +10,7 @@ import errno
 import io
 import os
 import re
+import socket
 import stat
 from collections.abc import Callable, Generator, Sequence
 from configparser import ConfigParser
@@ -20,6 +21,7 @@ from functools import cache
 from glob import has_magic
 from pathlib import Path, PosixPath
 from typing import TYPE_CHECKING, Any, TypeVar
+from uuid import uuid4
 
 from gapless.traces.problems import UsageError, shown
 from gapless.traces.timeouts import answer_within
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
     from pyarrow.fs import FileInfo, FileSystem
 
 WAITS = 15.0  # seconds until a store that does not answer counts as unreachable
+ATTEMPTS = 2, 5  # at a request that a store refuses for no fault of ours, or of a patient one
+UPLOADS = 600.0  # seconds for a file to arrive there
 BUFFER = 1 << 17  # bytes that are asked for at once where fewer are needed
 
 # By scheme: what stands between `//` and the next `/`, what that is, and where credentials come from instead.
@@ -41,6 +45,8 @@ SCHEMES = {
     **dict.fromkeys(("abfs", "abfss"), AZURE),
     **dict.fromkeys(("hdfs", "viewfs"), HADOOP),
 }
+SEEN_EARLY = frozenset(f"{scheme}:" for scheme, meant in SCHEMES.items() if meant is HADOOP)
+"""Schemes of stores that show a file while it is written, and rename none in place of another."""
 DEFAULT = "default"  # the host of `hdfs:///…`, as Hadoop calls the one that is configured
 
 Answer = TypeVar("Answer")
@@ -132,9 +138,58 @@ class RemotePath(PosixPath):
     def open(self, mode: str = "r", buffering: int = -1, *_: Any, **__: Any) -> Any:
         """Open the file to read bytes; unbuffered it is arrow's own, which reads ranges."""
         if mode != "rb":
-            raise OSError(errno.EROFS, "files elsewhere are read, and never written")
+            raise OSError(errno.EROFS, "files elsewhere are opened to be read; they are written as a whole")
         file: Any = self._asked(lambda files, name: files.open_input_file(name), patient=True)
         return file if buffering == 0 else io.BufferedReader(file, BUFFER)
+
+    def write_bytes(self, content: Any) -> int:
+        """Write the file, which appears when it is whole, and return how many bytes it has."""
+        given = memoryview(content)
+
+        def ask(files: FileSystem, name: str) -> int:
+            early = self.parts[0] in SEEN_EARLY
+            to = f"{name}.{uuid4().hex}.tmp" if early else name
+            with files.open_output_stream(to) as out:
+                out.write(given)
+            if early:
+                _rename(files, to, name)
+            return given.nbytes
+
+        return self._asked(ask, patient=True, seconds=UPLOADS)
+
+    def publish(self, target: RemotePath) -> None:
+        """Let the file appear under another name in the same store, too; in Hadoop, instead."""
+        own, early = "/".join(self.parts[2:]), self.parts[0] in SEEN_EARLY
+
+        def ask(files: FileSystem, name: str) -> None:
+            to = name.removesuffix(own) + "/".join(target.parts[2:])
+            if early:
+                _rename(files, name, to)
+            else:
+                files.copy_file(name, to)  # by the store itself
+
+        self._asked(ask, patient=True, seconds=UPLOADS)
+
+    def unlink(self, missing_ok: bool = False) -> None:  # noqa: FBT001, FBT002 - as `Path` has it
+        """Remove the file."""
+        try:
+            self._asked(lambda files, name: files.delete_file(name), seconds=UPLOADS)
+        except FileNotFoundError:
+            if not missing_ok:
+                raise
+        except OSError:
+            if self.exists():  # else only the mark of an empty folder could not be written
+                raise
+
+    def remove(self) -> None:
+        """Remove the folder with all that is in it; it need not exist."""
+        try:
+            self._asked(lambda files, name: files.delete_dir(name), seconds=UPLOADS)
+        except FileNotFoundError:
+            pass
+        except OSError:
+            if any(path.is_file() for path in self._below(recursive=True)):  # else as above
+                raise
 
     def refused(self) -> str:
         """Describe why it is no input. Raises OSError if it does not exist."""
@@ -144,11 +199,14 @@ class RemotePath(PosixPath):
             "disk: copy it to one"
         )
 
-    def _asked(self, ask: Callable[[FileSystem, str], Answer], *, patient: bool = False) -> Answer:
+    def _asked(
+        self, ask: Callable[[FileSystem, str], Answer], *, patient: bool = False, seconds: float | None = None
+    ) -> Answer:
         """Ask its file system, by the name that this knows the path by. Raises OSError.
 
-        `patient`: retry a few times, because it answered a moment ago.
+        `patient`: retry a few times, because it answered a moment ago · `seconds`: to wait for an answer.
         """
+        waits = WAITS if seconds is None else seconds
         scheme, place = self.parts[0].removesuffix(":"), self.parts[1]
 
         def wait() -> Answer:
@@ -156,13 +214,34 @@ class RemotePath(PosixPath):
             return ask(files, "/".join([base, *self.parts[2:]]))
 
         try:
-            return answer_within(wait, WAITS)
+            return answer_within(wait, waits)
         except TimeoutError:
-            raise OSError(errno.ETIMEDOUT, f"no answer within {WAITS:.0f} seconds") from None
+            raise OSError(errno.ETIMEDOUT, f"no answer within {waits:.0f} seconds") from None
         except FileNotFoundError:
             raise FileNotFoundError(errno.ENOENT, "no such file or directory") from None
         except Exception as error:  # noqa: BLE001 - pyarrow has many kinds, and each store its own
             raise OSError(errno.EIO, why(error, scheme)) from None
+
+
+def access_problems(reads: Sequence[RemotePath], writes: Sequence[RemotePath]) -> list[str]:
+    """Look at each file, and write one into each folder, where it stays; return a sentence for each failure."""
+    found = []
+    for path in (*reads, *writes):
+        try:
+            if path in writes:
+                (path / f"probe-{uuid4().hex}").write_bytes(b"gapless")
+            else:
+                path.stat()
+        except OSError as error:
+            what = "written to" if path in writes else "read"
+            found.append(f"{socket.gethostname()}: {shown(path)} cannot be {what} ({error.strerror})")
+    return found
+
+
+def _rename(files: FileSystem, name: str, to: str) -> None:
+    if files.get_file_info(to).is_file:
+        files.delete_file(to)
+    files.move(name, to)
 
 
 def _info(files: FileSystem, name: str) -> FileInfo:
@@ -199,7 +278,8 @@ def _file_system(scheme: str, place: str, endpoint: str, patient: bool) -> tuple
             endpoint_override=endpoint or None,
             connect_timeout=5,
             request_timeout=10 if patient else 5,
-            retry_strategy=fs.AwsStandardS3RetryStrategy(max_attempts=5 if patient else 2),
+            retry_strategy=fs.AwsStandardS3RetryStrategy(max_attempts=ATTEMPTS[patient]),
+            allow_delayed_open=True,  # type: ignore[call-arg]  # a small file is one request
         )
         return found, place
     if SCHEMES[scheme] is GOOGLE:
@@ -243,6 +323,10 @@ MEANT = (
         "no server answers there",
     ),
     (r"configured region|HTTP status 301", "the bucket is in another region: set AWS_REGION"),
+    (
+        r"MissingContentLength",
+        "the store does not take requests with checksums: set AWS_REQUEST_CHECKSUM_CALCULATION=when_required",
+    ),
     (r"libjvm|libhdfs", "Hadoop's libraries are not found: set JAVA_HOME, HADOOP_HOME and CLASSPATH, or copy it here"),
 )
 DENIED = (

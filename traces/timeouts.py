@@ -1,18 +1,20 @@
-"""Time limits for calls that may never return, and for interrupts.
+"""Time limits for calls that may never return, and for interrupts; many calls that wait, at once.
 
-Such a call runs in a thread of its own, which is abandoned when time is up.
+A call that may never return runs in a thread of its own, which is abandoned when time is up.
 """
 
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from threading import Event, Thread, Timer
 from typing import TypeVar
 
+Item = TypeVar("Item")
 Answer = TypeVar("Answer")
 OUT_OF_TIME = signal.SIGALRM
+AT_ONCE = 16  # calls that wait, for a server most often
 
 
 class OutOfTime(KeyboardInterrupt):
@@ -48,6 +50,34 @@ def answer_within(ask: Callable[[], Answer], seconds: float) -> Answer:
     if not answers:
         raise TimeoutError
     return answers[0]
+
+
+def each_at_once(do: Callable[[Item], Answer], items: Iterable[Item]) -> list[Answer]:
+    """Do something that waits with each item, some at a time, and return the answers in order.
+
+    Raises the first error, when none is under way any more.
+    """
+    todo = list(enumerate(items))
+    answers: dict[int, Answer] = {}
+    problems: list[Exception] = []
+
+    def work() -> None:
+        with suppress(IndexError):
+            while not problems:
+                number, item = todo.pop()
+                try:
+                    answers[number] = do(item)
+                except Exception as error:  # noqa: BLE001 - raised again in the waiting thread
+                    problems.append(error)
+
+    threads = [Thread(target=work, daemon=True) for _ in range(min(AT_ONCE, len(todo)))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if problems:
+        raise problems[0]
+    return [answers[number] for number in sorted(answers)]
 
 
 @contextmanager

@@ -6,7 +6,7 @@ import inspect
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -97,9 +97,15 @@ def check(
     verdicts: Annotated[
         str | None,
         typer.Option(
-            metavar="DIR", help="Make a directory of Parquet files: the verdict of every trace.", show_default=False
+            metavar="DIR",
+            help="Make a directory of Parquet files, here or at s3://…: the verdict of every trace.",
+            show_default=False,
         ),
     ] = None,
+    verdicts_mode: Annotated[
+        Literal["error", "overwrite"],
+        typer.Option(metavar="error|overwrite", help="What becomes of a table that is there already."),
+    ] = "error",
     fail_on: Annotated[
         list[str] | None,
         typer.Option(
@@ -165,6 +171,7 @@ def check(
                 master=master,
                 conf=parsed(conf or ()),
                 verdicts=verdicts,
+                verdicts_mode=verdicts_mode,
                 specs=spec or (),
                 progress=progress,
             )
@@ -194,7 +201,7 @@ def check(
                 known=threshold.is_known,
             )
         if Path("-") not in files.values():
-            _name_files(wanted, verdicts)
+            _name_files(wanted, None if report.interrupted else verdicts)
     raise typer.Exit(code)
 
 
@@ -203,5 +210,5 @@ def _name_files(wanted: Sequence[tuple[Format, Path]], verdicts: str | None) -> 
     for form, path in wanted:
         if form.announced:
             print(f"{form.option}: {path}")
-    if verdicts and Path(verdicts).is_dir():
+    if verdicts:
         print(f"verdicts: {verdicts}")

@@ -22,7 +22,7 @@ def object_store(folder: Path) -> Iterator[dict[str, str]]:
     port = free_port()
     command = [str(RCLONE), "serve", "s3", str(folder), "--addr", f"127.0.0.1:{port}", "--auth-key", f"{KEY},{SECRET}"]
     server = subprocess.Popen(
-        [*command, "--config", os.devnull, "--vfs-cache-mode", "off"],
+        [*command, "--config", os.devnull, "--vfs-cache-mode", "off", "--dir-cache-time", "1ms", "--no-cleanup"],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         start_new_session=True,
@@ -42,6 +42,7 @@ def environment(endpoint: str, key: str = "", secret: str = "") -> dict[str, str
         "AWS_ENDPOINT_URL": endpoint,
         "AWS_ACCESS_KEY_ID": key,
         "AWS_SECRET_ACCESS_KEY": secret,
+        "AWS_REQUEST_CHECKSUM_CALCULATION": "when_required",
         "AWS_EC2_METADATA_DISABLED": "true",
         "AWS_CONFIG_FILE": os.devnull,
         "AWS_SHARED_CREDENTIALS_FILE": os.devnull,

@@ -10,13 +10,15 @@ import re
 import shlex
 import shutil
 import socket
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from gapless import UsageError, check
+from gapless import EngineFailure, UsageError, check
 from gapless.traces import remote
 from gapless.traces.check import named
 from gapless.traces.engines import local
@@ -25,14 +27,17 @@ from gapless.traces.problems import Unreadable
 from gapless.traces.remote import RemotePath, path_of, store_error, why
 from gapless.traces.report.formats import FORMATS
 from gapless.traces.report.threshold import Threshold
+from gapless.traces.report.verdict_table import TableRows
+from gapless.traces.sources.event_files.file import EventFile
 from gapless.traces.spark.data_sources import GaplessEvents
 from tests.support.command_line import ROOT, gapless
-from tests.support.event_files import ODD, cut, mixed_traces, write
+from tests.support.event_files import ODD, cut, mixed_traces, table_in, write
 from tests.support.night import NIGHT
 from tests.support.object_store import KEY, SECRET, environment, object_store
 
 pytestmark = pytest.mark.xdist_group("remote")  # one worker, so that one store is started
 
+FIRST = "000-000000.parquet"
 NAMES = ("a.ndjson", "b.parquet", "c.ndjson.gz", "d.ndjson.zst")
 
 
@@ -67,10 +72,20 @@ def keys(served: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
     known(served, monkeypatch)
 
 
+@pytest.fixture
+def writing(keys: None, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: ARG001 - they are needed
+    """Like `keys`. This store refuses marks of empty folders, and is asked for each once, and not again and again."""
+    monkeypatch.setattr(remote, "ATTEMPTS", (1, 1))
+
+
 def known(given: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in given.items():
         monkeypatch.setenv(name, value)
     remote._file_system.cache_clear()
+
+
+def without_source(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [{**row, "source": None} for row in rows]
 
 
 def exit_and_output(*arguments: object) -> tuple[int, str]:
@@ -159,17 +174,39 @@ def test_workers_are_not_forked_from_a_process_that_has_spoken_to_a_store() -> N
         assert check("s3://bucket/traces/a.ndjson", jobs=2, split=5000).verdict == "departs"
 
 
-@pytest.mark.usefixtures("keys")
+@pytest.mark.usefixtures("writing")
 @pytest.mark.skipif(not NIGHT, reason="Spark takes its time to start")
 @pytest.mark.xdist_group("spark")
-def test_workers_of_spark_read_it_themselves(bucket: Path) -> None:
+def test_workers_of_spark_read_and_write_it_themselves(bucket: Path) -> None:
+    (bucket / "here").mkdir()
     for name in ("a.ndjson", "b.parquet"):
         here, there = (
-            check(f"{where}/traces/{name}", engine="spark", master="local[2]", split=2000)
-            for where in (bucket, "s3://bucket")
+            check(
+                f"{where}/traces/{name}",
+                engine="spark",
+                master="local[2]",
+                split=2000,
+                verdicts=f"{where}/{way}/{name}",
+            )
+            for way, where in (("here", bucket), ("there", "s3://bucket"))
         )
+        assert without_source(table_in(bucket / "here" / name)) == without_source(table_in(bucket / "there" / name))
         assert there.counts == here.counts
         assert [found.story[:-1] for found in there.findings] == [found.story[:-1] for found in here.findings]
+
+
+@pytest.mark.usefixtures("writing")
+@pytest.mark.skipif(not NIGHT, reason="as above")
+@pytest.mark.xdist_group("spark")
+def test_workers_that_may_not_write_there_are_known_before_any_work(
+    bucket: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(EventFile, "task", None)
+    wrong = {"spark.executorEnv.AWS_SECRET_ACCESS_KEY": "wrong"}
+    for path, lack in ((bucket / "traces/a.ndjson", "written to"), ("s3://bucket/traces/a.ndjson", "read")):
+        with pytest.raises(EngineFailure, match=rf"workers lack something: .* cannot be {lack} \(access is denied"):
+            check(path, engine="spark", master="local[2]", verdicts="s3://bucket/refused", conf=wrong)
+    assert not list(bucket.glob("refused/**/*.parquet"))
 
 
 # -- what goes wrong -----------------------------------------------------------------------------------------------
@@ -252,11 +289,102 @@ def test_what_a_store_says_is_repeated_without_keys(monkeypatch: pytest.MonkeyPa
         raise cut_off
 
 
-def test_verdicts_and_what_a_stream_keeps_are_written_to_a_disk() -> None:
-    assert exit_and_output("check", "a.ndjson", "--verdicts", "s3://bucket/v") == (
-        2,
-        "gapless: s3://bucket/v: verdicts are written to a disk; name a directory there, and copy it\n",
-    )
+# -- what is written -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("writing")
+def test_a_table_of_verdicts_is_written_where_its_address_says(bucket: Path, tmp_path: Path) -> None:
+    here, there = tmp_path / "table", bucket / "tables" / "1"
+    names = [bucket / "traces" / name for name in NAMES]
+    assert exit_and_output("check", *names, "--verdicts", here)[0] == 1
+    code, output = exit_and_output("check", *names, "--verdicts", "s3://bucket/tables/1")
+    assert (code, output.splitlines()[-1]) == (1, "verdicts: s3://bucket/tables/1")
+    assert table_in(there) == table_in(here)
+    assert [path.name for path in sorted(there.rglob("*"))] == [path.name for path in sorted(here.iterdir())]
+    code, output = exit_and_output("check", names[0], "--verdicts", "s3://bucket/tables/1")
+    refused = "a table of verdicts is there already: name another, or replace it with --verdicts-mode overwrite"
+    assert (code, output) == (2, f"gapless: s3://bucket/tables/1: {refused}\n")
+    (there / "notes.txt").touch()
+    with pytest.raises(UsageError, match=r"not empty: it has notes\.txt"):
+        check(names[0], verdicts="s3://bucket/tables/1", verdicts_mode="overwrite")
+    (there / "notes.txt").unlink()
+    (there / "_temporary").mkdir()  # of a run that was killed
+    check(names[1], verdicts="s3://bucket/tables/1", verdicts_mode="overwrite")
+    check(names[1], verdicts=here, verdicts_mode="overwrite")
+    assert table_in(there) == table_in(here)
+
+
+@pytest.mark.usefixtures("writing")
+def test_a_table_that_is_not_whole_has_no_files(bucket: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A query would see a file at its place, though nothing says that the others are there."""
+    place, before = "s3://bucket/tables/2", [path for path in sorted(bucket.rglob("*")) if path.is_file()]
+    events = bucket / "traces" / "a.ndjson"
+    publish = RemotePath.publish
+
+    def fails(path: RemotePath, target: RemotePath) -> None:
+        if target.name == "001-000000.parquet":
+            assert sorted(found.name for found in events.parents[1].glob("tables/2/*.parquet")) in ([], [FIRST])
+            raise OSError(5, "no more")
+        publish(path, target)
+
+    with monkeypatch.context() as broken:
+        broken.setattr(RemotePath, "publish", fails)
+        with pytest.raises(UsageError, match=r"tables/2: verdicts cannot be written there \(no more\)"):
+            check([events, events], verdicts=place)
+    with monkeypatch.context() as broken:
+        broken.setattr(EventFile, "finish", interrupted)
+        assert check([events], verdicts=place).interrupted
+    with monkeypatch.context() as broken:
+        broken.setattr(TableRows, "count", lambda _: 1)
+        with pytest.raises(UsageError, match="tables/2: not all verdicts can be read"):
+            check([events], verdicts=place)
+    assert [path for path in sorted(bucket.rglob("*")) if path.is_file()] == before
+
+
+def interrupted(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+def test_a_place_that_takes_no_table_is_refused_before_anything_is_judged(
+    served: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(EventFile, "finish", None)
+    known(served, monkeypatch)
+    for address, complaint in (
+        ("s3://none/v", "s3://none/v: verdicts cannot be written there (there is no such bucket)"),
+        ("s3://bucket", "s3://bucket: the verdicts go into a folder of their own: name one in it"),
+        ("s3://bucket/lease.ndjson", "s3://bucket/lease.ndjson: not a directory; the verdicts go into one"),
+        ("ftp://bucket/v", "ftp://: nothing is read there, only at s3://"),
+    ):
+        code, output = exit_and_output("check", ROOT / "examples/lease.ndjson", "--verdicts", address)
+        assert (code, len(output.splitlines())) == (2, 1)
+        assert output.startswith(f"gapless: {complaint}")
+    known(environment(served["AWS_ENDPOINT_URL"], KEY, "wrong"), monkeypatch)
+    _, output = exit_and_output("check", ROOT / "examples/lease.ndjson", "--verdicts", "s3://bucket/v")
+    assert output.startswith("gapless: s3://bucket/v: verdicts cannot be written there (access is denied: set AWS_")
+    known({**served, "AWS_REQUEST_CHECKSUM_CALCULATION": "when_supported"}, monkeypatch)  # the default of AWS
+    _, output = exit_and_output("check", ROOT / "examples/lease.ndjson", "--verdicts", "s3://bucket/v")
+    assert "(the store does not take requests with checksums: set AWS_REQUEST_CHECKSUM_CALCULATION=when_req" in output
+
+
+@pytest.mark.usefixtures("writing")
+def test_the_query_of_the_page_runs(bucket: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = (ROOT / "docs/data.md").read_text(encoding="utf-8")
+    (example,) = [part.split("```")[0] for part in page.split("```python\n")[1:] if "s3://bucket/verdicts" in part]
+    (command,) = [line for line in page.splitlines() if line.startswith("gapless check 's3://bucket/")]
+    (tmp_path / "owners.csv").write_text("trace,owner\nT/1,payments\nT/2,shipping\n")
+    monkeypatch.chdir(tmp_path)
+    (bucket / "recordings").mkdir()
+    shutil.copy(bucket / "traces" / "b.parquet", bucket / "recordings")
+    for more in ([], ["--verdicts-mode", "overwrite"]):
+        assert exit_and_output(*shlex.split(command)[1:], *more)[0] == 1
+    ran = subprocess.run([sys.executable, "-c", example], capture_output=True, text=True, check=True)
+    rows = [[cell.strip() for cell in line.strip("│").split("│")] for line in ran.stdout.splitlines() if "│" in line]
+    assert [rows[0], *rows[2:]] == [
+        ["owner", "trace", "rule", "position"],
+        ["payments", "T/1", "queue/entry-points-at-its-message", "7"],
+        ["shipping", "T/2", "queue/numbers-of-a-queue-follow-one-another", "5"],
+    ]
 
 
 # -- addresses -----------------------------------------------------------------------------------------------------

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyarrow import parquet
 
 from gapless import UsageError, check
+from gapless.traces.check import InputCheck
 from gapless.traces.events import schema
 from gapless.traces.report import verdict_table
 from tests.support.command_line import gapless
@@ -61,7 +64,8 @@ def test_event_files_have_a_row_for_every_trace(tmp_path: Path) -> None:
     listed = {(row["trace"], row["rule"], row["position"]) for row in rows.values() if row["verdict"] == "departs"}
     assert found <= listed
     assert len(listed) == report.findings_total
-    assert parquet.read_schema(next((tmp_path / "table").iterdir())).equals(verdict_table.SCHEMA)
+    assert parquet.read_schema(next((tmp_path / "table").glob("*.parquet"))).equals(verdict_table.SCHEMA)
+    assert (tmp_path / "table" / "_SUCCESS").read_bytes() == b""
 
 
 def test_a_source_that_cannot_be_read_adds_no_rows(tmp_path: Path) -> None:
@@ -84,18 +88,64 @@ def test_nothing_is_written_where_something_is(tmp_path: Path) -> None:
     before = sorted(kept.iterdir())
     assert before
     ran = gapless("check", store, "--verdicts", kept)
-    assert (ran.exit_code, ran.stderr) == (
-        2,
-        f"gapless: {kept}: not empty; the verdicts go into a directory of their own\n",
-    )
+    why = "a table of verdicts is there already: name another, or replace it with --verdicts-mode overwrite"
+    assert (ran.exit_code, ran.stderr) == (2, f"gapless: {kept}: {why}\n")
     for folder, why in (
-        (before[0], "not a directory"),
+        (next(kept.glob("*.parquet")), "not a directory"),
         (tmp_path / "no" / "where", "/no does not exist: make it"),
     ):
         with pytest.raises(UsageError, match=why):
             check([store], verdicts=folder)
     assert sorted(kept.iterdir()) == before
     assert list(tmp_path.iterdir()) == [kept]
+
+
+def lone_trace(path: Path, name: str) -> Path:
+    schema.write_events(path, [tell(at) for at, tell in enumerate(mixed_traces([0], mingled=1))])
+    path.write_text(path.read_text().replace("T/0", name))
+    return path
+
+
+def test_a_table_is_replaced_where_that_is_asked_for_and_by_a_whole_one_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, two, table = lone_trace(tmp_path / "1.ndjson", "one"), lone_trace(tmp_path / "2.ndjson", "two"), tmp_path / "v"
+    check([two, two], verdicts=table)
+    (table / "_SUCCESS").unlink()  # as earlier versions had it
+    ran = gapless("check", one, "--verdicts", table, "--verdicts-mode", "overwrite")
+    assert (ran.exit_code, ran.stdout.splitlines()[-1]) == (0, f"verdicts: {table}")
+    assert sorted(path.name for path in table.iterdir()) == ["000-000000.parquet", "_SUCCESS"]
+    assert [row["trace"] for row in table_in(table)] == ["one"]
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    def refused(*_: object) -> None:
+        raise OSError(5, "no more")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(InputCheck, "_read", interrupted)
+        assert check([two], verdicts=table, verdicts_mode="overwrite").interrupted
+    ways: Iterator[Any] = iter([Path.rename, refused, Path.rename])  # aside, into its place, back
+
+    def renamed(path: Path, target: Path) -> object:
+        return next(ways)(path, target)
+
+    monkeypatch.setattr(Path, "rename", renamed)
+    with pytest.raises(UsageError, match=r"v: verdicts cannot be written there \(no more\)"):
+        check([two], verdicts=table, verdicts_mode="overwrite")
+    assert [row["trace"] for row in table_in(table)] == ["one"]
+
+
+def test_a_directory_with_anything_else_is_never_replaced(tmp_path: Path) -> None:
+    path = lone_trace(tmp_path / "1.ndjson", "one")
+    check([path], verdicts=tmp_path / "v")
+    (tmp_path / "v" / "notes.txt").touch()
+    with pytest.raises(UsageError, match=r"not empty: it has notes.txt; the verdicts go into a directory of their own"):
+        check([path], verdicts=tmp_path / "v", verdicts_mode="overwrite")
+    assert len(list((tmp_path / "v").iterdir())) == 3
+    with pytest.raises(UsageError, match="verdicts-mode: append, expected error or overwrite"):
+        check([path], verdicts=tmp_path / "w", verdicts_mode="append")
 
 
 def test_verdicts_that_do_not_arrive_are_missed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -97,8 +97,9 @@ class Spark(InGroups["Broadcast[Callable[[Any], Any]]"]):
     def look(self, reads: Sequence[Path], writes: Sequence[Path]) -> None:
         """See `Engine`."""
         if not self.is_here:
-            spark_workers.look(self, Needs(spark_probe.NEEDED, [*map(str, reads)], [*map(str, writes)]))
+            spark_workers.look(self, spark_workers.needs_on_disks(reads, writes))
             self.has_looked = True
+        spark_workers.look_elsewhere(self, reads, writes)
 
     def shielded(self) -> AbstractContextManager[None]:
         """See `InGroups`."""

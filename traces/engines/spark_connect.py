@@ -25,7 +25,6 @@ from uuid import uuid4
 
 from gapless.traces.engines import spark_probe, spark_settings, spark_workers
 from gapless.traces.engines.engine import Answer, Item, P, Progress
-from gapless.traces.engines.spark_probe import Needs
 from gapless.traces.engines.spark_tasks import TASKS, InGroups, Job, failure, first_error, handed_on, joined, run
 from gapless.traces.problems import EngineFailure, Unreadable, UsageError, shown
 from gapless.traces.timeouts import answer_within
@@ -165,7 +164,8 @@ class SparkConnect(InGroups[str]):
     def look(self, reads: Sequence[Path], writes: Sequence[Path]) -> None:
         """See `Engine`: a server on this machine may have workers elsewhere."""
         self.has_looked = True
-        spark_workers.look(self, Needs(spark_probe.NEEDED, [*map(str, reads)], [*map(str, writes)]))
+        spark_workers.look(self, spark_workers.needs_on_disks(reads, writes))
+        spark_workers.look_elsewhere(self, reads, writes)
 
     def prepare(self) -> None:
         """See `InGroups`."""

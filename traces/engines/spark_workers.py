@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, Protocol
@@ -13,6 +13,7 @@ from gapless.traces.engines.spark_probe import Needs
 from gapless.traces.engines.spark_session import made_folder
 from gapless.traces.engines.spark_tasks import LACK
 from gapless.traces.problems import EngineFailure, shown
+from gapless.traces.remote import RemotePath, access_problems
 
 LACKS = 5  # of which a failure tells, at most
 
@@ -38,6 +39,23 @@ def look(workers: Workers, needs: Needs) -> None:
     workers.send_gapless(archived())
     again = workers.asked(partial(spark_probe.state, Needs()))
     _refuse(_stranger(state) for state in again if not _is_ours(state))
+
+
+def needs_on_disks(reads: Sequence[Path], writes: Sequence[Path]) -> Needs:
+    """Return the needs of a check: packages, and what lies on disks."""
+    on_disks = ([str(path) for path in paths if not isinstance(path, RemotePath)] for paths in (reads, writes))
+    return Needs(spark_probe.NEEDED, *on_disks)
+
+
+def look_elsewhere(workers: Workers, reads: Sequence[Path], writes: Sequence[Path]) -> None:
+    """Look if workers, which have gapless, reach the stores that they read and write. Raises EngineFailure."""
+    there, into = ([path for path in paths if isinstance(path, RemotePath)] for paths in (reads, writes))
+    if there or into:
+        _refuse(lack for state in workers.asked(partial(_access, there, into)) for lack in state["lacks"])
+
+
+def _access(reads: Sequence[RemotePath], writes: Sequence[RemotePath], _item: object) -> dict[str, Any]:
+    return {"lacks": access_problems(reads, writes)}
 
 
 @cache

@@ -1,13 +1,12 @@
 """The verdict table: a directory of Parquet files with a row for every trace that was judged.
 
-Every judge writes: one file for a stretch of events, for traces put together from several, or for a store. The
-directory takes its name when all of them are there.
+Every judge writes: one file for a stretch of events, for traces put together from several, or for a store. They get
+their places when all of them are there (`table_commit`).
 """
 
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,7 +19,10 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from gapless.traces.problems import UsageError, shown
+from gapless.traces.remote import RemotePath
+from gapless.traces.report.table_commit import commit_to
 from gapless.traces.report.values import VerdictName
+from gapless.traces.timeouts import each_at_once
 
 Ints = npt.NDArray[np.signedinteger[Any]]
 
@@ -73,19 +75,54 @@ class TableRows:
     def write(self, part: str, batches: Iterable[pa.RecordBatch]) -> int:
         """Write batches of `SCHEMA` as the file `part`, whole or not at all, and say how many rows they have.
 
-        No batch makes no file. Raises UsageError where nothing can be written.
+        No batch makes no file, and removes an earlier one. Raises UsageError where nothing can be written.
         """
-        some = list(batches)
-        return _write(self.folder, f"{self.source}-{part}", some) if some else 0
+        name, some = f"{self.source}-{part}", list(batches)
+        if some:
+            return _write(self.folder, name, some)
+        with _place_named(self.place):
+            (self.folder / f"{name}.parquet").unlink(missing_ok=True)
+        return 0
 
     def count(self) -> int:
-        """The number of rows so far."""
-        return sum(parquet.read_metadata(path).num_rows for path in self.folder.glob(f"{self.source}-*.parquet"))
+        """The number of rows so far. Raises UsageError where they cannot be read."""
+        with _place_named(self.place):
+            return sum(each_at_once(_rows_in, self._files()))
 
     def forget(self) -> None:
-        """Remove what was written: the source cannot be judged after all."""
-        for path in self.folder.glob(f"{self.source}-*.parquet"):
-            path.unlink()
+        """Remove what was written: the source cannot be judged after all. Raises UsageError where that fails."""
+        with _place_named(self.place):
+            each_at_once(Path.unlink, self._files())
+
+    @property
+    def place(self) -> Path:
+        """The folder that users know."""
+        return _place(self.folder)
+
+    def _files(self) -> list[Path]:
+        begin = f"{self.source}-"
+        return [path for path in self.folder.iterdir() if path.suffix == ".parquet" and path.name.startswith(begin)]
+
+
+def _place(unfinished: Path) -> Path:
+    """The folder that users know: the files of a table lie in it, or next to it, as long as it is not whole."""
+    return unfinished.parents[1] if isinstance(unfinished, RemotePath) else unfinished.parent
+
+
+@contextmanager
+def _place_named(place: Path) -> Iterator[None]:
+    """An error in the block is one of the table, and of no recording. Raises UsageError."""
+    try:
+        yield
+    except OSError as error:
+        raise UsageError(
+            f"{shown(place)}: verdicts cannot be written there ({shown(error.strerror or error)})"
+        ) from error
+
+
+def _rows_in(path: Path) -> int:
+    with path.open("rb", buffering=0) as file:
+        return parquet.read_metadata(file).num_rows
 
 
 @dataclass
@@ -104,43 +141,39 @@ class Table:
         self.wanted = False
 
 
-def refusal(folder: Path) -> str:
-    """The reason why no table can be written there; empty if it can."""
-    if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
-        return f"{shown(folder)}: not a directory; the verdicts go into one of their own"
-    if folder.is_dir() and any(folder.iterdir()):
-        return f"{shown(folder)}: not empty; the verdicts go into a directory of their own"
-    if not folder.absolute().parent.is_dir():
-        return f"verdicts {shown(folder)}: folder {shown(folder.parent)} does not exist: make it first"
-    if not os.access(folder.absolute().parent, os.W_OK | os.X_OK):
-        return f"{shown(folder)}: nothing can be made in {shown(folder.absolute().parent)}"
-    return ""
-
-
 @contextmanager
-def written(folder: Path) -> Iterator[Table]:
-    """A table that takes its name at the end of the block, unless that fails."""
-    table = Table(folder.absolute().with_name(f".{folder.name}.{os.getpid()}.tmp"))
-    table.unfinished.mkdir()
+def written(folder: Path, *, overwrite: bool = False) -> Iterator[Table]:
+    """A table that gets its place at the end of the block, unless that fails. Raises UsageError.
+
+    `overwrite`: a table that is there already is replaced, otherwise refused.
+    """
+    commit = commit_to(folder, overwrite=overwrite)
+    with _place_named(folder):
+        commit.begin()
+    table = Table(commit.unfinished)
     try:
         yield table
         if table.wanted:
-            if not any(table.unfinished.iterdir()):  # no trace was judged, and that can be read too
-                _write(table.unfinished, "none", [pa.RecordBatch.from_pylist([], schema=SCHEMA)])
-            table.unfinished.rename(folder.absolute())
+            if not any(path.suffix == ".parquet" for path in table.unfinished.iterdir()):
+                _write(table.unfinished, "none", [pa.RecordBatch.from_pylist([], schema=SCHEMA)])  # no trace was judged
+            with _place_named(folder):
+                commit.commit()
     finally:
-        shutil.rmtree(table.unfinished, ignore_errors=True)
+        commit.discard()
 
 
 def _write(folder: Path, part: str, batches: Iterable[pa.RecordBatch]) -> int:
-    unfinished, rows = folder / f".{part}.{os.getpid()}.tmp", 0
-    try:
-        with parquet.ParquetWriter(unfinished, SCHEMA, compression="zstd") as writer:
+    unfinished, file, rows = folder / f".{part}.{os.getpid()}.tmp", folder / f"{part}.parquet", 0
+    elsewhere = pa.BufferOutputStream() if isinstance(folder, RemotePath) else None
+    with _place_named(_place(folder)):
+        with parquet.ParquetWriter(
+            unfinished if elsewhere is None else elsewhere, SCHEMA, compression="zstd"
+        ) as writer:
             for batch in batches:
                 writer.write_batch(batch)
                 rows += batch.num_rows
-        unfinished.replace(folder / f"{part}.parquet")
-    except OSError as error:
-        why = error.strerror or error
-        raise UsageError(f"{shown(folder.parent)}: verdicts cannot be written there ({shown(why)})") from error
+        if elsewhere is None:
+            unfinished.replace(file)
+        else:
+            file.write_bytes(elsewhere.getvalue())
     return rows
