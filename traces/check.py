@@ -351,11 +351,12 @@ class InputCheck:
                 return
 
     def _judge(self, recording: Recording, engine: Engine) -> None:
+        task = recording.task(engine)
         splits = recording.splits
         sizes = [split.bytes for split in splits]
         done = 0
         try:
-            for result, size in zip(engine.each(recording.task(engine), splits, sizes), sizes, strict=True):
+            for result, size in zip(engine.each(task, splits, sizes), sizes, strict=True):
                 recording.take(result)
                 done += size
             self.parts = recording.finish(engine)

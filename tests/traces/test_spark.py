@@ -21,11 +21,12 @@ import pytest
 from pyspark.sql import SparkSession
 
 from gapless import EngineFailure, UsageError, check
-from gapless.traces.engines import ENGINES, spark, spark_probe, spark_session
+from gapless.traces.engines import ENGINES, spark, spark_probe, spark_session, spark_tasks
 from gapless.traces.engines.spark import Spark
 from gapless.traces.events import reading, schema
 from gapless.traces.options import Options
 from gapless.traces.problems import Unreadable
+from gapless.traces.sources.event_files import file
 from gapless.traces.sources.rocketmq.check import StoreCheck
 from gapless.traces.sources.rocketmq.segments import splits
 from gapless.traces.sources.rocketmq.store.directory import open_store
@@ -154,8 +155,11 @@ def test_workers_look_at_the_files_again_for_every_check(engine: Spark, tmp_path
         *([(".ndjson", 3, "strict"), (".ndjson", 1, "rocketmq"), (".parquet", 3, "rocketmq")] if NIGHT else []),
     ],
 )
-def test_both_engines_say_the_same_of_event_files(suffix: str, mingled: int, profile: str, tmp_path: Path) -> None:
+def test_both_engines_say_the_same_of_event_files(
+    suffix: str, mingled: int, profile: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Traces of every kind, one after the other, or some at a time, or all of them from end to end."""
+    monkeypatch.setattr(file, "SHUFFLE", 0)
     path = tmp_path / f"events{suffix}"
     events = mixed_traces([*range(len(ODD))] * TIMES, mingled=mingled)
     write(path, events)
@@ -193,15 +197,32 @@ def test_both_engines_say_the_same_of_files_that_conform_or_cannot_be_judged(tmp
 
 
 @pytest.mark.usefixtures("engine")
-def test_a_trace_longer_than_all_stretches_is_shuffled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Events that are too many to be shipped at once are read again if they are known to be shared."""
+@pytest.mark.parametrize(("shuffle", "tasks"), [(0, [5]), (file.SHUFFLE, [1])])
+def test_a_trace_longer_than_all_stretches_is_judged_by_one_task_or_shuffled(
+    shuffle: int, tasks: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Events that are too many to be shipped at once are read again if they are known to be shared: that took long."""
     monkeypatch.setattr(Spark, "handed_on", 3)
+    monkeypatch.setattr(file, "SHUFFLE", shuffle)
+    monkeypatch.setattr(spark_tasks, "FEW", 0)
+    started: list[int] = []
+    starts = Spark.started
+
+    def counted(engine: Spark, sent: Any, items: list[Any], size: int) -> Any:
+        started.append(len(items))
+        return starts(engine, sent, items, size)
+
+    monkeypatch.setattr(Spark, "started", counted)
     path = tmp_path / "events.parquet"
     events = [opened(), *(step for n in range(60) for step in (append(n, 340 * n), index(n, 340 * n)))]
     write(path, events)
     cut(path, 30)
     report, table = agree(path, tmp_path, 1)
     assert (report["verdict"], report["counts"]["events"], len(table)) == ("conforms", 121, 1)
+    assert started == tasks * len(PARTITIONS)
+    write(path, [*events[:69], events[70], events[69], *events[71:]])
+    cut(path, 30)
+    assert agree(path, tmp_path, 1)[0]["findings_total"] == 1
 
 
 @pytest.mark.skipif(not NIGHT, reason="by day, test_spark_tables reads them without Spark")

@@ -28,6 +28,7 @@ from gapless.traces.engines.spark_archive import archive
 from gapless.traces.engines.spark_connect import SparkConnect
 from gapless.traces.events import reading, schema
 from gapless.traces.problems import Unreadable
+from gapless.traces.sources.event_files import file
 from tests.support.connect_server import connect_server
 from tests.support.event_files import ODD, append, cut, index, mixed_traces, opened, table_in, write
 from tests.support.night import NIGHT
@@ -75,8 +76,9 @@ def agree(
 
 
 @pytest.mark.usefixtures("engine")
-def test_both_engines_say_the_same(tmp_path: Path) -> None:
+def test_both_engines_say_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Event files, an unreadable one, and at night a store with promises; in one check."""
+    monkeypatch.setattr(file, "SHUFFLE", 0)
     store = copy_of("5.5.0 1", tmp_path, client=True)
     odd, damaged = tmp_path / "odd.parquet", tmp_path / "damaged.ndjson"
     write(odd, mixed_traces([*range(len(ODD))] * 2, mingled=1000))
@@ -109,6 +111,7 @@ def test_both_engines_say_the_same_of_recordings(store: str, tmp_path: Path) -> 
 def test_a_trace_longer_than_all_stretches_is_shuffled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Events that are too many to be shipped at once are read again if they are known to be shared."""
     monkeypatch.setattr(SparkConnect, "handed_on", 3)
+    monkeypatch.setattr(file, "SHUFFLE", 0)
     path = tmp_path / "events.parquet"
     write(path, [opened(), *(step for n in range(60) for step in (append(n, 340 * n), index(n, 340 * n)))])
     cut(path, 30)

@@ -60,6 +60,10 @@ class Engine(Protocol):
         """True if answers come from this machine: then tasks may ship all that they read."""
 
     @property
+    def workers(self) -> int:
+        """The number of tasks that run at the same time."""
+
+    @property
     def processors(self) -> int:
         """The number of processors for a task that runs in this process instead of several tasks."""
 

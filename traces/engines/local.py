@@ -51,6 +51,11 @@ class Local:
         """See `Engine`."""
         return self.jobs or os.cpu_count() or 1
 
+    @property
+    def workers(self) -> int:
+        """See `Engine`."""
+        return self.processors
+
     def look(self, reads: Sequence[Path], writes: Sequence[Path]) -> None:
         """See `Engine`: they are processes like this one."""
 

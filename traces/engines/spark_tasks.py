@@ -60,6 +60,7 @@ class InGroups(ABC, Generic[Sent]):
 
     def __init__(self, cores: int, partitions: int | None, progress: Progress | None) -> None:
         self.partitions = partitions or TASKS * cores
+        self.workers = cores or max(1, self.partitions // TASKS)
         self.buckets = max(64, self.partitions)
         self.progress = progress
         self.together = self.partitions  # tasks of one job, whose answers come together

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -53,6 +53,11 @@ def stretches(path: Path, size: int) -> list[EventStretch]:
             bounds = list(cut(path, file, size))
     last = len(bounds) - 1
     return [EventStretch(n, low, high, bytes_, n == 0, n == last) for n, (low, high, bytes_) in enumerate(bounds)]
+
+
+def whole(some: Sequence[EventStretch]) -> EventStretch:
+    """Return one stretch of all the stretches of a file."""
+    return EventStretch(0, some[0].low, some[-1].high, sum(one.bytes for one in some), first=True, last=True)
 
 
 def origin(path: Path) -> Origin:

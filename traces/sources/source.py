@@ -39,7 +39,10 @@ class Recording(Protocol):
         """The splits, each read by one task, in order; each is picklable and has `bytes`. May be empty."""
 
     def task(self, engine: Engine) -> Callable[[Any], Any]:
-        """Return the task that judges one split. It is picklable, with all that it needs."""
+        """Return the task that judges one split. It is picklable, with all that it needs.
+
+        It may depend on the engine what a split is: the engine asks for the task first.
+        """
 
     def take(self, result: Any) -> None:
         """Join the next split's result. Raises Unreadable."""

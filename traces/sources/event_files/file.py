@@ -3,8 +3,9 @@
 Each stretch is judged by a task that reads it. A trace that lies wholly in one is judged there. The first and the last
 trace of a stretch may continue in a neighbour: they are shipped as rows, and judged when the whole trace has come
 together. The hashes of the names show if that is all: if another trace occurs in several stretches, these are read
-again, and that trace is shipped too. If most traces continue from stretch to stretch, all is shipped, and judged in the
-file's order (`judging/in_order`). Only a stretch is in memory as columns, 0.2 kB for an event.
+again, and that trace is shipped too. If most traces continue from stretch to stretch, all is judged in the file's order
+(`judging/in_order`): by the process that asked, or on a cluster by one task. Only a stretch is in memory as columns,
+0.2 kB for an event.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from gapless.traces.engines.engine import Engine, InProcess
 from gapless.traces.events import reading
 from gapless.traces.events.event import Origin
 from gapless.traces.events.files import codec_of, is_parquet
-from gapless.traces.events.reading import EventStretch
+from gapless.traces.events.reading import EventStretch, whole
 from gapless.traces.events.schema import with_specs
 from gapless.traces.judging.columns import EventPack, Hashes, gathered, repeated
 from gapless.traces.judging.in_order import InOrder, Wanted
@@ -43,7 +44,8 @@ from gapless.traces.sources.event_files.stretches import (
     StretchTask,
     among,
     hand_on,
-    is_interleaved,
+    interleaved,
+    judge_in_order,
     judge_packed,
     judge_stretch,
     pick,
@@ -56,6 +58,7 @@ if TYPE_CHECKING:
 NAMED = 100_000  # events whose traces are suggested where a trace is asked for that is not there
 STRETCH = 16 << 20  # bytes of a file that one task reads
 MANY = 8  # stretches from which it pays to ask whether traces go on from one to the next
+SHUFFLE = 6  # times the processor time of a task that judges all events in their order: reads, packs, sends, sorts them
 
 
 class EventFile:
@@ -79,11 +82,15 @@ class EventFile:
     def task(self, engine: Engine) -> Callable[[EventStretch], StretchResult]:
         """See `Recording`; a file whose traces are interleaved is judged in its order."""
         work = self._work(engine)
-        near = engine.near and len(self.splits) > 1 and not codec_of(self.path)
+        several = len(self.splits) > 1 and not codec_of(self.path)
+        near = engine.near and several
         here = near and (self._is_alone(engine) or self._is_read_fast())
-        if (here or (near and len(self.splits) >= MANY)) and is_interleaved(work, self.splits):
+        if (here or (near and len(self.splits) >= MANY)) and interleaved(work, self.splits):
             self.in_order = self._in_order()
             return InProcess(read_on, replace(work, ahead=engine.processors > 1)) if here else partial(hand_on, work)
+        if several and not near and 0 < min(interleaved(work, self.splits), engine.workers) <= SHUFFLE:
+            self.splits = [whole(self.splits)]
+            return partial(judge_in_order, replace(work, ahead=engine.workers > 1))
         return partial(judge_stretch, work, None)
 
     def _is_alone(self, engine: Engine) -> bool:

@@ -110,8 +110,8 @@ def judge_stretch(work: StretchTask, shared: Hashes | None, stretch: EventStretc
     As long as the shared ones are unknown (None), the first and the last are shipped, and those that span over half of
     the stretch: they continue in a neighbour more often than not.
     """
-    if codec_of(work.path):
-        return _judge_compressed(work, stretch)
+    if codec_of(work.path):  # it cannot be split
+        return judge_in_order(work, stretch)
     judged, batches = _begun(work, stretch)
     if judged.problem:
         return judged
@@ -172,8 +172,8 @@ def _judge_batches(
     return unpacked(others, np.zeros(len(parts), np.int64), work.events)
 
 
-def _judge_compressed(work: StretchTask, stretch: EventStretch) -> StretchResult:
-    """Judge a compressed file, which cannot be split, piece by piece as it is read."""
+def judge_in_order(work: StretchTask, stretch: EventStretch) -> StretchResult:
+    """Judge a whole file, piece by piece as it is read: one that is compressed, or whose traces are interleaved."""
     judged, in_order = StretchResult(stretch.number), InOrder(shown(work.name), work.options, work.events)
 
     def again(wanted: Wanted) -> Iterator[EventPack]:
@@ -283,10 +283,12 @@ def _handed_on(
     return judged
 
 
-def is_interleaved(work: StretchTask, stretches: Sequence[EventStretch]) -> bool:
-    """True if most events of a file are of traces that continue from one stretch to the next.
+def interleaved(work: StretchTask, stretches: Sequence[EventStretch]) -> float:
+    """Return the number of tasks that could share a file whose traces continue from stretch to stretch; 0 if few do.
 
-    It is estimated from the beginnings of the first two. If these cannot be read, their tasks report it.
+    A trace is judged by one task: it is the number of all events to that of the longest such trace. Few have less than
+    half of the events. It is estimated from the beginnings of the first two stretches. If these cannot be read, their
+    tasks report it.
     """
     first = stretches[:2]
     if is_parquet(work.path):
@@ -294,10 +296,12 @@ def is_interleaved(work: StretchTask, stretches: Sequence[EventStretch]) -> bool
     try:
         every = [gathered(islice(reading.coded(work.path, one, work.events), 1), work.events) for one in first]
     except Unreadable:
-        return False
+        return 0
     here, there = (np.concatenate([NO_HASHES, *map(hashed, some)]) for some in every)
     lengths = np.concatenate([np.zeros(0, np.int64), *(np.diff(traces.starts) for traces in every[0])])
-    return 2 * int(lengths[among(here, np.sort(there))].sum()) > int(lengths.sum())
+    shared = lengths[among(here, np.sort(there))]
+    events = int(lengths.sum())
+    return events / int(shared.max()) if 2 * int(shared.sum()) > events else 0
 
 
 def among(hashes: Hashes, chosen: Hashes) -> npt.NDArray[np.bool_]:
