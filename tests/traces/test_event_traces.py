@@ -648,7 +648,7 @@ def test_short_traces_are_judged_in_the_row_groups_where_they_lie(
 def test_a_row_group_of_few_rows_and_very_many_bytes_is_unreadable(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A text of a GiB takes 33 KiB in a file, and seven GiB where its page is decompressed and made into texts."""
+    """A text of a GiB takes 33 KiB in a file, and seven GiB where its page becomes texts."""
     path = tmp_path / "events.parquet"
     write(path, [opened(trace="t" * 300_000)])
     assert path.stat().st_size < 300_000 // 4
