@@ -30,7 +30,7 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from benchmarks import bigstore, bigtraces, dispatched, durable, layouts, reading
+from benchmarks import bigstore, bigtraces, dataframes, dispatched, durable, layouts, reading
 from benchmarks.bigstore import Extent, Shape, extent
 from benchmarks.implementation import BATCH, BODY
 from gapless.properties.exploration.bounds import bound_of
@@ -115,6 +115,7 @@ def main() -> None:
         "reading": lambda: _reading_rows(stores, chosen.records // READ),
         "events": lambda: _dispatched_rows(stores, chosen.records),
         "traces": lambda: _trace_rows(stores, chosen.traces),
+        "dataframes": lambda: _dataframe_rows(stores, chosen.records),
         "explored": _explored_rows,
     }
     if unknown := set(chosen.only or ()) - set(parts):
@@ -291,6 +292,20 @@ def _trace_rows(stores: Path, traces: int) -> Iterator[Row]:
         for name, *engine in (("local", "local", None), ("Spark local[2]", "spark", "local[2]")):
             command = [sys.executable, "-c", _checking(path, *engine)]
             yield Row(f"{traces:,} traces of {len(bigtraces.EVENTS)} events, {name}", command, whole, scans=False)
+
+
+def _dataframe_rows(stores: Path, events: int) -> Iterator[Row]:
+    """Yield a DataFrame that Spark sorts by trace and position, and the same one judged."""
+    events = events // dataframes.LENGTH * dataframes.LENGTH
+    path = stores / f"dataframe-{events}.parquet"
+    if not path.exists():
+        stores.mkdir(parents=True, exist_ok=True)
+        dataframes.make(path, events)
+    whole = Extent(events, path.stat().st_size)
+    alone = f"DataFrame of {events:,} events, repartition and sort alone"
+    yield Row(alone, _call("sort", path, of="dataframes"), whole, scans=False)
+    judged = f"DataFrame of {events:,} events, gapless.spark.check"
+    yield Row(judged, _call("judge", path, of="dataframes"), whole, scans=False, without=alone)
 
 
 def _dispatched_rows(stores: Path, events: int) -> Iterator[Row]:

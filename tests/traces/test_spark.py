@@ -18,6 +18,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from gapless import EngineFailure, UsageError, check
@@ -31,8 +33,10 @@ from gapless.traces.sources.rocketmq.check import StoreCheck
 from gapless.traces.sources.rocketmq.segments import splits
 from gapless.traces.sources.rocketmq.store.directory import open_store
 from gapless.traces.specs import load
+from tests.support import dataframes
 from tests.support.command_line import ROOT, gapless, gapless_process
 from tests.support.event_files import ODD, append, cut, index, mixed_traces, opened, table_in, write
+from tests.support.event_rows import every_kind, traces
 from tests.support.night import NIGHT
 from tests.support.rocketmq import damage, transaction_damage
 from tests.support.rocketmq.damage import Change, Fault, Pick, name_of
@@ -240,6 +244,39 @@ def test_the_example_of_tables_runs(engine: Spark, tmp_path: Path, capsys: pytes
     plan = names["entries"]._jdf.queryExecution().executedPlan().toString()
     assert "BatchScan gapless-events" in plan
     assert "Filter " not in plan, "the reader has taken all of them"
+
+
+# -- DataFrames ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("profile", ["strict", *(["rocketmq"] if NIGHT else [])])
+def test_a_dataframe_has_the_verdicts_of_a_file(engine: Spark, profile: str) -> None:
+    dataframes.agrees_with_files(SparkSession(engine.context), every_kind(), profile)
+
+
+@pytest.mark.skipif(not NIGHT, reason="by day, test_sorted_traces judges as many without Spark")
+@settings(max_examples=100)
+@given(made=traces(), profile=st.sampled_from(["strict", "rocketmq"]))
+def test_dataframes_have_the_verdicts_of_files(
+    engine: Spark, made: tuple[list[dict[str, Any]], set[str]], profile: str
+) -> None:
+    dataframes.agrees_with_files(SparkSession(engine.context), made, profile)
+
+
+def test_a_dataframe_without_what_is_asked_for_is_refused_before_any_job(engine: Spark) -> None:
+    engine.context.setJobGroup("mistakes", "")
+    dataframes.refuses_mistakes(SparkSession(engine.context))
+    assert engine.context.statusTracker().getJobIdsForGroup("mistakes") == []
+    dataframes.fails_without_trace(SparkSession(engine.context))
+
+
+@pytest.mark.skipif(not NIGHT, reason="by day, test_sorted_traces judges batches without Spark")
+def test_a_streaming_dataframe_has_the_verdicts_of_a_file(engine: Spark, tmp_path: Path) -> None:
+    dataframes.streams_as_files(SparkSession(engine.context), tmp_path)
+
+
+def test_the_example_of_dataframes_runs(engine: Spark, capsys: pytest.CaptureFixture[str]) -> None:
+    dataframes.example_of_the_page(SparkSession(engine.context), capsys)
 
 
 # -- the session ---------------------------------------------------------------------------------------------------

@@ -16,6 +16,8 @@ from typing import Any
 from zipfile import ZipFile
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from pyspark.errors import PySparkException
 from pyspark.sql.connect.session import SparkSession
 
@@ -29,8 +31,10 @@ from gapless.traces.engines.spark_connect import SparkConnect
 from gapless.traces.events import reading, schema
 from gapless.traces.problems import Unreadable
 from gapless.traces.sources.event_files import file
+from tests.support import dataframes
 from tests.support.connect_server import connect_server
 from tests.support.event_files import ODD, append, cut, index, mixed_traces, opened, table_in, write
+from tests.support.event_rows import every_kind, traces
 from tests.support.night import NIGHT
 from tests.support.rocketmq.recordings import copy_of, recording
 
@@ -172,6 +176,25 @@ def test_tables_are_read(session: SparkSession, tmp_path: Path) -> None:
     ]
     with pytest.raises(PySparkException, match="there is no column colour; there are source, spec, trace"):
         session.read.format("gapless-events").schema("colour STRING").load(str(path)).toArrow()
+
+
+def test_a_dataframe_has_the_verdicts_of_a_file(session: SparkSession) -> None:
+    dataframes.agrees_with_files(session, every_kind(), "strict")
+
+
+@pytest.mark.skipif(not NIGHT, reason="the test above has some of each")
+@settings(max_examples=50)
+@given(made=traces(), profile=st.sampled_from(["strict", "rocketmq"]))
+def test_dataframes_have_the_verdicts_of_files(
+    session: SparkSession, made: tuple[list[dict[str, Any]], set[str]], profile: str
+) -> None:
+    dataframes.agrees_with_files(session, made, profile)
+
+
+def test_a_dataframe_without_what_is_asked_for_is_refused(session: SparkSession) -> None:
+    dataframes.refuses_mistakes(session)
+    if NIGHT:
+        dataframes.fails_without_trace(session)
 
 
 def test_a_master_next_to_a_session_is_refused(session: SparkSession) -> None:

@@ -29,7 +29,7 @@ from pydantic import (
 
 from gapless.spec.catalog import SPECS, Spec
 from gapless.traces.events import event, writing
-from gapless.traces.events.encoded_batch import EncodedBatch, is_text
+from gapless.traces.events.encoded_batch import EncodedBatch, Truths, is_text
 from gapless.traces.events.event import (
     OUTCOMES,
     ROWS,
@@ -217,9 +217,10 @@ class EventSchema(StepTables):
     def sound(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return the batch with our columns. Raises ValueError if it has others, NoEvent if a row is no event."""
         same = self.conformed(batch)
-        at = self._first_wrong(same)
-        if at is not None:
-            raise NoEvent(at, self._why_wrong(same, at))
+        wrong = self.wrong(same)
+        if wrong.any():
+            at = int(wrong.argmax())
+            raise NoEvent(at, self.why_wrong(same, at))
         return same
 
     def conformed(self, batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -267,8 +268,8 @@ class EventSchema(StepTables):
             fields=list(to),
         )
 
-    def _first_wrong(self, batch: pa.RecordBatch) -> int | None:
-        """Find the first row that is no event, by column: the checks of `Event`, for all rows at once."""
+    def wrong(self, batch: pa.RecordBatch) -> Truths:
+        """Mark the rows of a conformed batch that are no events, by column: the checks of `Event`, for all at once."""
         step = self.steps_in(batch)
         wrong = (step < 0) | (codes(batch.column("outcome"), OUTCOMES) < 0)
         for name in ("source", "trace", "position"):
@@ -282,9 +283,9 @@ class EventSchema(StepTables):
         saw = batch.column("saw")
         for row in np.flatnonzero(saw.is_valid().to_numpy(zero_copy_only=False)).tolist():
             wrong[row] |= not self.may_be_seen(saw[row].as_py(), self.steps[step[row]][0])
-        return int(wrong.argmax()) if wrong.any() else None
+        return wrong
 
-    def _why_wrong(self, batch: pa.RecordBatch, at: int) -> str:
+    def why_wrong(self, batch: pa.RecordBatch, at: int) -> str:
         """Describe the error of row `at`, as `Event` does."""
         row = batch.slice(at, 1).to_pylist()[0]
         try:

@@ -276,9 +276,9 @@ def story(
     title: str,
     also: Sequence[str] = (),
     where: Callable[[int], str] | None = None,
-    again: str,
+    again: str = "",
 ) -> list[str]:
-    """Return the departure as lines: the steps before it, the refusal and its reason, and how to see it again.
+    """Return the departure as lines: the steps before it, the refusal and its reason, and how to see it `again`.
 
     `where` returns the place in the source of a step's number.
     """
@@ -296,7 +296,7 @@ def story(
         are = "is" if left == 1 else "are"
         not_last = f"{are} not the last to change a value that the rule reads, and {are} left out"
         lines += [f"{left:,} of {departure.number:,} events {not_last}."]
-    return [*lines, f"Again: {again}"]
+    return [*lines, f"Again: {again}"] if again else lines
 
 
 def reasons(departure: Departure, also: Sequence[str] = ()) -> Iterator[str]:
