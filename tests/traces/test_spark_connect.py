@@ -52,8 +52,9 @@ def master(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 @pytest.fixture(scope="module")
 def session(master: str) -> Iterator[SparkSession]:
     """A session of the user's own, which no check stops."""
-    with SparkSession.builder.remote(master).create() as running:
-        yield running
+    running = SparkSession.builder.remote(master).create()
+    yield running
+    running.stop()
 
 
 @pytest.fixture(scope="module")
@@ -139,7 +140,7 @@ def test_an_interrupt_ends_a_check_and_not_the_session(session: SparkSession, en
     assert progress == sorted(progress)
     assert (report.verdict, report.exit_code) == ("inconclusive", 130)
     assert re.match(r"interrupted after [\d,]+ of [\d,]+ bytes", report.sources[0].reasons[0])
-    assert not session.is_stopped
+    assert session.range(3).count() == 3
     assert list(engine.each(_divide, [1, 2, 3], [1, 1, 1])) == [60, 30, 20]
     assert session.interruptAll() == [], "nothing is left under way"
 
@@ -235,7 +236,7 @@ def test_the_package_is_sent_to_workers_with_another_version(
         assert engine.session is not session
         (place,) = engine.each(_place, [0], [5 << 20])
         assert re.search(r"gapless-[0-9a-f]{12}\.zip/gapless/traces/engines/spark_tasks\.py$", place)
-    assert not session.is_stopped
+    assert session.range(3).count() == 3
 
 
 def test_the_archive_holds_the_package_and_is_the_same_each_time(tmp_path: Path) -> None:

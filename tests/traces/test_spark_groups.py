@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from gapless.traces.engines import spark_probe, spark_tasks, spark_workers
+from gapless.traces.engines.pyspark_versions import refuse_older
 from gapless.traces.engines.spark_probe import Needs
-from gapless.traces.engines.spark_session import refuse_older
 from gapless.traces.engines.spark_tasks import InGroups, Job, failure
 from gapless.traces.problems import EngineFailure, UsageError
 

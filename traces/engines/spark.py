@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
 
 from gapless.traces.engines import spark_probe, spark_workers
 from gapless.traces.engines.engine import Answer, Item, P, Progress
+from gapless.traces.engines.pyspark_versions import loaded
 from gapless.traces.engines.spark_probe import Needs
 from gapless.traces.engines.spark_session import active_or_started, cause, causes, end_of_ours
 from gapless.traces.engines.spark_tasks import InGroups, Job, failure, handed_on, joined, run
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 
 Found = TypeVar("Found")
 
-NAME = "_load_from_socket"  # as `RDD.collect` itself calls it
 LARGE = 4 << 20  # bytes of an answer, at most: half of them were seen
 
 
@@ -169,21 +169,11 @@ class _Job(Generic[Answer]):
         except Py4JJavaError as error:
             raise failure(causes(error)) from None
         rows = jvm.PythonUtils.toSeq(found).iterator()
-        return _loaded(jvm.PythonRDD.serveIterator(rows, "gapless"), self.rdd._jrdd_deserializer)  # noqa: SLF001 - as above
+        return loaded(jvm.PythonRDD.serveIterator(rows, "gapless"), self.rdd._jrdd_deserializer)  # noqa: SLF001 - as above
 
     def cancel(self) -> None:
         """Cancel the tasks: their answers are no longer needed."""
         self.future.cancel()
-
-
-def _loaded(socket: Any, deserializer: Any) -> list[Any]:
-    """Return all that comes from a socket of the JVM: pyspark 3.5 has the function elsewhere, later ones a context."""
-    from pyspark import rdd, util  # noqa: PLC0415 - few need Spark
-
-    load: Any = getattr(util, NAME, None) or getattr(rdd, NAME)
-    stream = load(socket, deserializer)
-    with stream if hasattr(stream, "__enter__") else nullcontext(stream) as answers:
-        return list(answers)
 
 
 def _run(sent: Broadcast[Callable[[Item], Answer]], item: Item) -> Answer | Unreadable:

@@ -25,6 +25,7 @@ from uuid import uuid4
 
 from gapless.traces.engines import spark_probe, spark_settings, spark_workers
 from gapless.traces.engines.engine import Answer, Item, P, Progress
+from gapless.traces.engines.pyspark_versions import INSTALL, channel, collected, limit_retries, refuse_older
 from gapless.traces.engines.spark_tasks import TASKS, InGroups, Job, failure, first_error, handed_on, joined, run
 from gapless.traces.problems import EngineFailure, Unreadable, UsageError, shown
 from gapless.traces.timeouts import answer_within
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from pyspark.sql.connect.session import SparkSession
     from pyspark.sql.dataframe import DataFrame
 
-INSTALL = "pip install 'gapless[spark]'"
 ANSWERS = 12.0  # seconds for a server to take a session on
 ENDS = 5.0  # seconds for an operation or a session to end that is no longer wanted
 MOST_CORES = 1024  # that are counted
@@ -74,19 +74,20 @@ def _connected(master: str, conf: Mapping[str, str]) -> SparkSession:
     """Start a session of our own. Raises UsageError."""
     try:
         import grpc  # noqa: PLC0415 - few need Spark
+        from pyspark import __version__  # noqa: PLC0415
+
+        refuse_older(__version__)
         from pyspark.errors import PySparkException  # noqa: PLC0415
-        from pyspark.sql.connect.client.core import DefaultChannelBuilder  # noqa: PLC0415
-        from pyspark.sql.connect.client.retries import DefaultPolicy  # noqa: PLC0415
         from pyspark.sql.connect.session import SparkSession  # noqa: PLC0415
     except ImportError:
         raise UsageError(f"the engine spark needs pyspark and what Spark Connect needs: {INSTALL}") from None
     session: SparkSession | None = None
     until = time.monotonic() + ANSWERS
     try:
-        with DefaultChannelBuilder(master).toChannel() as channel:
-            grpc.channel_ready_future(channel).result(ANSWERS)
+        with channel(master) as opened:
+            grpc.channel_ready_future(opened).result(ANSWERS)
         session = SparkSession.builder.remote(master).config(map=dict(conf)).create()
-        session.client.set_retry_policies([DefaultPolicy(max_retries=5, max_backoff=4000)])  # seconds, not ten minutes
+        limit_retries(session)
         answer_within(partial(getattr, session, "version"), until - time.monotonic())
     except (grpc.FutureTimeoutError, TimeoutError):
         _leave(session)
@@ -132,7 +133,7 @@ class SparkConnect(InGroups[str]):
         from pyspark.errors import PySparkException  # noqa: PLC0415 - few need Spark
 
         try:
-            found = self.session.range(0, MOST_CORES).selectExpr("spark_partition_id() AS part").toArrow()
+            found = collected(self.session.range(0, MOST_CORES).selectExpr("spark_partition_id() AS part"))
         except PySparkException as error:
             raise EngineFailure(f"Spark Connect runs nothing: {first_error([str(error)])}") from None
         return len(set(found.column("part").to_pylist()))
@@ -204,7 +205,8 @@ class SparkConnect(InGroups[str]):
         """See `InGroups`."""
         rows = self._numbers(len(items)).mapInArrow(_HandsOn(self.sent(task), _each_pickled(items)), PIECES)
         if known:
-            rows = rows.union(self.session.createDataFrame(_pieces(known)))
+            pieces = [(part.bucket, True, _pickled(part)) for part in known]
+            rows = rows.union(self.session.createDataFrame(pieces, PIECES))
         met = rows.repartition(self.partitions, "bucket")
         return _Operation(self.session, met.mapInArrow(_Joins(self.sent(join)), ROWS), 0)
 
@@ -229,7 +231,7 @@ class _Operation(Generic[Answer]):
     def _collect(self) -> None:
         try:
             self.session.addTag(self.tag)  # of this thread
-            self.found = self.rows.toArrow()
+            self.found = collected(self.rows)
         except Exception as error:  # noqa: BLE001 - raised by `answers`
             self.problem = error
 
@@ -258,7 +260,7 @@ def _hosts(session: SparkSession) -> str:
     """Return the names of the hosts with workers, where these cannot be asked; empty if no one says."""
     with suppress(Exception):  # a server may forbid it
         names = session.range(0, MOST_CORES).selectExpr("reflect('java.net.InetAddress', 'getLocalHost') AS host")
-        found = {str(host).partition("/")[0] for host in names.toArrow().column("host").to_pylist()}
+        found = {str(host).partition("/")[0] for host in collected(names).column("host").to_pylist()}
         return " or ".join(sorted(found))
     return ""
 
@@ -323,19 +325,6 @@ def _answer(number: int, answer: Any) -> RecordBatch:
     from pyarrow import RecordBatch  # noqa: PLC0415 - as everywhere in this room
 
     return RecordBatch.from_pydict({"number": [number], "answer": [_pickled(answer)]})
-
-
-def _pieces(known: Sequence[P]) -> Table:
-    """Convert pieces that exist already to rows of `PIECES`."""
-    from pyarrow import table  # noqa: PLC0415 - as everywhere in this room
-
-    return table(
-        {
-            "bucket": [part.bucket for part in known],
-            "is_piece": [True] * len(known),
-            "row": [_pickled(part) for part in known],
-        }
-    )
 
 
 def _received(name: str) -> Any:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Protocol
 
 from gapless.traces.engines import spark_settings
+from gapless.traces.engines.pyspark_versions import INSTALL, refuse_older
 from gapless.traces.engines.reachability import reach
 from gapless.traces.engines.spark_tasks import first_error
 from gapless.traces.problems import UsageError, shown
@@ -25,10 +26,8 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
 
 JAVA = 17  # the oldest that Spark 4 runs on
-OLDEST = 3, 5  # of pyspark
 ANSWERS = 30.0  # seconds for a master to take a session on: Spark itself would wait for a minute
 WITHOUT_COUNTERS = "-XX:-UsePerfData"  # else each JVM keeps them in /tmp/hsperfdata_USER, and leaves that folder
-INSTALL = "pip install 'gapless[spark]'"
 
 
 class Shield(Protocol):
@@ -57,13 +56,6 @@ def active_or_started(master: str | None, conf: Mapping[str, str] | None, shield
     if wanted:
         raise UsageError(f"conf: a Spark session is active, with its own settings; stop it, or leave {min(wanted)} out")
     return active, False
-
-
-def refuse_older(version: str) -> None:
-    """Raise UsageError for a pyspark that lacks what the engine needs."""
-    if [*map(int, re.findall(r"\d+", version)[:2])] < [*OLDEST]:
-        oldest = ".".join(map(str, OLDEST))
-        raise UsageError(f"the engine spark needs pyspark {oldest} or later, and this is {shown(version)}: {INSTALL}")
 
 
 def _started(wanted: Mapping[str, str], shield: Shield) -> SparkContext:
