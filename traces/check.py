@@ -7,8 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
-from glob import glob, has_magic
+from dataclasses import replace
 from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,19 +18,19 @@ from gapless.traces.engines import EngineName
 from gapless.traces.engines import engine as engine_named
 from gapless.traces.engines.engine import Engine, Progress
 from gapless.traces.file_times import newest_change
+from gapless.traces.inputs import Input, named, once, unknown
 from gapless.traces.options import Options
 from gapless.traces.problems import Gone, NothingThere, Unreadable, UsageError, os_problem, shown
-from gapless.traces.remote import RemotePath, path_of
+from gapless.traces.remote import path_of
 from gapless.traces.replay.kernels import kernel
+from gapless.traces.report import sections
 from gapless.traces.report.parts import Parts
-from gapless.traces.report.sections import together
 from gapless.traces.report.values import Counts, Report, SourceRow, VerdictName, worst
-from gapless.traces.report.wording import plural, some
+from gapless.traces.report.wording import plural
 from gapless.traces.rules import judged, rules
 from gapless.traces.scratch_folders import removed_at_the_end
-from gapless.traces.sources.registry import expected, recognised, sources
-from gapless.traces.sources.source import Recording, SideInputs, Source
-from gapless.traces.sources.surroundings import refusal
+from gapless.traces.sources.registry import sources
+from gapless.traces.sources.source import Recording, SideInputs, SmallInput, Source, Together, together
 from gapless.traces.specs import calling_file, loaded
 from gapless.traces.suggestions import did_you_mean, one_of
 
@@ -117,15 +116,66 @@ def check(
         for each in tasks:
             each.prepare()
         began, compiled_before = time.perf_counter(), COMPILATIONS.own_seconds
+        interrupted = _judge_together(tasks, runs, table)
         for number, each in enumerate(tasks):
-            if number and tasks[number - 1].interrupted:  # one interrupt ends the whole check
+            if each.is_done:
+                continue
+            if interrupted:  # one interrupt ends the whole check
                 each.skip()
             else:
                 each.run(side, runs, table.rows(f"{number:03d}") if table else None)
-        if table and tasks and tasks[-1].interrupted:
+                interrupted = bool(each.interrupted)
+        if table and interrupted:
             table.discard()
         taken = time.perf_counter() - began - (COMPILATIONS.own_seconds - compiled_before)
         return reported(tasks, runs.name, taken).model_copy(update={"compiling": compiling_seconds() - compiled})
+
+
+def _judge_together(tasks: Sequence[InputCheck], engine: Engine, table: Table | None) -> bool:
+    """Judge small inputs of each source together, as far as that can be done; True if an interrupt ended it."""
+    small: dict[str, list[SmallInput]] = {}
+    for number, task in enumerate(tasks):
+        given = task.given
+        if given.source is not None and given.bytes is not None:
+            one = SmallInput(number, given.path, task.found, given.bytes)
+            small.setdefault(given.source.kind, []).append(one)
+    for kind, some in small.items():
+        first = tasks[some[0].number]
+        rows = table.rows(f"{kind}-together") if table else None
+        many = together(first.given.source, some, first.options, rows)
+        try:
+            if many is not None:
+                _settle(tasks, many, engine, rows)
+        except KeyboardInterrupt:
+            return True
+    return False
+
+
+def _settle(tasks: Sequence[InputCheck], many: Together, engine: Engine, rows: TableRows | None) -> None:
+    """Judge some inputs together. If a worker ends meanwhile, all are left to be judged one by one."""
+    settled = []
+    try:
+        for result in engine.each(many.task(engine), many.splits, [split.bytes for split in many.splits]):
+            for number, parts in many.take(result):
+                tasks[number].settle(parts)
+                settled.append(number)
+    except Unreadable:
+        for number in settled:
+            tasks[number].settle(None)
+        if rows is not None:
+            rows.forget()
+    else:
+        if rows is not None:
+            _require_all(rows, many.listed)
+
+
+def _require_all(table: TableRows, listed: int) -> None:
+    """Raise UsageError if not all rows that were written into the verdict table can be read."""
+    if table.count() != listed:
+        raise UsageError(
+            f"{shown(table.place)}: not all verdicts can be read there: Spark's workers write them, so it "
+            "must be on a file system that all of them share with this machine"
+        )
 
 
 def _looked_at(tasks: Iterable[InputCheck]) -> list[Path]:
@@ -202,84 +252,6 @@ def ignored_rules(only: Sequence[str], ignore: Sequence[str], more: tuple[Spec, 
 # -- one input -----------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Input:
-    """A path that a user named: its kind, and the file or folder to open, if a source knows it."""
-
-    path: Path
-    found: Path
-    source: Source | None
-    problem: str = ""
-    note: str = ""  # names what lies next to it and is not checked
-
-
-def once(inputs: Sequence[Input]) -> list[Input]:
-    """The inputs without folders that were named before by another path, each with a note on the first."""
-    found: dict[str, Input] = {}
-    for number, one in enumerate(inputs):
-        folder = one.source is not None and not isinstance(one.found, RemotePath) and one.found.is_dir()
-        place = os.path.realpath(one.found) if folder else str(number)
-        if (first := found.get(place)) is None:
-            found[place] = one
-        else:
-            found[place] = replace(first, note=f"named twice, also as {one.path}: judged once")
-    return list(found.values())
-
-
-def named(path: Path) -> list[Input]:
-    """List the inputs of a path: one, every file that fits a pattern, or all recordings in a folder."""
-    try:
-        return _named(path)
-    except OSError as error:
-        return [Input(path, path, None, os_problem(error))]
-
-
-def _named(path: Path) -> list[Input]:
-    if has_magic(str(path)) and not path.exists():
-        return [_recognised(found) for found in _matching(path)] or [_recognised(path)]
-    one = _recognised(path)
-    if one.source is not None or one.problem or not path.is_dir():
-        return [one]
-    inside = sorted(found for found in path.iterdir() if found.name[0] not in "._")  # Spark writes such files
-    folders = [found.name for found in inside if not found.is_file()]
-    files = [_recognised(found) for found in inside if found.is_file()]
-    known = [found for found in files if found.source is not None]
-    if known and folders:
-        others = (
-            f"files of events are read of a folder that has no other in it, as {some(folders)}: name them, or a pattern"
-        )
-        return [replace(one, problem=f"{expected(path)}; {others}")]
-    left = [found.path.name for found in files if found.source is None]
-    if known and left:
-        what = (
-            f"{plural(len(left), 'file')} of the folder left out, by {'their names' if len(left) > 1 else 'its name'}"
-        )
-        known[0] = replace(known[0], note=f"{what} no events: {some(left)}")
-    return known or [one]
-
-
-def _matching(pattern: Path) -> Sequence[Path]:
-    if isinstance(pattern, RemotePath):
-        return pattern.matching()
-    return sorted(map(Path, glob(str(pattern), recursive=True)))  # noqa: PTH207 - it may begin at the root
-
-
-def _recognised(path: Path) -> Input:
-    try:
-        if known := recognised(path):
-            return Input(path, known[1], known[0])
-    except OSError as error:
-        return Input(path, path, None, os_problem(error))
-    return Input(path, path, None)
-
-
-def _unknown(path: Path) -> tuple[VerdictName, str]:
-    """The verdict on a path that no source knows, and its reason. Raises OSError."""
-    if not isinstance(path, RemotePath) and path.is_dir() and not any(path.iterdir()):
-        return "inconclusive", "the directory is empty: nothing was checked"
-    return "unreadable", refusal(path)
-
-
 class InputCheck:
     """The check of one input, step by step. `found`: the path to open, as workers know it."""
 
@@ -291,6 +263,11 @@ class InputCheck:
         self.kind = given.source.kind if given.source else "unknown"
         self.parts = Parts()
         self.interrupted = ""
+        self.is_done = False
+
+    def settle(self, parts: Parts | None) -> None:
+        """Take the result of the input, which was judged with others; None if it must be judged by itself."""
+        self.parts, self.is_done = parts or Parts(), parts is not None
 
     @property
     def profile(self) -> str:
@@ -311,7 +288,7 @@ class InputCheck:
         given = self.given
         try:
             if given.source is None:
-                verdict, reason = ("unreadable", given.problem) if given.problem else _unknown(given.path)
+                verdict, reason = ("unreadable", given.problem) if given.problem else unknown(given.path)
                 self._nothing(**{verdict: reason})
                 return
             self._read(given.source, side, engine, table)
@@ -369,11 +346,8 @@ class InputCheck:
     def _write(self, table: TableRows) -> None:
         """Complete the input's rows of the verdict table, and see that all are there."""
         listed = self.parts.listed + table.write("whole", self.parts.verdicts)
-        if not self.interrupted and table.count() != listed:
-            raise UsageError(
-                f"{shown(table.place)}: not all verdicts can be read there: Spark's workers write them, so it "
-                "must be on a file system that all of them share with this machine"
-            )
+        if not self.interrupted:
+            _require_all(table, listed)
 
     @property
     def source(self) -> SourceRow:
@@ -454,7 +428,7 @@ def reported(checks: Sequence[InputCheck], engine: str, seconds: float) -> Repor
         findings_total=sum(one.violations for one in parts),
         life=[line for one in parts for line in one.life],
         marks=[mark for one in parts for mark in one.marks],
-        parts=together(one.rows for one in parts),
+        parts=sections.together(one.rows for one in parts),
         seconds=seconds,
         interrupted=any(one.interrupted for one in checks),
     )

@@ -117,23 +117,27 @@ class RemotePath(PosixPath):
 
     def iterdir(self) -> Generator[RemotePath, None, None]:
         """List the folder."""
-        yield from self._below(recursive=False)
+        yield from (path for path, _ in self.listed())
 
-    def matching(self) -> list[RemotePath]:
-        """List the files and folders that fit this pattern, as `glob` does: `**` is any number of folders."""
+    def matching(self) -> list[tuple[RemotePath, int | None]]:
+        """List what fits this pattern, as `glob` does, with the bytes of files: `**` is any number of folders."""
         plain = next(at for at, part in enumerate(self.parts) if has_magic(part))
         base, pattern = RemotePath(*self.parts[:plain]), self.parts[plain:]
-        below = base._below(recursive=len(pattern) > 1 or "**" in pattern)
-        return sorted(path for path in below if _fits(path.parts[plain:], pattern))
+        below = base.listed(recursive=len(pattern) > 1 or "**" in pattern)
+        return [found for found in below if _fits(found[0].parts[plain:], pattern)]
 
-    def _below(self, *, recursive: bool) -> list[RemotePath]:
-        from pyarrow.fs import FileSelector  # noqa: PLC0415 - few inputs lie elsewhere
+    def listed(self, *, recursive: bool = False) -> list[tuple[RemotePath, int | None]]:
+        """List the folder, or all below it, in the order of names, with the bytes of files. Raises OSError."""
+        from pyarrow.fs import FileSelector, FileType  # noqa: PLC0415 - few inputs lie elsewhere
 
-        def ask(files: FileSystem, name: str) -> list[str]:
+        def ask(files: FileSystem, name: str) -> list[tuple[list[str], int | None]]:
             selected = FileSelector(name, allow_not_found=True, recursive=recursive)
-            return [info.path.removeprefix(name).strip("/") for info in files.get_file_info(selected)]
+            return [
+                (info.path.removeprefix(name).strip("/").split("/"), info.size if info.type == FileType.File else None)
+                for info in files.get_file_info(selected)
+            ]
 
-        return [self / name for name in self._asked(ask)]
+        return [(self.joinpath(*names), size) for names, size in sorted(self._asked(ask), key=lambda found: found[0])]
 
     def open(self, mode: str = "r", buffering: int = -1, *_: Any, **__: Any) -> Any:
         """Open the file to read bytes; unbuffered it is arrow's own, which reads ranges."""
@@ -188,7 +192,7 @@ class RemotePath(PosixPath):
         except FileNotFoundError:
             pass
         except OSError:
-            if any(path.is_file() for path in self._below(recursive=True)):  # else as above
+            if any(path.is_file() for path, _ in self.listed(recursive=True)):  # else as above
                 raise
 
     def refused(self) -> str:

@@ -55,7 +55,7 @@ def judged(
     """
     checked: set[str] = set()
     unchecked: dict[str, int] = {}
-    specs = {spec.name: spec for spec in (*SPECS.values(), *more)}
+    specs = {**SPECS, **{spec.name: spec for spec in more}} if more else SPECS
     for step, count in coverage.items():
         name = step.partition(".")[0]
         needs = _of_steps(specs[name]) if name in specs else {}

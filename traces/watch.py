@@ -16,7 +16,8 @@ from pathlib import Path
 from gapless.native import expecting
 from gapless.native.object_code import compiling_seconds
 from gapless.spec.catalog import PROFILES
-from gapless.traces.check import Input, InputCheck, ignored_rules, no_such_profile, reported
+from gapless.traces.check import InputCheck, ignored_rules, no_such_profile, reported
+from gapless.traces.inputs import Input
 from gapless.traces.options import Options
 from gapless.traces.problems import NothingThere, Unreadable, UsageError, shown
 from gapless.traces.report.parts import Parts

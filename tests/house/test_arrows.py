@@ -67,9 +67,10 @@ WAITS_IN_A_THREAD = {"gapless.traces.timeouts", "gapless.traces.engines.spark_co
 """The client of Spark Connect has no other way of having two operations under way, or of not waiting for ever; and a
 signal is heard in time by nothing else where the main thread is in a compiler. No task runs in such a thread."""
 
-READS_AHEAD = {"gapless.traces.events.parquet"}
-"""Arrow reads a file without Python meanwhile: so the next rows of a table are there when they are asked for. No task
-runs in such a thread, and none is left when the last row was read, or no more are requested."""
+READS_AHEAD = {"gapless.traces.events.parquet", "gapless.traces.sources.event_files.small_files"}
+"""Arrow reads a file without Python meanwhile: so the next rows of a table are there when they are asked for, and small
+files of a store that answers late. No task runs in such a thread, and none is left when the last row was read, or no
+more are requested."""
 
 
 def wrong_arrows(room: str, imports: Imports, importer: str = "") -> list[str]:

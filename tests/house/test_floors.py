@@ -52,6 +52,7 @@ FLOORS = {
             "judging",
             "engines",
             "sources",
+            "inputs",
             "check",
             "watch",
             "compare",

@@ -22,11 +22,12 @@ from gapless import check
 from gapless.native import object_code
 from gapless.spec.catalog import PROFILES, SPECS, Spec
 from gapless.spec.language import ASSUMED
-from gapless.traces.check import Input, InputCheck
+from gapless.traces.check import InputCheck
 from gapless.traces.engines.engine import Answer, Engine, Item
 from gapless.traces.engines.local import Local
 from gapless.traces.events import parquet as event_parquet
 from gapless.traces.events import reading, schema
+from gapless.traces.inputs import Input
 from gapless.traces.judging import batches
 from gapless.traces.judging.columns import Traces, gathered, hashed, packed_whole, repeated
 from gapless.traces.judging.judge import Judge
@@ -196,7 +197,7 @@ def test_a_folder_of_files_is_judged_file_by_file(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     (source,) = check([tmp_path]).sources
     assert source.reasons[0].startswith("not a RocketMQ store")
-    assert source.reasons[0].endswith("that has no other in it, as folder: name them, or a pattern")
+    assert source.reasons[0].endswith("such as date=2026-11-27, unlike folder: name them, or a pattern")
 
 
 # -- broken traces -------------------------------------------------------------------------------------------------

@@ -20,9 +20,9 @@ import pytest
 
 from gapless import EngineFailure, UsageError, check
 from gapless.traces import remote
-from gapless.traces.check import named
 from gapless.traces.engines import local
 from gapless.traces.events import parquet, reading
+from gapless.traces.inputs import named
 from gapless.traces.problems import Unreadable
 from gapless.traces.remote import RemotePath, path_of, store_error, why
 from gapless.traces.report.formats import FORMATS
@@ -53,6 +53,15 @@ def bucket(tmp_path_factory: pytest.TempPathFactory) -> Path:
         if path.suffix == ".parquet":
             cut(path, 20)
     shutil.copytree(folder / "traces", folder / "day=1")
+    for name in ("_SUCCESS", "day=1/_SUCCESS", "table/_temporary/0/a.ndjson", "table/_SUCCESS"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).touch()
+    for hour in range(3):
+        (folder / f"table/date=2026-11-27/hour={hour}").mkdir(parents=True)
+        shutil.copy(folder / "traces" / NAMES[hour], folder / f"table/date=2026-11-27/hour={hour}")
+    for number in range(9):
+        (folder / "small" / f"number={number}").mkdir(parents=True)
+        shutil.copy(folder / "traces" / NAMES[2 * (number % 2)], folder / "small" / f"number={number}")
     shutil.copy(ROOT / "examples/lease.ndjson", folder)
     (folder / "broker" / "commitlog").mkdir(parents=True)
     (folder / "broker" / "commitlog" / "00000000000000000000").write_bytes(bytes(100))
@@ -100,10 +109,10 @@ def exit_and_output(*arguments: object) -> tuple[int, str]:
 
 
 @pytest.mark.usefixtures("keys")
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [*(f"traces/{name}" for name in NAMES), "small"])
 def test_reports_are_those_of_the_same_file_on_a_disk(name: str, bucket: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def written(path: str) -> list[str]:
-        report = check(path, split=2000, jobs=1)
+        report = check(path, split=None if path.endswith("small") else 2000, jobs=1)
         undated = [source.model_copy(update={"newest": None}) for source in report.sources]  # unknown of an object
         report = report.model_copy(update={"seconds": 0.0, "sources": undated})
         pages = [form.written(report, Threshold(frozenset({"violation"}), {})) for form in FORMATS]
@@ -111,14 +120,24 @@ def test_reports_are_those_of_the_same_file_on_a_disk(name: str, bucket: Path, m
         return [re.sub("[0-9a-f]{32}", "", page) for page in texts]  # fingerprints are of the path, too
 
     monkeypatch.chdir(bucket)
-    there = written(f"s3://bucket/traces/{name}")
+    there = written(f"s3://bucket/{name}")
     assert '"departs"' in there[0]
-    assert [page.replace("s3://bucket/", "") for page in there] == written(f"traces/{name}")
+    assert [page.replace("s3://bucket/", "") for page in there] == written(name)
 
 
 @pytest.mark.usefixtures("keys")
 def test_folders_and_patterns_are_those_of_a_disk(bucket: Path) -> None:
-    for asked in ("traces", "traces/*.ndjson", "**/*.ndjson*", "day=*/?.ndjson", "*/*.gz", "**/traces/[ab].*"):
+    for asked in (
+        "traces",
+        "day=*",
+        "table",
+        "table/date=*/*",
+        "traces/*.ndjson",
+        "**/*.ndjson*",
+        "day=*/?.ndjson",
+        "*/*.gz",
+        "**/traces/[ab].*",
+    ):
         here = [str(one.path) for one in named(bucket / asked) if one.source]
         there = [str(one.path) for one in named(path_of(f"s3a://bucket/{asked}")) if one.source]
         assert here

@@ -6,6 +6,7 @@ One session serves nearly all tests, on whatever Java there is, or on that of jd
 from __future__ import annotations
 
 import os
+import random
 import re
 import shutil
 import signal
@@ -28,7 +29,7 @@ from gapless.traces.engines.spark import Spark
 from gapless.traces.events import reading, schema
 from gapless.traces.options import Options
 from gapless.traces.problems import Unreadable
-from gapless.traces.sources.event_files import file
+from gapless.traces.sources.event_files import file, small_files
 from gapless.traces.sources.rocketmq.check import StoreCheck
 from gapless.traces.sources.rocketmq.segments import splits
 from gapless.traces.sources.rocketmq.store.directory import open_store
@@ -41,6 +42,7 @@ from tests.support.night import NIGHT
 from tests.support.rocketmq import damage, transaction_damage
 from tests.support.rocketmq.damage import Change, Fault, Pick, name_of
 from tests.support.rocketmq.recordings import copy_of, recording
+from tests.support.small_files import folder_of
 
 pytestmark = [pytest.mark.xdist_group("spark"), pytest.mark.slow]
 
@@ -198,6 +200,14 @@ def test_both_engines_say_the_same_of_files_that_conform_or_cannot_be_judged(tmp
     report, table = agree(path, tmp_path, PIECE)
     assert (report["verdict"], table) == ("unreadable", [])
     assert "position 0 of T/0 is lower" in report["sources"][0]["reasons"][0]
+
+
+@pytest.mark.usefixtures("engine")
+def test_both_engines_say_the_same_of_small_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files of every kind, in tasks of some files."""
+    monkeypatch.setattr(small_files, "FILES", 15)
+    report, _ = agree(folder_of(tmp_path / "files", 40, random.Random(7)), tmp_path)
+    assert {source["verdict"] for source in report["sources"]} >= {"conforms", "departs", "unreadable"}
 
 
 @pytest.mark.usefixtures("engine")

@@ -37,6 +37,14 @@ class EncodedBatch:
     def __len__(self) -> int:
         return len(self.step)
 
+    def part(self, low: int, high: int) -> EncodedBatch:
+        """Return the events `low:high`."""
+        args = {name: values[low:high] for name, values in self.args.items()}
+        saw = None if self.saw is None else self.saw.slice(low, high - low)
+        saw = None if saw is None or saw.null_count == len(saw) else saw
+        trace = self.trace.slice(low, high - low)
+        return EncodedBatch(self.step[low:high], trace, self.position[low:high], self.outcome[low:high], args, saw)
+
 
 class IntegerColumn(NamedTuple):
     """A column of integers as recorded.

@@ -101,6 +101,7 @@ def _more(count: int, noun: str) -> list[Text]:
 
 def _sources(report: Report, *, verbose: bool) -> list[Text]:
     lines = []
+    without_reasons = _is_in_the_last_line(report)
     for source in report.sources:
         shows = presentation(source.kind)
         about = [shows.label]
@@ -109,7 +110,7 @@ def _sources(report: Report, *, verbose: bool) -> list[Text]:
         line = Text.assemble((source.path, "bold"), f": {', '.join(filter(None, about))}: ", _verdict(source.verdict))
         notes = source.notes if verbose else source.notes[:NOTES]
         lines.append(line)
-        if not _is_in_the_last_line(report):
+        if not without_reasons:
             lines += [Text(f"  reason: {reason}", STYLES[source.verdict]) for reason in source.reasons]
         lines += [Text(f"  note: {note}") for note in notes]
         lines += [Text("  ") + more for more in _more(len(source.notes) - len(notes), "note")]

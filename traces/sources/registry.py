@@ -9,6 +9,7 @@ from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 
+from gapless.traces.events.files import is_event_file
 from gapless.traces.remote import RemotePath
 from gapless.traces.report.sections import PRESENTATIONS
 from gapless.traces.sources.source import Source
@@ -70,5 +71,15 @@ def recognised(path: Path) -> tuple[Source, Path] | None:
         if isinstance(path, RemotePath) and source.kind != EVENTS:
             continue
         if (found := source.recognise(path)) is not None:
+            return source, found
+    return None
+
+
+def recognised_file(path: Path) -> tuple[Source, Path] | None:
+    """Return the same of a path that is known to be a file, without another look at it. Raises OSError."""
+    for source in sources():
+        if source.kind == EVENTS:
+            return (source, path) if is_event_file(path) else None
+        if not isinstance(path, RemotePath) and (found := source.recognise(path)) is not None:
             return source, found
     return None

@@ -6,10 +6,10 @@ engine runs the task on every split; the recording takes the results in order, j
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 from gapless.spec.catalog import Spec
 from gapless.traces.engines.engine import Engine, Progress
@@ -91,3 +91,43 @@ class Source(Protocol):
 
         Raises UsageError, Unreadable, NothingThere.
         """
+
+
+class Together(Protocol):
+    """Small recordings that are judged together: like `Recording`, for many at a time."""
+
+    @property
+    def splits(self) -> Sequence[Any]:
+        """See `Recording`: each split has some whole recordings."""
+
+    def task(self, engine: Engine) -> Callable[[Any], Any]:
+        """See `Recording`."""
+
+    def take(self, result: Any) -> Iterable[tuple[int, Parts]]:
+        """Yield the results of a split's recordings, by their numbers; those left out must be judged one by one."""
+
+    @property
+    def listed(self) -> int:
+        """The rows that tasks wrote into the verdict table."""
+
+
+class SmallInput(NamedTuple):
+    """A recording that may be judged with others; `number`: among the inputs, `path`: for reports."""
+
+    number: int
+    path: Path
+    found: Path
+    bytes: int
+
+
+@runtime_checkable
+class _TogetherSource(Protocol):
+    """A source that has this too."""
+
+    def together(self, some: Sequence[SmallInput], options: Options, table: TableRows | None) -> Together | None:
+        """See the function of this name."""
+
+
+def together(source: object, some: Sequence[SmallInput], options: Options, table: TableRows | None) -> Together | None:
+    """Open recordings that are judged together; None if each must be judged by itself."""
+    return source.together(some, options, table) if isinstance(source, _TogetherSource) else None

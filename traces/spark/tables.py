@@ -11,11 +11,12 @@ import numpy as np
 import pyarrow as pa
 
 from gapless.spec.catalog import Spec
-from gapless.traces.check import named, own_specs
+from gapless.traces.check import own_specs
 from gapless.traces.events import reading
 from gapless.traces.events.event import utf8
 from gapless.traces.events.reading import EventStretch
 from gapless.traces.events.schema import EventSchema, with_specs
+from gapless.traces.inputs import named
 from gapless.traces.problems import UsageError, shown
 from gapless.traces.remote import path_of
 from gapless.traces.sources.rocketmq.segments.splits import Columns, Split, SplitReader, splits

@@ -64,17 +64,26 @@ SHUFFLE = 6  # times the processor time of a task that judges all events in thei
 class EventFile:
     """One file, and the results of its stretches so far.
 
-    A later result of a stretch replaces its earlier one.
+    A later result of a stretch replaces its earlier one. `read`: the origin and the bytes of a file that was read as a
+    whole, and is not opened again.
     """
 
-    def __init__(self, name: Path, path: Path, options: Options, table: TableRows | None) -> None:
+    def __init__(
+        self,
+        name: Path,
+        path: Path,
+        options: Options,
+        table: TableRows | None,
+        read: tuple[Origin, int] | None = None,
+    ) -> None:
         self.name = name
         self.path = path
-        self.origin = reading.origin(path)
+        self.origin = read[0] if read else reading.origin(path)
+        self.bytes = read[1] if read else None
         self.profile = options.profile or profile_of(path, self.origin)
         self.options = replace(options, profile=self.profile)
         self.table = table
-        self.splits = reading.stretches(path, options.split or STRETCH)
+        self.splits = [] if read else reading.stretches(path, options.split or STRETCH)
         self.judged: dict[int, StretchResult] = {}
         self.joined: list[StretchResult] = []
         self.in_order: InOrder | None = None
@@ -127,11 +136,11 @@ class EventFile:
 
     def finish(self, engine: Engine) -> Parts:
         """See `Recording`: first, traces that several stretches share are put together."""
-        if self.in_order is None:
+        if self.in_order is None and len(self.splits) > 1:
             self._put_together(engine)
         if self.in_order is not None:
             self._add_result(self.in_order, self.in_order.finish(partial(self._picked, engine)))
-        parts = self._parts(interrupted=False)
+        parts = self.parts()
         if self.options.trace is not None and parts.traces and not parts.violations:
             parts.life = list(self._history(self.options.trace))
         return parts
@@ -191,16 +200,17 @@ class EventFile:
             self._scattered()
         else:
             self._add_result(self.in_order, self.in_order.so_far())
-        return self._parts(interrupted=True)
+        return self.parts(interrupted=True)
 
-    def _parts(self, *, interrupted: bool) -> Parts:
+    def parts(self, *, interrupted: bool = False) -> Parts:
+        """Return the result of the stretches that were taken. Raises Unreadable."""
         records = sum(judged.records for judged in self.judged.values())
         place = partial(reading.place, self.path)
         own = self.origin.profile or STRICT
+        size = self.path.stat().st_size if self.bytes is None else self.bytes
         recorded = EventOrigin(
-            self.name, self.path.stat().st_size, records, self.path.name, place, own, None, self.origin.kind,
-            self._names,
-        )  # fmt: skip
+            self.name, size, records, self.path.name, place, own, None, self.origin.kind, self._names
+        )
         parts = Teller(recorded, self.options, self.options.trace).parts(self._tallies(), interrupted=interrupted)
         parts.profile = self.profile
         parts.reasons += self.origin.undecided.splitlines()

@@ -6,7 +6,7 @@ import atexit
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -17,13 +17,14 @@ from gapless.traces.problems import laid_down
 from gapless.traces.report.sections import Presentation
 from gapless.traces.report.values import Report
 from gapless.traces.report.wording import plural
-from gapless.traces.sources.source import Recording, SideInputs
+from gapless.traces.sources.source import Recording, SideInputs, SmallInput, Together
 
 if TYPE_CHECKING:
     from gapless.traces.report.verdict_table import TableRows
 
 
 STDIN = Path("-")
+FEW = 8  # files, below which each is judged by itself
 FORMS = {b"PAR1": ".parquet", b"\x1f\x8b": ".ndjson.gz", b"\x28\xb5\x2f\xfd": ".ndjson.zst"}  # by how a file begins
 
 
@@ -79,6 +80,14 @@ class EventFiles:
         from gapless.traces.sources.event_files.file import EventFile  # noqa: PLC0415 - pyarrow loads slowly
 
         return EventFile(path, found, options, table)
+
+    def together(self, some: Sequence[SmallInput], options: Options, table: TableRows | None) -> Together | None:
+        """See `together`."""
+        if len(some) < FEW:
+            return None
+        from gapless.traces.sources.event_files import small_files  # noqa: PLC0415 - pyarrow loads slowly
+
+        return small_files.together(some, options, table)
 
     def export(self, path: Path, found: Path, out: Path, side: SideInputs, progress: Progress | None) -> int:  # noqa: ARG002 - as `Source` says
         """See `Source`."""
