@@ -153,9 +153,9 @@ class Judge:
         replayed = Replay(traces.spec, self.options)
         suspects: list[Suspect] = []
         moment, same = 0, ""  # the action that departs; other steps end the moment
+        name = traces.name(trace)
         for taken in traces.taken(trace):
             tally.events += 1
-            at = First(taken.row, taken.position, traces.name(trace))
             try:
                 replayed.take(taken)
                 same = same if taken.event[0] == same else ""
@@ -165,27 +165,28 @@ class Judge:
                     verdicts.depart(np.array([trace]), np.array([taken.position]), departure.rule)
                 moment += bool(suspects) and departure.event[0] != same and moment < MOMENTS - 1
                 same = departure.event[0]
-                suspect = Suspect(at, replace(departure, state=None), departs.also, moment, broken=len(suspects))
+                at = First(taken.row, taken.position, name)
+                suspect = Suspect(at, departure, departs.also, moment, broken=len(suspects))
                 story = partial(departs.departure, replayed, traces.taken(trace))
                 suspects.append(departed.explained(suspect, story))
                 if taken.outcome == "refused" or not replayed.take_over(taken, departure.rule):
                     break
                 tally.taken_over[departure.event[0]] = tally.taken_over.get(departure.event[0], 0) + 1
             except TooMany:
-                tally.given_up = added(tally.given_up, 1, at)
+                tally.given_up = added(tally.given_up, 1, First(taken.row, taken.position, name))
                 verdicts.give_up(trace)
                 break
             except BrokenPromise:
-                tally.unpromised = added(tally.unpromised, 1, at)
+                tally.unpromised = added(tally.unpromised, 1, First(taken.row, taken.position, name))
                 verdicts.give_up(trace)
                 break
         if not suspects and not replayed.covered:
             verdicts.give_up(trace)
         tally.cover(replayed.covered)
-        for name, taken in replayed.deviations():
-            first = First(taken.row, taken.position, traces.name(trace))
-            tally.deviate(name, 1, first)
-            measure_exactly(tally, traces.spec, replayed, name, first)
+        for deviation, taken in replayed.deviations():
+            first = First(taken.row, taken.position, name)
+            tally.deviate(deviation, 1, first)
+            measure_exactly(tally, traces.spec, replayed, deviation, first)
         for suspect in _with_others(suspects):
             departed.add(suspect)
 

@@ -126,13 +126,15 @@ def replay(
     ignored: frozenset[str] = frozenset(),
     beyond: bool = False,
     before: int = 0,
+    history: deque[PastStep] | None = None,
 ) -> Outcome:
     """Take every event from `state` on, up to the first refusal, after `beyond` that can be taken over.
 
-    Then the departure is that of the last event, if that is refused. `before`: how many events led to `state`.
+    Then the departure is that of the last event, if that is refused. `before`: how many events led to `state` ·
+    `history`: the last of those, to which others are added.
     """
     of, outcome = resolve_spec(spec), Outcome(state)
-    history: deque[PastStep] = deque(maxlen=REMEMBERED)
+    history = deque(maxlen=REMEMBERED) if history is None else history
     number, last, claimed = before, None, None
     with waiving(of.name, ignored):
         for event in events:

@@ -84,9 +84,10 @@ class BrokenPromise(Exception):  # noqa: N818 - an outcome, not an error.
 class Departs(Exception):  # noqa: N818 - an outcome, not an error.
     """No state that is still possible explains the event; the story is for the first of them."""
 
-    def __init__(self, rule: str | None, number: int, taken: TraceEvent, world: World, also: tuple[str, ...]) -> None:
-        super().__init__(rule)
-        self.rule = rule  # None: the event is refused, and the plain function knows why
+    def __init__(self, why: str | Refused, number: int, taken: TraceEvent, world: World, also: tuple[str, ...]) -> None:
+        super().__init__(why)
+        self.rule = why if isinstance(why, str) else None  # None: a need of the spec is not met
+        self.why = why
         self.number = number
         self.taken = taken
         self.world = world
@@ -94,13 +95,12 @@ class Departs(Exception):  # noqa: N818 - an outcome, not an error.
 
     def departure(self, replayed: Replay, events: Iterator[TraceEvent]) -> Departure:
         """Explain it as data: the path that leads to the world, and the rule that is broken there."""
-        known = list(islice(events, self.number))
-        path = list(replayed.path(known, self.world))
+        known, path = list[TraceEvent](), replayed.past
+        if path is None:
+            known = list(islice(events, self.number))
+            path = replayed.followed(known, self.world)
         departure = self._of_the_need(replayed, path) if self.rule is None else self._of_the_event(replayed, path)
-        steps = [
-            replace(step, number=path[step.number - 1][0], outcome=path[step.number - 1][1].outcome)
-            for step in departure.steps
-        ]
+        steps = [replace(step, number=number, outcome=out) for step, number, out in path.placed(departure.steps)]
         steps = replayed.with_deciders(steps, known, self)
         return replace(
             departure,
@@ -111,31 +111,26 @@ class Departs(Exception):  # noqa: N818 - an outcome, not an error.
         )
 
     def in_brief(self, replayed: Replay) -> Departure:
-        """Explain it as data without the steps that led to it: in the time of one step, however long the trace is."""
-        spec, options = replayed.spec, replayed.options
-        if self.rule is not None:
-            why, state = OF_EVENTS[self.rule], self.world.state
-            return Departure(
-                spec, self.taken.event, self.number + 1, f"{spec.name}/{self.rule}", *why, {}, (), self.number, state
-            )
-        known = replay(
-            spec, self.world.state, [self.taken.event],
-            profile=options.profile, ignored=options.ignored, before=self.number,
-        ).departure  # fmt: skip
-        assert known is not None  # noqa: S101 - the same functions refused it a moment ago
-        return known
+        """Explain it as data without values, and without the steps that led to it: in no time, whatever was before."""
+        spec, why = replayed.spec, self.why
+        if isinstance(why, str):
+            rule, (because, otherwise) = why, OF_EVENTS[why]
+        else:
+            rule, because, otherwise = why.rule, why.because, why.otherwise
+        rule = f"{spec.name}/{rule}"
+        return Departure(spec, self.taken.event, self.number + 1, rule, because, otherwise, {}, (), self.number, None)
 
-    def _of_the_need(self, replayed: Replay, path: Sequence[tuple[int, TraceEvent]]) -> Departure:
+    def _of_the_need(self, replayed: Replay, path: TakenPath) -> Departure:
         """Explain a step that was taken, but that a need of the spec does not allow."""
         spec, options = replayed.spec, replayed.options
-        events = [*(taken.event for _, taken in path), self.taken.event]
         outcome = replay(
-            spec, spec.initial, events, profile=options.profile, ignored=options.ignored, beyond=True
+            spec, self.world.state, [self.taken.event],
+            profile=options.profile, ignored=options.ignored, before=path.count, history=path.steps,
         )  # fmt: skip
         assert outcome.departure is not None  # noqa: S101 - the same functions refused it a moment ago
         return outcome.departure
 
-    def _of_the_event(self, replayed: Replay, path: Sequence[tuple[int, TraceEvent]]) -> Departure:
+    def _of_the_event(self, replayed: Replay, path: TakenPath) -> Departure:
         """Explain a step that was refused though it is allowed, or an impossible observation after it."""
         assert self.rule is not None  # noqa: S101 - for the type checker: it is a rule of events
         spec, state, event = replayed.spec, self.world.state, self.taken.event
@@ -148,12 +143,36 @@ class Departs(Exception):  # noqa: N818 - an outcome, not an error.
             args = named(spec, event)
             reads = allowed_for(spec.actions[event[0]], state, args)
             here, wanted = here_of(spec, reads, args, state), elements(reads)
-        history, reached = replayed.history([taken.event for _, taken in path])
-        steps = that_made(history, len(path), reached, wanted)
+        steps = that_made(path.steps, path.count, path.reached, wanted)
         return Departure(
-            spec, event, len(path) + 1, f"{spec.name}/{self.rule}", *OF_EVENTS[self.rule],
-            here, steps, len(path) - len(steps), state,
+            spec, event, path.count + 1, f"{spec.name}/{self.rule}", *OF_EVENTS[self.rule],
+            here, steps, path.count - len(steps), state,
         )  # fmt: skip
+
+
+class TakenPath:
+    """The last events that were taken, with the state before each, and the state that they led to.
+
+    `count`: how many were taken in all · `reached`: the state after the last one.
+    """
+
+    def __init__(self, reached: State) -> None:
+        self.count = 0
+        self.reached = reached
+        self.steps: deque[PastStep] = deque(maxlen=REMEMBERED)
+        self._places: deque[tuple[int, str]] = deque(maxlen=REMEMBERED)
+
+    def add(self, number: int, taken: TraceEvent, after: State, *, claimed: bool = False) -> None:
+        """Add event `number` of the trace; `claimed`: it departs, and was taken over."""
+        self.steps.append(PastStep(taken.event, self.reached, claimed))
+        self._places.append((number, taken.outcome))
+        self.count += 1
+        self.reached = after
+
+    def placed(self, steps: Sequence[StoryStep]) -> Iterator[tuple[StoryStep, int, str]]:
+        """Yield the steps of a story, each with its number in the trace and its outcome."""
+        for step in steps:
+            yield step, *self._places[step.number - 1 - self.count]
 
 
 class Replay:
@@ -166,25 +185,26 @@ class Replay:
         self.number = 0
         self.covered: dict[str, int] = {}
         self.claimed = False  # an event departed, and was taken over
+        self.past: TakenPath | None = None  # from the first story on, where no outcome is unknown
+        self.refusal: Refused | None = None  # of the last event, in the first of the states
         self.unpromised = False  # some state refuses the event only for what the environment did
+        self._certain = True  # no outcome was unknown: one state is possible
 
     def take(self, taken: TraceEvent) -> None:
         """Compute the states that are possible after the event. Raises Departs, TooMany, BrokenPromise."""
-        before, self.unpromised = self.worlds, False
+        before, self.unpromised, self.refusal = self.worlds, False, None
         match taken.outcome:
             case "ok" | "inferred":
                 after = self._accepting(taken)
-                rule = None
             case "unknown":
                 after = [*self._accepting(taken), *(world.without(self.number) for world in before)]
-                rule = None
+                self.past, self._certain = None, False
             case _:
                 after = [world for world in before if self._refuses(world, taken)]
-                rule = REFUSED
         if not after and self.unpromised:
             raise BrokenPromise
         if not after:
-            raise Departs(rule, self.number, taken, before[0], self._also())
+            raise Departs(self._why_not(), self.number, taken, before[0], self._also())
         if taken.saw is not None and not self._ignores(SEEN):
             seen = [w for w in after if all(getattr(w.state, name) == value for name, value in taken.saw.items())]
             if not seen:
@@ -192,6 +212,8 @@ class Replay:
             after = seen
         if taken.outcome in {"ok", "inferred"}:
             self.covered[taken.event[0]] = self.covered.get(taken.event[0], 0) + 1
+            if self.past is not None:
+                self.past.add(self.number + 1, taken, after[0].state)
         self.worlds = _distinct(after, self.spec.scalars)
         self.number += 1
         if len(self.worlds) > STATES:
@@ -205,6 +227,8 @@ class Replay:
         after = [world._replace(state=state) for world, state in claimed if state is not None]
         if not after:
             return False
+        if self.past is not None:
+            self.past.add(self.number + 1, taken, after[0].state, claimed=True)
         self.worlds = _distinct(after, spec.scalars)
         self.number += 1
         self.claimed = True
@@ -220,6 +244,7 @@ class Replay:
                     state, deviation = self.spec.step(world.state, action, args, self.options.profile)
                 except Refused as refusal:
                     self.unpromised |= refusal.rule == ASSUMED
+                    self.refusal = self.refusal or refusal
                     continue
                 after = world._replace(state=state)
                 found.append(after.deviating(deviation, taken) if deviation else after)
@@ -234,6 +259,10 @@ class Replay:
         except Refused:
             return True
         return False
+
+    def _why_not(self) -> str | Refused:
+        """Return why no state explains the last event: the need that is not met, or that it was refused."""
+        return self.refusal or REFUSED
 
     def _ignores(self, rule: str) -> bool:
         return f"{self.spec.name}/{rule}" in self.options.ignored
@@ -254,12 +283,17 @@ class Replay:
             yield link[0]
             link = link[1]
 
-    def path(self, known: Sequence[TraceEvent], world: World) -> Iterator[tuple[int, TraceEvent]]:
-        """Yield the events that were taken in `world`, with their numbers from 1."""
-        undone = world.not_done
-        for number, taken in enumerate(known):
-            if taken.outcome != "refused" and number not in undone:
-                yield number + 1, taken
+    def followed(self, known: Sequence[TraceEvent], world: World) -> TakenPath:
+        """Return the path of those events that were taken in `world`. Where it is the only one, it is remembered."""
+        path, undone = TakenPath(self.spec.initial), world.not_done
+        with waiving(self.spec.name, self.options.ignored):
+            for number, taken in enumerate(known):
+                if taken.outcome != "refused" and number not in undone:
+                    after, claimed = self._after(path.reached, taken.event)
+                    path.add(number + 1, taken, after, claimed=claimed)
+        if self._certain:
+            self.past = path
+        return path
 
     def with_deciders(self, steps: Sequence[StoryStep], known: Sequence[TraceEvent], last: Departs) -> list[StoryStep]:
         """Return the steps of a story in order, with those that show the outcome of an unknown step.
@@ -313,17 +347,6 @@ class Replay:
             except (TooMany, BrokenPromise):
                 return None
         return found
-
-    def history(self, path: Sequence[Event]) -> tuple[deque[PastStep], State]:
-        """Return the last events of a path with the state before each, and the state after it."""
-        found: deque[PastStep] = deque(maxlen=REMEMBERED)
-        state = self.spec.initial
-        with waiving(self.spec.name, self.options.ignored):
-            for event in path:
-                after, claimed = self._after(state, event)
-                found.append(PastStep(event, state, claimed))
-                state = after
-        return found, state
 
     def _after(self, state: State, event: Event) -> tuple[State, bool]:
         """Return the state after an event of a path, and True if it was taken over as the broker claims it."""

@@ -6,12 +6,15 @@ from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 
 from gapless.traces.check import check
 from gapless.traces.events import reading, schema
+from gapless.traces.judging.columns import Traces
 from gapless.traces.report.values import Finding, Report
+from gapless.traces.sources.pulsar import stories
 from tests.support.command_line import gapless
 from tests.support.night import NIGHT, by_day
 from tests.support.pulsar_recordings import (
@@ -113,6 +116,18 @@ def test_a_transaction_that_ended_and_comes_back_is_reported(name: str, profile:
     at = lines_of(name)[found.where.offset - 1]
     assert at["k"] == "table"
     assert {"txn": number, "st": "OPEN"}.items() <= next(row for row in at["rows"] if row["txn"] == number).items()
+
+
+def test_a_coordinator_is_replayed_once_for_all_its_stories(monkeypatch: pytest.MonkeyPatch) -> None:
+    replayed, path = list[int](), stories._path
+
+    def counted(traces: Traces, trace: int, *how: Any) -> Any:
+        replayed.append(trace)
+        return path(traces, trace, *how)
+
+    monkeypatch.setattr(stories, "_path", counted)
+    found = check(recording("coord-recover-nofence"))
+    assert (len(found.violations), len(replayed)) == (2, 1)
 
 
 def came_back_otherwise(name: str) -> list[tuple[int, int]]:

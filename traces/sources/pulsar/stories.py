@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from gapless.spec.catalog import State, waiving
 from gapless.spec.language import Refused
 from gapless.traces.judging.columns import Traces
-from gapless.traces.judging.tallies import Suspect, Tally
+from gapless.traces.judging.tallies import RuleStep, Suspect, Tally
 from gapless.traces.options import Options
 from gapless.traces.replay.exact import Departure, StoryStep, changes_of, named
 from gapless.traces.replay.notation import changes
@@ -21,39 +21,71 @@ SEEN = ("log", "table")  # how far a transaction is: a picture shows it at every
 
 
 def extend_stories(traces: Traces, tally: Tally, options: Options) -> None:
-    """Extend the story of a transaction to its whole life, with the loads of its coordinator meanwhile."""
+    """Extend the story of a transaction to its whole life, with the loads of its coordinator meanwhile.
+
+    Each trace is replayed once for all its stories: to replay it takes as long as to judge it.
+    """
+    lives: dict[str, list[TransactionLife]] = {}
     for signature, cluster in tally.clusters.items():
         first = cluster.first[0]
         if first.departure is not None:
-            extended = _whole_life(traces, first, first.departure, options)
-            tally.clusters[signature] = replace(cluster, first=(replace(first, departure=extended), *cluster.first[1:]))
+            life = TransactionLife(signature, first, first.departure)
+            lives.setdefault(first.at.trace, []).append(life)
+    names = traces.names.to_pylist() if lives else []
+    for name, some in lives.items():
+        trace = names.index(name)
+        last = max(life.suspect.at.row for life in some)
+        for taken, before, after, claimed in _path(traces, trace, last, options):
+            about = named(traces.spec, taken.event).get("number")
+            for life in some:
+                if life.tells_of(taken, about):
+                    life.add(taken, before, after, claimed=claimed)
+        rows = [taken.row for taken in traces.taken(trace)]
+        for life in some:
+            cluster = tally.clusters[life.signature]
+            extended = replace(life.suspect, departure=life.extended(rows))
+            tally.clusters[life.signature] = replace(cluster, first=(extended, *cluster.first[1:]))
 
 
-def _whole_life(traces: Traces, suspect: Suspect, departure: Departure, options: Options) -> Departure:
-    """Return the same departure with all steps of its subject, numbered as in the file."""
-    trace = traces.names.to_pylist().index(suspect.at.trace)
-    subject = named(departure.spec, departure.event).get("number")
-    seen = [] if subject is None else [(name, subject) for name in SEEN if name in departure.of.maps]
-    steps: deque[StoryStep] = deque(maxlen=STEPS)
-    turns: dict[str, StoryStep] = {}
-    for taken, before, after, claimed in _path(traces, trace, suspect.at.row, options):
-        about = named(departure.spec, taken.event).get("number")
-        made = changes_of(seen, before, after)
-        step = StoryStep(taken.row + 1, taken.event, (), taken.outcome, claimed, made)
-        if taken.event[0] in TURNING and steps:
-            turns[taken.event[0]] = replace(step, changes=changes(before, after))
-        elif subject is not None and about == subject:
-            steps.append(replace(step, changes=changes(before, after)))
-    rows = [taken.row for taken in traces.taken(trace)]
-    needed = [replace(step, number=rows[step.number - 1] + 1) for step in departure.steps]
-    if subject is None:
-        chosen = needed
-    else:
-        by_number = {step.number: step for step in (*needed, *turns.values(), *steps)}
+class TransactionLife:
+    """The steps of one transaction up to a departure, and the loads and unloads of its coordinator."""
+
+    def __init__(self, signature: tuple[RuleStep, int], suspect: Suspect, departure: Departure) -> None:
+        self.signature, self.suspect, self.departure = signature, suspect, departure
+        self.subject = named(departure.spec, departure.event).get("number")
+        self._steps: deque[StoryStep] = deque(maxlen=STEPS)
+        self._turns: dict[str, tuple[TraceEvent, State, State]] = {}  # the last of each, with the states around it
+
+    def tells_of(self, taken: TraceEvent, about: int | None) -> bool:
+        """True if a step that was taken is one of these. `about`: the transaction that it is about."""
+        if self.subject is None or taken.row >= self.suspect.at.row:
+            return False
+        return about == self.subject or (bool(self._steps) and taken.event[0] in TURNING)
+
+    def add(self, taken: TraceEvent, before: State, after: State, *, claimed: bool) -> None:
+        """Add a step."""
+        if taken.event[0] in TURNING:
+            self._turns[taken.event[0]] = taken, before, after
+        else:
+            self._steps.append(self._step(taken, before, after, claimed=claimed))
+
+    def _step(self, taken: TraceEvent, before: State, after: State, *, claimed: bool = False) -> StoryStep:
+        seen = [(name, self.subject) for name in SEEN if name in self.departure.of.maps]
+        made, changed = changes_of(seen, before, after), changes(before, after)
+        return StoryStep(taken.row + 1, taken.event, changed, taken.outcome, claimed, made)
+
+    def extended(self, rows: Sequence[int]) -> Departure:
+        """Return the same departure with these steps, numbered as in the file. `rows`: of all events of the trace."""
+        needed = [replace(step, number=rows[step.number - 1] + 1) for step in self.departure.steps]
+        turns = (self._step(*turn) for turn in self._turns.values())
+        by_number = {step.number: step for step in (*needed, *turns, *self._steps)}
         chosen = [by_number[number] for number in sorted(by_number)]
-    return replace(
-        departure, number=suspect.at.row + 1, steps=tuple(chosen), left_out=departure.number - 1 - len(chosen)
-    )
+        return replace(
+            self.departure,
+            number=self.suspect.at.row + 1,
+            steps=tuple(chosen),
+            left_out=self.departure.number - 1 - len(chosen),
+        )
 
 
 def _path(traces: Traces, trace: int, row: int, options: Options) -> Iterator[tuple[TraceEvent, State, State, bool]]:
