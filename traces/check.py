@@ -142,6 +142,7 @@ def _judge_together(tasks: Sequence[InputCheck], engine: Engine, table: Table | 
     for kind, some in small.items():
         first = tasks[some[0].number]
         rows = table.rows(f"{kind}-together") if table else None
+        engine.announce(f"check {plural(len(some), 'small input')}")
         many = together(first.given.source, some, first.options, rows)
         try:
             if many is not None:
@@ -328,6 +329,7 @@ class InputCheck:
                 return
 
     def _judge(self, recording: Recording, engine: Engine) -> None:
+        engine.announce(f"check {shown(self.given.path)}")
         task = recording.task(engine)
         splits = recording.splits
         sizes = [split.bytes for split in splits]

@@ -13,7 +13,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -222,9 +222,9 @@ def test_a_trace_longer_than_all_stretches_is_judged_by_one_task_or_shuffled(
     started: list[int] = []
     starts = Spark.started
 
-    def counted(engine: Spark, sent: Any, items: list[Any], size: int) -> Any:
+    def counted(engine: Spark, sent: Any, items: list[Any], size: int, what: str) -> Any:
         started.append(len(items))
-        return starts(engine, sent, items, size)
+        return starts(engine, sent, items, size, what)
 
     monkeypatch.setattr(Spark, "started", counted)
     path = tmp_path / "events.parquet"
@@ -354,10 +354,34 @@ def test_a_folder_of_small_files_starts_no_job_for_each(engine: Spark, tmp_path:
     for number in range(12):
         write(tmp_path / f"{number}.ndjson", mixed_traces([number % len(ODD)], mingled=1))
     here = check([tmp_path])
-    engine.context.setJobGroup("small files", "")
+    engine.context.setJobGroup("small files", "theirs")
     there = check([tmp_path], engine="spark")
     assert engine.context.statusTracker().getJobIdsForGroup("small files") == []
     assert there.model_dump(exclude={"engine", "seconds"}) == here.model_dump(exclude={"engine", "seconds"})
+
+
+@pytest.mark.parametrize("group", ["theirs", None])
+def test_jobs_are_named_on_sparks_pages(group: str | None, engine: Spark, tmp_path: Path) -> None:
+    """They are a group of their own unless the user has set one; what the user has set stays."""
+    path = tmp_path / "big.ndjson"
+    write(path, mixed_traces([0] * 40, mingled=2))
+    java: Any = engine.context._jsc
+    java.setLocalProperty("spark.jobGroup.id", group)
+    java.setLocalProperty("spark.job.description", "of the user")
+    try:
+        assert check([path], engine="spark", jobs=1, split=PIECE).verdict == "conforms"
+        assert engine.context.getLocalProperty("spark.jobGroup.id") == group
+        assert engine.context.getLocalProperty("spark.job.description") == "of the user"
+    finally:
+        java.setLocalProperty("spark.jobGroup.id", None)
+        java.setLocalProperty("spark.job.description", None)
+    store = java.sc().statusStore()
+    jobs = [store.job(job) for job in engine.context.statusTracker().getJobIdsForGroup(group or "gapless")]
+    assert all(job.name() == job.description().get() for job in jobs)
+    count = len(reading.stretches(path, PIECE))
+    named = {f"gapless check {path}: stretch {number} of {count}" for number in range(1, count + 1)}
+    assert named <= {job.name() for job in jobs}
+    assert {job.description().get().partition(":")[0] for job in jobs} <= {f"gapless check {path}", "gapless"}
 
 
 def test_workers_are_forked_with_what_they_need(engine: Spark, tmp_path: Path) -> None:
@@ -376,8 +400,11 @@ LOADED = """[
 
 
 def test_a_worker_that_dies_makes_no_verdict(engine: Spark) -> None:
-    with pytest.raises(EngineFailure, match="Spark gave up: Python worker exited unexpectedly"):
-        list(engine.each(_die, [1, 2, 3], [1, 1, 1]))
+    with pytest.raises(EngineFailure, match="Spark gave up: Python worker exited unexpectedly") as failure:
+        _run_on_the_active_session(_die)
+    log = Path(str(failure.value).rpartition("; Spark's log is in ")[2])
+    assert "Python worker exited unexpectedly" in log.read_text()
+    log.unlink()
     with pytest.raises(EngineFailure, match="Spark gave up: ZeroDivisionError: "):
         list(engine.each(_divide, [1, 0], [1, 1]))
     assert list(engine.each(_divide, [1, 2, 3, 4, 5] * 3, [1] * 15)) == [60, 30, 20, 15, 12] * 3
@@ -526,6 +553,11 @@ def test_spark_is_quiet_and_a_master_that_is_none_is_reported_in_one_line(tmp_pa
     assert ran.returncode == 2
     assert [line for line in words if line.startswith("gapless: Spark cannot be started on nowhere: ")] == words
     assert len(words) == 1
+
+
+def _run_on_the_active_session(task: Callable[[int], Any]) -> None:
+    with spark.started(None, None, None) as again:
+        list(again.each(task, [1, 2, 3], [1, 1, 1]))
 
 
 # -- what workers do -----------------------------------------------------------------------------------------------

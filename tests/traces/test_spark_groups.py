@@ -67,6 +67,10 @@ class LateJob(Done):
 class Cluster(InGroups[Any]):
     """A cluster that says what it was asked to shuffle."""
 
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self.described: list[str] = []
+
     def shielded(self) -> AbstractContextManager[None]:
         """Do nothing."""
         return nullcontext()
@@ -75,12 +79,14 @@ class Cluster(InGroups[Any]):
         """It is here already."""
         return task
 
-    def started(self, sent: Any, items: Sequence[Any], size: int) -> Job[Any]:  # noqa: ARG002 - it only says what came
+    def started(self, sent: Any, items: Sequence[Any], size: int, what: str) -> Job[Any]:  # noqa: ARG002 - it only says what came
         """Say so."""
+        self.described.append(what)
         return Done([("started", item) for item in items])
 
-    def shuffled(self, task: Any, items: Sequence[Any], known: Sequence[Any], join: Any) -> Job[Any]:  # noqa: ARG002 - it only says what came
+    def shuffled(self, task: Any, items: Sequence[Any], known: Sequence[Any], join: Any, what: str) -> Job[Any]:  # noqa: ARG002 - it only says what came
         """Say so."""
+        self.described.append(what)
         return Done([("shuffled", tuple(items), tuple(known))])
 
 
@@ -115,10 +121,23 @@ def test_a_small_file_is_judged_without_a_job_of_its_own(sizes: list[int], *, st
         assert progress == [(LARGE, LARGE)]
 
 
+def test_jobs_are_described_by_their_input_and_their_stretches() -> None:
+    cluster = Cluster(1, 4, None)
+    cluster.announce("check big.parquet")
+    list(cluster.each(abs, range(9), [SMALL] * 9))
+    list(cluster.gather(lambda item: (item, []), [1], [], list))
+    assert cluster.described == [
+        "gapless check big.parquet: stretches 1 to 4 of 9",
+        "gapless check big.parquet: stretches 5 to 8 of 9",
+        "gapless check big.parquet: stretch 9 of 9",
+        "gapless check big.parquet: traces of several stretches",
+    ]
+
+
 class LateCounts(Cluster):
     """A cluster whose counts of tasks arrive after the answers."""
 
-    def started(self, sent: Any, items: Sequence[Any], size: int) -> Job[Any]:  # noqa: ARG002 - the task is not run
+    def started(self, sent: Any, items: Sequence[Any], size: int, what: str) -> Job[Any]:  # noqa: ARG002 - the task is not run
         """Answer before any task is counted."""
         return LateJob(list(items), size)
 

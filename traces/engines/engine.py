@@ -70,6 +70,9 @@ class Engine(Protocol):
     def look(self, reads: Sequence[Path], writes: Sequence[Path]) -> None:
         """Look if the workers have what tasks need: packages, inputs, folders to write into. Raises EngineFailure."""
 
+    def announce(self, what: str) -> None:
+        """Name the work that comes next, for the pages of a cluster."""
+
     def is_alone(self, sizes: Sequence[int]) -> bool:
         """True if tasks of these sizes in bytes run in this process, one after the other."""
 

@@ -59,6 +59,9 @@ class Local:
     def look(self, reads: Sequence[Path], writes: Sequence[Path]) -> None:
         """See `Engine`: they are processes like this one."""
 
+    def announce(self, what: str) -> None:
+        """See `Engine`: it has no pages."""
+
     def is_alone(self, sizes: Sequence[int]) -> bool:
         """See `Engine`."""
         return self._processes(len(sizes)) < 2 or (self.jobs is None and sum(sizes) < ONE_PROCESS)

@@ -20,8 +20,8 @@ from gapless.traces.engines import spark_probe, spark_workers
 from gapless.traces.engines.engine import Answer, Item, P, Progress
 from gapless.traces.engines.pyspark_versions import loaded
 from gapless.traces.engines.spark_probe import Needs
-from gapless.traces.engines.spark_session import active_or_started, cause, causes, end_of_ours
-from gapless.traces.engines.spark_tasks import InGroups, Job, failure, handed_on, joined, run
+from gapless.traces.engines.spark_session import active_or_started, cause, causes, end_of_ours, log_of
+from gapless.traces.engines.spark_tasks import GAVE_UP, InGroups, Job, failure, handed_on, joined, run
 from gapless.traces.engines.spark_workers import archived
 from gapless.traces.problems import EngineFailure, Unreadable
 
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 Found = TypeVar("Found")
 
+GROUP, DESCRIPTION = "spark.jobGroup.id", "spark.job.description"
 LARGE = 4 << 20  # bytes of an answer, at most: half of them were seen
 
 
@@ -46,7 +47,12 @@ def started(
         if ours and not engine.is_here:
             engine.send_gapless(archived())
         engine.has_looked = ours and engine.is_here
-        yield engine
+        try:
+            yield engine
+        except EngineFailure as failed:
+            if not str(failed).startswith(GAVE_UP):
+                raise
+            raise EngineFailure(f"{failed}; {log_of(context)}") from None
 
 
 def _stop(context: SparkContext, interrupts: _Interrupts) -> None:
@@ -82,7 +88,7 @@ class Spark(InGroups["Broadcast[Callable[[Any], Any]]"]):
             try:
                 self.context.addPyFile(str(file))
             except Py4JJavaError as error:
-                raise EngineFailure(f"Spark gave up: gapless cannot be sent to workers: {cause(error)}") from None
+                raise EngineFailure(f"{GAVE_UP}: gapless cannot be sent to workers: {cause(error)}") from None
 
     def asked(self, what: Callable[[object], Found]) -> list[Found]:
         """See `spark_workers.Workers`."""
@@ -91,7 +97,7 @@ class Spark(InGroups["Broadcast[Callable[[Any], Any]]"]):
         register_pickle_by_value(spark_probe)  # type: ignore[no-untyped-call]
         count = 1 if self.is_here else 2 * self.context.defaultParallelism
         with self.shielded():
-            job: Job[Found] = _Job(self.context.parallelize(range(count), count).map(what), 0)
+            job: Job[Found] = _Job(self.context.parallelize(range(count), count).map(what), 0, spark_workers.LOOK)
         return list(self.finished(job))
 
     def look(self, reads: Sequence[Path], writes: Sequence[Path]) -> None:
@@ -116,10 +122,10 @@ class Spark(InGroups["Broadcast[Callable[[Any], Any]]"]):
         return self.context.broadcast(task)
 
     def started(
-        self, sent: Broadcast[Callable[[Any], Any]], items: Sequence[Item], size: int
+        self, sent: Broadcast[Callable[[Any], Any]], items: Sequence[Item], size: int, what: str
     ) -> Job[Answer | Unreadable]:
         """See `InGroups`."""
-        return _Job(self._rdd(items).map(partial(_run, sent)), size)
+        return _Job(self._rdd(items).map(partial(_run, sent)), size, what)
 
     def shuffled(
         self,
@@ -127,11 +133,12 @@ class Spark(InGroups["Broadcast[Callable[[Any], Any]]"]):
         items: Sequence[Item],
         known: Sequence[P],
         join: Callable[[Sequence[P]], Answer],
+        what: str,
     ) -> Job[Answer | Unreadable]:
         """See `InGroups`."""
         rows: Any = self._rdd([(part.bucket, (True, part)) for part in known])
         rows = rows.union(self._rdd(items).flatMap(partial(handed_on, task)))
-        return _Job(rows.partitionBy(self.partitions).mapPartitions(partial(joined, join)), 0)
+        return _Job(rows.partitionBy(self.partitions).mapPartitions(partial(joined, join)), 0, what)
 
     def _rdd(self, items: Iterable[Item]) -> RDD[Item]:
         """Distribute the items, each in a task of its own as long as there are few."""
@@ -142,10 +149,11 @@ class Spark(InGroups["Broadcast[Callable[[Any], Any]]"]):
 class _Job(Generic[Answer]):
     """A group of running tasks."""
 
-    def __init__(self, rdd: RDD[Answer], size: int) -> None:
+    def __init__(self, rdd: RDD[Answer], size: int, what: str) -> None:
         self.rdd = rdd
         self.bytes = size
-        self.future: Any = rdd._jrdd.collectAsync()  # noqa: SLF001 - only the JVM has it
+        with _described(rdd.context, what):
+            self.future: Any = rdd._jrdd.collectAsync()  # noqa: SLF001 - only the JVM has it
 
     def is_done(self) -> bool:
         """True if all tasks have ended, well or not."""
@@ -167,13 +175,41 @@ class _Job(Generic[Answer]):
         try:
             found = self.future.get()
         except Py4JJavaError as error:
-            raise failure(causes(error)) from None
+            raise failure(causes(error), partial(_hosts, self.rdd.context)) from None
         rows = jvm.PythonUtils.toSeq(found).iterator()
         return loaded(jvm.PythonRDD.serveIterator(rows, "gapless"), self.rdd._jrdd_deserializer)  # noqa: SLF001 - as above
 
     def cancel(self) -> None:
         """Cancel the tasks: their answers are no longer needed."""
         self.future.cancel()
+
+
+@contextmanager
+def _described(context: SparkContext, what: str) -> Iterator[None]:
+    """Name the jobs of a block on Spark's pages. They are a group of their own unless the user has set one."""
+    names = {DESCRIPTION: what, "callSite.short": what}
+    if context.getLocalProperty(GROUP) is None:  # else the user's own way to cancel is left as it is
+        names |= {GROUP: "gapless", "spark.job.interruptOnCancel": "true"}
+    before = {name: context.getLocalProperty(name) for name in names}
+    java: Any = context._jsc  # noqa: SLF001 - the same in Python takes no None
+    try:
+        for name, value in names.items():
+            java.setLocalProperty(name, value)
+        yield
+    finally:
+        for name, was in before.items():
+            java.setLocalProperty(name, was)
+
+
+def _hosts(context: SparkContext) -> str:
+    """Return the hosts of the executors, where an error names none; the driver is one only if it is alone."""
+    spark: Any = context._jsc.sc()  # noqa: SLF001 - only the JVM has it
+    driver = spark.env().blockManager().blockManagerId().hostPort()
+    places = spark.getExecutorMemoryStatus().keysIterator()
+    found = set()
+    while places.hasNext():
+        found.add(places.next())
+    return " or ".join(sorted({place.rpartition(":")[0] for place in found - {driver} or found}))
 
 
 def _run(sent: Broadcast[Callable[[Item], Answer]], item: Item) -> Answer | Unreadable:

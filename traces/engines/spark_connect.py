@@ -148,7 +148,7 @@ class SparkConnect(InGroups[str]):
         pickled: Any = udf(partial(spark_probe.pickled, what), BinaryType(), useArrow=False)
         count = 2 * max(1, self.partitions // TASKS)
         rows = self._numbers(count).select(col("id").alias("number"), pickled("id").alias("answer"))
-        job: Job[Answer | Unreadable] = _Operation(self.session, rows, 0)
+        job: Job[Answer | Unreadable] = _Operation(self.session, rows, 0, spark_workers.LOOK)
         return list(self.finished(job))
 
     def send_gapless(self, file: Path) -> None:
@@ -190,10 +190,10 @@ class SparkConnect(InGroups[str]):
                 raise failure([str(error)]) from None
         return path.name
 
-    def started(self, sent: str, items: Sequence[Item], size: int) -> Job[Answer | Unreadable]:
+    def started(self, sent: str, items: Sequence[Item], size: int, what: str) -> Job[Answer | Unreadable]:
         """See `InGroups`."""
         rows = self._numbers(len(items)).mapInArrow(_Runs(sent, _each_pickled(items)), ROWS)
-        return _Operation(self.session, rows, size)
+        return _Operation(self.session, rows, size, what)
 
     def shuffled(
         self,
@@ -201,6 +201,7 @@ class SparkConnect(InGroups[str]):
         items: Sequence[Item],
         known: Sequence[P],
         join: Callable[[Sequence[P]], Answer],
+        what: str,
     ) -> Job[Answer | Unreadable]:
         """See `InGroups`."""
         rows = self._numbers(len(items)).mapInArrow(_HandsOn(self.sent(task), _each_pickled(items)), PIECES)
@@ -208,7 +209,7 @@ class SparkConnect(InGroups[str]):
             pieces = [(part.bucket, True, _pickled(part)) for part in known]
             rows = rows.union(self.session.createDataFrame(pieces, PIECES))
         met = rows.repartition(self.partitions, "bucket")
-        return _Operation(self.session, met.mapInArrow(_Joins(self.sent(join)), ROWS), 0)
+        return _Operation(self.session, met.mapInArrow(_Joins(self.sent(join)), ROWS), 0, what)
 
     def _numbers(self, count: int) -> DataFrame:
         """Return the numbers below `count`, each in a task of its own as long as there are few."""
@@ -218,11 +219,11 @@ class SparkConnect(InGroups[str]):
 class _Operation(Generic[Answer]):
     """A running operation, which ends with its thread."""
 
-    def __init__(self, session: SparkSession, rows: DataFrame, size: int) -> None:
+    def __init__(self, session: SparkSession, rows: DataFrame, size: int, what: str) -> None:
         self.bytes = size
         self.session = session
         self.rows = rows
-        self.tag = f"gapless-{uuid4()}"
+        self.tag = f"{what.replace(',', ';')} ({uuid4()})"  # on Spark's pages, too; it may have no comma
         self.found: Table | None = None
         self.problem: Exception | None = None
         self.waits = Thread(target=self._collect, name=self.tag, daemon=True)

@@ -129,10 +129,12 @@ def _launch(wanted: Mapping[str, str]) -> None:
     if "PYSPARK_GATEWAY_PORT" in os.environ:  # spark-submit has started it, and this program
         SparkContext._ensure_initialized()  # noqa: SLF001 - as pyspark itself asks
         return
+    folder = made_folder()
+    log = folder / "spark.log"
     options = [
         os.environ.get("SPARK_SUBMIT_OPTS", ""),
         spark_settings.java_options(wanted),
-        _quoted(f"-Djava.io.tmpdir={made_folder()}"),
+        _quoted(f"-Djava.io.tmpdir={folder}"),
         WITHOUT_COUNTERS,
     ]
     names = {
@@ -140,25 +142,36 @@ def _launch(wanted: Mapping[str, str]) -> None:
         "SPARK_SUBMIT_OPTS": " ".join(options),
         "PYSPARK_SUBMIT_ARGS": spark_settings.submit_arguments(wanted),
     }
-    with tempfile.TemporaryFile() as words, _java() as home, _environment(JAVA_HOME=home, **names):
+    with log.open("w+b") as words, _java() as home, _environment(JAVA_HOME=home, **names):
         try:
             gateway = launch_gateway(popen_kwargs={"stdout": words, "stderr": words, "process_group": 0})  # type: ignore[no-untyped-call]
         except PySparkException:
             raise UsageError(f"Spark's JVM does not start: {_last_line(words)}") from None
     SparkContext._ensure_initialized(gateway=gateway)  # noqa: SLF001 - or it would start another
-    _LAUNCHED.append(gateway)
+    _LAUNCHED.append((gateway, log))
 
 
-_LAUNCHED: list[Any] = []
-"""Gateways to JVMs that we have started: those of the user's have settings of their own, and are left alone."""
+_LAUNCHED: list[tuple[Any, Path]] = []
+"""Gateways to JVMs that we have started, with their logs: those of the user's are left alone."""
 
 
 def end_of_ours() -> None:
     """End the JVM that we have started, if it is there: what uses Spark later has one without our settings."""
     from pyspark import SparkContext  # noqa: PLC0415 - few need Spark
 
-    if any(SparkContext._gateway is gateway for gateway in _LAUNCHED):  # noqa: SLF001 - as above
+    if any(SparkContext._gateway is gateway for gateway, _ in _LAUNCHED):  # noqa: SLF001 - as above
         _end()
+
+
+def log_of(context: SparkContext) -> str:
+    """Say where Spark's own words are: our JVM's are copied into a file that stays, others have their application."""
+    for gateway, log in _LAUNCHED:
+        if context._gateway is gateway and log.exists() and log.stat().st_size:  # noqa: SLF001 - as above
+            handle, kept = tempfile.mkstemp(".log", "gapless-spark-")
+            with open(handle, "wb") as copy:  # noqa: PTH123 - it is open
+                copy.write(log.read_bytes())
+            return f"Spark's log is in {shown(kept)}"
+    return f"Spark's application is {shown(context.applicationId)}"
 
 
 def made_folder() -> Path:

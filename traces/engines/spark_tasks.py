@@ -25,6 +25,7 @@ SOONEST, LATEST = 0.02, 0.2  # seconds until Spark is asked again if a job is do
 REPORTED_EVERY = 1.0  # seconds: progress takes some messages to the JVM
 FEW = 1 << 22  # bytes that are judged, or pieces of them joined, in less time than it takes to start tasks for that
 LACK = "Spark's workers lack something"
+GAVE_UP = "Spark gave up"
 
 Sent = TypeVar("Sent")  # a task, as the workers get it
 Given_co = TypeVar("Given_co", covariant=True)
@@ -64,6 +65,7 @@ class InGroups(ABC, Generic[Sent]):
         self.buckets = max(64, self.partitions)
         self.progress = progress
         self.together = self.partitions  # tasks of one job, whose answers come together
+        self.work = "gapless"
 
     @abstractmethod
     def shielded(self) -> AbstractContextManager[None]:
@@ -77,8 +79,8 @@ class InGroups(ABC, Generic[Sent]):
         """Send the task once to each worker."""
 
     @abstractmethod
-    def started(self, sent: Sent, items: Sequence[Item], size: int) -> Job[Answer | Unreadable]:
-        """Start the task on items of `size` bytes together."""
+    def started(self, sent: Sent, items: Sequence[Item], size: int, what: str) -> Job[Answer | Unreadable]:
+        """Start the task on items of `size` bytes together; `what`: the job's description on Spark's pages."""
 
     @abstractmethod
     def shuffled(
@@ -87,8 +89,9 @@ class InGroups(ABC, Generic[Sent]):
         items: Sequence[Item],
         known: Sequence[P],
         join: Callable[[Sequence[P]], Answer],
+        what: str,
     ) -> Job[Answer | Unreadable]:
-        """Start the tasks of `gather`."""
+        """Start the tasks of `gather`; `what` as above."""
 
     def look(self, reads: Sequence[Path], writes: Sequence[Path]) -> None:
         """See `Engine`: by default, the first task that needs something finds out."""
@@ -96,6 +99,10 @@ class InGroups(ABC, Generic[Sent]):
     def finished(self, job: Job[Answer | Unreadable]) -> Iterator[Answer]:
         """Yield the answers of a job when it has ended. Raises as `each`."""
         return self._answers(deque([job]), None)
+
+    def announce(self, what: str) -> None:
+        """See `Engine`."""
+        self.work = f"gapless {what}"
 
     def is_alone(self, sizes: Sequence[int]) -> bool:
         """See `Engine`: a small file, of which there may be thousands, takes less time than to start a job."""
@@ -120,9 +127,12 @@ class InGroups(ABC, Generic[Sent]):
         waiting: deque[Job[Answer | Unreadable]] = deque()
         todo = iter(zip(items, sizes, strict=True))
         ahead = max(AHEAD, -(-AHEAD * self.partitions // self.together))
+        first = 0
         while some := list(islice(todo, self.together)):
+            what = f"{self.work}: {stretches(first + 1, first + len(some), len(items))}"
+            first += len(some)
             with self.shielded():
-                waiting.append(self.started(sent, [item for item, _ in some], sum(size for _, size in some)))
+                waiting.append(self.started(sent, [item for item, _ in some], sum(size for _, size in some), what))
             if len(waiting) >= ahead:
                 yield from self._answers(waiting, forward, leave=ahead - 1)
         yield from self._answers(waiting, forward)
@@ -140,7 +150,7 @@ class InGroups(ABC, Generic[Sent]):
             return
         self.prepare()
         with self.shielded():
-            job = self.shuffled(task, items, known, join)
+            job = self.shuffled(task, items, known, join, f"{self.work}: traces of several stretches")
         yield from self.finished(job)
 
     def _answers(
@@ -194,6 +204,11 @@ class Forward:
         self.progress(self.done, self.total)
 
 
+def stretches(first: int, last: int, total: int) -> str:
+    """Say which ones of all, such as `stretches 9 to 16 of 39`."""
+    return f"stretch {first} of {total}" if first == last else f"stretches {first} to {last} of {total}"
+
+
 def _readable(answer: Answer | Unreadable) -> Answer:
     """Return the answer. Raises Unreadable if it is an error of its item."""
     if isinstance(answer, Unreadable):
@@ -214,7 +229,7 @@ def failure(words: Sequence[str], hosts: Callable[[], str] = str) -> EngineFailu
     elif match := re.search(r'Cannot run program "([^"]+)".*\berror[=:] ?2\b', text):
         lack = f"there is no Python at {match[1]}: name one by PYSPARK_PYTHON, or send an environment"
     else:
-        return EngineFailure(f"Spark gave up: {first_error(words)}")
+        return EngineFailure(f"{GAVE_UP}: {first_error(words)}")
     named = re.search(r"\(TID \d+\) \(([^\s)]+)", text)
     return EngineFailure(f"{LACK}: {shown(named[1] if named else hosts() or 'a worker')}: {shown(lack)}")
 

@@ -15,6 +15,7 @@ from gapless.traces.engines.spark_tasks import LACK
 from gapless.traces.problems import EngineFailure, shown
 from gapless.traces.remote import RemotePath, access_problems
 
+LOOK = "gapless: a look at the workers"  # as the job's description
 LACKS = 5  # of which a failure tells, at most
 
 States = Iterable[dict[str, Any]]
