@@ -11,6 +11,7 @@ import pytest
 from gapless import check
 from gapless.traces.events import schema
 from gapless.traces.judging import judge, observed_traces
+from gapless.traces.judging.observed_traces import ObservedTraces
 from gapless.traces.replay.possible_states import Departs, Replay
 from tests.support.event_files import (
     ODD,
@@ -45,15 +46,15 @@ def observed(chance: Random, traces: int) -> list[list[UnplacedEvent]]:
             if kind < 0.5:
                 end += 1
                 if chance.random() < 0.5:
-                    seen = {"saw": {"end": end + (chance.random() < 0.02), "indexed": indexed}}
+                    seen = {"saw": {"end": end + (chance.random() < 0.05), "indexed": indexed}}
                 events.append(append(end - 1, 340 * (end - 1), trace=name, **seen))
             elif kind < 0.8 and indexed < end:
                 seen = {"saw": {"indexed": indexed + 1}} if chance.random() < 0.5 else {}
                 events.append(index(indexed, 340 * indexed + (chance.random() < 0.02), trace=name, **seen))
                 indexed += 1
             elif kind < 0.95:
-                wrong = end + (chance.random() < 0.9)
-                events.append(append(wrong, 340 * wrong, trace=name, outcome="refused", saw={"end": end}))
+                wrong, seen = end + (chance.random() < 0.9), {"end": end + (chance.random() < 0.05)}
+                events.append(append(wrong, 340 * wrong, trace=name, outcome="refused", saw=seen))
             elif kind < 0.97:
                 seen = {"saw": {"end": end}} if chance.random() < 0.3 else {}
                 events.append(append(end, 340 * end, trace=name, outcome="unknown", **seen))
@@ -117,6 +118,55 @@ def test_a_wrong_observation_or_refusal_is_found_in_columns_too(
     monkeypatch.setattr(judge.Judge, "_exact", noted)
     report = check([path], jobs=1)
     assert (report.verdict, [one.trace for one in report.findings], replayed) == ("departs", ["T/40"], ["T/40"])
+
+
+def seen_otherwise(path: Path) -> Path:
+    """A file of 99 queues, the last of which begins first: in 90 of them something else is seen than there is."""
+    names = [f"T/{number:02}" for number in range(99)]
+    events = [one for name in names for one in (opened(trace=name), append(0, 0, trace=name, saw={"end": 1}))]
+    for name in reversed(names):
+        events += [append(1, 340, trace=name, saw={"end": 2 if name < "T/09" else 7})]
+        events += [index(0, 0, trace=name)] * (name >= "T/09")
+    schema.write_events(path, [one(at) for at, one in enumerate(events)])
+    return path
+
+
+def test_of_traces_in_which_something_else_was_seen_the_first_is_replayed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, replayed = seen_otherwise(tmp_path / "events.ndjson"), list[str]()
+    exact = judge.Judge._exact
+
+    def noted(self: Any, traces: Any, tally: Any, trace: int, *more: Any) -> None:
+        replayed.append(traces.name(trace))
+        exact(self, traces, tally, trace, *more)
+
+    monkeypatch.setattr(judge.Judge, "_exact", noted)
+    by_columns = checked(path, tmp_path / "columns", "strict")
+    assert replayed == ["T/98"]
+    monkeypatch.setattr(observed_traces, "ENOUGH", BY_NONE)
+    assert by_columns == checked(path, tmp_path / "exact", "strict")
+    (finding,) = by_columns[0]["findings"]
+    assert (finding["count"], finding["traces"]) == (90, ["T/98", "T/97", "T/96", "T/95", "T/94"])
+
+
+def test_what_kernels_call_seen_otherwise_and_the_plain_functions_do_not_is_no_departure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "events.ndjson"
+    events = [one for n in range(99) for one in (opened(trace=f"T/{n}"), append(0, 0, trace=f"T/{n}", saw={"end": 1}))]
+    schema.write_events(path, [one(at) for at, one in enumerate(events)])
+    true, compare = checked(path, tmp_path / "true", "strict"), ObservedTraces._compare
+
+    def confused(self: ObservedTraces, some: Any) -> None:
+        self.state += 1
+        compare(self, some)
+
+    monkeypatch.setattr(ObservedTraces, "_compare", confused)
+    found = checked(path, tmp_path / "false", "strict")
+    assert found[0]["verdict"] == true[0]["verdict"] == "conforms"
+    assert (found[0]["coverage"], found[1]) == (true[0]["coverage"], true[1])
+    assert any("99" in note and "kernel" in note for note in found[0]["sources"][0]["notes"])
 
 
 def test_of_departures_by_exact_replay_the_first_has_a_story(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,7 @@ The compiled kernel replays every trace in which all steps were taken and nothin
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
 from itertools import groupby
@@ -21,9 +21,10 @@ from gapless.spec.catalog import END
 from gapless.traces.judging.batches import Batch, asked_for, by_exact_replay, count, count_all, measure_exactly, slices
 from gapless.traces.judging.columns import Traces
 from gapless.traces.judging.explaining import explained, stateless
-from gapless.traces.judging.observed_traces import accepted
+from gapless.traces.judging.observed_traces import SeenOtherwise, accepted
 from gapless.traces.judging.tallies import TRACES, Cluster, First, RuleStep, Suspect, Tally, added
 from gapless.traces.options import Options
+from gapless.traces.replay.event_rules import SEEN
 from gapless.traces.replay.exact import Departure, call
 from gapless.traces.replay.kernels import Ints, kernel
 from gapless.traces.replay.possible_states import BrokenPromise, Departs, Replay, TooMany
@@ -61,7 +62,10 @@ class Judge:
         try:
             for low, high in slices(traces.starts):
                 self._compiled(traces, tally, (low, high), chosen & ~exact, exact, refused)
-            exact &= ~accepted(traces, chosen & exact & observed, self.options, tally)
+            fine, otherwise = accepted(traces, chosen & exact & observed, self.options, tally)
+            exact &= ~fine
+            for action, some in otherwise.by_action():
+                self._seen_otherwise(action, some, tally, verdicts, departed, exact)
             exact |= self._overruled(traces, tally, refused, stories)
             for trace in np.flatnonzero(chosen & exact).tolist():
                 self._exact(traces, tally, trace, verdicts, departed)
@@ -190,6 +194,32 @@ class Judge:
         for suspect in _with_others(suspects):
             departed.add(suspect)
 
+    def _seen_otherwise(
+        self,
+        action: str,
+        some: SeenOtherwise,
+        tally: Tally,
+        verdicts: _Verdicts,
+        departed: FirstDepartures,
+        exact: npt.NDArray[np.bool_],
+    ) -> None:
+        """Replay the first of these traces through the plain functions; if they refuse the event, count the others.
+
+        Otherwise all of them are left to be replayed, and the disagreement is reported.
+        """
+        traces, rule = some.traces, f"{some.traces.spec.name}/{SEEN}"
+        first = int(some.events[0])
+        self._exact(traces, tally, int(traces.of[first]), verdicts, departed)
+        exact[traces.of[first]] = False
+        others = some.others()
+        if departed.is_first((rule, action), traces.first(first)):
+            others.count(tally)
+            departed.add_alike((rule, action), len(others.events), map(traces.first, others.events[:TRACES].tolist()))
+            verdicts.depart(traces.of[others.events], traces.position[others.events], rule)
+            exact[traces.of[others.events]] = False
+        else:
+            tally.overruled = added(tally.overruled, len(some.events), traces.first(first))
+
     # -- those that depart -----------------------------------------------------------------------------------------
 
     def _explain(
@@ -238,6 +268,17 @@ class FirstDepartures:
         if len(first) < TRACES or suspect.at < first[-1].at:
             insort(first, suspect, key=lambda one: one.at)
             del first[TRACES:]
+
+    def is_first(self, broken: RuleStep, at: First) -> bool:
+        """True if the first one known of a rule and step is at this place."""
+        return self._begins.get((broken, 0)) == at
+
+    def add_alike(self, broken: RuleStep, count: int, first: Iterable[First]) -> None:
+        """Count others that break the same rule by the same step, behind one that has a story."""
+        if count:
+            self._counts[broken, 0] += count
+            alike = (*self._first[broken, 0], *map(Suspect, first))
+            self._first[broken, 0] = sorted(alike, key=lambda one: one.at)[:TRACES]
 
     def gather(self, tally: Tally) -> None:
         """Add the clusters to a tally."""

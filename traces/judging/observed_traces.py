@@ -2,11 +2,13 @@
 
 Kernels replay such traces in segments that end where something was observed, the same segment of many traces at once.
 Steps of unknown outcome are left out where nothing follows them: whatever became of them, nothing speaks against it.
-Here traces are only ever accepted: all others are left for exact replay.
+Traces in which something else was seen are counted once exact replay has refused the first of them for it. All others
+are left for exact replay.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -68,7 +70,10 @@ class TraceSegments:
 
 
 class ObservedTraces:
-    """The states of traces with observations, as kernels replay segment by segment. `accepted`: so far."""
+    """The states of traces with observations, as kernels replay segment by segment.
+
+    `accepted`: so far · `otherwise`: of those in which something else was seen, the place of that event in the order.
+    """
 
     def __init__(self, traces: Traces, options: Options, accepted: Flags) -> None:
         count = len(traces.names)
@@ -78,6 +83,7 @@ class ObservedTraces:
         self.cells = PackedMapCells(len(traces.spec.maps))
         self.cells.grow(count)
         self.events = np.zeros(count, np.int64)
+        self.otherwise = np.full(count, -1, np.int64)
         self.seen, self.fields = self._observations()
 
     def _observations(self) -> tuple[Flags, list[tuple[int, Ints, Ints]]]:
@@ -135,34 +141,77 @@ class ObservedTraces:
             self.cells.put(trace[kept], found.cells.of(kept), whole=False)
             self.events[trace] += lengths
         self.accepted[trace[~kept]] = False
-        self._compare(self.order[some.high - 1])
+        self._compare(some.chosen(np.flatnonzero(kept)))
 
-    def _compare(self, last: Ints) -> None:
-        """Compare what was seen after these events with the states there."""
-        here = np.zeros(len(self.traces.of), np.bool_)
+    def _compare(self, some: TraceSegments) -> None:
+        """Compare what was seen after the last events of segments with the states there."""
+        last = self.order[some.high - 1]
+        here, differs = np.zeros((2, len(self.traces.of)), np.bool_)
         here[last[self.seen[last]]] = True
         for row, events, values in self.fields:
             mine = here[events]
             trace = self.traces.of[events[mine]]
-            self.accepted[trace[self.state[row, trace] != values[mine]]] = False
+            differs[events[mine][self.state[row, trace] != values[mine]]] = True
+        wrong = differs[last]
+        self.accepted[some.trace[wrong]] = False
+        self.otherwise[some.trace[wrong]] = some.high[wrong] - 1
 
 
-def accepted(traces: Traces, chosen: Flags, options: Options, tally: Tally) -> Flags:
+class SeenOtherwise:
+    """Traces in which something else was seen than their steps make, and all is right before that.
+
+    `events`: in each, the event after which it was seen, in the order of the file.
+    """
+
+    def __init__(self, traces: Traces, order: Ints, places: Ints) -> None:
+        places = places[np.argsort(traces.row[order[places]], kind="stable")]
+        self.traces, self._order, self._places = traces, order, places
+        self.events = order[places]
+
+    def by_action(self) -> Iterator[tuple[str, SeenOtherwise]]:
+        """Yield those of each action."""
+        for name, code in self.traces.spec.codes.items():
+            mine = self.traces.action[self.events] == code
+            if mine.any():
+                yield name, SeenOtherwise(self.traces, self._order, self._places[mine])
+
+    def others(self) -> SeenOtherwise:
+        """All but the first."""
+        return SeenOtherwise(self.traces, self._order, self._places[1:])
+
+    def count(self, tally: Tally) -> None:
+        """Count the events up to there, and those that were taken before."""
+        begins = self.traces.starts[self.traces.of[self.events]]
+        tally.events += int((self._places + 1 - begins).sum())
+        inside = np.zeros(len(self._order) + 1, np.int64)
+        np.add.at(inside, begins, 1)
+        np.add.at(inside, self._places, -1)
+        _cover(self.traces, self._order[np.cumsum(inside)[:-1] > 0], tally)
+
+
+def accepted(traces: Traces, chosen: Flags, options: Options, tally: Tally) -> tuple[Flags, SeenOtherwise]:
     """Mark those of the chosen traces whose steps and observations the kernels accept, and count them.
 
-    Traces in which nothing was surely taken are left for exact replay, as those that deviate.
+    Traces in which nothing was surely taken are left for exact replay, as those that deviate. Also returned: those in
+    which something else was seen, which are not counted.
     """
+    none = np.zeros(len(traces.names), np.bool_)
     if {f"{traces.spec.name}/{rule}" for rule in (REFUSED, SEEN)} & options.ignored or chosen.sum() < ENOUGH:
-        return np.zeros(len(traces.names), np.bool_)
-    taken = TAKEN[traces.outcome]
-    some = chosen & _any_of(traces, taken) & _ends_openly(traces)
+        return none, SeenOtherwise(traces, np.zeros(0, np.int64), np.zeros(0, np.int64))
+    some = chosen & _any_of(traces, TAKEN[traces.outcome]) & _ends_openly(traces)
     observed = ObservedTraces(traces, options, some)
     observed.replay()
-    mine = some[traces.of]
-    tally.events += int(mine.sum())
-    covered = np.bincount(traces.action[mine & taken], minlength=len(traces.spec.actions))
+    (mine,) = np.nonzero(some[traces.of])
+    tally.events += len(mine)
+    _cover(traces, mine, tally)
+    return some, SeenOtherwise(traces, observed.order, observed.otherwise[observed.otherwise >= 0])
+
+
+def _cover(traces: Traces, events: Ints, tally: Tally) -> None:
+    """Count those of the events that were taken."""
+    taken = events[TAKEN[traces.outcome[events]]]
+    covered = np.bincount(traces.action[taken], minlength=len(traces.spec.actions))
     tally.cover({name: n for name, n in zip(traces.spec.actions, covered.tolist(), strict=True) if n})
-    return some
 
 
 def _any_of(traces: Traces, events: Flags | Ints) -> Flags:
