@@ -95,7 +95,7 @@ class StoreView(ReadCalls):
             self._look_at_the_log()
             for queue in self._all_queues.all:
                 _retried(queue.segments.look_again)
-                queue.forget_below(self._log.start)
+                self._see(queue, lambda queue: queue.forget_below(self._log.start))
 
     def _look_at_the_log(self) -> None:
         segments = self._log.segments
@@ -137,16 +137,21 @@ class StoreView(ReadCalls):
         self._advance(queue)
 
     def _see(self, queue: ConsumeQueue, look: Callable[[ConsumeQueue], None]) -> None:
-        """Cut the queue at its last entry. Its writer may let its first files expire meanwhile."""
-        for _ in range(TRIES):
+        """Look at a queue's files. Its writer may let the first ones expire meanwhile, one after the other.
+
+        A file that was listed and is gone is looked for again, as long as others are listed than before.
+        """
+        tries = TRIES
+        while True:
+            bases = queue.segments.bases
             try:
                 return look(queue)
             except StoreError as error:
-                if not isinstance(error.__cause__, FileNotFoundError):
+                if not isinstance(error.__cause__, FileNotFoundError) or not tries:
                     raise
             _retried(queue.segments.look_again)
+            tries -= queue.segments.bases == bases
             look = self._recount
-        return look(queue)
 
     def _see_once(self, queue: ConsumeQueue) -> None:
         newest = self._newest.get(queue.index)

@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from gapless.impl.environment.operating_system import RealDisk
+from gapless.impl.environment.operating_system import File, RealDisk
+from gapless.impl.files.segments import Segments
 from gapless.impl.records import read_kernel
-from gapless.impl.records.errors import NotAStore, Refused, Stopped
-from gapless.impl.records.record import Bytes, Messages
+from gapless.impl.records.errors import NotAStore, Refused, Stopped, StoreError
+from gapless.impl.records.record import ENTRY_BYTES, Bytes, Messages
 from gapless.impl.store.core import Settings
 from gapless.impl.store.store import Store
 from gapless.impl.store.view import StoreView
@@ -182,6 +183,60 @@ def test_files_that_have_expired_give_their_room_back(tmp_path: Path) -> None:
             with pytest.raises(Refused):
                 view.get("orders", 0, 5)
             assert view.get("orders", 0, low).number == low
+
+
+@pytest.mark.parametrize("call", ["range", "refresh", "read"])
+def test_files_that_expire_one_after_the_other_are_no_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    """After each listing the first of many files is deleted: five listings were not enough for a view."""
+    count, per_file, folder = 200, 20, tmp_path / "consumequeue" / "orders" / "0"
+    load = Segments.load
+    gone = 0
+
+    def listed(_kind: type[Segments], *of: Any) -> Segments:
+        nonlocal gone
+        found = load(*of)
+        if found.folder == "consumequeue/orders/0" and len(found.bases) > 1:
+            (folder / f"{found.bases[0]:020d}").unlink()
+            gone += 1
+        return found
+
+    settings = Settings(file_size=8192, queue_file_size=per_file * ENTRY_BYTES)
+    with Store.open(tmp_path, settings) as store:
+        for number in range(count):
+            store.append("orders", 0, body(0, number))
+        assert store.wait_for("orders", 0, count - 1)
+    with StoreView.open(tmp_path) as view:
+        if call != "range":
+            assert view.range("orders", 0) == (0, count)
+            view._all_queues.all[0].segments.close()  # as where many other files are in use
+        monkeypatch.setattr(Segments, "load", classmethod(listed))
+        if call == "read":
+            with pytest.raises(Refused):
+                view.read("orders", 0, 0)
+        elif call == "refresh":
+            view.refresh()
+        assert view.range("orders", 0) == (count - per_file, count)
+        assert gone == count // per_file - 1
+        assert view.get("orders", 0, count - 1).body == body(0, count - 1)
+
+
+def test_a_file_that_is_listed_and_cannot_be_found_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A listing that stays the same is believed for some tries, and no longer."""
+    with Store.open(tmp_path) as store:
+        store.append("orders", 0, b"one")
+        assert store.wait_for("orders", 0, 0)
+        with StoreView.open(tmp_path) as view:
+
+            def lost(_segments: Segments, _position: int, **_how: bool) -> File:
+                raise StoreError("lost") from FileNotFoundError()
+
+            with monkeypatch.context() as patch:
+                patch.setattr(Segments, "file", lost)
+                with pytest.raises(StoreError, match="lost"):
+                    view.range("orders", 0)
+            assert view.range("orders", 0) == (0, 1)
 
 
 def test_a_folder_without_a_store_is_none(tmp_path: Path) -> None:
