@@ -93,12 +93,31 @@ def read(path: Path) -> tuple[Head, bytes] | None:
         with open(path, "rb", opener=_own) as file:
             if not _is_ours(os.fstat(file.fileno())):
                 return None
-            line, _, content = file.read().partition(b"\n")
+            found = content_of(file.read())
+    except OSError:
+        return None
+    if found is not None:
+        _USED[path.name] = None
+    return found
+
+
+def content_of(file: bytes) -> tuple[Head, bytes] | None:
+    """The content of a file, if it is whole."""
+    line, _, content = file.partition(b"\n")
+    try:
         head: Head = json.loads(line)
         is_whole = head["digest"] == hashlib.sha256(content).hexdigest()
-    except (OSError, ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError):
         return None
     return (head, content) if is_whole else None
+
+
+_USED: dict[str, None] = {}
+
+
+def used() -> list[str]:
+    """The names of the files that this process has read, or made."""
+    return list(_USED)
 
 
 def _own(path: str, flags: int) -> int:
@@ -110,6 +129,7 @@ def keep(path: Path, head: Head, content: bytes) -> None:
     line = json.dumps({**head, "digest": hashlib.sha256(content).hexdigest()})
     with suppress(OSError):
         write_whole(path, line.encode() + b"\n" + content)
+        _USED[path.name] = None
     files.cache_clear()
 
 

@@ -15,8 +15,8 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache, cached_property
+from importlib import resources
 from itertools import count
-from pathlib import Path
 from threading import RLock
 from typing import Any
 
@@ -203,8 +203,9 @@ def _as_python(value: Any) -> Any:
 @cache
 def _own_text() -> str:
     """The compiler's own text: another compiler makes other code."""
-    folder = Path(__file__).parent
-    return "\0".join(path.read_text("utf-8") for path in sorted(folder.glob("*.py")))
+    folder = resources.files(__package__)  # it may be in an archive
+    texts = {file.name: file.read_text("utf-8") for file in folder.iterdir() if file.name.endswith(".py")}
+    return "\0".join(text for _, text in sorted(texts.items()))
 
 
 def _bounds() -> str:

@@ -6,6 +6,7 @@ import ast
 import linecache
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from types import CodeType
@@ -22,12 +23,8 @@ def names_in(code: CodeType) -> Iterator[str]:
 @cache
 def functions_in(file: str) -> dict[tuple[str, int], ast.FunctionDef]:
     """The functions in a file, by name and first line, decorators included."""
-    try:
-        text = Path(file).read_text("utf-8")
-    except (OSError, ValueError):
-        text = "".join(linecache.getlines(file))
     found = {}
-    for node in ast.walk(ast.parse(text)):
+    for node in ast.walk(ast.parse(_text_in(file) or "".join(linecache.getlines(file)))):
         if isinstance(node, ast.FunctionDef):
             first = min([node.lineno, *(one.lineno for one in node.decorator_list)])
             found[node.name, first] = node
@@ -43,7 +40,14 @@ def module_text(name: str) -> list[tuple[str, str]]:
 
 @cache
 def _text_in(file: str) -> str:
+    """The text of a file, which may be in an archive that modules are imported from; empty where there is none."""
     try:
         return Path(file).read_text("utf-8")
     except (OSError, ValueError):
-        return ""
+        pass
+    for module in list(sys.modules.values()):
+        if getattr(module, "__file__", None) == file:
+            with suppress(AttributeError, OSError, ValueError):  # a loader that has no files
+                content: bytes = module.__spec__.loader.get_data(file)  # type: ignore[union-attr]
+                return content.decode("utf-8")
+    return ""

@@ -23,7 +23,8 @@ FLOORS = {
             "calls",
         ),
         *("conditions", "statements", "lowering", "convention", "cache"),
-        *("object_code", "policy", "swar", "signatures", "bounds_checks", "program_generator", "fuzzer", "__init__"),
+        *("object_code", "shipment", "policy", "swar", "signatures", "bounds_checks"),
+        *("program_generator", "fuzzer", "__init__"),
     ),
     "impl": (
         *("environment", "records", "files", "dispatch", "recorder", "coordinator"),

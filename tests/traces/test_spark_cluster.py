@@ -14,6 +14,8 @@ from typing import Any
 
 import pytest
 
+from benchmarks import bigtraces
+from gapless import check
 from gapless.traces.engines import spark, spark_probe
 from tests.support.command_line import ROOT, gapless_process
 from tests.support.event_files import ODD, cut, mixed_traces, table_in, write
@@ -52,6 +54,7 @@ def test_a_cluster_of_two_workers_says_what_this_machine_says(tmp_path: Path) ->
         )
         assert (ran.returncode, "spark engine" in ran.stdout) == (1, True), ran.stderr
         _a_session_of_the_user_is_sent_gapless(master, events)
+        _workers_with_an_empty_cache_compile_nothing(master, tmp_path)
         _what_bare_workers_lack_is_named(master, events, tmp_path)
 
 
@@ -65,6 +68,26 @@ def _a_session_of_the_user_is_sent_gapless(master: str, events: Path) -> None:
     assert verdict == "departs"
     known = {"gapless", "py4j", "pyspark", *spark_probe.NEEDED, *sys.stdlib_module_names, *COME_WITH_THEM}
     assert not {name for name in loaded if not name.startswith(("_", "__editable__"))} - known
+
+
+def _workers_with_an_empty_cache_compile_nothing(master: str, room: Path) -> None:
+    """They are sent what is compiled here; and could compile it themselves, from the archive."""
+    many, cold = room / "many.parquet", room / "cold"
+    bigtraces.make(many, 150_000)
+    with spark.started(master, None, None, {"spark.executorEnv.GAPLESS_CACHE": str(cold)}) as engine:
+        assert check([many], engine="spark", split=1 << 20).verdict == "conforms"
+        assert [*engine.each(partial(eval, COMPILED), [dict[str, Any]() for _ in range(8)], [1] * 8)] == [0] * 8
+        assert [*cold.glob("*.o")]
+    for file in cold.iterdir():
+        file.unlink()
+    with spark.started(master, None, None, {"spark.executorEnv.GAPLESS_CACHE": str(cold)}) as engine:
+        engine.sends_code = False
+        list(engine.each(partial(eval, COMPILES), [dict[str, Any]()] * 2, [1] * 2))
+        assert [*cold.glob("*.o")]
+
+
+COMPILED = "__import__('gapless.native.object_code', fromlist=['x']).COMPILATIONS.count"
+COMPILES = "__import__('gapless.traces.judging.columns', fromlist=['x'])._hash.compiled.code.load()"
 
 
 def _what_bare_workers_lack_is_named(master: str, events: Path, room: Path) -> None:

@@ -60,6 +60,10 @@ class Engine(Protocol):
         """True if answers come from this machine: then tasks may ship all that they read."""
 
     @property
+    def sends_code(self) -> bool:
+        """True if workers are sent the native code of this process: what they need is compiled here, for all."""
+
+    @property
     def workers(self) -> int:
         """The number of tasks that run at the same time."""
 

@@ -45,6 +45,7 @@ class Local:
     buckets: int = 64
     handed_on: int = 1 << 62  # nothing travels far here
     near: bool = True
+    sends_code: bool = False  # they share a folder
 
     @property
     def processors(self) -> int:

@@ -21,7 +21,7 @@ from gapless.traces.engines.engine import Answer, Item, P, Progress
 from gapless.traces.engines.pyspark_versions import loaded
 from gapless.traces.engines.spark_probe import Needs
 from gapless.traces.engines.spark_session import active_or_started, cause, causes, end_of_ours, log_of
-from gapless.traces.engines.spark_tasks import GAVE_UP, InGroups, Job, failure, handed_on, joined, run
+from gapless.traces.engines.spark_tasks import GAVE_UP, InGroups, Job, WithCode, failure, handed_on, joined, run
 from gapless.traces.engines.spark_workers import archived
 from gapless.traces.problems import EngineFailure, Unreadable
 
@@ -71,6 +71,7 @@ class Spark(InGroups["Broadcast[Callable[[Any], Any]]"]):
         self.context = context
         self.interrupts = interrupts
         self.has_looked = True
+        self.sends_code = not self.is_here  # where workers share a folder with this process
         most = int(context._jsc.sc().conf().getSizeAsBytes("spark.driver.maxResultSize", "1g"))  # noqa: SLF001 - only the JVM has it
         if most:
             self.together = max(1, min(self.partitions, most // LARGE))
@@ -119,7 +120,8 @@ class Spark(InGroups["Broadcast[Callable[[Any], Any]]"]):
 
     def sent(self, task: Callable[[Item], Answer]) -> Broadcast[Callable[[Any], Any]]:
         """See `InGroups`."""
-        return self.context.broadcast(task)
+        sent: Any = WithCode(task) if self.sends_code else task
+        return self.context.broadcast(sent)
 
     def started(
         self, sent: Broadcast[Callable[[Any], Any]], items: Sequence[Item], size: int, what: str

@@ -26,7 +26,17 @@ from uuid import uuid4
 from gapless.traces.engines import spark_probe, spark_settings, spark_workers
 from gapless.traces.engines.engine import Answer, Item, P, Progress
 from gapless.traces.engines.pyspark_versions import INSTALL, channel, collected, limit_retries, refuse_older
-from gapless.traces.engines.spark_tasks import TASKS, InGroups, Job, failure, first_error, handed_on, joined, run
+from gapless.traces.engines.spark_tasks import (
+    TASKS,
+    InGroups,
+    Job,
+    WithCode,
+    failure,
+    first_error,
+    handed_on,
+    joined,
+    run,
+)
 from gapless.traces.problems import EngineFailure, Unreadable, UsageError, shown
 from gapless.traces.timeouts import answer_within
 
@@ -183,7 +193,7 @@ class SparkConnect(InGroups[str]):
 
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder, f"gapless-{uuid4()}.task")
-            path.write_bytes(_pickled(task))
+            path.write_bytes(_pickled(WithCode(task)))
             try:
                 self.session.addArtifacts(str(path), file=True)
             except PySparkException as error:

@@ -16,6 +16,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
+from gapless.native import shipment
 from gapless.traces.engines.engine import Answer, Item, P, Progress
 from gapless.traces.problems import EngineFailure, Unreadable, shown
 
@@ -57,6 +58,7 @@ class InGroups(ABC, Generic[Sent]):
     name = "spark"
     handed_on = 1 << 12  # more than that are read again, once it is known which are needed
     near = False
+    sends_code = True
     processors = 1
 
     def __init__(self, cores: int, partitions: int | None, progress: Progress | None) -> None:
@@ -245,7 +247,24 @@ def first_error(words: Iterable[str]) -> str:
     return shown(errors[0] if errors else innermost)
 
 
+class WithCode(Generic[Item, Answer]):
+    """A task on its way to the workers, with the native code of this process: there it arrives as the task alone."""
+
+    def __init__(self, task: Callable[[Item], Answer]) -> None:
+        self.task = task
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _arrived, (shipment.packed(), self.task)
+
+
 # -- what a worker does --------------------------------------------------------------------------------------------
+
+
+def _arrived(code: shipment.Shipment | None, task: Callable[[Item], Answer]) -> Callable[[Item], Answer]:
+    """Keep the code of a task, and return the task."""
+    if code is not None:
+        shipment.unpack(code)
+    return task
 
 
 def run(task: Callable[[Item], Answer], item: Item) -> Answer | Unreadable:

@@ -50,6 +50,7 @@ from gapless.traces.sources.event_files.stretches import (
     judge_stretch,
     pick,
     read_on,
+    rehearse,
 )
 
 if TYPE_CHECKING:
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
 
 NAMED = 100_000  # events whose traces are suggested where a trace is asked for that is not there
 STRETCH = 16 << 20  # bytes of a file that one task reads
+ROW, LINE = 2, 128  # bytes of an event, at least, by which it is guessed how many there are
 MANY = 8  # stretches from which it pays to ask whether traces go on from one to the next
 SHUFFLE = 6  # times the processor time of a task that judges all events in their order: reads, packs, sends, sorts them
 
@@ -92,6 +94,8 @@ class EventFile:
         """See `Recording`; a file whose traces are interleaved is judged in its order."""
         work = self._work(engine)
         several = len(self.splits) > 1 and not codec_of(self.path)
+        if engine.sends_code and not self._is_alone(engine):
+            rehearse(work, self.splits[0], self._bytes // (ROW if is_parquet(self.path) else LINE))
         near = engine.near and several
         here = near and (self._is_alone(engine) or self._is_read_fast())
         if (here or (near and len(self.splits) >= MANY)) and interleaved(work, self.splits):
@@ -101,6 +105,10 @@ class EventFile:
             self.splits = [whole(self.splits)]
             return partial(judge_in_order, replace(work, ahead=engine.workers > 1))
         return partial(judge_stretch, work, None)
+
+    @property
+    def _bytes(self) -> int:
+        return sum(split.bytes for split in self.splits)
 
     def _is_alone(self, engine: Engine) -> bool:
         return engine.is_alone([split.bytes for split in self.splits])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
@@ -13,6 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from gapless.native import expecting
 from gapless.traces.events import reading
 from gapless.traces.events.encoded_batch import EncodedBatch
 from gapless.traces.events.files import codec_of, is_parquet
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
 
 
 FAR = 1 << 32  # events: where fewer may be handed on, they travel far, and are packed tightly
+FEW = 64  # events that show which native code is needed
 PIECE = 500_000  # events that are judged at once where a file is judged in its order
 NO_HASHES: Hashes = np.zeros(0, np.uint64)
 NO_NAMES = pa.nulls(0, pa.string())
@@ -281,6 +284,19 @@ def _handed_on(
     for traces in gathered(batches, work.events):
         judged.packed += packed_whole(traces, chosen(traces), stretch.number)
     return judged
+
+
+def rehearse(work: StretchTask, stretch: EventStretch, events: int) -> None:
+    """Judge the beginning of one trace of each spec as if it had so many events: native code for all is compiled here.
+
+    If it cannot be read, its task reports it.
+    """
+    judge = replace(work, options=replace(work.options, trace=None)).judge()
+    with expecting(events), suppress(Unreadable):
+        for traces in gathered(islice(reading.coded(work.path, stretch, work.events), 1), work.events):
+            some = traces.only(0, 0, min(FEW, int(traces.starts[1])))
+            hashed(some)
+            judge.take(some, np.ones(1, np.bool_))
 
 
 def interleaved(work: StretchTask, stretches: Sequence[EventStretch]) -> float:
