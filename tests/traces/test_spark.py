@@ -239,6 +239,22 @@ def test_a_trace_longer_than_all_stretches_is_judged_by_one_task_or_shuffled(
     assert agree(path, tmp_path, 1)[0]["findings_total"] == 1
 
 
+@pytest.mark.usefixtures("engine")
+@pytest.mark.skipif(not NIGHT, reason="by day, test_shared_names ships them without Spark")
+@pytest.mark.parametrize(("limit", "mingled"), [("NAMES_OF_ONE", 3), ("NAMES", 3), ("NAMES_OF_ONE", 1000)])
+def test_names_that_are_too_many_for_the_driver_are_shuffled(
+    limit: str, mingled: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(file, limit, 0)
+    for suffix, split in ((".parquet", 1), (".ndjson", 5000)):
+        path = tmp_path / f"events{suffix}"
+        write(path, mixed_traces([*range(len(ODD))] * TIMES, mingled=mingled))
+        if suffix == ".parquet":
+            cut(path, 45)
+        report, table = agree(path, tmp_path, split)
+        assert (report["verdict"], len(table)) == ("departs", TIMES * len(ODD))
+
+
 @pytest.mark.skipif(not NIGHT, reason="by day, test_spark_tables reads them without Spark")
 def test_the_example_of_tables_runs(engine: Spark, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = (ROOT / "traces/README.md").read_text(encoding="utf-8")

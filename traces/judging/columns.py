@@ -342,13 +342,18 @@ def _bytes(table: pa.Table, *, small: bool) -> bytes:
 
 def hashed(traces: Traces) -> Hashes:
     """Hash every trace by the names of its spec and its own."""
-    count = len(traces.names)
+    return hashed_names(traces.spec.name, traces.names)
+
+
+def hashed_names(spec: str, names: pa.Array[Any]) -> Hashes:
+    """Hash the names of traces, each with that of its spec."""
+    count = len(names)
     found = np.empty(count, np.uint64)
     if count:
-        buffers: list[Any] = traces.names.buffers()
-        bounds = np.frombuffer(buffers[1], np.int32)[traces.names.offset :][: count + 1]
+        buffers: list[Any] = names.buffers()
+        bounds = np.frombuffer(buffers[1], np.int32)[names.offset :][: count + 1]
         data = buffers[2] if buffers[2] is not None and buffers[2].size else b"\0"  # all names may be empty
-        seed = np.frombuffer(traces.spec.name.encode(), np.uint8)
+        seed = np.frombuffer(spec.encode(), np.uint8)
         _hash(bounds, np.frombuffer(data, np.uint8), seed, found)
     return found
 

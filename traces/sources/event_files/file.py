@@ -38,7 +38,16 @@ from gapless.traces.replay.kernels import Ints
 from gapless.traces.replay.trace_history import trace_history
 from gapless.traces.report.parts import Parts
 from gapless.traces.report.wording import plural
+from gapless.traces.sources.event_files.shared_names import (
+    NamedStretch,
+    SharedNames,
+    hand_on_all,
+    shared_names,
+    ship_names,
+    together,
+)
 from gapless.traces.sources.event_files.stretches import (
+    FAR,
     NO_HASHES,
     StretchResult,
     StretchTask,
@@ -56,6 +65,9 @@ from gapless.traces.sources.event_files.stretches import (
 if TYPE_CHECKING:
     from gapless.traces.report.verdict_table import TableRows
 
+NAMES = 1 << 22  # hashes of traces that the driver of a cluster takes, of eight bytes each
+NAMES_OF_ONE = 1 << 19  # of one stretch
+PARTS = 4  # of the buckets of events: so many buckets have the names
 NAMED = 100_000  # events whose traces are suggested where a trace is asked for that is not there
 STRETCH = 16 << 20  # bytes of a file that one task reads
 ROW, LINE = 2, 128  # bytes of an event, at least, by which it is guessed how many there are
@@ -123,7 +135,10 @@ class EventFile:
     def _work(self, engine: Engine) -> StretchTask:
         buckets = min(engine.buckets, len(self.splits))
         idle = engine.processors > 1 and self._is_alone(engine)
-        return StretchTask(self.path, str(self.name), self.options, buckets, engine.handed_on, self.table, ahead=idle)
+        names = FAR if engine.near else min(NAMES // max(1, len(self.splits)), NAMES_OF_ONE)
+        return StretchTask(
+            self.path, str(self.name), self.options, buckets, engine.handed_on, self.table, ahead=idle, names=names
+        )
 
     def take(self, result: StretchResult) -> None:
         """See `Recording`. Raises KeyboardInterrupt if a task was interrupted."""
@@ -155,11 +170,15 @@ class EventFile:
 
     def _put_together(self, engine: Engine) -> None:
         """Judge the traces that several stretches share: in the file's order here, or in buckets."""
-        shared, again = self._scattered()
-        work, known = self._work(engine), self._loose()
+        work = self._work(engine)
+        found = self._found_by(engine, work) if self._is_unnamed() else None
+        shared, again = self._scattered(found)
+        known = self._loose()
         if not engine.near:
             join = partial(judge_packed, work, self._first_rows())
-            for judged in engine.gather(partial(_judge_again, work, shared), again, known, join):
+            all_of_them = found is not None and found.are_too_many
+            task = partial(hand_on_all, work) if all_of_them else partial(_judge_again, work, shared)
+            for judged in engine.gather(task, again, known, join):
                 self.take(judged)
             return
         joined, sizes = self._in_order(), [stretch.bytes for stretch in again]
@@ -252,16 +271,34 @@ class EventFile:
             notes.append(f"it does not say by which profile it is to be judged: judged by {self.profile}")
         return notes
 
-    def _scattered(self) -> tuple[Hashes, list[EventStretch]]:
-        """Return the traces that occur in several stretches, and the stretches to read again for them."""
-        shared = repeated([hashes for j in self.judged.values() for hashes in (j.whole, j.loose)])
+    def _is_unnamed(self) -> bool:
+        """True if there are too many traces for all of their names to be here."""
+        return any(judged.is_unnamed for judged in self.judged.values())
+
+    def _found_by(self, engine: Engine, work: StretchTask) -> SharedNames:
+        """Find the traces that occur in several stretches by the engine's tasks, without their names here."""
+        buckets = PARTS * engine.buckets
+        stretches = [NamedStretch(split, self.judged[split.number].loose) for split in self.splits]
+        ship, join = partial(ship_names, work, buckets), partial(shared_names, NAMES // buckets)
+        return together(engine.gather(ship, stretches, [], join))
+
+    def _scattered(self, found: SharedNames | None = None) -> tuple[Hashes, list[EventStretch]]:
+        """Return the traces that occur in several stretches, and the stretches to read again for them.
+
+        `found`: those that tasks have found. Where they are unknown, any trace may be half a one.
+        """
+        if found is None and self._is_unnamed():
+            found = SharedNames(are_too_many=True)
+        shared = found.hashes if found else repeated([h for j in self.judged.values() for h in (j.whole, j.loose)])
         again = [
             self.splits[number]
             for number, judged in self.judged.items()
-            if judged.too_many or among(judged.whole, shared).any()
+            if judged.too_many
+            or (found.are_too_many or number in found.stretches if found else among(judged.whole, shared).any())
         ]
         for judged in self.judged.values():
             judged.whole = judged.loose = NO_HASHES
+            judged.is_unnamed = False
         for stretch in again:  # results of half a trace do not count
             self.judged[stretch.number] = StretchResult(stretch.number, self.judged[stretch.number].records)
         return shared, again

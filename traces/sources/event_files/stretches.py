@@ -55,9 +55,10 @@ class StretchResult:
     """The result of one task. `stretch` is None if it judged traces that several stretches share.
 
     `records`: events in the stretch · `tallies`: by spec · `whole`: of the traces judged here · `loose`: of those that
-    may continue elsewhere · `packed`: their events, unless they are `too_many` to be shipped at once · `problem`: why
-    the stretch cannot be read · `listed`: verdicts that were written · `pieces`: instead of all that, its events, read
-    on demand: the process that reads them judges them in the order of the file.
+    may continue elsewhere · `packed`: their events, unless they are `too_many` to be shipped at once · `is_unnamed`:
+    too many traces were judged for `whole` to have them · `problem`: why the stretch cannot be read · `listed`:
+    verdicts that were written · `pieces`: instead of all that, its events, read on demand: the process that reads them
+    judges them in the order of the file.
     """
 
     stretch: int | None
@@ -67,6 +68,7 @@ class StretchResult:
     loose: Hashes = field(default_factory=lambda: NO_HASHES)
     packed: list[EventPack] = field(default_factory=list)
     too_many: bool = False
+    is_unnamed: bool = False
     problem: str = ""
     interrupted: bool = False
     listed: int = 0
@@ -79,7 +81,7 @@ class StretchTask:
 
     `buckets`: how many there are, in which shared traces come together · `handed_on`: how many events may travel
     speculatively · `table`: where verdicts are written, if they are wanted · `ahead`: a processor is idle, and may read
-    ahead.
+    ahead · `names`: of how many traces a result may have the hashes.
     """
 
     path: Path
@@ -89,6 +91,7 @@ class StretchTask:
     handed_on: int
     table: TableRows | None
     ahead: bool
+    names: int
 
     @property
     def events(self) -> EventSchema:
@@ -115,7 +118,7 @@ def judge_stretch(work: StretchTask, shared: Hashes | None, stretch: EventStretc
     """
     if codec_of(work.path):  # it cannot be split
         return judge_in_order(work, stretch)
-    judged, batches = _begun(work, stretch)
+    judged, batches = begun(work, stretch)
     if judged.problem:
         return judged
     judge = work.judge()
@@ -124,10 +127,13 @@ def judge_stretch(work: StretchTask, shared: Hashes | None, stretch: EventStretc
             judge.take(traces, ~_loose(work, traces, shared, stretch, judged))
     except KeyboardInterrupt:
         judged.interrupted = True
+    if len(judged.whole) + len(judged.loose) > work.names:
+        judged.is_unnamed, judged.whole = True, NO_HASHES
+        judged.loose = NO_HASHES if judged.too_many else judged.loose  # those that are shipped are few
     return work.done(judged, judge, f"{stretch.number:06d}")
 
 
-def _begun(work: StretchTask, stretch: EventStretch) -> tuple[StretchResult, list[EncodedBatch]]:
+def begun(work: StretchTask, stretch: EventStretch) -> tuple[StretchResult, list[EncodedBatch]]:
     """Read a stretch: its events, or the reason why it cannot be read."""
     try:
         batches = list(reading.coded(work.path, stretch, work.events, ahead=work.ahead))
@@ -278,7 +284,7 @@ def _named(traces: Traces, wanted: Wanted) -> npt.NDArray[np.bool_]:
 def _handed_on(
     work: StretchTask, stretch: EventStretch, chosen: Callable[[Traces], npt.NDArray[np.bool_] | None]
 ) -> StretchResult:
-    judged, batches = _begun(work, stretch)
+    judged, batches = begun(work, stretch)
     if judged.problem:
         return judged
     for traces in gathered(batches, work.events):
