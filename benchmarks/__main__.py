@@ -1,6 +1,7 @@
 """One table: how fast the checker is, what memory it takes, how soon it starts.
 
-    python -m benchmarks [--records 2000000] [--ten] [--traces 10000000] [--dir DIR] [--only durable reading …]
+    python -m benchmarks [--records 2000000] [--ten] [--traces 10000000] [--files 50000] [--dir DIR]
+                         [--only durable reading …]
     python -m benchmarks --page [--greatest]    # how checks scale, as docs/performance.md
 
 Every run is a process of its own. All rows are run once uncounted, so that files are in the page cache and
@@ -30,7 +31,7 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from benchmarks import bigstore, bigtraces, dataframes, dispatched, durable, layouts, reading
+from benchmarks import bigstore, bigtraces, dataframes, dispatched, durable, layouts, reading, small_files
 from benchmarks.bigstore import Extent, Shape, extent
 from benchmarks.implementation import BATCH, BODY
 from gapless.properties.exploration.bounds import bound_of
@@ -93,6 +94,7 @@ def main() -> None:
     parser.add_argument("--records", type=int, default=2_000_000)
     parser.add_argument("--ten", action="store_true", help="also check ten times the records")
     parser.add_argument("--traces", type=int, default=0, help="also check a Parquet file of so many short traces")
+    parser.add_argument("--files", type=int, default=0, help="also check a folder of so many small files of events")
     parser.add_argument("--dir", type=Path, help="where stores are kept, and looked for the next time")
     parser.add_argument("--page", action="store_true", help="measure how checks scale instead, for docs/performance.md")
     parser.add_argument("--greatest", action="store_true", help="with --page: also 10⁸ events and 10⁷ traces")
@@ -115,6 +117,7 @@ def main() -> None:
         "reading": lambda: _reading_rows(stores, chosen.records // READ),
         "events": lambda: _dispatched_rows(stores, chosen.records),
         "traces": lambda: _trace_rows(stores, chosen.traces),
+        "files": lambda: _file_rows(stores, chosen.files),
         "dataframes": lambda: _dataframe_rows(stores, chosen.records),
         "explored": _explored_rows,
     }
@@ -308,6 +311,20 @@ def _dataframe_rows(stores: Path, events: int) -> Iterator[Row]:
     yield Row(judged, _call("judge", path, of="dataframes"), whole, scans=False, without=alone)
 
 
+def _file_rows(stores: Path, files: int) -> Iterator[Row]:
+    """Checks of a folder of many small files, here and on Spark: after the start of either."""
+    if files:
+        folder = stores / f"small-files-{files}"
+        if not folder.exists():
+            small_files.make(folder, files)
+        whole = small_files.extent(folder, files)
+        for name, *engine in (
+            ("jobs=1", "local", None, 1), ("jobs=2", "local", None, 2), ("Spark local[2]", "spark", "local[2]"),
+        ):  # fmt: skip
+            command = [sys.executable, "-c", _checking(folder, *engine)]
+            yield Row(f"{files:,} files of {len(bigtraces.EVENTS)} events, {name}", command, whole, scans=False)
+
+
 def _dispatched_rows(stores: Path, events: int) -> Iterator[Row]:
     """Yield checks of recorded events of dispatch, as NDJSON and as Parquet, and those of alternatives."""
     for suffix in dispatched.SUFFIXES:
@@ -331,7 +348,7 @@ def _dispatched_rows(stores: Path, events: int) -> Iterator[Row]:
 
 
 def _checking(path: Path, *how: str | int | None) -> str:
-    """A program that checks a file of events."""
+    """A program that checks a file or a folder of events."""
     return f"from benchmarks import rows; rows.check_traces(*{(str(path), *how)!r})"
 
 

@@ -51,14 +51,14 @@ def check(path: str, jobs: int, clients: str | None = None) -> None:
 def check_traces(
     path: str, engine: EngineName, master: str | None, jobs: int | None = None, split: int | None = None
 ) -> None:
-    """The whole check of a file of events, timed by itself: after the start of the engine, as its peers are."""
+    """The check of a file or folder of events, timed by itself: after the start of the engine, as its peers are."""
     import gapless.traces.sources.event_files.file  # noqa: PLC0415, F401 - as above
     from gapless import check as whole_check  # noqa: PLC0415 - not for the rows that do without
     from gapless.entry import work_steadily  # noqa: PLC0415 - as the command does
 
     work_steadily()
     report = whole_check([path], engine=engine, master=master, jobs=jobs, split=split)
-    answer(report.seconds, report.sources[0].records, report.verdict)
+    answer(report.seconds, sum(source.records for source in report.sources), report.verdict)
 
 
 def explore(spec: str, how: How) -> None:
