@@ -14,9 +14,11 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from pyarrow.fs import LocalFileSystem
 
 from gapless import EngineFailure, UsageError, check
 from gapless.traces import remote
@@ -25,6 +27,7 @@ from gapless.traces.events import parquet, reading
 from gapless.traces.inputs import named
 from gapless.traces.problems import Unreadable
 from gapless.traces.remote import RemotePath, path_of, store_error, why
+from gapless.traces.report import table_commit
 from gapless.traces.report.formats import FORMATS
 from gapless.traces.report.threshold import Threshold
 from gapless.traces.report.verdict_table import TableRows
@@ -358,6 +361,30 @@ def test_a_table_that_is_not_whole_has_no_files(bucket: Path, monkeypatch: pytes
         with pytest.raises(UsageError, match="tables/2: not all verdicts can be read"):
             check([events], verdicts=place)
     assert [path for path in sorted(bucket.rglob("*")) if path.is_file()] == before
+
+
+def test_a_store_that_shows_files_early_is_given_none_before_it_is_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Hadoop does, and copies nothing by itself: files are written under another name, and get their own."""
+
+    class Early(LocalFileSystem):
+        def open_output_stream(self, path: str, *_: Any, **__: Any) -> Any:
+            assert path.endswith(".tmp")
+            return super().open_output_stream(path)
+
+        def copy_file(self, *_: Any) -> None:
+            raise AssertionError
+
+    monkeypatch.setattr(remote, "_file_system", lambda *_: (Early(), str(tmp_path)))
+    monkeypatch.setattr(table_commit, "uuid4", lambda: SimpleNamespace(hex="run"))
+    events = ROOT / "examples/lease.ndjson"
+    for mode in ("error", "overwrite"):
+        (tmp_path / "v" / "_temporary" / "run").mkdir(parents=True)  # which Hadoop makes by itself
+        check(events, specs=[ROOT / "examples/lease.py"], verdicts="hdfs://host/v", verdicts_mode=mode)
+        assert sorted(path.name for path in (tmp_path / "v").iterdir()) == [FIRST, "_SUCCESS"]
+    check(events, specs=[ROOT / "examples/lease.py"], verdicts=tmp_path / "here")
+    assert table_in(tmp_path / "v") == table_in(tmp_path / "here") != []
 
 
 def interrupted(*_: object) -> None:
