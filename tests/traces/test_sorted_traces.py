@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gapless.spec.catalog import SPECS
@@ -23,6 +23,7 @@ from gapless.traces.options import Options
 from gapless.traces.problems import EngineFailure
 from tests.support.event_rows import Row, by_trace, columns, judged_as_files, traces
 
+FEWER = settings(max_examples=settings().max_examples // 2)
 PROFILES = st.sampled_from(["strict", "rocketmq"])
 
 
@@ -35,6 +36,7 @@ def judged(batches: Sequence[pa.RecordBatch], profile: str = "strict", spec: str
     return [row for batch in SortedTraces(question).judged(batches) for row in batch.to_pylist()]
 
 
+@FEWER
 @given(made=traces(), profile=PROFILES, size=st.integers(1, 20), data=st.data())
 def test_rows_have_the_verdicts_of_files(
     made: tuple[list[Row], set[str]], profile: str, size: int, data: st.DataObject
@@ -63,6 +65,7 @@ def streamed(rows: Sequence[Row], cuts: Sequence[int], profile: str) -> dict[str
     return last
 
 
+@FEWER
 @given(made=traces(), profile=PROFILES, cuts=st.lists(st.integers(-3, 30), max_size=4))
 def test_a_stream_has_the_verdicts_of_files_in_the_end(
     made: tuple[list[Row], set[str]], profile: str, cuts: list[int]
@@ -108,10 +111,21 @@ def test_rows_that_are_not_sorted_are_no_traces(monkeypatch: pytest.MonkeyPatch)
     """A trace that is cut in two would be accused of what it did not do."""
     table = columns([OPENED, step(0, "open", "T/2", number=0, start=0), message(0)])
     for batches in (table.to_batches(), table.to_batches(1), table.slice(0, 2).to_batches(1)[::-1]):
-        for piece in (1, 100):
+        for piece, long in ((1, 1), (1, 100), (100, 100)):
             monkeypatch.setattr(sorted_traces, "PIECE", piece)
+            monkeypatch.setattr(sorted_traces, "LONG", long)
             with pytest.raises(EngineFailure, match="another order than by trace"):
                 judged(batches)
+
+
+@pytest.mark.parametrize("length", [1, 2, 3])
+def test_two_rows_of_one_position_are_noticed_where_batches_meet(length: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sorted_traces, "PIECE", 1)
+    monkeypatch.setattr(sorted_traces, "LONG", length)
+    rows = [OPENED, message(0), message(0), message(1)]
+    (found,) = judged(in_order(columns(rows)).to_batches(1))
+    assert (found["verdict"], found["events"]) == ("unreadable", 4)
+    assert found["story"] == "Position 1: two rows have it, so that no order is known."
 
 
 def test_texts_that_are_no_text_make_their_traces_unreadable() -> None:

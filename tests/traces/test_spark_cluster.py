@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import socket
@@ -13,12 +14,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyarrow import parquet
 
 from benchmarks import bigtraces
 from gapless import check
 from gapless.traces.engines import spark, spark_probe
 from tests.support.command_line import ROOT, gapless_process
 from tests.support.event_files import ODD, cut, mixed_traces, table_in, write
+from tests.support.event_rows import by_trace, columns, every_kind, judged_as_files
 from tests.support.night import NIGHT
 from tests.support.rocketmq.recordings import copy_of
 from tests.support.standalone_cluster import standalone_cluster
@@ -55,6 +58,7 @@ def test_a_cluster_of_two_workers_says_what_this_machine_says(tmp_path: Path) ->
         assert (ran.returncode, "spark engine" in ran.stdout) == (1, True), ran.stderr
         _a_session_of_the_user_is_sent_gapless(master, events)
         _workers_with_an_empty_cache_compile_nothing(master, tmp_path)
+        _a_dataframe_of_the_users_session_is_judged(master, tmp_path)
         _what_bare_workers_lack_is_named(master, events, tmp_path)
 
 
@@ -90,6 +94,20 @@ COMPILED = "__import__('gapless.native.object_code', fromlist=['x']).COMPILATION
 COMPILES = "__import__('gapless.traces.judging.columns', fromlist=['x'])._hash.compiled.code.load()"
 
 
+def _a_dataframe_of_the_users_session_is_judged(master: str, room: Path) -> None:
+    """The query runs on workers that get gapless if they lack it."""
+    rows, unreadable = every_kind()
+    (room / "frame").mkdir()
+    parquet.write_table(columns(rows), room / "frame.parquet")
+    expected = judged_as_files(rows, unreadable, room / "frame", "strict")
+    done = subprocess.run(
+        [sys.executable, "-c", FRAME, master, str(room / "frame.parquet")],
+        capture_output=True, text=True, check=False, cwd=ROOT, env={**os.environ, "PYSPARK_PYTHON": sys.executable},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert by_trace(json.loads(done.stdout)) == expected
+
+
 def _what_bare_workers_lack_is_named(master: str, events: Path, room: Path) -> None:
     venv.create(room / "bare")
     python = str(room / "bare" / "bin" / "python")
@@ -112,6 +130,16 @@ print(check([sys.argv[2]], engine="spark", split=5000).verdict)
 loaded = partial(eval, "{name.partition('.')[0] for name in __import__('sys').modules}", {})
 print(*context.parallelize([{}], 1).map(loaded).first())
 context.stop()
+"""
+FRAME = """
+import json, sys
+from pyspark.sql import SparkSession
+from gapless.spark import check
+from gapless.spec.catalog import SPECS
+spark = SparkSession.builder.master(sys.argv[1]).config("spark.log.level", "ERROR").getOrCreate()
+args = {name: f"args_{name}" for name in SPECS["queue"].arguments}
+print(json.dumps([row.asDict() for row in check(spark.read.parquet(sys.argv[2]), "queue", args=args).collect()]))
+spark.stop()
 """
 LOADED_IF_THERE = {"cython_runtime", "dateutil", "pandas", "pytz"}  # by pyarrow
 COME_WITH_THEM = LOADED_IF_THERE | {"annotated_types", "org", "pydantic_core", "typing_extensions", "typing_inspection"}

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.state import GroupState
 
 BUCKETS = 256  # in which traces are kept; it must stay, or what was kept is not found
+INTEGERS_FROM = 4  # the version of Spark
 BUCKET, PRESENT = "bucket", "present"
 STATE = "asked STRING, kept BINARY"
 ORDER: Any = [("trace", "ascending"), ("position", "ascending")]
@@ -36,7 +37,11 @@ Judging = Callable[[Any, Iterator[Frame], "GroupState"], Iterator[Frame]]
 
 
 def streamed(rows: DataFrame, question: TraceQuestion, result: str) -> DataFrame:
-    """Judge streaming rows of events; a row of the result for each trace that has some in a batch."""
+    """Judge streaming rows of events; a row of the result for each trace that has some in a batch.
+
+    Raises UsageError where Spark cannot.
+    """
+    _require_arrow(str(rows.sparkSession.version))
     texts = {name for name, kind in rows.dtypes if kind == "string"}
     numbers = [name for name in rows.columns if name not in texts]
     present = " + ".join(f"IF(`{name}` IS NULL, 0L, {1 << at}L)" for at, name in enumerate(numbers))
@@ -48,6 +53,19 @@ def streamed(rows: DataFrame, question: TraceQuestion, result: str) -> DataFrame
     groups = rows.selectExpr(*columns).groupBy(BUCKET)
     judge = _judging(question, numbers, [name for name in rows.columns if name in texts])
     return groups.applyInPandasWithState(judge, result, STATE, "update", "NoTimeout")
+
+
+def _require_arrow(version: str) -> None:
+    """Raise UsageError if this Spark cannot have states with this Arrow: Spark 3.5 slices by floating point numbers."""
+    given: Any = 0.0
+    try:
+        pa.nulls(1).slice(given, 1)
+    except TypeError:
+        if int(version.partition(".")[0]) < INTEGERS_FROM:
+            raise UsageError(
+                f"a streaming DataFrame needs pyarrow 23 or earlier on Spark {version}, and here is {pa.__version__}: "
+                "pip install 'pyarrow<24', or judge files as a stream (gapless.spark.judged)"
+            ) from None
 
 
 def _judging(question: TraceQuestion, numbers: list[str], texts: list[str]) -> Judging:
