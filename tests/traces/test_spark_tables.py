@@ -92,6 +92,19 @@ def test_small_files_are_read_by_one_task(tmp_path: Path) -> None:
     assert parts_of(tmp_path, split=1) == sum(len(reading.stretches(file, 1)) for file in files)
 
 
+def test_files_of_partitions_are_read_in_the_order_of_their_names(tmp_path: Path) -> None:
+    files = [tmp_path / f"date=2026-11-{day}/hour=0{hour}/part.ndjson" for day in (27, 28) for hour in (3, 4)]
+    for file in files:
+        file.parent.mkdir(parents=True)
+        write(file, mixed_traces([0], mingled=1))
+    (files[0].parent / "_SUCCESS").touch()
+    rows, *_ = read(source_of(tmp_path))
+    assert rows == [row for file in files for batch in reading.read(file) for row in batch.to_pylist()]
+    (tmp_path / "more").mkdir()
+    with pytest.raises(UsageError, match="no file of events, and no folder of such"):
+        read(source_of(tmp_path))
+
+
 @pytest.mark.parametrize("name", ["specs", "Split ", "header", "recursiveFileLookup"])
 def test_an_option_that_is_none_is_refused(tmp_path: Path, name: str) -> None:
     """It was passed over: all events of another spec were called strange."""

@@ -214,18 +214,24 @@ def test_spark_streams_files_and_continues_from_its_checkpoint(tmp_path: Path) -
 
         files_of(events[:60], source, [10, 20, 30, 45])
         (source / "notes.txt").write_text("no file of events")
+        (source / "other").mkdir()
+        (source / "other" / "part.ndjson").write_text("{}\n")
         with pytest.raises(StreamingQueryException, match="a crash behind the second batch"):
             run()
         run()
         for number, path in enumerate(files_of(events[60:], tmp_path / "more", [20]), 10):
             os.utime(path, (1_800_000_000 + number, 1_800_000_000 + number))
-            path.rename(source / f"{number}{''.join(path.suffixes)}")
+            partition = source / "date=2026-11-28" / f"hour={number}"
+            partition.mkdir(parents=True)
+            path.rename(partition / f"{number}{''.join(path.suffixes)}")
+            (partition / "_temporary").mkdir()
+            (partition / "_temporary" / "part.ndjson").write_text("{}\n")
         run()
         assert without_source(verdicts(checkpoint).to_pylist()) == expected
-        assert [batch for batch, _ in progress] == [0, 1, 1, 2, 3]
+        assert [batch for batch, _ in progress] == [0, 1, 1, 2, 3, 4]
         assert progress[1] == progress[2], "the repeated batch had the same results"
         run()
-        assert len(progress) == 5
+        assert len(progress) == 6
         (source / "99.ndjson").write_text("{}\n")
         with pytest.raises(StreamingQueryException, match=r"99\.ndjson"):
             run()

@@ -12,6 +12,7 @@ import pickle
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
+from glob import has_magic
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlparse
@@ -27,6 +28,7 @@ from gapless.traces.events import reading
 from gapless.traces.events.files import is_event_file
 from gapless.traces.events.reading import EventStretch
 from gapless.traces.events.schema import with_specs
+from gapless.traces.inputs import is_partition
 from gapless.traces.judging.columns import EventPack, gathered, hashed, packed, unpacked
 from gapless.traces.judging.resumable_traces import ResumableTraces
 from gapless.traces.options import Options
@@ -65,6 +67,7 @@ def judged(
 ) -> DataStreamWriter:
     """Judge the event files in a folder as a stream; `.start()` starts it.
 
+    Files in partitions, such as `date=2026-11-27/`, are read, too.
     Events of a trace may continue in later files. Files are ordered by the time when they were written, then by name;
     each must get its name when it is complete. `checkpoint`: a folder, where the stream continues when it is started
     again · `profile`, `only`, `ignore`, `specs`: as `check` has them · `files`: so many at a time · `tells`: called
@@ -86,11 +89,13 @@ def judged(
     def batch_of(found: DataFrame, number: int) -> None:
         new = [_path(row.path) for row in found.orderBy("modificationTime", "path").collect()]
         with classic.started(None, None, None) as engine:
-            changed = judge_batch(engine, kept, number, [path for path in new if is_event_file(path)], options)
+            changed = judge_batch(engine, kept, number, [path for path in new if _is_read(path, source)], options)
         if tells:
             tells(number, changed)
 
+    source = None if has_magic(str(folder)) else path_of(folder).absolute()
     stream = spark.readStream.format("binaryFile").schema(FILES).option("maxFileAge", AGE)
+    stream = stream.option("recursiveFileLookup", source is not None)  # or files without partitions fail next to others
     stream = stream if files is None else stream.option("maxFilesPerTrigger", files)
     names = stream.load(os.fspath(folder)).select("path", "modificationTime")  # so that no content is read
     return names.writeStream.foreachBatch(batch_of).option("checkpointLocation", os.fspath(checkpoint))
@@ -103,6 +108,12 @@ def verdicts(checkpoint: str | os.PathLike[str]) -> pa.Table:
     kept = TraceStates(folder, done.source)
     found = [kept.before(bucket, done.batch + 1) for bucket in range(BUCKETS)]
     return pa.Table.from_batches([batch for going in found for batch in going.rows()], SCHEMA)
+
+
+def _is_read(path: Path, source: Path | None) -> bool:
+    """True for a file of events in the folder of a stream, or in its partitions."""
+    below = path.parts[len(source.parts) : -1] if source is not None and path.is_relative_to(source) else ()
+    return is_event_file(path) and all(map(is_partition, below))
 
 
 def _path(name: str) -> Path:
