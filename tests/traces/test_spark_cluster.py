@@ -23,6 +23,7 @@ from tests.support.command_line import ROOT, gapless_process
 from tests.support.event_files import ODD, cut, mixed_traces, table_in, write
 from tests.support.event_rows import by_trace, columns, every_kind, judged_as_files
 from tests.support.night import NIGHT
+from tests.support.packed_environment import packed_environment
 from tests.support.rocketmq.recordings import copy_of
 from tests.support.standalone_cluster import standalone_cluster
 
@@ -60,6 +61,7 @@ def test_a_cluster_of_two_workers_says_what_this_machine_says(tmp_path: Path) ->
         _workers_with_an_empty_cache_compile_nothing(master, tmp_path)
         _a_dataframe_of_the_users_session_is_judged(master, tmp_path)
         _what_bare_workers_lack_is_named(master, events, tmp_path)
+        _an_environment_that_is_sent_is_all_that_bare_workers_need(master, events, tmp_path)
 
 
 def _a_session_of_the_user_is_sent_gapless(master: str, events: Path) -> None:
@@ -118,6 +120,31 @@ def _what_bare_workers_lack_is_named(master: str, events: Path, room: Path) -> N
         f"gapless: Spark's workers lack something: {socket.gethostname()}: {python} has no {lacks}: install gapless "
         "there, or send an environment; nothing was judged"
     )
+
+
+def _an_environment_that_is_sent_is_all_that_bare_workers_need(master: str, events: Path, room: Path) -> None:
+    """Both commands of traces/README.md are run."""
+    packed = packed_environment(room)
+    here = _without_engine(gapless_process("check", events).stdout)
+    check = ("check", events, "--engine", "spark")
+    sent = ("--master", master, "--conf", f"spark.archives={packed}#env")
+    ran = gapless_process(*check, *sent, PYSPARK_PYTHON="./env/bin/python")
+    assert (ran.returncode, _without_engine(ran.stdout)) == (1, here), ran.stderr
+    submit = [Path(sys.executable).with_name("spark-submit"), "--master", master, "--archives", f"{packed}#env"]
+    pythons = {"PYSPARK_PYTHON": "./env/bin/python", "PYSPARK_DRIVER_PYTHON": sys.executable}
+    done = subprocess.run(
+        [*map(str, (*submit, ROOT / "gapless/__main__.py", *check))], capture_output=True, text=True, check=False,
+        cwd=ROOT, env={**os.environ, **pythons, "SPARK_LOCAL_IP": "127.0.0.1", "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    assert done.returncode == 1, done.stderr
+    assert here in _without_engine(done.stdout), "the launcher writes standard error there, too"
+    ran = gapless_process(*check, "--master", master, PYSPARK_PYTHON="./env/bin/python")
+    assert ran.returncode == 4
+    assert "there is no Python at ./env/bin/python: name one by PYSPARK_PYTHON, or send an environment" in ran.stderr
+
+
+def _without_engine(report: str) -> str:
+    return re.sub(r" in [\d.]+ s\b.*", "", report)
 
 
 SESSION = """
