@@ -10,7 +10,7 @@ from bisect import insort
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
-from itertools import groupby
+from itertools import chain, groupby
 from typing import Any
 
 import numpy as np
@@ -21,10 +21,9 @@ from gapless.spec.catalog import END
 from gapless.traces.judging.batches import Batch, asked_for, by_exact_replay, count, count_all, measure_exactly, slices
 from gapless.traces.judging.columns import Traces
 from gapless.traces.judging.explaining import explained, stateless
-from gapless.traces.judging.observed_traces import SeenOtherwise, accepted
+from gapless.traces.judging.observed_traces import DepartingTraces, accepted
 from gapless.traces.judging.tallies import TRACES, Cluster, First, RuleStep, Suspect, Tally, added
 from gapless.traces.options import Options
-from gapless.traces.replay.event_rules import SEEN
 from gapless.traces.replay.exact import Departure, call
 from gapless.traces.replay.kernels import Ints, kernel
 from gapless.traces.replay.possible_states import BrokenPromise, Departs, Replay, TooMany
@@ -62,10 +61,10 @@ class Judge:
         try:
             for low, high in slices(traces.starts):
                 self._compiled(traces, tally, (low, high), chosen & ~exact, exact, refused)
-            fine, otherwise = accepted(traces, chosen & exact & observed, self.options, tally)
+            fine, departing = accepted(traces, chosen & exact & observed, self.options, tally)
             exact &= ~fine
-            for action, some in otherwise.by_action():
-                self._seen_otherwise(action, some, tally, verdicts, departed, exact)
+            for action, some in chain.from_iterable(of_a_rule.by_action() for of_a_rule in departing):
+                self._alike(action, some, tally, verdicts, departed, exact)
             exact |= self._overruled(traces, tally, refused, stories)
             for trace in np.flatnonzero(chosen & exact).tolist():
                 self._exact(traces, tally, trace, verdicts, departed)
@@ -194,10 +193,10 @@ class Judge:
         for suspect in _with_others(suspects):
             departed.add(suspect)
 
-    def _seen_otherwise(
+    def _alike(
         self,
         action: str,
-        some: SeenOtherwise,
+        some: DepartingTraces,
         tally: Tally,
         verdicts: _Verdicts,
         departed: FirstDepartures,
@@ -207,7 +206,7 @@ class Judge:
 
         Otherwise all of them are left to be replayed, and the disagreement is reported.
         """
-        traces, rule = some.traces, f"{some.traces.spec.name}/{SEEN}"
+        traces, rule = some.traces, some.rule
         first = int(some.events[0])
         self._exact(traces, tally, int(traces.of[first]), verdicts, departed)
         exact[traces.of[first]] = False

@@ -2,8 +2,8 @@
 
 Kernels replay such traces in segments that end where something was observed, the same segment of many traces at once.
 Steps of unknown outcome are left out where nothing follows them: whatever became of them, nothing speaks against it.
-Traces in which something else was seen are counted once exact replay has refused the first of them for it. All others
-are left for exact replay.
+Traces in which something else was seen, or an allowed step was refused, are counted once exact replay has refused the
+first of them for it. All others are left for exact replay.
 """
 
 from __future__ import annotations
@@ -72,7 +72,8 @@ class TraceSegments:
 class ObservedTraces:
     """The states of traces with observations, as kernels replay segment by segment.
 
-    `accepted`: so far · `otherwise`: of those in which something else was seen, the place of that event in the order.
+    `accepted`: so far · `departing`: by rules of events, the place in the order of the event of each trace that breaks
+    that rule; -1 where none does.
     """
 
     def __init__(self, traces: Traces, options: Options, accepted: Flags) -> None:
@@ -83,7 +84,7 @@ class ObservedTraces:
         self.cells = PackedMapCells(len(traces.spec.maps))
         self.cells.grow(count)
         self.events = np.zeros(count, np.int64)
-        self.otherwise = np.full(count, -1, np.int64)
+        self.departing = {rule: np.full(count, -1, np.int64) for rule in (SEEN, REFUSED)}
         self.seen, self.fields = self._observations()
 
     def _observations(self) -> tuple[Flags, list[tuple[int, Ints, Ints]]]:
@@ -135,6 +136,8 @@ class ObservedTraces:
         assert found.cells is not None  # noqa: S101 - for the type checker: it was asked for
         if is_refused:
             kept = (found.bad_why > 0) & ~np.isin(found.bad_why, of.unsure)
+            allowed = found.bad_why == 0
+            self.departing[REFUSED][trace[allowed]] = some.high[allowed] - 1
         else:
             kept = (found.bad_why == 0) & (found.deviant == 0)
             self.state[:, trace[kept]] = found.state[:, kept]
@@ -154,30 +157,34 @@ class ObservedTraces:
             differs[events[mine][self.state[row, trace] != values[mine]]] = True
         wrong = differs[last]
         self.accepted[some.trace[wrong]] = False
-        self.otherwise[some.trace[wrong]] = some.high[wrong] - 1
+        self.departing[SEEN][some.trace[wrong]] = some.high[wrong] - 1
 
 
-class SeenOtherwise:
-    """Traces in which something else was seen than their steps make, and all is right before that.
+class DepartingTraces:
+    """Traces with an event that breaks a rule of events, and all is right before that.
 
-    `events`: in each, the event after which it was seen, in the order of the file.
+    `events`: in each, the event that does, in the order of the file.
     """
 
-    def __init__(self, traces: Traces, order: Ints, places: Ints) -> None:
+    def __init__(self, traces: Traces, rule: str, order: Ints, places: Ints) -> None:
+        self.rule = f"{traces.spec.name}/{rule}"
         places = places[np.argsort(traces.row[order[places]], kind="stable")]
-        self.traces, self._order, self._places = traces, order, places
+        self.traces, self._rule, self._order, self._places = traces, rule, order, places
         self.events = order[places]
 
-    def by_action(self) -> Iterator[tuple[str, SeenOtherwise]]:
+    def by_action(self) -> Iterator[tuple[str, DepartingTraces]]:
         """Yield those of each action."""
         for name, code in self.traces.spec.codes.items():
             mine = self.traces.action[self.events] == code
             if mine.any():
-                yield name, SeenOtherwise(self.traces, self._order, self._places[mine])
+                yield name, self._of(self._places[mine])
 
-    def others(self) -> SeenOtherwise:
+    def others(self) -> DepartingTraces:
         """All but the first."""
-        return SeenOtherwise(self.traces, self._order, self._places[1:])
+        return self._of(self._places[1:])
+
+    def _of(self, places: Ints) -> DepartingTraces:
+        return DepartingTraces(self.traces, self._rule, self._order, places)
 
     def count(self, tally: Tally) -> None:
         """Count the events up to there, and those that were taken before."""
@@ -189,22 +196,23 @@ class SeenOtherwise:
         _cover(self.traces, self._order[np.cumsum(inside)[:-1] > 0], tally)
 
 
-def accepted(traces: Traces, chosen: Flags, options: Options, tally: Tally) -> tuple[Flags, SeenOtherwise]:
+def accepted(traces: Traces, chosen: Flags, options: Options, tally: Tally) -> tuple[Flags, list[DepartingTraces]]:
     """Mark those of the chosen traces whose steps and observations the kernels accept, and count them.
 
-    Traces in which nothing was surely taken are left for exact replay, as those that deviate. Also returned: those in
-    which something else was seen, which are not counted.
+    Traces in which nothing was surely taken are left for exact replay, as those that deviate. Also returned: those that
+    break a rule of events, which are not counted.
     """
     none = np.zeros(len(traces.names), np.bool_)
     if {f"{traces.spec.name}/{rule}" for rule in (REFUSED, SEEN)} & options.ignored or chosen.sum() < ENOUGH:
-        return none, SeenOtherwise(traces, np.zeros(0, np.int64), np.zeros(0, np.int64))
+        return none, []
     some = chosen & _any_of(traces, TAKEN[traces.outcome]) & _ends_openly(traces)
     observed = ObservedTraces(traces, options, some)
     observed.replay()
     (mine,) = np.nonzero(some[traces.of])
     tally.events += len(mine)
     _cover(traces, mine, tally)
-    return some, SeenOtherwise(traces, observed.order, observed.otherwise[observed.otherwise >= 0])
+    departing = observed.departing.items()
+    return some, [DepartingTraces(traces, rule, observed.order, places[places >= 0]) for rule, places in departing]
 
 
 def _cover(traces: Traces, events: Ints, tally: Tally) -> None:
