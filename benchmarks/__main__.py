@@ -288,13 +288,14 @@ def _call(function: str, *arguments: Path | int | str, of: str = "rows") -> list
 
 
 def _trace_rows(stores: Path, traces: int) -> Iterator[Row]:
-    """Checks of one file with millions of short traces, here and on Spark: after the start of either."""
+    """Checks of one file with millions of short traces, here and on Spark: cold, as whole commands, and warm."""
     if traces:
         path = _made_traces(stores, traces)
         whole = Extent(len(bigtraces.EVENTS) * traces, path.stat().st_size)
-        for name, *engine in (("local", "local", None), ("Spark local[2]", "spark", "local[2]")):
-            command = [sys.executable, "-c", _checking(path, *engine)]
-            yield Row(f"{traces:,} traces of {len(bigtraces.EVENTS)} events, {name}", command, whole, scans=False)
+        command, spark = [sys.executable, "-m", "gapless", "check", str(path)], ["--engine", "spark"]
+        for name, how in (("local", ["--jobs", "2"]), ("Spark local[2]", [*spark, "--master", "local[2]"])):
+            yield Row(f"{traces:,} traces, {name}, cold", [*command, *how], whole, cold=True, scans=False)
+        yield Row(f"{traces:,} traces, Spark local[2], warm", _call("check_again", path), whole, scans=False)
 
 
 def _dataframe_rows(stores: Path, events: int) -> Iterator[Row]:

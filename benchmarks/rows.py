@@ -61,6 +61,19 @@ def check_traces(
     answer(report.seconds, sum(source.records for source in report.sources), report.verdict)
 
 
+def check_again(path: str) -> None:
+    """The second check of a file of events in one session of Spark, timed by itself."""
+    from gapless import check as whole_check  # noqa: PLC0415 - not for the rows that do without
+    from gapless.entry import work_steadily  # noqa: PLC0415 - as the command does
+    from gapless.traces.engines import spark  # noqa: PLC0415 - few need it
+
+    work_steadily()
+    with spark.started("local[2]", None, None):
+        whole_check([path], engine="spark")
+        report = whole_check([path], engine="spark")
+    answer(report.seconds, sum(source.records for source in report.sources), report.verdict)
+
+
 def explore(spec: str, how: How) -> None:
     """Every state of a spec within its bound, by native code within the wide one; a step that was tried is a record."""
     from gapless.properties.exploration import bounds, search  # noqa: PLC0415 - not for the rows that do without
