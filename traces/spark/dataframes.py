@@ -123,29 +123,31 @@ class EventColumns:
 
     def of(self, df: DataFrame, spec: Spec) -> dict[str, str | Column]:
         """Return the column for each part of an event. Raises UsageError."""
-        there = set(df.columns)
+        there = {name.lower(): name for name in df.columns}  # Spark does not tell cases apart
         found: dict[str, str | Column] = {TRACE: self.trace, POSITION: self.position, ACTION: self.action}
         for name, given in ((OUTCOME, self.outcome), (SAW, self.saw)):
             if given is not None or name in there:
-                found[name] = name if given is None else given
-        taken = {given for given in found.values() if isinstance(given, str)}
-        return found | {ARGS + name: given for name, given in self._arguments(df, spec, there - taken).items()}
+                found[name] = there[name] if given is None else given
+        for given in found.values():
+            there.pop(given.lower() if isinstance(given, str) else "", None)
+        return found | {ARGS + name: given for name, given in self._arguments(df, spec, there).items()}
 
-    def _arguments(self, df: DataFrame, spec: Spec, free: set[str]) -> dict[str, str | Column]:
-        """Return the column for each argument that has one. `free`: columns that are nothing else."""
-        struct = self.args if isinstance(self.args, str) else "args" if self.args is None and "args" in free else None
+    def _arguments(self, df: DataFrame, spec: Spec, free: dict[str, str]) -> dict[str, str | Column]:
+        """Return the column for each argument that has one. `free`: columns that are nothing else, by lower case."""
+        struct = self.args if isinstance(self.args, str) else free.get("args") if self.args is None else None
         if struct is not None:
             fields = _fields(df, struct)
             return {name: f"{_quoted(struct)}.{_quoted(name)}" for name in spec.arguments if name in fields}
         named = {} if self.args is None or isinstance(self.args, str) else dict(self.args)
-        for name in named:
+        for name, given in named.items():
             if name not in spec.arguments:
                 raise UsageError(
                     f"args: {spec.name} has no argument {shown(name)}, expected {one_of(spec.arguments)}"
                     f"{did_you_mean(name, spec.arguments)}"
                 )
-        free -= {given for given in named.values() if isinstance(given, str)}
-        return {name: named.get(name, _quoted(name)) for name in spec.arguments if name in named or name in free}
+            free.pop(given.lower() if isinstance(given, str) else "", None)
+        own = {name: _quoted(free[name]) for name in spec.arguments if name in free}
+        return {name: named.get(name, own.get(name, "")) for name in spec.arguments if name in named or name in own}
 
 
 def _fields(df: DataFrame, struct: str) -> set[str]:
