@@ -445,6 +445,15 @@ def test_what_workers_lack_is_known_before_any_work(
     ]
 
 
+def test_workers_of_another_python_are_named(engine: Spark, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine.context, "pythonVer", "3.6")
+    here = "{}.{}".format(*sys.version_info)
+    lack = rf"Spark's workers lack something: [\w.-]+: its Python is {here}, and 3.6 is needed, as here"
+    with pytest.raises(EngineFailure, match=lack) as failure:
+        list(engine.each(_divide, [1, 2], [1, 1]))
+    assert "a worker" not in str(failure.value)
+
+
 def test_a_cluster_that_fails_has_an_exit_code_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(*_: object, **__: object) -> None:
         raise EngineFailure("Spark gave up: why")

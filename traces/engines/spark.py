@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
@@ -204,14 +204,15 @@ def _described(context: SparkContext, what: str) -> Iterator[None]:
 
 
 def _hosts(context: SparkContext) -> str:
-    """Return the hosts of the executors, where an error names none; the driver is one only if it is alone."""
+    """Return the hosts of the executors, where an error names none; empty if Spark does not say."""
     spark: Any = context._jsc.sc()  # noqa: SLF001 - only the JVM has it
-    driver = spark.env().blockManager().blockManagerId().hostPort()
-    places = spark.getExecutorMemoryStatus().keysIterator()
-    found = set()
-    while places.hasNext():
-        found.add(places.next())
-    return " or ".join(sorted({place.rpartition(":")[0] for place in found - {driver} or found}))
+    with suppress(Exception):  # the first error is the one to report
+        found = [info.host() for info in spark.statusTracker().getExecutorInfos()]
+        driver = spark.conf().get("spark.driver.host")
+        if len(found) > 1 and driver in found:
+            found.remove(driver)  # once: other executors may be on its host
+        return " or ".join(sorted({*found}))
+    return ""
 
 
 def _run(sent: Broadcast[Callable[[Item], Answer]], item: Item) -> Answer | Unreadable:
