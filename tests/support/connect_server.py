@@ -47,7 +47,9 @@ def connect_server(log: Path) -> Iterator[str]:
     with spark_session._java() as home, log.open("wb") as words:
         if home:
             environment["JAVA_HOME"] = home
-        server = subprocess.Popen(command, stdout=words, stderr=words, env=environment, start_new_session=True)
+        server = subprocess.Popen(
+            command, stdout=words, stderr=words, env=environment, cwd=log.parent, start_new_session=True
+        )
         try:
             if not is_answering(server, port, STARTS, every=0.1):
                 raise TimeoutError(f"Spark Connect does not start: {log.read_text(errors='replace')[-2000:]}")
