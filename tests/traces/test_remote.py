@@ -21,7 +21,7 @@ import pytest
 from pyarrow.fs import LocalFileSystem
 
 from gapless import EngineFailure, UsageError, check
-from gapless.traces import remote
+from gapless.traces import remote, timeouts
 from gapless.traces.engines import local
 from gapless.traces.events import parquet, reading
 from gapless.traces.inputs import named
@@ -86,8 +86,12 @@ def keys(served: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def writing(keys: None, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: ARG001 - they are needed
-    """Like `keys`. This store refuses marks of empty folders, and is asked for each once, and not again and again."""
+    """Like `keys`. This store refuses marks of empty folders, and is asked for each once, and not again and again.
+
+    It is asked one question at a time: rclone forgets some of several files that are removed at once.
+    """
     monkeypatch.setattr(remote, "ATTEMPTS", (1, 1))
+    monkeypatch.setattr(timeouts, "AT_ONCE", 1)
 
 
 def known(given: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
