@@ -218,7 +218,7 @@ def is_broken(before: bytes, after: bytes, ranges: Sequence[tuple[int, int]]) ->
 
 
 class Outcome(NamedTuple):
-    """The verdict of one case, its seconds of processor time and bytes of memory, and what was wrong."""
+    """The verdict of one case, its seconds of processor time, the memory it took in bytes, and what was wrong."""
 
     verdict: str
     seconds: float
@@ -239,13 +239,12 @@ def judged_apart(path: Path) -> Outcome:
     if not ended:
         os.killpg(child, signal.SIGKILL)
     _, status, used = os.wait4(child, 0)
-    seconds, memory = used.ru_utime + used.ru_stime, used.ru_maxrss << 10
+    seconds = used.ru_utime + used.ru_stime
     if not ended:
-        return Outcome("", seconds, memory, f"it does not end within {PATIENCE} s")
+        return Outcome("", seconds, 0, f"it does not end within {PATIENCE} s")
     if os.WIFSIGNALED(status):
-        return Outcome("", seconds, memory, f"it was ended by {signal.Signals(os.WTERMSIG(status)).name}")
-    verdict, wrong, of_children = json.loads(text)
-    memory = max(memory, of_children)
+        return Outcome("", seconds, 0, f"it was ended by {signal.Signals(os.WTERMSIG(status)).name}")
+    verdict, wrong, memory = json.loads(text)
     if memory > MEMORY:
         wrong = wrong or f"it took {memory >> 20} MiB"
     if seconds > SECONDS:
@@ -268,7 +267,7 @@ def _read_all(out: int) -> tuple[bool, bytes]:
 def _child(path: Path, into: int) -> NoReturn:
     for limit, most in (resource.RLIMIT_CPU, 2 * SECONDS), (resource.RLIMIT_AS, ROOM), (resource.RLIMIT_CORE, 0):
         resource.setrlimit(limit, (most, most))
-    verdict, wrong = "", ""
+    verdict, wrong, before = "", "", _peak(begins=True)
     try:
         report = check([path], jobs=1)
         verdict = report.verdict
@@ -276,8 +275,17 @@ def _child(path: Path, into: int) -> NoReturn:
     except BaseException:  # noqa: BLE001 - whatever it is, it is a finding
         wrong = traceback.format_exc()
     of_children = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss << 10
-    os.write(into, json.dumps([verdict, wrong, of_children]).encode())
+    memory = max(_peak() - before, of_children - before, 0)  # a process of one inherits what that had
+    os.write(into, json.dumps([verdict, wrong, memory]).encode())
     os._exit(0)
+
+
+def _peak(*, begins: bool = False) -> int:
+    """The most bytes that this process had in memory, since this was called to begin."""
+    if begins:
+        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
+    status = Path("/proc/self/status").read_text(encoding="ascii")
+    return int(status.partition("VmHWM:")[2].split()[0]) << 10
 
 
 class DamageBench:
