@@ -9,8 +9,9 @@ from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
 
 from gapless.impl.recorder.recorder import StoreRecorder
 from gapless.properties.faults.fault_injection import replacing
+from gapless.properties.machines.stateful import log_machine, queue_machine
 from gapless.properties.machines.stateful.log_machine import LogMachine
-from gapless.properties.machines.stateful.queue_machine import NO_COUNTERPART, QueueMachine
+from gapless.properties.machines.stateful.queue_machine import QueueMachine
 from gapless.properties.machines.stateful.subject_machine import SubjectMachine
 from gapless.properties.reference_store.recorded_conformance import Nonconformance
 from gapless.properties.reference_store.store_subject import ReferenceStore
@@ -21,7 +22,8 @@ TestQueue = QueueMachine.of(ReferenceStore).TestCase
 
 
 @pytest.mark.parametrize(
-    ("machine", "spec", "without"), [(LogMachine, log, set()), (QueueMachine, queue, NO_COUNTERPART.keys())]
+    ("machine", "spec", "without"),
+    [(LogMachine, log, log_machine.NO_COUNTERPART.keys()), (QueueMachine, queue, queue_machine.NO_COUNTERPART.keys())],
 )
 def test_a_machine_has_the_verbs_of_its_spec(
     machine: type[RuleBasedStateMachine], spec: ModuleType, without: set[str]

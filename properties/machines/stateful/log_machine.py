@@ -1,8 +1,8 @@
 """Hypothesis drives a commit log and its model: every step is always offered, and both take it, or both refuse.
 
-The rules are the steps of `spec/log.py`. Both states are compared inside each step, so that a failing program consists
-of steps alone. A step that the model refuses must leave the subject as it was, whether it raises an error or not. In
-the end, the checker replays what the subject recorded, if it records.
+The rules are the steps of `spec/log.py`, except those in `NO_COUNTERPART`. Both states are compared inside each step,
+so that a failing program consists of steps alone. A step that the model refuses must leave the subject as it was,
+whether it raises an error or not. In the end, the checker replays what the subject recorded, if it records.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ from gapless.properties.simulation.simulated_disk import SimulatedDisk
 from gapless.properties.subject import ENDLESS, NewMessage, SubjectLayout
 from gapless.spec import log
 from gapless.spec.language import Position, Refused, replace
+
+NO_COUNTERPART = {"omit": "an implementation does not meet records of other lives with another setting"}
 
 FILE_SIZES = st.sampled_from((512, 1024, 4096))
 TOO_SMALL = st.sampled_from((0, 1, log.BLANK))  # no file of this size holds a record, as the model sees it
