@@ -31,6 +31,8 @@ from gapless.traces.sources.rocketmq.watching.tail import Tail
 from tests.support.rocketmq.recordings import RECORDINGS, WITH_CLIENTS, recording_as_left, recording_with_client
 from tests.support.store_uses import USES
 
+pytestmark = pytest.mark.xdist_group("declared kinds")  # one worker, so that all is called once
+
 LAYOUTS = [
     f"layouts/{max(names)}"
     for _, names in itertools.groupby(

@@ -18,7 +18,7 @@ from gapless.native.program_generator import program
 from tests.support.night import NIGHT
 
 STEP = 3
-PROGRAMS = 5_000 if NIGHT else 250
+PROGRAMS = 5_000 if NIGHT else 150
 
 
 class Pair(NamedTuple):

@@ -22,7 +22,7 @@ from gapless.properties.simulation.simulated_disk import PowerLost, SimulatedDis
 from gapless.traces.check import check
 from tests.support.night import NIGHT, by_day
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("crashes")]  # one worker, so that the tally is made once
 
 CASES = {"quick": 30, "ci": 100, "night": 3000}[os.environ.get("HYPOTHESIS_PROFILE", "ci")]
 LATE = "what was found is not flushed"

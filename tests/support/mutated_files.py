@@ -218,7 +218,7 @@ def is_broken(before: bytes, after: bytes, ranges: Sequence[tuple[int, int]]) ->
 
 
 class Outcome(NamedTuple):
-    """The verdict of one case, its seconds of processor time, the memory it took in bytes, and what was wrong."""
+    """The verdict of one case, its seconds of processor time, its bytes of memory, and what was wrong."""
 
     verdict: str
     seconds: float
