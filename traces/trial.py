@@ -7,6 +7,7 @@ with it. The trial shows it first.
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -14,7 +15,8 @@ import sys
 CPU = 5  # seconds of processor time that a trial may take, and more for large files
 SLOWER = 12  # times as long in seconds of the clock: other processes run, and a disk is slow
 PER_SECOND = 1 << 25  # bytes for which a trial gets a second more
-MEMORY = 1 << 30  # bytes of addresses that a trial may ask for: a library takes half of that for itself
+MEMORY = 1 << 30  # bytes of addresses that a trial may ask for: a library takes a part of that for itself
+ONE_ARENA = {"MALLOC_ARENA_MAX": "1"}  # else glibc asks for 64 MiB for each thread that meets another in `malloc`
 
 _LIMITED = """
 import json, resource, sys
@@ -37,7 +39,12 @@ def trial(program: str, *arguments: str, size: int = 0, memory: int = 0) -> str:
     command = [sys.executable, "-S", "-c", _LIMITED + program, json.dumps([seconds, room, sys.path]), *arguments]
     try:
         ended = subprocess.run(  # noqa: S603 - our own program
-            command, check=False, stdin=subprocess.DEVNULL, capture_output=True, timeout=SLOWER * seconds
+            command,
+            check=False,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=SLOWER * seconds,
+            env={**os.environ, **ONE_ARENA},
         ).returncode
     except subprocess.TimeoutExpired:
         return f"the library that reads it does not end within {SLOWER * seconds} s"

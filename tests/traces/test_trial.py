@@ -80,3 +80,23 @@ def test_memory_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     program = "import os\ntry: bytes(1 << 28)\nexcept MemoryError: os.abort()"
     assert trial.trial(program).endswith("crashes (SIGABRT)")
     assert trial.trial(program, memory=1 << 29) == ""
+
+
+THREADS = """
+import os, threading
+ready = threading.Barrier(12)
+def work():
+    some = bytes(1 << 16)
+    ready.wait()
+threads = [threading.Thread(target=work) for _ in range(12)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+with open("/proc/self/status") as status:
+    peak = next(int(line.split()[1]) for line in status if line.startswith("VmPeak"))
+if peak > 600 << 10: os.abort()
+"""
+
+
+def test_threads_of_a_library_do_not_take_the_addresses_that_it_needs() -> None:
+    """On a busy machine a sound database was refused, now and then."""
+    assert trial.trial(THREADS) == ""
