@@ -17,13 +17,12 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from importlib.util import find_spec
 from pathlib import Path
 from threading import Barrier, Thread
 from typing import Any
 
 from benchmarks.implementation import BODY
-from benchmarks.rows import answer
+from benchmarks.rows import answer, lacking
 from gapless.impl.store.store import Store
 from gapless.store import Settings
 
@@ -228,10 +227,5 @@ DECIDED: dict[str, Callable[[Path], Any]] = {
     "begin(wait=False) and commit": lambda folder: _transactions(folder, wait=False),
 }
 VISIBLE = ("asynchronous", "synchronous")
-MISSING = {
-    name
-    for name in (*DURABLE, *LAZY)
-    for package, product in (("lmdb", "LMDB"), ("rocksdict", "RocksDB"))
-    if product in name and find_spec(package) is None
-}
-"""What cannot be measured here, for want of its package: `pip install lmdb rocksdict`."""
+MISSING = lacking((*DURABLE, *LAZY))
+"""Names of the ways that lack their package here: `pip install lmdb rocksdict` brings them."""

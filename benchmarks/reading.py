@@ -16,7 +16,6 @@ import time
 from collections.abc import Callable, Iterator, Sized
 from contextlib import contextmanager
 from functools import partial
-from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -24,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.implementation import BODY
-from benchmarks.rows import answer
+from benchmarks.rows import answer, lacking
 from gapless.impl.records.record import Messages, Record, properties_bytes
 from gapless.impl.store.store import Store
 
@@ -270,10 +269,5 @@ ONE = {
     "a plain file": _plain_one,
     "get": _get,
 }
-MISSING = {
-    name
-    for name in (*MANY, *ONE)
-    for package, product in (("lmdb", "LMDB"), ("rocksdict", "RocksDB"))
-    if product in name and find_spec(package) is None
-}
-"""What cannot be measured here, for want of its package: `pip install lmdb rocksdict`."""
+MISSING = lacking((*MANY, *ONE))
+"""Names of the ways that lack their package here: `pip install lmdb rocksdict` brings them."""

@@ -6,6 +6,8 @@ import json
 import mmap
 import time
 import zlib
+from collections.abc import Iterable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -87,3 +89,10 @@ def explore(spec: str, how: How) -> None:
 def answer(seconds: float, records: int, verdict: str = "conforms", events: int = 0) -> None:
     """Print the result of a run. `events`: how many were judged, of all specs, if known."""
     print(json.dumps({"seconds": seconds, "records": records, "verdict": verdict, "events": events}))
+
+
+def lacking(ways: Iterable[str]) -> set[str]:
+    """Return the ways whose product has no package here."""
+    packages = {"LMDB": "lmdb", "RocksDB": "rocksdict"}
+    missing = [product for product, package in packages.items() if find_spec(package) is None]
+    return {way for way in ways if any(product in way for product in missing)}

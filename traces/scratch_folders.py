@@ -11,7 +11,7 @@ from contextvars import ContextVar
 from pathlib import Path
 
 _MADE: ContextVar[list[Callable[[], object]] | None] = ContextVar("made", default=None)
-"""How those are removed that this check has made."""
+"""Ways to remove the folders that this check has made."""
 
 
 class FolderGuard:

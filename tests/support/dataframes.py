@@ -39,7 +39,7 @@ MISTAKES: Sequence[tuple[str, dict[str, Any]]] = (
     ("outcome: column num is int, expected text", {"outcome": "num"}),
     ("saw: column num is int, expected JSON text, as to_json makes it", {"saw": "num"}),
 )
-"""What is asked of a DataFrame of `SCHEMA`, and the sentence that refuses it."""
+"""Questions about a DataFrame of `SCHEMA`, each with the sentence that refuses it."""
 
 
 def agrees_with_files(session: Any, made: tuple[list[Row], set[str]], profile: str) -> None:

@@ -21,7 +21,7 @@ class Answer:
 
     @staticmethod
     def model_dump_json() -> str:
-        """Nothing else."""
+        """Return an empty object."""
         return "{}"
 
 

@@ -31,7 +31,7 @@ from gapless.traces.engines.spark_connect import SparkConnect
 from gapless.traces.events import reading, schema
 from gapless.traces.problems import Unreadable
 from gapless.traces.sources.event_files import file
-from tests.support import dataframes
+from tests.support import dataframes, worker_lacks
 from tests.support.connect_server import connect_server
 from tests.support.event_files import ODD, append, cut, index, mixed_traces, opened, table_in, write
 from tests.support.event_rows import every_kind, traces
@@ -208,15 +208,7 @@ def test_what_workers_lack_is_known_before_any_work(
     engine: SparkConnect, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(spark_probe, "NEEDED", ("pyarrow", "no_such_package"))
-    with pytest.raises(EngineFailure) as failure:
-        engine.look([tmp_path, tmp_path / "in"], [tmp_path / "out" / "unfinished"])
-    lacks = str(failure.value).removeprefix("Spark's workers lack something: ").split("; ")
-    host = socket.gethostname()
-    assert [re.sub("(is|be|install) .*", r"\1", lack) for lack in lacks] == [
-        f"{host}: {tmp_path}/in cannot be",
-        f"{host}: {tmp_path}/out is",
-        f"{host}: {sys.executable} has no no_such_package: install",
-    ]
+    worker_lacks.are_named(engine, tmp_path, tmp_path)
 
 
 def test_workers_of_another_python_are_named(engine: SparkConnect, monkeypatch: pytest.MonkeyPatch) -> None:

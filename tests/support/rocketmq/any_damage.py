@@ -153,5 +153,5 @@ EXTREMES = (
     b"18446744073709551616", b"1e400", b"1.5", b"9" * 5000,
 )  # fmt: skip
 OF_BYTES = (flip, flip, overwrite, truncate, shorten, extend, reach, splice, insert, cut_out, swap, largest, graft)
-"""What damages one file, and leaves it where it is."""
+"""Functions that damage one file, and leave it where it is."""
 MUTATIONS = (*OF_BYTES, delete, duplicate)

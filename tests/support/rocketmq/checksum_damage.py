@@ -6,7 +6,7 @@ from pathlib import Path
 from tests.support.rocketmq.stores import Record, fields, log_files, read_log
 
 Change = Callable[[bytes], bytes]
-"""What it makes of a record's bytes. It returns as many."""
+"""A change of a record's bytes, which returns as many."""
 
 
 def renamed(raw: bytes) -> bytes:
@@ -57,7 +57,7 @@ def no_end(raw: bytes) -> bytes:
 
 
 def taken_away(raw: bytes) -> bytes:
-    """Nothing is left of it: the properties end in another one."""
+    """Remove it: the properties end in another one."""
     return raw[:-20] + b"COLOR\x01of the night.\x02"
 
 
