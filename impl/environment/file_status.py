@@ -32,7 +32,7 @@ class FileStatus(NamedTuple):
         return self.device, self.inode
 
 
-def status_of(file: int | Path) -> FileStatus:
+def status_of(file: int | str | Path) -> FileStatus:
     """The status of an open descriptor, or of a path. Raises OSError."""
     if _statx is None:
         return _with_times(file)
@@ -49,7 +49,7 @@ def status_of(file: int | Path) -> FileStatus:
     return FileStatus(os.makedev(major, minor), inode, links, size)
 
 
-def _with_times(file: int | Path) -> FileStatus:
+def _with_times(file: int | str | Path) -> FileStatus:
     status = os.stat(file)  # noqa: PTH116 - a descriptor, too
     return FileStatus(status.st_dev, status.st_ino, status.st_nlink, status.st_size)
 

@@ -29,6 +29,7 @@ from pathlib import Path
 from typing import Protocol
 from weakref import WeakSet
 
+from gapless.impl.environment.file_status import status_of
 from gapless.impl.environment.mapped_file import LIBC, Bytes, MappedFile
 
 Clock = Callable[[], int]
@@ -288,8 +289,7 @@ class RealDisk:
         try:
             _lock_first_byte(descriptor, fcntl.F_WRLCK)
             os.pwrite(descriptor, b"lock", 0)
-            status = os.fstat(descriptor)
-            self._locked = status.st_dev, status.st_ino
+            self._locked = status_of(descriptor).identity
             self._lock = descriptor
         except OSError as error:
             if error.errno in {errno.EAGAIN, errno.EACCES}:
@@ -304,8 +304,7 @@ class RealDisk:
         if self._lock < 0:
             return
         try:
-            status = os.stat(f"{self.folder}/lock")  # noqa: PTH116 - faster, and it is asked at every flush
-            found = status.st_dev, status.st_ino
+            found = status_of(f"{self.folder}/lock").identity  # no `Path`: it is asked at every flush
         except FileNotFoundError:
             found = (-1, -1)
         if found != self._locked:
