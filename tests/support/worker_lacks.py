@@ -18,7 +18,7 @@ def are_named(engine: Any, known: Path, folder: Path) -> None:
     lacks = str(failure.value).removeprefix("Spark's workers lack something: ").split("; ")
     host = socket.gethostname()
     assert [re.sub("(is|be|install) .*", r"\1", lack) for lack in lacks] == [
+        f"{host}: {sys.executable} has no no_such_package: install",
         f"{host}: {folder}/in cannot be",
         f"{host}: {folder}/out is",
-        f"{host}: {sys.executable} has no no_such_package: install",
     ]

@@ -202,9 +202,9 @@ def test_each_lack_of_a_host_is_named_once(tmp_path: Path) -> None:
         spark_workers.look(Hosts({}, {}), needs)
     host = socket.gethostname()
     assert str(found.value).removeprefix("Spark's workers lack something: ").split("; ") == [
+        f"{host}: {sys.executable} has no no_such: install gapless there, or send an environment",
         f"{host}: {tmp_path}/in cannot be read: every worker must have it by this name",
         f"{host}: {tmp_path}/out is not the folder that it is here: name one that workers share",
-        f"{host}: {sys.executable} has no no_such: install gapless there, or send an environment",
     ]
 
 

@@ -80,6 +80,6 @@ def _stranger(state: dict[str, Any]) -> str:
 
 
 def _refuse(lacks: Iterable[str]) -> None:
-    """Raise EngineFailure for what workers lack."""
-    if found := sorted({*lacks}):
+    """Raise EngineFailure for what workers lack, host by host, of each in the order of the look."""
+    if found := sorted(dict.fromkeys(lacks), key=lambda lack: lack.partition(":")[0]):
         raise EngineFailure(f"{LACK}: {shown('; '.join(found[:LACKS]))}")
