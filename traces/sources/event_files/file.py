@@ -65,7 +65,7 @@ from gapless.traces.sources.event_files.stretches import (
 if TYPE_CHECKING:
     from gapless.traces.report.verdict_table import TableRows
 
-NAMES = 1 << 22  # hashes of traces that the driver of a cluster takes, of eight bytes each
+NAMES = 1 << 24  # hashes of traces that the driver of a cluster takes, of eight bytes each: 128 MiB
 NAMES_OF_ONE = 1 << 19  # of one stretch
 PARTS = 4  # of the buckets of events: so many buckets have the names
 NAMED = 100_000  # events whose traces are suggested where a trace is asked for that is not there
