@@ -50,6 +50,7 @@ from gapless.spec.reading import terms as spec_terms
 from gapless.spec.reading.checking import checked
 from gapless.traces.parent_watch import begin_work, signals_blocked
 from gapless.traces.replay import kernels, loop, step_functions, syntax
+from gapless.traces.worker_processes import WorkerContext
 
 Outcome = Literal["proved", "refuted", "unknown", "budget"]
 READERS = (
@@ -324,7 +325,7 @@ def _in_processes(
 
 def _context() -> Any:
     """A fresh process: Z3 does not survive being forked."""
-    return multiprocessing.get_context("spawn")
+    return WorkerContext()
 
 
 def _take(

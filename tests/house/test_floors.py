@@ -40,6 +40,7 @@ FLOORS = {
             "validation",
             "options",
             "parent_watch",
+            "worker_processes",
             "timeouts",
             "remote",
             "file_times",

@@ -18,6 +18,7 @@ from gapless.traces import remote
 from gapless.traces.engines.engine import Answer, InProcess, Item, P, Progress
 from gapless.traces.parent_watch import begin_work, signals_blocked
 from gapless.traces.problems import Unreadable, UsageError, shown
+from gapless.traces.worker_processes import WorkerContext
 
 ONE_PROCESS = 48 << 20  # bytes: below this, starting a pool takes longer than it saves
 AHEAD = 4  # answers per process that may wait to be taken: bounds memory
@@ -143,4 +144,4 @@ class _Worker:
 def _context() -> multiprocessing.context.BaseContext:
     """Return the start method: forked workers share the kernels, but a process with threads spawns."""
     alone = len(sys._current_frames()) == 1 and not remote.spoken_to()  # noqa: SLF001 - documented: Python's threads
-    return multiprocessing.get_context("fork" if alone and hasattr(os, "fork") else "spawn")
+    return multiprocessing.get_context("fork") if alone and hasattr(os, "fork") else WorkerContext()
