@@ -10,6 +10,7 @@ from time import monotonic, sleep
 
 import pytest
 
+from gapless.impl.store import group_commit
 from gapless.impl.store.group_commit import THE_LAST, GroupCommit
 
 PATIENCE = 30.0  # seconds, far more than any of this takes
@@ -158,3 +159,39 @@ def test_the_main_thread_flushes_apart_where_it_is_alone() -> None:
     answers = iter([False, True, True])
     commit.wait(lambda: next(answers), 2)
     assert len(apart) == 1
+
+
+def test_a_thread_does_not_spin_while_another_waits_for_the_interpreter(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python calls a lock unlocked until the thread that has it runs: up to five milliseconds."""
+
+    class TakenLock:
+        """A lock that another thread has, which has not run since."""
+
+        attempts = 0
+        is_taken = True
+
+        def acquire(self, *, blocking: bool = True) -> bool:
+            assert not blocking
+            self.attempts += 1
+            assert self.attempts < 10, "it spins"
+            return not self.is_taken
+
+        def release(self) -> None:
+            """Nothing waits."""
+
+        def locked(self) -> bool:
+            return False
+
+    flushed, lock = [0], TakenLock()
+
+    def flush() -> int:
+        flushed[0] = 1
+        return 1
+
+    commit = GroupCommit(flush)
+    commit._flushing = lock  # type: ignore[assignment]
+    monkeypatch.setattr(group_commit, "sleep", lambda _: setattr(lock, "is_taken", False))
+    thread = Thread(target=commit.wait, args=(lambda: flushed[0] == 1, 1))
+    thread.start()
+    thread.join(PATIENCE)
+    assert (flushed, lock.attempts) == ([1], 2)
