@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from pydantic.json_schema import models_json_schema
 
@@ -11,19 +10,17 @@ from gapless.spec.catalog import SPECS, Spec
 from gapless.traces.events.event import NAME, OUTCOMES, VERSION, Origin
 from gapless.traces.events.schema import Event
 from gapless.traces.report.values import Report, ReportRow
-from gapless.traces.sources.registry import sources
-from gapless.traces.sources.rocketmq.clients.request_lines import LINE
+from gapless.traces.sources import registry
+from gapless.traces.sources.verbs import JsonSchema as Schema
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 INT64 = {"$ref": "#/$defs/int64"}
 NUMBER = {"$ref": "#/$defs/number"}  # of an argument or a field of the state: true and false are 1 and 0
 
-Schema = dict[str, Any]
-
 
 def report_schema(_specs: Mapping[str, Spec] = SPECS) -> Schema:
     """Build the schema of `gapless check --json`: the rows of each source are keys next to the others."""
-    sources()
+    registry.sources()
     rows = sorted((row for row in ReportRow.__subclasses__() if row.__module__.startswith("gapless.")), key=_part)
     refs, schema = models_json_schema(
         [(Report, "validation"), *((row, "validation") for row in rows)], ref_template="#/$defs/{model}"
@@ -112,14 +109,14 @@ def _seen(spec: Spec) -> Schema:
     }
 
 
-def client_schema(_specs: Mapping[str, Spec] = SPECS) -> Schema:
-    """Build the schema of a line in a client log."""
-    return {"$schema": DIALECT, **LINE.json_schema(by_alias=True), "title": "a line of a client log"}
+def _of_a_source(made: Callable[[], Schema]) -> Callable[[Mapping[str, Spec]], Schema]:
+    """Return the builder of the schema of a form that one source reads: no spec is named in it."""
+    return lambda _specs: {"$schema": DIALECT, **made()}
 
 
 SCHEMAS: dict[str, Callable[[Mapping[str, Spec]], Schema]] = {
     "report": report_schema,
     "events": events_schema,
-    "client": client_schema,
+    **{name: _of_a_source(made) for name, made in registry.schemas().items()},
 }
 """By the name of what they describe."""

@@ -1,7 +1,7 @@
-"""Watching of a store while a broker writes to it: findings at once, reports now and then.
+"""Watching of a recording while a broker writes to it: findings at once, reports now and then.
 
-The loop decides when; the source (`sources/rocketmq/watching/`) decides what is judged, and how. The verdict at the end
-is that of a check.
+The loop decides when; the source (`sources/following.py`) decides what is judged, and how. The verdict at the end is
+that of a check.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from gapless.native import expecting
 from gapless.native.object_code import compiling_seconds
@@ -19,19 +20,21 @@ from gapless.spec.catalog import PROFILES
 from gapless.traces.check import InputCheck, ignored_rules, no_such_profile, reported
 from gapless.traces.inputs import Input
 from gapless.traces.options import Options
-from gapless.traces.problems import NothingThere, Unreadable, UsageError, shown
+from gapless.traces.problems import NothingThere, Unreadable, UsageError, pasted, shown
 from gapless.traces.report.parts import Parts
 from gapless.traces.report.values import Finding, Report
-from gapless.traces.sources.registry import sources
-from gapless.traces.sources.rocketmq import PROFILE
-from gapless.traces.sources.rocketmq.joining.findings import StoreFindings
-from gapless.traces.sources.rocketmq.source import SOURCE
-from gapless.traces.sources.rocketmq.store.directory import store_folder
-from gapless.traces.sources.rocketmq.watching.factory import make_follower
-from gapless.traces.sources.rocketmq.watching.follower import Follower
-from gapless.traces.sources.rocketmq.watching.state_file import SavedState, read_state, write_state
-from gapless.traces.sources.rocketmq.watching.tail import log_end, log_folders, log_folders_in, log_start
-from gapless.traces.sources.rocketmq.watching.watch_checkpoint import LayoutChange, WatchCheckpoint
+from gapless.traces.sources.following import (
+    FollowingSource,
+    FollowPlace,
+    FollowProgress,
+    LocationChange,
+    LogGauge,
+    RecordingFollower,
+    ReportedKeys,
+    SavedState,
+)
+from gapless.traces.sources.registry import following, knows, recognised
+from gapless.traces.sources.source import SideInputs
 from gapless.traces.sources.surroundings import refusal
 from gapless.traces.timeouts import OutOfTime
 
@@ -42,8 +45,6 @@ FIRST = 1.0  # seconds after which it is made for the first time, and again when
 SHARE = 40  # a report is made after this many times as long as the last one took: so it takes 2.5 % of a core at most
 MOST = 1000  # findings that are kept, in case that what they were found in vanishes
 TROUBLED = 10.0  # seconds that a store may be unreadable before it is reopened
-
-sources()  # a report has rows of theirs
 
 
 class NoStoreYet(NothingThere):
@@ -114,18 +115,19 @@ class StoreWatch:
         """
         if profile is not None and profile not in PROFILES:
             raise UsageError(no_such_profile(profile))
-        if Path(path).exists() and not Path(path).is_dir():
-            raise UsageError(f"{shown(path)}: {_refusal(Path(path))}")
         self.path, self.listeners, self.every, self.clock = Path(path), listeners, every, clock
-        self.config = Path(config) if config else None
-        self.options = Options(profile=profile or PROFILE, ignored=ignored_rules(only, ignore))
+        self.profile, self.ignored = profile, ignored_rules(only, ignore)
+        self._choose_source()
+        if self.path.exists() and not self.path.is_dir() and not knows(self.source, self.path):
+            raise UsageError(f"{shown(path)}: {_refusal(self.path)}")
+        self.side = SideInputs(Path(config) if config else None)
         self.state = Path(state) if state else None
         self.version = version
         kept = self._kept(self.state) if self.state else None
-        self.checkpoint: WatchCheckpoint | None = kept.checkpoint if kept else None
-        self.reported = set(kept.reported) if kept else set()
+        self.checkpoint: FollowPlace | None = kept.checkpoint if kept else None
+        self.reported: ReportedKeys = set(kept.reported) if kept else set()
         self.status = WatchStatus(self.measure, findings=Counter(rule for rule, _trace, _position in self.reported))
-        self.follower: Follower | None = None
+        self.follower: RecordingFollower | None = None
         self.trouble = self.unkept = ""
         self.unreadable = self.waits = False  # what the trouble is
         self.trouble_since = 0.0
@@ -137,11 +139,16 @@ class StoreWatch:
         self.lost = ""  # a file that vanished
         self.dirty, self.rested = True, False  # the last report was made of a store at rest
         self.caught_up = self.reported_up_to_date = False
-        self.log: list[Path] = []  # folders
         self.settled, self.behind_since = -1, self.began
 
+    def _choose_source(self) -> None:
+        """Choose by what is there; as long as there is nothing, ours is chosen, and another one may still come."""
+        self.source: FollowingSource = following(self.path)
+        self.options = Options(profile=self.profile or self.source.profile, ignored=self.ignored)
+        self.gauge: LogGauge = self.source.gauge(self.path)
+
     def _kept(self, state: Path) -> SavedState | None:
-        return read_state(state, self._named, self.options.profile, self.options.ignored, self.version)
+        return self.source.read_state(state, self._named, self.options, self.version)
 
     @property
     def _named(self) -> str:
@@ -156,7 +163,7 @@ class StoreWatch:
         UsageError if the place cannot be saved at the end, and if there is no store to go through `once`.
         """
         idle = 0
-        if once and store_folder(self.path) is None:
+        if once and self.source.recognise(self.path) is None:
             raise UsageError(f"{shown(self.path)}: {self._why_none()}")
         try:
             while True:
@@ -189,28 +196,30 @@ class StoreWatch:
         """Run one round and act on it; True if there is more to read at once."""
         try:
             follower = self.follower or self._open()
-            before = follower.front.reached
-            with expecting(_records_ahead(follower) if self.last else 0):  # the first report waits for no compiler
+            before = follower.progress()
+            with expecting(before.records_ahead if self.last else 0):  # the first report waits for no compiler
                 more = follower.round()
-        except LayoutChange as other:
+        except LocationChange as other:
             self.listeners.on_message(str(other))
             self._close()
             return True
         except (NothingThere, Unreadable, OSError) as problem:
             self._troubled(problem)
             return False
-        self._well(follower)
-        if follower.front.reached != before or self.status.running:
+        progress = follower.progress()
+        self._well(follower, progress)
+        if progress.position != before.position or self.status.running:
             self.rested = False
-        self.dirty |= follower.front.reached != before
-        self.status.bytes += max(0, follower.front.reached - before)
+        self.dirty |= progress.position != before.position
+        self.status.bytes += max(0, progress.position - before.position)
         self.caught_up = not more
         self._say(follower)
-        self._count(follower)
+        self._count(progress)
+        self.lost = self.lost or follower.lost
         now = self.clock()
         since = now - self.reported_at
         if follower.departed and not more:
-            self._find(follower.report_queues())
+            self._find(follower.report_early())
         departs = follower.departed and (not more or since > SAVED)
         rests = not (more or self.rested or self.status.running) and follower.is_at_rest()
         if departs or rests or (self.dirty and since > self._pause):
@@ -228,30 +237,33 @@ class StoreWatch:
     def measure(self) -> None:
         """Measure the lag against the broker now; metrics call this in another thread."""
         status = self.status
-        if not self.log:
-            self.log = log_folders_in(self.path)
-        reached = self.checkpoint.known.reached if self.checkpoint else None
+        reached = self.checkpoint.position if self.checkpoint else None
         begin = reached if status.position is None else status.position
-        end = log_end(self.log, begin or 0)
+        gauge = self.gauge
+        end = gauge.end(begin or 0)
         if end is None:
             return
         if begin is None:
-            begin = log_start(self.log)
+            begin = gauge.start()
         status.lag_bytes = 0 if end <= self.settled else max(0, end - begin)
         status.lag_seconds = max(0.0, self.clock() - self.behind_since) if status.lag_bytes else 0.0
 
-    def _open(self) -> Follower:
-        folder = store_folder(self.path)
-        if folder is None:
-            raise NoStoreYet(f"{shown(self.path)}: waiting for a RocketMQ store there: {self._why_none()}")
-        follower = make_follower(self.path, folder, self.options, self.config, self.checkpoint, self.clock)
+    def _open(self) -> RecordingFollower:
+        if (found := self.source.recognise(self.path)) is None and self.checkpoint is None:
+            self._choose_source()
+            found = self.source.recognise(self.path)
+        if found is None:
+            what = self.source.presentation.label
+            raise NoStoreYet(f"{shown(self.path)}: waiting for a {what} there: {self._why_none()}")
+        follower = self.source.follow(self.path, found, self.options, self.side, self.checkpoint, self.clock)
         follower.reported = self.reported
         self.follower = follower
-        at = f"{follower.store.path}: watched from {follower.reached:,} on"
+        at = f"{found}: watched from {follower.reached:,} on"
         self.listeners.on_message(at if self.checkpoint is None else f"{at}, where it was left")
-        self.log = log_folders(follower.front.store)
+        self.gauge = self.source.gauge(self.path, follower)
         self.status.up, self.status.running, self.status.left = True, follower.is_running(), follower.left
-        self._count(follower)
+        self._count(follower.progress())
+        self.lost = self.lost or follower.lost
         for what in follower.left:
             self.listeners.on_message(f"not judged as it is written, but at the end: {what}")
         return follower
@@ -283,31 +295,28 @@ class StoreWatch:
         if now - self.trouble_since > TROUBLED:
             self._close()
 
-    def _well(self, follower: Follower) -> None:
+    def _well(self, follower: RecordingFollower, progress: FollowProgress) -> None:
         self.trouble, self.status.up = "", True
         self.unreadable = self.waits = False
-        if follower.numbers.rounds % 10 == 1:
+        if progress.rounds % 10 == 1:
             self.status.running = follower.is_running()
 
-    def _say(self, follower: Follower) -> None:
+    def _say(self, follower: RecordingFollower) -> None:
         while follower.says:
-            self.listeners.on_message(follower.says.popleft().text)
+            self.listeners.on_message(follower.says.popleft())
 
-    def _count(self, follower: Follower) -> None:
-        front, status = follower.front, self.status
-        numbers, judge = front.numbers, front.judge
-        status.records, status.position = judge.judged.records, front.reached
-        status.queues = len(judge.judged.queues)
-        status.lag_bytes = numbers.lag
-        self.settled, self.behind_since = numbers.settled, numbers.behind_since
-        status.lag_seconds = max(0.0, follower.clock() - numbers.behind_since) if numbers.lag else 0.0
-        status.entries_position = follower.indexed
-        status.entries_lag_bytes = max(0, front.reached - follower.indexed)
-        if status.restarts != (restarts := numbers.gone_back + numbers.restarts):
+    def _count(self, progress: FollowProgress) -> None:
+        status = self.status
+        status.records, status.queues, status.position = progress.records, progress.queues, progress.position
+        status.lag_bytes = progress.lag
+        self.settled, self.behind_since = progress.settled, progress.behind_since
+        status.lag_seconds = max(0.0, self.clock() - progress.behind_since) if progress.lag else 0.0
+        status.entries_position = progress.entries
+        status.entries_lag_bytes = max(0, progress.position - progress.entries)
+        if status.restarts != progress.restarts:
             self.reported_up_to_date = False  # judged again: the next report is made as soon as all is
-        status.restarts = restarts
-        self.lost = self.lost or follower.lost
-        status.rounds, status.looked_again = numbers.rounds, numbers.looked_again
+        status.restarts = progress.restarts
+        status.rounds, status.looked_again = progress.rounds, progress.looked_again
 
     # -- what it comes to --------------------------------------------------------------------------------------------
 
@@ -346,8 +355,8 @@ class StoreWatch:
                 self.findings[finding.rule, finding.trace, finding.position] = finding
             self.listeners.on_finding(finding)
 
-    def _reported(self, judged: StoreFindings | None) -> Report:
-        check = InputCheck(Input(self.path, self.path, SOURCE), self.options, None)
+    def _reported(self, judged: Any) -> Report:
+        check = InputCheck(Input(self.path, self.path, self.source), self.options, None)
         if judged is None or self.follower is None:
             why = self.trouble or "nothing was read"
             if self.waits and self.last is None:
@@ -373,10 +382,10 @@ class StoreWatch:
             self._write(self.state, place)
         self.kept_in = self.clock() - began
 
-    def _write(self, state: Path, place: WatchCheckpoint) -> None:
+    def _write(self, state: Path, place: FollowPlace) -> None:
         """Save the place in a file; an error is reported once, and the next save tries again."""
         try:
-            write_state(
+            self.source.write_state(
                 state,
                 SavedState(self._named, self.options.profile, self.options.ignored, place, frozenset(self.reported)),
                 self.version,
@@ -398,12 +407,9 @@ class StoreWatch:
         return report or self._reported(None)
 
 
-def _records_ahead(follower: Follower) -> int:
-    """Estimate the records that are written and not judged yet."""
-    front = follower.front
-    return front.numbers.lag * front.judge.judged.records // max(front.reached - front.store.start, 1)
-
-
 def _refusal(path: Path) -> str:
-    """The reason why a path is no recording, with the command that was typed."""
+    """The reason why a path is no recording that is followed, with the command that was typed."""
+    if (known := recognised(path)) is not None:
+        kind = known[0].presentation.label
+        return f"a recording that is not followed while it is written ({kind}): gapless check {pasted(path)} judges it"
     return refusal(path).replace("gapless check ", "gapless watch ")

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from gapless.commands.options import ConfigOption, CopiedOption, JsonOption
 from gapless.commands.outcome import sentence_of
 from gapless.commands.terminal import failed, printing, progress_bar, telling, write
-
-if TYPE_CHECKING:
-    from gapless.traces.sources.rocketmq.replicas.values import Comparison, ReplicaRow
 
 
 def compare(
@@ -41,7 +38,6 @@ def compare(
     """
     from gapless.traces.compare import compare as run
     from gapless.traces.problems import UsageError
-    from gapless.traces.sources.rocketmq.replicas.text import lines
 
     try:
         with telling(), progress_bar() as progress:
@@ -51,17 +47,10 @@ def compare(
     with printing(comparison.exit_code):
         if json:
             write(json, comparison.as_json())
-        unread = [sentence_of(row.path, reason) for row in _unreadable(comparison) for reason in row.reasons]
+        unread = [sentence_of(path, reason) for path, reason in comparison.unread()]
         for line in unread:
             typer.echo(f"gapless: {line}", err=True)
         if not unread and str(json) != "-":
-            for line in lines(comparison):
+            for line in comparison.lines():
                 print(line)
     raise typer.Exit(comparison.exit_code)
-
-
-def _unreadable(comparison: Comparison) -> list[ReplicaRow]:
-    """The replicas that cannot be read, if they keep all others from being compared."""
-    if comparison.verdict != "unreadable" or any(pair.verdict != "inconclusive" for pair in comparison.pairs):
-        return []
-    return [row for row in comparison.replicas if row.verdict == "unreadable"]

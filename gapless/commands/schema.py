@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -15,19 +14,21 @@ from gapless.commands.terminal import printing, write
 from gapless.spec.catalog import SPECS
 
 
-class SchemaName(StrEnum):
-    """The names of the schemas."""
+def _known(name: str) -> str:
+    """The name of a schema, as it is. Raises typer.BadParameter for one that no source has."""
+    from gapless.traces.schemas import SCHEMAS
 
-    report = "report"
-    events = "events"
-    client = "client"
+    if name not in SCHEMAS:
+        raise typer.BadParameter(f"{name!r} is not one of {', '.join(map(repr, SCHEMAS))}.")
+    return name
 
 
 def schema(
     what: Annotated[
-        SchemaName,
+        Literal["report", "events", "client"],  # for the help; a source of another package may have more
         typer.Argument(
             metavar="WHAT",
+            parser=_known,
             help="report: what check --json writes; events: a line of a file of events; client: of a client log.",
             show_default=False,
         ),
@@ -42,4 +43,4 @@ def schema(
 
     specs = {**SPECS, **{one.name: one for one in (chosen(spec) if spec else ())}}
     with printing(0):
-        write(Path("-"), json.dumps(SCHEMAS[what.value](specs), indent=1, ensure_ascii=False) + "\n")
+        write(Path("-"), json.dumps(SCHEMAS[what](specs), indent=1, ensure_ascii=False) + "\n")

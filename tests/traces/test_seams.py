@@ -1,4 +1,4 @@
-"""A source of another package is found through its entry point, and checked by both engines."""
+"""A source of another package is found by its entry point: checked by both engines, followed, compared."""
 
 from __future__ import annotations
 
@@ -6,12 +6,16 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.support import toy_source
+from gapless.traces.report.sections import PRESENTATIONS
+from gapless.traces.sources import registry
+from gapless.traces.spark.data_sources import format_of
+from tests.support import command_line, toy_source
 from tests.support.night import NIGHT
 from tests.support.rocketmq.recordings import recording
 
@@ -89,3 +93,52 @@ def test_a_source_that_cannot_be_loaded_does_no_harm(installed: Path, tmp_path: 
     (reason,) = checked(installed, file)["sources"][0]["reasons"]
     assert "the source toy cannot be loaded from toy_source:SOURCE (RuntimeError: no licence)" in reason
     assert checked(installed, recording("lmq"))["verdict"] == "conforms"
+
+
+@pytest.fixture
+def with_verbs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A file of the toy with verbs, which is installed in this process: a folder and a line."""
+    info = tmp_path / "site/toy_verbs-1.0.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: toy-verbs\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[gapless.sources]\ntoy = tests.support.toy_verbs:SOURCE\n")
+    monkeypatch.syspath_prepend(info.parent)
+    registry._loaded.cache_clear()
+    file = tmp_path / "steps.csv"
+    file.write_text(GOOD)
+    yield file
+    registry._loaded.cache_clear()
+    del PRESENTATIONS["toy-csv"]
+
+
+def test_a_source_of_another_package_is_followed(with_verbs: Path) -> None:
+    state = with_verbs.with_name("state")
+    watch = "watch", with_verbs, "--once", "--state", state
+    done = command_line.gapless(*watch)
+    assert (done.exit_code, done.stderr) == (0, f"gapless: {with_verbs}: watched from 0 on\n")
+    assert done.stdout.splitlines()[-1].startswith("conforms: ")
+    with_verbs.write_text(GOOD + BAD)
+    done = command_line.gapless(*watch)
+    assert (done.exit_code, done.stdout.count("queue/entry-points-at-its-message")) == (1, 2)
+    assert done.stderr == f"gapless: {with_verbs}: watched from {len(GOOD):,} on, where it was left\n"
+    assert command_line.gapless(*watch).stdout.count("queue/entry-points-at-its-message") == 1  # in the report alone
+
+
+def test_replicas_of_another_package_are_compared(with_verbs: Path) -> None:
+    other = with_verbs.with_name("other.csv")
+    other.write_text(GOOD)
+    done = command_line.gapless("compare", with_verbs, other)
+    assert (done.exit_code, done.stdout, done.stderr) == (0, "conforms, conforms\nall agree\n", "")
+    other.write_text(BAD)
+    done = command_line.gapless("compare", with_verbs, other)
+    assert (done.exit_code, done.stdout) == (1, f"conforms, departs\n{other}: differs\n")
+
+
+def test_recordings_of_another_package_are_a_table_and_their_form_has_a_schema(with_verbs: Path) -> None:
+    toy, ours = registry.tabled()
+    table = format_of(toy)({"path": str(with_verbs)})
+    assert [table.name(), format_of(ours).name()] == ["toy-csv", "rocketmq-store"]
+    reader = table.reader(table.schema())
+    rows = [row for part in reader.partitions() for batch in reader.read(part) for row in batch.to_pylist()]
+    assert rows == [{"trace": "a/0", "action": action} for action in ("open", "append", "index")]
+    assert list(registry.schemas()) == ["toy", "client"]

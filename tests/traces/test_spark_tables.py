@@ -15,10 +15,13 @@ from pyspark.sql.types import StructType
 from gapless.traces.events import reading
 from gapless.traces.events.event import argument
 from gapless.traces.problems import Unreadable, UsageError
-from gapless.traces.spark.data_sources import GaplessEvents, RocketMQStore
+from gapless.traces.sources.rocketmq.source import SOURCE
+from gapless.traces.spark.data_sources import GaplessEvents, format_of
 from tests.support.command_line import ROOT, gapless
 from tests.support.event_files import ODD, cut, mixed_traces, write
 from tests.support.rocketmq.recordings import recording
+
+StoreRecords = format_of(SOURCE)
 
 
 def read(
@@ -111,7 +114,7 @@ def test_an_option_that_is_none_is_refused(tmp_path: Path, name: str) -> None:
     with pytest.raises(UsageError, match=f"gapless-events: there is no option {name}; there are spec, split"):
         source_of(tmp_path, **{name: "1"})
     with pytest.raises(UsageError, match=f"rocketmq-store: there is no option {name}; there are split"):
-        RocketMQStore({"path": str(tmp_path), name: "1"})
+        StoreRecords({"path": str(tmp_path), name: "1"})
 
 
 @pytest.mark.parametrize("more", [{"serialization.format": "1"}, {"owner": "root", "team": "orders"}])
@@ -187,7 +190,7 @@ def test_events_that_are_none_and_paths_that_lead_to_none_are_refused(tmp_path: 
         with pytest.raises(UsageError, match="no file of events"):
             read(source_of(wrong))
     with pytest.raises(UsageError, match="not a RocketMQ store"):
-        read(RocketMQStore({"path": str(tmp_path)}))
+        read(StoreRecords({"path": str(tmp_path)}))
     with pytest.raises(UsageError, match="say what to read"):
         read(GaplessEvents({}))
     with pytest.raises(UsageError, match="split: none, expected"):
@@ -208,7 +211,7 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 
 
 def store_of(path: Path) -> asks.DataSource:
-    return RocketMQStore({"path": str(path), "split": "200000"})
+    return StoreRecords({"path": str(path), "split": "200000"})
 
 
 def test_records_are_those_of_which_a_check_makes_events(exported: tuple[Path, Path]) -> None:

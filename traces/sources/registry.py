@@ -5,14 +5,19 @@ An installed package adds one through the entry point group `gapless.sources`.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
+from typing import TypeVar
 
 from gapless.traces.events.files import is_event_file
 from gapless.traces.remote import RemotePath
 from gapless.traces.report.sections import PRESENTATIONS
+from gapless.traces.sources.following import FollowingSource
 from gapless.traces.sources.source import Source
+from gapless.traces.sources.verbs import ComparingSource, JsonSchema, SchemaSource, TableSource
 
 GROUP = "gapless.sources"
 EVENTS = "event-trace"  # the kind of files of events
@@ -21,6 +26,8 @@ OURS = (  # in the order in which they are asked whether a path is theirs
     EntryPoint("pulsar", "gapless.traces.sources.pulsar.source:SOURCE", GROUP),
     EntryPoint("events", "gapless.traces.sources.event_files.source:SOURCE", GROUP),
 )
+
+AnySource = TypeVar("AnySource", bound=Source)
 
 
 def sources() -> tuple[Source, ...]:
@@ -83,3 +90,39 @@ def recognised_file(path: Path) -> tuple[Source, Path] | None:
         if not isinstance(path, RemotePath) and (found := source.recognise(path)) is not None:
             return source, found
     return None
+
+
+# -- verbs ---------------------------------------------------------------------------------------------------------
+
+
+def schemas() -> dict[str, Callable[[], JsonSchema]]:
+    """Return the JSON Schemas of the forms that only one source reads, by name."""
+    described = [source for source in sources() if isinstance(source, SchemaSource)]
+    return {name: made for source in described for name, made in source.schemas().items()}
+
+
+def comparing(paths: Sequence[Path]) -> ComparingSource:
+    """Return the source that compares replicas at these paths; if none knows them, ours, which says what it expects."""
+    return _knowing([source for source in sources() if isinstance(source, ComparingSource)], paths)
+
+
+def following(path: Path) -> FollowingSource:
+    """Return the source that follows what is written at a path; if nothing is there yet, ours."""
+    return _knowing([source for source in sources() if isinstance(source, FollowingSource)], [path])
+
+
+def _knowing(able: Sequence[AnySource], paths: Sequence[Path]) -> AnySource:
+    """Return the first source that knows one of the paths; the last one if none does."""
+    return next((source for source in able if any(knows(source, path) for path in paths)), able[-1])
+
+
+def knows(source: Source, path: Path) -> bool:
+    """True if a path can be opened, as far as that can be seen now."""
+    with suppress(OSError):
+        return source.recognise(path) is not None
+    return False
+
+
+def tabled() -> tuple[TableSource, ...]:
+    """Return the sources whose recordings are tables."""
+    return tuple(source for source in sources() if isinstance(source, TableSource))

@@ -6,7 +6,7 @@ such a row is left out.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from operator import ge, gt, le, lt
 from typing import Any
@@ -14,8 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-Spans = Mapping[str, tuple[Any, Any]]
-"""The minimum and maximum of some columns by name, `args.number` for a field; nulls are not included."""
+from gapless.traces.sources.tables import Spans
 
 COMPARED: dict[str, Callable[[Any, Any], Any]] = {
     "EqualTo": pc.equal,

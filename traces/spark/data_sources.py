@@ -1,4 +1,4 @@
-"""Events and stores as data sources of Spark: `spark.read.format("gapless-events")`, and `format("rocketmq-store")`.
+"""Data sources of Spark: `spark.read.format("gapless-events")`, and a format for each source that has a table.
 
 Spark passes a Python data source its filters on rows, but not the selected columns: a user names these by a schema.
 """
@@ -17,8 +17,11 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from gapless.traces.engines.spark_archive import archive
 from gapless.traces.problems import UsageError, shown
 from gapless.traces.remote import path_of
+from gapless.traces.sources.registry import tabled
+from gapless.traces.sources.tables import SparkTable, TablePart
+from gapless.traces.sources.verbs import TableSource
 from gapless.traces.spark.conditions import Condition, kept, understood
-from gapless.traces.spark.tables import SparkTable, TablePart, event_table, in_tasks, store_table
+from gapless.traces.spark.tables import EVENT_FORMAT, STRETCH, event_table, in_tasks
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
@@ -33,9 +36,10 @@ PUSHES = "spark.sql.python.filterPushdown.enabled"
 
 
 def register(spark: SparkSession) -> None:
-    """Register the formats `gapless-events` and `rocketmq-store`, and enable filter pushdown."""
-    for source in (GaplessEvents, RocketMQStore):
-        spark.dataSource.register(source)
+    """Register the formats of all tables, and enable filter pushdown."""
+    tables: list[type[DataSource]] = [GaplessEvents, *map(format_of, tabled())]
+    for table in tables:
+        spark.dataSource.register(table)
     spark.conf.set(PUSHES, "true")  # or Spark refuses a source that could take them
     remote = type(spark).__module__.startswith("pyspark.sql.connect")
     if remote and not spark.client.host.startswith(LOOPBACK):
@@ -95,7 +99,7 @@ class GaplessEvents(_Source):
     @classmethod
     def name(cls) -> str:
         """Return the name for Spark."""
-        return "gapless-events"
+        return EVENT_FORMAT
 
     def table(self) -> SparkTable:
         """See `_Source`."""
@@ -103,17 +107,24 @@ class GaplessEvents(_Source):
         return event_table(self.paths(), specs, self.split())
 
 
-class RocketMQStore(_Source):
-    """Store directories. Option: `split`."""
+class _SourceTable(_Source):
+    """Recordings of one source. Option: `split`."""
+
+    source: TableSource
 
     @classmethod
     def name(cls) -> str:
         """Return the name for Spark."""
-        return "rocketmq-store"
+        return cls.source.table_format
 
     def table(self) -> SparkTable:
         """See `_Source`."""
-        return store_table(self.paths(), self.split())
+        return self.source.table(self.paths(), self.split() or STRETCH)
+
+
+def format_of(source: TableSource) -> type[_SourceTable]:
+    """Return the data source of the recordings that a source reads."""
+    return type("SourceFormat", (_SourceTable,), {"source": source})
 
 
 class TableReader(DataSourceReader):

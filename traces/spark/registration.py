@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gapless.traces.problems import UsageError
+from gapless.traces.sources.registry import tabled
+from gapless.traces.spark.tables import EVENT_FORMAT
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
 def register(spark: SparkSession) -> None:
-    """Register the formats `gapless-events` and `rocketmq-store`, and enable filter pushdown.
+    """Register the format of files of events, and those of sources that have a table; enable filter pushdown.
 
     Raises UsageError with a Spark before 4.0.
     """
@@ -20,8 +22,9 @@ def register(spark: SparkSession) -> None:
     except ModuleNotFoundError as error:
         if error.name != "pyspark.sql.datasource":
             raise
+        formats = " and ".join([EVENT_FORMAT, *(source.table_format for source in tabled())])
         raise UsageError(
-            f"gapless-events and rocketmq-store need Spark 4.0 or later, and this is {spark.version}: read Parquet by "
+            f"{formats} need Spark 4.0 or later, and this is {spark.version}: read Parquet by "
             "spark.read.parquet, and judge it by gapless.spark.check"
         ) from None
     data_sources.register(spark)

@@ -9,6 +9,7 @@ from typing import Any
 
 from gapless import check
 from gapless.traces.report.values import Finding, Report
+from gapless.traces.sources.rocketmq.watching.follower import Follower
 from gapless.traces.watch import Listeners, StoreWatch
 from tests.support.rocketmq.played_store import PlayedStore
 from tests.support.rocketmq.recordings import recording
@@ -41,6 +42,12 @@ class Heard:
 def watch(path: Path, heard: Heard, clock: Clock | None = None, **options: Any) -> StoreWatch:
     """A watch that tells `heard`."""
     return StoreWatch(path, heard.listeners(), clock=clock or Clock(), **options)
+
+
+def follower_of(watched: StoreWatch) -> Follower:
+    """The follower of a store that is open."""
+    assert isinstance(watched.follower, Follower)
+    return watched.follower
 
 
 def watch_all_of(

@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from gapless import check
-from gapless.traces.compare import compare
 from gapless.traces.problems import Unreadable
 from gapless.traces.report.values import Report
 from gapless.traces.sources.rocketmq.store.directory import open_store
 from gapless.traces.sources.rocketmq.store.dledger import dledger_of
 from tests.support.rocketmq.played_store import PlayedStore
 from tests.support.rocketmq.recordings import RECORDINGS, recording, recording_as_left
+from tests.support.rocketmq.replicas import compare
 
 HEADER = struct.Struct(">iiqqqiiii")  # magic, size, index, term, position, channel, chain CRC, body CRC, body's size
 MAGIC, SIZE, INDEX, TERM, POSITION, _, _, _, BODY = range(9)

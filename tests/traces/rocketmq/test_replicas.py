@@ -16,16 +16,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gapless.traces.compare import compare
+from gapless.traces.sources.rocketmq.replicas.comparison import Comparison
 from gapless.traces.sources.rocketmq.replicas.logs import compare_logs
 from gapless.traces.sources.rocketmq.replicas.queues import compare_queues
 from gapless.traces.sources.rocketmq.replicas.side import Side
-from gapless.traces.sources.rocketmq.replicas.text import lines
-from gapless.traces.sources.rocketmq.replicas.values import Comparison, PairRow
+from gapless.traces.sources.rocketmq.replicas.values import PairRow
 from gapless.traces.sources.rocketmq.store.directory import open_store
 from tests.support.command_line import gapless
 from tests.support.night import NIGHT
 from tests.support.rocketmq.recordings import recording, recording_as_left
+from tests.support.rocketmq.replicas import compare
 from tests.support.rocketmq.store_builder import StoreBuilder
 from tests.support.rocketmq.stores import SCHEDULE_TOPIC, Entry, Record, encode, entries_of, log_files, read_log
 
@@ -43,7 +43,7 @@ def pair(tmp_path: Path) -> tuple[Path, Path]:
 
 
 def text(comparison: Comparison) -> str:
-    return "\n".join(lines(comparison))
+    return "\n".join(comparison.lines())
 
 
 def only(comparison: Comparison) -> PairRow:

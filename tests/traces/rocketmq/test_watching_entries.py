@@ -19,7 +19,17 @@ from gapless.traces.sources.rocketmq.watching.readiness import PATIENCE
 from gapless.traces.watch import REPORTED, StoreWatch
 from tests.support.rocketmq.played_store import SLOT, PlayedStore
 from tests.support.rocketmq.recordings import recording
-from tests.support.rocketmq.watched import Clock, Heard, a_later_entry, checked, halfway, same, until_idle, watch
+from tests.support.rocketmq.watched import (
+    Clock,
+    Heard,
+    a_later_entry,
+    checked,
+    follower_of,
+    halfway,
+    same,
+    until_idle,
+    watch,
+)
 
 POINTS = "queue/entry-points-at-its-message"
 
@@ -103,8 +113,8 @@ def test_what_is_recent_of_a_queue_is_read_at_once(tmp_path: Path, monkeypatch: 
         played.append(played.records()[number])
         played.dispatch(played.written)
         until_idle(watched)
-    assert watched.follower is not None
-    assert len(watched.follower.seen.recent) > 2 * len({block.subject for block in watched.follower.seen.recent})
+    recent = follower_of(watched).seen.recent
+    assert len(recent) > 2 * len({block.subject for block in recent})
     read = read_at_a_look(watched, monkeypatch)
     assert set(read.values()) == {1}
     for before in (3, 400):
@@ -142,8 +152,7 @@ def test_entries_that_stay_away_are_looked_at_though_they_are_as_they_were_a_mom
     until_idle(watched)
     name, number, _entry = a_later_entry(played, 400)
     played.entry(name, number, bytes(20))
-    assert watched.follower is not None
-    seen = watched.follower.seen
+    seen = follower_of(watched).seen
     (subject,) = {
         block.subject for block in seen.recent if name.startswith("consumequeue/{}/{}/".format(*block.subject))
     }

@@ -13,7 +13,7 @@ from tests.support.rocketmq import half_tables
 from tests.support.rocketmq.half_tables import position_of, row
 from tests.support.rocketmq.played_store import PlayedStore
 from tests.support.rocketmq.recordings import copy_of, recording
-from tests.support.rocketmq.watched import Clock, Heard, checked, same, until_idle, watch, watch_all_of
+from tests.support.rocketmq.watched import Clock, Heard, checked, follower_of, same, until_idle, watch, watch_all_of
 
 FIRST = "layouts/halfdb_first_5.5.0"
 REPORTED = 0.1, 1.0, 4.0, 100.0  # seconds between two looks: after the last, a report is made
@@ -37,9 +37,8 @@ def test_the_report_is_that_of_a_check_wherever_the_log_is_cut(name: str, tmp_pa
     watched = watch_all_of(played, heard, clock, chance, behind, most=20_000, passes=REPORTED)
     clock.now += 3
     until_idle(watched)
-    assert watched.follower is not None
-    assert watched.follower.halves.at == watched.status.position
-    assert watched.follower.halves.records.columns > 50
+    assert follower_of(watched).halves.at == watched.status.position
+    assert follower_of(watched).halves.records.columns > 50
     played.stop()
     until_idle(watched)
     same(watched.end(), checked(tmp_path / "store"))
@@ -60,8 +59,7 @@ def running(tmp_path: Path, heard: Heard, clock: Clock) -> tuple[PlayedStore, St
 def report(watched: StoreWatch, clock: Clock) -> None:
     """Another report, as is made where anything is new: nothing is at rest yet."""
     until_idle(watched)
-    assert watched.follower is not None
-    watched.follower.front.news_at = clock.now
+    follower_of(watched).front.news_at = clock.now
     watched._report()
 
 

@@ -19,7 +19,7 @@ from gapless.traces.watch import StoreWatch
 from tests.support.night import by_day
 from tests.support.rocketmq.played_index import PlayedIndex
 from tests.support.rocketmq.recordings import RECORDINGS, recording
-from tests.support.rocketmq.watched import Clock, Heard, checked, same, until_idle, watch, watch_all_of
+from tests.support.rocketmq.watched import Clock, Heard, checked, follower_of, same, until_idle, watch, watch_all_of
 
 RECORDED = [
     name
@@ -90,8 +90,7 @@ def test_files_that_are_full_are_judged_once_and_items_as_they_come(tmp_path: Pa
     assert report.verdict == "conforms"
     assert report.coverage["hash_index.find_header"] == 2
     (note,) = [note for note in report.sources[0].notes if note.startswith("index/ is judged up to")]
-    assert watched.follower is not None
-    followed = watched.follower.index
+    followed = follower_of(watched).index
     assert note.startswith(f"index/ is judged up to {followed.reached.at:,} of the log")
     last, number = played.items[played.put_items - 1]
     assert followed.reached.at == last.items[number][1]  # the last record may get more keys
@@ -104,8 +103,7 @@ def test_files_that_are_full_are_judged_once_and_items_as_they_come(tmp_path: Pa
 def test_a_place_tells_how_far_the_index_was_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     heard, clock = Heard(), Clock()
     played, watched = halfway(tmp_path, heard, clock, state=tmp_path / "state")
-    assert watched.follower is not None
-    left = watched.follower.index.reached.at
+    left = follower_of(watched).index.reached.at
     watched.keep()
     match, begun = IndexFollower._match, list[int]()
 
@@ -129,8 +127,7 @@ def test_a_file_that_is_full_is_opened_once_however_many_wait(tmp_path: Path, mo
 
     monkeypatch.setattr(index_files, "written", counted)
     monkeypatch.setattr(index, "AT_ONCE", 10_000)
-    played, watched = halfway(tmp_path, Heard(), Clock())
-    assert watched.follower is not None
+    played, _watched = halfway(tmp_path, Heard(), Clock())
     last = {f"index/{file.path.name}" for file in played.files[2:]}
     assert max(Counter(name for name in opened if name not in last).values()) == 1
 
@@ -150,8 +147,7 @@ def test_the_keys_of_many_files_are_loaded_at_once(tmp_path: Path, monkeypatch: 
     watched = watch(tmp_path / "store", Heard(), Clock())
     assert len(played.files) > 3
     until_idle(watched)
-    assert watched.follower is not None
-    assert calls.count(True) <= len(watched.follower.store.files)
+    assert calls.count(True) <= len(follower_of(watched).store.files)
 
 
 def item(which: int, more: int) -> Callable[[list[int]], None]:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gapless.traces.engines.engine import Progress
 from gapless.traces.options import Options
+from gapless.traces.sources.following import LogGauge, RecordingFollower, SavedState
 from gapless.traces.sources.rocketmq import PROFILE
 from gapless.traces.sources.rocketmq.report import KIND, PRESENTATION
 from gapless.traces.sources.source import Recording, SideInputs
+from gapless.traces.sources.verbs import JsonSchema, Replicas
 
 if TYPE_CHECKING:
     from gapless.traces.report.verdict_table import TableRows
+    from gapless.traces.sources.tables import SparkTable
 
 
 class RocketMQ:
@@ -23,6 +27,7 @@ class RocketMQ:
     profile = PROFILE
     side = frozenset({"config", "client"})
     expected_folder = "a RocketMQ store: there is no commitlog/ in it, nor in a store/ below it"
+    table_format = KIND
     expected_file = "a directory: a RocketMQ store is one, with commitlog/ and consumequeue/ in it"
 
     def recognise(self, path: Path) -> Path | None:
@@ -61,6 +66,55 @@ class RocketMQ:
         from gapless.traces.sources.rocketmq.store.directory import open_store  # noqa: PLC0415 - see above
 
         return export(path, open_store(found, side.config, copied=side.copied), out, progress)
+
+    def table(self, paths: Sequence[Path], split: int) -> SparkTable:
+        """Implements `TableSource`: a row for each record of the log, and for each queue that it is in."""
+        from gapless.traces.sources.rocketmq.table import store_table  # noqa: PLC0415 - see above
+
+        return store_table(paths, split, self.expected_folder)
+
+    def replicas(self, side: SideInputs) -> Replicas:
+        """Implements `ComparingSource`: masters and slaves, as of HA, of controllers and of DLedger."""
+        from gapless.traces.sources.rocketmq.replicas.store_replicas import StoreReplicas  # noqa: PLC0415 - see above
+
+        return StoreReplicas(side)
+
+    def follow(
+        self, path: Path, found: Path, options: Options, side: SideInputs, checkpoint: Any, clock: Callable[[], float]
+    ) -> RecordingFollower:
+        """Implements `FollowingSource`: which follower it is depends on where queues lie."""
+        from gapless.traces.sources.rocketmq.watching.factory import make_follower  # noqa: PLC0415 - see above
+
+        return make_follower(path, found, options, side.config, checkpoint, clock)
+
+    def gauge(self, path: Path, followed: RecordingFollower | None = None) -> LogGauge:
+        """Implements `FollowingSource`: by the names and ends of files."""
+        from gapless.traces.sources.rocketmq.watching.factory import gauge_of  # noqa: PLC0415 - see above
+
+        return gauge_of(path, followed)
+
+    def read_state(self, file: Path, name: str, options: Options, version: str) -> SavedState | None:
+        """Implements `FollowingSource`."""
+        from gapless.traces.sources.rocketmq.watching.state_file import read_state  # noqa: PLC0415 - see above
+
+        return read_state(file, name, options.profile, options.ignored, version)
+
+    def write_state(self, file: Path, kept: SavedState, version: str) -> None:
+        """Implements `FollowingSource`."""
+        from gapless.traces.sources.rocketmq.watching.state_file import write_state  # noqa: PLC0415 - see above
+
+        write_state(file, kept, version)
+
+    def schemas(self) -> Mapping[str, Callable[[], JsonSchema]]:
+        """Implements `SchemaSource`: client logs are written by users."""
+        return {"client": _client_schema}
+
+
+def _client_schema() -> JsonSchema:
+    """Build the schema of a line in a client log."""
+    from gapless.traces.sources.rocketmq.clients.request_lines import LINE  # noqa: PLC0415 - see above
+
+    return {**LINE.json_schema(by_alias=True), "title": "a line of a client log"}
 
 
 SOURCE = RocketMQ()

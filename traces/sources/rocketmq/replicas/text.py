@@ -1,13 +1,12 @@
-"""A comparison as lines of text; the verdict is the last one."""
+"""The rows of a comparison as lines of text."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
 from gapless.traces.report.values import Finding
-from gapless.traces.report.wording import duration, plural, size, some
+from gapless.traces.report.wording import plural, size, some
 from gapless.traces.sources.rocketmq.replicas.values import (
-    Comparison,
     EntryCopy,
     EntryDifference,
     LogFork,
@@ -17,32 +16,12 @@ from gapless.traces.sources.rocketmq.replicas.values import (
     ReplicaRow,
 )
 
-CLOSING = {
-    "conforms": "agree",
-    "departs": "departs",
-    "unreadable": "unreadable",
-    "inconclusive": "inconclusive",
-}
 AGREES = {"conforms": "agrees"}
 MANY = 20  # queues that are listed one by one
 
 
-def lines(comparison: Comparison) -> Iterator[str]:
-    """The comparison, line by line."""
-    for row in comparison.replicas:
-        yield from _replica(row)
-    for pair in comparison.pairs:
-        yield ""
-        yield from _pair(pair, comparison.replicas[0].path)
-    yield ""
-    if comparison.interrupted:
-        yield f"interrupted after {duration(comparison.seconds)}"
-    else:
-        what = f"{plural(len(comparison.replicas), 'replica')} in {duration(comparison.seconds)}"
-        yield f"{CLOSING[comparison.verdict]}: {what}"
-
-
-def _replica(row: ReplicaRow) -> Iterator[str]:
+def of_replica(row: ReplicaRow) -> Iterator[str]:
+    """Describe one replica, as the check of it alone has it."""
     reach = f"log {row.start:,} to {row.end:,}, " if row.end else ""
     left = {True: "clean, ", False: "unclean, ", None: ""}[None if row.live else row.clean]
     yield f"{row.role} {row.path}: {reach}{'running, ' if row.live else left}alone: {row.verdict}"
@@ -63,7 +42,8 @@ def _finding(finding: Finding) -> Iterator[str]:
     yield from (f"    {line}" for line in causes + again)
 
 
-def _pair(pair: PairRow, master: str) -> Iterator[str]:
+def of_pair(pair: PairRow, master: str) -> Iterator[str]:
+    """Describe what a slave has in common with its master, and where it differs."""
     yield f"{pair.slave} compared with {master}: {AGREES.get(pair.verdict, pair.verdict)}"
     if pair.high > pair.low:
         yield f"  logs: {_alike(pair)}"

@@ -1,16 +1,13 @@
-"""The result of comparing replicas: one verdict, and for each slave the first difference from its master.
-
-These models are the `--json` output of `gapless compare`; `schema` is raised when a key changes its meaning or goes.
-"""
+"""The rows of a comparison: the replicas, and for each slave the first difference from its master."""
 
 from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from gapless.traces.report.model import Model
-from gapless.traces.report.values import EXIT_CODES, INTERRUPTED, Finding, VerdictName
+from gapless.traces.report.values import Finding, VerdictName
 
 Role = Literal["master", "slave"]
 
@@ -101,25 +98,3 @@ class PairRow(Model):
     epochs: str = Field(default="", description="what the epoch files of both say, if there are any")
     reasons: list[str] = Field(default=[], description="why something could not be decided")
     notes: list[str] = Field(default=[], description="what is lawful, and good to know")
-
-
-class Comparison(Model):
-    """The whole answer of `gapless compare`."""
-
-    schema_version: Literal[1] = Field(default=1, alias="schema")
-    verdict: VerdictName
-    replicas: list[ReplicaRow] = Field(description="the master first")
-    pairs: list[PairRow]
-    seconds: float
-    interrupted: bool = False
-
-    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
-
-    @property
-    def exit_code(self) -> int:
-        """0 they agree, 1 they do not, 2 unreadable, 3 inconclusive; 130 interrupted."""
-        return INTERRUPTED if self.interrupted else EXIT_CODES[self.verdict]
-
-    def as_json(self) -> str:
-        """The comparison as `--json` writes it."""
-        return self.model_dump_json(by_alias=True, indent=1) + "\n"

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from gapless.traces.options import Options
 from gapless.traces.report.values import Finding
+from gapless.traces.sources.following import ReportedKeys
 from gapless.traces.sources.rocketmq.joining.findings import StoreFindings
 from gapless.traces.sources.rocketmq.segments import tasks
 from gapless.traces.sources.rocketmq.segments.splits import Split
@@ -23,7 +24,7 @@ from gapless.traces.sources.rocketmq.store.rocksdb import LiveDatabase
 from gapless.traces.sources.rocketmq.watching.follower import Follower
 from gapless.traces.sources.rocketmq.watching.log_only import LogOnlyFollower
 from gapless.traces.sources.rocketmq.watching.readiness import Entries
-from gapless.traces.sources.rocketmq.watching.watch_checkpoint import ReportedKeys, WatchCheckpoint
+from gapless.traces.sources.rocketmq.watching.watch_checkpoint import WatchCheckpoint
 
 RENEWED = 2.0  # seconds between two looks at whether a database has more on disk
 
@@ -114,10 +115,10 @@ class DatabaseFollower(Follower):
         self.ahead.says.clear()
         return more or behind
 
-    def report_queues(self) -> Iterator[Finding]:
+    def report_early(self) -> Iterator[Finding]:
         """Overrides `Follower`."""
-        yield from self.ahead.report_queues()
-        yield from super().report_queues()
+        yield from self.ahead.report_early()
+        yield from super().report_early()
 
     def report(self, judged: StoreFindings) -> Iterator[Finding]:
         """Overrides `Follower`."""

@@ -1,4 +1,4 @@
-"""Chooses the follower of a store by the location of its queues."""
+"""The follower of a store, by the location of its queues, and the gauge of its log."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 from gapless.traces.options import Options
+from gapless.traces.sources.following import RecordingFollower
 from gapless.traces.sources.rocketmq.store.directory import open_store
 from gapless.traces.sources.rocketmq.watching.follower import Follower
 from gapless.traces.sources.rocketmq.watching.log_only import UnreadQueuesFollower, why_unread
+from gapless.traces.sources.rocketmq.watching.tail import StoreLogGauge, log_folders
 from gapless.traces.sources.rocketmq.watching.watch_checkpoint import WatchCheckpoint
 
 
@@ -34,3 +36,8 @@ def make_follower(
     )
 
     return DatabaseFollower(path, folder, options, config, checkpoint, clock)
+
+
+def gauge_of(path: Path, followed: RecordingFollower | None) -> StoreLogGauge:
+    """Returns the gauge of the log of a store; an open one names the folders of its log."""
+    return StoreLogGauge(path, log_folders(followed.front.store) if isinstance(followed, Follower) else ())

@@ -22,6 +22,7 @@ from gapless.traces.problems import Gone, NothingThere, Unreadable, shown
 from gapless.traces.replay.exact import named
 from gapless.traces.report.parts import Parts
 from gapless.traces.report.values import Finding
+from gapless.traces.sources.following import FollowProgress, LocationChange, ReportedKeys
 from gapless.traces.sources.rocketmq import PROFILE, explain
 from gapless.traces.sources.rocketmq.check import StoreCheck
 from gapless.traces.sources.rocketmq.clients.trace_topic_evidence import with_trace_topics
@@ -52,13 +53,7 @@ from gapless.traces.sources.rocketmq.watching.readiness import (
 )
 from gapless.traces.sources.rocketmq.watching.tail import Anchor, Stretch, Tail, anchor, log_folders, written_up_to
 from gapless.traces.sources.rocketmq.watching.traces import TraceFollower
-from gapless.traces.sources.rocketmq.watching.watch_checkpoint import (
-    Announcement,
-    LayoutChange,
-    Numbers,
-    ReportedKeys,
-    WatchCheckpoint,
-)
+from gapless.traces.sources.rocketmq.watching.watch_checkpoint import Numbers, WatchCheckpoint
 from gapless.traces.timeouts import deadline_deferred
 
 LOOK_AGAIN = 0.2  # seconds after which what was refused is read again
@@ -92,7 +87,7 @@ class Follower:
         self.path, self.folder, self.config, self.options = path, folder, config, options
         self.clock = clock
         self.numbers = Numbers(behind_since=clock())
-        self.says: deque[Announcement] = deque(maxlen=LINES)
+        self.says: deque[str] = deque(maxlen=LINES)
         self.reported: ReportedKeys = set()
         self.tail, self.seen = Tail(), SeenEntries(clock)
         self.gone: dict[tuple[Subject, int], float] = {}  # entries that are zeros now: since when
@@ -136,7 +131,7 @@ class Follower:
             return False
         below = checkpoint.known.reached < self.store.start
         if below or (checkpoint.anchor is not None and not checkpoint.anchor.holds(self.store)):
-            self._announce(
+            self.says.append(
                 "the log is not the one that was followed, or was cut off below the position that was reached: it is "
                 "judged from its beginning"
                 if not below
@@ -176,6 +171,11 @@ class Follower:
         """Names of the parts that wait for the end, or for a check."""
         both = self.layout.database and isinstance(self.store.queues, LiveQueues)
         return ("queues in RocksDB next to those in files",) if both else ()
+
+    def progress(self) -> FollowProgress:
+        """Implements `RecordingFollower`: records are those of the front."""
+        front, found = self.front, self.front.judge.judged
+        return front.numbers.progress(found.records, len(found.queues), front.store.start, front.reached, self.indexed)
 
     def close(self) -> None:
         """Closes all files."""
@@ -258,7 +258,7 @@ class Follower:
 
     def _check_same_log(self) -> None:
         if self.layout != layout_of(self.folder):
-            raise LayoutChange(f"{self.store.path}: its log or its queues have moved; it is opened again")
+            raise LocationChange(f"{self.store.path}: its log or its queues have moved; it is opened again")
         if self._log_still_holds():
             return
         self._look_at_files()
@@ -270,7 +270,7 @@ class Follower:
                 self.numbers.gone_back += 1
                 before = self.reached
                 self._go_on(saved)
-                self._announce(
+                self.says.append(
                     f"the log was cut off below {before:,}, as a broker does when it starts after a crash: judged "
                     f"again from {saved.known.reached:,} on"
                 )
@@ -283,7 +283,7 @@ class Follower:
         self.seen.forget_all()
         self.listing = FileListing()
         self.judge = self._judge()
-        self._announce(f"{why}: judged from {self.store.start:,} on, and all before is forgotten")
+        self.says.append(f"{why}: judged from {self.store.start:,} on, and all before is forgotten")
 
     def _look_for_losses(self, now: float = math.inf) -> None:
         """Begins again if files that were judged are gone, or shorter. `now`: as of `missing_file`."""
@@ -297,9 +297,6 @@ class Follower:
         self.store = self._opened()
         self.entries = self._entries()
         self._restart(why)
-
-    def _announce(self, text: str) -> None:
-        self.says.append(Announcement(text))
 
     def _new(self) -> Stretch | None:
         """Returns the new part of the log, as far as its entries are known."""
@@ -477,7 +474,7 @@ class Follower:
         """The same, for a report."""
         return summary(self.path, judged, self.options)
 
-    def report_queues(self) -> Iterator[Finding]:
+    def report_early(self) -> Iterator[Finding]:
         """Yields the departures of the log and of queues at once; `report` adds those of the log's end.
 
         A queue that starts again at 0, or that has an entry for an unread part, may be of a topic that was created

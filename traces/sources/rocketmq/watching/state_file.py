@@ -6,31 +6,20 @@ import hashlib
 import os
 import pickle
 import tempfile
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import IO
 
 from gapless.traces.problems import UsageError, shown
+from gapless.traces.sources.following import SavedState
 from gapless.traces.sources.rocketmq.joining.checkpoint import REMEMBERED
 from gapless.traces.sources.rocketmq.joining.disk_blocks import AT_ONCE, TableHalves
-from gapless.traces.sources.rocketmq.watching.watch_checkpoint import WatchCheckpoint
 
-FORM = 8
+FORM = 9
 """Raised with each change of the saved state, because `joining/checkpoint.py` pickles our classes."""
 HEAD = b"gapless watch "
 LONGEST_HEAD = 200  # bytes
 DIGEST = 16  # bytes at the end, of all that lies before them
-
-
-@dataclass(frozen=True)
-class SavedState:
-    """A saved checkpoint, the profile by which it was judged, and the departures that were reported."""
-
-    store: str
-    profile: str
-    ignored: frozenset[str]
-    checkpoint: WatchCheckpoint
-    reported: frozenset[tuple[str, str, int]]
 
 
 def _head(version: str) -> bytes:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -188,6 +188,22 @@ def written_up_to(store: StoreDirectory, known: int) -> int:
 def log_folders(store: StoreDirectory) -> list[Path]:
     """The folders with files of the log."""
     return list(dict.fromkeys(Path(file.path).parent for file in store.files))
+
+
+class StoreLogGauge:
+    """Implements `LogGauge`. `folders`: of the log, if they are known; else the usual ones are looked for."""
+
+    def __init__(self, path: Path, folders: Sequence[Path] = ()) -> None:
+        self.path, self.folders = path, folders
+
+    def end(self, known: int) -> int | None:
+        """Implements `LogGauge`."""
+        self.folders = self.folders or log_folders_in(self.path)
+        return log_end(self.folders, known)
+
+    def start(self) -> int:
+        """Implements `LogGauge`."""
+        return log_start(self.folders)
 
 
 class Anchor(NamedTuple):

@@ -1,10 +1,10 @@
-"""The checkpoint of a watch, its counters and its announcements."""
+"""The checkpoint of a watch, and its counters."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from gapless.traces.report.values import Finding
+from gapless.traces.sources.following import FollowProgress
 from gapless.traces.sources.rocketmq.joining.checkpoint import Checkpoint
 from gapless.traces.sources.rocketmq.watching.halves import HalvesProgress
 from gapless.traces.sources.rocketmq.watching.index import IndexProgress
@@ -29,6 +29,11 @@ class WatchCheckpoint:
     halves: HalvesProgress | None = None
     listing: FileListing = field(default_factory=FileListing)
 
+    @property
+    def position(self) -> int:
+        """Implements `FollowPlace`."""
+        return self.known.reached
+
 
 @dataclass
 class Numbers:
@@ -42,18 +47,18 @@ class Numbers:
     behind_since: float = 0.0  # when, by the follower's clock, it was last not behind the broker
     settled: int = -1  # where the log ended then: what lies between is no record yet
 
-
-ReportedKeys = set[tuple[str, str, int]]
-"""Departures that were reported: rule, trace and position of each."""
-
-
-@dataclass
-class Announcement:
-    """Something to say at once: a sentence, or a departure with its story."""
-
-    text: str
-    finding: Finding | None = None
-
-
-class LayoutChange(Exception):  # noqa: N818 - nothing is wrong
-    """Raised if the log or the queues moved to another location: the store must be opened again."""
+    def progress(self, records: int, queues: int, start: int, position: int, entries: int) -> FollowProgress:
+        """Return these counters with the place that is reached."""
+        return FollowProgress(
+            records=records,
+            queues=queues,
+            start=start,
+            position=position,
+            entries=entries,
+            lag=self.lag,
+            settled=self.settled,
+            behind_since=self.behind_since,
+            rounds=self.rounds,
+            restarts=self.gone_back + self.restarts,
+            looked_again=self.looked_again,
+        )
