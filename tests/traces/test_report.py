@@ -26,7 +26,7 @@ from gapless.traces.report.charts import Chart
 from gapless.traces.report.sections import Presentation, Section, SectionRow
 from gapless.traces.report.values import Counts, Finding, Mark, Report, ReportRow, SourceRow, VerdictName, Where
 from gapless.traces.sources.rocketmq import report as rocketmq
-from gapless.traces.sources.rocketmq.report import ClientRow, QueueRow, TransactionsRow
+from gapless.traces.sources.rocketmq.report_rows import ClientRow, QueueRow, TransactionsRow
 from tests.support.command_line import ROOT
 from tests.support.night import by_day
 from tests.support.rocketmq.damage import Pick, entry_zeroed

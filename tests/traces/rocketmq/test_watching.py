@@ -20,8 +20,8 @@ from gapless.spec.queue import BLANK_SLOT
 from gapless.traces.options import Options
 from gapless.traces.problems import UsageError
 from gapless.traces.sources.rocketmq.segments import tasks
+from gapless.traces.sources.rocketmq.segments.results import SplitResult
 from gapless.traces.sources.rocketmq.segments.splits import Split
-from gapless.traces.sources.rocketmq.segments.tasks import SplitResult
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory, open_store
 from gapless.traces.sources.rocketmq.store.files import FARTHEST
 from gapless.traces.sources.rocketmq.watching import tail

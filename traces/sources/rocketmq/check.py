@@ -24,8 +24,8 @@ from gapless.traces.sources.rocketmq.joining.checkpoint import Checkpoint, resto
 from gapless.traces.sources.rocketmq.joining.findings import StoreFindings
 from gapless.traces.sources.rocketmq.joining.log import StoreJudge
 from gapless.traces.sources.rocketmq.segments import splits, tasks
+from gapless.traces.sources.rocketmq.segments.results import SplitResult
 from gapless.traces.sources.rocketmq.segments.splits import Split
-from gapless.traces.sources.rocketmq.segments.tasks import SplitResult
 from gapless.traces.sources.rocketmq.store.append_evidence import records_in
 from gapless.traces.sources.rocketmq.store.directory import (
     StoreDirectory,

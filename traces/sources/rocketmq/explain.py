@@ -17,7 +17,6 @@ from gapless.traces.sources.rocketmq import (
     explain_compaction,
     explain_cursor,
     explain_dledger_index,
-    explain_extension,
     explain_half_table,
     explain_hazard,
     explain_index,
@@ -35,6 +34,8 @@ from gapless.traces.sources.rocketmq.entry_picture import entries_around
 from gapless.traces.sources.rocketmq.explain_extent import missing_entries
 from gapless.traces.sources.rocketmq.explain_log import FOLLOWS
 from gapless.traces.sources.rocketmq.joining.findings import Breach, Hazard, StoreFindings
+from gapless.traces.sources.rocketmq.layouts import registry
+from gapless.traces.sources.rocketmq.layouts.extension import explain as explain_extension
 from gapless.traces.sources.rocketmq.report import SUBJECTS
 from gapless.traces.sources.rocketmq.segments.splits import Split, record_before, split_at
 from gapless.traces.sources.rocketmq.sentences import ENTRY_STATES, headline
@@ -124,31 +125,34 @@ def feared(judged: StoreFindings, found: Sequence[Breach], *, source: str, how: 
     where = place(judged.store, found[0])
     at = f"{shown(where.file)}+{where.offset}"
     of_start = found[0].spec == "startup"
-    when = WHEN.get(found[0].spec, "at the broker's next start")
+    layout = registry.layout_of(found[0].spec)
+    when, then = layout.join.feared if layout else (WHEN.get(found[0].spec, AT_START), ())
     title = "the broker's next start goes wrong" if of_start else f"{_subject(found[0])} will depart {when},"
     count, named = len(found) + judged.feared_more[found[0].rule], list(dict.fromkeys(one.trace for one in found))
-    of_timer = [explain_timer.BEYOND] if found[0].spec == "timer" else ()
+    then = [explain_timer.BEYOND] if found[0].spec == "timer" else then
     made = finding(
         judged, found[0], source=source, count=count, traces=named[:NAMED], how=how,
-        title=f"{title} at {at}.", also=explain_startup.also(found[0]) if of_start else of_timer,
+        title=f"{title} at {at}.", also=explain_startup.also(found[0]) if of_start else then,
     )  # fmt: skip
     words = dict.fromkeys(("message", "summary"), explain_startup.message(found[0])) if of_start else {}
     return made.model_copy(update={"severity": "hazard", **words})
 
 
+AT_START = "at the broker's next start"
 WHEN = {"cursor": "with the next messages of its queue", "timer": "when the log has other messages there"}
 
 
 def _subject(found: Breach) -> str:
     if found.spec == "timer":
         return f"the time {shown(found.trace.rpartition('/')[2])} of the timer wheel"
+    if (layout := registry.layout_of(found.spec)) and layout.join.subject:
+        return layout.join.subject(found)
     named = {"log": "the commit log", "checkpoint": "the check service", "op_batch": "the op batcher"}
     return named.get(found.spec) or f"{SUBJECTS.get(found.spec, 'queue')} {shown(found.trace)}"
 
 
 OF_FILES: Mapping[str, tuple[Callable[[StoreDirectory, Breach], Where | None], Callable[[Breach], str]]] = {
     "hash_index": (explain_index.place, explain_index.message),
-    "extension": (explain_extension.place, explain_extension.message),
     "cursor": (explain_cursor.place, explain_cursor.message),
     "half_table": (explain_half_table.place, explain_half_table.message),
     "index_table": (explain_index_table.place, explain_index_table.message),
@@ -196,6 +200,8 @@ def place(store: StoreDirectory, found: Breach) -> Where:  # noqa: PLR0911 - one
 
 def _in_another_file(store: StoreDirectory, found: Breach) -> Where | None:
     """Returns the place in a file of neither log nor queue entries, if the departure has one."""
+    if layout := registry.layout_of(found.spec):
+        return layout.join.place(store, found)
     if found.spec in OF_FILES:
         return OF_FILES[found.spec][0](store, found)
     if found.rule == TAG and store.extended and not found.database:
@@ -240,6 +246,8 @@ def _message(judged: StoreFindings, found: Breach) -> str:  # noqa: C901, PLR091
     """Describes the violation in one sentence without its end."""
     args = named(found.spec, found.departure.event)
     action = found.action
+    if layout := registry.layout_of(found.spec):
+        return layout.join.message(found)
     if found.spec in OF_FILES:
         return OF_FILES[found.spec][1](found)
     if found.spec in OF_TRANSACTIONS:
@@ -371,6 +379,8 @@ def context(judged: StoreFindings, found: Breach) -> list[str]:
 
 
 def _known_defects(judged: StoreFindings, found: Breach) -> list[str]:
+    if layout := registry.layout_of(found.spec):
+        return layout.join.context(judged, found)
     known = {"tiered": explain_tiered.known_defect, "compaction": explain_compaction.known_defect}.get(found.spec)
     return [*filter(None, [known(judged, found)])] if known else []
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from gapless.traces.problems import shown
 from gapless.traces.sources.rocketmq.joining.findings import Hazard, StoreFindings
-from gapless.traces.sources.rocketmq.segments.tasks import name_of
+from gapless.traces.sources.rocketmq.segments.results import name_of
 from gapless.traces.sources.rocketmq.store.files import QueueFile, is_hole, read_exactly
 from gapless.traces.sources.rocketmq.store.selection import queue_named
 

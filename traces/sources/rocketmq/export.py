@@ -21,12 +21,14 @@ from gapless.traces.options import Options
 from gapless.traces.replay.exact import Event, named
 from gapless.traces.sources.rocketmq.check import StoreCheck
 from gapless.traces.sources.rocketmq.joining.findings import StoreFindings
+from gapless.traces.sources.rocketmq.layouts import registry
+from gapless.traces.sources.rocketmq.layouts.layout import ExportedEvents, SegmentView
 from gapless.traces.sources.rocketmq.segments import splits
-from gapless.traces.sources.rocketmq.segments.extensions import Units
 from gapless.traces.sources.rocketmq.segments.index_keys import found_keys
-from gapless.traces.sources.rocketmq.segments.queue_events import queue_events
-from gapless.traces.sources.rocketmq.segments.splits import Columns, SplitReader
-from gapless.traces.sources.rocketmq.segments.tasks import log_events, name_of
+from gapless.traces.sources.rocketmq.segments.queue_events import QueueEvents, queue_events
+from gapless.traces.sources.rocketmq.segments.results import name_of
+from gapless.traces.sources.rocketmq.segments.splits import SplitReader
+from gapless.traces.sources.rocketmq.segments.tasks import log_events
 from gapless.traces.sources.rocketmq.segments.visible_records import mark_visible
 from gapless.traces.sources.rocketmq.store.bytes import Ints
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
@@ -69,6 +71,7 @@ def _batches(judged: StoreFindings, source: str) -> Iterator[pa.RecordBatch]:
     store = judged.store
     index_wanted = includes_hash_index(store, Options())
     limited = replace(store, limit=min(judged.end, store.limit))
+    exporters = [layout.join.exporter(judged, Options()) for layout in registry.LAYOUTS]
     for split in splits.splits(limited):
         for scanned in SplitReader(limited, split, index_keys=index_wanted, steps=True).segments():
             if scanned.start >= judged.end:
@@ -81,7 +84,11 @@ def _batches(judged: StoreFindings, source: str) -> Iterator[pa.RecordBatch]:
                 "log", source=source, traces=[COMMIT_LOG], position=log.column("position"),
                 action=log.action, args=log.args,
             )  # fmt: skip
-            yield from _queues(judged, scanned.columns, source)
+            entries = queue_events(judged.store, scanned.columns)
+            yield from _queues(judged, entries, source)
+            view = SegmentView(limited, scanned.columns, scanned.start, scanned.end, split.file.wrapped, entries)
+            for exporter in exporters:
+                yield from (_of_layout(found, source) for found in exporter.of_segment(view))
             mark_visible(limited, scanned.columns)
             steps.append(scanned.columns.steps.copy())
             if store.index and index_wanted and scanned.columns.count:
@@ -207,22 +214,17 @@ def _batch(judged: StoreFindings, events: Events, trace: str, source: str) -> pa
     )
 
 
-def _units(judged: StoreFindings, units: Units, source: str) -> Iterator[pa.RecordBatch]:
-    """The units that entries name, as far as they are judged."""
-    traces = np.repeat(np.arange(len(units.queues)), np.diff(units.starts))
-    low = np.array([judged.queues[q].recreated_at if q in judged.queues else 0 for q in units.queues], np.int64)
-    high = np.array([judged.unread.get(queue, judged.end) for queue in units.queues], np.int64)
-    (kept,) = np.nonzero((units.positions >= low[traces]) & (units.positions < high[traces]))
-    yield schema.from_columns(
-        "extension", source=source, traces=[name_of(queue) for queue in units.queues], trace=traces[kept],
-        position=units.positions[kept], action=units.events.action[kept],
-        args=np.ascontiguousarray(units.events.args[:, kept]),
+def _of_layout(found: ExportedEvents, source: str) -> pa.RecordBatch:
+    """Builds the batch of a layout's events."""
+    events = found.events
+    return schema.from_columns(
+        events.spec.name, source=source, traces=found.names, trace=found.traces, position=found.positions,
+        action=events.action, args=events.args,
     )  # fmt: skip
 
 
-def _queues(judged: StoreFindings, columns: Columns, source: str) -> Iterator[pa.RecordBatch]:
+def _queues(judged: StoreFindings, events: QueueEvents, source: str) -> Iterator[pa.RecordBatch]:
     """Yields every message's append and its entry's index, by the log position of the message."""
-    events = queue_events(judged.store, columns)
     count = int(events.starts[-1])
     if not count:
         return
@@ -244,8 +246,6 @@ def _queues(judged: StoreFindings, columns: Columns, source: str) -> Iterator[pa
         action=action[kept],
         args=np.ascontiguousarray(args[:, kept]),
     )
-    if events.units is not None:
-        yield from _units(judged, events.units, source)
 
 
 def _counts(judged: StoreFindings, subjects: list[tuple[str, int]], trace: Ints, position: Ints, entry: Flags) -> Flags:

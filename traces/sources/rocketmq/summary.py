@@ -20,7 +20,8 @@ from gapless.traces.sources.rocketmq.causes import with_causes_first
 from gapless.traces.sources.rocketmq.joining.findings import Breach, QueueProgress, StoreFindings
 from gapless.traces.sources.rocketmq.joining.next_start import is_start_refused
 from gapless.traces.sources.rocketmq.joining.promises import OF_CLIENTS
-from gapless.traces.sources.rocketmq.report import QueueRow, TransactionsRow
+from gapless.traces.sources.rocketmq.layouts import registry
+from gapless.traces.sources.rocketmq.report_rows import QueueRow, TransactionsRow
 from gapless.traces.sources.rocketmq.segments import splits
 from gapless.traces.sources.rocketmq.store import file_access, scan
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
@@ -131,7 +132,15 @@ def _traces(judged: StoreFindings) -> int:
     tiered = len(judged.tiered_index)
     plain = len(judged.store.index.files) if judged.store.index else 0
     index = tiered + (plain if judged.covered.get("hash_index.open", 0) > tiered else 0)
-    return 1 + index + len(judged.queues) + numbers.get("transactions", 0) + numbers.get("ops", 0) + cursors
+    return (
+        1
+        + sum(layout.join.traces(judged) for layout in registry.LAYOUTS)
+        + index
+        + len(judged.queues)
+        + numbers.get("transactions", 0)
+        + numbers.get("ops", 0)
+        + cursors
+    )
 
 
 def _transactions(judged: StoreFindings, source: str) -> list[TransactionsRow]:
@@ -206,6 +215,7 @@ def _absent(judged: StoreFindings, options: Options) -> str:
             "stage.enter",
         )
     )  # fmt: skip
+    elsewhere = elsewhere or any(layout.join.is_present(judged, options) for layout in registry.LAYOUTS)
     elsewhere = elsewhere or any(found.trace == options.trace for found in (*judged.breaches, *judged.feared))
     if options.trace in (None, COMMIT_LOG) or judged.queues or elsewhere or _is_of_index(judged, options):
         return ""
@@ -325,11 +335,11 @@ def _of_layouts_not_exercised(judged: StoreFindings) -> Iterator[str]:
             "pop: whether a message that a consumer was handed and did not acknowledge came into its retry topic: a "
             "broker passes by before it is there, and may drop it (docs/rocketmq.md#pop)"
         )
+    yield from (text for layout in registry.LAYOUTS for text in layout.join.not_exercised(judged))
     yield from (text for step, text in OF_FEW if not judged.covered.get(step))
 
 
 OF_FEW = (  # steps of what few stores have, and what to say without one
-    ("extension.find_unit", "extension: no entry names a unit in consumequeue_ext/"),
     ("tiered.find_entry", "tiered: no message in tiered storage, or not selected"),
     ("compaction.find_entry", "compaction: no message in a compacted topic, or not selected"),
     ("dledger_index.find_unit", "dledger_index: no DLedger log, or not selected"),

@@ -41,7 +41,7 @@ from gapless.traces.sources.rocketmq.clients.matching_sends import (
     write_events,
 )
 from gapless.traces.sources.rocketmq.clients.request_rows import AnsweredSends, Sends
-from gapless.traces.sources.rocketmq.report import ClientRow, TraceTopicRow
+from gapless.traces.sources.rocketmq.report_rows import ClientRow, TraceTopicRow
 from gapless.traces.sources.rocketmq.store import scan
 from gapless.traces.sources.rocketmq.store.bytes import Ints
 from gapless.traces.sources.rocketmq.store.file_access import Space

@@ -15,7 +15,7 @@ from gapless.traces.sources.rocketmq.clients.evidence import Evidence
 from gapless.traces.sources.rocketmq.clients.request_lines import OK
 from gapless.traces.sources.rocketmq.clients.request_rows import AnsweredSends
 from gapless.traces.sources.rocketmq.clients.trace_topics import TraceTopicAnswers
-from gapless.traces.sources.rocketmq.report import TraceTopicRow
+from gapless.traces.sources.rocketmq.report_rows import TraceTopicRow
 from gapless.traces.sources.rocketmq.store import file_access
 from gapless.traces.sources.rocketmq.store.bytes import Ints
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory

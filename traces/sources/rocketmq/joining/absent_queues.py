@@ -8,7 +8,7 @@ from pathlib import Path
 from gapless.traces.problems import Unreadable, shown
 from gapless.traces.report.wording import plural, some
 from gapless.traces.sources.rocketmq.joining.findings import StoreFindings
-from gapless.traces.sources.rocketmq.segments.tasks import Subject, name_of
+from gapless.traces.sources.rocketmq.segments.results import Subject, name_of
 from gapless.traces.sources.rocketmq.store.topics import names_and_place
 
 NAMED = 5  # topics of which each has a sentence

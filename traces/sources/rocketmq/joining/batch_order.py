@@ -17,7 +17,7 @@ from gapless.traces.judging.building import STEPS
 from gapless.traces.replay.exact import Event
 from gapless.traces.sources.rocketmq.joining.findings import QueueProgress, StoreFindings
 from gapless.traces.sources.rocketmq.joining.queues import QueueJudge
-from gapless.traces.sources.rocketmq.segments.tasks import Subject, name_of
+from gapless.traces.sources.rocketmq.segments.results import Subject, name_of
 from gapless.traces.sources.rocketmq.store.batch_queues import Units, units_of
 
 QUEUE = STEPS["queue"]

@@ -14,7 +14,7 @@ from gapless.traces.replay.exact import Event
 from gapless.traces.report.wording import plural
 from gapless.traces.sources.rocketmq.joining.findings import StoreFindings
 from gapless.traces.sources.rocketmq.segments.checksums import BARE, CARRIES
-from gapless.traces.sources.rocketmq.segments.tasks import Segment
+from gapless.traces.sources.rocketmq.segments.results import Segment
 
 LOG = STEPS["log"]
 FAR = 1 << 60  # ms: nothing says that no restart lies between two records

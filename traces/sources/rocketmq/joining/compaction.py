@@ -23,8 +23,8 @@ from gapless.traces.sources.rocketmq.joining.findings import QueueProgress, Stor
 from gapless.traces.sources.rocketmq.joining.incremental_replay import IncrementalReplay
 from gapless.traces.sources.rocketmq.joining.originals import Buffers, Originals, header_in
 from gapless.traces.sources.rocketmq.joining.startup_hazards import judge_startup
-from gapless.traces.sources.rocketmq.segments.extensions import EXTENDED
-from gapless.traces.sources.rocketmq.segments.tasks import name_of
+from gapless.traces.sources.rocketmq.layouts.extension.units import EXTENDED
+from gapless.traces.sources.rocketmq.segments.results import name_of
 from gapless.traces.sources.rocketmq.segments.tiered_records import Truths, messages_at, messages_between
 from gapless.traces.sources.rocketmq.store.batch_queues import Units
 from gapless.traces.sources.rocketmq.store.bytes import Ints

@@ -14,7 +14,7 @@ from gapless.traces.replay.kernels import kernel
 from gapless.traces.report.wording import plural
 from gapless.traces.sources.rocketmq.clients.trace_topics import key_handed
 from gapless.traces.sources.rocketmq.joining.findings import StoreFindings
-from gapless.traces.sources.rocketmq.segments.tasks import Segment
+from gapless.traces.sources.rocketmq.segments.results import Segment
 from gapless.traces.sources.rocketmq.store import file_access
 from gapless.traces.sources.rocketmq.store.bytes import Ints, key_of
 

@@ -20,7 +20,7 @@ from gapless.traces.sources.rocketmq.joining.findings import StoreFindings
 from gapless.traces.sources.rocketmq.joining.incremental_replay import IncrementalReplay
 from gapless.traces.sources.rocketmq.joining.startup_hazards import judge_startup
 from gapless.traces.sources.rocketmq.segments.entry_units import unit_events
-from gapless.traces.sources.rocketmq.segments.tasks import Segment
+from gapless.traces.sources.rocketmq.segments.results import Segment
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.dledger_units import INDEX_FILE, entries_between, index_files, units_of
 from gapless.traces.sources.rocketmq.store.selection import includes_dledger_index

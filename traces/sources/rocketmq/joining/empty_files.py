@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from gapless.traces.sources.rocketmq.joining.queues import written
-from gapless.traces.sources.rocketmq.segments.tasks import Subject
+from gapless.traces.sources.rocketmq.segments.results import Subject
 from gapless.traces.sources.rocketmq.store import file_access
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.files import ENTRY

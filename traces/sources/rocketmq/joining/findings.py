@@ -14,10 +14,10 @@ from gapless.traces.replay.exact import Departure, Event, named
 from gapless.traces.report.pictures.kinds import Picture
 from gapless.traces.report.values import Moments, VerdictName
 from gapless.traces.sources.rocketmq.clients.evidence import Evidence
-from gapless.traces.sources.rocketmq.report import ClientRow, TraceTopicRow
+from gapless.traces.sources.rocketmq.report_rows import ClientRow, TraceTopicRow
 from gapless.traces.sources.rocketmq.segments.lifetime import Lifetime
+from gapless.traces.sources.rocketmq.segments.results import Refusal, Slot, Subject, name_of
 from gapless.traces.sources.rocketmq.segments.splits import Split
-from gapless.traces.sources.rocketmq.segments.tasks import Refusal, Slot, Subject, name_of
 from gapless.traces.sources.rocketmq.store import scan
 from gapless.traces.sources.rocketmq.store.bytes import Ints
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory

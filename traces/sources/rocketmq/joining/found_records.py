@@ -7,7 +7,7 @@ from collections.abc import Callable
 from gapless.traces.options import Options
 from gapless.traces.sources.rocketmq.joining.findings import StoreFindings
 from gapless.traces.sources.rocketmq.joining.packed_blocks import PackedBlocks
-from gapless.traces.sources.rocketmq.segments.tasks import Segment
+from gapless.traces.sources.rocketmq.segments.results import Segment
 from gapless.traces.sources.rocketmq.store.bytes import Ints
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.packed_columns import PackedColumns, pack_columns

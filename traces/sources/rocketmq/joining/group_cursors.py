@@ -16,7 +16,7 @@ from gapless.traces.problems import Unreadable, shown
 from gapless.traces.replay.exact import replay
 from gapless.traces.report.wording import plural
 from gapless.traces.sources.rocketmq.joining.findings import Breach, StoreFindings
-from gapless.traces.sources.rocketmq.segments.tasks import Subject, name_of
+from gapless.traces.sources.rocketmq.segments.results import Subject, name_of
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.files import FARTHEST
 from gapless.traces.sources.rocketmq.store.group_cursors import GroupCursor, group_cursors, queues_of_topics

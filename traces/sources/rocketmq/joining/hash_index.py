@@ -27,7 +27,7 @@ from gapless.traces.sources.rocketmq.joining.findings import SAY_SO, DeferredTra
 from gapless.traces.sources.rocketmq.joining.index_coverage import IndexCoverage, by_item
 from gapless.traces.sources.rocketmq.joining.index_replay import INDEX, FileReplay
 from gapless.traces.sources.rocketmq.segments.matching import FIRST, KEYS, LAST, OWNED, RECORDS, TIMELY
-from gapless.traces.sources.rocketmq.segments.tasks import Segment
+from gapless.traces.sources.rocketmq.segments.results import Segment
 from gapless.traces.sources.rocketmq.store.bytes import Ints
 from gapless.traces.sources.rocketmq.store.files import FARTHEST
 from gapless.traces.sources.rocketmq.store.index_files import AT_ONCE, FOLDER, Index, IndexFile

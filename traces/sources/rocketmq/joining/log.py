@@ -23,7 +23,6 @@ from gapless.traces.sources.rocketmq.joining.compaction import CompactionJudge
 from gapless.traces.sources.rocketmq.joining.copy_evidence import copy_evidence
 from gapless.traces.sources.rocketmq.joining.delayed import DelayedJudge, DelayedMessages
 from gapless.traces.sources.rocketmq.joining.dledger_index import DledgerIndexJudge
-from gapless.traces.sources.rocketmq.joining.extensions import Extensions
 from gapless.traces.sources.rocketmq.joining.findings import SAY_SO, StoreFindings
 from gapless.traces.sources.rocketmq.joining.group_cursors import GroupCursorJudge
 from gapless.traces.sources.rocketmq.joining.half_table import HalfCheckpoint, HalfTableJudge
@@ -39,9 +38,10 @@ from gapless.traces.sources.rocketmq.joining.timer_messages import TimerMessages
 from gapless.traces.sources.rocketmq.joining.timer_table import TimerTableJudge
 from gapless.traces.sources.rocketmq.joining.timers import TimerJudge
 from gapless.traces.sources.rocketmq.joining.transactions import TransactionJudge
+from gapless.traces.sources.rocketmq.layouts import registry
 from gapless.traces.sources.rocketmq.segments import tasks
+from gapless.traces.sources.rocketmq.segments.results import Refusal, Segment, SplitResult
 from gapless.traces.sources.rocketmq.segments.splits import Split
-from gapless.traces.sources.rocketmq.segments.tasks import Refusal, Segment, SplitResult
 from gapless.traces.sources.rocketmq.store import file_access, records, scan
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.links import COMPACTION, DEPENDS, TIMERS
@@ -72,11 +72,11 @@ class StoreJudge:
         self.queues = QueueJudge(self.judged, options)
         self.transactions = TransactionJudge(self.judged, options)
         self.promises = Promises(self.judged, options)
-        self.extensions = Extensions(self.judged, options)
         self.index = HashIndexJudge(self.judged, options)
         self.timers = TimerMessages(self.judged, options)
         self.delayed = DelayedMessages(self.judged, options)
         self.entries = DledgerIndexJudge(self.judged, options)
+        self.layouts = {layout.name: layout.join.judge(self.judged, options) for layout in registry.LAYOUTS}
         self.checksums = ChecksumJudge(self.judged, lambda event, more: self._step(event, self.reached, detail=more))
         self.halves: HalfCheckpoint | None = None  # of the table of halves, if it was followed
         self.log: State = SPECS["log"].initial
@@ -171,13 +171,14 @@ class StoreJudge:
             self.judged.anomaly(name, *anomaly)
         self.checksums.add(segment)
         self.queues.add(split, segment)
-        self.extensions.add(segment)
         self.transactions.add(segment)
         self.promises.add(segment)
         self.index.add(segment)
         self.timers.add(segment, segment.found.get(tasks.TIMED))
         self.delayed.add(segment, segment.found.get(tasks.DELAYED))
         self.entries.add(segment)
+        for layout in self.layouts.values():
+            layout.add(segment)
 
     def _damaged(self, low: int, high: int) -> None:
         """Handles an unreadable stretch `low:high` behind which the log continues."""
@@ -258,7 +259,7 @@ class StoreJudge:
             judged.lived = lived_on(judged)
             self.transactions.finish()
             self.promises.finish()
-            self.extensions.finish()
+            self._settle_layouts()
             self.index.finish()
             GroupCursorJudge(judged, self.options).finish()
             DelayedJudge(judged, self.options, self.delayed).judge()
@@ -273,6 +274,12 @@ class StoreJudge:
         if COMPACTION not in self.broken:
             CompactionJudge(judged, self.options).judge()
         return judged
+
+    def _settle_layouts(self) -> None:
+        """Judges all layouts but those with a broken link, or of nothing where the log has no record."""
+        for layout in registry.LAYOUTS:
+            if (self.judged.records or layout.join.without_records) and self.broken.isdisjoint(layout.join.needs):
+                self.layouts[layout.name].settle()
 
     def _old_bytes(self, count: int) -> None:
         """Notes records behind the log's end. Brokers leave them after a truncation; the strict design wants zeros."""

@@ -17,7 +17,7 @@ from gapless.traces.sources.rocketmq.clients.evidence import DoubtedMessage, Evi
 from gapless.traces.sources.rocketmq.clients.request_rows import AnsweredSends
 from gapless.traces.sources.rocketmq.joining.deliveries import Deliveries
 from gapless.traces.sources.rocketmq.joining.findings import SAY_SO, StoreFindings
-from gapless.traces.sources.rocketmq.segments.tasks import Segment, Subject, name_of
+from gapless.traces.sources.rocketmq.segments.results import Segment, Subject, name_of
 from gapless.traces.sources.rocketmq.store.bytes import Ints
 from gapless.traces.sources.rocketmq.store.names import HALVES, TABLE_HALVES, is_of_clients
 from gapless.traces.sources.rocketmq.store.selection import includes_queue

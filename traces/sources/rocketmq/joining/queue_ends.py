@@ -26,8 +26,8 @@ from gapless.traces.sources.rocketmq.joining.queue_twins import TwinQueues
 from gapless.traces.sources.rocketmq.joining.queues import MISSING, QueueJudge
 from gapless.traces.sources.rocketmq.segments import splits
 from gapless.traces.sources.rocketmq.segments.queue_events import queue_events
+from gapless.traces.sources.rocketmq.segments.results import Subject, name_of
 from gapless.traces.sources.rocketmq.segments.splits import SplitReader
-from gapless.traces.sources.rocketmq.segments.tasks import Subject, name_of
 from gapless.traces.sources.rocketmq.store import file_access
 from gapless.traces.sources.rocketmq.store.files import ENTRY, FARTHEST, SLOT, can_be_a_folder, read_exactly
 from gapless.traces.sources.rocketmq.store.links import is_behind

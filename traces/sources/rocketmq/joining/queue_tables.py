@@ -19,7 +19,7 @@ from gapless.traces.replay.exact import Event
 from gapless.traces.replay.kernels import kernel
 from gapless.traces.sources.rocketmq.joining.findings import QueueProgress, StoreFindings
 from gapless.traces.sources.rocketmq.joining.queues import QueueJudge, first_from
-from gapless.traces.sources.rocketmq.segments.tasks import Subject, name_of
+from gapless.traces.sources.rocketmq.segments.results import Subject, name_of
 from gapless.traces.sources.rocketmq.store.files import FARTHEST
 from gapless.traces.sources.rocketmq.store.links import is_behind
 from gapless.traces.sources.rocketmq.store.queue_database import QueueDatabase

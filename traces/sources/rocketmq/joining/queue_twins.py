@@ -18,9 +18,9 @@ from gapless.traces.judging.building import STEPS
 from gapless.traces.report.wording import plural
 from gapless.traces.sources.rocketmq.joining.findings import QueueProgress, StoreFindings
 from gapless.traces.sources.rocketmq.joining.queues import QueueJudge
-from gapless.traces.sources.rocketmq.segments.extensions import EXTENDED, units_of
+from gapless.traces.sources.rocketmq.layouts.extension.units import EXTENDED, units_of
 from gapless.traces.sources.rocketmq.segments.queue_events import are_delays
-from gapless.traces.sources.rocketmq.segments.tasks import Subject, name_of
+from gapless.traces.sources.rocketmq.segments.results import Subject, name_of
 from gapless.traces.sources.rocketmq.store import file_access
 from gapless.traces.sources.rocketmq.store.bytes import Ints
 from gapless.traces.sources.rocketmq.store.files import ENTRY, SLOT, LogFile, Maps, QueueFile, read_exactly

@@ -18,8 +18,8 @@ from gapless.traces.options import Options
 from gapless.traces.replay.exact import Departure, Event, Outcome, named, replay
 from gapless.traces.sources.rocketmq.joining.findings import QueueProgress, RefusedPiece, StoreFindings
 from gapless.traces.sources.rocketmq.segments.queue_events import QueueEvents, queue_events
+from gapless.traces.sources.rocketmq.segments.results import Piece, Segment, Slot, Subject, name_of
 from gapless.traces.sources.rocketmq.segments.splits import Split, SplitReader
-from gapless.traces.sources.rocketmq.segments.tasks import Piece, Segment, Slot, Subject, name_of
 from gapless.traces.sources.rocketmq.store import file_access
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.files import ENTRY, QueueFile, born_with

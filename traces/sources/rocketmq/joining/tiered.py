@@ -23,8 +23,8 @@ from gapless.traces.sources.rocketmq.joining.findings import StoreFindings
 from gapless.traces.sources.rocketmq.joining.incremental_replay import IncrementalReplay
 from gapless.traces.sources.rocketmq.joining.originals import Buffers, Originals
 from gapless.traces.sources.rocketmq.joining.tiered_index import TieredIndexJudge
-from gapless.traces.sources.rocketmq.segments.extensions import EXTENDED
-from gapless.traces.sources.rocketmq.segments.tasks import name_of
+from gapless.traces.sources.rocketmq.layouts.extension.units import EXTENDED
+from gapless.traces.sources.rocketmq.segments.results import name_of
 from gapless.traces.sources.rocketmq.segments.tiered_records import TieredMessages, messages_at, messages_between
 from gapless.traces.sources.rocketmq.store.bytes import Ints
 from gapless.traces.sources.rocketmq.store.files import ENTRY, SLOT, read_exactly

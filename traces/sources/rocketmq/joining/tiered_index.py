@@ -26,7 +26,7 @@ from gapless.traces.sources.rocketmq.joining.index_coverage import by_item
 from gapless.traces.sources.rocketmq.joining.index_replay import FileReplay
 from gapless.traces.sources.rocketmq.segments.indexed_messages import odd_items
 from gapless.traces.sources.rocketmq.segments.matching import OWNED, TIMELY
-from gapless.traces.sources.rocketmq.segments.tasks import name_of
+from gapless.traces.sources.rocketmq.segments.results import name_of
 from gapless.traces.sources.rocketmq.store.bytes import Ints
 from gapless.traces.sources.rocketmq.store.files import Queue
 from gapless.traces.sources.rocketmq.store.index_files import Items

@@ -31,8 +31,8 @@ from gapless.traces.sources.rocketmq.joining.inconclusive_transactions import (
 from gapless.traces.sources.rocketmq.joining.overdue_tasks import OverdueTasks
 from gapless.traces.sources.rocketmq.joining.queues import first_number
 from gapless.traces.sources.rocketmq.segments import splits
+from gapless.traces.sources.rocketmq.segments.results import Segment
 from gapless.traces.sources.rocketmq.segments.splits import SplitReader
-from gapless.traces.sources.rocketmq.segments.tasks import Segment
 from gapless.traces.sources.rocketmq.segments.visible_records import mark_visible
 from gapless.traces.sources.rocketmq.store.bytes import Ints
 from gapless.traces.sources.rocketmq.store.file_access import name_of_record

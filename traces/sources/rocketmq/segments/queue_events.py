@@ -15,7 +15,7 @@ from gapless.spec.catalog import SPECS
 from gapless.spec.queue import BLANK_SLOT
 from gapless.traces.judging import building
 from gapless.traces.replay.exact import Event
-from gapless.traces.sources.rocketmq.segments.extensions import EXTENDED, Units, units_of
+from gapless.traces.sources.rocketmq.layouts.extension.units import EXTENDED, Units, units_of
 from gapless.traces.sources.rocketmq.segments.splits import Columns
 from gapless.traces.sources.rocketmq.store import file_access
 from gapless.traces.sources.rocketmq.store.batch_queues import OF_A_BATCH

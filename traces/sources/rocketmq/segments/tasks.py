@@ -8,14 +8,10 @@ piece is replayed from the state that its first event claims, and reports that c
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextvars import ContextVar
-from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from gapless.native import Native
 from gapless.spec.catalog import SPECS
@@ -23,15 +19,17 @@ from gapless.traces.judging.building import Events
 from gapless.traces.options import Options
 from gapless.traces.replay.exact import Event, named
 from gapless.traces.replay.kernels import EXACT, Kernel, ReplayResult, kernel
-from gapless.traces.sources.rocketmq.clients.deliveries import DeliveryResult, look_for_deliveries
-from gapless.traces.sources.rocketmq.clients.evidence import Evidence, PromiseResult, SegmentMessages, judge_messages
+from gapless.traces.sources.rocketmq.clients.deliveries import look_for_deliveries
+from gapless.traces.sources.rocketmq.clients.evidence import Evidence, SegmentMessages, judge_messages
+from gapless.traces.sources.rocketmq.layouts import registry
+from gapless.traces.sources.rocketmq.layouts.layout import SegmentView
 from gapless.traces.sources.rocketmq.segments import matching, queue_events
 from gapless.traces.sources.rocketmq.segments.checksums import stretches
-from gapless.traces.sources.rocketmq.segments.entry_units import EntryUnits, includes_entry_units, units_found
-from gapless.traces.sources.rocketmq.segments.extensions import RefusedUnit, Units
-from gapless.traces.sources.rocketmq.segments.index_keys import IndexMatches, indexed
-from gapless.traces.sources.rocketmq.segments.lifetime import Lifetime, lifetime
+from gapless.traces.sources.rocketmq.segments.entry_units import includes_entry_units, units_found
+from gapless.traces.sources.rocketmq.segments.index_keys import indexed
+from gapless.traces.sources.rocketmq.segments.lifetime import lifetime
 from gapless.traces.sources.rocketmq.segments.queue_events import QueueEvents
+from gapless.traces.sources.rocketmq.segments.results import Pieces, Refusal, Segment, SplitResult, name_of
 from gapless.traces.sources.rocketmq.segments.splits import (
     MOST_DAMAGE,
     Columns,
@@ -44,166 +42,21 @@ from gapless.traces.sources.rocketmq.segments.visible_records import mark_visibl
 from gapless.traces.sources.rocketmq.store import delayed_records, records, scan, timer_records
 from gapless.traces.sources.rocketmq.store.bytes import Ints
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
-from gapless.traces.sources.rocketmq.store.file_access import Space
+from gapless.traces.sources.rocketmq.store.file_access import own_space
 from gapless.traces.sources.rocketmq.store.names import HALVES, TABLE_HALVES
-from gapless.traces.sources.rocketmq.store.packed_columns import PackedColumns, pack_columns
+from gapless.traces.sources.rocketmq.store.packed_columns import pack_columns
 from gapless.traces.sources.rocketmq.store.record_keys import find_index_keys
 from gapless.traces.sources.rocketmq.store.selection import (
     COMMIT_LOG,
     includes_hash_index,
     includes_queue,
     includes_transactions,
-    name_of_queue,
     needs_delayed_messages,
     needs_timer_messages,
 )
 from gapless.traces.sources.rocketmq.transactions import lineage, ops
-from gapless.traces.sources.rocketmq.transactions.parameters import Judgement
 from gapless.traces.sources.rocketmq.transactions.replay_rows import judge_steps
 from gapless.traces.sources.rocketmq.transactions.transaction_rows import find_rows
-
-Subject = tuple[str, int]
-"""Topic and queue id."""
-
-
-def name_of(subject: Subject) -> str:
-    """The trace of a queue."""
-    return name_of_queue(*subject)
-
-
-@dataclass(frozen=True)
-class Refusal:
-    """A refusal of a piece: the event, and its broken rule, or None if only exact replay can find it."""
-
-    event: Event
-    rule: str | None
-
-
-Slot = tuple[int, int, int]
-"""Position, size and tag code, as they stand in a slot of a consume queue."""
-
-
-class Piece(NamedTuple):
-    """The part of one queue in one segment. Its replay began at `number`, which its first message claims.
-
-    `first`, `indexed`, `end`: its state's, at the replay's end or refusal · `began`, `last`: log positions of the
-    first and last message · `messages`: their number, `batches` that of inner batches among them · `before`, `behind`:
-    the slots next to its own, the latter with number `stop`.
-    """
-
-    subject: Subject
-    number: int
-    first: int
-    indexed: int
-    end: int
-    began: int
-    last: int
-    messages: int
-    batches: int
-    before: Slot
-    behind: Slot
-    stop: int
-    refusal: Refusal | None
-
-
-PieceRow = tuple[Subject, int, int, int, int, int, int, int, int, Slot, Slot, int, Refusal | None]
-"""The fields of a `Piece`."""
-
-
-@dataclass(frozen=True)
-class Pieces:
-    """The pieces of all queues in one segment: a column for each number of a `Piece`.
-
-    `ends`: int64 [scalars, pieces] · `edges`: slots [pieces, 2] · `refusals`: by index of the piece.
-    """
-
-    subjects: list[Subject]
-    numbers: Ints
-    ends: Ints
-    began: Ints
-    last: Ints
-    messages: Ints
-    batches: Ints
-    edges: npt.NDArray[np.void]
-    stops: Ints
-    refusals: dict[int, Refusal]
-
-    @property
-    def indexed(self) -> int:
-        """The number of accepted entries."""
-        return int((self._reached("indexed") - self.numbers).sum())
-
-    @property
-    def indexed_ends(self) -> Ints:
-        """The end of the entries of each piece that were accepted."""
-        return self._reached("indexed")
-
-    @property
-    def waiting(self) -> Ints:
-        """Returns the mask of pieces whose last messages still lack their entries."""
-        behind = self._reached("indexed") < self._reached("end")
-        return np.flatnonzero(behind & (self.batches == 0))
-
-    def each(self) -> Iterator[PieceRow]:
-        """The fields of one piece after the other: there may be very many."""
-        columns = (
-            self.numbers, *(self._reached(name) for name in ("first", "indexed", "end")),
-            self.began, self.last, self.messages, self.batches, *self.edges.T, self.stops,
-        )  # fmt: skip
-        refusals = (self.refusals.get(piece) for piece in range(len(self.subjects)))
-        return zip(self.subjects, *(column.tolist() for column in columns), refusals, strict=True)
-
-    def _reached(self, name: str) -> Ints:
-        reached: Ints = self.ends[SPECS["queue"].scalars.index(name)]
-        return reached
-
-
-@dataclass(frozen=True)
-class Segment:
-    """Records that tile the log from `start` to `end`, with the results for `log` and `queue`.
-
-    `refused`: the refused log events; after each, the log was replayed from there on. `first_event` opens the segment
-    for the join. `last`: position of the last record. `opened`, `clock`, `newest`: store times in ms, of the first,
-    the last and the latest record. `stepped_back`: position of the last record that is older than the one before it,
-    or -1. `lived`: the time in which its records were stored.
-    """
-
-    start: int
-    end: int
-    records: int
-    lived: Lifetime
-    first_event: Event
-    last: int
-    opened: int
-    clock: int
-    newest: int
-    stepped_back: int
-    refused: list[Refusal]
-    pieces: Pieces
-    stretches: Ints  # of records that carry a checksum of themselves, and of others, as `checksums.py` has them
-    transactions: list[Judgement]
-    promised: PromiseResult | None  # the promises to clients in it; None without evidence
-    delivered: DeliveryResult | None  # what it has of messages that consumers were handed; likewise
-    units: list[RefusedUnit]  # units of extended entries that were refused
-    indexed: IndexMatches | None  # matches of the hash index; None without one, or if it is not judged
-    entries: (
-        EntryUnits | None
-    )  # entries of a DLedger log with their units; None if some lack theirs, or if they are not judged
-    found: dict[str, PackedColumns]  # what few stores have, by the names in `SOUGHT`, as far as it is judged
-    covered: dict[str, dict[str, int]]
-    anomalies: dict[str, tuple[int, int, str]]  # deviation: count, position of the first, its trace
-
-
-@dataclass(frozen=True)
-class SplitResult:
-    """The result of a split, in log order. `stop`: the reason of the last segment's end; `at`: its position."""
-
-    split: Split
-    segments: list[Segment]
-    stop: int
-    at: int
-    counters: Ints
-    bytes: int
 
 
 def prepare(options: Options) -> None:
@@ -232,6 +85,8 @@ def prepare_more(store: StoreDirectory, options: Options) -> None:
         for name in ("transaction", "op_batch", "checkpoint"):
             kernel(name, options.ignored).prepare()
         _prepare(find_rows, *lineage.ENTRIES, *ops.ENTRIES)
+    for layout in registry.LAYOUTS:
+        layout.worker.prepare(store, options)
 
 
 def _prepare(*entries: Native[Any, Any]) -> None:
@@ -245,18 +100,6 @@ SOUGHT = (
     Sought(DELAYED, delayed_records.COLUMNS, delayed_records.find_delayed),
 )
 """Messages with a time, as `TimerRows` has them, and delayed ones, as `DelayedRows` has them."""
-
-_space: ContextVar[Space | None] = ContextVar("space", default=None)
-"""The space of this thread's `judge`: what it gives is overwritten by the next split."""
-
-
-def own_space() -> Space:
-    """Returns the memory of this thread's `judge`, for exclusive use until its last split is judged."""
-    space = _space.get()
-    if space is None:
-        space = Space()
-        _space.set(space)
-    return space
 
 
 def judge(store: StoreDirectory, split: Split, options: Options, evidence: Evidence | None = None) -> SplitResult:
@@ -279,9 +122,10 @@ def judge(store: StoreDirectory, split: Split, options: Options, evidence: Evide
 
 
 def _sought(store: StoreDirectory, options: Options) -> list[Sought]:
-    """Returns the kinds of records that this store has, besides messages."""
+    """Returns what layouts of this store ask a scan for, each once."""
     wanted = {TIMED: needs_timer_messages(store, options), DELAYED: needs_delayed_messages(store, options)}
-    return [one for one in SOUGHT if wanted[one.name]]
+    every = (one for layout in registry.LAYOUTS for one in layout.worker.sought(store, options))
+    return [*(one for one in SOUGHT if wanted[one.name]), *{one.name: one for one in every}.values()]
 
 
 def _segment(
@@ -296,8 +140,7 @@ def _segment(
     columns, end = scanned.columns, scanned.end
     events = log_events(scanned, split.file.wrapped)
     refused, log_covered, log_anomalies = _replay_log(store, split.file.base, events, options)
-    pieces, queue_covered, queue_anomalies, units = _queue_pieces(store, columns, options)
-    bad_units, units_covered = _replay_units(units, options)
+    pieces, queue_covered, queue_anomalies, of_queues = _queue_pieces(store, columns, options)
     promised, delivered = None, None
     if evidence is not None and columns.keys is not None:
         messages = SegmentMessages(columns.log, columns.keys, columns.rows, columns.subjects(), columns.space)
@@ -305,6 +148,7 @@ def _segment(
         delivered = look_for_deliveries(evidence, messages)
     if includes_transactions(options):
         mark_visible(store, columns)
+    view = SegmentView(store, columns, scanned.start, end, split.file.wrapped, of_queues)
     times = columns.log[scan.TIME]
     older = np.flatnonzero(times[1:] < times[:-1])
     return Segment(
@@ -326,16 +170,22 @@ def _segment(
         pieces=pieces,
         promised=promised,
         delivered=delivered,
-        units=bad_units,
         indexed=indexed(store.index, columns, scanned.start, end)
         if store.index and includes_hash_index(store, options) and columns.count
         else None,
         entries=units_found(store, columns, split.file.wrapped, options) if entries else None,
         found={name: pack_columns(rows) for name, rows in columns.found.items()},
+        layouts=_of_layouts(view, options),
         transactions=judge_steps(columns.steps, store, options, evidence),
-        covered={"log": log_covered, "queue": queue_covered, "extension": units_covered},
+        covered={"log": log_covered, "queue": queue_covered},
         anomalies=log_anomalies | queue_anomalies,
     )
+
+
+def _of_layouts(view: SegmentView, options: Options) -> dict[str, Any]:
+    """Lets each layout look into the segment; returns what they found, by their names."""
+    every = ((layout.name, layout.worker.examine(view, options)) for layout in registry.LAYOUTS)
+    return {name: found for name, found in every if found is not None}
 
 
 # -- the log -------------------------------------------------------------------------------------------------------
@@ -422,7 +272,7 @@ def _counts(of: Kernel, covered: Ints) -> dict[str, int]:
 
 def _queue_pieces(
     store: StoreDirectory, columns: Columns, options: Options
-) -> tuple[Pieces, dict[str, int], dict[str, tuple[int, int, str]], Units | None]:
+) -> tuple[Pieces, dict[str, int], dict[str, tuple[int, int, str]], QueueEvents]:
     """Replay a segment's queue events, every piece from the number that its first message claims."""
     of = kernel("queue", options.ignored)
     all_queues = options.topic is None and options.trace is None
@@ -451,22 +301,7 @@ def _queue_pieces(
         },
     )
     anomalies = {name: (count, *_message(events, at)) for name, count, at in _deviations(of, replayed)}
-    return pieces, _counts(of, replayed.covered), anomalies, events.units
-
-
-def _replay_units(units: Units | None, options: Options) -> tuple[list[RefusedUnit], dict[str, int]]:
-    """Replays the units that entries name, queue by queue, up to the first refused one in each."""
-    if units is None:
-        return [], {}
-    of, starts = kernel("extension", options.ignored), units.starts
-    state = np.zeros((len(of.spec.scalars), len(starts) - 1), np.int64)
-    replayed = of.replay(starts, units.events.action, units.events.args, state, profile=options.profile)
-    bad = [
-        RefusedUnit(units.queues[n], units.events.at(at), int(units.positions[at]), int(units.offsets[at]))
-        for n, at in enumerate(replayed.bad_at.tolist())
-        if at >= 0
-    ]
-    return bad, _counts(of, replayed.covered)
+    return pieces, _counts(of, replayed.covered), anomalies, events
 
 
 def _message(events: QueueEvents, event: int) -> tuple[int, str]:

@@ -7,6 +7,7 @@ import os
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from contextlib import nullcontext, suppress
+from contextvars import ContextVar
 from dataclasses import replace
 from itertools import islice
 from typing import Any
@@ -39,6 +40,19 @@ class Space:
         if name not in self.flat or len(self.flat[name]) < size:
             self.flat[name] = np.empty(size, np.uint8)
         return self.flat[name][:size].view(kind).reshape(shape)
+
+
+_space: ContextVar[Space | None] = ContextVar("space", default=None)
+"""The space of this thread's `judge`: what it gives is overwritten by the next split."""
+
+
+def own_space() -> Space:
+    """Returns the memory of this thread's `judge`, for exclusive use until its last split is judged."""
+    space = _space.get()
+    if space is None:
+        space = Space()
+        _space.set(space)
+    return space
 
 
 class FileWindow:

@@ -16,8 +16,8 @@ from gapless.traces.report.values import Finding
 from gapless.traces.sources.following import ReportedKeys
 from gapless.traces.sources.rocketmq.joining.findings import StoreFindings
 from gapless.traces.sources.rocketmq.segments import tasks
+from gapless.traces.sources.rocketmq.segments.results import SplitResult, Subject
 from gapless.traces.sources.rocketmq.segments.splits import Split
-from gapless.traces.sources.rocketmq.segments.tasks import SplitResult, Subject
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.queue_database import database_in
 from gapless.traces.sources.rocketmq.store.rocksdb import LiveDatabase

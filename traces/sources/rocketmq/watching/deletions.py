@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 
 from gapless.spec.queue import BLANK_SLOT
 from gapless.traces.sources.rocketmq.joining.findings import QueueProgress
-from gapless.traces.sources.rocketmq.segments.tasks import SplitResult, Subject
+from gapless.traces.sources.rocketmq.segments.results import SplitResult, Subject
 from gapless.traces.sources.rocketmq.store import file_access
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.files import ENTRY

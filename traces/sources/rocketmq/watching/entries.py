@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gapless.traces.problems import Unreadable
-from gapless.traces.sources.rocketmq.segments.tasks import SplitResult, Subject
+from gapless.traces.sources.rocketmq.segments.results import SplitResult, Subject
 from gapless.traces.sources.rocketmq.store import file_access
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.files import ENTRY, LogFile

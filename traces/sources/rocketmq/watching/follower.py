@@ -31,8 +31,8 @@ from gapless.traces.sources.rocketmq.joining.findings import Breach, RefusedPiec
 from gapless.traces.sources.rocketmq.joining.log import StoreJudge
 from gapless.traces.sources.rocketmq.joining.queues import MISSING
 from gapless.traces.sources.rocketmq.segments import tasks
+from gapless.traces.sources.rocketmq.segments.results import Piece, SplitResult, Subject
 from gapless.traces.sources.rocketmq.segments.splits import SPLIT, Split
-from gapless.traces.sources.rocketmq.segments.tasks import Piece, SplitResult, Subject
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory, is_locked, open_store
 from gapless.traces.sources.rocketmq.store.index_files import index_of
 from gapless.traces.sources.rocketmq.summary import summary

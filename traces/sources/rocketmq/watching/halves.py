@@ -16,7 +16,7 @@ import numpy as np
 
 from gapless.traces.sources.rocketmq.joining.disk_blocks import TableHalves
 from gapless.traces.sources.rocketmq.joining.half_table import HalfCheckpoint, table_of
-from gapless.traces.sources.rocketmq.segments.tasks import Subject
+from gapless.traces.sources.rocketmq.segments.results import Subject
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.half_records import TableOfHalves, half_records
 from gapless.traces.sources.rocketmq.store.names import TABLE_HALVES

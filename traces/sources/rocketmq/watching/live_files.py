@@ -57,7 +57,7 @@ class LiveQueues(Mapping[Queue, tuple[QueueFile, ...]]):
         return changed
 
 
-class Layout(NamedTuple):
+class StorePlan(NamedTuple):
     """The location of a store's log and queues, on which its follower depends."""
 
     dledger: bool  # the log continues in a DLedger log
@@ -67,12 +67,12 @@ class Layout(NamedTuple):
     batches: bool  # there are batch queues
 
 
-def layout_of(folder: Path) -> Layout:
+def layout_of(folder: Path) -> StorePlan:
     """Returns the present location of a store's log and queues."""
     database, plain = database_in(folder), folder / "consumequeue"
     files = database is not None and plain.is_dir() and any(topic.is_dir() for topic in plain.iterdir())
     units = (folder / "consumequeue_ext").is_dir()
-    return Layout(has_dledger(folder), database is not None, files, units, has_batch_queues(folder))
+    return StorePlan(has_dledger(folder), database is not None, files, units, has_batch_queues(folder))
 
 
 def as_live(store: StoreDirectory) -> StoreDirectory:

@@ -10,8 +10,8 @@ from typing import Protocol
 from gapless.traces.options import Options
 from gapless.traces.replay.exact import named
 from gapless.traces.sources.rocketmq.segments import tasks
+from gapless.traces.sources.rocketmq.segments.results import SplitResult, Subject, name_of
 from gapless.traces.sources.rocketmq.segments.splits import Split
-from gapless.traces.sources.rocketmq.segments.tasks import SplitResult, Subject, name_of
 from gapless.traces.sources.rocketmq.store import file_access
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.files import FARTHEST

@@ -37,9 +37,9 @@ from gapless.traces.sources.rocketmq.clients.trace_topics import (
     trace_topics_among,
 )
 from gapless.traces.sources.rocketmq.joining.promises import FORGOTTEN, PromiseCheckpoint
-from gapless.traces.sources.rocketmq.report import TraceTopicRow
+from gapless.traces.sources.rocketmq.report_rows import TraceTopicRow
+from gapless.traces.sources.rocketmq.segments.results import Subject
 from gapless.traces.sources.rocketmq.segments.splits import Split, SplitReader
-from gapless.traces.sources.rocketmq.segments.tasks import Subject
 from gapless.traces.sources.rocketmq.store import scan
 from gapless.traces.sources.rocketmq.store.bytes import Ints
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory

@@ -9,30 +9,36 @@ from gapless.traces.judging.building import STEPS
 from gapless.traces.options import Options
 from gapless.traces.replay.exact import Event, replay
 from gapless.traces.sources.rocketmq.joining.findings import StoreFindings
-from gapless.traces.sources.rocketmq.segments.extensions import AT_ONCE, RefusedUnit, unit_file
-from gapless.traces.sources.rocketmq.segments.tasks import Segment, name_of
+from gapless.traces.sources.rocketmq.layouts.extension.explain import message, place
+from gapless.traces.sources.rocketmq.layouts.extension.export import UnitExporter
+from gapless.traces.sources.rocketmq.layouts.extension.units import AT_ONCE, RefusedUnit, unit_file
+from gapless.traces.sources.rocketmq.layouts.extension.worker import ReplayedUnits
+from gapless.traces.sources.rocketmq.layouts.layout import JoinSide, LayoutJudge, without
+from gapless.traces.sources.rocketmq.segments.results import Segment, name_of
 from gapless.traces.sources.rocketmq.store.files import Queue, born_with, queue_file_size, read_exactly
 from gapless.traces.sources.rocketmq.store.selection import includes_queue
 from gapless.traces.sources.rocketmq.store.settings import length_set
 
+NAME = "extension"
 EXTENSION = STEPS["extension"]
 
 
-class Extensions:
+class ExtensionJudge(LayoutJudge):
     """Judges the extensions of one store's queues."""
 
     def __init__(self, judged: StoreFindings, options: Options) -> None:
-        self.judged = judged
-        self.store = judged.store
-        self.options = options
+        super().__init__(judged, options)
         self.bad: dict[Queue, RefusedUnit] = {}
 
     def add(self, segment: Segment) -> None:
-        """Remembers the first refused unit of each queue."""
-        for bad in segment.units:
-            self.bad.setdefault(bad.queue, bad)
+        """Counts the units that a worker accepted, and remembers the first refused one of each queue."""
+        found: ReplayedUnits | None = segment.layouts.get(NAME)
+        if found is not None:
+            self.judged.cover("extension", {"find_unit": found.accepted})
+            for bad in found.refused:
+                self.bad.setdefault(bad.queue, bad)
 
-    def finish(self) -> None:
+    def settle(self) -> None:
         """Reports departures after the log's end is known."""
         self._files()
         for queue, bad in sorted(self.bad.items()):
@@ -88,3 +94,12 @@ class Extensions:
         if outcome.departure:
             self.judged.report(name_of(queue), position, outcome.departure, str(offset))
         return outcome.departure is None
+
+
+LAYOUT = JoinSide(
+    ExtensionJudge,
+    place,
+    message,
+    exporter=UnitExporter,
+    not_exercised=without("extension.find_unit", "extension: no entry names a unit in consumequeue_ext/"),
+)

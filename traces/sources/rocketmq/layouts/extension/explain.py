@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gapless.traces.report.values import Where
 from gapless.traces.sources.rocketmq.joining.findings import Breach
-from gapless.traces.sources.rocketmq.segments.extensions import EXTENDED, FOLDER, LOWEST
+from gapless.traces.sources.rocketmq.layouts.extension.units import EXTENDED, FOLDER, LOWEST
 from gapless.traces.sources.rocketmq.store import file_access
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.selection import queue_named

@@ -1,0 +1,175 @@
+"""A layout: a kind of file next to a store's log, whose traces are judged together with the log.
+
+A layout is a folder and a line in `registry.py`. The line has the names that a report needs; the folder has the code,
+which is loaded when a store is judged, in two parts:
+
+* `worker.py` has a `WorkerSide`, `WORKER`: it looks into a segment while its records are in memory. Few layouts do.
+* `judge.py` has a `JoinSide`, `LAYOUT`: it takes what workers found, segment by segment, judges the layout's files once
+  the end of the log is known, and explains what departs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from gapless.traces.judging.building import Events
+    from gapless.traces.options import Options
+    from gapless.traces.report.values import Where
+    from gapless.traces.sources.rocketmq.joining.findings import Breach, StoreFindings
+    from gapless.traces.sources.rocketmq.segments.queue_events import QueueEvents
+    from gapless.traces.sources.rocketmq.segments.results import Segment
+    from gapless.traces.sources.rocketmq.segments.splits import Columns, Sought
+    from gapless.traces.sources.rocketmq.store.bytes import Ints
+    from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
+
+
+class SegmentView(NamedTuple):
+    """A segment in the worker that has read it, from log position `start` to `end`; the next one overwrites it.
+
+    `wrapped`: bytes of a header before each record · `entries`: the events of queues, with their entries.
+    """
+
+    store: StoreDirectory
+    columns: Columns
+    start: int
+    end: int
+    wrapped: int
+    entries: QueueEvents
+
+
+@dataclass(frozen=True)
+class WorkerSide:
+    """The part of a layout that workers run.
+
+    `sought`: what a scan must find for it in a store, if it was asked for · `prepare`: compiles what it needs for a
+    store · `examine`: compares a segment with the layout's files; what it returns travels to the judge.
+    """
+
+    sought: Callable[[StoreDirectory, Options], Sequence[Sought]] = lambda _store, _options: ()
+    prepare: Callable[[StoreDirectory, Options], None] = lambda _store, _options: None
+    examine: Callable[[SegmentView, Options], Any] = lambda _view, _options: None
+
+
+class ExportedEvents(NamedTuple):
+    """Events of a layout for an export: by index the trace, and the position in the log, of each."""
+
+    events: Events
+    names: list[str]
+    traces: Ints | None
+    positions: Ints
+
+
+class LayoutExporter:
+    """Makes a layout's events again, segment by segment, for an export."""
+
+    def __init__(self, judged: StoreFindings, options: Options) -> None:
+        self.judged = judged
+        self.options = options
+
+    def sought(self) -> Sequence[Sought]:
+        """Returns what a scan must find for it."""
+        return ()
+
+    def of_segment(self, view: SegmentView) -> Iterable[ExportedEvents]:  # noqa: ARG002 - for those that have some
+        """Returns the events of a segment."""
+        return ()
+
+    def at_end(self) -> Iterable[ExportedEvents]:
+        """Returns the events that come behind those of the log."""
+        return ()
+
+
+class LayoutJudge:
+    """Judges the files of a layout in one store."""
+
+    def __init__(self, judged: StoreFindings, options: Options) -> None:
+        self.judged = judged
+        self.options = options
+
+    @property
+    def store(self) -> StoreDirectory:
+        """The store as it was opened last."""
+        return self.judged.store
+
+    def add(self, segment: Segment) -> None:
+        """Adds what a worker found in a segment; they come in the order of the log."""
+
+    def restore(self, known: Any) -> None:
+        """Restores what was found before, when the log was shorter."""
+
+    def settle(self) -> None:
+        """Judges what is there, after the log and its queues were judged to their end."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class JoinSide:
+    """The part of a layout that judges and explains.
+
+    `judge`: made for each store · `place`: where a departure lies; None where that is the place of its record ·
+    `message`: the violation in one sentence without its end · `context`: what else a reader should know of it ·
+    `subject`: what departs, where the line in the registry does not say it · `feared`: when a step to come will depart,
+    and what follows from it · `exporter`: writes those of its events that the judge does not keep · `needs`: parts of
+    a store: where a link in one leads nowhere, nothing is judged · `without_records`: judged though the log has no
+    record · `is_present`: true if what was asked for is there · `traces`: how many more traces were judged ·
+    `not_exercised`: what was not judged, and why.
+    """
+
+    judge: Callable[[StoreFindings, Options], LayoutJudge]
+    place: Callable[[StoreDirectory, Breach], Where | None]
+    message: Callable[[Breach], str]
+    context: Callable[[StoreFindings, Breach], list[str]] = lambda _judged, _found: []
+    exporter: Callable[[StoreFindings, Options], LayoutExporter] = LayoutExporter
+    subject: Callable[[Breach], str] | None = None
+    feared: tuple[str, Sequence[str]] = ("at the broker's next start", ())
+    needs: frozenset[str] = frozenset()
+    without_records: bool = False
+    is_present: Callable[[StoreFindings, Options], bool] = lambda _judged, _options: False
+    traces: Callable[[StoreFindings], int] = lambda _judged: 0
+    not_exercised: Callable[[StoreFindings], Iterable[str]] = lambda _judged: ()
+
+
+@dataclass(frozen=True)
+class Layout:
+    """A layout by its name, and the spec of its traces.
+
+    `subject`: what such a trace is · `traces`: patterns of the first part of its name and of what follows the slash,
+    where no user names it · `works`: it has a part that workers run · `package`: where its folder lies.
+    """
+
+    name: str
+    spec: str
+    subject: str = ""
+    traces: tuple[str, str] | None = None
+    works: bool = False
+    package: str = __package__
+
+    @cached_property
+    def worker(self) -> WorkerSide:
+        """The part that workers run."""
+        found: WorkerSide = self._module("worker").WORKER if self.works else WorkerSide()
+        return found
+
+    @cached_property
+    def join(self) -> JoinSide:
+        """The part that judges and explains."""
+        found: JoinSide = self._module("judge").LAYOUT
+        return found
+
+    def _module(self, name: str) -> Any:
+        return import_module(f"{self.package}.{self.name}.{name}")
+
+
+def covered(step: str) -> Callable[[StoreFindings, Options], bool]:
+    """Returns `is_present` of a layout that is there if a step was accepted."""
+    return lambda judged, _options: bool(judged.covered.get(step))
+
+
+def without(step: str, text: str) -> Callable[[StoreFindings], Iterable[str]]:
+    """Returns `not_exercised` of a layout of which there is nothing but a text if a step was not accepted."""
+    return lambda judged: () if judged.covered.get(step) else (text,)

@@ -1,0 +1,15 @@
+"""The registry of layouts, a line each, in the order in which they are judged."""
+
+from __future__ import annotations
+
+from gapless.traces.sources.rocketmq.layouts.layout import Layout
+
+LAYOUTS: tuple[Layout, ...] = (
+    Layout("extension", "extension", works=True),
+)  # fmt: skip
+"""A DLedger log is named by n and a number, as all give as dLegerSelfId; with another id, its name is a user's."""
+
+
+def layout_of(spec: str) -> Layout | None:
+    """Returns the layout whose traces a spec judges; None if it judges others."""
+    return next((layout for layout in LAYOUTS if layout.spec == spec), None)
