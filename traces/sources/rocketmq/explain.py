@@ -15,7 +15,6 @@ from gapless.traces.replay.notation import called
 from gapless.traces.report.values import Finding, Where
 from gapless.traces.sources.rocketmq import (
     explain_compaction,
-    explain_cursor,
     explain_dledger_index,
     explain_half_table,
     explain_hazard,
@@ -139,7 +138,7 @@ def feared(judged: StoreFindings, found: Sequence[Breach], *, source: str, how: 
 
 
 AT_START = "at the broker's next start"
-WHEN = {"cursor": "with the next messages of its queue", "timer": "when the log has other messages there"}
+WHEN = {"timer": "when the log has other messages there"}
 
 
 def _subject(found: Breach) -> str:
@@ -153,7 +152,6 @@ def _subject(found: Breach) -> str:
 
 OF_FILES: Mapping[str, tuple[Callable[[StoreDirectory, Breach], Where | None], Callable[[Breach], str]]] = {
     "hash_index": (explain_index.place, explain_index.message),
-    "cursor": (explain_cursor.place, explain_cursor.message),
     "half_table": (explain_half_table.place, explain_half_table.message),
     "index_table": (explain_index_table.place, explain_index_table.message),
     "timer": (explain_timer.place, explain_timer.message),

@@ -251,7 +251,6 @@ SUBJECTS = {
     "delivery": "message",
     "visibility": "transaction",
     "hash_index": "the hash index",
-    "cursor": "cursor",
     "half_table": "half",
     "index_table": "record",
     "timer_table": "timer",

@@ -26,7 +26,7 @@ from gapless.traces.sources.rocketmq.segments import splits
 from gapless.traces.sources.rocketmq.store import file_access, scan
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.files import ENTRY, FARTHEST
-from gapless.traces.sources.rocketmq.store.names import HALVES, OP_TOPIC, OPS, REVIVE
+from gapless.traces.sources.rocketmq.store.names import HALVES, OP_TOPIC, OPS
 from gapless.traces.sources.rocketmq.store.selection import COMMIT_LOG, includes_transactions, selected_transaction
 from gapless.traces.sources.rocketmq.store.settings import owner
 
@@ -328,13 +328,6 @@ def _of_layouts_not_exercised(judged: StoreFindings) -> Iterator[str]:
         yield "hash_index: no item in index/, or not selected"
     elif judged.tiered_index:
         yield "hash_index: of tiered storage, not whether each key is found, and not the order of items: it has none"
-    if not judged.covered.get("cursor.save") and not judged.covered.get("cursor.deliver"):
-        yield "cursor: no cursor of a consumer group or a delay level in a queue with messages"
-    if any(topic.startswith(REVIVE) for topic, _ in judged.queues):
-        yield (
-            "pop: whether a message that a consumer was handed and did not acknowledge came into its retry topic: a "
-            "broker passes by before it is there, and may drop it (docs/rocketmq.md#pop)"
-        )
     yield from (text for layout in registry.LAYOUTS for text in layout.join.not_exercised(judged))
     yield from (text for step, text in OF_FEW if not judged.covered.get(step))
 

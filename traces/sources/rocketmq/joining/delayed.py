@@ -19,7 +19,6 @@ from gapless.traces.report.wording import plural
 from gapless.traces.sources.rocketmq.joining.batch_replay import StepEvents, replay_parts
 from gapless.traces.sources.rocketmq.joining.findings import StoreFindings
 from gapless.traces.sources.rocketmq.joining.found_records import FoundRecords
-from gapless.traces.sources.rocketmq.joining.group_cursors import has_own_cursors
 from gapless.traces.sources.rocketmq.joining.packed_blocks import PackedBlocks
 from gapless.traces.sources.rocketmq.store.bytes import Ints
 from gapless.traces.sources.rocketmq.store.delayed_records import (
@@ -30,7 +29,7 @@ from gapless.traces.sources.rocketmq.store.delayed_records import (
     each_delayed_block,
 )
 from gapless.traces.sources.rocketmq.store.files import FARTHEST
-from gapless.traces.sources.rocketmq.store.group_cursors import LEVELS, level_cursors
+from gapless.traces.sources.rocketmq.store.group_cursors import LEVELS, has_own_cursors, level_cursors
 from gapless.traces.sources.rocketmq.store.names import SCHEDULE_TOPIC
 from gapless.traces.sources.rocketmq.store.selection import DELAYED, includes_delayed
 

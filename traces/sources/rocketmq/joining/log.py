@@ -24,7 +24,6 @@ from gapless.traces.sources.rocketmq.joining.copy_evidence import copy_evidence
 from gapless.traces.sources.rocketmq.joining.delayed import DelayedJudge, DelayedMessages
 from gapless.traces.sources.rocketmq.joining.dledger_index import DledgerIndexJudge
 from gapless.traces.sources.rocketmq.joining.findings import SAY_SO, StoreFindings
-from gapless.traces.sources.rocketmq.joining.group_cursors import GroupCursorJudge
 from gapless.traces.sources.rocketmq.joining.half_table import HalfCheckpoint, HalfTableJudge
 from gapless.traces.sources.rocketmq.joining.hash_index import HashIndexJudge
 from gapless.traces.sources.rocketmq.joining.index_table import IndexTableJudge
@@ -261,7 +260,6 @@ class StoreJudge:
             self.promises.finish()
             self._settle_layouts()
             self.index.finish()
-            GroupCursorJudge(judged, self.options).finish()
             DelayedJudge(judged, self.options, self.delayed).judge()
             OverdueTasks(judged, self.options).judge_levels()
             if not self.broken.intersection(TIMERS):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from gapless.traces.sources.rocketmq.layouts.layout import Layout
 
 LAYOUTS: tuple[Layout, ...] = (
+    Layout("cursors", "cursor", "cursor"),
     Layout("extension", "extension", works=True),
 )  # fmt: skip
 """A DLedger log is named by n and a number, as all give as dLegerSelfId; with another id, its name is a user's."""

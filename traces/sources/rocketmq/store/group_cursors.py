@@ -52,6 +52,11 @@ def group_cursors(store: StoreDirectory, notes: list[str]) -> Iterator[GroupCurs
             yield found
 
 
+def has_own_cursors(store: StoreDirectory) -> bool:
+    """True if all cursors were saved by this broker, by its settings: it is a master, and always was."""
+    return bool(store.settings) and not store.replicated
+
+
 def queues_of_topics(store: StoreDirectory) -> dict[str, int] | None:
     """The number of queues of each topic, to write to or to read from, 0 if unknown; None without saved topics."""
     found = {}

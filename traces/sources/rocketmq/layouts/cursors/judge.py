@@ -9,38 +9,35 @@ Source: docs/rocketmq.md#config, #replicas.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from gapless.spec.catalog import SPECS
 from gapless.traces.judging.building import STEPS
-from gapless.traces.options import Options
 from gapless.traces.problems import Unreadable, shown
 from gapless.traces.replay.exact import replay
 from gapless.traces.report.wording import plural
 from gapless.traces.sources.rocketmq.joining.findings import Breach, StoreFindings
+from gapless.traces.sources.rocketmq.layouts.cursors.explain import message, place
+from gapless.traces.sources.rocketmq.layouts.layout import JoinSide, LayoutJudge
 from gapless.traces.sources.rocketmq.segments.results import Subject, name_of
-from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.files import FARTHEST
-from gapless.traces.sources.rocketmq.store.group_cursors import GroupCursor, group_cursors, queues_of_topics
-from gapless.traces.sources.rocketmq.store.names import is_made_by_broker
+from gapless.traces.sources.rocketmq.store.group_cursors import (
+    GroupCursor,
+    group_cursors,
+    has_own_cursors,
+    queues_of_topics,
+)
+from gapless.traces.sources.rocketmq.store.names import REVIVE, is_made_by_broker
 from gapless.traces.sources.rocketmq.store.selection import includes_queue
 
 CURSOR = STEPS["cursor"]
 NAMED = 5  # queues that one note names
 
 
-def has_own_cursors(store: StoreDirectory) -> bool:
-    """True if all cursors were saved by this broker, by its settings: it is a master, and always was."""
-    return bool(store.settings) and not store.replicated
-
-
-class GroupCursorJudge:
+class GroupCursorJudge(LayoutJudge):
     """Judges the cursors of one store."""
 
-    def __init__(self, judged: StoreFindings, options: Options) -> None:
-        self.judged = judged
-        self.store = judged.store
-        self.options = options
-
-    def finish(self) -> None:
+    def settle(self) -> None:
         """Judges every cursor in a queue after the ends of all queues are known."""
         if self.store.live or self.store.limit != FARTHEST:
             return
@@ -109,3 +106,19 @@ class GroupCursorJudge:
                 f"{cursor.name} is {cursor.to:,}, and the queue ends at {run.end:,} ({cursor.file}): legal after a "
                 "power loss, which took the end of the log; damage otherwise"
             )
+
+
+def not_exercised(judged: StoreFindings) -> Iterator[str]:
+    """Yields what is not judged of consumers: their cursors if there are none, and retries of pop."""
+    if not judged.covered.get("cursor.save") and not judged.covered.get("cursor.deliver"):
+        yield "cursor: no cursor of a consumer group or a delay level in a queue with messages"
+    if any(topic.startswith(REVIVE) for topic, _ in judged.queues):
+        yield (
+            "pop: whether a message that a consumer was handed and did not acknowledge came into its retry topic: a "
+            "broker passes by before it is there, and may drop it (docs/rocketmq.md#pop)"
+        )
+
+
+LAYOUT = JoinSide(
+    GroupCursorJudge, place, message, feared=("with the next messages of its queue", ()), not_exercised=not_exercised
+)

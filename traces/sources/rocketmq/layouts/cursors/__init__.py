@@ -1,0 +1,1 @@
+"""Cursors of consumer groups and of delay levels, in config/."""
