@@ -15,7 +15,6 @@ from gapless.traces.replay.notation import called
 from gapless.traces.report.values import Finding, Where
 from gapless.traces.sources.rocketmq import (
     explain_compaction,
-    explain_dledger_index,
     explain_half_table,
     explain_hazard,
     explain_index,
@@ -159,7 +158,6 @@ OF_FILES: Mapping[str, tuple[Callable[[StoreDirectory, Breach], Where | None], C
     "stage": (explain_stage.place, explain_stage.message),
     "tiered": (explain_tiered.place, explain_tiered.message),
     "compaction": (explain_compaction.place, explain_compaction.message),
-    "dledger_index": (explain_dledger_index.place, explain_dledger_index.message),
     "startup": (explain_startup.place, explain_startup.message),
 }
 TABLE_KEYS = {"tell_last": "max", "tell_first": "min"}

@@ -241,7 +241,6 @@ FIXED = {
     "timer_table": ("timers-rocksdb", r"\d+(/\d+)?"),
     "timer": ("timerwheel", r"\d+"),
     "stage": ("delayed", r"\d+/\d+"),
-    "dledger_index": (r"dledger-n\d+", "index"),  # n and a number, as all give as dLegerSelfId; other ids are names
     "startup": ("start", r"(broker\.conf|commitlog|config|timerlog|timerwheel)(/\w+)?(\.json)?"),
 }
 """What the layout calls traces of a spec: the folder, or what stands for one, and what follows."""
@@ -257,7 +256,6 @@ SUBJECTS = {
     "stage": "message",
     "tiered": "the tiered queue",
     "compaction": "the compacted queue",
-    "dledger_index": "the index of entries",
     "startup": "what a start reads,",
 }
 """What a trace is, by its spec."""

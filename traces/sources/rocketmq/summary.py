@@ -211,7 +211,7 @@ def _absent(judged: StoreFindings, options: Options) -> str:
     elsewhere = any(
         judged.covered.get(one)
         for one in (
-            "timer.open", "half_table.find_row", "index_table.store", "timer_table.wait", "dledger_index.open",
+            "timer.open", "half_table.find_row", "index_table.store", "timer_table.wait",
             "stage.enter",
         )
     )  # fmt: skip
@@ -335,7 +335,6 @@ def _of_layouts_not_exercised(judged: StoreFindings) -> Iterator[str]:
 OF_FEW = (  # steps of what few stores have, and what to say without one
     ("tiered.find_entry", "tiered: no message in tiered storage, or not selected"),
     ("compaction.find_entry", "compaction: no message in a compacted topic, or not selected"),
-    ("dledger_index.find_unit", "dledger_index: no DLedger log, or not selected"),
 )
 
 

@@ -22,7 +22,6 @@ from gapless.traces.sources.rocketmq.joining.checksums import ChecksumJudge
 from gapless.traces.sources.rocketmq.joining.compaction import CompactionJudge
 from gapless.traces.sources.rocketmq.joining.copy_evidence import copy_evidence
 from gapless.traces.sources.rocketmq.joining.delayed import DelayedJudge, DelayedMessages
-from gapless.traces.sources.rocketmq.joining.dledger_index import DledgerIndexJudge
 from gapless.traces.sources.rocketmq.joining.findings import SAY_SO, StoreFindings
 from gapless.traces.sources.rocketmq.joining.half_table import HalfCheckpoint, HalfTableJudge
 from gapless.traces.sources.rocketmq.joining.hash_index import HashIndexJudge
@@ -74,7 +73,6 @@ class StoreJudge:
         self.index = HashIndexJudge(self.judged, options)
         self.timers = TimerMessages(self.judged, options)
         self.delayed = DelayedMessages(self.judged, options)
-        self.entries = DledgerIndexJudge(self.judged, options)
         self.layouts = {layout.name: layout.join.judge(self.judged, options) for layout in registry.LAYOUTS}
         self.checksums = ChecksumJudge(self.judged, lambda event, more: self._step(event, self.reached, detail=more))
         self.halves: HalfCheckpoint | None = None  # of the table of halves, if it was followed
@@ -175,7 +173,6 @@ class StoreJudge:
         self.index.add(segment)
         self.timers.add(segment, segment.found.get(tasks.TIMED))
         self.delayed.add(segment, segment.found.get(tasks.DELAYED))
-        self.entries.add(segment)
         for layout in self.layouts.values():
             layout.add(segment)
 
@@ -265,7 +262,6 @@ class StoreJudge:
             if not self.broken.intersection(TIMERS):
                 TimerJudge(judged, self.options, self.timers).judge()
             HalfTableJudge(judged, self.options, self.halves).judge()
-            self.entries.judge()
             IndexTableJudge(judged, self.options).judge()
             TimerTableJudge(judged, self.options, self.timers).judge()
         TieredJudge(judged, self.options).judge()

@@ -7,6 +7,7 @@ from gapless.traces.sources.rocketmq.layouts.layout import Layout
 LAYOUTS: tuple[Layout, ...] = (
     Layout("cursors", "cursor", "cursor"),
     Layout("extension", "extension", works=True),
+    Layout("dledger_index", "dledger_index", "the index of entries", (r"dledger-n\d+", "index"), works=True),
 )  # fmt: skip
 """A DLedger log is named by n and a number, as all give as dLegerSelfId; with another id, its name is a user's."""
 

@@ -25,7 +25,6 @@ from gapless.traces.sources.rocketmq.layouts import registry
 from gapless.traces.sources.rocketmq.layouts.layout import SegmentView
 from gapless.traces.sources.rocketmq.segments import matching, queue_events
 from gapless.traces.sources.rocketmq.segments.checksums import stretches
-from gapless.traces.sources.rocketmq.segments.entry_units import includes_entry_units, units_found
 from gapless.traces.sources.rocketmq.segments.index_keys import indexed
 from gapless.traces.sources.rocketmq.segments.lifetime import lifetime
 from gapless.traces.sources.rocketmq.segments.queue_events import QueueEvents
@@ -79,8 +78,6 @@ def prepare_more(store: StoreDirectory, options: Options) -> None:
     if needs_delayed_messages(store, options):
         _prepare(*delayed_records.ENTRIES)
         kernel("stage", options.ignored).prepare()
-    if includes_entry_units(store, options):
-        kernel("dledger_index", options.ignored).prepare()
     if includes_transactions(options) and (HALVES in store.queues or TABLE_HALVES in store.queues or store.no_queues):
         for name in ("transaction", "op_batch", "checkpoint"):
             kernel(name, options.ignored).prepare()
@@ -109,13 +106,18 @@ def judge(store: StoreDirectory, split: Split, options: Options, evidence: Evide
     counters = np.zeros(scan.COUNTERS, np.int64)
     stop, at = scan.INVALID, split.file.base + split.low
     index_wanted = includes_hash_index(store, options)
-    of_entries, wanted = includes_entry_units(store, options), _sought(store, options)
     reader = SplitReader(
-        store, split, space, keys=evidence is not None, index_keys=index_wanted, sought=wanted, steps=True
+        store,
+        split,
+        space,
+        keys=evidence is not None,
+        index_keys=index_wanted,
+        sought=_sought(store, options),
+        steps=True,
     )
     for scanned in reader.segments():
         if scanned.columns.count or scanned.blank:
-            segments.append(_segment(store, split, scanned, options, evidence, entries=of_entries))
+            segments.append(_segment(store, split, scanned, options, evidence))
         counters += scanned.columns.room.counters
         stop, at = scanned.stop, scanned.end
     return SplitResult(split, segments, stop, at, counters, split.high - split.low)
@@ -134,8 +136,6 @@ def _segment(
     scanned: ScannedSegment,
     options: Options,
     evidence: Evidence | None,
-    *,
-    entries: bool,
 ) -> Segment:
     columns, end = scanned.columns, scanned.end
     events = log_events(scanned, split.file.wrapped)
@@ -173,7 +173,6 @@ def _segment(
         indexed=indexed(store.index, columns, scanned.start, end)
         if store.index and includes_hash_index(store, options) and columns.count
         else None,
-        entries=units_found(store, columns, split.file.wrapped, options) if entries else None,
         found={name: pack_columns(rows) for name, rows in columns.found.items()},
         layouts=_of_layouts(view, options),
         transactions=judge_steps(columns.steps, store, options, evidence),

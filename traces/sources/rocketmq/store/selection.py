@@ -51,13 +51,6 @@ def includes_tiered_index(options: Options, name: str) -> bool:
     return options.topic is None and options.trace in (None, name)
 
 
-def includes_dledger_index(store: StoreDirectory, options: Options) -> bool:
-    """True if the index of a DLedger log was selected: it belongs to no topic."""
-    if store.dledger is None or options.topic is not None:
-        return False
-    return options.trace in (None, store.dledger.index_name)
-
-
 def includes_transactions(options: Options) -> bool:
     """True if transactions, ops and cursors were selected: they belong to no topic."""
     if options.topic is not None:

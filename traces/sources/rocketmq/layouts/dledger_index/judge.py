@@ -19,35 +19,34 @@ from gapless.traces.report.wording import plural
 from gapless.traces.sources.rocketmq.joining.findings import StoreFindings
 from gapless.traces.sources.rocketmq.joining.incremental_replay import IncrementalReplay
 from gapless.traces.sources.rocketmq.joining.startup_hazards import judge_startup
-from gapless.traces.sources.rocketmq.segments.entry_units import unit_events
+from gapless.traces.sources.rocketmq.layouts.dledger_index.explain import message, place
+from gapless.traces.sources.rocketmq.layouts.dledger_index.worker import (
+    EntryUnits,
+    includes_dledger_index,
+    unit_events,
+)
+from gapless.traces.sources.rocketmq.layouts.layout import JoinSide, LayoutJudge, covered, without
 from gapless.traces.sources.rocketmq.segments.results import Segment
-from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.dledger_units import INDEX_FILE, entries_between, index_files, units_of
-from gapless.traces.sources.rocketmq.store.selection import includes_dledger_index
 from gapless.traces.sources.rocketmq.store.startup_files import unexpected_files
 
+NAME = "dledger_index"
 INDEX = STEPS["dledger_index"]
 SPEC = SPECS["dledger_index"]
 WRITTEN_AGAIN = 3  # files of entries, the last ones, that a start holds against the index
 
 
-class DledgerIndexJudge:
+class DledgerIndexJudge(LayoutJudge):
     """Judges the index of a DLedger log after the log."""
 
     def __init__(self, judged: StoreFindings, options: Options) -> None:
-        self.judged = judged
-        self.options = options
+        super().__init__(judged, options)
         self.reached = self.store.start  # up to there workers found all units, one segment after the other
         self.first, self.end = -1, -1  # of the entries that have them: the first index, and behind the last
 
-    @property
-    def store(self) -> StoreDirectory:
-        """The store as it was opened last."""
-        return self.judged.store
-
     def add(self, segment: Segment) -> None:
         """Remembers if a segment's worker found all units; after a miss, units are read again at the end."""
-        found = segment.entries
+        found: EntryUnits | None = segment.layouts.get(NAME)
         if found is None or segment.start != self.reached:
             return
         if found.first < found.end:
@@ -56,7 +55,7 @@ class DledgerIndexJudge:
             self.first, self.end = found.first if self.first < 0 else self.first, found.end
         self.reached = segment.end
 
-    def judge(self) -> None:
+    def settle(self) -> None:
         """Judges the index, if there is a DLedger log."""
         dledger = self.store.dledger
         if dledger is None or not includes_dledger_index(self.store, self.options):
@@ -134,3 +133,12 @@ def _part(events: Events, low: int, high: int) -> Events:
 
 def _behind(one: Events, other: Events) -> Events:
     return Events(SPEC, np.append(one.action, other.action), np.concatenate([one.args, other.args], axis=1))
+
+
+LAYOUT = JoinSide(
+    DledgerIndexJudge,
+    place,
+    message,
+    is_present=covered("dledger_index.open"),
+    not_exercised=without("dledger_index.find_unit", "dledger_index: no DLedger log, or not selected"),
+)

@@ -15,12 +15,11 @@ from gapless.spec.catalog import SPECS
 from gapless.traces.judging.building import Events, states
 from gapless.traces.options import Options
 from gapless.traces.replay.kernels import kernel
-from gapless.traces.sources.rocketmq.segments.splits import Columns
+from gapless.traces.sources.rocketmq.layouts.layout import SegmentView, WorkerSide
 from gapless.traces.sources.rocketmq.store import scan
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.dledger_entries import DLEDGER_MAGIC
 from gapless.traces.sources.rocketmq.store.dledger_units import EntryColumns, index_files, units_of
-from gapless.traces.sources.rocketmq.store.selection import includes_dledger_index
 
 SPEC = SPECS["dledger_index"]
 
@@ -30,6 +29,13 @@ class EntryUnits(NamedTuple):
 
     first: int
     end: int
+
+
+def includes_dledger_index(store: StoreDirectory, options: Options) -> bool:
+    """True if the index of a DLedger log was selected: it belongs to no topic."""
+    if store.dledger is None or options.topic is not None:
+        return False
+    return options.trace in (None, store.dledger.index_name)
 
 
 def includes_entry_units(store: StoreDirectory, options: Options) -> bool:
@@ -51,8 +57,11 @@ def unit_events(entries: EntryColumns, units: npt.NDArray[np.void]) -> Events:
     return events
 
 
-def units_found(store: StoreDirectory, columns: Columns, wrapped: int, options: Options) -> EntryUnits | None:
-    """Returns the entries of a segment if each has its unit; None otherwise. Raises Unreadable."""
+def units_found(view: SegmentView, options: Options) -> EntryUnits | None:
+    """Returns the entries of a segment if each has its unit; None otherwise, or unasked. Raises Unreadable."""
+    store, columns, wrapped = view.store, view.columns, view.wrapped
+    if not includes_entry_units(store, options):
+        return None
     if not columns.count or not wrapped:
         return EntryUnits(0, 0)
     numbers, terms = columns.log[scan.INDEX], columns.log[scan.TERM]
@@ -66,3 +75,12 @@ def units_found(store: StoreDirectory, columns: Columns, wrapped: int, options: 
         states(SPEC, 1, begun=1, first=first, end=first), profile=options.profile,
     )  # fmt: skip
     return None if replayed.bad_at[0] >= 0 else EntryUnits(first, end)
+
+
+def prepare(store: StoreDirectory, options: Options) -> None:
+    """Compiles the replay of units, if there are some."""
+    if includes_entry_units(store, options):
+        kernel(SPEC.name, options.ignored).prepare()
+
+
+WORKER = WorkerSide(prepare=prepare, examine=units_found)

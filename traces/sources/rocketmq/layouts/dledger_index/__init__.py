@@ -1,0 +1,1 @@
+"""The index of a DLedger log: a unit for each of its entries."""
