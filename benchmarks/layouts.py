@@ -22,6 +22,7 @@ import numpy as np
 from benchmarks import bigstore
 from benchmarks.bigstore import Ints, Shape
 from gapless.native import by_python
+from gapless.traces.sources.rocketmq.layouts.hash_index.worker import INDEX_KEYS
 from gapless.traces.sources.rocketmq.segments.splits import Columns, SplitReader, splits
 from gapless.traces.sources.rocketmq.store import compacted_files, scan
 from gapless.traces.sources.rocketmq.store.batch_queues import UNIT as UNIT_OF_COMPACTED
@@ -46,7 +47,7 @@ def make_with_index(folder: Path, shape: Shape) -> None:
     bigstore.make(folder, shape)
     found = []
     for columns in _columns(folder):
-        mine = columns.index_keys
+        mine = columns.found[INDEX_KEYS.name]
         found.append(np.stack([mine[HASH], *columns.log[[scan.POSITION, scan.TIME]][:, mine[RECORD]]]))
     hashes, positions, times = np.concatenate(found, axis=1)
     count = len(hashes)
@@ -154,7 +155,7 @@ def _columns(store: Path) -> Iterator[Columns]:
     """The records of a store: each is overwritten by the next."""
     opened = open_store(store)
     for split in splits(opened):
-        for scanned in SplitReader(opened, split, index_keys=True).segments():
+        for scanned in SplitReader(opened, split, sought=(INDEX_KEYS,)).segments():
             yield scanned.columns
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from gapless import check
 from gapless.traces.report.values import Report
-from gapless.traces.sources.rocketmq.joining import index_replay
+from gapless.traces.sources.rocketmq.layouts.hash_index import file_replay
 from gapless.traces.sources.rocketmq.store import index_files
 from tests.support.night import NIGHT
 from tests.support.rocketmq.index_files import File, files, java_hash, records
@@ -307,9 +307,9 @@ def test_a_file_is_judged_alike_however_much_of_it_at_once(
         data[40 + 4 * SLOTS + 20 * item + 19] ^= 1
         path.write_bytes(data)
     reports = []
-    for replayed, slots in ((index_replay.REPLAYED, index_files.SLOTS_AT_ONCE), (7, 3)):
+    for replayed, slots in ((file_replay.REPLAYED, index_files.SLOTS_AT_ONCE), (7, 3)):
         with monkeypatch.context() as patched:
-            patched.setattr(index_replay, "REPLAYED", replayed)
+            patched.setattr(file_replay, "REPLAYED", replayed)
             patched.setattr(index_files, "SLOTS_AT_ONCE", slots)
             reports.append(check([store]).model_dump(exclude={"seconds"}))
     assert reports[0] == reports[1]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gapless.traces.sources.rocketmq.segments import matching
-from gapless.traces.sources.rocketmq.segments.matching import ITEM_COLUMNS, ItemRange, MatchResult, room_for
+from gapless.traces.sources.rocketmq.layouts.hash_index import matching
+from gapless.traces.sources.rocketmq.layouts.hash_index.matching import ITEM_COLUMNS, ItemRange, MatchResult, room_for
 from gapless.traces.sources.rocketmq.store.bytes import Ints
 from gapless.traces.sources.rocketmq.store.index_files import ITEM, Items
 from gapless.traces.sources.rocketmq.store.record_keys import HASH, KEY_ROWS, KIND, MAY, MUST, RECORD, UNSURE

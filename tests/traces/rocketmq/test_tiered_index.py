@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from gapless import Report, check
+from gapless.traces.sources.rocketmq.layouts.hash_index.matching import OWNED, TIMELY
 from gapless.traces.sources.rocketmq.segments.indexed_messages import _may_be_of_no_word, odd_items
-from gapless.traces.sources.rocketmq.segments.matching import OWNED, TIMELY
 from gapless.traces.sources.rocketmq.store.files import LogFile
 from gapless.traces.sources.rocketmq.store.tiered_index_files import SEALED
 from tests.support.command_line import gapless

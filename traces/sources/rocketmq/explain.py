@@ -17,7 +17,6 @@ from gapless.traces.sources.rocketmq import (
     explain_compaction,
     explain_half_table,
     explain_hazard,
-    explain_index,
     explain_index_table,
     explain_log,
     explain_numbers,
@@ -150,7 +149,6 @@ def _subject(found: Breach) -> str:
 
 
 OF_FILES: Mapping[str, tuple[Callable[[StoreDirectory, Breach], Where | None], Callable[[Breach], str]]] = {
-    "hash_index": (explain_index.place, explain_index.message),
     "half_table": (explain_half_table.place, explain_half_table.message),
     "index_table": (explain_index_table.place, explain_index_table.message),
     "timer": (explain_timer.place, explain_timer.message),

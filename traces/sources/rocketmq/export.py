@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from gapless.spec.catalog import SPECS
 from gapless.traces.engines.engine import Progress
 from gapless.traces.engines.local import Local
 from gapless.traces.events import schema
@@ -24,7 +23,6 @@ from gapless.traces.sources.rocketmq.joining.findings import StoreFindings
 from gapless.traces.sources.rocketmq.layouts import registry
 from gapless.traces.sources.rocketmq.layouts.layout import ExportedEvents, SegmentView
 from gapless.traces.sources.rocketmq.segments import splits
-from gapless.traces.sources.rocketmq.segments.index_keys import found_keys
 from gapless.traces.sources.rocketmq.segments.queue_events import QueueEvents, queue_events
 from gapless.traces.sources.rocketmq.segments.results import name_of
 from gapless.traces.sources.rocketmq.segments.splits import SplitReader
@@ -33,8 +31,7 @@ from gapless.traces.sources.rocketmq.segments.visible_records import mark_visibl
 from gapless.traces.sources.rocketmq.store.bytes import Ints
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.file_access import name_of_record
-from gapless.traces.sources.rocketmq.store.index_files import FOLDER
-from gapless.traces.sources.rocketmq.store.selection import COMMIT_LOG, includes_hash_index
+from gapless.traces.sources.rocketmq.store.selection import COMMIT_LOG
 from gapless.traces.sources.rocketmq.transactions import lineage
 from gapless.traces.sources.rocketmq.transactions.ops import CURSORS, events_of_op, op_trace, op_with_marks
 from gapless.traces.sources.rocketmq.transactions.parameters import NO_ROWS, Terms, terms
@@ -67,13 +64,12 @@ def export(path: Path, store: StoreDirectory, out: Path, progress: Progress | No
 def _batches(judged: StoreFindings, source: str) -> Iterator[pa.RecordBatch]:
     """Yields the first joints, every segment with the joints before it, and the last joints."""
     waiting = sorted(judged.joints, key=lambda joint: joint[0])
-    steps, keys = [NO_ROWS], [np.zeros(0, np.int64)]
-    store = judged.store
-    index_wanted = includes_hash_index(store, Options())
+    steps, store = [NO_ROWS], judged.store
     limited = replace(store, limit=min(judged.end, store.limit))
     exporters = [layout.join.exporter(judged, Options()) for layout in registry.LAYOUTS]
+    sought = [one for exporter in exporters for one in exporter.sought()]
     for split in splits.splits(limited):
-        for scanned in SplitReader(limited, split, index_keys=index_wanted, steps=True).segments():
+        for scanned in SplitReader(limited, split, sought=sought, steps=True).segments():
             if scanned.start >= judged.end:
                 continue
             ready = [joint for joint in waiting if joint[0] <= scanned.start]
@@ -91,10 +87,10 @@ def _batches(judged: StoreFindings, source: str) -> Iterator[pa.RecordBatch]:
                 yield from (_of_layout(found, source) for found in exporter.of_segment(view))
             mark_visible(limited, scanned.columns)
             steps.append(scanned.columns.steps.copy())
-            if store.index and index_wanted and scanned.columns.count:
-                keys.append(found_keys(store.index, scanned.columns, scanned.start, scanned.end))
     yield from _joints(waiting, source)
-    yield from _later(judged, np.concatenate(keys), source)
+    yield from _later(judged, source)
+    for exporter in exporters:
+        yield from (_of_layout(found, source) for found in exporter.at_end())
     rows = np.concatenate(steps, axis=1)
     lineage.key_marks(rows)
     given = terms(store, Options())
@@ -193,18 +189,11 @@ def _joints(joints: list[Joint], source: str) -> Iterator[pa.RecordBatch]:
         )
 
 
-def _later(judged: StoreFindings, keys: Ints, source: str) -> Iterator[pa.RecordBatch]:
-    """Yields the events that are made again for the export, and the keys found in the hash index."""
+def _later(judged: StoreFindings, source: str) -> Iterator[pa.RecordBatch]:
+    """Yields the events that are made again for the export."""
     for _, trace, made in judged.later:
         for events in made():
             yield _batch(judged, events, trace, source)
-    index = judged.store.index
-    if index and index.whole and len(keys):
-        found = Events.room(SPECS["hash_index"], len(keys) + 1)
-        found.put(0, STEPS["hash_index"].open(slots=1))
-        found.action[1:] = found.spec.codes["look_up"]
-        found.column("position")[1:], found.column("found")[1:] = keys, 1
-        yield _batch(judged, found, f"{FOLDER}/", source)
 
 
 def _batch(judged: StoreFindings, events: Events, trace: str, source: str) -> pa.RecordBatch:

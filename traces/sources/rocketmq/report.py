@@ -236,7 +236,6 @@ TERMS = (
 FIXED = {
     **{layout.spec: layout.traces for layout in registry.LAYOUTS if layout.traces},
     "half_table": ("rocksdbstore", r"\d+"),
-    "hash_index": ("(index|tiered_index_file|rmq_sys_INDEX)", r"\d+"),
     "index_table": ("index-rocksdb", r"\d+"),
     "timer_table": ("timers-rocksdb", r"\d+(/\d+)?"),
     "timer": ("timerwheel", r"\d+"),
@@ -249,7 +248,6 @@ SUBJECTS = {
     "transaction": "transaction",
     "delivery": "message",
     "visibility": "transaction",
-    "hash_index": "the hash index",
     "half_table": "half",
     "index_table": "record",
     "timer_table": "timer",

@@ -129,18 +129,8 @@ def _traces(judged: StoreFindings) -> int:
     """The log, every queue, every transaction and op, and the cursors if there are any."""
     numbers = judged.transactions.numbers
     cursors = any(name.startswith("checkpoint.") for name in judged.covered)
-    tiered = len(judged.tiered_index)
-    plain = len(judged.store.index.files) if judged.store.index else 0
-    index = tiered + (plain if judged.covered.get("hash_index.open", 0) > tiered else 0)
-    return (
-        1
-        + sum(layout.join.traces(judged) for layout in registry.LAYOUTS)
-        + index
-        + len(judged.queues)
-        + numbers.get("transactions", 0)
-        + numbers.get("ops", 0)
-        + cursors
-    )
+    layouts = sum(layout.join.traces(judged) for layout in registry.LAYOUTS)
+    return 1 + layouts + len(judged.queues) + numbers.get("transactions", 0) + numbers.get("ops", 0) + cursors
 
 
 def _transactions(judged: StoreFindings, source: str) -> list[TransactionsRow]:
@@ -188,7 +178,7 @@ def _vacuous(judged: StoreFindings, options: Options) -> Iterator[str]:
     """Yields the reasons if nothing, or not enough, was checked. Vacuity is not conformance."""
     if absent := _absent(judged, options):
         yield absent
-    elif options.trace == COMMIT_LOG or _is_of_index(judged, options):
+    elif options.trace == COMMIT_LOG or _is_file(judged, options):
         return
     elif judged.store.no_queues:
         yield f"{judged.store.no_queues}: whether every message has its entry was not checked"
@@ -217,17 +207,16 @@ def _absent(judged: StoreFindings, options: Options) -> str:
     )  # fmt: skip
     elsewhere = elsewhere or any(layout.join.is_present(judged, options) for layout in registry.LAYOUTS)
     elsewhere = elsewhere or any(found.trace == options.trace for found in (*judged.breaches, *judged.feared))
-    if options.trace in (None, COMMIT_LOG) or judged.queues or elsewhere or _is_of_index(judged, options):
+    if options.trace in (None, COMMIT_LOG) or judged.queues or elsewhere or _is_file(judged, options):
         return ""
     if not includes_transactions(options):
         return absent_queue(judged, str(options.trace))
     return "" if _has_op(judged.store, str(options.trace)) else f"no op {options.trace} in the log"
 
 
-def _is_of_index(judged: StoreFindings, options: Options) -> bool:
-    """True if a file of the hash index was requested, and exists."""
-    plain = judged.store.index.files if judged.store.index else ()
-    return options.trace in judged.tiered_index or any(file.name == options.trace for file in plain)
+def _is_file(judged: StoreFindings, options: Options) -> bool:
+    """True if a file was requested that is a trace, and exists."""
+    return any(options.trace in layout.join.files(judged) for layout in registry.LAYOUTS)
 
 
 def _has_op(store: StoreDirectory, trace: str) -> bool:
@@ -324,10 +313,6 @@ def _of_layouts_not_exercised(judged: StoreFindings) -> Iterator[str]:
         yield f"{which}: not judged against an entry, for their queue is none of batchconsumequeue/"
     if store.database or store.twin or store.batched:
         yield "store times in entries of databases and of batch queues: gapless does not look at them"
-    if not judged.covered.get("hash_index.put"):
-        yield "hash_index: no item in index/, or not selected"
-    elif judged.tiered_index:
-        yield "hash_index: of tiered storage, not whether each key is found, and not the order of items: it has none"
     yield from (text for layout in registry.LAYOUTS for text in layout.join.not_exercised(judged))
     yield from (text for step, text in OF_FEW if not judged.covered.get(step))
 

@@ -7,12 +7,13 @@ copies share: memory does not grow with it.
 from __future__ import annotations
 
 import pickle
-from dataclasses import dataclass, fields
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
 
 from gapless.traces.sources.rocketmq.joining.disk_blocks import Blocks, SettledHalves
 from gapless.traces.sources.rocketmq.joining.findings import StoreFindings
 from gapless.traces.sources.rocketmq.joining.half_table import HalfCheckpoint
-from gapless.traces.sources.rocketmq.joining.hash_index import IndexCheckpoint
 from gapless.traces.sources.rocketmq.joining.log import StoreJudge
 from gapless.traces.sources.rocketmq.joining.promises import PromiseCheckpoint
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
@@ -31,16 +32,16 @@ REMEMBERED: dict[str, type[Blocks]] = {"settled": SettledHalves, "unpassed": Blo
 class Checkpoint:
     """The state of a judgement up to the position `reached`. `remembered`: its files, named by `REMEMBERED`.
 
-    `index`: of the hash index, if it was followed · `promises`: of trace messages, if there are any · `halves`: of
-    those in the input of a table.
+    `promises`: of trace messages, if there are any · `halves`: of those in the input of a table · `layouts`: of those
+    that were followed, by name.
     """
 
     reached: int
     content: bytes
     remembered: tuple[Blocks, ...]
-    index: IndexCheckpoint | None = None
     promises: PromiseCheckpoint | None = None
     halves: HalfCheckpoint | None = None
+    layouts: Mapping[str, Any] = field(default_factory=dict)
 
 
 def save(judge: StoreJudge) -> Checkpoint:
@@ -69,8 +70,8 @@ def restore(judge: StoreJudge, before: Checkpoint) -> None:
         setattr(judge.transactions, name, value)
     for name, blocks in zip(REMEMBERED, before.remembered, strict=True):
         setattr(judge.transactions, name, blocks.copy())
-    if before.index:
-        judge.index.restore(before.index)
+    for name, known in before.layouts.items():
+        judge.layouts[name].restore(known)
     judge.halves = before.halves
     if before.promises:
         judge.promises.restore(before.promises)

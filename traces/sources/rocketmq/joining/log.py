@@ -24,7 +24,6 @@ from gapless.traces.sources.rocketmq.joining.copy_evidence import copy_evidence
 from gapless.traces.sources.rocketmq.joining.delayed import DelayedJudge, DelayedMessages
 from gapless.traces.sources.rocketmq.joining.findings import SAY_SO, StoreFindings
 from gapless.traces.sources.rocketmq.joining.half_table import HalfCheckpoint, HalfTableJudge
-from gapless.traces.sources.rocketmq.joining.hash_index import HashIndexJudge
 from gapless.traces.sources.rocketmq.joining.index_table import IndexTableJudge
 from gapless.traces.sources.rocketmq.joining.next_start import judge_next_start
 from gapless.traces.sources.rocketmq.joining.overdue_tasks import OverdueTasks, lived_on
@@ -70,7 +69,6 @@ class StoreJudge:
         self.queues = QueueJudge(self.judged, options)
         self.transactions = TransactionJudge(self.judged, options)
         self.promises = Promises(self.judged, options)
-        self.index = HashIndexJudge(self.judged, options)
         self.timers = TimerMessages(self.judged, options)
         self.delayed = DelayedMessages(self.judged, options)
         self.layouts = {layout.name: layout.join.judge(self.judged, options) for layout in registry.LAYOUTS}
@@ -170,7 +168,6 @@ class StoreJudge:
         self.queues.add(split, segment)
         self.transactions.add(segment)
         self.promises.add(segment)
-        self.index.add(segment)
         self.timers.add(segment, segment.found.get(tasks.TIMED))
         self.delayed.add(segment, segment.found.get(tasks.DELAYED))
         for layout in self.layouts.values():
@@ -256,7 +253,6 @@ class StoreJudge:
             self.transactions.finish()
             self.promises.finish()
             self._settle_layouts()
-            self.index.finish()
             DelayedJudge(judged, self.options, self.delayed).judge()
             OverdueTasks(judged, self.options).judge_levels()
             if not self.broken.intersection(TIMERS):

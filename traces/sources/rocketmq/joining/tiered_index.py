@@ -22,10 +22,10 @@ from gapless.traces.options import Options
 from gapless.traces.replay.exact import Departure
 from gapless.traces.report.wording import plural
 from gapless.traces.sources.rocketmq.joining.findings import DeferredTrace, StoreFindings
-from gapless.traces.sources.rocketmq.joining.index_coverage import by_item
-from gapless.traces.sources.rocketmq.joining.index_replay import FileReplay
+from gapless.traces.sources.rocketmq.layouts.hash_index.coverage import by_item
+from gapless.traces.sources.rocketmq.layouts.hash_index.file_replay import FileReplay
+from gapless.traces.sources.rocketmq.layouts.hash_index.matching import OWNED, TIMELY
 from gapless.traces.sources.rocketmq.segments.indexed_messages import odd_items
-from gapless.traces.sources.rocketmq.segments.matching import OWNED, TIMELY
 from gapless.traces.sources.rocketmq.segments.results import name_of
 from gapless.traces.sources.rocketmq.store.bytes import Ints
 from gapless.traces.sources.rocketmq.store.files import Queue

@@ -116,8 +116,8 @@ class JoinSide:
     `subject`: what departs, where the line in the registry does not say it · `feared`: when a step to come will depart,
     and what follows from it · `exporter`: writes those of its events that the judge does not keep · `needs`: parts of
     a store: where a link in one leads nowhere, nothing is judged · `without_records`: judged though the log has no
-    record · `is_present`: true if what was asked for is there · `traces`: how many more traces were judged ·
-    `not_exercised`: what was not judged, and why.
+    record · `is_present`: true if what was asked for is there · `files`: the names of those that are traces ·
+    `traces`: how many more traces were judged · `not_exercised`: what was not judged, and why.
     """
 
     judge: Callable[[StoreFindings, Options], LayoutJudge]
@@ -130,6 +130,7 @@ class JoinSide:
     needs: frozenset[str] = frozenset()
     without_records: bool = False
     is_present: Callable[[StoreFindings, Options], bool] = lambda _judged, _options: False
+    files: Callable[[StoreFindings], Sequence[str]] = lambda _judged: ()
     traces: Callable[[StoreFindings], int] = lambda _judged: 0
     not_exercised: Callable[[StoreFindings], Iterable[str]] = lambda _judged: ()
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from gapless.traces.sources.rocketmq.layouts.layout import Layout
 
 LAYOUTS: tuple[Layout, ...] = (
+    Layout("hash_index", "hash_index", "the hash index", ("(index|tiered_index_file|rmq_sys_INDEX)", r"\d+"),
+        works=True),
     Layout("cursors", "cursor", "cursor"),
     Layout("extension", "extension", works=True),
     Layout("dledger_index", "dledger_index", "the index of entries", (r"dledger-n\d+", "index"), works=True),

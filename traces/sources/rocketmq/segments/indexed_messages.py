@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gapless.native import by_python
-from gapless.traces.sources.rocketmq.segments.matching import OWNED, TIMELY
+from gapless.traces.sources.rocketmq.layouts.hash_index.matching import OWNED, TIMELY
 from gapless.traces.sources.rocketmq.store.bytes import Bytes, Ints, java_hash
 from gapless.traces.sources.rocketmq.store.compaction_keys import BODY, compaction_keys
 from gapless.traces.sources.rocketmq.store.files import LogFile, Maps, Queue

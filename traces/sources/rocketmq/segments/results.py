@@ -13,7 +13,6 @@ from gapless.spec.catalog import SPECS
 from gapless.traces.replay.exact import Event
 from gapless.traces.sources.rocketmq.clients.deliveries import DeliveryResult
 from gapless.traces.sources.rocketmq.clients.evidence import PromiseResult
-from gapless.traces.sources.rocketmq.segments.index_keys import IndexMatches
 from gapless.traces.sources.rocketmq.segments.lifetime import Lifetime
 from gapless.traces.sources.rocketmq.segments.splits import Split
 from gapless.traces.sources.rocketmq.store.bytes import Ints
@@ -143,7 +142,6 @@ class Segment:
     transactions: list[Judgement]
     promised: PromiseResult | None  # the promises to clients in it; None without evidence
     delivered: DeliveryResult | None  # what it has of messages that consumers were handed; likewise
-    indexed: IndexMatches | None  # matches of the hash index; None without one, or if it is not judged
     found: dict[str, PackedColumns]  # what few stores have, by the names in `SOUGHT`, as far as it is judged
     layouts: dict[str, Any]  # what layouts found, by their names: see `layouts/layout.py`
     covered: dict[str, dict[str, int]]

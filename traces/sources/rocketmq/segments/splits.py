@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -13,7 +13,7 @@ import numpy.typing as npt
 from gapless.traces.judging.building import STEPS
 from gapless.traces.replay.exact import Event
 from gapless.traces.sources.rocketmq.segments.checksums import excuse_copied
-from gapless.traces.sources.rocketmq.store import record_keys, records, scan
+from gapless.traces.sources.rocketmq.store import records, scan
 from gapless.traces.sources.rocketmq.store.bytes import CRC_TABLES, Bytes, Ints
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.file_access import LARGEST, SLACK, FileWindow, Space, begins, header_at
@@ -58,20 +58,48 @@ def splits(store: StoreDirectory, size: int | None = None, begin: int = 0) -> It
                 yield Split(file, low, high, exact=low in (0, begin - file.base))
 
 
+class RecordSlice(NamedTuple):
+    """Records of a segment while their bytes are in memory.
+
+    `base`: the log position of `data` · `places`: where in it each of them begins · `first`: the number of the first
+    one in its segment · `scratch`: room to join texts.
+    """
+
+    data: Bytes
+    base: int
+    first: int
+    places: Ints
+    sizes: Ints
+    scratch: Bytes
+
+
 class Sought(NamedTuple):
-    """A kind of record that few stores have: its name, its columns, and the kernel that finds it."""
+    """A kind of row that a scan finds if it is asked for: its name, its columns, and how it is found.
+
+    `find`: appends to rows of which so many are filled; returns the new number, or a negative one if there is too
+    little room, and then the rest is undefined · `room`: rows for each record, to begin with.
+    """
 
     name: str
     columns: int
-    find: FindsAmong
+    find: Callable[[RecordSlice, Ints, int], int]
+    room: int = 1
+
+
+def sought_among(name: str, columns: int, find: FindsAmong) -> Sought:
+    """Returns a kind of record, of which each is one row, by the kernel that finds it."""
+
+    def finds(seen: RecordSlice, rows: Ints, filled: int) -> int:
+        return find(seen.data, seen.base, seen.places, seen.sizes, rows, filled, seen.scratch)
+
+    return Sought(name, columns, finds)
 
 
 class Columns:
     """The output of a scan of one segment, and its transaction steps. Grows and scans again if too small.
 
-    `steps`: see `transactions/transaction_rows.py` · `keys`: of the records, by `records.find_keys` · `index_keys`:
-    the keys that the hash index must have, by `record_keys.find_index_keys` · `sought`: what else is looked for. Each
-    only if it is asked for.
+    `steps`: see `transactions/transaction_rows.py` · `keys`: of the records, by `records.find_keys` · `sought`: what
+    else is looked for. Each only if it is asked for.
     """
 
     def __init__(
@@ -80,7 +108,6 @@ class Columns:
         space: Space | None = None,
         *,
         keys: bool = False,
-        index_keys: bool = False,
         sought: Sequence[Sought] = (),
     ) -> None:
         self.space = space or Space()
@@ -99,12 +126,10 @@ class Columns:
         self.all_steps: Ints = self.space.array("steps", (transaction_rows.COLUMNS, count // 2 + 64), np.int64)
         self.step_count = 0
         self.all_keys: Ints | None = self.space.array("keys", (records.KEY_ROWS, count), np.int64) if keys else None
-        self.reads_index_keys = index_keys
-        wanted = 3 * count if index_keys else 0
-        self.all_index_keys: Ints = self.space.array("index keys", (record_keys.KEY_ROWS, wanted), np.int64)
-        self.index_key_count = 0
         self.sought = sought
-        self.all_found: list[Ints] = [self.space.array(one.name, (one.columns, count), np.int64) for one in sought]
+        self.all_found: list[Ints] = [
+            self.space.array(one.name, (one.columns, one.room * count), np.int64) for one in sought
+        ]
         self.found_counts = [0] * len(sought)
 
     @property
@@ -133,13 +158,8 @@ class Columns:
         return None if self.all_keys is None else self.all_keys[:, : self.count]
 
     @property
-    def index_keys(self) -> Ints:
-        """The keys that the hash index must have of them, if they were asked for."""
-        return self.all_index_keys[:, : self.index_key_count]
-
-    @property
     def found(self) -> dict[str, Ints]:
-        """The records of each kind that is sought, by its name."""
+        """The rows of each kind that is sought, by its name."""
         every = zip(self.sought, self.all_found, self.found_counts, strict=True)
         return {one.name: rows[:, :count] for one, rows, count in every}
 
@@ -160,12 +180,9 @@ class Columns:
         places = self.log[scan.POSITION, begin:] - base
         if self.all_keys is not None:
             records.find_keys(data, places, self.all_keys, begin)
-        if self.reads_index_keys:
-            self._find_index_keys(data, places, begin)
-        for n, one in enumerate(self.sought):
+        if self.sought:
             scratch = self.space.array("texts", (TEXTS,), np.uint8)
-            sizes = self.log[scan.SIZE, begin:]
-            self.found_counts[n] = one.find(data, base, places, sizes, self.all_found[n], self.found_counts[n], scratch)
+            self._find_sought(RecordSlice(data, base, begin, places, self.log[scan.SIZE, begin:], scratch))
         if steps:
             self._find_steps(data, base, places)
 
@@ -178,13 +195,11 @@ class Columns:
         self.step_count = count
         self.room.counters[scan.C_NO_FINAL] += others
 
-    def _find_index_keys(self, data: Bytes, places: Ints, begin: int) -> None:
-        while True:
-            count = record_keys.find_index_keys(data, places, begin, self.all_index_keys, self.index_key_count)
-            if count >= 0:
-                break
-            self.all_index_keys = _doubled(self.all_index_keys)
-        self.index_key_count = count
+    def _find_sought(self, seen: RecordSlice) -> None:
+        for n, one in enumerate(self.sought):
+            while (count := one.find(seen, self.all_found[n], self.found_counts[n])) < 0:
+                self.all_found[n] = _doubled(self.all_found[n])
+            self.found_counts[n] = count
 
     def subject(self, row: int) -> tuple[str, int]:
         """Topic and queue of one subject."""
@@ -235,14 +250,12 @@ class SplitReader:
         space: Space | None = None,
         *,
         keys: bool = False,
-        index_keys: bool = False,
         sought: Sequence[Sought] = (),
         steps: bool = False,
     ) -> None:
         self.split = split
         self.space = space
         self.keys = keys  # whether the keys of all records are wanted
-        self.index_keys = index_keys  # whether what the hash index is to have of them is
         self.sought = sought  # what else is
         self.steps = steps  # whether steps of transactions are
         self.file = split.file
@@ -266,7 +279,7 @@ class SplitReader:
         while at >= 0 and at < split.high:
             # Records are rarely shorter than 160 bytes.
             count = (split.high - split.low) // 160 + 64
-            columns = Columns(count, self.space, keys=self.keys, index_keys=self.index_keys, sought=self.sought)
+            columns = Columns(count, self.space, keys=self.keys, sought=self.sought)
             start = at
             stop, at, size = self.advance(columns, at)
             while stop == scan.INVALID and damaged < MOST_DAMAGE and (guess := self.diagnose(at)) is not None:

@@ -23,9 +23,8 @@ from gapless.traces.sources.rocketmq.clients.deliveries import look_for_deliveri
 from gapless.traces.sources.rocketmq.clients.evidence import Evidence, SegmentMessages, judge_messages
 from gapless.traces.sources.rocketmq.layouts import registry
 from gapless.traces.sources.rocketmq.layouts.layout import SegmentView
-from gapless.traces.sources.rocketmq.segments import matching, queue_events
+from gapless.traces.sources.rocketmq.segments import queue_events
 from gapless.traces.sources.rocketmq.segments.checksums import stretches
-from gapless.traces.sources.rocketmq.segments.index_keys import indexed
 from gapless.traces.sources.rocketmq.segments.lifetime import lifetime
 from gapless.traces.sources.rocketmq.segments.queue_events import QueueEvents
 from gapless.traces.sources.rocketmq.segments.results import Pieces, Refusal, Segment, SplitResult, name_of
@@ -36,6 +35,7 @@ from gapless.traces.sources.rocketmq.segments.splits import (
     Sought,
     Split,
     SplitReader,
+    sought_among,
 )
 from gapless.traces.sources.rocketmq.segments.visible_records import mark_visible
 from gapless.traces.sources.rocketmq.store import delayed_records, records, scan, timer_records
@@ -44,10 +44,8 @@ from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.file_access import own_space
 from gapless.traces.sources.rocketmq.store.names import HALVES, TABLE_HALVES
 from gapless.traces.sources.rocketmq.store.packed_columns import pack_columns
-from gapless.traces.sources.rocketmq.store.record_keys import find_index_keys
 from gapless.traces.sources.rocketmq.store.selection import (
     COMMIT_LOG,
-    includes_hash_index,
     includes_queue,
     includes_transactions,
     needs_delayed_messages,
@@ -70,9 +68,6 @@ def prepare(options: Options) -> None:
 
 def prepare_more(store: StoreDirectory, options: Options) -> None:
     """Compiles the kernels that few stores need: these have many."""
-    if includes_hash_index(store, options):
-        _prepare(find_index_keys, *matching.ENTRIES)
-        kernel("hash_index", options.ignored)
     if needs_timer_messages(store, options):
         _prepare(*timer_records.ENTRIES)
     if needs_delayed_messages(store, options):
@@ -93,8 +88,8 @@ def _prepare(*entries: Native[Any, Any]) -> None:
 
 TIMED, DELAYED = "timers", "delayed"
 SOUGHT = (
-    Sought(TIMED, timer_records.COLUMNS, timer_records.find_timers),
-    Sought(DELAYED, delayed_records.COLUMNS, delayed_records.find_delayed),
+    sought_among(TIMED, timer_records.COLUMNS, timer_records.find_timers),
+    sought_among(DELAYED, delayed_records.COLUMNS, delayed_records.find_delayed),
 )
 """Messages with a time, as `TimerRows` has them, and delayed ones, as `DelayedRows` has them."""
 
@@ -105,16 +100,8 @@ def judge(store: StoreDirectory, split: Split, options: Options, evidence: Evide
     segments: list[Segment] = []
     counters = np.zeros(scan.COUNTERS, np.int64)
     stop, at = scan.INVALID, split.file.base + split.low
-    index_wanted = includes_hash_index(store, options)
-    reader = SplitReader(
-        store,
-        split,
-        space,
-        keys=evidence is not None,
-        index_keys=index_wanted,
-        sought=_sought(store, options),
-        steps=True,
-    )
+    sought = _sought(store, options)
+    reader = SplitReader(store, split, space, keys=evidence is not None, sought=sought, steps=True)
     for scanned in reader.segments():
         if scanned.columns.count or scanned.blank:
             segments.append(_segment(store, split, scanned, options, evidence))
@@ -170,9 +157,6 @@ def _segment(
         pieces=pieces,
         promised=promised,
         delivered=delivered,
-        indexed=indexed(store.index, columns, scanned.start, end)
-        if store.index and includes_hash_index(store, options) and columns.count
-        else None,
         found={name: pack_columns(rows) for name, rows in columns.found.items()},
         layouts=_of_layouts(view, options),
         transactions=judge_steps(columns.steps, store, options, evidence),

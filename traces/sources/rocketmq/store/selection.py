@@ -6,7 +6,6 @@ from pathlib import Path
 
 from gapless.traces.options import Options
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
-from gapless.traces.sources.rocketmq.store.index_files import FOLDER
 from gapless.traces.sources.rocketmq.store.message_database import FOLDER as DATABASE
 from gapless.traces.sources.rocketmq.store.names import SCHEDULE_TOPIC, TIMER_TOPIC
 from gapless.traces.sources.rocketmq.store.timer_files import LOG as WHEEL_LOG
@@ -37,13 +36,6 @@ def queue_named(trace: str) -> tuple[str, int]:
 def includes_queue(options: Options, topic: str, queue: int) -> bool:
     """True if this queue was selected."""
     return options.topic in (None, topic) and options.trace in (None, name_of_queue(topic, queue))
-
-
-def includes_hash_index(store: StoreDirectory, options: Options) -> bool:
-    """True if the hash index was selected: it belongs to no topic, and is skipped while a broker runs."""
-    if store.index is None or store.live or options.topic is not None:
-        return False
-    return options.trace is None or options.trace.startswith(f"{FOLDER}/")
 
 
 def includes_tiered_index(options: Options, name: str) -> bool:

@@ -19,10 +19,10 @@ from typing import NamedTuple
 import numpy as np
 
 from gapless.traces.options import Options
-from gapless.traces.sources.rocketmq.joining.hash_index import IndexCheckpoint, before_lost, known_items
-from gapless.traces.sources.rocketmq.joining.index_coverage import IndexCoverage, by_item
-from gapless.traces.sources.rocketmq.joining.index_replay import FileReplay
-from gapless.traces.sources.rocketmq.segments.index_keys import indexed
+from gapless.traces.sources.rocketmq.layouts.hash_index.coverage import IndexCoverage, by_item
+from gapless.traces.sources.rocketmq.layouts.hash_index.file_replay import FileReplay
+from gapless.traces.sources.rocketmq.layouts.hash_index.judge import IndexCheckpoint, before_lost, known_items
+from gapless.traces.sources.rocketmq.layouts.hash_index.worker import INDEX_KEYS, indexed
 from gapless.traces.sources.rocketmq.segments.splits import Split, SplitReader
 from gapless.traces.sources.rocketmq.store import index_files, scan
 from gapless.traces.sources.rocketmq.store.bytes import Ints
@@ -185,7 +185,7 @@ class IndexFollower:
         low = reached.at - file.base
         split = Split(file, low, min(end - file.base, file.length, low + AT_ONCE), reached.exact)
         at, stop = file.base + split.high, scan.INVALID
-        for scanned in SplitReader(store, split, self.space, index_keys=True).segments():
+        for scanned in SplitReader(store, split, self.space, sought=(INDEX_KEYS,)).segments():
             if scanned.columns.count:
                 found.add(indexed(index, scanned.columns, scanned.start, scanned.end), index.files)
             at = file.base + file.length if scanned.blank else scanned.end

@@ -1,7 +1,7 @@
 """Compares the keys of a segment's records with the items of the hash index that point into it.
 
 Items are in the order of the log, so a worker finds those of its records by itself: nothing is shuffled. The results
-are flags; the spec judges them, in `joining/hash_index.py`.
+are flags; the spec judges them, in `judge.py`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gapless.traces.sources.rocketmq.segments.matching import (
+from gapless.traces.options import Options
+from gapless.traces.replay.kernels import kernel
+from gapless.traces.sources.rocketmq.layouts.hash_index.matching import (
     C_FIRST,
     C_FOUND,
     C_KEYS,
@@ -18,6 +20,7 @@ from gapless.traces.sources.rocketmq.segments.matching import (
     C_ODDS,
     C_PARTS,
     C_RUNS,
+    ENTRIES,
     ITEM_COLUMNS,
     POSITION,
     ItemRange,
@@ -27,12 +30,21 @@ from gapless.traces.sources.rocketmq.segments.matching import (
     match_in_order,
     room_for,
 )
-from gapless.traces.sources.rocketmq.segments.splits import Columns
+from gapless.traces.sources.rocketmq.layouts.layout import SegmentView, WorkerSide
+from gapless.traces.sources.rocketmq.segments.splits import Columns, Sought
 from gapless.traces.sources.rocketmq.store import scan
 from gapless.traces.sources.rocketmq.store.bytes import Ints
-from gapless.traces.sources.rocketmq.store.index_files import AT_ONCE, Index
-from gapless.traces.sources.rocketmq.store.record_keys import KIND, MUST, RECORD
+from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
+from gapless.traces.sources.rocketmq.store.index_files import AT_ONCE, FOLDER, Index
+from gapless.traces.sources.rocketmq.store.record_keys import KEY_ROWS, KIND, MUST, RECORD, find_index_keys
 
+INDEX_KEYS = Sought(
+    "index keys",
+    KEY_ROWS,
+    lambda seen, rows, filled: find_index_keys(seen.data, seen.places, seen.first, rows, filled),
+    room=3,
+)
+"""The keys of records that the index must have."""
 MOST_MISFITS = 1 << 16  # items and records of a segment that are remembered one by one
 
 
@@ -54,6 +66,13 @@ class IndexMatches(NamedTuple):
     parts: int
     odd: Ints
     odds: int
+
+
+def includes_hash_index(store: StoreDirectory, options: Options) -> bool:
+    """True if the hash index was selected: it belongs to no topic, and is skipped while a broker runs."""
+    if store.index is None or store.live or options.topic is not None:
+        return False
+    return options.trace is None or options.trace.startswith(f"{FOLDER}/")
 
 
 def indexed(index: Index, columns: Columns, start: int, end: int) -> IndexMatches:
@@ -87,23 +106,23 @@ def _in_order(index: Index, columns: Columns, start: int, end: int) -> MatchResu
     room = columns.space.array("items as read", (file.item_at(high) - file.item_at(low),), np.uint8)
     items, wanted = file.read_bytes(low, high, room), ItemRange(start, end, low, file.began)
     fit = match_in_order(
-        columns.log[scan.POSITION], columns.log[scan.TIME], columns.index_keys, items, wanted, result.counts
+        columns.log[scan.POSITION], columns.log[scan.TIME], columns.found[INDEX_KEYS.name], items, wanted, result.counts
     )
     return result if fit else None
 
 
 def found_keys(index: Index, columns: Columns, start: int, end: int) -> Ints:
     """Returns the log positions of records, once for each of their keys in the index. Raises Unreadable."""
-    keys, found = columns.index_keys, _matched(index, columns, start, end, 0).found
+    keys, found = columns.found[INDEX_KEYS.name], _matched(index, columns, start, end, 0).found
     positions: Ints = columns.log[scan.POSITION][keys[RECORD][(keys[KIND] == MUST) & (found != 0)]]
     return positions
 
 
 def _matched(index: Index, columns: Columns, start: int, end: int, most: int) -> MatchResult:
     """Matches records with the items that point to them: see `match`. `most`: of misfits listed one by one."""
-    result = room_for(columns.count, columns.index_keys.shape[1], most)
+    result = room_for(columns.count, columns.found[INDEX_KEYS.name].shape[1], most)
     items = _items(index, columns, start, end)
-    match(columns.log[scan.POSITION], columns.log[scan.TIME], columns.index_keys, items, result)
+    match(columns.log[scan.POSITION], columns.log[scan.TIME], columns.found[INDEX_KEYS.name], items, result)
     return result
 
 
@@ -125,3 +144,27 @@ def _items(index: Index, columns: Columns, start: int, end: int) -> Ints:
     items = items[:count]
     rising = items[:, POSITION]
     return items if (rising[1:] >= rising[:-1]).all() else items[np.argsort(rising, kind="stable")]
+
+
+def sought(store: StoreDirectory, options: Options) -> tuple[Sought, ...]:
+    """Asks for the keys of records, if the index is judged."""
+    return (INDEX_KEYS,) if includes_hash_index(store, options) else ()
+
+
+def prepare(store: StoreDirectory, options: Options) -> None:
+    """Compiles the search for keys and their items, if the index is judged."""
+    if includes_hash_index(store, options):
+        for entry in (find_index_keys, *ENTRIES):
+            entry.prepare()
+        kernel("hash_index", options.ignored)
+
+
+def examine(view: SegmentView, options: Options) -> IndexMatches | None:
+    """Compares the keys of a segment with the index, if that is judged. Raises Unreadable."""
+    store, columns = view.store, view.columns
+    if store.index is None or not columns.count or not includes_hash_index(store, options):
+        return None
+    return indexed(store.index, columns, view.start, view.end)
+
+
+WORKER = WorkerSide(sought=sought, prepare=prepare, examine=examine)

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from gapless.traces.sources.rocketmq.segments.index_keys import IndexMatches
-from gapless.traces.sources.rocketmq.segments.matching import FIRST, KEYS, LAST, RECORDS, RUN_ROWS
+from gapless.traces.sources.rocketmq.layouts.hash_index.matching import FIRST, KEYS, LAST, RECORDS, RUN_ROWS
+from gapless.traces.sources.rocketmq.layouts.hash_index.worker import IndexMatches
 from gapless.traces.sources.rocketmq.store.bytes import Ints
 from gapless.traces.sources.rocketmq.store.index_files import IndexFile
 

@@ -1,6 +1,6 @@
 """The hash index of a store, compared with the log: items of every file, its slots, its header, and all keys.
 
-Workers report the items of their records, and the keys without an item (`segments/index_keys.py`). Here the items of
+Workers report the items of their records, and the keys without an item (`worker.py`). Here the items of
 each file are replayed in order, and missing keys are weighed: brokers lose parts of their index lawfully.
 
 * An unclean start deletes every file that ends behind the checkpoint's index time, and indexes only what it dispatches
@@ -24,16 +24,20 @@ from gapless.traces.options import Options
 from gapless.traces.replay.exact import replay
 from gapless.traces.report.wording import plural
 from gapless.traces.sources.rocketmq.joining.findings import SAY_SO, DeferredTrace, StoreFindings
-from gapless.traces.sources.rocketmq.joining.index_coverage import IndexCoverage, by_item
-from gapless.traces.sources.rocketmq.joining.index_replay import INDEX, FileReplay
-from gapless.traces.sources.rocketmq.segments.matching import FIRST, KEYS, LAST, OWNED, RECORDS, TIMELY
+from gapless.traces.sources.rocketmq.layouts.hash_index.coverage import IndexCoverage, by_item
+from gapless.traces.sources.rocketmq.layouts.hash_index.explain import message, place
+from gapless.traces.sources.rocketmq.layouts.hash_index.export import KeyExporter
+from gapless.traces.sources.rocketmq.layouts.hash_index.file_replay import INDEX, FileReplay
+from gapless.traces.sources.rocketmq.layouts.hash_index.matching import FIRST, KEYS, LAST, OWNED, RECORDS, TIMELY
+from gapless.traces.sources.rocketmq.layouts.hash_index.worker import IndexMatches, includes_hash_index
+from gapless.traces.sources.rocketmq.layouts.layout import JoinSide, LayoutJudge
 from gapless.traces.sources.rocketmq.segments.results import Segment
 from gapless.traces.sources.rocketmq.store.bytes import Ints
 from gapless.traces.sources.rocketmq.store.files import FARTHEST
 from gapless.traces.sources.rocketmq.store.index_files import AT_ONCE, FOLDER, Index, IndexFile
-from gapless.traces.sources.rocketmq.store.selection import includes_hash_index
 from gapless.traces.sources.rocketmq.store.settings import is_on
 
+NAME = "hash_index"
 SWITCHES = ("messageIndexEnable", "indexFileWriteEnable")  # settings without which no record is indexed
 
 
@@ -50,13 +54,11 @@ class IndexCheckpoint:
     replays: Mapping[str, FileReplay]
 
 
-class HashIndexJudge:
+class HashIndexJudge(LayoutJudge):
     """Judges the hash index of one store."""
 
     def __init__(self, judged: StoreFindings, options: Options) -> None:
-        self.judged = judged
-        self.store = judged.store
-        self.options = options
+        super().__init__(judged, options)
         self.found = IndexCoverage()
         self.known = IndexCheckpoint(self.found, {}, {})
 
@@ -66,11 +68,12 @@ class HashIndexJudge:
 
     def add(self, segment: Segment) -> None:
         """Adds the matches of one segment."""
-        if segment.indexed is not None:
-            assert self.store.index is not None  # noqa: S101 - otherwise this is not called
-            self.found.add(segment.indexed, self.store.index.files)
+        found: IndexMatches | None = segment.layouts.get(NAME)
+        if found is not None:
+            assert self.store.index is not None  # noqa: S101 - otherwise no worker looked into it
+            self.found.add(found, self.store.index.files)
 
-    def finish(self) -> None:
+    def settle(self) -> None:
         """Judges every file, and every key, after the log's end is known."""
         if self.store.index is None:
             return
@@ -299,3 +302,29 @@ def known_items(file: IndexFile, known: int, reach: int) -> int:
         (below,) = np.nonzero(file.read(low, min(low + AT_ONCE, file.items))["position"].astype(np.int64) < reach)
         end = low + int(below[-1]) + 1
     return max(known, end)
+
+
+def files(judged: StoreFindings) -> list[str]:
+    """Returns the names of the files of the index, and of that of tiered storage."""
+    plain = judged.store.index.files if judged.store.index else ()
+    return [*judged.tiered_index, *(file.name for file in plain)]
+
+
+def traces(judged: StoreFindings) -> int:
+    """Returns the number of files that were judged."""
+    tiered = len(judged.tiered_index)
+    plain = len(judged.store.index.files) if judged.store.index else 0
+    return tiered + (plain if judged.covered.get("hash_index.open", 0) > tiered else 0)
+
+
+def not_exercised(judged: StoreFindings) -> Iterator[str]:
+    """Yields what is not judged of indexes: all if there is none, and of that of tiered storage keys and order."""
+    if not judged.covered.get("hash_index.put"):
+        yield "hash_index: no item in index/, or not selected"
+    elif judged.tiered_index:
+        yield "hash_index: of tiered storage, not whether each key is found, and not the order of items: it has none"
+
+
+LAYOUT = JoinSide(
+    HashIndexJudge, place, message, exporter=KeyExporter, files=files, traces=traces, not_exercised=not_exercised
+)

@@ -1,0 +1,1 @@
+"""The hash index: items that lead from keys to their records, in index/."""
