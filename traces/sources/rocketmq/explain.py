@@ -15,7 +15,6 @@ from gapless.traces.replay.notation import called
 from gapless.traces.report.values import Finding, Where
 from gapless.traces.sources.rocketmq import (
     explain_compaction,
-    explain_half_table,
     explain_hazard,
     explain_index_table,
     explain_log,
@@ -149,7 +148,6 @@ def _subject(found: Breach) -> str:
 
 
 OF_FILES: Mapping[str, tuple[Callable[[StoreDirectory, Breach], Where | None], Callable[[Breach], str]]] = {
-    "half_table": (explain_half_table.place, explain_half_table.message),
     "index_table": (explain_index_table.place, explain_index_table.message),
     "timer": (explain_timer.place, explain_timer.message),
     "timer_table": (explain_timer_table.place, explain_timer_table.message),

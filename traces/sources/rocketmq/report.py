@@ -235,7 +235,6 @@ TERMS = (
 )  # fmt: skip
 FIXED = {
     **{layout.spec: layout.traces for layout in registry.LAYOUTS if layout.traces},
-    "half_table": ("rocksdbstore", r"\d+"),
     "index_table": ("index-rocksdb", r"\d+"),
     "timer_table": ("timers-rocksdb", r"\d+(/\d+)?"),
     "timer": ("timerwheel", r"\d+"),
@@ -248,7 +247,6 @@ SUBJECTS = {
     "transaction": "transaction",
     "delivery": "message",
     "visibility": "transaction",
-    "half_table": "half",
     "index_table": "record",
     "timer_table": "timer",
     "stage": "message",

@@ -13,7 +13,6 @@ from typing import Any
 
 from gapless.traces.sources.rocketmq.joining.disk_blocks import Blocks, SettledHalves
 from gapless.traces.sources.rocketmq.joining.findings import StoreFindings
-from gapless.traces.sources.rocketmq.joining.half_table import HalfCheckpoint
 from gapless.traces.sources.rocketmq.joining.log import StoreJudge
 from gapless.traces.sources.rocketmq.joining.promises import PromiseCheckpoint
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
@@ -32,15 +31,13 @@ REMEMBERED: dict[str, type[Blocks]] = {"settled": SettledHalves, "unpassed": Blo
 class Checkpoint:
     """The state of a judgement up to the position `reached`. `remembered`: its files, named by `REMEMBERED`.
 
-    `promises`: of trace messages, if there are any · `halves`: of those in the input of a table · `layouts`: of those
-    that were followed, by name.
+    `promises`: of trace messages, if there are any · `layouts`: of those that were followed, by name.
     """
 
     reached: int
     content: bytes
     remembered: tuple[Blocks, ...]
     promises: PromiseCheckpoint | None = None
-    halves: HalfCheckpoint | None = None
     layouts: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -72,7 +69,6 @@ def restore(judge: StoreJudge, before: Checkpoint) -> None:
         setattr(judge.transactions, name, blocks.copy())
     for name, known in before.layouts.items():
         judge.layouts[name].restore(known)
-    judge.halves = before.halves
     if before.promises:
         judge.promises.restore(before.promises)
     if judge.store.start > 0:

@@ -23,7 +23,6 @@ from gapless.traces.sources.rocketmq.joining.compaction import CompactionJudge
 from gapless.traces.sources.rocketmq.joining.copy_evidence import copy_evidence
 from gapless.traces.sources.rocketmq.joining.delayed import DelayedJudge, DelayedMessages
 from gapless.traces.sources.rocketmq.joining.findings import SAY_SO, StoreFindings
-from gapless.traces.sources.rocketmq.joining.half_table import HalfCheckpoint, HalfTableJudge
 from gapless.traces.sources.rocketmq.joining.index_table import IndexTableJudge
 from gapless.traces.sources.rocketmq.joining.next_start import judge_next_start
 from gapless.traces.sources.rocketmq.joining.overdue_tasks import OverdueTasks, lived_on
@@ -73,7 +72,6 @@ class StoreJudge:
         self.delayed = DelayedMessages(self.judged, options)
         self.layouts = {layout.name: layout.join.judge(self.judged, options) for layout in registry.LAYOUTS}
         self.checksums = ChecksumJudge(self.judged, lambda event, more: self._step(event, self.reached, detail=more))
-        self.halves: HalfCheckpoint | None = None  # of the table of halves, if it was followed
         self.log: State = SPECS["log"].initial
         self.pending: list[Pending] = []  # behind a gap: old bytes or not?
         self.invalid_at = -1  # where a worker found no record, so that asking again would not help
@@ -257,7 +255,6 @@ class StoreJudge:
             OverdueTasks(judged, self.options).judge_levels()
             if not self.broken.intersection(TIMERS):
                 TimerJudge(judged, self.options, self.timers).judge()
-            HalfTableJudge(judged, self.options, self.halves).judge()
             IndexTableJudge(judged, self.options).judge()
             TimerTableJudge(judged, self.options, self.timers).judge()
         TieredJudge(judged, self.options).judge()

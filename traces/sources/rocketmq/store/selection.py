@@ -11,7 +11,6 @@ from gapless.traces.sources.rocketmq.store.names import SCHEDULE_TOPIC, TIMER_TO
 from gapless.traces.sources.rocketmq.store.timer_files import LOG as WHEEL_LOG
 
 COMMIT_LOG = "commitlog"  # the log, as a trace
-HALF_TABLE = "rocksdbstore"  # begins the names of rows of the table of halves, as traces: their position follows
 INDEX_TABLE = "index-rocksdb"  # begins the names of records in the table of keys, as traces: their position follows
 TIMER_TABLE = "timers-rocksdb"  # begins the names of timers in RocksDB, as traces: time and log position follow
 DELAYED = "delayed"  # begins the names of delayed messages, as traces: level and number follow
@@ -53,14 +52,6 @@ def includes_transactions(options: Options) -> bool:
 def selected_transaction(options: Options) -> str | None:
     """The key of the one requested transaction, if it is one: the names of other traces have a slash."""
     return None if options.trace in (None, COMMIT_LOG) or "/" in str(options.trace) else options.trace
-
-
-def includes_half_table(options: Options) -> bool:
-    """True if the table of halves was selected: it belongs to no topic."""
-    if options.topic is not None:
-        return False
-    one = selected_transaction(options) is not None
-    return options.trace is None or one or options.trace.startswith(f"{HALF_TABLE}/")
 
 
 def includes_index_table(options: Options) -> bool:

@@ -459,8 +459,8 @@ class Follower:
         """Returns the checkpoint from which a check of `store` may continue, if any."""
         if not store.start <= self.reached <= store.limit:
             return None
-        layouts = {"hash_index": self.index.known(store, self.reached)}
-        return replace(save(self.judge), layouts=layouts, halves=self.halves.known(store))
+        layouts = {"hash_index": self.index.known(store, self.reached), "half_table": self.halves.known(store)}
+        return replace(save(self.judge), layouts={name: known for name, known in layouts.items() if known is not None})
 
     def _so_far(self, store: StoreDirectory) -> StoreDirectory:
         """The store as far as it was followed, for a report."""

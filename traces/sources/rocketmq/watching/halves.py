@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from gapless.traces.sources.rocketmq.joining.disk_blocks import TableHalves
-from gapless.traces.sources.rocketmq.joining.half_table import HalfCheckpoint, table_of
+from gapless.traces.sources.rocketmq.layouts.half_table.judge import HalfCheckpoint, table_of
 from gapless.traces.sources.rocketmq.segments.results import Subject
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.half_records import TableOfHalves, half_records

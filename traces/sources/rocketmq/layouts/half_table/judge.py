@@ -23,6 +23,8 @@ from gapless.traces.report.wording import plural
 from gapless.traces.sources.rocketmq.joining.batch_replay import StepEvents, replay_batch
 from gapless.traces.sources.rocketmq.joining.disk_blocks import TableHalves
 from gapless.traces.sources.rocketmq.joining.findings import StoreFindings
+from gapless.traces.sources.rocketmq.layouts.half_table.explain import message, place
+from gapless.traces.sources.rocketmq.layouts.layout import JoinSide, LayoutJudge, covered
 from gapless.traces.sources.rocketmq.store.bytes import Ints
 from gapless.traces.sources.rocketmq.store.file_access import name_of_record
 from gapless.traces.sources.rocketmq.store.half_records import (
@@ -36,13 +38,22 @@ from gapless.traces.sources.rocketmq.store.half_records import (
 from gapless.traces.sources.rocketmq.store.message_database import FOLDER, HALVES
 from gapless.traces.sources.rocketmq.store.names import TABLE_HALVES
 from gapless.traces.sources.rocketmq.store.queue_database import why_unreadable
-from gapless.traces.sources.rocketmq.store.selection import HALF_TABLE, includes_half_table, selected_transaction
+from gapless.traces.sources.rocketmq.store.selection import selected_transaction
 from gapless.traces.sources.rocketmq.store.settings import LARGEST_TIME, number_set
 
 TIMEOUT = 6_000  # ms: transactionTimeOut, unless settings say otherwise
 INTERVAL, CHECKS = 30_000, 15  # likewise transactionCheckInterval, in ms, and transactionCheckMax
+HALF_TABLE = "rocksdbstore"  # begins the names of rows, as traces: their position follows
 END = -1  # the trace of the table's end: all others are positions
 Truths = npt.NDArray[np.bool_]
+
+
+def includes_half_table(options: Options) -> bool:
+    """True if the table of halves was selected: it belongs to no topic."""
+    if options.topic is not None:
+        return False
+    one = selected_transaction(options) is not None
+    return options.trace is None or one or options.trace.startswith(f"{HALF_TABLE}/")
 
 
 @dataclass(frozen=True)
@@ -57,16 +68,18 @@ class HalfCheckpoint:
     rows: TableOfHalves | None = None
 
 
-class HalfTableJudge:
+class HalfTableJudge(LayoutJudge):
     """Judges the table of halves of a store after its log."""
 
-    def __init__(self, judged: StoreFindings, options: Options, known: HalfCheckpoint | None = None) -> None:
-        self.judged = judged
-        self.store = judged.store
-        self.options = options
+    def __init__(self, judged: StoreFindings, options: Options) -> None:
+        super().__init__(judged, options)
+        self.known: HalfCheckpoint | None = None
+
+    def restore(self, known: HalfCheckpoint) -> None:
+        """Restores the halves that were read before."""
         self.known = known
 
-    def judge(self) -> None:
+    def settle(self) -> None:
         """Judges the table, if there is one, or the halves of its input."""
         there = TABLE_HALVES in self.judged.queues or TABLE_HALVES in self.store.queues
         if not includes_half_table(self.options) or not there:
@@ -304,3 +317,6 @@ def _first(among: Ints, wanted: Ints) -> Ints:
         return np.full(len(wanted), -1)
     at = np.minimum(among.searchsorted(wanted), len(among) - 1)
     return np.where(among[at] == wanted, at, -1)
+
+
+LAYOUT = JoinSide(HalfTableJudge, place, message, is_present=covered("half_table.find_row"))

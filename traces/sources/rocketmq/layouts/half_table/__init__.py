@@ -1,0 +1,1 @@
+"""The table of halves in RocksDB: a row for each half that is not decided."""
