@@ -16,7 +16,6 @@ from gapless.traces.report.values import Finding, Where
 from gapless.traces.sources.rocketmq import (
     explain_compaction,
     explain_hazard,
-    explain_index_table,
     explain_log,
     explain_numbers,
     explain_stage,
@@ -148,7 +147,6 @@ def _subject(found: Breach) -> str:
 
 
 OF_FILES: Mapping[str, tuple[Callable[[StoreDirectory, Breach], Where | None], Callable[[Breach], str]]] = {
-    "index_table": (explain_index_table.place, explain_index_table.message),
     "timer": (explain_timer.place, explain_timer.message),
     "timer_table": (explain_timer_table.place, explain_timer_table.message),
     "stage": (explain_stage.place, explain_stage.message),

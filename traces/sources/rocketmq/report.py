@@ -235,7 +235,6 @@ TERMS = (
 )  # fmt: skip
 FIXED = {
     **{layout.spec: layout.traces for layout in registry.LAYOUTS if layout.traces},
-    "index_table": ("index-rocksdb", r"\d+"),
     "timer_table": ("timers-rocksdb", r"\d+(/\d+)?"),
     "timer": ("timerwheel", r"\d+"),
     "stage": ("delayed", r"\d+/\d+"),
@@ -247,7 +246,6 @@ SUBJECTS = {
     "transaction": "transaction",
     "delivery": "message",
     "visibility": "transaction",
-    "index_table": "record",
     "timer_table": "timer",
     "stage": "message",
     "tiered": "the tiered queue",

@@ -201,7 +201,7 @@ def _absent(judged: StoreFindings, options: Options) -> str:
     elsewhere = any(
         judged.covered.get(one)
         for one in (
-            "timer.open", "index_table.store", "timer_table.wait",
+            "timer.open", "timer_table.wait",
             "stage.enter",
         )
     )  # fmt: skip

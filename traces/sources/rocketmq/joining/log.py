@@ -23,7 +23,6 @@ from gapless.traces.sources.rocketmq.joining.compaction import CompactionJudge
 from gapless.traces.sources.rocketmq.joining.copy_evidence import copy_evidence
 from gapless.traces.sources.rocketmq.joining.delayed import DelayedJudge, DelayedMessages
 from gapless.traces.sources.rocketmq.joining.findings import SAY_SO, StoreFindings
-from gapless.traces.sources.rocketmq.joining.index_table import IndexTableJudge
 from gapless.traces.sources.rocketmq.joining.next_start import judge_next_start
 from gapless.traces.sources.rocketmq.joining.overdue_tasks import OverdueTasks, lived_on
 from gapless.traces.sources.rocketmq.joining.promises import Promises
@@ -255,7 +254,6 @@ class StoreJudge:
             OverdueTasks(judged, self.options).judge_levels()
             if not self.broken.intersection(TIMERS):
                 TimerJudge(judged, self.options, self.timers).judge()
-            IndexTableJudge(judged, self.options).judge()
             TimerTableJudge(judged, self.options, self.timers).judge()
         TieredJudge(judged, self.options).judge()
         if COMPACTION not in self.broken:

@@ -22,8 +22,8 @@ from gapless.traces.problems import shown
 from gapless.traces.report.wording import plural
 from gapless.traces.sources.rocketmq.joining.batch_replay import StepEvents, replay_batch
 from gapless.traces.sources.rocketmq.joining.findings import StoreFindings
-from gapless.traces.sources.rocketmq.joining.message_tables import Pairs, brief, read_table
 from gapless.traces.sources.rocketmq.joining.timer_messages import TimerMessages
+from gapless.traces.sources.rocketmq.layouts.message_tables import Pairs, brief, read_table
 from gapless.traces.sources.rocketmq.store.bytes import Ints, digests_between
 from gapless.traces.sources.rocketmq.store.message_database import FOLDER, TIMERS
 from gapless.traces.sources.rocketmq.store.selection import TIMER_TABLE, includes_timer_table

@@ -11,7 +11,6 @@ from gapless.traces.sources.rocketmq.store.names import SCHEDULE_TOPIC, TIMER_TO
 from gapless.traces.sources.rocketmq.store.timer_files import LOG as WHEEL_LOG
 
 COMMIT_LOG = "commitlog"  # the log, as a trace
-INDEX_TABLE = "index-rocksdb"  # begins the names of records in the table of keys, as traces: their position follows
 TIMER_TABLE = "timers-rocksdb"  # begins the names of timers in RocksDB, as traces: time and log position follow
 DELAYED = "delayed"  # begins the names of delayed messages, as traces: level and number follow
 TIMERS = "timerwheel"  # begins the names of the times of the timer wheel, as traces
@@ -52,14 +51,6 @@ def includes_transactions(options: Options) -> bool:
 def selected_transaction(options: Options) -> str | None:
     """The key of the one requested transaction, if it is one: the names of other traces have a slash."""
     return None if options.trace in (None, COMMIT_LOG) or "/" in str(options.trace) else options.trace
-
-
-def includes_index_table(options: Options) -> bool:
-    """True if the table of keys was selected: it belongs to no topic."""
-    if options.topic is not None:
-        return False
-    name, _, position = str(options.trace).partition("/")
-    return options.trace is None or (name == INDEX_TABLE and position.isdecimal())
 
 
 def includes_timer_table(options: Options) -> bool:

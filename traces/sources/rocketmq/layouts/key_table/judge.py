@@ -18,7 +18,9 @@ from gapless.traces.options import Options
 from gapless.traces.problems import shown
 from gapless.traces.sources.rocketmq.joining.batch_replay import StepEvents, replay_batch
 from gapless.traces.sources.rocketmq.joining.findings import STORIES, StoreFindings
-from gapless.traces.sources.rocketmq.joining.message_tables import brief, read_table
+from gapless.traces.sources.rocketmq.layouts.key_table.explain import message, place
+from gapless.traces.sources.rocketmq.layouts.layout import JoinSide, LayoutJudge, covered
+from gapless.traces.sources.rocketmq.layouts.message_tables import brief, read_table
 from gapless.traces.sources.rocketmq.store.bytes import Ints
 from gapless.traces.sources.rocketmq.store.files import FARTHEST
 from gapless.traces.sources.rocketmq.store.index_rows import (
@@ -32,9 +34,9 @@ from gapless.traces.sources.rocketmq.store.index_rows import (
     wanted_rows,
 )
 from gapless.traces.sources.rocketmq.store.message_database import FOLDER, KEYS
-from gapless.traces.sources.rocketmq.store.selection import INDEX_TABLE, includes_index_table
 from gapless.traces.sources.rocketmq.store.settings import is_on
 
+INDEX_TABLE = "index-rocksdb"  # begins the names of records, as traces: their position follows
 SWITCHES = {"messageIndexEnable": True, "indexRocksDBEnable": False}  # settings, and what they are by default
 WEEK = 168 * HOUR  # rows of so many hours go at once
 NOT_JUDGED = f"the index of messages in {FOLDER}/ is not judged: "
@@ -44,6 +46,14 @@ STORE, FIND, PASS = range(3)  # where events stand in a trace
 Truths = npt.NDArray[np.bool_]
 
 
+def includes_index_table(options: Options) -> bool:
+    """True if the table of keys was selected: it belongs to no topic."""
+    if options.topic is not None:
+        return False
+    name, _, position = str(options.trace).partition("/")
+    return options.trace is None or (name == INDEX_TABLE and position.isdecimal())
+
+
 class CountWithFirst(NamedTuple):
     """The number of a kind, and the log position of the first."""
 
@@ -51,15 +61,10 @@ class CountWithFirst(NamedTuple):
     first: int
 
 
-class IndexTableJudge:
+class IndexTableJudge(LayoutJudge):
     """Judges the table of keys of a store after its log."""
 
-    def __init__(self, judged: StoreFindings, options: Options) -> None:
-        self.judged = judged
-        self.store = judged.store
-        self.options = options
-
-    def judge(self) -> None:
+    def settle(self) -> None:
         """Judges the table, if there is one."""
         if not includes_index_table(self.options):
             return
@@ -350,3 +355,6 @@ def _places(among: Ints, texts: Ints) -> Ints:
         return np.full(len(texts), -1)
     at = np.minimum(among.searchsorted(texts), len(among) - 1)
     return np.where(among[at] == texts, at, -1)
+
+
+LAYOUT = JoinSide(IndexTableJudge, place, message, is_present=covered("index_table.store"))
