@@ -9,10 +9,12 @@ import numpy as np
 import pytest
 
 from gapless import Report, check
-from gapless.traces.sources.rocketmq.joining import batch_replay, packed_blocks, timer_messages, timer_parts
+from gapless.traces.sources.rocketmq.joining import batch_replay, packed_blocks
 from gapless.traces.sources.rocketmq.joining.packed_blocks import PackedBlocks
-from gapless.traces.sources.rocketmq.joining.timer_messages import TimerMessages
-from gapless.traces.sources.rocketmq.joining.timer_parts import RowFacts
+from gapless.traces.sources.rocketmq.layouts import timer_messages
+from gapless.traces.sources.rocketmq.layouts.timer_messages import TimerMessages
+from gapless.traces.sources.rocketmq.layouts.timer_wheel import parts as timer_parts
+from gapless.traces.sources.rocketmq.layouts.timer_wheel.parts import RowFacts
 from gapless.traces.sources.rocketmq.store import timer_files
 from gapless.traces.sources.rocketmq.store.bytes import Ints
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory

@@ -21,8 +21,6 @@ from gapless.traces.sources.rocketmq import (
     explain_stage,
     explain_startup,
     explain_tiered,
-    explain_timer,
-    explain_timer_table,
     explain_visibility,
 )
 from gapless.traces.sources.rocketmq.entry_picture import entries_around
@@ -31,10 +29,10 @@ from gapless.traces.sources.rocketmq.explain_log import FOLLOWS
 from gapless.traces.sources.rocketmq.joining.findings import Breach, Hazard, StoreFindings
 from gapless.traces.sources.rocketmq.layouts import registry
 from gapless.traces.sources.rocketmq.layouts.extension import explain as explain_extension
+from gapless.traces.sources.rocketmq.record_places import whereabouts
 from gapless.traces.sources.rocketmq.report import SUBJECTS
-from gapless.traces.sources.rocketmq.segments.splits import Split, record_before, split_at
 from gapless.traces.sources.rocketmq.sentences import ENTRY_STATES, headline
-from gapless.traces.sources.rocketmq.store import file_access, names, scan
+from gapless.traces.sources.rocketmq.store import file_access, names
 from gapless.traces.sources.rocketmq.store.batch_queues import FOLDER, UNIT, units_of
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.files import ENTRY, Queue, born_with
@@ -121,10 +119,9 @@ def feared(judged: StoreFindings, found: Sequence[Breach], *, source: str, how: 
     at = f"{shown(where.file)}+{where.offset}"
     of_start = found[0].spec == "startup"
     layout = registry.layout_of(found[0].spec)
-    when, then = layout.join.feared if layout else (WHEN.get(found[0].spec, AT_START), ())
+    when, then = layout.join.feared if layout else (AT_START, ())
     title = "the broker's next start goes wrong" if of_start else f"{_subject(found[0])} will depart {when},"
     count, named = len(found) + judged.feared_more[found[0].rule], list(dict.fromkeys(one.trace for one in found))
-    then = [explain_timer.BEYOND] if found[0].spec == "timer" else then
     made = finding(
         judged, found[0], source=source, count=count, traces=named[:NAMED], how=how,
         title=f"{title} at {at}.", also=explain_startup.also(found[0]) if of_start else then,
@@ -134,12 +131,9 @@ def feared(judged: StoreFindings, found: Sequence[Breach], *, source: str, how: 
 
 
 AT_START = "at the broker's next start"
-WHEN = {"timer": "when the log has other messages there"}
 
 
 def _subject(found: Breach) -> str:
-    if found.spec == "timer":
-        return f"the time {shown(found.trace.rpartition('/')[2])} of the timer wheel"
     if (layout := registry.layout_of(found.spec)) and layout.join.subject:
         return layout.join.subject(found)
     named = {"log": "the commit log", "checkpoint": "the check service", "op_batch": "the op batcher"}
@@ -147,8 +141,6 @@ def _subject(found: Breach) -> str:
 
 
 OF_FILES: Mapping[str, tuple[Callable[[StoreDirectory, Breach], Where | None], Callable[[Breach], str]]] = {
-    "timer": (explain_timer.place, explain_timer.message),
-    "timer_table": (explain_timer_table.place, explain_timer_table.message),
     "stage": (explain_stage.place, explain_stage.message),
     "tiered": (explain_tiered.place, explain_tiered.message),
     "compaction": (explain_compaction.place, explain_compaction.message),
@@ -358,9 +350,6 @@ def context(judged: StoreFindings, found: Breach) -> list[str]:
     if found.spec in ("transaction", "visibility"):
         of = _differences if found.spec == "transaction" else explain_visibility.context
         return of(judged.store, found)
-    if found.rule == explain_timer.NAMES:
-        lies = f"at {found.position} is {_at(judged, found.position)}"
-        return [] if found.detail else [lies, *explain_timer.CAUSES]
     if found.detail and (found.spec == "op_batch" or found.action in ("checkpoint", "roll") or found.rule in FOLLOWS):
         return [found.detail]
     if found.spec == "log" and found.arguments.get("fits") == 0:
@@ -379,7 +368,7 @@ def _queue_context(judged: StoreFindings, found: Breach) -> list[str]:
     if found.action == "settle" and found.detail:
         return [found.detail]
     if found.action == "acknowledge":
-        return [f"at {found.position} is {_at(judged, found.position)}"]
+        return [f"at {found.position} is {whereabouts(judged, found.position)}"]
     return [*_entry_target(judged, found), *explain_numbers.context(judged, found)]
 
 
@@ -410,7 +399,7 @@ def _entry_target(judged: StoreFindings, found: Breach) -> list[str]:
         return ["the entry is all zeros"]
     if found.rule not in ELSEWHERE:
         return []
-    lies = [f"the entry points at {position}, {_at(judged, position)}"]
+    lies = [f"the entry points at {position}, {whereabouts(judged, position)}"]
     topic, _, queue = found.trace.rpartition("/")
     record, number = file_access.record_at(judged.store, position), args["number"]
     if record and (record.topic, str(record.queue), record.number) == (topic, queue, number + 1):
@@ -449,36 +438,3 @@ def _differences(store: StoreDirectory, found: Breach) -> list[str]:
     return [f"the half at {half_at} and what lies at {found.position} differ in {', '.join(map(shown, what))}"] * bool(
         what
     )
-
-
-def _at(judged: StoreFindings, position: int) -> str:
-    store = judged.store
-    if position < store.start:
-        return f"below the log's start {store.start}"
-    if position >= judged.end:
-        return f"beyond the log's end {judged.end}"
-    split = split_at(store, position)
-    return _record_at(store, split, position) if split else "where the log has no file"
-
-
-def _record_at(store: StoreDirectory, split: Split, position: int) -> str:
-    found = record_before(store, split, position)
-    if found is None:
-        return "in a record that begins before it"
-    columns, record = found
-    start = int(columns.log[scan.POSITION, record])
-    if position >= start + columns.log[scan.SIZE, record]:
-        return (
-            "the header of an entry, or the blank at a file's end"
-            if split.file.wrapped
-            else "the blank at a file's end"
-        )
-    rows = columns.rows
-    mine = [r for r in range(rows.shape[1]) if rows[scan.PLACE, r] == start]
-    whose = ", ".join(
-        f"{topic}/{queue} number {int(rows[scan.NUMBER, r])}"
-        for r in mine
-        for topic, queue in [columns.subject(int(rows[scan.SUBJECT, r]))]
-    )
-    whose = shown(whose) or "of no queue"
-    return f"the record of {whose}" if start == position else f"in the middle of the record at {start} ({whose})"

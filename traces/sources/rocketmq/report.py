@@ -235,8 +235,6 @@ TERMS = (
 )  # fmt: skip
 FIXED = {
     **{layout.spec: layout.traces for layout in registry.LAYOUTS if layout.traces},
-    "timer_table": ("timers-rocksdb", r"\d+(/\d+)?"),
-    "timer": ("timerwheel", r"\d+"),
     "stage": ("delayed", r"\d+/\d+"),
     "startup": ("start", r"(broker\.conf|commitlog|config|timerlog|timerwheel)(/\w+)?(\.json)?"),
 }
@@ -246,7 +244,6 @@ SUBJECTS = {
     "transaction": "transaction",
     "delivery": "message",
     "visibility": "transaction",
-    "timer_table": "timer",
     "stage": "message",
     "tiered": "the tiered queue",
     "compaction": "the compacted queue",

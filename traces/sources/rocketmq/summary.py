@@ -201,7 +201,6 @@ def _absent(judged: StoreFindings, options: Options) -> str:
     elsewhere = any(
         judged.covered.get(one)
         for one in (
-            "timer.open", "timer_table.wait",
             "stage.enter",
         )
     )  # fmt: skip

@@ -8,9 +8,10 @@ from gapless.traces.options import Options
 from gapless.traces.sources.rocketmq.joining.findings import StoreFindings
 from gapless.traces.sources.rocketmq.joining.packed_blocks import PackedBlocks
 from gapless.traces.sources.rocketmq.segments.results import Segment
+from gapless.traces.sources.rocketmq.segments.splits import Sought
 from gapless.traces.sources.rocketmq.store.bytes import Ints
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
-from gapless.traces.sources.rocketmq.store.packed_columns import PackedColumns, pack_columns
+from gapless.traces.sources.rocketmq.store.packed_columns import pack_columns
 
 EachBlock = Callable[[StoreDirectory, int, Callable[[Ints], object]], int]
 """One more pass over a log up to a position, which calls back with what it finds, and returns where it ended."""
@@ -19,15 +20,16 @@ EachBlock = Callable[[StoreDirectory, int, Callable[[Ints], object]], int]
 class FoundRecords:
     """The records of one kind in consecutive segments of one log, from its beginning on."""
 
-    def __init__(self, judged: StoreFindings, options: Options, columns: int) -> None:
+    def __init__(self, judged: StoreFindings, options: Options, sought: Sought) -> None:
         self.judged = judged
         self.options = options
-        self.columns = columns
-        self.found = PackedBlocks(columns)
+        self.name, self.columns = sought.name, sought.columns
+        self.found = PackedBlocks(sought.columns)
         self.reached = judged.store.start
 
-    def add(self, segment: Segment, rows: PackedColumns | None) -> None:
+    def add(self, segment: Segment) -> None:
         """Adds the records of one segment, as a worker has found them."""
+        rows = segment.found.get(self.name)
         if rows is not None and segment.start == self.reached:
             self.found.add(rows)
             self.reached = segment.end

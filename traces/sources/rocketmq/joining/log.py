@@ -29,9 +29,6 @@ from gapless.traces.sources.rocketmq.joining.promises import Promises
 from gapless.traces.sources.rocketmq.joining.queue_ends import QueueEnds
 from gapless.traces.sources.rocketmq.joining.queues import QueueJudge
 from gapless.traces.sources.rocketmq.joining.tiered import TieredJudge
-from gapless.traces.sources.rocketmq.joining.timer_messages import TimerMessages
-from gapless.traces.sources.rocketmq.joining.timer_table import TimerTableJudge
-from gapless.traces.sources.rocketmq.joining.timers import TimerJudge
 from gapless.traces.sources.rocketmq.joining.transactions import TransactionJudge
 from gapless.traces.sources.rocketmq.layouts import registry
 from gapless.traces.sources.rocketmq.segments import tasks
@@ -39,7 +36,7 @@ from gapless.traces.sources.rocketmq.segments.results import Refusal, Segment, S
 from gapless.traces.sources.rocketmq.segments.splits import Split
 from gapless.traces.sources.rocketmq.store import file_access, records, scan
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
-from gapless.traces.sources.rocketmq.store.links import COMPACTION, DEPENDS, TIMERS
+from gapless.traces.sources.rocketmq.store.links import COMPACTION, DEPENDS
 from gapless.traces.sources.rocketmq.store.selection import COMMIT_LOG
 
 LOG = STEPS["log"]
@@ -67,7 +64,6 @@ class StoreJudge:
         self.queues = QueueJudge(self.judged, options)
         self.transactions = TransactionJudge(self.judged, options)
         self.promises = Promises(self.judged, options)
-        self.timers = TimerMessages(self.judged, options)
         self.delayed = DelayedMessages(self.judged, options)
         self.layouts = {layout.name: layout.join.judge(self.judged, options) for layout in registry.LAYOUTS}
         self.checksums = ChecksumJudge(self.judged, lambda event, more: self._step(event, self.reached, detail=more))
@@ -165,8 +161,7 @@ class StoreJudge:
         self.queues.add(split, segment)
         self.transactions.add(segment)
         self.promises.add(segment)
-        self.timers.add(segment, segment.found.get(tasks.TIMED))
-        self.delayed.add(segment, segment.found.get(tasks.DELAYED))
+        self.delayed.add(segment)
         for layout in self.layouts.values():
             layout.add(segment)
 
@@ -252,9 +247,6 @@ class StoreJudge:
             self._settle_layouts()
             DelayedJudge(judged, self.options, self.delayed).judge()
             OverdueTasks(judged, self.options).judge_levels()
-            if not self.broken.intersection(TIMERS):
-                TimerJudge(judged, self.options, self.timers).judge()
-            TimerTableJudge(judged, self.options, self.timers).judge()
         TieredJudge(judged, self.options).judge()
         if COMPACTION not in self.broken:
             CompactionJudge(judged, self.options).judge()

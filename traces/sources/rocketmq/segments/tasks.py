@@ -38,7 +38,7 @@ from gapless.traces.sources.rocketmq.segments.splits import (
     sought_among,
 )
 from gapless.traces.sources.rocketmq.segments.visible_records import mark_visible
-from gapless.traces.sources.rocketmq.store import delayed_records, records, scan, timer_records
+from gapless.traces.sources.rocketmq.store import delayed_records, records, scan
 from gapless.traces.sources.rocketmq.store.bytes import Ints
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.file_access import own_space
@@ -49,7 +49,6 @@ from gapless.traces.sources.rocketmq.store.selection import (
     includes_queue,
     includes_transactions,
     needs_delayed_messages,
-    needs_timer_messages,
 )
 from gapless.traces.sources.rocketmq.transactions import lineage, ops
 from gapless.traces.sources.rocketmq.transactions.replay_rows import judge_steps
@@ -68,8 +67,6 @@ def prepare(options: Options) -> None:
 
 def prepare_more(store: StoreDirectory, options: Options) -> None:
     """Compiles the kernels that few stores need: these have many."""
-    if needs_timer_messages(store, options):
-        _prepare(*timer_records.ENTRIES)
     if needs_delayed_messages(store, options):
         _prepare(*delayed_records.ENTRIES)
         kernel("stage", options.ignored).prepare()
@@ -86,12 +83,9 @@ def _prepare(*entries: Native[Any, Any]) -> None:
         entry.prepare()
 
 
-TIMED, DELAYED = "timers", "delayed"
-SOUGHT = (
-    sought_among(TIMED, timer_records.COLUMNS, timer_records.find_timers),
-    sought_among(DELAYED, delayed_records.COLUMNS, delayed_records.find_delayed),
-)
-"""Messages with a time, as `TimerRows` has them, and delayed ones, as `DelayedRows` has them."""
+DELAYED = "delayed"
+SOUGHT = (sought_among(DELAYED, delayed_records.COLUMNS, delayed_records.find_delayed),)
+"""Delayed messages, as `DelayedRows` has them."""
 
 
 def judge(store: StoreDirectory, split: Split, options: Options, evidence: Evidence | None = None) -> SplitResult:
@@ -112,7 +106,7 @@ def judge(store: StoreDirectory, split: Split, options: Options, evidence: Evide
 
 def _sought(store: StoreDirectory, options: Options) -> list[Sought]:
     """Returns what layouts of this store ask a scan for, each once."""
-    wanted = {TIMED: needs_timer_messages(store, options), DELAYED: needs_delayed_messages(store, options)}
+    wanted = {DELAYED: needs_delayed_messages(store, options)}
     every = (one for layout in registry.LAYOUTS for one in layout.worker.sought(store, options))
     return [*(one for one in SOUGHT if wanted[one.name]), *{one.name: one for one in every}.values()]
 

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from gapless.traces.options import Options
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
-from gapless.traces.sources.rocketmq.store.message_database import FOLDER as DATABASE
-from gapless.traces.sources.rocketmq.store.names import SCHEDULE_TOPIC, TIMER_TOPIC
-from gapless.traces.sources.rocketmq.store.timer_files import LOG as WHEEL_LOG
+from gapless.traces.sources.rocketmq.store.names import SCHEDULE_TOPIC
 
 COMMIT_LOG = "commitlog"  # the log, as a trace
-TIMER_TABLE = "timers-rocksdb"  # begins the names of timers in RocksDB, as traces: time and log position follow
 DELAYED = "delayed"  # begins the names of delayed messages, as traces: level and number follow
-TIMERS = "timerwheel"  # begins the names of the times of the timer wheel, as traces
 TRANSACTIONS = "RMQ_SYS_TRANS_"  # begins the topics of halves and ops, and so the names of what is no one transaction
 
 
@@ -51,25 +45,6 @@ def includes_transactions(options: Options) -> bool:
 def selected_transaction(options: Options) -> str | None:
     """The key of the one requested transaction, if it is one: the names of other traces have a slash."""
     return None if options.trace in (None, COMMIT_LOG) or "/" in str(options.trace) else options.trace
-
-
-def includes_timer_table(options: Options) -> bool:
-    """True if the table of timers was selected: it belongs to no topic."""
-    return options.topic is None and (options.trace is None or options.trace.startswith(f"{TIMER_TABLE}/"))
-
-
-def needs_timer_messages(store: StoreDirectory, options: Options) -> bool:
-    """True if messages with a delivery time must be found, to compare them with a wheel or a table."""
-    if store.live or store.dledger or (TIMER_TOPIC, 0) not in store.queues:
-        return False
-    root = Path(store.path)
-    wheel = includes_timer_wheel(options) and (root / WHEEL_LOG).is_dir()
-    return wheel or (includes_timer_table(options) and not store.copied and (root / DATABASE).is_dir())
-
-
-def includes_timer_wheel(options: Options) -> bool:
-    """True if the timer wheel was selected: it belongs to no topic."""
-    return options.topic is None and (options.trace is None or options.trace.startswith(f"{TIMERS}/"))
 
 
 def includes_delayed(options: Options) -> bool:

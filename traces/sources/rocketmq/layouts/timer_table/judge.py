@@ -22,11 +22,18 @@ from gapless.traces.problems import shown
 from gapless.traces.report.wording import plural
 from gapless.traces.sources.rocketmq.joining.batch_replay import StepEvents, replay_batch
 from gapless.traces.sources.rocketmq.joining.findings import StoreFindings
-from gapless.traces.sources.rocketmq.joining.timer_messages import TimerMessages
+from gapless.traces.sources.rocketmq.layouts.layout import JoinSide, LayoutJudge, covered
 from gapless.traces.sources.rocketmq.layouts.message_tables import Pairs, brief, read_table
+from gapless.traces.sources.rocketmq.layouts.timer_messages import TimerMessages
+from gapless.traces.sources.rocketmq.layouts.timer_table.explain import message, place
+from gapless.traces.sources.rocketmq.layouts.timer_table.worker import (
+    TIMER_TABLE,
+    includes_timer_table,
+    needs_messages,
+)
+from gapless.traces.sources.rocketmq.segments.results import Segment
 from gapless.traces.sources.rocketmq.store.bytes import Ints, digests_between
 from gapless.traces.sources.rocketmq.store.message_database import FOLDER, TIMERS
-from gapless.traces.sources.rocketmq.store.selection import TIMER_TABLE, includes_timer_table
 from gapless.traces.sources.rocketmq.store.settings import is_slave
 from gapless.traces.sources.rocketmq.store.timer_files import TimerLog, timer_files
 from gapless.traces.sources.rocketmq.store.timer_records import TimerRows
@@ -57,16 +64,20 @@ class TimerTable(NamedTuple):
     odd: str
 
 
-class TimerTableJudge:
+class TimerTableJudge(LayoutJudge):
     """Judges the table of timers of a store after its log."""
 
-    def __init__(self, judged: StoreFindings, options: Options, messages: TimerMessages) -> None:
-        self.judged = judged
-        self.store = judged.store
-        self.options = options
-        self.messages = messages
+    def __init__(self, judged: StoreFindings, options: Options) -> None:
+        super().__init__(judged, options)
+        self.messages = TimerMessages(judged, options)
+        self.needed = needs_messages(judged.store, options)
 
-    def judge(self) -> None:
+    def add(self, segment: Segment) -> None:
+        """Adds the messages that a worker found, if they are needed."""
+        if self.needed:
+            self.messages.add(segment)
+
+    def settle(self) -> None:
         """Judges the table, if there is one."""
         if not includes_timer_table(self.options):
             return
@@ -343,3 +354,6 @@ def _in_pairs(among: Ints, wanted: Ints) -> Truths:
     _, same = np.unique(np.concatenate([among, wanted]), axis=0, return_inverse=True)
     same = same.reshape(-1)
     return np.isin(same[len(among) :], same[: len(among)])
+
+
+LAYOUT = JoinSide(TimerTableJudge, place, message, is_present=covered("timer_table.wait"))

@@ -1,4 +1,4 @@
-"""The messages with a delivery time of a log."""
+"""The messages with a delivery time of a log: the timer wheel and the table of timers are compared with them."""
 
 from __future__ import annotations
 
@@ -6,14 +6,24 @@ from gapless.traces.options import Options
 from gapless.traces.sources.rocketmq.joining.findings import StoreFindings
 from gapless.traces.sources.rocketmq.joining.found_records import FoundRecords
 from gapless.traces.sources.rocketmq.joining.packed_blocks import PackedBlocks
-from gapless.traces.sources.rocketmq.store.timer_records import COLUMNS, TimerRows, each_timer_block
+from gapless.traces.sources.rocketmq.segments.splits import sought_among
+from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
+from gapless.traces.sources.rocketmq.store.names import TIMER_TOPIC
+from gapless.traces.sources.rocketmq.store.timer_records import COLUMNS, TimerRows, each_timer_block, find_timers
+
+TIMED = sought_among("timers", COLUMNS, find_timers)
+
+
+def has_waiting_messages(store: StoreDirectory) -> bool:
+    """True if messages may wait for their time, and are judged: no broker runs, and their log is a plain one."""
+    return not store.live and not store.dledger and (TIMER_TOPIC, 0) in store.queues
 
 
 class TimerMessages(FoundRecords):
     """The timer messages of consecutive segments of one log, from its beginning on."""
 
     def __init__(self, judged: StoreFindings, options: Options) -> None:
-        super().__init__(judged, options, COLUMNS)
+        super().__init__(judged, options, TIMED)
 
     def blocks(self) -> tuple[PackedBlocks, int]:
         """Returns the judged log's messages block by block, and the end of the readable records."""

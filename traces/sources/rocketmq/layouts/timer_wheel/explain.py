@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from gapless.spec.catalog import rule
+from gapless.traces.problems import shown
 from gapless.traces.report.values import Where
-from gapless.traces.sources.rocketmq.joining.findings import Breach
+from gapless.traces.sources.rocketmq.joining.findings import Breach, StoreFindings
+from gapless.traces.sources.rocketmq.record_places import whereabouts
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.timer_files import (
     SLOTS,
@@ -61,3 +63,15 @@ def message(found: Breach) -> str:
         case "seek":
             return f"no unit of the timer log names the message at {found.position}, number {args['number']}"
     return f"the message at {found.position} was due, and lies {args['copies']} times in its topic"
+
+
+def subject(found: Breach) -> str:
+    """Names the time of the wheel that departs."""
+    return f"the time {shown(found.trace.rpartition('/')[2])} of the timer wheel"
+
+
+def context(judged: StoreFindings, found: Breach) -> list[str]:
+    """Describes what a unit points at, and what may be the cause, if it names no message that waits."""
+    if found.rule != NAMES or found.detail:
+        return []
+    return [f"at {found.position} is {whereabouts(judged, found.position)}", *CAUSES]

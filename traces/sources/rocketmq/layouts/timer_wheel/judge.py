@@ -25,8 +25,11 @@ from gapless.traces.sources.rocketmq.joining.batch_replay import Column, StepEve
 from gapless.traces.sources.rocketmq.joining.findings import STORIES, Breach, StoreFindings
 from gapless.traces.sources.rocketmq.joining.overdue_tasks import SHORTEST, OverdueTasks, WaitingTasks
 from gapless.traces.sources.rocketmq.joining.packed_blocks import PackedBlocks
-from gapless.traces.sources.rocketmq.joining.timer_messages import TimerMessages
-from gapless.traces.sources.rocketmq.joining.timer_parts import (
+from gapless.traces.sources.rocketmq.layouts.layout import JoinSide, LayoutJudge, covered
+from gapless.traces.sources.rocketmq.layouts.timer_messages import TimerMessages
+from gapless.traces.sources.rocketmq.layouts.timer_wheel.explain import BEYOND as KEPT
+from gapless.traces.sources.rocketmq.layouts.timer_wheel.explain import context, message, place, subject
+from gapless.traces.sources.rocketmq.layouts.timer_wheel.parts import (
     AGAIN,
     CANCELLING,
     HAS_KEY,
@@ -44,14 +47,17 @@ from gapless.traces.sources.rocketmq.joining.timer_parts import (
     Truths,
     UnitFacts,
 )
+from gapless.traces.sources.rocketmq.layouts.timer_wheel.worker import TIMERS, includes_timer_wheel, needs_messages
+from gapless.traces.sources.rocketmq.segments.results import Segment
 from gapless.traces.sources.rocketmq.store.bytes import Ints
 from gapless.traces.sources.rocketmq.store.lookup import distinct
 from gapless.traces.sources.rocketmq.store.names import TIMER_TOPIC
-from gapless.traces.sources.rocketmq.store.selection import TIMERS, includes_timer_wheel
 from gapless.traces.sources.rocketmq.store.settings import is_slave, number_set
 from gapless.traces.sources.rocketmq.store.timer_files import (
+    LOG,
     SLOTS,
     UNIT,
+    WHEEL,
     TimerFiles,
     TimerLog,
     Units,
@@ -68,16 +74,20 @@ SETTLED = 5_000  # ms, and several rounds of flushing: after that, all is on dis
 ROUNDS = 3
 
 
-class TimerJudge:
+class TimerWheelJudge(LayoutJudge):
     """Judges the timers of a store after its log and queues."""
 
-    def __init__(self, judged: StoreFindings, options: Options, messages: TimerMessages) -> None:
-        self.judged = judged
-        self.store = judged.store
-        self.options = options
-        self.messages = messages
+    def __init__(self, judged: StoreFindings, options: Options) -> None:
+        super().__init__(judged, options)
+        self.messages = TimerMessages(judged, options)
+        self.needed = needs_messages(judged.store, options)
 
-    def judge(self) -> None:
+    def add(self, segment: Segment) -> None:
+        """Adds the messages that a worker found, if they are needed."""
+        if self.needed:
+            self.messages.add(segment)
+
+    def settle(self) -> None:
         """Judges the wheel, if the store has one."""
         files = timer_files(Path(self.store.path), self.store.settings) if includes_timer_wheel(self.options) else None
         if files is None:
@@ -353,3 +363,15 @@ def _last_of(times: Ints, at: Ints, wanted: Ints) -> Ints:
     there[there] = times[order][behind[there]] == wanted[there]
     found[there] = at[order][behind[there]]
     return found
+
+
+LAYOUT = JoinSide(
+    TimerWheelJudge,
+    place,
+    message,
+    context,
+    subject,
+    feared=("when the log has other messages there", (KEPT,)),
+    needs=frozenset((LOG, WHEEL)),
+    is_present=covered("timer.open"),
+)

@@ -1,0 +1,1 @@
+"""The table of timers in RocksDB: rows of messages that wait."""
