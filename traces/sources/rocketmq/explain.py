@@ -18,7 +18,6 @@ from gapless.traces.sources.rocketmq import (
     explain_hazard,
     explain_log,
     explain_numbers,
-    explain_stage,
     explain_startup,
     explain_tiered,
     explain_visibility,
@@ -141,7 +140,6 @@ def _subject(found: Breach) -> str:
 
 
 OF_FILES: Mapping[str, tuple[Callable[[StoreDirectory, Breach], Where | None], Callable[[Breach], str]]] = {
-    "stage": (explain_stage.place, explain_stage.message),
     "tiered": (explain_tiered.place, explain_tiered.message),
     "compaction": (explain_compaction.place, explain_compaction.message),
     "startup": (explain_startup.place, explain_startup.message),

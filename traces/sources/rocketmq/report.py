@@ -235,7 +235,6 @@ TERMS = (
 )  # fmt: skip
 FIXED = {
     **{layout.spec: layout.traces for layout in registry.LAYOUTS if layout.traces},
-    "stage": ("delayed", r"\d+/\d+"),
     "startup": ("start", r"(broker\.conf|commitlog|config|timerlog|timerwheel)(/\w+)?(\.json)?"),
 }
 """What the layout calls traces of a spec: the folder, or what stands for one, and what follows."""
@@ -244,7 +243,6 @@ SUBJECTS = {
     "transaction": "transaction",
     "delivery": "message",
     "visibility": "transaction",
-    "stage": "message",
     "tiered": "the tiered queue",
     "compaction": "the compacted queue",
     "startup": "what a start reads,",

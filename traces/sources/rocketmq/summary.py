@@ -198,13 +198,7 @@ def _absent(judged: StoreFindings, options: Options) -> str:
         return absent_topic(judged, options.topic)
     if selected_transaction(options) is not None:
         return "" if judged.transactions.numbers.get("transactions") else absent_transaction(judged, options)
-    elsewhere = any(
-        judged.covered.get(one)
-        for one in (
-            "stage.enter",
-        )
-    )  # fmt: skip
-    elsewhere = elsewhere or any(layout.join.is_present(judged, options) for layout in registry.LAYOUTS)
+    elsewhere = any(layout.join.is_present(judged, options) for layout in registry.LAYOUTS)
     elsewhere = elsewhere or any(found.trace == options.trace for found in (*judged.breaches, *judged.feared))
     if options.trace in (None, COMMIT_LOG) or judged.queues or elsewhere or _is_file(judged, options):
         return ""

@@ -21,10 +21,9 @@ from gapless.traces.sources.rocketmq.clients.evidence import Evidence
 from gapless.traces.sources.rocketmq.joining.checksums import ChecksumJudge
 from gapless.traces.sources.rocketmq.joining.compaction import CompactionJudge
 from gapless.traces.sources.rocketmq.joining.copy_evidence import copy_evidence
-from gapless.traces.sources.rocketmq.joining.delayed import DelayedJudge, DelayedMessages
 from gapless.traces.sources.rocketmq.joining.findings import SAY_SO, StoreFindings
 from gapless.traces.sources.rocketmq.joining.next_start import judge_next_start
-from gapless.traces.sources.rocketmq.joining.overdue_tasks import OverdueTasks, lived_on
+from gapless.traces.sources.rocketmq.joining.overdue_tasks import lived_on
 from gapless.traces.sources.rocketmq.joining.promises import Promises
 from gapless.traces.sources.rocketmq.joining.queue_ends import QueueEnds
 from gapless.traces.sources.rocketmq.joining.queues import QueueJudge
@@ -64,7 +63,6 @@ class StoreJudge:
         self.queues = QueueJudge(self.judged, options)
         self.transactions = TransactionJudge(self.judged, options)
         self.promises = Promises(self.judged, options)
-        self.delayed = DelayedMessages(self.judged, options)
         self.layouts = {layout.name: layout.join.judge(self.judged, options) for layout in registry.LAYOUTS}
         self.checksums = ChecksumJudge(self.judged, lambda event, more: self._step(event, self.reached, detail=more))
         self.log: State = SPECS["log"].initial
@@ -161,7 +159,6 @@ class StoreJudge:
         self.queues.add(split, segment)
         self.transactions.add(segment)
         self.promises.add(segment)
-        self.delayed.add(segment)
         for layout in self.layouts.values():
             layout.add(segment)
 
@@ -245,8 +242,6 @@ class StoreJudge:
             self.transactions.finish()
             self.promises.finish()
             self._settle_layouts()
-            DelayedJudge(judged, self.options, self.delayed).judge()
-            OverdueTasks(judged, self.options).judge_levels()
         TieredJudge(judged, self.options).judge()
         if COMPACTION not in self.broken:
             CompactionJudge(judged, self.options).judge()

@@ -9,6 +9,7 @@ LAYOUTS: tuple[Layout, ...] = (
         works=True),
     Layout("cursors", "cursor", "cursor"),
     Layout("extension", "extension", works=True),
+    Layout("delayed", "stage", "message", ("delayed", r"\d+/\d+"), works=True),
     Layout("timer_wheel", "timer", traces=("timerwheel", r"\d+"), works=True),
     Layout("half_table", "half_table", "half", ("rocksdbstore", r"\d+")),
     Layout("key_table", "index_table", "record", ("index-rocksdb", r"\d+")),

@@ -35,10 +35,9 @@ from gapless.traces.sources.rocketmq.segments.splits import (
     Sought,
     Split,
     SplitReader,
-    sought_among,
 )
 from gapless.traces.sources.rocketmq.segments.visible_records import mark_visible
-from gapless.traces.sources.rocketmq.store import delayed_records, records, scan
+from gapless.traces.sources.rocketmq.store import records, scan
 from gapless.traces.sources.rocketmq.store.bytes import Ints
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.file_access import own_space
@@ -48,7 +47,6 @@ from gapless.traces.sources.rocketmq.store.selection import (
     COMMIT_LOG,
     includes_queue,
     includes_transactions,
-    needs_delayed_messages,
 )
 from gapless.traces.sources.rocketmq.transactions import lineage, ops
 from gapless.traces.sources.rocketmq.transactions.replay_rows import judge_steps
@@ -67,9 +65,6 @@ def prepare(options: Options) -> None:
 
 def prepare_more(store: StoreDirectory, options: Options) -> None:
     """Compiles the kernels that few stores need: these have many."""
-    if needs_delayed_messages(store, options):
-        _prepare(*delayed_records.ENTRIES)
-        kernel("stage", options.ignored).prepare()
     if includes_transactions(options) and (HALVES in store.queues or TABLE_HALVES in store.queues or store.no_queues):
         for name in ("transaction", "op_batch", "checkpoint"):
             kernel(name, options.ignored).prepare()
@@ -81,11 +76,6 @@ def prepare_more(store: StoreDirectory, options: Options) -> None:
 def _prepare(*entries: Native[Any, Any]) -> None:
     for entry in entries:
         entry.prepare()
-
-
-DELAYED = "delayed"
-SOUGHT = (sought_among(DELAYED, delayed_records.COLUMNS, delayed_records.find_delayed),)
-"""Delayed messages, as `DelayedRows` has them."""
 
 
 def judge(store: StoreDirectory, split: Split, options: Options, evidence: Evidence | None = None) -> SplitResult:
@@ -106,9 +96,8 @@ def judge(store: StoreDirectory, split: Split, options: Options, evidence: Evide
 
 def _sought(store: StoreDirectory, options: Options) -> list[Sought]:
     """Returns what layouts of this store ask a scan for, each once."""
-    wanted = {DELAYED: needs_delayed_messages(store, options)}
     every = (one for layout in registry.LAYOUTS for one in layout.worker.sought(store, options))
-    return [*(one for one in SOUGHT if wanted[one.name]), *{one.name: one for one in every}.values()]
+    return list({one.name: one for one in every}.values())
 
 
 def _segment(

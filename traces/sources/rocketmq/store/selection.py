@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from gapless.traces.options import Options
-from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
-from gapless.traces.sources.rocketmq.store.names import SCHEDULE_TOPIC
 
 COMMIT_LOG = "commitlog"  # the log, as a trace
-DELAYED = "delayed"  # begins the names of delayed messages, as traces: level and number follow
 TRANSACTIONS = "RMQ_SYS_TRANS_"  # begins the topics of halves and ops, and so the names of what is no one transaction
 
 
@@ -45,15 +42,3 @@ def includes_transactions(options: Options) -> bool:
 def selected_transaction(options: Options) -> str | None:
     """The key of the one requested transaction, if it is one: the names of other traces have a slash."""
     return None if options.trace in (None, COMMIT_LOG) or "/" in str(options.trace) else options.trace
-
-
-def includes_delayed(options: Options) -> bool:
-    """True if delayed messages were selected, which belong to no topic while they wait."""
-    return options.topic is None and (options.trace is None or options.trace.startswith(f"{DELAYED}/"))
-
-
-def needs_delayed_messages(store: StoreDirectory, options: Options) -> bool:
-    """True if delayed messages must be found, to compare them with their deliveries."""
-    if store.live or store.dledger or not includes_delayed(options):
-        return False
-    return any(topic == SCHEDULE_TOPIC for topic, _ in store.queues)

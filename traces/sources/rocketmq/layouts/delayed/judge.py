@@ -19,7 +19,12 @@ from gapless.traces.report.wording import plural
 from gapless.traces.sources.rocketmq.joining.batch_replay import StepEvents, replay_parts
 from gapless.traces.sources.rocketmq.joining.findings import StoreFindings
 from gapless.traces.sources.rocketmq.joining.found_records import FoundRecords
+from gapless.traces.sources.rocketmq.joining.overdue_tasks import OverdueTasks
 from gapless.traces.sources.rocketmq.joining.packed_blocks import PackedBlocks
+from gapless.traces.sources.rocketmq.layouts.delayed.explain import message, place
+from gapless.traces.sources.rocketmq.layouts.delayed.worker import DELAYED, RECORDS, includes_delayed
+from gapless.traces.sources.rocketmq.layouts.layout import JoinSide, LayoutJudge, covered
+from gapless.traces.sources.rocketmq.segments.results import Segment
 from gapless.traces.sources.rocketmq.store.bytes import Ints
 from gapless.traces.sources.rocketmq.store.delayed_records import (
     COLUMNS,
@@ -31,7 +36,6 @@ from gapless.traces.sources.rocketmq.store.delayed_records import (
 from gapless.traces.sources.rocketmq.store.files import FARTHEST
 from gapless.traces.sources.rocketmq.store.group_cursors import LEVELS, has_own_cursors, level_cursors
 from gapless.traces.sources.rocketmq.store.names import SCHEDULE_TOPIC
-from gapless.traces.sources.rocketmq.store.selection import DELAYED, includes_delayed
 
 IN_A_PART = 1 << 17  # records, about
 BEHIND = 1 << 62  # where events stand that come behind all records of a message
@@ -46,24 +50,30 @@ class DelayedMessages(FoundRecords):
     """The records of delayed messages in consecutive segments of one log, from its beginning on."""
 
     def __init__(self, judged: StoreFindings, options: Options) -> None:
-        super().__init__(judged, options, COLUMNS)
+        super().__init__(judged, options, RECORDS)
 
     def blocks(self) -> tuple[PackedBlocks, int]:
         """Returns the judged log's records block by block, and the end of the readable records."""
         return self.blocks_of(each_delayed_block)
 
 
-class DelayedJudge:
+class DelayedJudge(LayoutJudge):
     """Judges the delay levels of a store after its log, its queues and the cursors themselves."""
 
-    def __init__(self, judged: StoreFindings, options: Options, messages: DelayedMessages) -> None:
-        self.judged = judged
-        self.store = judged.store
-        self.options = options
-        self.messages = messages
+    def __init__(self, judged: StoreFindings, options: Options) -> None:
+        super().__init__(judged, options)
+        self.messages = DelayedMessages(judged, options)
 
-    def judge(self) -> None:
-        """Judges all levels with a cursor."""
+    def add(self, segment: Segment) -> None:
+        """Adds the records that a worker found."""
+        self.messages.add(segment)
+
+    def settle(self) -> None:
+        """Judges all levels with a cursor, and how late their messages are."""
+        self._judge_levels()
+        OverdueTasks(self.judged, self.options).judge_levels()
+
+    def _judge_levels(self) -> None:
         store, judged = self.store, self.judged
         if store.limit != FARTHEST or not includes_delayed(self.options):
             return
@@ -268,3 +278,6 @@ def _of(table: Ints, queues: Ints) -> Ints:
         return np.zeros(len(queues), np.int64)
     known = (0 <= queues) & (queues < len(table))
     return np.where(known, table[np.where(known, queues, 0)], 0)
+
+
+LAYOUT = JoinSide(DelayedJudge, place, message, is_present=covered("stage.enter"))

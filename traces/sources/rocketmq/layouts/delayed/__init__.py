@@ -1,0 +1,1 @@
+"""Delayed messages: what waits in the delay levels, and what came out of them."""
