@@ -10,8 +10,8 @@ import pytest
 
 from gapless import check
 from gapless.traces.report.values import Report
-from gapless.traces.sources.rocketmq.joining import delayed
 from gapless.traces.sources.rocketmq.joining.packed_blocks import PackedBlocks
+from gapless.traces.sources.rocketmq.layouts.delayed import judge as delayed
 from gapless.traces.sources.rocketmq.store.bytes import Ints
 from gapless.traces.sources.rocketmq.store.delayed_records import COLUMNS, each_delayed_block
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory

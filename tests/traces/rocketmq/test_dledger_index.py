@@ -11,7 +11,7 @@ import pytest
 
 from gapless import check
 from gapless.traces.report.values import Report
-from gapless.traces.sources.rocketmq.joining import dledger_index
+from gapless.traces.sources.rocketmq.layouts.dledger_index import judge as dledger_index
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.dledger_units import EntryColumns, entries_between
 from tests.support.command_line import gapless

@@ -14,8 +14,8 @@ import pytest
 
 from gapless import check
 from gapless.traces.report.values import Report
-from gapless.traces.sources.rocketmq.joining import tiered
-from gapless.traces.sources.rocketmq.segments.tiered_records import TieredMessages, messages_between, repeated
+from gapless.traces.sources.rocketmq.layouts.copied_records import TieredMessages, messages_between, repeated
+from gapless.traces.sources.rocketmq.layouts.tiered import judge as tiered
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory, open_store
 from gapless.traces.sources.rocketmq.store.files import LogFile, Maps, Queue
 from tests.support.command_line import gapless

@@ -14,12 +14,10 @@ from gapless.traces.replay.exact import named, story
 from gapless.traces.replay.notation import called
 from gapless.traces.report.values import Finding, Where
 from gapless.traces.sources.rocketmq import (
-    explain_compaction,
     explain_hazard,
     explain_log,
     explain_numbers,
     explain_startup,
-    explain_tiered,
     explain_visibility,
 )
 from gapless.traces.sources.rocketmq.entry_picture import entries_around
@@ -140,8 +138,6 @@ def _subject(found: Breach) -> str:
 
 
 OF_FILES: Mapping[str, tuple[Callable[[StoreDirectory, Breach], Where | None], Callable[[Breach], str]]] = {
-    "tiered": (explain_tiered.place, explain_tiered.message),
-    "compaction": (explain_compaction.place, explain_compaction.message),
     "startup": (explain_startup.place, explain_startup.message),
 }
 TABLE_KEYS = {"tell_last": "max", "tell_first": "min"}
@@ -352,14 +348,8 @@ def context(judged: StoreFindings, found: Breach) -> list[str]:
         return [found.detail]
     if found.spec == "log" and found.arguments.get("fits") == 0:
         return _entry(judged.store, found.position)
-    return _known_defects(judged, found)
-
-
-def _known_defects(judged: StoreFindings, found: Breach) -> list[str]:
-    if layout := registry.layout_of(found.spec):
-        return layout.join.context(judged, found)
-    known = {"tiered": explain_tiered.known_defect, "compaction": explain_compaction.known_defect}.get(found.spec)
-    return [*filter(None, [known(judged, found)])] if known else []
+    layout = registry.layout_of(found.spec)
+    return layout.join.context(judged, found) if layout else []
 
 
 def _queue_context(judged: StoreFindings, found: Breach) -> list[str]:

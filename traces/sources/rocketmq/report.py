@@ -243,8 +243,6 @@ SUBJECTS = {
     "transaction": "transaction",
     "delivery": "message",
     "visibility": "transaction",
-    "tiered": "the tiered queue",
-    "compaction": "the compacted queue",
     "startup": "what a start reads,",
 }
 """What a trace is, by its spec."""

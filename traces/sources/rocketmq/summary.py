@@ -307,13 +307,6 @@ def _of_layouts_not_exercised(judged: StoreFindings) -> Iterator[str]:
     if store.database or store.twin or store.batched:
         yield "store times in entries of databases and of batch queues: gapless does not look at them"
     yield from (text for layout in registry.LAYOUTS for text in layout.join.not_exercised(judged))
-    yield from (text for step, text in OF_FEW if not judged.covered.get(step))
-
-
-OF_FEW = (  # steps of what few stores have, and what to say without one
-    ("tiered.find_entry", "tiered: no message in tiered storage, or not selected"),
-    ("compaction.find_entry", "compaction: no message in a compacted topic, or not selected"),
-)
 
 
 def _promises_not_exercised(judged: StoreFindings) -> Iterator[str]:

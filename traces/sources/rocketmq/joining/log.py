@@ -19,7 +19,6 @@ from gapless.traces.replay.exact import Event, named, replay
 from gapless.traces.report.wording import plural
 from gapless.traces.sources.rocketmq.clients.evidence import Evidence
 from gapless.traces.sources.rocketmq.joining.checksums import ChecksumJudge
-from gapless.traces.sources.rocketmq.joining.compaction import CompactionJudge
 from gapless.traces.sources.rocketmq.joining.copy_evidence import copy_evidence
 from gapless.traces.sources.rocketmq.joining.findings import SAY_SO, StoreFindings
 from gapless.traces.sources.rocketmq.joining.next_start import judge_next_start
@@ -27,7 +26,6 @@ from gapless.traces.sources.rocketmq.joining.overdue_tasks import lived_on
 from gapless.traces.sources.rocketmq.joining.promises import Promises
 from gapless.traces.sources.rocketmq.joining.queue_ends import QueueEnds
 from gapless.traces.sources.rocketmq.joining.queues import QueueJudge
-from gapless.traces.sources.rocketmq.joining.tiered import TieredJudge
 from gapless.traces.sources.rocketmq.joining.transactions import TransactionJudge
 from gapless.traces.sources.rocketmq.layouts import registry
 from gapless.traces.sources.rocketmq.segments import tasks
@@ -35,7 +33,7 @@ from gapless.traces.sources.rocketmq.segments.results import Refusal, Segment, S
 from gapless.traces.sources.rocketmq.segments.splits import Split
 from gapless.traces.sources.rocketmq.store import file_access, records, scan
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
-from gapless.traces.sources.rocketmq.store.links import COMPACTION, DEPENDS
+from gapless.traces.sources.rocketmq.store.links import DEPENDS
 from gapless.traces.sources.rocketmq.store.selection import COMMIT_LOG
 
 LOG = STEPS["log"]
@@ -241,10 +239,7 @@ class StoreJudge:
             judged.lived = lived_on(judged)
             self.transactions.finish()
             self.promises.finish()
-            self._settle_layouts()
-        TieredJudge(judged, self.options).judge()
-        if COMPACTION not in self.broken:
-            CompactionJudge(judged, self.options).judge()
+        self._settle_layouts()
         return judged
 
     def _settle_layouts(self) -> None:

@@ -14,6 +14,8 @@ LAYOUTS: tuple[Layout, ...] = (
     Layout("half_table", "half_table", "half", ("rocksdbstore", r"\d+")),
     Layout("key_table", "index_table", "record", ("index-rocksdb", r"\d+")),
     Layout("timer_table", "timer_table", "timer", ("timers-rocksdb", r"\d+(/\d+)?"), works=True),
+    Layout("tiered", "tiered", "the tiered queue"),
+    Layout("compaction", "compaction", "the compacted queue"),
     Layout("dledger_index", "dledger_index", "the index of entries", (r"dledger-n\d+", "index"), works=True),
 )  # fmt: skip
 """A DLedger log is named by n and a number, as all give as dLegerSelfId; with another id, its name is a user's."""

@@ -27,11 +27,6 @@ def includes_queue(options: Options, topic: str, queue: int) -> bool:
     return options.topic in (None, topic) and options.trace in (None, name_of_queue(topic, queue))
 
 
-def includes_tiered_index(options: Options, name: str) -> bool:
-    """True if a file of the index of tiered storage was selected: it belongs to no topic."""
-    return options.topic is None and options.trace in (None, name)
-
-
 def includes_transactions(options: Options) -> bool:
     """True if transactions, ops and cursors were selected: they belong to no topic."""
     if options.topic is not None:

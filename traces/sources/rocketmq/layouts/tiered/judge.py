@@ -21,11 +21,13 @@ from gapless.traces.options import Options
 from gapless.traces.report.wording import plural
 from gapless.traces.sources.rocketmq.joining.findings import StoreFindings
 from gapless.traces.sources.rocketmq.joining.incremental_replay import IncrementalReplay
-from gapless.traces.sources.rocketmq.joining.originals import Buffers, Originals
-from gapless.traces.sources.rocketmq.joining.tiered_index import TieredIndexJudge
+from gapless.traces.sources.rocketmq.layouts.copied_records import TieredMessages, messages_at, messages_between
 from gapless.traces.sources.rocketmq.layouts.extension.units import EXTENDED
+from gapless.traces.sources.rocketmq.layouts.layout import JoinSide, LayoutJudge, without
+from gapless.traces.sources.rocketmq.layouts.originals import Buffers, Originals
+from gapless.traces.sources.rocketmq.layouts.tiered.explain import context, message, place
+from gapless.traces.sources.rocketmq.layouts.tiered.index import TieredIndexJudge
 from gapless.traces.sources.rocketmq.segments.results import name_of
-from gapless.traces.sources.rocketmq.segments.tiered_records import TieredMessages, messages_at, messages_between
 from gapless.traces.sources.rocketmq.store.bytes import Ints
 from gapless.traces.sources.rocketmq.store.files import ENTRY, SLOT, read_exactly
 from gapless.traces.sources.rocketmq.store.selection import includes_queue
@@ -38,15 +40,10 @@ AT_ONCE = 1 << 14  # entries that are followed at once
 RESERVED, RESERVED_HOURS = "tieredStoreFileReservedTime", 72  # a setting, and its default
 
 
-class TieredJudge:
+class TieredJudge(LayoutJudge):
     """Judges the tiered storage of a store after its log and queues."""
 
-    def __init__(self, judged: StoreFindings, options: Options) -> None:
-        self.judged = judged
-        self.store = judged.store
-        self.options = options
-
-    def judge(self) -> None:
+    def settle(self) -> None:
         """Judges every queue that has files there."""
         notes: list[str] = []
         found = tiered_storage(Path(self.store.path), self.store.settings, notes)
@@ -270,3 +267,13 @@ def _put(events: Events, places: Ints | slice, columns: Mapping[str, npt.NDArray
 def _entries(file: TieredFile, length: int) -> int:
     """Returns the number of entries that end in the first bytes of a file."""
     return (file.base + length) // ENTRY - file.base // ENTRY
+
+
+LAYOUT = JoinSide(
+    TieredJudge,
+    place,
+    message,
+    context,
+    without_records=True,
+    not_exercised=without("tiered.find_entry", "tiered: no message in tiered storage, or not selected"),
+)

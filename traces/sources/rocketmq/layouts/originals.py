@@ -11,8 +11,8 @@ import numpy as np
 
 from gapless.traces.options import Options
 from gapless.traces.sources.rocketmq.joining.findings import QueueProgress, StoreFindings
+from gapless.traces.sources.rocketmq.layouts.copied_records import TieredMessages, differences, repeated
 from gapless.traces.sources.rocketmq.segments.results import name_of
-from gapless.traces.sources.rocketmq.segments.tiered_records import TieredMessages, differences, repeated
 from gapless.traces.sources.rocketmq.store import file_access
 from gapless.traces.sources.rocketmq.store.bytes import Ints
 from gapless.traces.sources.rocketmq.store.file_access import own_space

@@ -25,17 +25,21 @@ from gapless.traces.sources.rocketmq.joining.findings import DeferredTrace, Stor
 from gapless.traces.sources.rocketmq.layouts.hash_index.coverage import by_item
 from gapless.traces.sources.rocketmq.layouts.hash_index.file_replay import FileReplay
 from gapless.traces.sources.rocketmq.layouts.hash_index.matching import OWNED, TIMELY
-from gapless.traces.sources.rocketmq.segments.indexed_messages import odd_items
+from gapless.traces.sources.rocketmq.layouts.tiered.indexed_messages import odd_items
 from gapless.traces.sources.rocketmq.segments.results import name_of
 from gapless.traces.sources.rocketmq.store.bytes import Ints
 from gapless.traces.sources.rocketmq.store.files import Queue
 from gapless.traces.sources.rocketmq.store.index_files import Items
-from gapless.traces.sources.rocketmq.store.selection import includes_tiered_index
 from gapless.traces.sources.rocketmq.store.tiered_files import TieredQueue, TieredStorage
 from gapless.traces.sources.rocketmq.store.tiered_index_files import TieredIndexFile, tiered_index_files
 
 AT_ONCE = 1 << 18  # items whose messages are looked for at once
 LEAST = -(2**31)  # a hash that has no positive one: the slot of its key lies before the first
+
+
+def includes_tiered_index(options: Options, name: str) -> bool:
+    """True if a file of the index of tiered storage was selected: it belongs to no topic."""
+    return options.topic is None and options.trace in (None, name)
 
 
 class TieredIndexJudge:

@@ -89,14 +89,15 @@ def message(found: Breach) -> str:
     return UnexpectedFile.of(found.detail).sentence if found.action == "start" else _of_entry(found)
 
 
-def known_defect(judged: StoreFindings, found: Breach) -> str:
-    """By which known defect a message is missing, if it is one."""
+def context(judged: StoreFindings, found: Breach) -> list[str]:
+    """Names the known defect by which a message is missing, if it is one."""
     if found.action != "miss" or found.departure.state.begun or not judged.store.has_queue_database:
-        return ""
-    return (
+        return []
+    known = (
         "nothing is kept of this topic, as a RocketMQ broker of 5.4 or later leaves it that keeps queues in RocksDB: "
         "no consumer receives any of its messages (docs/rocketmq.md#compaction-rocksdb)"
     )
+    return [known]
 
 
 def _of_entry(found: Breach) -> str:

@@ -21,11 +21,13 @@ from gapless.traces.replay.exact import Departure, named
 from gapless.traces.report.wording import plural
 from gapless.traces.sources.rocketmq.joining.findings import QueueProgress, StoreFindings
 from gapless.traces.sources.rocketmq.joining.incremental_replay import IncrementalReplay
-from gapless.traces.sources.rocketmq.joining.originals import Buffers, Originals, header_in
 from gapless.traces.sources.rocketmq.joining.startup_hazards import judge_startup
+from gapless.traces.sources.rocketmq.layouts.compaction.explain import context, message, place
+from gapless.traces.sources.rocketmq.layouts.copied_records import Truths, messages_at, messages_between
 from gapless.traces.sources.rocketmq.layouts.extension.units import EXTENDED
+from gapless.traces.sources.rocketmq.layouts.layout import JoinSide, LayoutJudge, without
+from gapless.traces.sources.rocketmq.layouts.originals import Buffers, Originals, header_in
 from gapless.traces.sources.rocketmq.segments.results import name_of
-from gapless.traces.sources.rocketmq.segments.tiered_records import Truths, messages_at, messages_between
 from gapless.traces.sources.rocketmq.store.batch_queues import Units
 from gapless.traces.sources.rocketmq.store.bytes import Ints
 from gapless.traces.sources.rocketmq.store.compacted_files import (
@@ -56,15 +58,10 @@ def compacts(store: StoreDirectory) -> bool:
     return is_on(store.settings, SWITCH, otherwise=True)
 
 
-class CompactionJudge:
+class CompactionJudge(LayoutJudge):
     """Judges the compacted queues of a store after its log and queues."""
 
-    def __init__(self, judged: StoreFindings, options: Options) -> None:
-        self.judged = judged
-        self.store = judged.store
-        self.options = options
-
-    def judge(self) -> None:
+    def settle(self) -> None:
         """Judges every compacted queue."""
         notes: list[str] = []
         queues = compacted_queues(Path(self.store.path), list(self.judged.queues), notes)
@@ -395,3 +392,14 @@ class CompactedQueueJudge:
 def _where(some: Truths, then: Ints, otherwise: Ints) -> Ints:
     """Returns `then` where the mask is true, else `otherwise`; mostly all is true, and nothing is copied."""
     return then if some.all() else np.where(some, then, otherwise)
+
+
+LAYOUT = JoinSide(
+    CompactionJudge,
+    place,
+    message,
+    context,
+    needs=frozenset((FOLDER,)),
+    without_records=True,
+    not_exercised=without("compaction.find_entry", "compaction: no message in a compacted topic, or not selected"),
+)

@@ -49,16 +49,16 @@ def place(store: StoreDirectory, found: Breach) -> Where | None:
     return Where(file=file, offset=offset)
 
 
-def known_defect(_judged: StoreFindings, found: Breach) -> str:
+def context(_judged: StoreFindings, found: Breach) -> list[str]:
     """Describes the known defect by which messages are missing there, if there is one."""
     if found.rule != NUMBER or found.arguments["its_number"] <= found.arguments["number"]:
-        return ""
+        return []
     number, last = found.arguments["number"], found.arguments["its_number"] - 1
     which = f"message {number} was" if number == last else f"messages {number} to {last} were"
     how = (
         "a known cause: a RocketMQ broker was killed while a file of entries was full (docs/rocketmq-tiered.md#rolled)"
     )
-    return f"{which} never uploaded, or lost there; {how}"
+    return [f"{which} never uploaded, or lost there; {how}"]
 
 
 def message(found: Breach) -> str:

@@ -1,0 +1,1 @@
+"""Compacted topics: of each key the newest message, in a log of its own."""

@@ -1,0 +1,1 @@
+"""Tiered storage: copies of queues elsewhere, with metadata and an index of their own."""
