@@ -8,6 +8,8 @@ from gapless.spec.catalog import rule
 from gapless.traces.report.values import Finding
 from gapless.traces.report.wording import plural
 from gapless.traces.sources.rocketmq.joining.promises import OF_CLIENTS
+from gapless.traces.sources.rocketmq.layouts import registry
+from gapless.traces.sources.rocketmq.layouts.layout import OF_TABLES, OF_THE_LOG
 from gapless.traces.sources.rocketmq.report import GAPS
 
 CLIENTS = (
@@ -18,13 +20,15 @@ CLIENTS = (
 )
 """Rules about what clients were answered: the part of the store that they name may be gone for another reason."""
 LAST = 4
-RANKS = {"log": 0, "dledger_index": 1, "queue": 1, "extension": 2, "tiered": 2, "compaction": 2, "delivery": LAST}
-TABLES = 3  # transactions, cursors, indexes, timers
+RANKS = {"log": 0, "queue": OF_THE_LOG, "delivery": LAST}
 
 
 def rank(finding: Finding) -> int:
     """The place of a finding among others: lower ones may explain higher ones."""
-    return LAST if finding.rule in CLIENTS else RANKS.get(finding.spec, TABLES)
+    if finding.rule in CLIENTS:
+        return LAST
+    layout = registry.layout_of(finding.spec)
+    return layout.join.rank if layout else RANKS.get(finding.spec, OF_TABLES)
 
 
 def with_causes_first(findings: Sequence[Finding]) -> list[Finding]:

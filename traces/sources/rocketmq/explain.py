@@ -131,15 +131,13 @@ AT_START = "at the broker's next start"
 
 
 def _subject(found: Breach) -> str:
-    if (layout := registry.layout_of(found.spec)) and layout.join.subject:
-        return layout.join.subject(found)
+    if layout := registry.layout_of(found.spec):
+        title = layout.join.subject
+        return title(found) if title else f"{layout.subject or 'queue'} {shown(found.trace)}"
     named = {"log": "the commit log", "checkpoint": "the check service", "op_batch": "the op batcher"}
     return named.get(found.spec) or f"{SUBJECTS.get(found.spec, 'queue')} {shown(found.trace)}"
 
 
-OF_FILES: Mapping[str, tuple[Callable[[StoreDirectory, Breach], Where | None], Callable[[Breach], str]]] = {
-    "startup": (explain_startup.place, explain_startup.message),
-}
 TABLE_KEYS = {"tell_last": "max", "tell_first": "min"}
 
 
@@ -178,8 +176,8 @@ def _in_another_file(store: StoreDirectory, found: Breach) -> Where | None:
     """Returns the place in a file of neither log nor queue entries, if the departure has one."""
     if layout := registry.layout_of(found.spec):
         return layout.join.place(store, found)
-    if found.spec in OF_FILES:
-        return OF_FILES[found.spec][0](store, found)
+    if found.spec == "startup":
+        return explain_startup.place(store, found)
     if found.rule == TAG and store.extended and not found.database:
         return explain_extension.of_entry(store, found.trace, found.arguments["number"])
     return None
@@ -224,8 +222,8 @@ def _message(judged: StoreFindings, found: Breach) -> str:  # noqa: C901, PLR091
     action = found.action
     if layout := registry.layout_of(found.spec):
         return layout.join.message(found)
-    if found.spec in OF_FILES:
-        return OF_FILES[found.spec][1](found)
+    if found.spec == "startup":
+        return explain_startup.message(found)
     if found.spec in OF_TRANSACTIONS:
         return OF_TRANSACTIONS[found.spec](found, action, args)
     if found.spec == "log":

@@ -28,6 +28,10 @@ if TYPE_CHECKING:
     from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 
 
+OF_THE_LOG, OF_QUEUES, OF_TABLES = 1, 2, 3
+"""Ranks of findings: those in the log itself, at 0, may explain all others, and those of a low rank the higher ones."""
+
+
 class SegmentView(NamedTuple):
     """A segment in the worker that has read it, from log position `start` to `end`; the next one overwrites it.
 
@@ -109,30 +113,22 @@ class LayoutJudge:
 
 @dataclass(frozen=True)
 class JoinSide:
-    """The part of a layout that judges and explains.
+    """The part of a layout that judges and explains."""
 
-    `judge`: made for each store · `place`: where a departure lies; None where that is the place of its record ·
-    `message`: the violation in one sentence without its end · `context`: what else a reader should know of it ·
-    `subject`: what departs, where the line in the registry does not say it · `feared`: when a step to come will depart,
-    and what follows from it · `exporter`: writes those of its events that the judge does not keep · `needs`: parts of
-    a store: where a link in one leads nowhere, nothing is judged · `without_records`: judged though the log has no
-    record · `is_present`: true if what was asked for is there · `files`: the names of those that are traces ·
-    `traces`: how many more traces were judged · `not_exercised`: what was not judged, and why.
-    """
-
-    judge: Callable[[StoreFindings, Options], LayoutJudge]
-    place: Callable[[StoreDirectory, Breach], Where | None]
-    message: Callable[[Breach], str]
-    context: Callable[[StoreFindings, Breach], list[str]] = lambda _judged, _found: []
-    exporter: Callable[[StoreFindings, Options], LayoutExporter] = LayoutExporter
-    subject: Callable[[Breach], str] | None = None
-    feared: tuple[str, Sequence[str]] = ("at the broker's next start", ())
-    needs: frozenset[str] = frozenset()
-    without_records: bool = False
-    is_present: Callable[[StoreFindings, Options], bool] = lambda _judged, _options: False
-    files: Callable[[StoreFindings], Sequence[str]] = lambda _judged: ()
-    traces: Callable[[StoreFindings], int] = lambda _judged: 0
-    not_exercised: Callable[[StoreFindings], Iterable[str]] = lambda _judged: ()
+    judge: Callable[[StoreFindings, Options], LayoutJudge]  # is made for each store
+    place: Callable[[StoreDirectory, Breach], Where | None]  # of a departure; None if it is the place of its record
+    message: Callable[[Breach], str]  # the violation in one sentence without its end
+    context: Callable[[StoreFindings, Breach], list[str]] = lambda _judged, _found: []  # what else a reader should know
+    subject: Callable[[Breach], str] | None = None  # what departs, if the line in the registry does not say it
+    feared: tuple[str, Sequence[str]] = ("at the broker's next start", ())  # when a later step departs, and what then
+    rank: int = OF_TABLES  # of its findings
+    exporter: Callable[[StoreFindings, Options], LayoutExporter] = LayoutExporter  # of events that no judge keeps
+    needs: frozenset[str] = frozenset()  # parts of a store: if a link in one leads nowhere, nothing is judged
+    without_records: bool = False  # it is judged though the log has no record
+    is_present: Callable[[StoreFindings, Options], bool] = lambda _judged, _options: False  # if it alone is asked for
+    files: Callable[[StoreFindings], Sequence[str]] = lambda _judged: ()  # the names of those that are traces
+    traces: Callable[[StoreFindings], int] = lambda _judged: 0  # how many were judged, as a report counts them
+    not_exercised: Callable[[StoreFindings], Iterable[str]] = lambda _judged: ()  # what was not judged, and why
 
 
 @dataclass(frozen=True)

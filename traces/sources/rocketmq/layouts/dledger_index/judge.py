@@ -25,7 +25,7 @@ from gapless.traces.sources.rocketmq.layouts.dledger_index.worker import (
     includes_dledger_index,
     unit_events,
 )
-from gapless.traces.sources.rocketmq.layouts.layout import JoinSide, LayoutJudge, covered, without
+from gapless.traces.sources.rocketmq.layouts.layout import OF_THE_LOG, JoinSide, LayoutJudge, covered, without
 from gapless.traces.sources.rocketmq.segments.results import Segment
 from gapless.traces.sources.rocketmq.store.dledger_units import INDEX_FILE, entries_between, index_files, units_of
 from gapless.traces.sources.rocketmq.store.startup_files import unexpected_files
@@ -139,6 +139,7 @@ LAYOUT = JoinSide(
     DledgerIndexJudge,
     place,
     message,
+    rank=OF_THE_LOG,
     is_present=covered("dledger_index.open"),
     not_exercised=without("dledger_index.find_unit", "dledger_index: no DLedger log, or not selected"),
 )

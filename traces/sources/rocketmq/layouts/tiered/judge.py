@@ -23,7 +23,7 @@ from gapless.traces.sources.rocketmq.joining.findings import StoreFindings
 from gapless.traces.sources.rocketmq.joining.incremental_replay import IncrementalReplay
 from gapless.traces.sources.rocketmq.layouts.copied_records import TieredMessages, messages_at, messages_between
 from gapless.traces.sources.rocketmq.layouts.extension.units import EXTENDED
-from gapless.traces.sources.rocketmq.layouts.layout import JoinSide, LayoutJudge, without
+from gapless.traces.sources.rocketmq.layouts.layout import OF_QUEUES, JoinSide, LayoutJudge, without
 from gapless.traces.sources.rocketmq.layouts.originals import Buffers, Originals
 from gapless.traces.sources.rocketmq.layouts.tiered.explain import context, message, place
 from gapless.traces.sources.rocketmq.layouts.tiered.index import TieredIndexJudge
@@ -274,6 +274,7 @@ LAYOUT = JoinSide(
     place,
     message,
     context,
+    rank=OF_QUEUES,
     without_records=True,
     not_exercised=without("tiered.find_entry", "tiered: no message in tiered storage, or not selected"),
 )
