@@ -7,6 +7,7 @@ write instead.
 from __future__ import annotations
 
 import ast
+import re
 import sys
 from collections.abc import Iterable
 from functools import cache
@@ -155,6 +156,31 @@ SUBJECTS_MACHINES = (
     *("stateful.log_machine", "stateful.queue_machine", "stateful.dispatch_machine"),
     *("crashes.crash_cases", "crashes.__main__", "interleavings.schedule_cases", "interleavings.__main__"),
 )
+
+
+ROCKETMQ = "gapless.traces.sources.rocketmq"
+CALLERS = {f"{ROCKETMQ}.{name}" for name in ("layouts.registry", "segments.tasks", "joining.log", "explain", "summary")}
+"""Modules that call layouts through their registry, which loads them by name."""
+
+
+def callers_of(layouts: Iterable[str], drawn: nx.DiGraph[str] | None = None) -> list[str]:
+    """Return those callers that layouts reach by imports, each with the shortest path."""
+    reached = nx.multi_source_dijkstra_path(drawn or DRAWN(), {*layouts})
+    return [" → ".join(reached[end]) for end in sorted(CALLERS & reached.keys())]
+
+
+def test_no_way_leads_from_a_layout_to_its_callers() -> None:
+    """Their imports would be a circle that no import shows."""
+    layouts = [name for name in DRAWN() if re.fullmatch(rf"{ROCKETMQ}\.layouts\.\w+\.\w+", name)]
+    assert len(layouts) > 20
+    found = callers_of(layouts)
+    assert not found, listed([f"{way}: a layout uses what lies below its callers" for way in found])
+
+
+def test_a_way_from_a_layout_to_its_caller_is_caught() -> None:
+    planted, start = DRAWN().copy(), f"{ROCKETMQ}.layouts.cursors.judge"
+    planted.add_edge(start, f"{ROCKETMQ}.check")
+    assert f"{start} → {ROCKETMQ}.check → {ROCKETMQ}.summary" in callers_of([start], planted)
 
 
 def test_a_detour_to_the_implementation_is_caught() -> None:

@@ -1,0 +1,79 @@
+"""A layout is a folder and a line: one that lies elsewhere is asked for, judged, explained and exported."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from gapless import check
+from gapless.traces.export import export
+from gapless.traces.sources.rocketmq.layouts import registry
+from gapless.traces.sources.rocketmq.layouts.layout import Layout
+from tests.support.rocketmq.store_builder import StoreBuilder
+from tests.support.rocketmq.stores import Record
+
+RECORDS, RECORD = 90, Record("orders", b"body")
+TOY = Layout("toy_layout", "permits", "the heap", ("tokens", r"\w+"), works=True, package="tests.support")
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    """A store with one file of tokens."""
+    builder = StoreBuilder()
+    for number in range(RECORDS):
+        builder.append(replace(RECORD, queue=number % 3))
+    made = builder.write(tmp_path / "store")
+    (made / "tokens").mkdir()
+    (made / "tokens/heap").write_text("7")
+    return made
+
+
+@pytest.fixture
+def line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The line in the registry."""
+    monkeypatch.setattr(registry, "LAYOUTS", (*registry.LAYOUTS, TOY))
+
+
+def test_without_its_line_it_is_nothing(store: Path) -> None:
+    report = check([store], split=4096)
+    assert (report.verdict, report.coverage["permits.open"]) == ("conforms", 0)
+    assert not [text for source in report.sources for text in source.notes if "tokens" in text]
+    assert check([store], trace="tokens/heap").verdict == "inconclusive"
+
+
+@pytest.mark.usefixtures("line")
+def test_with_its_line_workers_look_for_its_records_and_it_is_judged(store: Path) -> None:
+    report = check([store], split=4096)
+    assert (report.verdict, report.coverage["permits.open"]) == ("conforms", 1)
+    notes = [text for source in report.sources for text in source.notes if text.startswith("tokens: ")]
+    assert notes == [f"tokens: {RECORDS} records, the last one at {(RECORDS - 1) * RECORD.size}"]
+    assert "tokens: no file" not in report.not_exercised
+    assert check([store], trace="tokens/heap").verdict == "conforms"
+    (store / "tokens/heap").unlink()
+    assert "tokens: no file" in check([store]).not_exercised
+
+
+@pytest.mark.usefixtures("line")
+def test_what_departs_is_explained_by_the_layout(store: Path) -> None:
+    (store / "tokens/heap").write_text("0")
+    (finding,) = check([store]).findings
+    assert finding.rule == "permits/there-are-permits"
+    assert finding.message == f"tokens/heap: there are 0 tokens; the log has {RECORDS} records"
+    assert (finding.where.file, finding.where.offset) == ("tokens/heap", 3)
+    assert finding.story[0] == "the heap tokens/heap departs at tokens/heap+3."
+
+
+@pytest.mark.usefixtures("line")
+def test_its_events_are_exported(store: Path, tmp_path: Path) -> None:
+    export(store, tmp_path / "events.ndjson")
+    events = [json.loads(row) for row in (tmp_path / "events.ndjson").read_text().splitlines()]
+    (found,) = [event for event in events if event.get("spec") == "permits"]
+    assert (found["trace"], found["action"], found["args"]["permits"]) == ("tokens/heap", "open", 7)
+
+
+def test_every_folder_has_its_line() -> None:
+    there = Path(registry.__file__).parent.glob("*/judge.py")
+    folders = {judge.parent.name: judge.with_name("worker.py").is_file() for judge in there}
+    assert folders == {layout.name: layout.works for layout in registry.LAYOUTS}
+    assert len({layout.spec for layout in registry.LAYOUTS}) == len(folders)
