@@ -7,13 +7,10 @@ needs refuse whatever it refuses, and it is there to say better what is wrong. A
 
 from __future__ import annotations
 
-import argparse
 import hashlib
-import multiprocessing
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -21,7 +18,9 @@ from typing import Any, Literal, cast
 
 import z3
 
+from gapless.properties.campaign import command
 from gapless.properties.faults import operators
+from gapless.properties.processes import workers
 from gapless.properties.proof import counterexamples, equivalence, induction, symbolic
 from gapless.properties.proof.induction import CAN_HAPPEN, Obligation, Step, ask, theory
 from gapless.properties.proof.symbolic import State, UnknownMap, Way
@@ -316,7 +315,7 @@ def _audited(name: str) -> GuardAudit:
 
 def main() -> int:
     """Audit every spec that has changed since the page was made, and tell what is not needed."""
-    parser = argparse.ArgumentParser(prog="python -m gapless.properties.faults.guard_audit", description=main.__doc__)
+    parser = command("gapless.properties.faults.guard_audit", main.__doc__)
     parser.add_argument(
         "--write", action="store_true", help="write properties/faults/guards.md and the table of properties/README.md"
     )
@@ -324,7 +323,7 @@ def main() -> int:
     asked = parser.parse_args()
     old = read((ROOT / PAGE).read_text(encoding="utf-8")) if (ROOT / PAGE).exists() and not asked.fresh else {}
     stale = [name for name, spec in SPECS.items() if name not in old or old[name].digest != digest(spec)]
-    with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn")) as pool:  # Z3 survives no fork
+    with workers(asked.jobs) as pool:
         new = dict(zip(stale, pool.map(_audited, stale), strict=True))
     found = {name: new.get(name) or old[name] for name in SPECS}
     if asked.write:

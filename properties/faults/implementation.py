@@ -9,47 +9,44 @@ cases it was found; `--write` keeps the table in `implementation.md`. It exits w
 
 from __future__ import annotations
 
-import argparse
 import re
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from rich.console import Console
-
+from gapless.properties.campaign import command, first_failure, show
 from gapless.properties.faults import coordination_faults, dispatch_faults, service_faults, storage_faults
 from gapless.properties.faults.fault_injection import Faults
 from gapless.properties.machines.crashes import crash_cases
 from gapless.properties.machines.interleavings import schedule_cases
-from gapless.properties.machines.stateful import dispatch_machine
+from gapless.properties.machines.stateful import failure_count
+from gapless.properties.machines.stateful.dispatch_machine import DispatchMachine
 from gapless.properties.processes import workers
-from gapless.properties.reference_store import whole_store
-from gapless.properties.reference_store.coordination import coordination_cases, coordinator_programs, permits_machine
+from gapless.properties.reference_store.coordination.coordination_cases import run_case
+from gapless.properties.reference_store.coordination.coordinator_programs import run_program
+from gapless.properties.reference_store.coordination.permits_machine import PermitsMachine
 from gapless.properties.reference_store.store_subject import ReferenceStore
-from gapless.properties.reference_store.transactional import service_walk
+from gapless.properties.reference_store.transactional.service_walk import walk
+from gapless.properties.reference_store.whole_store import life_of_a_store
 
-FirstFailure = Callable[[Any, int], tuple[int, str] | None]
+FirstFailure = Callable[[int], tuple[int, str] | None]
 
-
-def _of_ours(first_failure: Callable[[int], tuple[int, str] | None]) -> FirstFailure:
-    """A machine that knows no other subject than ours."""
-    return lambda _subject, cases: first_failure(cases)
-
+PROGRAMS, COORDINATION = partial(first_failure, run_program), partial(first_failure, run_case)
+PERMITS = partial(failure_count.first_failure, PermitsMachine)
+CRASHES = partial(crash_cases.first_failure, ReferenceStore)
+SCHEDULES = partial(schedule_cases.first_failure, ReferenceStore)
+DISPATCH = partial(failure_count.first_failure, DispatchMachine.of(ReferenceStore))
+STORES = 20  # at most: each has files and threads of its own
 
 MACHINES: dict[str, tuple[Faults, tuple[FirstFailure, ...]]] = {
-    "crashes": (storage_faults.FAULTS, (crash_cases.first_failure,)),
-    "coordinator": (
-        coordination_faults.COORDINATOR,
-        (_of_ours(coordinator_programs.first_failure), _of_ours(coordination_cases.first_failure)),
-    ),
-    "permits": (
-        coordination_faults.PERMITS,
-        (_of_ours(permits_machine.first_failure), _of_ours(coordination_cases.first_failure)),
-    ),
-    "service": (service_faults.FAULTS, (_of_ours(service_walk.first_failure),)),
-    "whole store": (storage_faults.WHOLE_STORE, (_of_ours(whole_store.first_failure),)),
-    "interleavings": (dispatch_faults.FAULTS, (schedule_cases.first_failure, dispatch_machine.first_failure)),
+    "crashes": (storage_faults.FAULTS, (CRASHES,)),
+    "coordinator": (coordination_faults.COORDINATOR, (PROGRAMS, COORDINATION)),
+    "permits": (coordination_faults.PERMITS, (PERMITS, COORDINATION)),
+    "service": (service_faults.FAULTS, (partial(first_failure, walk),)),
+    "whole store": (storage_faults.WHOLE_STORE, (lambda cases: first_failure(life_of_a_store, min(cases, STORES)),)),
+    "interleavings": (dispatch_faults.FAULTS, (SCHEDULES, DISPATCH)),
 }
 """By name: the faults, and the machines that look for them one after the other."""
 
@@ -78,8 +75,8 @@ def search(machine: str, name: str, cases: int = CASES) -> Detection:
     fault = next(fault for fault in faults if fault.name == name)
     after, wrong = 0, ""
     with fault.planted():
-        for tried, first_failure in enumerate(machines):
-            found = first_failure(ReferenceStore, cases)
+        for tried, look in enumerate(machines):
+            found = look(cases)
             if found is not None:
                 if MISFIT.search(found[1]):  # it breaks at once, and shows nothing
                     raise TypeError(f"{name}: {found[1]}: give it the arguments of what it stands in for")
@@ -122,10 +119,7 @@ def _short(text: str, width: int = 90) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Try all faults; 1 where one is not found."""
-    parser = argparse.ArgumentParser(
-        prog="python -m gapless.properties.faults.implementation", description=__doc__.split("\n")[0]
-    )
-    parser.add_argument("--jobs", type=int, default=2, help="processes (default: 2)")
+    parser = command("gapless.properties.faults.implementation", __doc__)
     parser.add_argument("--write", action="store_true", help="write the table to properties/faults/implementation.md")
     chosen = parser.parse_args(arguments)
     wanted = [(machine, fault.name) for machine, (faults, _) in MACHINES.items() for fault in faults]
@@ -133,12 +127,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         results = list(pool.map(search, *zip(*wanted, strict=True)))
     if chosen.write:
         TABLE.write_text(table(results))
-    console = Console()
-    for row in results:
-        after = f"{row.after:5}" if row.after else "  not"
-        console.print(f"{row.machine:13} {after}  {row.name}", markup=False, highlight=False)
+    show(*(f"{row.machine:13} {row.after or 'not':>5}  {row.name}" for row in results))
     missing = sum(not row.after for row in results)
-    console.print(f"{len(results) - missing} of {len(results)} faults are found", highlight=False)
+    show(f"{len(results) - missing} of {len(results)} faults are found")
     return int(missing > 0)
 
 

@@ -8,12 +8,9 @@ the same, and leads to the same), or is argued for (`equivalent_mutants.py`), or
 
 from __future__ import annotations
 
-import argparse
 import hashlib
-import multiprocessing
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from itertools import groupby
@@ -23,12 +20,14 @@ from typing import Literal
 from rich.console import Console
 from rich.table import Table
 
+from gapless.properties.campaign import command
 from gapless.properties.exploration.adaptive_bounds import bound_for
 from gapless.properties.exploration.bounds import NoBound, arguments
 from gapless.properties.exploration.search import explore
 from gapless.properties.faults import operators
 from gapless.properties.faults.equivalent_mutants import ARGUED
 from gapless.properties.faults.operators import Fault
+from gapless.properties.processes import workers
 from gapless.properties.proof import counterexamples, cut_equivalence, equivalence, induction, liveness, refinement
 from gapless.properties.proof.counterexamples import settled
 from gapless.properties.proof.induction import CAN_HAPPEN, Obligation, theory
@@ -243,7 +242,7 @@ def judged(chosen: Sequence[tuple[str, int]], jobs: int = 2, *, compared: bool =
         for chunk in chunks:
             yield from _judged_here(chunk, compared=compared)
         return
-    with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn")) as pool:  # Z3 survives no fork
+    with workers(jobs) as pool:
         for some in pool.map(partial(_judged_here, compared=compared), chunks):
             yield from some
 
@@ -433,11 +432,10 @@ def main() -> int:
 
     1 where properties catch fewer than they must, or an argument for what they do not catch is missing or idle.
     """
-    parser = argparse.ArgumentParser(prog="python -m gapless.properties.faults.spec_mutants", description=main.__doc__)
+    parser = command("gapless.properties.faults.spec_mutants", main.__doc__)
     parser.add_argument("spec", nargs="*", help="of these specs only")
     parser.add_argument("--sample", type=int, default=0, help="only so many faults, the same ones each time")
     parser.add_argument("--write", action="store_true", help="write them into properties/faults/spec_mutants.md")
-    parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument(
         "--all", action="store_true", help="tell of every fault, not only of those that no property catches"
     )

@@ -10,7 +10,6 @@ defect is not caught with some seed.
 
 from __future__ import annotations
 
-import argparse
 import re
 import sys
 import time
@@ -19,8 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
-from rich.console import Console
-
+from gapless.properties.campaign import command, show
 from gapless.properties.faults import implementation, operators, spec_mutants, trace_defects
 from gapless.properties.faults.documented_defects import DEFECTS
 from gapless.properties.faults.unmodelled_defects import DOES_NOT_APPLY
@@ -161,20 +159,16 @@ def _row(one: Caught) -> str:
 
 def main(arguments: Iterable[str] | None = None) -> int:
     """Plant all; 1 where one is not caught."""
-    parser = argparse.ArgumentParser(
-        prog="python -m gapless.properties.faults.zoo", description=str(__doc__).split("\n", maxsplit=1)[0]
-    )
-    parser.add_argument("--jobs", type=int, default=2, help="processes (default: 2)")
+    parser = command("gapless.properties.faults.zoo", __doc__)
     parser.add_argument("--write", action="store_true", help="write properties/faults/zoo.md")
     chosen = parser.parse_args(None if arguments is None else list(arguments))
-    console, found = Console(soft_wrap=True, highlight=False), []
+    found = []
     for one in every(chosen.jobs):
         found.append(one)
         seen = f"{one.times}/{one.tries} in {one.seconds:5.1f} s" if one.times else "NOT CAUGHT"
         story = f", a story of {one.lines} lines" if one.lines else ""
-        console.print(f"{one.like:4} {one.where}: {' '.join(one.what.split())}: {one.by}: {seen}{story}", markup=False)
-    for line in summary(found):
-        console.print(line, markup=False)
+        show(f"{one.like:4} {one.where}: {' '.join(one.what.split())}: {one.by}: {seen}{story}")
+    show(*summary(found))
     if chosen.write:
         PAGE.write_text(page(found), encoding="utf-8")
     return int(any(one.times < one.tries for one in found))

@@ -7,14 +7,11 @@ Compiled readings are tried, on traces and on states; with --prover, the prover.
 
 from __future__ import annotations
 
-import argparse
 import sys
-import time
-from collections.abc import Callable
+from functools import partial
 
+from gapless.properties.campaign import CaseTally, command, run, show, show_counts
 from gapless.properties.fuzzing import compiled_differential, differential
-from gapless.properties.fuzzing.differential import FuzzTally
-from gapless.properties.processes import workers
 
 CHUNK = 250  # specs that one task judges
 TASKS = 8  # of one process: what it has read of a spec, it keeps
@@ -22,31 +19,21 @@ TASKS = 8  # of one process: what it has read of a spec, it keeps
 
 def main() -> int:
     """Judge so many specs; 1 if a reader and the plain functions disagree on one."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--specs", type=int, default=100_000)
-    parser.add_argument("--first", type=int, default=0, help="the number of the first chunk: others draw other specs")
-    parser.add_argument("--jobs", type=int, default=2, help="processes")
+    parser = command(__package__, __doc__, specs=(100_000, "random specs; the first case is one chunk of them"))
     parser.add_argument("--prover", action="store_true", help="the prover, by specs that Hypothesis draws")
     asked = parser.parse_args()
-    size = min(CHUNK, asked.specs)
-    chunks = range(asked.first, asked.first + -(-asked.specs // CHUNK))
+    tried = differential if asked.prover else compiled_differential
+    size, chunks = min(CHUNK, asked.cases), range(asked.first, asked.first + -(-asked.cases // CHUNK))
     numbers = chunks if asked.prover else [number * CHUNK for number in chunks]
-    chunk: Callable[[int, int], FuzzTally] = differential.chunk if asked.prover else compiled_differential.chunk
-    began, seen = time.monotonic(), FuzzTally()
-    with workers(asked.jobs, TASKS) as pool:
-        for tally in pool.map(chunk, numbers, [size] * len(chunks)):
-            seen.add(tally)
-            if tally.failed:
-                print(f"\n{tally.failed}", flush=True)  # noqa: T201 - a command
-    seconds = time.monotonic() - began
-    unseen = (differential if asked.prover else compiled_differential).unseen(seen)
-    wrong = seen.seen.pop("disagreements", int(bool(seen.failed)))
-    print(f"{seen.specs:,} specs in {seconds:,.0f} s, disagreements {wrong:,}")  # noqa: T201
-    for what, times in sorted(seen.seen.items()):
-        print(f"{times:>12,}  {what}")  # noqa: T201
-    for what in unseen:
-        print(f"none: {what}")  # noqa: T201
-    return 1 if seen.failed or unseen else 0
+    tally = CaseTally()
+    report = lambda _part, found, _seconds: show(*(f"\n{case}" for case in found.failures))  # noqa: E731
+    seconds = run(partial(tried.chunk, count=size), numbers, tally, asked, report=report, lives=TASKS)
+    unseen = tried.unseen(tally)
+    wrong = tally.counts.pop("disagreements", len(tally.failures))
+    show(f"{tally.cases:,} specs in {seconds:,.0f} s, disagreements {wrong:,}")
+    show_counts(tally.counts)
+    show(*(f"none: {what}" for what in unseen))
+    return int(bool(tally.failures) or bool(unseen))
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import fields
 from functools import cache
 from pathlib import Path
@@ -20,9 +20,10 @@ from typing import Any
 
 import numpy as np
 
+from gapless.properties.campaign import CaseTally, described
 from gapless.properties.exploration.search import explore
 from gapless.properties.fuzzing import wild_specs
-from gapless.properties.fuzzing.differential import Disagreement, FuzzTally
+from gapless.properties.fuzzing.differential import Disagreement
 from gapless.properties.fuzzing.differential import loaded as loaded_from_file
 from gapless.spec.catalog import Spec, State, spec_from
 from gapless.spec.language import Bound, Map, Refused
@@ -215,25 +216,20 @@ def _check_vocabulary(text: str) -> None:
                 raise
 
 
-def chunk(first: int, count: int, one: Callable[[int], Counter[str]] = judge) -> FuzzTally:
+def chunk(first: int, count: int, one: Callable[[int], Counter[str]] = judge) -> CaseTally:
     """Test so many specs, from a number on; the first that fails is reported with its text."""
-    tally = FuzzTally()
-    for number in _numbers(first, count):
+    tally = CaseTally()
+    for number in range(first, first + count):
         try:
-            tally.seen.update(one(number))
-            tally.specs += 1
+            tally.counts.update(one(number))
+            tally.cases += 1
         except Exception as error:  # noqa: BLE001 - whatever a spec within the vocabulary does to a reader, it is reported
-            tally.seen["disagreements"] += 1
-            tally.failed = (
-                tally.failed or f"spec {number}: {type(error).__name__}: {error}\n\n{wild_specs.spec(number)}"
-            )
+            tally.counts["disagreements"] += 1
+            if not tally.failures:
+                tally.failures.append(f"spec {number}: {described(error)}\n\n{wild_specs.spec(number)}")
     return tally
 
 
-def _numbers(first: int, count: int) -> Iterator[int]:
-    return iter(range(first, first + count))
-
-
-def unseen(tally: FuzzTally) -> list[str]:
+def unseen(tally: CaseTally) -> list[str]:
     """List the outcomes that many specs should show and did not: a fuzzer that never sees one is blind for it."""
-    return [name for name in WANTED if not tally.seen[name]]
+    return [name for name in WANTED if not tally.counts[name]]

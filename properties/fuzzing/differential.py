@@ -11,7 +11,6 @@ import inspect
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
 from importlib.util import module_from_spec, spec_from_file_location
 from itertools import product
 from pathlib import Path
@@ -19,6 +18,7 @@ from pathlib import Path
 import z3
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
+from gapless.properties.campaign import CaseTally, described, error_of
 from gapless.properties.exploration.bounds import FLAG, arguments
 from gapless.properties.exploration.search import BrokenProperty, Exploration, explore
 from gapless.properties.fuzzing.random_specs import specs
@@ -48,21 +48,6 @@ BOUND = Bound(
 
 class Disagreement(AssertionError):  # noqa: N818 - the prover may be right.
     """The prover says one thing of a spec, and the plain functions another."""
-
-
-@dataclass
-class FuzzTally:
-    """The number of judged specs, by verdict: one that proves or refutes nothing is blind."""
-
-    specs: int = 0
-    seen: Counter[str] = field(default_factory=Counter)
-    failed: str = ""  # the smallest spec on which the two disagree, and how
-
-    def add(self, other: FuzzTally) -> None:
-        """One more chunk."""
-        self.specs += other.specs
-        self.seen += other.seen
-        self.failed = self.failed or other.failed
 
 
 def loaded(text: str, folder: Path) -> Spec:
@@ -209,16 +194,16 @@ def _read(spec: Spec, name: str, before: State, args: tuple[int, ...]) -> None:
 # -- many ----------------------------------------------------------------------------------------------------------
 
 
-def chunk(first: int, count: int, *, shrink: bool = True) -> FuzzTally:
+def chunk(first: int, count: int, *, shrink: bool = True) -> CaseTally:
     """So many specs, the same ones for the same number; what fails is shrunk by Hypothesis."""
-    tally = FuzzTally()
+    tally = CaseTally()
     with_last: list[str] = []
 
     def one(text: str) -> None:
         with_last[:] = [text]
         seen = judge(text)
-        tally.specs += 1
-        tally.seen.update(seen)
+        tally.cases += 1
+        tally.counts.update(seen)
 
     run: Callable[[], None] = seed(first)(
         settings(
@@ -230,18 +215,15 @@ def chunk(first: int, count: int, *, shrink: bool = True) -> FuzzTally:
             report_multiple_bugs=False,
         )(given(specs())(one))
     )
-    try:
-        run()
-    except Disagreement as found:
-        tally.failed = f"{found}\n\n{with_last[0]}"
-    except Exception as error:  # noqa: BLE001 - whatever a spec within the vocabulary does to a reader, it is reported
-        tally.failed = f"{type(error).__name__}: {error}\n\n{with_last[0]}"
+    error = error_of(run)
+    if error is not None:
+        tally.failures.append(f"{described(error)}\n\n{with_last[0]}")
     return tally
 
 
 WANTED = ("proved", "refuted", "specs proved", "specs that exploration breaks", "steps read")
 
 
-def unseen(tally: FuzzTally) -> list[str]:
+def unseen(tally: CaseTally) -> list[str]:
     """The verdicts that many specs should have shown and did not: the test is blind for these."""
-    return [name for name in WANTED if not tally.seen[name]]
+    return [name for name in WANTED if not tally.counts[name]]

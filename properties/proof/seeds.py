@@ -7,14 +7,13 @@ with 1 if there are any, or one that is not proved.
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from multiprocessing import get_context
 from statistics import median
 
+from gapless.properties.campaign import command, show
+from gapless.properties.processes import workers
 from gapless.properties.proof import ledger
 from gapless.properties.proof.induction import ask
 
@@ -53,26 +52,25 @@ def spreads(subject: str) -> list[Spread]:
 
 def every(subjects: Sequence[str], jobs: int = 2) -> Iterator[list[Spread]]:
     """Those of each of these specs, by `jobs` processes."""
-    with ProcessPoolExecutor(jobs, get_context("spawn")) as pool:
+    with workers(jobs) as pool:
         yield from pool.map(spreads, subjects)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print what is not steady, as it is found, and how much that is."""
-    parser = argparse.ArgumentParser(prog="python -m gapless.properties.proof.seeds", description=main.__doc__)
+    parser = command("gapless.properties.proof.seeds", main.__doc__)
     parser.add_argument("spec", nargs="*", help="these specs only")
-    parser.add_argument("--jobs", type=int, default=2, help="processes (default: 2)")
     asked = parser.parse_args(arguments)
     subjects, found = asked.spec or ledger.subjects(), list[Spread]()
     for name, some in zip(subjects, every(subjects, asked.jobs), strict=True):
         found += some
-        print(f"{name}: {len(some):,} obligations", flush=True)  # noqa: T201 - a command
+        show(f"{name}: {len(some):,} obligations")
         for spread in some:
             if not spread.steady:
-                print(f"{name}: {spread.step}: {spread.invariant}: {spread.work}", flush=True)  # noqa: T201
+                show(f"{name}: {spread.step}: {spread.invariant}: {spread.work}")
     unsteady = [spread for spread in found if not spread.steady]
     worst = max(max(spread.work) / median(spread.work) for spread in found)
-    print(  # noqa: T201
+    show(
         f"{len(found):,} obligations, seeds {SEEDS[0]} to {SEEDS[-1]}: {len(unsteady)} unsteady; "
         f"the worst takes {worst:.1f} times its median"
     )

@@ -11,7 +11,6 @@ from gapless.impl.store.store import Store
 from gapless.properties.machines.mismatch import expect
 
 LIVES = 3
-MOST = 20  # stores: each has files and threads of its own
 
 
 def life_of_a_store(seed: int) -> None:
@@ -38,13 +37,3 @@ def life_of_a_store(seed: int) -> None:
                 group.commit("orders", 0)
             finally:
                 store.close()
-
-
-def first_failure(cases: int) -> tuple[int, str] | None:
-    """The first store that fails, counted from 1, and what is wrong; None where none does."""
-    for seed in range(min(cases, MOST)):
-        try:
-            life_of_a_store(seed)
-        except Exception as error:  # noqa: BLE001 - whatever it is
-            return seed + 1, f"{type(error).__name__}: {error}"
-    return None

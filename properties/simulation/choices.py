@@ -13,9 +13,17 @@ numbers, a list of numbers and an exhaustive search all answer it:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar
 
+T = TypeVar("T")
 Choose = Callable[[int], int]
 """Of so many ways (at least 1), which: 0 … ways − 1. 0 is the plainest."""
+
+
+def one_of(choose: Choose, weighed: Sequence[tuple[int, T]]) -> T:
+    """One of these, each as often as it weighs."""
+    ways = [one for weight, one in weighed for _ in range(weight)]
+    return ways[choose(len(ways))]
 
 
 def plainest(_ways: int) -> int:

@@ -65,7 +65,7 @@ FLOORS = {
         ),
     ),
     "properties": (
-        *("processes", "simulation", "proof", "exploration", "fuzzing"),
+        *("processes", "simulation", "campaign", "proof", "exploration", "fuzzing"),
         *("subject", "machines", "reference_store", "faults", "overview"),
     ),
 }

@@ -16,20 +16,20 @@ COUNT = 5_000 if NIGHT else 130  # specs; two of 65 are compiled
 def test_compiled_readings_agree_with_the_plain_functions_on_random_specs() -> None:
     """130 here; 100,000 in a night: `python -m gapless.properties.fuzzing`."""
     found = chunk(1, COUNT)
-    assert not found.failed, found.failed
-    assert found.specs == COUNT
-    assert all(found.seen[what] for what in (COMPILED, DECIDED, LEFT, OBSTACLES, REFUSED))
-    assert found.seen[DECIDED] + found.seen[REFUSED] > found.seen[LEFT]
+    assert not found.failures, found.failures
+    assert found.cases == COUNT
+    assert all(found.counts[what] for what in (COMPILED, DECIDED, LEFT, OBSTACLES, REFUSED))
+    assert found.counts[DECIDED] + found.counts[REFUSED] > found.counts[LEFT]
 
 
 @pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning")
 def test_numbers_that_leave_64_bits_are_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(step_functions, "guarded", lambda tree: tree)
     monkeypatch.setattr(compiled_differential, "NATIVE", 1 << 60)
-    assert "Disagreement: Python" in chunk(1, 130).failed
+    assert "Disagreement: Python" in chunk(1, 130).failures[0]
 
 
 def test_a_map_that_is_written_into_its_own_field_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(StepTrees, "obstacle", "")
     monkeypatch.setattr(compiled_differential, "NATIVE", 1 << 60)
-    assert "Disagreement: Python" in chunk(1, 130).failed
+    assert "Disagreement: Python" in chunk(1, 130).failures[0]

@@ -10,16 +10,14 @@ from hypothesis.stateful import RuleBasedStateMachine
 from gapless.impl.coordinator import coordinator as coordinator_module
 from gapless.impl.coordinator.coordinator_recorder import CoordinatorRecorder, PermitRecorder
 from gapless.impl.environment.operating_system import Clock
+from gapless.properties.campaign import first_failure, judged
 from gapless.properties.faults.coordination_faults import COORDINATOR, PERMITS
 from gapless.properties.faults.fault_injection import replacing
 from gapless.properties.faults.implementation import search
-from gapless.properties.reference_store.coordination import (
-    coordination_cases,
-    coordinator_machine,
-    coordinator_programs,
-    permits_machine,
-)
+from gapless.properties.reference_store.coordination import coordinator_machine, permits_machine
+from gapless.properties.reference_store.coordination.coordination_cases import CoordinationCase
 from gapless.properties.reference_store.coordination.coordinator_machine import CoordinatorMachine
+from gapless.properties.reference_store.coordination.coordinator_programs import run_program
 from gapless.properties.reference_store.coordination.crowds import crowd_outside, crowd_within
 from gapless.properties.reference_store.coordination.permits_machine import PermitsMachine
 from gapless.spec import coordinator, permits
@@ -46,8 +44,9 @@ def test_a_machine_has_the_verbs_of_its_spec(
 
 
 def test_nothing_goes_wrong_that_may_not() -> None:
-    failed, happened = coordination_cases.part(range(CASES))
-    assert not failed
+    tally = judged(range(CASES), CoordinationCase)
+    assert not tally.failures
+    happened = tally.counts
     faults = "a crash", "a kill", "a close", "a cut", "a full disk", "a disk that fails", "a clock that is set"
     assert all(happened[what] for what in faults)
     assert happened["timed out"] > happened["reported COMMITTED"] > CASES
@@ -58,12 +57,12 @@ def test_a_clock_that_is_believed_is_found() -> None:
         return clock
 
     with replacing(coordinator_module, "SteadyClock", believed):
-        wrong = [coordination_cases.failure(seed)[0] or "" for seed in (27, 40)]
-    assert all("lived for" in each for each in wrong), wrong
+        wrong = [failed.wrong for failed in judged((27, 40), CoordinationCase).failures]
+    assert ["lived for" in each for each in wrong] == [True, True], wrong
 
 
 def test_a_case_is_the_same_again() -> None:
-    assert coordination_cases.failure(7) == coordination_cases.failure(7)
+    assert judged([7], CoordinationCase) == judged([7], CoordinationCase)
 
 
 @pytest.mark.parametrize(
@@ -82,13 +81,13 @@ def test_a_case_is_the_same_again() -> None:
 def test_what_is_recorded_is_replayed(recorder: type, untold: str, needs: str) -> None:
     """A recording that leaves a step out is none of a lawful run."""
     with replacing(recorder, untold, lambda *_step: None):
-        wrong = [wrong for seed in range(8) if (wrong := coordination_cases.failure(seed)[0])]
+        wrong = [failed.wrong for failed in judged(range(8), CoordinationCase).failures]
     assert wrong
     assert any(re.search(needs, each) for each in wrong), wrong
 
 
 def test_long_programs_are_as_the_model_says() -> None:
-    assert coordinator_programs.first_failure(CASES) is None
+    assert first_failure(run_program, CASES) is None
 
 
 @pytest.mark.parametrize("fault", by_day([fault.name for fault in COORDINATOR], 1 / 8))

@@ -9,10 +9,11 @@ import pytest
 
 from gapless.impl.recorder.recorder import StoreRecorder
 from gapless.impl.store.core import Core, Settings
+from gapless.properties.campaign import answers
 from gapless.properties.faults import dispatch_faults, implementation
 from gapless.properties.faults.storage_faults import FAULTS
 from gapless.properties.machines.crashes import crash_cases
-from gapless.properties.machines.crashes.crash_cases import answers, by_chance, shortest, story
+from gapless.properties.machines.crashes.crash_cases import by_chance, shortest, story
 from gapless.properties.machines.crashes.crash_recovery import CrashRun
 from gapless.properties.machines.crashes.store_client import CrashTally
 from gapless.properties.reference_store.recorded_conformance import CONFORMS, Nonconformance, require_conformance

@@ -90,8 +90,8 @@ def test_a_share_of_the_night() -> None:
     """No gap is passed; and what runs are to come upon, they do."""
     tally = some(ReferenceStore, range(SHARE))
     assert not tally.failures
-    assert (tally.runs, len(tally.different)) == (SHARE, SHARE)
-    assert min(tally.sometimes[what] for what in SOMETIMES) > SHARE / 20
+    assert (tally.cases, len(tally.different)) == (SHARE, SHARE)
+    assert min(tally.counts[what] for what in SOMETIMES) > SHARE / 20
 
 
 SOMETIMES = (
@@ -139,7 +139,7 @@ def test_a_failure_is_reported_as_a_story() -> None:
     fault = next(fault for fault in FAULTS if fault.name == "the commit position passes a gap of one")
     with fault.planted():
         failed = some(ReferenceStore, range(100)).failures
-        lines, right = story(ReferenceStore, failed[0])
+        lines, right = story(ReferenceStore, failed[0].case)
         story_text, well = story(ReferenceStore, "queues=0,0: append*2 scan*2 w1 w2 w2*2 commit.0")
     assert not right
     assert lines[-1].startswith("Mismatch: ")

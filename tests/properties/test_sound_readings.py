@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 import z3
 
+from gapless.properties.campaign import CaseTally
 from gapless.properties.faults.fault_injection import replacing
-from gapless.properties.fuzzing.differential import FuzzTally, chunk, unseen
+from gapless.properties.fuzzing.differential import chunk, unseen
 from gapless.properties.proof import boolean_terms, counterexamples, induction, liveness, symbolic, translation
 from gapless.properties.proof.induction import COVERED
 from gapless.properties.proof.symbolic import Unknown, UnknownMap, number
@@ -241,8 +242,8 @@ COUNT = 250 if NIGHT else 40  # specs
 def test_the_prover_agrees_with_the_plain_functions_on_random_specs(first: int) -> None:
     """40 here by day; 100,000 in a night: `python -m gapless.properties.fuzzing --prover`."""
     found = chunk(first, COUNT)
-    assert not found.failed, found.failed
-    assert found.specs >= 0.8 * COUNT
+    assert not found.failures, found.failures
+    assert found.cases >= 0.8 * COUNT
     assert not unseen(found)
 
 
@@ -272,8 +273,8 @@ def rounded(a: Any, b: int) -> Unknown:
 def test_the_fuzzer_finds_a_fault_that_is_planted_in_the_reading(owner: Any, name: str, wrong: Any) -> None:
     with replacing(owner, name, wrong):
         found = chunk(7, 400, shrink=False)
-    assert found.failed
+    assert found.failures
 
 
 def test_a_fuzzer_that_sees_nothing_is_blind() -> None:
-    assert "specs proved" in unseen(FuzzTally())
+    assert "specs proved" in unseen(CaseTally())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from argparse import ArgumentTypeError
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -20,12 +21,12 @@ from gapless.properties.machines.crashes import crash_cases
 from gapless.properties.machines.interleavings import schedule_cases
 from gapless.properties.machines.interleavings.actors import Plan
 from gapless.properties.machines.mismatch import Mismatch
-from gapless.properties.machines.stateful import dispatch_machine
+from gapless.properties.machines.stateful import failure_count
 from gapless.properties.machines.stateful.dispatch_machine import DispatchMachine
 from gapless.properties.machines.stateful.log_machine import LogMachine
 from gapless.properties.machines.stateful.queue_machine import QueueMachine
 from gapless.properties.machines.stateful.subject_machine import SubjectMachine
-from gapless.properties.machines.subject_by_name import left_out, subject_by_name
+from gapless.properties.machines.subject_option import OURS, subject_by_name
 from gapless.properties.reference_store.store_subject import ReferenceStore
 from gapless.properties.simulation.simulated_disk import SimulatedDisk
 from gapless.properties.subject import ENDLESS, OPTIONAL, Subject, SubjectLayout, require_all_verbs
@@ -116,7 +117,7 @@ def test_what_a_subject_lacks_is_named_and_accounted_for() -> None:
         schedule_cases.by_chance(Strange, 0)
     require_all_verbs(ReferenceStore)
     assert not ReferenceStore.absent
-    assert not list(left_out(ReferenceStore))
+    assert not list(subject_by_name(OURS).left_out())
 
 
 def test_what_is_left_out_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
@@ -127,14 +128,14 @@ def test_what_is_left_out_is_reported(capsys: pytest.CaptureFixture[str]) -> Non
     tally, failure = crash_cases.by_chance(NaiveSubject, 0)
     assert failure is None
     assert tally.absent["append_many: messages are appended one by one"] > 0
-    seen = schedule_cases.some(NaiveSubject, range(40)).sometimes
+    seen = schedule_cases.some(NaiveSubject, range(40)).counts
     assert seen["left out: restart, for NaiveSubject has none: dispatch begins again with the store"] > 0
     assert seen["left out: a flush of queues that fails, for NaiveSubject has no files of queues"] > 0
 
 
 @pytest.mark.parametrize("name", ["examples.naive_subject", "examples.naive_subject:NaiveStores", "nowhere:Subject"])
 def test_a_subject_that_is_not_there_is_reported(name: str) -> None:
-    with pytest.raises(ValueError, match=r"expected a subject as package\.module:Class"):
+    with pytest.raises(ArgumentTypeError, match=r"expected a subject as package\.module:Class"):
         subject_by_name(name)
 
 
@@ -228,6 +229,10 @@ def _drop(_store: NaiveStore, part: Part, _why: Exception) -> bool:
     return part.state == "waiting"
 
 
+def _first_failure_of_dispatch(make: Callable[[], Subject], cases: int) -> tuple[int, str] | None:
+    return failure_count.first_failure(DispatchMachine.of(make), cases)
+
+
 FOUND_BY: dict[str, tuple[FirstFailure, str]] = {
     "the commit position passes a gap": (
         schedule_cases.first_failure,
@@ -241,7 +246,7 @@ FOUND_BY: dict[str, tuple[FirstFailure, str]] = {
     "an entry comes before its record": (schedule_cases.first_failure, "and the log is safe up to"),
     "what follows a half-written record is kept": (crash_cases.first_failure, "nothing is invented"),
     "a half-written record is kept": (crash_cases.first_failure, ""),
-    "two workers at a queue for one": (dispatch_machine.first_failure, "was taken; these wait"),
+    "two workers at a queue for one": (_first_failure_of_dispatch, "was taken; these wait"),
     "a queue forgets where it began": (crash_cases.first_failure, "is found with numbers from"),
     "what failed too often is dropped": (schedule_cases.first_failure, "tried again"),
 }

@@ -14,6 +14,7 @@ from gapless.impl.records.errors import StoreError
 from gapless.properties.machines.mismatch import Mismatch
 from gapless.properties.reference_store.transactional.injected_faults import FAULTS
 from gapless.properties.reference_store.transactional.walk import TransactionWalk
+from gapless.spec.language import Refused
 from gapless.traces.report.values import Report
 from tests.support import left_by_walks
 from tests.support.night import NIGHT
@@ -112,6 +113,6 @@ def test_a_planted_fault_is_found(name: str) -> None:
         for seed in range(TRIES):
             try:
                 walk(seed)
-            except (Mismatch, StoreError, KeyError, IndexError):
+            except (Mismatch, Refused, StoreError, KeyError, IndexError):
                 return
     pytest.fail(f"{name}: not found in {TRIES} walks")

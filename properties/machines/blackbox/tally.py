@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from gapless.properties.campaign import CaseTally
 
 LEAST = {
     "kills": 5,
@@ -48,19 +49,16 @@ class FailedCase:
     kept: Path
 
 
-@dataclass(slots=True)
-class BlackBoxTally:
+@dataclass
+class BlackBoxTally(CaseTally):
     """Counts of events, and failures. `skipped`: what this machine does not let us try."""
 
-    counts: Counter[str] = field(default_factory=Counter)
-    failures: list[FailedCase] = field(default_factory=list)
     skipped: set[str] = field(default_factory=set)
 
-    def add(self, other: BlackBoxTally) -> None:
-        """Add another tally."""
-        self.counts.update(other.counts)
-        self.failures += other.failures
-        self.skipped |= other.skipped
+    @property
+    def done(self) -> int:
+        """Count kills and interrupts."""
+        return self.disturbed
 
     @property
     def disturbed(self) -> int:

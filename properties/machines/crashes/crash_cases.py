@@ -17,27 +17,17 @@ printed as a seed or as these answers. A case can be recorded through all its li
 
 from __future__ import annotations
 
-import random
-from collections.abc import Callable, Iterator, Sequence
-from itertools import count
-from typing import NamedTuple
+from collections.abc import Callable
 
+from gapless.properties import campaign
+from gapless.properties.campaign import Failure, answers, described, error_of
 from gapless.properties.machines.crashes.crash_recovery import CrashRun
 from gapless.properties.machines.crashes.store_client import CrashTally
-from gapless.properties.processes import workers
-from gapless.properties.simulation.choices import Choices, Choose
-from gapless.properties.simulation.simulated_disk import PowerLost
+from gapless.properties.simulation.choices import Choose
 from gapless.properties.subject import Subject
 
 MakeSubject = Callable[[], Subject]
 """The class of a subject: a store for every case."""
-
-
-def answers(case: str) -> Choices:
-    """The choices that a text stands for: `seed 17`, or the answers one by one. Raises ValueError."""
-    if case.startswith("seed "):
-        return Choices(random.Random(int(case[5:])).randrange)  # noqa: S311 - the same for the same seed is all that is asked.
-    return Choices.parse(case)
 
 
 class CrashCase:
@@ -62,118 +52,35 @@ class CrashCase:
 def story(make: MakeSubject, case: str, *, recorded: bool = False) -> tuple[list[str], BaseException | None]:
     """The story of a case, line by line, and the error in which it ends."""
     lines: list[str] = []
-    try:
-        CrashCase(make, answers(case), lines.append, recorded=recorded).run()
-    except (Exception, PowerLost) as error:  # noqa: BLE001 - whatever it is, it belongs to the story.
-        return lines, error
-    return lines, None
+    one = CrashCase(make, answers(case), lines.append, recorded=recorded)
+    return lines, error_of(one.run)
 
 
 def shortest(make: MakeSubject, case: str, patience: int = 3000, *, recorded: bool = False) -> str:
     """A case with the same kind of error, and as few and plain choices as `patience` runs find."""
-    found = _failure(make, answers(case), recorded=recorded)
-    if found is None:
-        raise ValueError(f"nothing fails in the case {case!r}")
-    kind, best = found
-    width = len(best) // 2 or 1
-    while width and patience > 0:
-        for other in _plainer(best, width):
-            patience -= 1
-            found = _failure(make, _within(other), recorded=recorded)
-            if found is not None and found[0] == kind and _weight(found[1]) < _weight(best):
-                best, width = found[1], min(width, len(found[1]))
-                break
-        else:
-            width //= 2
-    while best[-1:] == [0]:
-        best.pop()  # after the last given choice, the plainest is taken anyway
-    return " ".join(map(str, best)) or "0"
-
-
-def _plainer(choices: Sequence[int], width: int) -> Iterator[Sequence[int]]:
-    """The choices with so many of them left out, or taken as plainly as can be."""
-    for at in range(0, len(choices), width):
-        before, behind = choices[:at], choices[at + width :]
-        yield [*before, *behind]
-        yield [*before, *[0] * (len(choices) - len(before) - len(behind)), *behind]
-
-
-def _failure(make: MakeSubject, choices: Choices, *, recorded: bool) -> tuple[type[BaseException], list[int]] | None:
-    try:
-        CrashCase(make, choices, recorded=recorded).run()
-    except (Exception, PowerLost) as error:  # noqa: BLE001 - that it fails is what is asked.
-        return type(error), choices.taken
-    return None
-
-
-def _within(given: Sequence[int]) -> Choices:
-    """The given choices; the last way where there are fewer, and the plainest once they are used up."""
-    each = iter(given)
-    return Choices(lambda ways: min(next(each, 0), ways - 1))
-
-
-def _weight(choices: Sequence[int]) -> tuple[int, int]:
-    return len(choices), sum(choices)
+    return campaign.shortest(lambda choices: CrashCase(make, choices, recorded=recorded).run(), case, patience)
 
 
 # -- many of them ----------------------------------------------------------------------------------------------------
 
 
-class Failure(NamedTuple):
-    """A case that fails, and what is wrong; `recorded`: it was recorded."""
-
-    case: str
-    wrong: str
-    recorded: bool = False
-
-
 def by_chance(make: MakeSubject, seed: int, *, recorded: bool = False) -> tuple[CrashTally, Failure | None]:
     """One case, made from a seed."""
     case = CrashCase(make, answers(f"seed {seed}"), recorded=recorded)
-    try:
-        case.run()
-    except (Exception, PowerLost) as error:  # noqa: BLE001 - whatever it is, the case is not as it should be.
-        return case.tally, Failure(f"seed {seed}", f"{type(error).__name__}: {error}", recorded)
-    return case.tally, None
+    error = error_of(case.run)
+    return case.tally, None if error is None else Failure(f"seed {seed}", described(error))
 
 
 def first_failure(make: MakeSubject, cases: int) -> tuple[int, str] | None:
     """The number of cases until one fails, and its failure; None if none fails."""
-    for seed in range(cases):
-        _, failure = by_chance(make, seed)
-        if failure is not None:
-            return seed + 1, failure.wrong
-    return None
+    return campaign.first_failure(lambda seed: CrashCase(make, answers(f"seed {seed}")).run(), cases)
 
 
-CHUNK = 50  # cases that one process tries at a time
-
-
-def _chunk(make: MakeSubject, first: int, recorded: int) -> tuple[CrashTally, list[Failure]]:
-    tally, failures = CrashTally(), []
-    for seed in range(first, first + CHUNK):
+def some(make: MakeSubject, seeds: range, recorded: int = 0) -> CrashTally:
+    """The tally of the cases of these seeds, of which every `recorded`-th is recorded; with 0, none is."""
+    tally = CrashTally()
+    for seed in seeds:
         one, failure = by_chance(make, seed, recorded=recorded > 0 and seed % recorded == 0)
         tally.add(one)
-        failures += [failure] if failure else []
-    return tally, failures
-
-
-def many(
-    make: MakeSubject, points: int, jobs: int, first: int = 0, recorded: int = 0
-) -> tuple[CrashTally, list[Failure]]:
-    """Cases from a seed on, until the power has failed so often, or one case failed.
-
-    `recorded`: every so many cases one is recorded; with 0, none is.
-    """
-    tally, failures = CrashTally(), []
-    with workers(jobs) as pool:
-        running = [pool.submit(_chunk, make, first + CHUNK * number, recorded) for number in range(jobs + 1)]
-        for number in count(len(running)):
-            one, failed = running.pop(0).result()
-            tally.add(one)
-            failures += failed
-            if failures or tally.points >= points:
-                break
-            running.append(pool.submit(_chunk, make, first + CHUNK * number, recorded))
-        pool.shutdown(cancel_futures=True)
-    return tally, failures
+        tally.failures += [] if failure is None else [failure]
+    return tally

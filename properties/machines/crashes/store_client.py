@@ -8,9 +8,10 @@ from __future__ import annotations
 import errno
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from gapless.properties.campaign import CaseTally
 from gapless.properties.machines.crashes.client_oracle import ClientOracle
 from gapless.properties.machines.mismatch import Mismatch
 from gapless.properties.simulation.choices import Choose
@@ -58,14 +59,13 @@ DISK_FAULTS = (
 
 
 @dataclass
-class CrashTally:
+class CrashTally(CaseTally):
     """The tally of what was tried.
 
     `ends`: how lives ended · `uses`: during which use of the disk the power failed · `replayed`: what recordings gave ·
     `absent`: which steps were left out of how many lives, and why.
     """
 
-    cases: int = 0
     points: int = 0  # crashes; each was followed by a recovery that was checked, or that crashed itself
     records: int = 0  # records that were found after a crash and compared
     steps: Counter[str] = field(default_factory=Counter)
@@ -75,10 +75,10 @@ class CrashTally:
     replayed: Counter[str] = field(default_factory=Counter)
     absent: Counter[str] = field(default_factory=Counter)
 
-    def add(self, other: CrashTally) -> None:
-        """Add what another one counted."""
-        for f in fields(self):
-            setattr(self, f.name, getattr(self, f.name) + getattr(other, f.name))
+    @property
+    def done(self) -> int:
+        """Count crashes."""
+        return self.points
 
 
 class StoreClient:

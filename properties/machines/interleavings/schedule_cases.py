@@ -10,16 +10,16 @@ from __future__ import annotations
 
 import random
 import time
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from hashlib import blake2b
 
+from gapless.properties import campaign
+from gapless.properties.campaign import CaseTally, Failure, described
 from gapless.properties.machines.dispatch_refinement import LIFE_ENDS
 from gapless.properties.machines.interleavings.actors import Plan, Simulation
 from gapless.properties.machines.mismatch import expect
-from gapless.properties.processes import workers
 from gapless.properties.simulation import schedules
 from gapless.properties.subject import Subject
 from gapless.spec import dispatch as spec
@@ -27,7 +27,6 @@ from gapless.traces.replay.notation import changes, changes_text
 
 BOUND = 1000  # steps: no run needs so many
 STEPS = 60  # of a run, roughly: among these, priorities change
-PART = 500  # runs that a process does at a time
 
 SMALLEST = (
     Plan(queues=(0, 0), reads=0),
@@ -128,61 +127,41 @@ def by_chance(make: Callable[[], Subject], seed: int) -> tuple[Simulation, sched
 # -- for a night -----------------------------------------------------------------------------------------------------
 
 
-@dataclass(slots=True)
-class InterleavingTally:
+@dataclass
+class InterleavingTally(CaseTally):
     """The tally of many runs. `seconds`: of one processor · `different`: digests of plans with schedules."""
 
-    runs: int = 0
     steps: int = 0
     seconds: float = 0.0
-    sometimes: Counter[str] = field(default_factory=Counter)
-    different: Counter[bytes] = field(default_factory=Counter)
-    failures: list[str] = field(default_factory=list)
-
-    def add(self, other: InterleavingTally) -> None:
-        """Add what another one counted."""
-        for f in fields(self):
-            setattr(self, f.name, getattr(self, f.name) + getattr(other, f.name))
+    different: set[bytes] = field(default_factory=set)
 
 
 def some(make: Callable[[], Subject], seeds: range) -> InterleavingTally:
     """The runs of these seeds, up to the first that fails."""
     tally, began = InterleavingTally(), time.process_time()
     for seed in seeds:
-        plan = plan_by_chance(random.Random(seed))  # noqa: S311 - as above.
         try:
             simulation, schedule = by_chance(make, seed)
         except Exception as error:  # noqa: BLE001 - whatever a run raises is what was looked for
-            tally.failures.append(f"{plan}: {schedule_of(error)}")
+            plan = plan_by_chance(random.Random(seed))  # noqa: S311 - as above.
+            tally.failures.append(Failure(f"{plan}: {schedule_of(error)}", described(error)))
             break
-        tally.runs += 1
+        tally.cases += 1
         tally.steps += len(schedule)
-        tally.sometimes += simulation.pair.sometimes
-        tally.different[blake2b(f"{plan}: {schedule}".encode(), digest_size=8).digest()] += 1
+        tally.counts += simulation.pair.sometimes
+        tally.different.add(blake2b(f"{simulation.plan}: {schedule}".encode(), digest_size=8).digest())
     tally.seconds = time.process_time() - began
     return tally
 
 
 def first_failure(make: Callable[[], Subject], cases: int) -> tuple[int, str] | None:
     """The number of random runs until one fails, and its failure; None if none fails."""
-    for seed in range(cases):
-        try:
-            by_chance(make, seed)
-        except Exception as error:  # noqa: BLE001 - as above
-            return seed + 1, f"{type(error).__name__}: {error}"
-    return None
+    return campaign.first_failure(partial(by_chance, make), cases)
 
 
 def schedule_of(error: BaseException) -> str:
     """The schedule in the notes of what a run raised."""
     return next(note.removeprefix("schedule: ") for note in error.__notes__ if note.startswith("schedule: "))
-
-
-def many(make: Callable[[], Subject], first: int, count: int, jobs: int) -> Iterator[InterleavingTally]:
-    """So many runs, from a seed on, in several processes."""
-    parts = [range(low, min(low + PART, first + count)) for low in range(first, first + count, PART)]
-    with workers(jobs) as pool:
-        yield from pool.map(partial(some, make), parts)
 
 
 def story(make: Callable[[], Subject], text: str) -> tuple[list[str], bool]:
@@ -213,7 +192,7 @@ def story(make: Callable[[], Subject], text: str) -> tuple[list[str], bool]:
     except schedules.DoesNotFit:
         raise
     except Exception as error:  # noqa: BLE001 - whatever a run raises is what was looked for
-        return [*lines[:-1], lines[-1].rstrip(), "", f"{type(error).__name__}: {error}"], False
+        return [*lines[:-1], lines[-1].rstrip(), "", described(error)], False
     return [*lines, "", "Dispatch and its model agree."], True
 
 

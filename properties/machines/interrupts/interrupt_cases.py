@@ -18,7 +18,7 @@ import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -27,6 +27,7 @@ from typing import Any
 from gapless.impl.records.record import Messages
 from gapless.impl.store.core import Settings
 from gapless.impl.store.store import Store
+from gapless.properties.campaign import CaseTally, Failure
 from gapless.properties.machines.interrupts.interrupter import Interrupter
 from gapless.properties.machines.mismatch import Mismatch, expect
 from gapless.traces.check import check
@@ -321,39 +322,30 @@ def _folder() -> tempfile.TemporaryDirectory[str]:
     )
 
 
-@dataclass(slots=True)
-class InterruptTally:
-    """The result for a verb: the number of interrupted points, and the cases that failed, with the errors."""
-
-    verb: str
-    points: int = 0
-    failures: list[tuple[InterruptCase, str]] = field(default_factory=list)
-
-
 MOST = 3
 """Failures of a verb after which its other points are left out."""
 
 
-def every_point(verb: str, step: int = 1, *, first: int = 1, checked: int = 0) -> InterruptTally:
+def every_point(verb: str, step: int = 1, *, first: int = 1, checked: int = 0) -> CaseTally:
     """Interrupt a verb at every `step`-th point from `first` on, until it ends without; the endings take turns.
 
     The strict check judges what every `checked`-th case leaves.
     """
-    tally = InterruptTally(verb)
+    tally = CaseTally()
     for number, point in enumerate(count(first, step), 1):
         case = InterruptCase(verb, point, ENDINGS[number % 2])
         try:
             if not run_case(case, checked=bool(checked) and number % checked == 0):
                 break
         except Mismatch as wrong:
-            tally.failures.append((case, str(wrong)))
+            tally.failures.append(Failure(str(case), str(wrong)))
             if len(tally.failures) == MOST:
                 break
-        tally.points += 1
+        tally.cases += 1
     return tally
 
 
-def some_points(verb: str, most: int) -> InterruptTally:
+def some_points(verb: str, most: int) -> CaseTally:
     """Interrupt as `every_point` does, at some `most` points of the verb, evenly apart.
 
     The first call in a process loads native code, and has more points than those that follow.

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
+
+from gapless.properties.campaign import described, error_of
 
 
 def first_failure(machine: type[RuleBasedStateMachine], cases: int) -> tuple[int, str] | None:
@@ -28,8 +32,5 @@ def first_failure(machine: type[RuleBasedStateMachine], cases: int) -> tuple[int
         report_multiple_bugs=False,
         suppress_health_check=list(HealthCheck),
     )
-    try:
-        run_state_machine_as_test(Counter, settings=without_shrinking)
-    except Exception as error:  # noqa: BLE001 - whatever a program raises is what was looked for
-        return begun, f"{type(error).__name__}: {error}"
-    return None
+    error = error_of(partial(run_state_machine_as_test, Counter, settings=without_shrinking))
+    return None if error is None else (begun, described(error))

@@ -20,9 +20,8 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import random
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -35,19 +34,18 @@ from gapless.impl.coordinator.coordinator_values import CoordinatorSettings
 from gapless.impl.coordinator.frames import Content, IsDone, No
 from gapless.impl.coordinator.steps import Key, Status
 from gapless.impl.coordinator.wires import Peer, Wire
+from gapless.properties.campaign import answers
 from gapless.properties.machines.mismatch import expect
-from gapless.properties.processes import workers
 from gapless.properties.reference_store.coordination.simulated_network import Overhear, SlowWire
 from gapless.properties.reference_store.recorded_conformance import require_conformance
 from gapless.properties.simulation import virtual_time
-from gapless.properties.simulation.choices import Choices, Choose
+from gapless.properties.simulation.choices import Choose
 from gapless.properties.simulation.simulated_disk import SimulatedDisk
 
 TIMEOUT = 0.1  # seconds: of a client's requests
 LIVES = (0.05, 0.1, 0.3)  # seconds: of transactions
 START = 1_700_000_000_000  # ms since 1970
 SETTINGS_OF_THE_CLOCK = (-10 * 365 * 86_400_000, -200, 200, 10 * 365 * 86_400_000)  # ms by which it is set
-PART = 50  # cases that a process does at a time
 
 
 class _Watch(CoordinatorRecorder):
@@ -95,11 +93,11 @@ class _Watch(CoordinatorRecorder):
 
 
 class CoordinationCase:
-    """One case, which runs once. `sometimes`: how often what happened."""
+    """One case, which runs once. `tally`: how often what happened."""
 
     def __init__(self, choose: Choose) -> None:
         self.choose = choose
-        self.sometimes: Counter[str] = Counter()
+        self.tally: Counter[str] = Counter()
         self.tape = StepTape()
         self.set_by = START  # ms that the clock is ahead of the loop's time
         self.watch = _Watch(self.tape, self.tape._trace("coordinator", "coordinator"))  # noqa: SLF001 - ours, as a class
@@ -118,7 +116,7 @@ class CoordinationCase:
         virtual_time.run(self._run())
         for error in self.wrong:
             raise error
-        self.sometimes += require_conformance(self.tape)
+        self.tally += require_conformance(self.tape)
 
     def _went_wrong(self, _loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         """Something was raised where nobody waits for it: it ends the case."""
@@ -178,7 +176,7 @@ class CoordinationCase:
         expect(bool(names), "no participant is informed")
         await asyncio.sleep(self.choose(30) / 1000)
         if self.faulty and not self.choose(3):
-            self.sometimes["participants could not be reached"] += 1
+            self.tally["participants could not be reached"] += 1
             raise ConnectionError("not now")
         self.reported_parts.setdefault(number, set()).add(commit)
         expect(
@@ -190,9 +188,9 @@ class CoordinationCase:
         self._running()
         if not self.choose(3):
             self.set_by += SETTINGS_OF_THE_CLOCK[self.choose(4)]
-            self.sometimes["a clock that is set"] += 1
+            self.tally["a clock that is set"] += 1
         what = ("a cut", "a crash", "a kill", "a close", "a full disk", "a disk that fails")[self.choose(6)]
-        self.sometimes[what] += 1
+        self.tally[what] += 1
         match what:
             case "a cut":
                 wires = [wire for wire in self.wires if wire.peer is not None]
@@ -273,7 +271,7 @@ class CoordinationCase:
                     self.reported_parts.get(number) == {commit},
                     f"transaction {number}: those who take part know nothing",
                 )
-            self.sometimes[f"reported {outcome.name}"] += 1
+            self.tally[f"reported {outcome.name}"] += 1
 
     async def _begin(self, client: CoordinatorClient) -> int | None:
         loop = asyncio.get_running_loop()
@@ -285,12 +283,12 @@ class CoordinationCase:
             task.cancel()
             with suppress(asyncio.CancelledError, TimedOut, LogFull):
                 await task
-            self.sometimes["cancelled"] += 1
+            self.tally["cancelled"] += 1
             return None
         try:
             number = await task
         except TimedOut:
-            self.sometimes["timed out"] += 1
+            self.tally["timed out"] += 1
             expect(loop.time() - asked > TIMEOUT - 0.0015, "given up before the timeout")
             raise
         request = f"{id(client)}: {asked}"
@@ -299,46 +297,6 @@ class CoordinationCase:
         return number
 
 
-# -- many cases ------------------------------------------------------------------------------------------------------
-
-
-def case_of(seed: int) -> CoordinationCase:
-    """The case of a seed."""
-    return CoordinationCase(Choices(random.Random(seed).randrange))  # noqa: S311 - the same for the same seed is all.
-
-
-def failure(seed: int) -> tuple[str | None, Counter[str]]:
-    """The error of a case, if any, and its events."""
-    case = case_of(seed)
-    try:
-        case.run()
-    except Exception as error:  # noqa: BLE001 - whatever a case raises is what was looked for
-        return f"{type(error).__name__}: {error}", case.sometimes
-    return None, case.sometimes
-
-
-def first_failure(cases: int) -> tuple[int, str] | None:
-    """The number of cases until one fails, and its failure."""
-    for seed in range(cases):
-        wrong, _ = failure(seed)
-        if wrong is not None:
-            return seed + 1, wrong
-    return None
-
-
-def many(first: int, cases: int, jobs: int) -> Iterator[tuple[dict[int, str], Counter[str]]]:
-    """Cases with consecutive seeds, in processes: those that fail, and what happened, part by part."""
-    parts = [range(low, min(low + PART, first + cases)) for low in range(first, first + cases, PART)]
-    with workers(jobs) as pool:
-        yield from pool.map(part, parts)
-
-
-def part(seeds: Sequence[int]) -> tuple[dict[int, str], Counter[str]]:
-    """The results of some cases."""
-    failed, seen = {}, Counter[str]()
-    for seed in seeds:
-        wrong, sometimes = failure(seed)
-        seen += sometimes
-        if wrong is not None:
-            failed[seed] = wrong
-    return failed, seen
+def run_case(seed: int) -> None:
+    """Run the case of a seed."""
+    CoordinationCase(answers(f"seed {seed}")).run()

@@ -6,10 +6,9 @@ forgotten. The power is lost at any use of the disk: in a flush, while another f
 
 from __future__ import annotations
 
-import random
-
 from gapless.impl.coordinator.coordinator_recorder import StepTape
 from gapless.impl.coordinator.coordinator_values import CoordinatorSettings
+from gapless.properties.campaign import answers
 from gapless.properties.reference_store.coordination.coordinator_refinement import CoordinatorRefinement
 from gapless.properties.reference_store.recorded_conformance import require_conformance
 from gapless.properties.simulation.choices import Choose
@@ -104,17 +103,6 @@ class CoordinatorProgram:
                     pass
 
 
-def program_of(seed: int) -> CoordinatorProgram:
-    """The program of a seed."""
-    chance = random.Random(seed)  # noqa: S311 - the same for the same seed is all that is asked
-    return CoordinatorProgram(chance.randrange, recorded=seed % RECORDED == RECORDED - 1)
-
-
-def first_failure(cases: int) -> tuple[int, str] | None:
-    """The number of programs until one fails, and its failure."""
-    for seed in range(cases):
-        try:
-            program_of(seed).run()
-        except Exception as error:  # noqa: BLE001 - whatever a program raises is what was looked for
-            return seed + 1, f"{type(error).__name__}: {error}"
-    return None
+def run_program(seed: int) -> None:
+    """Run the program of a seed."""
+    CoordinatorProgram(answers(f"seed {seed}"), recorded=seed % RECORDED == RECORDED - 1).run()

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
-from typing import cast
 
 from gapless.impl.coordinator.coordinator_values import CoordinatorSettings
 from gapless.properties.reference_store.coordination.coordinator_refinement import CoordinatorRefinement
 from gapless.properties.reference_store.coordination.permits_refinement import PermitsRefinement
-from gapless.properties.reference_store.orders.every_order import Crash, SmallCase, SmallWorld, Step
+from gapless.properties.reference_store.orders.every_order import Crash, PairWorld, SmallCase, Step, step_of
 
 LIFE = 100  # ms
 TIMEOUT = 10  # ms
 FIRST = 0  # the number of the transaction that is looked at
 
 
-class CoordinatorWorld:
+class CoordinatorWorld(PairWorld):
     """A coordinator and its model, with one active transaction, and room for no other."""
 
     def __init__(self) -> None:
@@ -27,19 +25,10 @@ class CoordinatorWorld:
         self.pair.add(FIRST)
         self.pair.flush()
 
-    @property
-    def operations(self) -> int:
-        """Make the actors of `SmallWorld`."""
-        return self.pair.disk.operations
-
     def crash(self, way: Crash) -> None:
         """The process or the power is gone."""
         self.pair.disk.before_each = None
         self.pair.crash("lose" if way.power else "kill", 1, lambda ways: 0 if ways == 3 else way.choose(ways))
-
-    def lose_power_after(self, operation: int) -> None:
-        """End the life, as `SmallWorld` asks."""
-        self.pair.disk.lose_power_after(operation)
 
     def rest(self) -> None:
         """Every slot is free."""
@@ -66,27 +55,13 @@ class PermitsWorld:
         self.pair.drain()
 
 
-def _coordinator(what: Callable[[CoordinatorRefinement], object]) -> Step:
-    def taken(world: SmallWorld) -> None:
-        what(cast("CoordinatorWorld", world).pair)
-
-    return taken
-
-
-def _permits(what: Callable[[PermitsRefinement], object]) -> Step:
-    def taken(world: SmallWorld) -> None:
-        what(cast("PermitsWorld", world).pair)
-
-    return taken
-
-
 def _late(pair: CoordinatorRefinement) -> None:
     pair.now += LIFE
 
 
-FLUSH = _coordinator(lambda pair: pair.flush())
-_TIMES_OUT = (_coordinator(_late), _coordinator(lambda pair: pair.time_out(FIRST)))
-_ASKS_AGAIN = _coordinator(lambda pair: pair.ask(1, LIFE))
+FLUSH = step_of(lambda pair: pair.flush())
+_TIMES_OUT = (step_of(_late), step_of(lambda pair: pair.time_out(FIRST)))
+_ASKS_AGAIN = step_of(lambda pair: pair.ask(1, LIFE))
 
 
 def _asks(number: int) -> Step:
@@ -94,7 +69,7 @@ def _asks(number: int) -> Step:
         if pair.asked == number:
             pair.ask()
 
-    return _permits(ask)
+    return step_of(ask)
 
 
 CASES = (
@@ -104,12 +79,12 @@ CASES = (
             CoordinatorWorld,
             (
                 (
-                    _coordinator(partial(CoordinatorRefinement.decide, number=FIRST, commit=commit)),
-                    _coordinator(lambda pair: pair.acknowledge(FIRST)),
+                    step_of(partial(CoordinatorRefinement.decide, number=FIRST, commit=commit)),
+                    step_of(lambda pair: pair.acknowledge(FIRST)),
                 ),
                 _TIMES_OUT,
                 (FLUSH, FLUSH),
-                (_coordinator(lambda pair: pair.finish(FIRST)),),
+                (step_of(lambda pair: pair.finish(FIRST)),),
                 (_ASKS_AGAIN,),
             ),
             outlive=frozenset({0, 4}),
@@ -121,9 +96,9 @@ CASES = (
         PermitsWorld,
         (
             (_asks(0), _asks(1)),
-            (_permits(lambda pair: pair.reply(0)), _permits(lambda pair: pair.reply(1))),
+            (step_of(lambda pair: pair.reply(0)), step_of(lambda pair: pair.reply(1))),
             tuple(
-                _permits(step)
+                step_of(step)
                 for step in (
                     lambda pair: pair.tick(TIMEOUT),
                     lambda pair: pair.time_out(0),
@@ -131,7 +106,7 @@ CASES = (
                     lambda pair: pair.time_out(1),
                 )
             ),
-            (_permits(lambda pair: pair.disconnect()),),
+            (step_of(lambda pair: pair.disconnect()),),
         ),
         ways="none",
     ),

@@ -8,14 +8,14 @@ world, so what costs is taking the steps up to a crash, and coming to rest behin
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from math import comb
-from typing import Protocol
+from typing import Any, Protocol
 
+from gapless.properties.campaign import CaseTally, described, error_of
 from gapless.properties.machines.mismatch import expect
 from gapless.properties.simulation.choices import Choices, Choose, every_choice
 from gapless.properties.simulation.simulated_disk import PowerLost
@@ -46,7 +46,27 @@ class Crash:
     choose: Choose
 
 
-Step = Callable[[SmallWorld], None]
+class PairWorld:
+    """A world of one pair of an implementation and its model, with a disk of its own."""
+
+    pair: Any
+
+    @property
+    def operations(self) -> int:
+        """Uses of the disk."""
+        return int(self.pair.disk.operations)
+
+    def lose_power_after(self, operation: int) -> None:
+        """End the life at a use of the disk."""
+        self.pair.disk.lose_power_after(operation)
+
+
+def step_of(take: Callable[[Any], object]) -> Step:
+    """A step of a pair, in its world."""
+    return lambda world: take(world.pair)  # type: ignore[attr-defined]
+
+
+Step = Callable[[SmallWorld], object]
 Order = tuple[int, ...]
 """The actor of each step."""
 
@@ -72,19 +92,6 @@ class SmallCase:
     ways: str = "few"
 
 
-@dataclass(slots=True)
-class OrderTally:
-    """The tally of what was tried. `failures`: by the command that shows it again."""
-
-    counts: Counter[str] = field(default_factory=Counter)
-    failures: list[str] = field(default_factory=list)
-
-    def add(self, other: OrderTally) -> None:
-        """Add another tally."""
-        self.counts.update(other.counts)
-        self.failures += other.failures
-
-
 def orders(left: Sequence[int]) -> Iterator[Order]:
     """Every order of actors that have so many steps left."""
     if not any(left):
@@ -103,12 +110,12 @@ def how_many(left: Sequence[int]) -> int:
     return number
 
 
-def explore(case: SmallCase, stride: int = 1, most: int = MOST, *, some: slice = EVERY) -> OrderTally:
+def explore(case: SmallCase, stride: int = 1, most: int = MOST, *, some: slice = EVERY) -> CaseTally:
     """Every order of a case, and every crash, until so many have failed; with a stride, one of so many orders.
 
     `some`: only these of the orders, in the sequence of `orders`; two parts that touch have some beginnings in common.
     """
-    tally, tried = OrderTally(), set[Order]()
+    tally, tried = CaseTally(), set[Order]()
     for order in islice(orders([len(steps) for steps in case.actors]), some.start, some.stop, stride):
         used: list[int] = []
         _attempt(case, order, tally, "schedules", partial(_run_whole, case, order, used))
@@ -123,13 +130,12 @@ def explore(case: SmallCase, stride: int = 1, most: int = MOST, *, some: slice =
     return tally
 
 
-def _attempt(case: SmallCase, order: Order, tally: OrderTally, what: str, run: Callable[[], object]) -> None:
+def _attempt(case: SmallCase, order: Order, tally: CaseTally, what: str, run: Callable[[], object]) -> None:
     """Report failures with the order."""
-    try:
-        run()
-    except Exception as error:  # noqa: BLE001 - whatever it is, it is reported with the order
+    error = error_of(run)
+    if error is not None:
         shown = " ".join(map(str, order))
-        tally.failures.append(f"{case.name}, {what}, {shown}: {type(error).__name__}: {error}")
+        tally.failures.append(f"{case.name}, {what}, {shown}: {described(error)}")
     tally.counts[what] += 1
 
 
@@ -152,7 +158,7 @@ def _take(case: SmallCase, world: SmallWorld, order: Order, used: list[int] | No
     return taken
 
 
-def _crash_behind(case: SmallCase, beginning: Order, tally: OrderTally) -> None:
+def _crash_behind(case: SmallCase, beginning: Order, tally: CaseTally) -> None:
     """A kill, and the power lost in every way, once these steps have been taken."""
     for crash in _ways(case):
         _attempt(case, beginning, tally, "crashes between steps", partial(_crashed, case, beginning, crash))
@@ -165,7 +171,7 @@ def _crashed(case: SmallCase, beginning: Order, crash: Crash) -> None:
     _go_on(case, world, taken)
 
 
-def _crash_within(case: SmallCase, beginning: Order, operations: int, tally: OrderTally) -> None:
+def _crash_within(case: SmallCase, beginning: Order, operations: int, tally: CaseTally) -> None:
     """A kill, and the power lost, at each of so many operations of the last of these steps."""
     for operation in range(1, operations + 1):
         for crash in _ways(case):

@@ -9,13 +9,15 @@ from collections.abc import Callable
 from functools import partial
 from typing import cast
 
-from gapless.properties.reference_store.orders.every_order import Crash, SmallCase, SmallWorld, Step
+from gapless.properties.reference_store.orders.every_order import Crash, PairWorld, SmallCase, SmallWorld, Step
 from gapless.properties.reference_store.transactional.transaction_pair import TIMEOUT, PairSettings, TransactionPair
 from gapless.spec.transaction import Phase
 
 
-class TransactionWorld:
+class TransactionWorld(PairWorld):
     """A store and its models, and what the check service knows between two steps: `asked`, the halves it put back."""
+
+    pair: TransactionPair
 
     def __init__(self, chosen: PairSettings, halves: int, answers: tuple[Phase | None, ...] = ()) -> None:
         self.pair = TransactionPair(chosen)
@@ -28,19 +30,10 @@ class TransactionWorld:
         self.due: list[int] = []
         self.asked: list[int] = []
 
-    @property
-    def operations(self) -> int:
-        """Make the actors of `SmallWorld`."""
-        return self.pair.disk.operations
-
     def crash(self, way: Crash) -> None:
         """The process or the power is gone."""
         self.pair.disk.before_each = None
         self.pair.crash(way.choose, power=way.power)
-
-    def lose_power_after(self, operation: int) -> None:
-        """End the life, as `SmallWorld` asks."""
-        self.pair.disk.lose_power_after(operation)
 
     def rest(self) -> None:
         """No producer answers any more."""

@@ -7,40 +7,30 @@ python -m gapless.properties.reference_store.transactional --again 17
 
 from __future__ import annotations
 
-import argparse
 import sys
-from collections import Counter
 from functools import partial
 
-from gapless.properties.processes import workers
-from gapless.properties.reference_store.transactional.walk_cases import PART, failure, part
+from gapless.properties.campaign import ANSWERS, CaseTally, command, in_parts, judged, replay, run, show, show_failures
+from gapless.properties.reference_store.transactional.faulty_walk import FaultyWalk
+from gapless.properties.reference_store.transactional.walk import TransactionWalk
+
+PART = 50  # walks that a process takes at once
 
 
 def main() -> int:
     """Run them; 1 if one fails."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--walks", type=int, default=5000)
-    parser.add_argument("--first", type=int, default=0, help="the seed of the first walk")
+    parser = command(__package__, __doc__, ANSWERS, walks=(5000, "random walks"))
     parser.add_argument("--faults", action="store_true", help="on disks that fill and fail, and whose files expire")
-    parser.add_argument("--jobs", type=int, default=2, help="processes")
-    parser.add_argument("--again", type=int, metavar="SEED", help="one walk")
     asked = parser.parse_args()
+    make = FaultyWalk if asked.faults else TransactionWalk
     if asked.again is not None:
-        wrong, _ = failure(asked.again, faults=asked.faults)
-        print(wrong or "nothing is wrong")  # noqa: T201 - a command
-        return int(wrong is not None)
-    end = asked.first + asked.walks
-    parts = [range(low, min(low + PART, end)) for low in range(asked.first, end, PART)]
-    failed, tally = list[str](), Counter[str]()
-    with workers(asked.jobs) as pool:
-        for some, happened in pool.map(partial(part, faults=asked.faults), parts):
-            failed += some
-            tally += happened
-    crashes = tally["power"] + tally["kill"]
-    print(f"{asked.walks:,} walks, {crashes:,} crashes, {len(failed)} failed")  # noqa: T201
-    for wrong in failed:
-        print(wrong)  # noqa: T201
-    return int(bool(failed))
+        return replay(make, asked.again)
+    tally = CaseTally()
+    run(partial(judged, make=make), in_parts(asked, PART), tally, asked)
+    crashes = tally.counts["power"] + tally.counts["kill"]
+    show(f"{tally.cases:,} walks, {crashes:,} crashes, {len(tally.failures)} failed")
+    show_failures(tally, make, f"python -m {__package__}{' --faults' * asked.faults}")
+    return int(bool(tally.failures))
 
 
 if __name__ == "__main__":

@@ -10,8 +10,10 @@ import immutables
 from gapless.impl.environment.operating_system import Disk
 from gapless.impl.files.cursors import CURSORS, read
 from gapless.impl.records.record import MAGIC_BLANK, Record
-from gapless.impl.store.core import Core
+from gapless.impl.store.core import Core, Settings
+from gapless.impl.store.groups import GroupCursors
 from gapless.impl.transactions import half_table, names
+from gapless.impl.transactions.settings import TransactionSettings
 from gapless.impl.transactions.transactions import Transactions
 from gapless.properties.machines.mismatch import Mismatch, expect
 from gapless.properties.reference_store.transactional.models import TransactionModels, key_of, named_by, times_of
@@ -25,6 +27,12 @@ PHASES = {
     half_table.ROLLED_BACK: Phase.ROLLED_BACK,
     half_table.PARKED: Phase.PARKED,
 }
+
+
+def opened(disk: Disk, files: Settings, settings: TransactionSettings) -> tuple[Core, Transactions]:
+    """The store on a disk, and its transactions."""
+    core = Core.open(disk, files)
+    return core, Transactions.open(core.log, core.queues, GroupCursors(disk, core.queues.all), settings)
 
 
 def records(core: Core, low: int = 0) -> Iterator[Record]:

@@ -21,17 +21,15 @@ from gapless.impl.records.errors import Refused as NotTaken
 from gapless.impl.records.errors import Stopped, StoreError
 from gapless.impl.records.input_checks import sound
 from gapless.impl.records.record import Messages, Record
-from gapless.impl.store.core import Core, Settings
-from gapless.impl.store.groups import GroupCursors
+from gapless.impl.store.core import Settings
 from gapless.impl.transactions import names
 from gapless.impl.transactions.half_table import COMMITTED, GONE, UNDECIDED
 from gapless.impl.transactions.settings import TransactionSettings
-from gapless.impl.transactions.transactions import Transactions
-from gapless.properties.machines.mismatch import Mismatch, expect
-from gapless.properties.reference_store.transactional.abstraction import records
+from gapless.properties.machines.mismatch import expect
+from gapless.properties.reference_store.transactional.abstraction import opened, records
 from gapless.properties.reference_store.transactional.models import key_of, named_by
 from gapless.properties.reference_store.transactional.transaction_pair import GROUP, START, TIMEOUT
-from gapless.properties.simulation.choices import Choose
+from gapless.properties.simulation.choices import Choose, one_of
 from gapless.properties.simulation.simulated_disk import PowerLost, SimulatedDisk
 
 LIVES, STEPS = 4, 50
@@ -71,14 +69,15 @@ class FaultyWalk:
         self.disk = SimulatedDisk(page=512)
 
     def run(self) -> FaultyWalk:
-        """All lives, and rest in the end. Raises Mismatch with the story so far."""
+        """All lives, and rest in the end. What it raises has the story so far as a note."""
         try:
             self._open()
             for life in range(LIVES):
                 self._live(is_last=life == LIVES - 1)
             self._come_to_rest()
-        except (Mismatch, StoreError) as error:
-            raise Mismatch(f"{type(error).__name__}: {error}\n" + "\n".join(self.story)) from error
+        except Exception as error:
+            error.add_note("\n".join(self.story))
+            raise
         return self
 
     # -- lives -------------------------------------------------------------------------------------------------------
@@ -90,9 +89,7 @@ class FaultyWalk:
         )
         for _ in range(2):
             try:
-                self.core = Core.open(self.disk, self.files)
-                cursors = GroupCursors(self.disk, self.core.queues.all)
-                self.tx = Transactions.open(self.core.log, self.core.queues, cursors, settings)
+                self.core, self.tx = opened(self.disk, self.files, settings)
             except StoreError:
                 self.tally["not opened"] += 1
                 self.disk.heal()
@@ -133,8 +130,7 @@ class FaultyWalk:
             (3, self._check), (2, self._park), (3, self._advance), (3, self._flush), (3, self._expire),
             (3, self._fail), (1, self._heal),
         )  # fmt: skip
-        ways = [step for weight, step in steps for _ in range(weight)]
-        step = ways[self.choose(len(ways))]
+        step = one_of(self.choose, steps)
         self.tally[step.__name__] += 1
         self.story.append(step.__name__)
         try:

@@ -14,20 +14,20 @@ import errno
 from collections import Counter
 from collections.abc import Callable
 from queue import Empty
-from random import Random
 from typing import Any, TypeVar
 
 import numpy as np
 
 from gapless.impl.environment.operating_system import Clock
 from gapless.impl.records.errors import DiskFull
-from gapless.impl.store.core import Core, Settings
-from gapless.impl.store.groups import GroupCursors
+from gapless.impl.store.core import Settings
 from gapless.impl.store.transaction_service import TransactionService, UndecidedHalf
 from gapless.impl.transactions.half_table import COMMITTED, NAMED, ROLLED_BACK, UNDECIDED
 from gapless.impl.transactions.settings import TransactionSettings
 from gapless.impl.transactions.transactions import Transactions
-from gapless.properties.machines.mismatch import Mismatch, expect
+from gapless.properties.campaign import answers
+from gapless.properties.machines.mismatch import expect
+from gapless.properties.reference_store.transactional.abstraction import opened
 from gapless.properties.reference_store.transactional.models import key_of, times_of
 from gapless.properties.reference_store.transactional.transaction_pair import GROUP, START
 from gapless.properties.simulation.choices import Choose
@@ -84,7 +84,6 @@ class ServiceWalk:
     def __init__(self, choose: Choose) -> None:
         self.choose = choose
         self.disk = SimulatedDisk(page=512)
-        self.core = Core.open(self.disk, Settings(file_size=4096, queue_file_size=400, workers=1))
         self.now: float = START
         self.asked: Counter[str] = Counter()
         self.tally: Counter[str] = Counter()
@@ -96,8 +95,8 @@ class ServiceWalk:
             max_checks=CHECKS, transaction_timeout=TIMEOUT, check_interval=ROUND, op_batch_interval=INTERVAL,
             op_batch_bytes=(7, 4096)[choose(2)], cache_capacity=3,
         )  # fmt: skip
-        cursors = GroupCursors(self.disk, self.core.queues.all)
-        self.tx = Transactions.open(self.core.log, self.core.queues, cursors, settings)
+        files = Settings(file_size=4096, queue_file_size=400, workers=1)
+        self.core, self.tx = opened(self.disk, files, settings)
         self._set = _Clock(self)
         self.clock: Clock = self._set
         self._closing = False
@@ -111,7 +110,7 @@ class ServiceWalk:
         self.service.checks[GROUP] = self._ask
 
     def run(self) -> ServiceWalk:
-        """Until the store is closed. Raises Mismatch with the story so far, and whatever ends the thread."""
+        """Until the store is closed. What it raises has the story so far as a note."""
         try:
             self.service._run()  # noqa: SLF001 - it is what the thread does
             self.disk.heal()
@@ -119,8 +118,9 @@ class ServiceWalk:
             self.service.end(self.core.flush)
             self.story.append(f"closed: {self.core.log.end - end} bytes more")
             self._judge_end()
-        except Mismatch as error:
-            raise Mismatch(f"{error}\n" + "\n".join(self.story)) from error
+        except Exception as error:
+            error.add_note("\n".join(self.story))
+            raise
         return self
 
     # -- what the service takes for its store ------------------------------------------------------------------------
@@ -246,11 +246,6 @@ class ServiceWalk:
         expect(not len(self.tx.batcher), f"the store is closed, and {len(self.tx.batcher)} halves wait for their op")
 
 
-def first_failure(cases: int) -> tuple[int, str] | None:
-    """The first walk that fails, counted from 1, and what is wrong; None where none does."""
-    for seed in range(cases):
-        try:
-            ServiceWalk(Random(seed).randrange).run()  # noqa: S311 - a schedule, no secret
-        except Exception as error:  # noqa: BLE001 - whatever it is
-            return seed + 1, f"{type(error).__name__}: {error}"
-    return None
+def walk(seed: int) -> ServiceWalk:
+    """The walk of a seed."""
+    return ServiceWalk(answers(f"seed {seed}")).run()

@@ -19,9 +19,8 @@ from gapless.impl.store.core import Core, Settings
 from gapless.impl.store.groups import GroupCursors
 from gapless.impl.transactions import names
 from gapless.impl.transactions.settings import TransactionSettings
-from gapless.impl.transactions.transactions import Transactions
 from gapless.properties.machines.mismatch import Mismatch, expect
-from gapless.properties.reference_store.transactional.abstraction import compare, records, saved_cursors
+from gapless.properties.reference_store.transactional.abstraction import compare, opened, records, saved_cursors
 from gapless.properties.reference_store.transactional.client_lines import ClientLines
 from gapless.properties.reference_store.transactional.models import (
     AskedDecisions,
@@ -80,13 +79,11 @@ class TransactionPair:
         return TransactionModels(self.chosen.max_checks, self.chosen.op_bytes, INTERVAL, self.chosen.capacity)
 
     def _open(self) -> None:
-        self.core = Core.open(self.disk, self.files)
-        cursors = GroupCursors(self.disk, self.core.queues.all)
         settings = TransactionSettings(
             max_checks=self.chosen.max_checks, transaction_timeout=TIMEOUT, op_batch_bytes=self.chosen.op_bytes,
             op_batch_interval=INTERVAL, cache_capacity=self.chosen.capacity,
         )  # fmt: skip
-        self.tx = Transactions.open(self.core.log, self.core.queues, cursors, settings)
+        self.core, self.tx = opened(self.disk, self.files, settings)
         while self.tx.op_is_due(self.now):  # what a crash took is written again at once
             self.write_op()
 
@@ -117,11 +114,11 @@ class TransactionPair:
         self.preparing.add(key)
         return self.client.sends(key, "orders", queue, body)
 
-    def prepare_many(self, targets: list[tuple[int, bool]]) -> None:
+    def prepare_many(self, aims: list[tuple[int, bool]]) -> None:
         """Halves: the queue of each, and whether it has a tag."""
         low = self.core.log.end
-        lines = [self._begins(at, queue, b"many") for at, (queue, _) in enumerate(targets)]
-        some = [("orders", queue, b"many", {"TAGS": "m"} if tagged else {}) for queue, tagged in targets]
+        lines = [self._begins(at, queue, b"many") for at, (queue, _) in enumerate(aims)]
+        some = [("orders", queue, b"many", {"TAGS": "m"} if tagged else {}) for queue, tagged in aims]
         self.tx.prepare_many(sound(Messages.of_list(some)), GROUP, self.now)
         for half, line in zip(self._new(low), lines, strict=True):
             self.client.answered(line, qoff=half.number, phys=half.position)

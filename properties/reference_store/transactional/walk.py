@@ -10,11 +10,9 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from gapless.properties.machines.mismatch import Mismatch
 from gapless.properties.reference_store.transactional.transaction_pair import PairSettings, TransactionPair
-from gapless.properties.simulation.choices import Choose
+from gapless.properties.simulation.choices import Choose, one_of
 from gapless.properties.simulation.simulated_disk import PowerLost, SimulatedDisk
-from gapless.spec.language import Refused
 from gapless.spec.transaction import Phase
 
 STEPS = 40  # of one life
@@ -30,7 +28,7 @@ class TransactionWalk:
     story: list[str] = field(default_factory=list)
 
     def run(self) -> TransactionWalk:
-        """All lives, and rest in the end. Raises Mismatch with the story so far."""
+        """All lives, and rest in the end. What it raises has the story so far as a note."""
         chosen = PairSettings(
             op_bytes=(7, 20, 4096)[self.choose(3)], capacity=(3, 0, 1, 8000)[self.choose(4)],
             max_checks=1 + self.choose(3), file_size=(4096, 2048)[self.choose(2)], page=(512, 4096)[self.choose(2)],
@@ -41,8 +39,9 @@ class TransactionWalk:
             for _ in range(self.lives):
                 self._live()
             self._come_to_rest()
-        except (Refused, Mismatch) as error:
-            raise Mismatch(f"{error}\n" + "\n".join(self.story)) from error
+        except Exception as error:
+            error.add_note("\n".join(self.story))
+            raise
         return self
 
     @property
@@ -79,8 +78,7 @@ class TransactionWalk:
             (2, self._decide_many), (3, self._tick), (3, self._check), (2, self._park), (2, pair.write_op),
             (3, pair.advance), (3, pair.flush), (2, pair.save),
         )  # fmt: skip
-        ways = [step for weight, step in steps for _ in range(weight)]
-        step = ways[self.choose(len(ways))]
+        step = one_of(self.choose, steps)
         self.tally[step.__name__] += 1
         self.story.append(step.__name__)
         step()
