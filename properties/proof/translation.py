@@ -25,10 +25,11 @@ from gapless.properties.proof.boolean_terms import TRUE, all_of, any_of, negated
 from gapless.properties.proof.induction import LOST, Obligation, Question, Theory
 from gapless.properties.proof.symbolic import State, Unknown, UnknownMap, number, truth
 from gapless.spec.catalog import Spec
-from gapless.spec.language import Deviation, Refused
+from gapless.spec.language import Deviation, Refused, Takeover
 from gapless.spec.reading.ranges import LIMIT
 from gapless.traces.replay import loop
 from gapless.traces.replay.kernels import EXACT, Kernel, code_of, kernel
+from gapless.traces.replay.loop import CLAIMED
 from gapless.traces.replay.step_functions import StepFunctions
 
 SENTENCE = "the_kernel_is_the_spec"
@@ -37,23 +38,35 @@ COVERED = "the ways through the kernel cover every input, and no two overlap"
 
 @dataclass(frozen=True)
 class TranslatedStep:
-    """An action, alone or with one of the deviations that may stand in for it."""
+    """An action, alone or with one of the deviations or takeovers that may stand in for it."""
 
     action: str
     deviation: Deviation[Any] | None = None
+    takeover: Takeover[Any] | None = None
+
+    @property
+    def stand_in(self) -> Deviation[Any] | Takeover[Any] | None:
+        """The step that is tried where the action refuses."""
+        return self.deviation or self.takeover
 
     @property
     def name(self) -> str:
         """The name in the ledger."""
-        return self.deviation.step.__name__ if self.deviation else self.action
+        return self.stand_in.step.__name__ if self.stand_in else self.action
+
+    def is_tried(self, refused: Refused) -> bool:
+        """True if the stand-in is tried behind this refusal."""
+        return self.takeover is None or self.takeover.rule == refused.rule
 
 
 def steps(spec: Spec) -> Iterator[TranslatedStep]:
-    """Every action alone, and with each of its deviations."""
+    """Every action alone, and with each of its deviations and takeovers."""
     for action in spec.actions:
         yield TranslatedStep(action)
     for deviation in spec.deviations:
         yield TranslatedStep(deviation.instead_of.__name__, deviation)
+    for takeover in spec.takeovers:
+        yield TranslatedStep(takeover.instead_of.__name__, takeover=takeover)
 
 
 class _Columns:
@@ -76,7 +89,7 @@ class _KernelSteps:
         self.of = of
         self.names: dict[str, Any] = {
             "at": self._at, "put": self._put, "forget": self._forget, "clear": self._clear,
-            "stood_in": by_python(loop.stood_in),
+            "stood_in": by_python(loop.stood_in), "taken_over": by_python(loop.taken_over),
         }  # fmt: skip
         exec(code_of(of.steps), self.names)  # noqa: S102 - the compiler's own
         one_number: dict[str, Any] = dict(self.names)
@@ -118,6 +131,7 @@ class _KernelSteps:
         allowed = [deviation is step.deviation for deviation in spec.deviations]
         before = [Unknown(number(getattr(state, name))) for name in spec.scalars]
         given = [Unknown(number(args.get(name, 0))) for name in spec.arguments]
+        claims = [0] if step.takeover else []
 
         def once() -> tuple[int, dict[str, Any]]:
             scalars, escape = _Columns([*before]), [0]
@@ -125,7 +139,9 @@ class _KernelSteps:
             counts = [0] * (len(allowed) + 1)
             why = self.names["step"](
                 code, 0, 0, scalars, _Columns([*given]), windows, 0, 0, escape, allowed, counts, list(counts), [0], [],
+                [*claims],
             )  # fmt: skip
+            why = 0 if why == CLAIMED else why
             values = dict(zip(spec.scalars, scalars.values, strict=True))
             return (EXACT if escape[0] else why), values | dict(zip(spec.maps, windows, strict=True))
 
@@ -157,12 +173,12 @@ def _of(outcome: Any) -> tuple[int, dict[str, Any]]:
 
 
 def expected(spec: Spec, step: TranslatedStep, theory: Theory) -> Iterator[tuple[tuple[Any, ...], Any]]:
-    """Every way through the plain functions: a deviation is tried where its action refuses."""
+    """Every way through the plain functions: what stands in for an action is tried where that refuses."""
     for way in theory.ways(spec.actions[step.action])[1]:
-        if way.accepted or step.deviation is None:
+        if way.accepted or step.stand_in is None or not step.is_tried(way.outcome):
             yield way.facts, way.outcome
             continue
-        for other in theory.ways(step.deviation.step)[1]:
+        for other in theory.ways(step.stand_in.step)[1]:
             yield (*way.facts, *other.facts), other.outcome if other.accepted else way.outcome
 
 

@@ -55,12 +55,12 @@ def _trees(spec: Spec) -> StepTrees | None:
 
 
 def obligations(spec: Spec) -> Iterator[Obligation]:
-    """That no step of a spec, nor one of a deviation, computes a number of more than 64 bits."""
+    """That no step of a spec, nor one that stands in for it, computes a number of more than 64 bits."""
     found = _trees(spec)
     if found is None:
         return
     named = [(name, spec.actions[name], tree) for name, tree in found.actions.items()]
-    named += [(spec.deviations[n].step.__name__, spec.deviations[n].step, tree) for n, tree in found.deviations.items()]
+    named += [(step.__name__, step, tree) for step, tree in found.stand_ins()]
     for name, step, tree in named:
         asked = partial(_question, step=step, tree=tree)
         yield Obligation(spec, SENTENCE, name, asked, steps=(step,), settled=partial(settled, step=step, tree=tree))

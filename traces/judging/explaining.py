@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import islice
 
 import numpy as np
 
-from gapless.spec.catalog import State
+from gapless.spec.catalog import Spec, State
 from gapless.traces.judging.batches import Batch, Begun, state_of
 from gapless.traces.judging.columns import Traces
 from gapless.traces.judging.pictures import bitmap_of
 from gapless.traces.judging.tallies import First, Suspect
 from gapless.traces.options import Options
-from gapless.traces.replay.exact import REMEMBERED, Departure, Event, replay
+from gapless.traces.replay.exact import REMEMBERED, Departure, Event, call, replay
 from gapless.traces.replay.kernels import kernel
 
 
@@ -58,3 +58,13 @@ def _reached(traces: Traces, options: Options) -> State | None:
 def stateless(at: First, departure: Departure, also: tuple[str, ...] = (), moment: int = 0) -> Suspect:
     """A suspect without the state, which may be large; what is drawn of it is drawn before."""
     return Suspect(at, replace(departure, state=None), also, moment, bitmap_of(departure))
+
+
+def naming_others(spec: Spec, events: Iterable[Event], count: int) -> str:
+    """The sentence that names other steps that break a rule. `events`: the first of so many."""
+    named = [call(spec, event) for event in events]
+    more = count - len(named)
+    return (
+        f"Other steps break it too, and are assumed for what follows: {', '.join(named)}"
+        f"{f', and {more:,} more' * (more > 0)}."
+    )

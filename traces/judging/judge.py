@@ -7,7 +7,7 @@ The compiled kernel replays every trace in which all steps were taken and nothin
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 from itertools import chain, groupby
@@ -20,16 +20,16 @@ import pyarrow as pa
 from gapless.spec.catalog import END
 from gapless.traces.judging.batches import Batch, asked_for, by_exact_replay, count, count_all, measure_exactly, slices
 from gapless.traces.judging.columns import Traces
-from gapless.traces.judging.explaining import explained, stateless
+from gapless.traces.judging.explaining import explained, naming_others
+from gapless.traces.judging.followed_traces import NAMED, SHORT, Contradiction, Explanation, followed
 from gapless.traces.judging.observed_traces import DepartingTraces, accepted
+from gapless.traces.judging.pictures import bitmap_of
 from gapless.traces.judging.tallies import TRACES, Cluster, First, RuleStep, Suspect, Tally, added
 from gapless.traces.options import Options
-from gapless.traces.replay.exact import Departure, call
 from gapless.traces.replay.kernels import Ints, kernel
-from gapless.traces.replay.possible_states import BrokenPromise, Departs, Replay, TooMany
+from gapless.traces.replay.possible_states import BrokenPromise, Departs, Replay, TooMany, TraceEvent
 from gapless.traces.report import verdict_table
 
-NAMED = 24  # steps that one story names
 MOMENTS = 8  # of one trace that are kept apart: each has stories, and a story takes as long as replaying the trace
 
 
@@ -67,7 +67,8 @@ class Judge:
                 self._alike(action, some, tally, verdicts, departed, exact)
             exact |= self._overruled(traces, tally, refused, stories)
             for trace in np.flatnonzero(chosen & exact).tolist():
-                self._exact(traces, tally, trace, verdicts, departed)
+                if not self._followed(traces, tally, trace, verdicts, departed):
+                    self._exact(traces, tally, trace, verdicts, departed)
         finally:  # also where a user has had enough
             departed.gather(tally)
             self._explain(traces, tally, refused, stories, verdicts)
@@ -151,9 +152,35 @@ class Judge:
                 stories[broken] = suspect
         return traces_of_rule
 
+    def _followed(
+        self, traces: Traces, tally: Tally, trace: int, verdicts: _Verdicts, departed: FirstDepartures
+    ) -> bool:
+        """Judge one long trace by the kernel; False if it is left to exact replay.
+
+        The plain functions have the last word on the departures that are reported.
+        """
+        found = followed(traces, trace, self.options)
+        if found is None:
+            return False
+        try:
+            clusters = list(found.clusters(MOMENTS, departed.explained))
+        except Contradiction:
+            tally.overruled = added(tally.overruled, len(found.places), found.first(int(found.places[0])))
+            return False
+        found.count(tally)
+        for broken, moment, many, suspects in clusters:
+            departed.add_many((broken, moment), many, suspects)
+        if clusters:
+            first = found.first(int(found.places[0]))
+            rule = found.reason(0).rule
+            verdicts.depart(np.array([trace]), np.array([first.position]), rule)
+        elif not found.walk.covered.any():
+            verdicts.give_up(trace)
+        return True
+
     def _exact(self, traces: Traces, tally: Tally, trace: int, verdicts: _Verdicts, departed: FirstDepartures) -> None:
         """Replay one trace through the plain functions."""
-        replayed = Replay(traces.spec, self.options)
+        replayed = _replay_of(traces, trace, self.options)
         suspects: list[Suspect] = []
         moment, same = 0, ""  # the action that departs; other steps end the moment
         name = traces.name(trace)
@@ -170,7 +197,7 @@ class Judge:
                 same = departure.event[0]
                 at = First(taken.row, taken.position, name)
                 suspect = Suspect(at, departure, departs.also, moment, broken=len(suspects))
-                story = partial(departs.departure, replayed, traces.taken(trace))
+                story = partial(_explanation, departs, replayed, traces.taken(trace))
                 suspects.append(departed.explained(suspect, story))
                 if taken.outcome == "refused" or not replayed.take_over(taken, departure.rule):
                     break
@@ -249,15 +276,15 @@ class FirstDepartures:
         self._begins: dict[tuple[RuleStep, int], First] = {}
         self._first: dict[tuple[RuleStep, int], list[Suspect]] = {}
 
-    def explained(self, suspect: Suspect, story: Callable[[], Departure]) -> Suspect:
+    def explained(self, suspect: Suspect, story: Callable[[], Explanation]) -> Suspect:
         """The same with its story, if no earlier one of its cluster is known."""
         cluster = _cluster(suspect)
         known = self._begins.setdefault(cluster, suspect.at)
         if known < suspect.at:
             return suspect
         self._begins[cluster] = suspect.at
-        full = stateless(suspect.at, story(), suspect.also, suspect.moment)
-        return replace(full, broken=suspect.broken)
+        departure, bitmap = story()
+        return replace(suspect, departure=replace(departure, state=None), bitmap=bitmap)
 
     def add(self, suspect: Suspect) -> None:
         """Count one more."""
@@ -267,6 +294,12 @@ class FirstDepartures:
         if len(first) < TRACES or suspect.at < first[-1].at:
             insort(first, suspect, key=lambda one: one.at)
             del first[TRACES:]
+
+    def add_many(self, cluster: tuple[RuleStep, int], count: int, first: list[Suspect]) -> None:
+        """Count many of one cluster more, of which these are the first."""
+        self._counts[cluster] = self._counts.get(cluster, 0) + count
+        every = (*self._first.get(cluster, ()), *first)
+        self._first[cluster] = sorted(every, key=lambda one: one.at)[:TRACES]
 
     def is_first(self, broken: RuleStep, at: First) -> bool:
         """True if the first one known of a rule and step is at this place."""
@@ -283,6 +316,19 @@ class FirstDepartures:
         """Add the clusters to a tally."""
         for cluster, first in self._first.items():
             tally.gather(cluster, Cluster(self._counts[cluster], tuple(first)))
+
+
+def _replay_of(traces: Traces, trace: int, options: Options) -> Replay:
+    """An exact replay for one trace."""
+    replayed = Replay(traces.spec, options)
+    if traces.starts[trace + 1] - traces.starts[trace] > SHORT:
+        replayed.remember()
+    return replayed
+
+
+def _explanation(departs: Departs, replayed: Replay, events: Iterator[TraceEvent]) -> Explanation:
+    departure = departs.departure(replayed, events)
+    return departure, bitmap_of(departure)
 
 
 def _cluster(suspect: Suspect) -> tuple[RuleStep, int]:
@@ -305,9 +351,8 @@ def _with_others(suspects: list[Suspect]) -> list[Suspect]:
 
 def _others(suspects: list[Suspect]) -> str:
     """Name the other steps that break the rule."""
-    steps = ", ".join(call(d.of, d.event) for d in (suspect.departure for suspect in suspects[:NAMED]) if d)
-    more = len(suspects) - NAMED
-    return f"Other steps break it too, and are assumed for what follows: {steps}{f', and {more:,} more' * (more > 0)}."
+    departures = [suspect.departure for suspect in suspects if suspect.departure]
+    return naming_others(departures[0].of, [one.event for one in departures[:NAMED]], len(departures))
 
 
 class _Verdicts:

@@ -132,6 +132,11 @@ class Kernel:
         rules = enumerate((reason.rule for reason in self.reasons), 1)
         return (EXACT, *(why for why, rule in rules if rule in continuing or rule.endswith(f"/{ASSUMED}")))
 
+    @property
+    def is_native(self) -> bool:
+        """True if native code replays, and not Python."""
+        return isinstance(self.loop, Loop) and self.loop.is_native
+
     def prepare(self) -> None:
         """Load or compile native code, if the expected work is large enough to use it."""
         if isinstance(self.loop, Loop):
@@ -150,6 +155,8 @@ class Kernel:
         resumable: bool = False,
         rows: Ints | None = None,
         resident: Numbers | None = None,
+        claims: Ints | None = None,
+        watched: Ints | None = None,
         profile: str,
     ) -> ReplayResult:
         """Replay many traces, each from its own state, up to its first refusal.
@@ -160,7 +167,10 @@ class Kernel:
         elements of the Maps, within these windows; default: their defaults · `resumable`: also return the final
         elements of the Maps, for more events to come · `rows`: int64 [events], the row of each: the lowest row with a
         deviation is its first · `resident`: [1 + width, Maps of the spec], the elements of the only trace's Maps, in
-        place of `cells`, updated by its events; the last row is the kernel's own. No other argument is changed.
+        place of `cells`, updated by its events; the last row is the kernel's own · `claims`: int64 [events], zeros: an
+        event that is refused, and can be taken over, gets the number of the reason here, and does not end its trace ·
+        `watched`: int64 [3, values], of each value of the only trace its place in the windows, or -1 and less for a
+        scalar; the value; and the event that changed it last. No other argument is changed.
         """
         traces = len(starts) - 1
         none = np.zeros(traces, np.int64)
@@ -191,11 +201,13 @@ class Kernel:
             found.bad_at, found.bad_why, found.covered, found.deviated, found.deviated_at, found.deviant,
             np.zeros(1, np.int64),
             begin.origins, begin.starts, begin.values, begin.cut, end.starts, end.values,
-            np.zeros(0, np.int64) if rows is None else handed(rows),
+            NO_EVENTS if rows is None else handed(rows), NO_EVENTS if claims is None else claims,
+            NO_VALUES if watched is None else watched,
         )  # fmt: skip
         return found
 
 
+NO_EVENTS, NO_VALUES = np.zeros(0, np.int64), np.zeros((3, 0), np.int64)
 NO_CELLS = Cells(np.zeros(0, np.int64), np.zeros(1, np.int64), np.zeros((0, 0), np.int64), np.zeros(0, np.bool_))
 RESIDENT = replace(NO_CELLS, starts=np.zeros(0, np.int64))
 """Marks windows as resident: the kernel loads nothing into them."""
@@ -315,7 +327,8 @@ class Loop:
 
     def __call__(self, starts: Ints, *columns: Any) -> None:
         """Replay traces: `Kernel.replay` describes the columns."""
-        self._seen = max(self._seen + int(starts[-1] - starts[0]) + len(starts), expected())
+        if self._native is None:
+            self._seen = max(self._seen + self._work(starts, columns[0], columns[5]), expected())
         self._chosen()(starts, *columns)
 
     def prepare(self) -> None:
@@ -324,6 +337,32 @@ class Loop:
         self._chosen()
         if self._native is not None:
             self._native.load()
+
+    def _work(self, starts: Ints, action: npt.NDArray[np.int8], widths: Ints) -> int:
+        """Estimate the work for these events, in events: of some, the windows are looked at as a whole."""
+        of_event = self._wide.take(action[starts[0] : starts[-1]], mode="clip")
+        far = int(np.repeat(widths, np.diff(starts))[of_event].sum()) if of_event.any() else 0
+        return int(starts[-1] - starts[0]) + len(starts) + far // 10
+
+    @cached_property
+    def _wide(self) -> npt.NDArray[np.bool_]:
+        """Marks the actions that clear a Map, or ask about every number."""
+        calls = {one.co_name: set(one.co_names) for one in self._code.co_consts if isinstance(one, CodeType)}
+
+        def is_wide(name: str) -> bool:
+            mine = calls.get(name, set())
+            return any(
+                called in ("clear", "forget") or called.startswith("holds_") or is_wide(called) for called in mine
+            )
+
+        return np.array([is_wide(f"step_{code}") for code in range(len(self._spec.actions))], np.bool_)
+
+    @property
+    def is_native(self) -> bool:
+        """True if native code is there, or comes with the expected work."""
+        self._seen = max(self._seen, expected())
+        self._chosen()
+        return self._native is not None
 
     def load(self) -> int:
         """Load or compile native code. Returns the number of functions: none if the spec is too large."""
@@ -365,7 +404,7 @@ def python_reading(spec: Spec, code: CodeType, names: Mapping[str, Any] | None =
 
 def words(spec: Spec) -> dict[str, Any]:
     """Return the functions of the loop that steps call."""
-    named = ((name, getattr(loop, name)) for name in ("at", "put", "forget", "clear", "stood_in"))
+    named = ((name, getattr(loop, name)) for name in ("at", "put", "forget", "clear", "stood_in", "taken_over"))
     return {name: specialised(word, **constants(spec)) for name, word in named}
 
 
@@ -393,7 +432,7 @@ def signatures(spec: Spec) -> list[Signature]:
     windows = [INTS, INTS32] if spec.name in RESIDENT_NARROW else [INTS]
     return [(
         INTS, INTS8, TABLE, TABLE, INTS, INTS, INTS, resident, FLAGS, INTS, INTS, INTS, INTS, INTS, INTS, INTS, INTS,
-        INTS, TABLE, FLAGS, INTS, TABLE, INTS,
+        INTS, TABLE, FLAGS, INTS, TABLE, INTS, INTS, TABLE,
     ) for resident in windows]  # fmt: skip
 
 

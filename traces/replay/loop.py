@@ -15,6 +15,7 @@ from gapless.spec.reading.ranges import LIMIT
 
 EXACT = -1  # the reason of a trace that only exact replay can judge
 UNKNOWN_ACTION = -2  # an action code that the spec does not have
+CLAIMED = -3  # no reason to stop: the event is refused, and the state is the one that the broker claims
 
 SCALARS = 0  # fields of the state that are numbers
 MAPS = 0  # fields that are Maps, each a column of the windows
@@ -25,10 +26,10 @@ DEFAULTS = np.zeros(1, np.int64)  # of the Maps
 @function
 def STEP(  # noqa: N802 - a constant, of which this is the kind.
     act: Any, e: Any, t: Any, now: Any, args: Any, windows: Any, origin: Any, width: Any, escape: Any, allowed: Any,
-    deviated: Any, deviated_at: Any, deviant: Any, rows: Any,
+    deviated: Any, deviated_at: Any, deviant: Any, rows: Any, claims: Any,
 ) -> Any:  # fmt: skip
-    """Return the number of the reason for which an event is refused; 0 if it is taken."""
-    del act, e, t, now, args, windows, origin, width, escape, allowed, deviated, deviated_at, deviant, rows
+    """Return the number of the reason for which an event is refused; 0 if it is taken, `CLAIMED` if taken over."""
+    del act, e, t, now, args, windows, origin, width, escape, allowed, deviated, deviated_at, deviant, rows, claims
     return UNKNOWN_ACTION
 
 
@@ -114,6 +115,29 @@ def stood_in(
 
 
 @function
+def taken_over(why: Any, instead: Any, e: Any, escape: Any, claims: Any) -> Any:
+    """Note the reason of a refusal, if a takeover leads to the state that the broker claims.
+
+    Returns the reason that remains.
+    """
+    if instead == 0 and escape[0] == 0:
+        claims[e] = why
+        return CLAIMED
+    return instead if instead < 0 else why
+
+
+@function
+def watch(watched: Any, now: Any, windows: Any, e: Any) -> None:
+    """Note the values that an event has changed, of those that are watched: `Kernel.replay` describes the rows."""
+    for one in range(watched.shape[1]):
+        place = watched[0, one]
+        value = windows[place] if place >= 0 else now[-1 - place]
+        if value != watched[1, one]:
+            watched[1, one] = value
+            watched[2, one] = e
+
+
+@function
 def large(now: Any) -> Any:
     """Return True if a number of the state is too large for a step to begin with."""
     for row in range(SCALARS):  # noqa: SIM110 - generators are not in the language
@@ -126,7 +150,7 @@ def large(now: Any) -> Any:
 def replay(  # noqa: C901, PLR0912 - the loop
     starts: Any, action: Any, args: Any, state: Any, now: Any, origins: Any, widths: Any, windows: Any, allowed: Any,
     bad_at: Any, bad_why: Any, covered: Any, deviated: Any, deviated_at: Any, deviant: Any, escape: Any, there: Any,
-    loaded: Any, cells: Any, cut: Any, left: Any, left_cells: Any, rows: Any,
+    loaded: Any, cells: Any, cut: Any, left: Any, left_cells: Any, rows: Any, claims: Any, watched: Any,
 ) -> Any:  # fmt: skip
     """Replay traces: `Kernel.replay` describes the columns."""
     for t in range(len(starts) - 1):
@@ -151,16 +175,20 @@ def replay(  # noqa: C901, PLR0912 - the loop
         for e in range(starts[t], starts[t + 1]):
             act = action[e]
             why = STEP(
-                act, e, t, now, args, windows, origin, width, escape, allowed, deviated, deviated_at, deviant, rows
-            )
+                act, e, t, now, args, windows, origin, width, escape, allowed, deviated, deviated_at, deviant, rows,
+                claims,
+            )  # fmt: skip
             if escape[0] != 0:
                 escape[0] = 0
                 why = EXACT
-            if why != 0:
+            if why == 0:
+                covered[act] += 1
+            elif why != CLAIMED:
                 bad_at[t] = e
                 bad_why[t] = why
                 break
-            covered[act] += 1
+            if watched.shape[1] > 0:
+                watch(watched, now, windows, e)
         for row in range(SCALARS):
             state[row, t] = now[row]
         if MAPS > 0 and len(left) > 1:

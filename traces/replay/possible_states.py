@@ -31,6 +31,7 @@ from gapless.traces.replay.exact import (
 )
 from gapless.traces.replay.notation import SEEN_THERE
 from gapless.traces.replay.provenance import allowed_for
+from gapless.traces.replay.remembered_quantifiers import RememberingReader, noting, quantifies, reading
 
 STATES = 64  # possible states that are kept for one trace
 DECIDED = 8  # unknown outcomes of one story, the latest, for which the step that shows it is searched
@@ -189,6 +190,12 @@ class Replay:
         self.refusal: Refused | None = None  # of the last event, in the first of the states
         self.unpromised = False  # some state refuses the event only for what the environment did
         self._certain = True  # no outcome was unknown: one state is possible
+        self._reader: RememberingReader | None = None
+
+    def remember(self) -> None:
+        """Remember what steps ask of every number: for a trace with many events, of which none was taken yet."""
+        if quantifies(self.spec):
+            self.worlds, self._reader = [World(noting(self.spec))], RememberingReader()
 
     def take(self, taken: TraceEvent) -> None:
         """Compute the states that are possible after the event. Raises Departs, TooMany, BrokenPromise."""
@@ -238,7 +245,7 @@ class Replay:
         """Return the worlds after the step, if it can be taken."""
         found = []
         action, args = taken.event[0], named(self.spec, taken.event)
-        with waiving(self.spec.name, self.options.ignored):
+        with waiving(self.spec.name, self.options.ignored), reading(self._reader):
             for world in self.worlds:
                 try:
                     state, deviation = self.spec.step(world.state, action, args, self.options.profile)

@@ -55,7 +55,7 @@ from gapless.traces.replay.loop import EXACT, UNKNOWN_ACTION
 CALLED = ("e", "now", "args", "windows", "origin", "width", "escape")
 DISPATCHED = (
     "act", "e", "t", "now", "args", "windows", "origin", "width", "escape", "allowed",
-    "deviated", "deviated_at", "deviant", "rows",
+    "deviated", "deviated_at", "deviant", "rows", "claims",
 )  # fmt: skip
 SHARED, LONG = 60, 1_000  # nodes from which a subtree is a function of its own: where it is met twice; anywhere
 ASKED, WRITTEN = 8, 12  # nodes of a question, and of what is written to a field, or so
@@ -86,7 +86,7 @@ class StepFunctions:
 
 @dataclass(frozen=True)
 class StepTrees:
-    """The decision trees of a spec: of each action, and of the deviations by their number.
+    """The decision trees of a spec: of each action, and of the deviations and the takeovers by their number.
 
     `unmet`: all reasons that some path gives, also a path whose answers contradict one another.
     """
@@ -94,6 +94,7 @@ class StepTrees:
     spec: Spec
     actions: dict[str, Tree]
     deviations: dict[int, Tree]
+    takeovers: dict[int, Tree]
     unmet: tuple[Reason, ...] = ()
 
     @property
@@ -103,12 +104,14 @@ class StepTrees:
             if not -LIMIT < int(getattr(self.spec.initial, name).default) < LIMIT:
                 return f"the default of the Map `{name}` is too large"
         before = state_of_terms(self.spec.initial)
-        every = (*self.actions.items(), *((self._called(n), tree) for n, tree in self.deviations.items()))
+        every = (*self.actions.items(), *((step.__name__, tree) for step, tree in self.stand_ins()))
         found = ((name, obstacle(before, outcome)) for name, tree in every for outcome in outcomes(tree))
         return next((f"{why}, in the step `{name}`" for name, why in found if why), "")
 
-    def _called(self, number: int) -> str:
-        return self.spec.deviations[number].step.__name__
+    def stand_ins(self) -> Iterator[tuple[Callable[..., Any], Tree]]:
+        """Yield the steps that stand in for actions, each with its tree."""
+        yield from ((self.spec.deviations[number].step, tree) for number, tree in self.deviations.items())
+        yield from ((self.spec.takeovers[number].step, tree) for number, tree in self.takeovers.items())
 
 
 def trees_of(spec: Spec) -> StepTrees:
@@ -127,9 +130,10 @@ def trees_of(spec: Spec) -> StepTrees:
     with reading():
         actions = {name: tree(step, name) for name, step in spec.actions.items()}
         deviations = {n: tree(d.step, d.instead_of.__name__) for n, d in enumerate(spec.deviations)}
+        takeovers = {n: tree(one.step, one.instead_of.__name__) for n, one in enumerate(spec.takeovers)}
     left_alone = (need for holds in spec.at_rest if not names_its_ends(holds, before) for need in (claimed(holds),))
     unmet |= {Reason(END, END, f"{spec.name}/{one.rule}", one.because, one.otherwise): None for one in left_alone}
-    return StepTrees(spec, actions, deviations, tuple(unmet))
+    return StepTrees(spec, actions, deviations, takeovers, tuple(unmet))
 
 
 def reason_of(spec: Spec, action: str, step: str, refused: Refused) -> Reason:
@@ -166,6 +170,10 @@ class _Writer:
                 if deviation.instead_of is spec.actions[name]:
                     instead = guarded(self.trees.deviations[number])
                     self._step(f"instead_{number}", instead, name, deviation.step.__name__)
+            for number, takeover in enumerate(spec.takeovers):
+                if takeover.instead_of is spec.actions[name]:
+                    claimed_step = guarded(self.trees.takeovers[number])
+                    self._step(f"over_{number}", claimed_step, name, takeover.step.__name__)
         self.functions.append(self._dispatched())
         for reason in self.trees.unmet:
             self.reasons.setdefault(reason, len(self.reasons) + 1)
@@ -179,11 +187,20 @@ class _Writer:
             for number, deviation in enumerate(self.spec.deviations):
                 if deviation.instead_of is self.spec.actions[name]:
                     own.append(_instead(number))
+            for number, takeover in enumerate(self.spec.takeovers):
+                reasons = self._numbers_of(name, takeover.rule)  # none if the rule is ignored
+                if takeover.instead_of is self.spec.actions[name] and reasons:
+                    own.append(_taken_over(number, reasons))
             own.append(syntax.give(syntax.name("why")))
             test = syntax.compared(syntax.name("act"), "==", syntax.constant(code))
             body = [syntax.choose(test, own), *body]
         body.append(syntax.give(syntax.constant(UNKNOWN_ACTION)))
         return syntax.function("step", DISPATCHED, body)
+
+    def _numbers_of(self, action: str, rule: str) -> list[int]:
+        """Return the numbers of the reasons for which an action is refused for a rule."""
+        broken = f"{self.spec.name}/{rule}"
+        return [number for reason, number in self.reasons.items() if (reason.action, reason.rule) == (action, broken)]
 
     # -- one step
 
@@ -277,6 +294,15 @@ def _instead(number: int) -> ast.stmt:
     refused = syntax.compared(syntax.name("why"), ">", syntax.constant(0))
     test = ast.BoolOp(ast.And(), [refused, syntax.item("allowed", syntax.constant(number))])
     return syntax.choose(test, [syntax.assign("why", why)])
+
+
+def _taken_over(number: int, reasons: list[int]) -> ast.stmt:
+    """Return the statement that takes over a claim if its action is refused for one of these reasons."""
+    tried = syntax.call(f"over_{number}", *syntax.names(CALLED))
+    why = syntax.call("taken_over", syntax.name("why"), tried, *syntax.names(("e", "escape", "claims")))
+    refused = syntax.any_of([syntax.compared(syntax.name("why"), "==", syntax.constant(one)) for one in reasons])
+    asked = syntax.compared(syntax.call("len", syntax.name("claims")), ">", syntax.constant(0))
+    return syntax.choose(ast.BoolOp(ast.And(), [refused, asked]), [syntax.assign("why", why)])
 
 
 class _Body:

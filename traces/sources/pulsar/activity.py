@@ -44,7 +44,7 @@ def activity(recorded: StepColumns) -> Activity:
     for low, high in zip(turns, [*turns[1:], len(action)], strict=True):
         found, revived = _came_back(recorded, low, high, ended)
         returned = dict.fromkeys(revived.values(), 1)
-        for row in ends[(ends >= low) & (ends < high)].tolist():
+        for row in ends[slice(*np.searchsorted(ends, (low, high)))].tolist():
             if revived.pop(int(number[row]), None) is not None:
                 returned[row] = -1
         for row, by in returned.items():

@@ -60,11 +60,15 @@ def coordinators(lines: Lines) -> dict[int, list[Epoch]]:
     line, limit = lines.ints("epoch", "line"), lines.ints("epoch", "M", 0)
     ready = dict(zip(key[events == 1].tolist(), line[events == 1].tolist(), strict=True))
     table, of_table = lines.ints("table", "line"), pair(lines.ints("table", "source"), lines.ints("table", "ep"))
+    tables: dict[int, list[int]] = {}
+    for row, of in enumerate(of_table.tolist()):
+        tables.setdefault(of, []).append(row)
     found: dict[int, list[Epoch]] = {}
     for at in np.flatnonzero(events == 0).tolist():
         end = ready.get(int(key[at]), 0)
-        rows = np.flatnonzero((of_table == key[at]) & (line[at] < table) & (table <= end))
-        there, row = (int(table[rows[0]]), int(rows[0])) if len(rows) else (-1, -1)
+        rows = (row for row in tables.get(int(key[at]), ()) if line[at] < table[row] <= end)
+        row = next(rows, -1)
+        there = int(table[row]) if row >= 0 else -1
         epoch = Epoch(int(source[at]), int(number[at]), int(limit[at]), int(line[at]), there, row, end)
         found.setdefault(int(tc[at]), []).append(epoch)
     return found
@@ -121,11 +125,15 @@ class Records:
 
     def _found(self, acknowledged: int, loaded: Sequence[Epoch]) -> None:
         """Place records that a load found: in the time of the epoch before, and before the load's table."""
+        later = acknowledged + np.argsort(self.epoch[acknowledged:], kind="stable")
+        keys = self.epoch[later]
+        left = set(keys.tolist())
         for before, epoch in pairwise(loaded):
-            mine = np.flatnonzero(self.epoch == epoch.key)
-            mine = mine[mine >= acknowledged]
-            self.epoch[mine] = before.key
-            self.key[mine] = np.minimum(self.key[mine], epoch.table * SLOTS - 2)
+            if epoch.key in left:
+                left.discard(epoch.key)
+                mine = later[slice(*np.searchsorted(keys, (epoch.key, epoch.key + 1)))]
+                self.epoch[mine] = before.key
+                self.key[mine] = np.minimum(self.key[mine], epoch.table * SLOTS - 2)
 
     def _answered(self, calls: Calls, acknowledged: int) -> None:
         """Match answers with records: of equal records, the first answer is for the first.
@@ -179,6 +187,11 @@ class Records:
 def pair(high: Ints | np.int64, low: Ints | np.int64) -> Ints:
     """Combine two numbers to one."""
     return np.asarray((high << 40) + low, np.int64)
+
+
+def first_of(key: Ints, rows: Ints) -> dict[int, int]:
+    """Return the first of these rows with each key."""
+    return dict(zip(key[rows][::-1].tolist(), rows[::-1].tolist(), strict=True))
 
 
 def matched(key: Ints, theirs: Ints) -> tuple[Ints, Ints]:

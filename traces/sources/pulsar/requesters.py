@@ -6,6 +6,8 @@ remaining transactions in order, as the coordinator takes them.
 
 from __future__ import annotations
 
+from collections import deque
+
 import numpy as np
 import numpy.typing as npt
 
@@ -84,17 +86,13 @@ def _ranked(keys: Ints) -> list[tuple[int, int]]:
 
 def _first_come(calls: Calls, asked: Ints, records: Records, new: Ints) -> tuple[Ints, Ints]:
     """For each record in order, return the first earlier call of its epoch that is not taken yet."""
-    waiting = sorted(asked.tolist(), key=lambda call: int(calls.line[call]))
+    waiting: dict[int, deque[int]] = {}
+    for call in sorted(asked.tolist(), key=lambda call: int(calls.line[call])):
+        waiting.setdefault(int(calls.epoch[call]), deque()).append(call)
     pairs = []
     for record in new[np.argsort(records.line[new], kind="stable")].tolist():
-        mine = (
-            call
-            for call in waiting
-            if calls.epoch[call] == records.epoch[record] and calls.line[call] < records.line[record]
-        )
-        call = next(mine, None)
-        if call is not None:
-            waiting.remove(call)
-            pairs.append((call, record))
+        mine = waiting.get(int(records.epoch[record]))
+        if mine and calls.line[mine[0]] < records.line[record]:
+            pairs.append((mine.popleft(), record))
     found = np.array(pairs, np.int64).reshape(-1, 2)
     return found[:, 0], found[:, 1]
