@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 
 class Unreadable(Exception):  # noqa: N818 - it names an outcome, as a verdict does.
@@ -96,6 +97,18 @@ def shown(text: object) -> str:
 def twice(names: Sequence[str]) -> str | None:
     """Return the first name that occurs twice: readers differ in which of two values they take."""
     return next((name for name in names if names.count(name) > 1), None)
+
+
+def may_repeat(text: str | bytes, value: Any) -> bool:
+    """True if a key may stand twice in the text of a value: there are more colons than keys."""
+    return text.count(":" if isinstance(text, str) else b":") != _keys(value)  # type: ignore[arg-type]
+
+
+def _keys(value: Any) -> int:
+    """Count the keys in a value at any depth: the colons of its text outside of strings."""
+    if isinstance(value, dict):
+        return len(value) + sum(_keys(inner) for inner in value.values() if isinstance(inner, dict | list))
+    return sum(map(_keys, value)) if isinstance(value, list) else 0
 
 
 def pasted(text: object) -> str:

@@ -86,7 +86,7 @@ def test_a_text_is_read_however_long_it_is(behind: str) -> None:
                 read = lines.read(f'{{"{name}":"{text}"{behind}\n'.encode(), 1)
                 assert read is not None
                 assert read.ascii == text.isascii()
-                assert read.distinct(number)[0] == [text]
+                assert read.texts(number).dictionary.to_pylist() == [text]
             for odd in ("\x1f", "\\", "\n", "\t"):
                 assert lines.read(f'{{"{name}":"{"t" * length}{odd}"{behind}\n'.encode(), 1) is None
 
@@ -346,8 +346,8 @@ def test_what_stood_between_values_is_not_taken_for_what_stands_there(last: str,
         inner = [dict(one.get("b") or ()).get("i") or 0 for one in written]
         assert read.integers(lines.number["i", "b"]).tolist() == inner
         assert read.integers(2).tolist() == [one.get("truth") or 0 for one in written]
-        texts, index = read.distinct(1)
-        assert [texts[which] if which >= 0 else None for which in index] == [one.get("t") for one in written]
+        texts: Any = read.texts(1)
+        assert texts.to_pylist() == [one.get("t") for one in written]
     assert taken > len(line[0])
 
 

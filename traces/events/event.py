@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic_core import from_json
 
-from gapless.traces.problems import twice
+from gapless.traces.problems import may_repeat, twice
 
 Ints = npt.NDArray[np.int64]
 
@@ -181,16 +181,9 @@ def text_of(value: object) -> str:
 def parsed(text: str | bytes) -> Any:
     """Parse strict JSON, fast. Raises ValueError, also for a repeated key, which readers treat differently."""
     value = from_json(text, allow_inf_nan=False, cache_strings="keys")
-    if text.count(":" if isinstance(text, str) else b":") != _keys(value):  # type: ignore[arg-type]
+    if may_repeat(text, value):
         json.loads(text, object_pairs_hook=_each_once)
     return value
-
-
-def _keys(value: Any) -> int:
-    """Count the keys in a value at any depth: the colons of its text outside of strings."""
-    if isinstance(value, dict):
-        return len(value) + sum(_keys(inner) for inner in value.values() if isinstance(inner, dict | list))
-    return sum(map(_keys, value)) if isinstance(value, list) else 0
 
 
 def _each_once(pairs: list[tuple[str, Any]]) -> None:

@@ -11,16 +11,16 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from gapless.native import BOOL, BYTE_TABLE, BYTES, I64, INTS, INTS32, TABLE, WORDS, function, int64, record, uint64
-from gapless.native.swar import NONE, ONES, TOPS, Words, are_same, before, eight, first, mask_of, word_of, zeros
+from gapless.native import BOOL, BYTE_TABLE, BYTES, I64, INTS, TABLE, WORDS, function, int64, record, uint64
+from gapless.native.swar import NONE, ONES, TOPS, Words, before, eight, first, mask_of, zeros
 
 Ints = npt.NDArray[np.int64]
 
-LEAST = 1024  # texts' places, in a table that grows by four while it is half full
 ABSENT, THERE, NULL = 0, 1, 2  # what a line says of a key
 SPREAD, LOW = 31, (1 << 40) - 1
-MIXED = np.uint64(0x9E3779B97F4A7C15)  # the golden ratio of 64 bits
-TAB, NEWLINE, RETURN, SPACE, QUOTE, COMMA, MINUS, ZERO, NINE, COLON, BACKSLASH, OPENED, CLOSED = b'\t\n\r ",-09:\\{}'
+TAB, NEWLINE, RETURN, SPACE, QUOTE, COMMA, MINUS, ZERO, NINE, COLON, BACKSLASH, POINT = b'\t\n\r ",-09:\\.'
+ESCAPED = tuple(b'"\\/bfnrt')  # what may follow a backslash; a character's number may not be one, and is not plain
+OPENED, CLOSED, OPENED_LIST, CLOSED_LIST = b"{}[]"
 DIGITS = 18  # of an integer: more might not fit into 64 bits
 QUOTES, BACKSLASHES, SPACES, ZEROS, SIXES = (ONES * np.uint64(byte) for byte in (QUOTE, BACKSLASH, SPACE, ZERO, 0x76))
 TENS = 10 ** np.arange(8)
@@ -135,11 +135,11 @@ def next_lines(data: Any, at: int, high: Any, lines: Any, count: int) -> tuple[i
                 row, kind = links[link + uint64(6)], links[link + uint64(7)]
                 opened, begun = True, False
             else:
-                at = _spaces(data, at)
+                at = spaces(data, at)
                 if not opened:
                     if data[at] != OPENED:
                         return NOT_PLAIN, high
-                    at = _spaces(data, at + 1)
+                    at = spaces(data, at + 1)
                     opened = True
                 byte = data[at]
                 if byte == CLOSED:
@@ -155,7 +155,7 @@ def next_lines(data: Any, at: int, high: Any, lines: Any, count: int) -> tuple[i
                 if not begun:
                     if byte != COMMA:
                         return NOT_PLAIN, high
-                    at = _spaces(data, at + 1)
+                    at = spaces(data, at + 1)
                 begun = False
                 if data[at] != QUOTE:
                     return NOT_PLAIN, high
@@ -175,12 +175,12 @@ def next_lines(data: Any, at: int, high: Any, lines: Any, count: int) -> tuple[i
                     follows[last + 1] = key
                     if at < 0 or (key < 0 and (not strange or inside >= 0)):
                         return NOT_PLAIN, high
-                    at = _spaces(data, at)
+                    at = spaces(data, at)
                     if data[at] != COLON:
                         return NOT_PLAIN, high
                     at += 1
-                at = _spaces(data, at)
-                row, kind = NOT_PLAIN, _kind_of(data[at])
+                at = spaces(data, at)
+                row, kind = NOT_PLAIN, NOT_PLAIN
                 if key >= 0:
                     row, kind = rows[key], kinds[key]
                     if row < 0:
@@ -196,15 +196,15 @@ def next_lines(data: Any, at: int, high: Any, lines: Any, count: int) -> tuple[i
             byte = data[at]
             value, end, state = 0, 0, THERE
             if byte == AN_N:
-                if data[at + 1] != 117 or data[at + 2] != 108 or data[at + 3] != 108:
-                    return NOT_PLAIN, high
-                at, state = at + 4, NULL
+                at, state = _null(data, at), NULL
             elif kind == 0:
                 value, at = _integer(data, at)
             elif kind == 1 and byte == QUOTE:
                 value = at + 1
                 end, high = _text(data, at + 1, high)
                 at = end + 1 if end >= 0 else NOT_PLAIN
+            elif kind == 6 and byte != OPENED_LIST:
+                value, at = _integer(data, at)
             elif kind == 2 and byte in (A_TRUE, A_FALSE):
                 value = 1 if byte == A_TRUE else 0
                 at = _truth(data, at)
@@ -217,6 +217,12 @@ def next_lines(data: Any, at: int, high: Any, lines: Any, count: int) -> tuple[i
                 value = at
                 at, high = _of_integers(data, at + 1, high)
                 end = at
+            elif kind == 6:
+                value = at
+                at, high = _list(data, at + 1, high)
+                end = at
+            elif key < 0:
+                at, high = _unknown(data, at, high)
             else:
                 return NOT_PLAIN, high
             if at < 0:
@@ -243,14 +249,14 @@ def _link(data: Any, begin: int, end: int, links: Any, link: int, key: int, row:
 @function
 def _line_end(data: Any, at: int) -> int:
     """Return the position after the end of a line that ends at `at`, spaces allowed; -1 for anything else."""
-    at = _spaces(data, at)
+    at = spaces(data, at)
     if data[at] == RETURN:
         at += 1
     return at + 1 if data[at] == NEWLINE else -1
 
 
 @function
-def _spaces(data: Any, at: int) -> int:
+def spaces(data: Any, at: int) -> int:
     """Find the first byte from `at` on that is no space; a newline ends the data, so there is one."""
     while data[at] <= SPACE and (data[at] == SPACE or data[at] == TAB):
         at += 1
@@ -372,110 +378,86 @@ def _truth(data: Any, at: int) -> int:
 
 
 @function
-def _kind_of(byte: int) -> int:
-    """Classify a value of an unknown key."""
-    return 1 if byte == QUOTE else 2 if byte in (A_TRUE, A_FALSE) else 0
+def _unknown(data: Any, at: int, high: Any) -> tuple[int, Any]:
+    """Return the position after the value of an unknown key: a text, a number, or a truth value; -1 if not plain."""
+    byte = data[at]
+    if byte in (A_TRUE, A_FALSE):
+        return _truth(data, at), high
+    if byte != QUOTE:
+        _, at = _integer(data, at)
+        if at >= 0 and data[at] == POINT:
+            low = at + 1
+            at = low
+            while ZERO <= data[at] <= NINE:
+                at += 1
+            at = at if at > low else NOT_PLAIN
+        return at, high
+    end, bits = _text(data, at + 1, high)
+    if end >= 0:
+        return end + 1, bits
+    at += 1
+    while data[at] != QUOTE:
+        if data[at] == BACKSLASH:
+            at += 1
+            if data[at] not in ESCAPED:
+                return NOT_PLAIN, high
+        elif data[at] < SPACE:
+            return NOT_PLAIN, high
+        high |= uint64(data[at])
+        at += 1
+    return at + 1, high
 
 
 @function
 def _of_integers(data: Any, at: int, high: int) -> tuple[int, int]:
     """Return the position after an object of integers or nulls whose first key begins at `at`; -1 if not plain."""
-    at = _spaces(data, at)
+    at = spaces(data, at)
     begun = True
     while data[at] != CLOSED:
         if not begun:
             if data[at] != COMMA:
                 return -1, high
-            at = _spaces(data, at + 1)
+            at = spaces(data, at + 1)
         begun = False
         if data[at] != QUOTE:
             return -1, high
         end, high = _text(data, at + 1, high)
         if end < 0:
             return -1, high
-        at = _spaces(data, end + 1)
+        at = spaces(data, end + 1)
         if data[at] != COLON:
             return -1, high
-        at = _spaces(data, at + 1)
-        if data[at] == AN_N:
-            if data[at + 1] != 117 or data[at + 2] != 108 or data[at + 3] != 108:
-                return -1, high
-            at += 4
-        else:
-            _, at = _integer(data, at)
-            if at < 0:
-                return -1, high
-        at = _spaces(data, at)
+        at = spaces(data, at + 1)
+        at = _null(data, at) if data[at] == AN_N else _integer(data, at)[1]
+        if at < 0:
+            return -1, high
+        at = spaces(data, at)
     return at + 1, high
 
 
-@function(kinds=(BYTES, INTS, INTS, BYTES, INTS, INTS, INTS, INTS32))
-def number_texts(
-    data: Any, begins: Any, ends: Any, there: Any, table: Any, places: Any, firsts: Any, index: Any
-) -> Any:
-    """Number every text by its first occurrence, and return how many there are.
-
-    The number is -1 where there is no text; `firsts` are the lines of first occurrences. `table`, `places`: working
-    memory.
-    """
-    size = LEAST
-    table[:size] = -1
-    count = 0
-    last = -1  # the line whose text was looked at last
-    for line in range(len(index)):
-        if there[line] != THERE:
-            index[line] = -1
-            continue
-        if last >= 0 and _alike(data, begins, ends, last, line):
-            index[line] = index[last]
-            last = line
-            continue
-        last = line
-        place = spread(data, begins[line], ends[line])
-        at = place & (size - 1)
-        while table[at] >= 0 and not _alike(data, begins, ends, firsts[table[at]], line):
-            at = (at + 1) & (size - 1)
-        if table[at] >= 0:
-            index[line] = table[at]
-            continue
-        table[at] = count
-        places[count], firsts[count], index[line] = place, line, count
-        count += 1
-        if 2 * count > size:
-            size *= 4
-            table[:size] = -1
-            for number in range(count):
-                at = places[number] & (size - 1)
-                while table[at] >= 0:
-                    at = (at + 1) & (size - 1)
-                table[at] = number
-    return count
+@function
+def _list(data: Any, at: int, high: int) -> tuple[int, int]:
+    """Return the position after a list of texts, integers or nulls whose first item begins at `at`; -1 if not plain."""
+    at = spaces(data, at)
+    begun = True
+    while data[at] != CLOSED_LIST:
+        if not begun:
+            if data[at] != COMMA:
+                return -1, high
+            at = spaces(data, at + 1)
+        begun = False
+        if data[at] == QUOTE:
+            end, high = _text(data, at + 1, high)
+            at = end + 1 if end >= 0 else NOT_PLAIN
+        else:
+            at = _null(data, at) if data[at] == AN_N else _integer(data, at)[1]
+        if at < 0:
+            return -1, high
+        at = spaces(data, at)
+    return at + 1, high
 
 
 @function
-def spread(data: Any, low: int, high: int) -> int:
-    """Hash a text."""
-    place = uint64(high - low)
-    while low < high:
-        place = (place ^ word_of(data, low, min(high - low, 8))) * MIXED
-        place ^= place >> np.uint64(32)
-        low += 8
-    return int(int64(place >> np.uint64(24)) & LOW)
-
-
-@function
-def _alike(data: Any, begins: Any, ends: Any, one: int, other: int) -> Any:
-    """True if two lines have the same text."""
-    length = ends[one] - begins[one]
-    if ends[other] - begins[other] != length:
-        return False
-    return are_same(data, begins[one], data, begins[other], length)
-
-
-@function(kinds=(BYTES, INTS, INTS32, BYTES))
-def copy_texts(data: Any, begins: Any, bounds: Any, letters: Any) -> None:
-    """Copy texts one after the other."""
-    for number in range(len(begins)):
-        begin = begins[number]
-        for at in range(bounds[number], bounds[number + 1]):
-            letters[at] = data[begin + at - bounds[number]]
+def _null(data: Any, at: int) -> int:
+    """Return the position after `null`, of which the first letter is at `at`; -1 if it is not."""
+    return at + 4 if data[at + 1] == 117 and data[at + 2] == 108 and data[at + 3] == 108 else -1

@@ -6,7 +6,8 @@ way to write each value, the one of recorders, and reads nothing if it finds any
 lines with a library, and reports what is wrong, if anything is.
 
 Plain is: an object, perhaps with spaces around its commas and colons; each key once, and known; integers of at most 18
-digits; texts without escapes; `null`, which is the same as left out. The caller decides if the bytes must be UTF-8.
+digits; texts without escapes; `null`, which is the same as left out. The value of a key that is not read may have
+fractions and simple escapes. The caller decides if the bytes must be UTF-8.
 """
 
 from __future__ import annotations
@@ -20,16 +21,14 @@ import numpy as np
 import numpy.typing as npt
 
 from gapless.native import Function
+from gapless.traces.events.line_texts import LEAST, copy_texts, number_texts
 from gapless.traces.events.plain_bytes import (
-    LEAST,
     LINK_FACTS,
     NEWLINE,
     NO_ROOM,
     THERE,
     LineRoom,
-    copy_texts,
     keys_of,
-    number_texts,
     read_lines,
 )
 
@@ -53,6 +52,7 @@ class ValueKind(IntEnum):
     NESTED = 3  # an object of keys that are known, and integers
     INTEGERS = 4  # an object of any keys, and integers: its text is kept
     OTHER = 5  # none of these: a line that says more than `null` is not plain
+    LISTED = 6  # an integer, or a list of texts, integers and nulls: its text is kept
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,12 +106,6 @@ class PlainBlock:
         there = self.has(key)
         return IntegerColumn(self.integers(key), None if there.all() else there)
 
-    def distinct(self, key: int) -> tuple[list[str], Ints]:
-        """Return the distinct texts of a key in line order, and each line's index in them, -1 for none."""
-        firsts, index = self._firsts(key)
-        spans = zip(self.integers(key)[firsts].tolist(), self.ends[key][firsts].tolist(), strict=True)
-        return [self.block[begin:end].decode() for begin, end in spans], index.astype(np.int64)
-
     def texts(self, key: int) -> pa.DictionaryArray[Any, Any]:
         """Return the texts of a key, dictionary-encoded; null where it has none."""
         import pyarrow as pa  # noqa: PLC0415 - as above
@@ -128,16 +122,6 @@ class PlainBlock:
         table = np.empty(max(LEAST, 4 << (2 * self.count).bit_length()), np.int64)
         texts = self.data, self.integers(key), self.ends[key], self._there(key)
         return firsts[: number_texts(*texts, table, places, firsts, index)].copy(), index
-
-    def every_text(self, key: int) -> pa.Array[Any]:
-        """Return the text of a key in every line; null where it has none."""
-        import pyarrow as pa  # noqa: PLC0415 - as above
-
-        there = self.has(key)
-        valid = None if there.all() else pa.array(there).buffers()[1]
-        texts = self._cut(self.integers(key), self.ends[key])
-        _none, bounds, letters = texts.buffers()
-        return pa.Array.from_buffers(pa.string(), len(texts), [valid, bounds, letters])
 
     def _cut(self, begins: Ints, ends: Ints) -> pa.Array[Any]:
         """Cut texts out of the lines."""
@@ -163,7 +147,7 @@ def is_utf8(block: bytes) -> bool:
 class PlainLines:
     """Reads lines with these keys. `nested`: the integers within the one key that is `NESTED`.
 
-    `strange`: true if a line may have other keys; of these only a text, an integer or a truth value is read.
+    `strange`: true if a line may have other keys; of these only a text, a number or a truth value is read.
     """
 
     def __init__(
@@ -183,7 +167,7 @@ class PlainLines:
         self._rows = np.full(len(self._kinds), -1, np.int64)
 
     @staticmethod
-    def pays(size: int, kernel: Callable[..., int] = read_lines) -> bool:
+    def pays(size: int, kernel: Callable[..., Any] = read_lines) -> bool:
         """True if so many bytes are worth three seconds of compiling, or the kernel is compiled already."""
         return size >= MANY or bool(cast("Function", kernel).code.is_kept)
 

@@ -14,18 +14,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 import gapless
 from gapless.traces.problems import NothingThere, Unreadable
-from gapless.traces.sources.rocketmq.clients import client_log, line_columns, request_lines, request_rows
+from gapless.traces.sources.rocketmq.clients import any_requests, client_log, request_lines, request_rows
 from gapless.traces.sources.rocketmq.clients.client_log import ClientLog
 from gapless.traces.sources.rocketmq.clients.plain_requests import RequestReader
 from gapless.traces.sources.rocketmq.clients.request_lines import COMMIT, FAIL, NONE, OK, ROLL_BACK, UNDECIDED, UNKNOWN
-from gapless.traces.sources.rocketmq.clients.request_rows import Checks, Ends, Resumes, RowBuffer, Rows, Sends
+from gapless.traces.sources.rocketmq.clients.request_rows import Checks, Ends, Resumes, Rows, Sends
 from gapless.traces.sources.rocketmq.store import bytes as native
 from gapless.traces.sources.rocketmq.store.directory import neighbouring_client_log
 from tests.support.night import NIGHT
@@ -113,26 +112,25 @@ def assert_is(log: ClientLog, text: str) -> None:
         assert as_rows(getattr(log, kind)) == rows, kind
 
 
-def assert_same(one: tuple[Rows, ...], two: tuple[Rows, ...]) -> None:
-    for mine, other in zip(one, two, strict=True):
-        assert as_rows(mine) == as_rows(other)
+KINDS = ("sends", "ends", "checks", "resumes")
 
 
-def at_once(text: bytes, before: int, topics: dict[str, int], *, plain: bool) -> tuple[Rows, ...] | None:
-    """Lines as columns, by the first of those who read many lines at once that can: as `client_log.read` asks them."""
-    sends, ends, checks = RowBuffer(Sends), RowBuffer(Ends), RowBuffer(Checks)
-    count = text.count(b"\n")
-    if plain and RequestReader(topics, sends, ends, checks).read(text, before, count, 1):
-        return sends.rows, ends.rows, checks.rows, Resumes.empty()
-    return client_log._at_once(text, before, topics, count, plain=plain)
+def contents(text: bytes, before: int, *, plain: bool) -> tuple[Any, ...] | str:
+    """The rows of lines, natively where they are `plain` or one by one, and their topics; or what is wrong."""
+    reader = client_log._LogReader(Path("x"), plain=plain)
+    try:
+        reader.read(text, before, text.count(b"\n"), 1)
+    except Unreadable as wrong:
+        return str(wrong)
+    log = reader.log(0)
+    return [as_rows(getattr(log, kind)) for kind in KINDS], log.topics
 
 
 # -- what real clients wrote ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", COUNTS)
-def test_a_recording_is_read_as_it_was_written_and_at_once(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client_log, "_by_line", None)  # which would be slow
+def test_a_recording_is_read_as_it_was_written(name: str) -> None:
     folder = recording_with_client(name)
     path = neighbouring_client_log(folder / "store")
     assert path == folder / "client.ndjson"
@@ -275,18 +273,12 @@ def test_columns_say_what_the_lines_say(tmp_path_factory: pytest.TempPathFactory
 
 @given(text=logs())
 def test_line_by_line_it_is_the_same(text: str) -> None:
-    one: dict[str, int] = {}
-    other: dict[str, int] = {}
-    for plain in (True, False):
-        found = at_once(text.encode(), 0, one, plain=plain)
-        assert found is not None
-        assert_same(found, client_log._by_line(Path("x"), text.encode(), 0, other))
-        assert list(one) == list(other)
+    assert contents(text.encode(), 0, plain=True) == contents(text.encode(), 0, plain=False)
 
 
 @given(data=st.data(), text=logs())
-def test_damaged_lines_read_at_once_are_what_they_are_one_by_one(data: st.DataObject, text: str) -> None:
-    """Columns are checked as columns, one line by pydantic; whatever passes the one is what passes the other."""
+def test_damaged_lines_are_what_they_are_one_by_one(data: st.DataObject, text: str) -> None:
+    """Plain lines are checked natively, others by pydantic; both have one result, or one complaint."""
     for _ in range(data.draw(st.integers(0, 3))):
         at = data.draw(st.integers(0, len(text) - 1))
         new = data.draw(
@@ -294,10 +286,7 @@ def test_damaged_lines_read_at_once_are_what_they_are_one_by_one(data: st.DataOb
         )
         text = text[:at] + new + text[at + 1 :]
     damaged = (text.removesuffix("\n") + "\n").encode()
-    for plain in (True, False):
-        found = at_once(damaged, 3, {}, plain=plain)
-        if found is not None:
-            assert_same(found, client_log._by_line(Path("x"), damaged, 3, {}))
+    assert contents(damaged, 3, plain=True) == contents(damaged, 3, plain=False)
 
 
 ODD = ("{}", "[]", "null", "1", '"a"', '{"msgId":"x"}', "true")
@@ -314,19 +303,31 @@ def test_odd_values_are_what_they_are_one_by_one(op: str, name: str, odd: str) -
     line = {"op": op, "topic": "T", "queue": 0, "result": "ok", "half": 1, "phys": 5, "decision": "commit", "n": 1}
     del line["phys" if op == "batch" else "n"]
     text = f"{json.dumps(line | {name: 'odd'})}\n{json.dumps(line)}\n".replace('"odd"', odd).encode()
-    for plain in (True, False):
-        found = at_once(text, 0, {}, plain=plain)
-        if found is not None:
-            assert_same(found, client_log._by_line(Path("x"), text, 0, {}))
+    assert contents(text, 0, plain=True) == contents(text, 0, plain=False)
 
 
 def test_plain_lines_are_not_read_twice(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(line_columns, "_by_arrow", None)
     line = {"op": "send", "topic": "T", "queue": 0, "uniq": "é", "result": "ok", "qoff": 3, "at": 17, "by": "me"}
     text = f"{json.dumps(line, ensure_ascii=False)}\n".encode() * 3
-    found = client_log._at_once(text, 5, {}, 3, plain=True)
-    assert found is not None
-    assert_same(found, client_log._by_line(Path("x"), text, 5, {}))
+    one_by_one = contents(text, 5, plain=False)
+    monkeypatch.setattr(client_log, "read_requests", None)
+    assert contents(text, 5, plain=True) == one_by_one
+
+
+def test_an_unusual_line_is_the_only_one_that_is_read_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = [a_send(qoff=at) for at in range(400)]
+    lines[200] = a_resume()
+    text = "".join(f"{json.dumps(line)}\n" for line in lines).encode()
+    read: list[int] = []
+    one_by_one = any_requests.read_requests
+
+    def counted(path: Path, some: list[bytes], before: int, topics: dict[str, int]) -> Any:
+        read.extend(range(before, before + len(some)))
+        return one_by_one(path, some, before, topics)
+
+    monkeypatch.setattr(client_log, "read_requests", counted)
+    contents(text, 0, plain=True)
+    assert read == [200]
 
 
 @pytest.mark.parametrize("block", [150, 5_000, 1 << 20])
@@ -481,12 +482,8 @@ def test_what_belongs_to_another_op_is_not_read(tmp_path: Path, line: dict[str, 
     assert_is(client_log.read(path), path.read_text())
 
 
-def test_keys_of_a_part_of_a_column_are_its_own() -> None:
-    column = pa.array(["A", "B", None, "", "C"])
-    assert line_columns.keys_of(column.slice(1)).tolist() == [digest(b"B"), 0, 0, digest(b"C")]
-    assert line_columns.keys_of(column.slice(4)).tolist() == [digest(b"C")]
-    assert line_columns.keys_of(column.slice(5)).tolist() == []
-    assert line_columns.keys_of(pa.array([], pa.string())).tolist() == []
+def test_a_missing_key_has_the_digest_of_no_bytes() -> None:
+    assert any_requests._digests(["A", None, "", "é"]).tolist() == [digest(b"A"), 0, 0, digest("é".encode())]
 
 
 @pytest.mark.parametrize(

@@ -1,24 +1,39 @@
 """Reads the plain lines of a client log in one pass, by kind, without making objects of text.
 
-`request_lines.py` defines the lines. Here only plain lines are checked; a line that is wrong or unusual is left to the
-slow reader of any line, which can report the error.
+`request_lines.py` defines the lines. Here only plain lines are checked; a line that is wrong or unusual is left to
+`any_requests.py`, which can report the error.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import fields
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from gapless.native import BYTES, I64, INTS, INTS8, INTS32, TupleKind, function, record, uint64
 from gapless.native.swar import TOPS, Words, are_same, word_of
-from gapless.traces.events.plain_bytes import ABSENT, LINE_ROOM, NOT_PLAIN, THERE, LineRoom, next_lines, spread
-from gapless.traces.events.plain_lines import PlainBlock, PlainLines, ValueKind, is_utf8
+from gapless.traces.events.line_texts import spread
+from gapless.traces.events.plain_bytes import (
+    ABSENT,
+    AN_N,
+    CLOSED_LIST,
+    COMMA,
+    LINE_ROOM,
+    NINE,
+    QUOTE,
+    THERE,
+    ZERO,
+    LineRoom,
+    next_lines,
+    spaces,
+)
+from gapless.traces.events.plain_lines import PlainLines, ValueKind, is_utf8
 from gapless.traces.sources.rocketmq.clients.request_lines import (
     ADMIN,
+    BATCH,
     CHECK,
     DECISIONS,
     END,
@@ -32,7 +47,7 @@ from gapless.traces.sources.rocketmq.clients.request_lines import (
     UNDECIDED,
 )
 from gapless.traces.sources.rocketmq.clients.request_rows import Checks, Ends, RowBuffer, Sends
-from gapless.traces.sources.rocketmq.store.bytes import Bytes, Ints, digest, number_in
+from gapless.traces.sources.rocketmq.store.bytes import Bytes, Ints, digest, number_in, place_of
 
 KINDS = {
     "op": ValueKind.TEXT,
@@ -41,11 +56,11 @@ KINDS = {
     "queue": ValueKind.INTEGER,
     "uniq": ValueKind.TEXT,
     "qoff": ValueKind.INTEGER,
-    "phys": ValueKind.INTEGER,
+    "phys": ValueKind.LISTED,  # a list of a batch
     "len": ValueKind.INTEGER,
     "crc": ValueKind.INTEGER,
     "n": ValueKind.INTEGER,
-    "uniqs": ValueKind.OTHER,  # a list
+    "uniqs": ValueKind.LISTED,
     "half": ValueKind.INTEGER,
     "decision": ValueKind.TEXT,
     "from_check": ValueKind.TRUTH,
@@ -57,13 +72,10 @@ PLAIN = PlainLines(KINDS, strange=True)
 AT_ONCE = 64  # lines: what they say takes 20 KB
 
 # What a line may say.
-_OP, _RESULT, _TOPIC, _QUEUE, _UNIQ, _QOFF, _PHYS, _LEN, _CRC, _HALF, _DECISION, _FROM_CHECK, _TIMES, _REQUEST = (
-    PLAIN.number[name]
-    for name in (
-        "op", "result", "topic", "queue", "uniq", "qoff", "phys", "len", "crc", "half", "decision", "from_check",
-        "times", "request",
-    )
-)  # fmt: skip
+(
+    _OP, _RESULT, _TOPIC, _QUEUE, _UNIQ, _QOFF, _PHYS, _LEN, _CRC, _N, _UNIQS, _HALF, _DECISION, _FROM_CHECK, _TIMES,
+    _REQUEST,
+) = (PLAIN.number[name] for name in KINDS if name != "ext")  # fmt: skip
 _LARGE, _SMALL, _WORD = 2**62, 2**31, 2**32
 
 
@@ -94,12 +106,6 @@ def _words(names: Sequence[str]) -> Words:
 _OPS, _RESULTS, _DECISIONS = _words(OPS), _words(RESULTS), _words(DECISIONS)
 
 
-def plain_block(block: bytes, count: int) -> PlainBlock | None:
-    """Returns plain lines in the form for `any_requests`; None if one is not plain."""
-    read = PLAIN.read(block, count)
-    return read if read is not None and read.utf8() else None
-
-
 class TopicNumbers(NamedTuple):
     """Topics by their numbers, as a kernel adds to them.
 
@@ -109,6 +115,9 @@ class TopicNumbers(NamedTuple):
     letters: Bytes
     bounds: Ints
     table: Ints
+
+
+NO_TOPICS = TopicNumbers(np.zeros(0, np.uint8), np.zeros(1, np.int64), np.zeros(0, np.int64))
 
 
 class RequestReader:
@@ -121,49 +130,51 @@ class RequestReader:
         self._growing: tuple[RowBuffer[Any], ...] = sends, ends, checks
         rows = np.arange(len(KINDS))
         self._lines = PLAIN.room(AT_ONCE, len(rows))._replace(rows=rows, used=np.array([len(rows)]))
-        self._known, self._in_table = (
-            TopicNumbers(np.zeros(0, np.uint8), np.zeros(1, np.int64), np.zeros(0, np.int64)),
-            0,
-        )
+        self._known, self._in_table = NO_TOPICS, 0
 
     @staticmethod
     def pays(size: int) -> bool:
-        """True if so many bytes are worth four seconds of compiling, or the kernel is compiled already."""
+        """True if so many bytes are worth compiling the kernel, or it is compiled already."""
         return PlainLines.pays(size, _read_requests)
 
-    def read(self, block: bytes, before: int, count: int, times: float) -> bool:
-        """Reads so many whole lines; False if one is unusual or wrong: nothing is read then.
+    def read(self, block: bytes, begin: int, before: int, count: int, times: float) -> tuple[int, int]:
+        """Reads up to `count` whole lines from `begin` on; returns the number of those read, and their end.
 
-        `before`: how many come before them · `times`: how many times as many there are in all, or so.
+        It stops at the first line that is unusual or wrong. `before`: how many lines come before them · `times`: how
+        many times as many there are in all, or so.
         """
-        topics, data = self._topics, np.frombuffer(block, np.uint8)
-        filled = np.array([*(rows.count for rows in self._growing), len(topics), -1], np.int64)
+        topics, data = self._topics, np.frombuffer(block, np.uint8)[begin:]
         columns = [rows.columns(count, times) for rows in self._growing]
-        fresh = self._make_room(count, len(block))
-        read = _read_requests(data, self._lines, self._known, fresh, before, count, *columns, filled)
-        self._in_table = -1  # it may have some of a block that is not read
-        if read < 0 or (read and not is_utf8(block)):
-            return False
+        fresh = self._make_room(count, len(data))
+        filled = np.array([*(rows.count for rows in self._growing), len(topics), -1], np.int64)
+        read, size, wide = _read_requests(data, self._lines, self._known, fresh, before, count, *columns, filled)
+        if wide and not is_utf8(block[begin : begin + size]):
+            self._known, self._in_table = NO_TOPICS, 0  # for the table may have some of them
+            return 0, begin
         for rows, there in zip(self._growing, filled.tolist(), strict=False):
             rows.count = there
-        for begin, end in pairwise(self._known.bounds[len(topics) : filled[3] + 1].tolist()):
-            topics[self._known.letters[begin:end].tobytes().decode()] = len(topics)
+        for low, high in pairwise(self._known.bounds[len(topics) : filled[3] + 1].tolist()):
+            topics[self._known.letters[low:high].tobytes().decode()] = len(topics)
         self._in_table = len(topics)
-        return True
+        return read, begin + size
 
     def _make_room(self, more: int, letters: int) -> int:
-        """Makes room for so many topics and letters; returns the number of topics that are in no table yet."""
-        known, topics = self._known, self._topics
-        used, count = int(known.bounds[max(self._in_table, 0)]), len(topics) + more
-        if self._in_table == len(topics) and used + letters <= len(known.letters) and count < len(known.bounds):
-            return 0
-        names = [topic.encode() for topic in topics]
-        bounds = np.zeros(2 * count + 1, np.int64)
-        bounds[1 : len(names) + 1] = np.cumsum([len(name) for name in names])
-        room = np.empty(2 * (bounds[len(names)] + letters), np.uint8)
-        room[: bounds[len(names)]] = np.frombuffer(b"".join(names), np.uint8)
-        self._known = TopicNumbers(room, bounds, np.full(1 << (4 * count).bit_length(), -1, np.int64))
-        return len(names)
+        """Makes room for so many topics and letters; returns the first topic that is not in the table yet."""
+        count = len(self._topics) + more
+        names = [topic.encode() for topic in islice(self._topics, self._in_table, None)]
+        used = int(self._known.bounds[self._in_table])
+        needed = used + sum(map(len, names)) + letters
+        if count >= len(self._known.bounds) or needed > len(self._known.letters):
+            names, used, self._in_table = [topic.encode() for topic in self._topics], 0, 0
+            self._known = TopicNumbers(
+                np.empty(2 * needed, np.uint8),
+                np.zeros(2 * count + 1, np.int64),
+                np.full(1 << (4 * count).bit_length(), -1, np.int64),
+            )
+        ends = used + np.cumsum([len(name) for name in names], dtype=np.int64)
+        self._known.bounds[self._in_table + 1 : len(self._topics) + 1] = ends
+        self._known.letters[used : used + sum(map(len, names))] = np.frombuffer(b"".join(names), np.uint8)
+        return self._in_table
 
 
 @function(kinds=(
@@ -174,47 +185,52 @@ class RequestReader:
 def _read_requests(
     data: Bytes, lines: LineRoom, known: TopicNumbers, fresh: int, before: int, count: int, sends: tuple[Ints, ...],
     ends: tuple[Ints, ...], checks: tuple[Ints, ...], filled: Ints,
-) -> int:  # fmt: skip
-    """Reads lines into columns by kind; -1 for an unusual line, else 1 if a byte is outside of ASCII.
+) -> tuple[int, int, int]:  # fmt: skip
+    """Reads lines into columns by kind, up to an unusual one; returns their number, their end, and 1 if not all ASCII.
 
-    `fresh`: so many topics are in no table yet · `filled`: how many rows there are of each kind, how many topics, and
-    the last message's topic, -1 before any. A few lines are read at once: what they say is sorted out while it is in a
-    processor's nearest cache.
+    `fresh`: the first topic that is in no table yet · `filled`: how many rows there are of each kind, how many topics,
+    and the last message's topic, -1 before any. A few lines are read at once: what they say is sorted out while it is
+    in a processor's nearest cache. From a few with an unusual one on, it is one by one, up to that one.
     """
-    for number in range(fresh):
+    for number in range(fresh, filled[3]):
         known.table[_place_of(known.letters, known.bounds[number], known.bounds[number + 1], known)] = number
-    at, high, line = 0, uint64(0), 0
-    values, stops, there = lines.values, lines.ends, lines.there
+    at, high, line, size = 0, uint64(0), 0, AT_ONCE
     while line < count:
-        some = min(there.shape[1], count - line)
-        there[:] = ABSENT
-        at, high = next_lines(data, at, high, lines, some)
-        if at < 0:
-            return NOT_PLAIN
-        for i in range(some):
-            if not _sort_out(data, values, stops, there, i, before + line + i + 1, known, sends, ends, checks, filled):
-                return NOT_PLAIN
-        line += some
-    return 1 if high & TOPS else 0
+        some, sound = min(size, count - line), 0
+        lines.there[:] = ABSENT
+        after, bits = next_lines(data, at, high, lines, some)
+        sent, ended, checked = filled[0], filled[1], filled[2]
+        if after >= 0:
+            for i in range(some):
+                if not _sort_out(data, lines, i, before + line + i + 1, known, sends, ends, checks, filled):
+                    break
+                sound += 1
+        if sound < some:
+            filled[0], filled[1], filled[2] = sent, ended, checked
+            if some == 1:
+                break
+            size = 1
+        else:
+            at, high, line = after, bits, line + some
+    return line, at, 1 if high & TOPS else 0
 
 
 @function(inline=True)
 def _sort_out(
-    b: Bytes, values: Ints, stops: Ints, there: Bytes, i: int, line: int, known: TopicNumbers, sends: tuple[Ints, ...],
-    ends: tuple[Ints, ...], checks: tuple[Ints, ...], filled: Ints,
+    b: Bytes, lines: LineRoom, i: int, line: int, known: TopicNumbers, sends: tuple[Ints, ...], ends: tuple[Ints, ...],
+    checks: tuple[Ints, ...], filled: Ints,
 ) -> bool:  # fmt: skip
     """Reads a line into the columns of its kind; False for an unusual one."""
-    op = _code(b, values, stops, there, _OP, i, _OPS)
-    if op in (SEND, HALF):
-        sends[_S_LINE][filled[0]] = line
-        return _sent(b, values, stops, there, i, op, known, sends, filled)
+    op = _code(b, lines, _OP, i, _OPS)
+    if op in (SEND, HALF, BATCH):
+        return _sent(b, lines, i, op, line, known, sends, filled)
     if op == END:
         ends[_E_LINE][filled[1]] = line
-        return _ended(b, values, stops, there, i, ends, filled)
+        return _ended(b, lines, i, ends, filled)
     if op == CHECK:
         checks[_C_LINE][filled[2]] = line
-        return _checked(b, values, stops, there, i, checks, filled)
-    return bool(op >= ADMIN and (op > ADMIN or _given(values, there, _REQUEST, i) != RESUME))
+        return _checked(b, lines, i, checks, filled)
+    return bool(op >= ADMIN and (op > ADMIN or _given(lines, _REQUEST, i) != RESUME))
 
 
 @function(inline=True)
@@ -257,55 +273,120 @@ def _is_topic(b: Bytes, low: int, high: int, known: TopicNumbers, number: int) -
 
 @function(inline=True)
 def _sent(
-    b: Bytes, values: Ints, stops: Ints, there: Bytes, i: int, op: int, known: TopicNumbers, sends: tuple[Ints, ...],
-    filled: Ints,
+    b: Bytes, lines: LineRoom, i: int, op: int, line: int, known: TopicNumbers, sends: tuple[Ints, ...], filled: Ints
 ) -> bool:  # fmt: skip
-    """Add a message, and say whether it is sound."""
-    s, queue = uint64(filled[0]), values[_QUEUE, i]
-    filled[0] += 1
-    result = _code(b, values, stops, there, _RESULT, i, _RESULTS)
-    number, position = _given(values, there, _QOFF, i), _given(values, there, _PHYS, i)
-    crc, length = _given(values, there, _CRC, i), _given(values, there, _LEN, i)
-    if min(number, position, crc, length) < -1 or max(number, position) >= _LARGE:
-        return False
-    if crc >= _WORD or length >= _SMALL or there[_QUEUE, i] != THERE or not -1 <= queue < _SMALL:
+    """Adds a message, or those of a batch, and says whether the line is sound; a batch without room is left out."""
+    result, number, queue = _code(b, lines, _RESULT, i, _RESULTS), _given(lines, _QOFF, i), lines.values[_QUEUE, i]
+    if not -1 <= number < _LARGE or lines.there[_QUEUE, i] != THERE or not -1 <= queue < _SMALL:
         return False
     if result < 0 or result == NONE or (result == OK and number >= 0 and queue < 0):
         return False
-    if there[_TOPIC, i] != THERE or values[_TOPIC, i] == stops[_TOPIC, i]:
+    if lines.there[_TOPIC, i] != THERE or lines.values[_TOPIC, i] == lines.ends[_TOPIC, i]:
         return False
-    topic = _number_of(b, values[_TOPIC, i], stops[_TOPIC, i], known, filled)
-    sends[_S_POSITION][s] = position if result == OK else (-1)
-    sends[_S_NUMBER][s] = number if result == OK else (-1)
-    sends[_S_KEY][s], sends[_S_LENGTH][s], sends[_S_COUNT][s] = _key(b, values, stops, there, i), length, 1
+    topic = _number_of(b, lines.values[_TOPIC, i], lines.ends[_TOPIC, i], known, filled)
+    to = _Sent(line, topic, queue, int(op == HALF), result)
+    if op == BATCH:
+        return _batched(b, lines, i, to, number, sends, filled)
+    position, crc, length = _place(lines, i), _given(lines, _CRC, i), _given(lines, _LEN, i)
+    if min(position, crc, length) < -1 or position >= _LARGE or crc >= _WORD or length >= _SMALL:
+        return False
+    _put(sends, filled, to, position, number, 1, _key(b, lines, i), crc, length)
+    return True
+
+
+class _Sent(NamedTuple):
+    """The columns that all messages of a line have in common."""
+
+    line: int
+    topic: int
+    queue: int
+    half: int
+    result: int
+
+
+@function(inline=True)
+def _put(
+    sends: tuple[Ints, ...], filled: Ints, to: _Sent, position: int, number: int, count: int, key: int, crc: int,
+    length: int,
+) -> None:  # fmt: skip
+    """Writes a row. A position and a number are only those that an answer gave."""
+    s = uint64(filled[0])
+    filled[0] += 1
+    sends[_S_LINE][s], sends[_S_TOPIC][s], sends[_S_QUEUE][s] = to.line, to.topic, to.queue
+    sends[_S_HALF][s], sends[_S_RESULT][s], sends[_S_COUNT][s] = to.half, to.result, count
+    sends[_S_POSITION][s] = position if to.result == OK else (-1)
+    sends[_S_NUMBER][s] = number if to.result == OK else (-1)
+    sends[_S_KEY][s], sends[_S_LENGTH][s] = key, length
     sends[_S_CRC][s] = crc & 0x7FFFFFFF if crc >= 0 else (-1)  # a broker drops the top bit
-    sends[_S_TOPIC][s], sends[_S_QUEUE][s] = topic, queue
-    sends[_S_HALF][s], sends[_S_RESULT][s] = op == HALF, result
+
+
+@function
+def _batched(
+    b: Bytes, lines: LineRoom, i: int, to: _Sent, number: int, sends: tuple[Ints, ...], filled: Ints
+) -> bool:  # fmt: skip
+    """Adds the messages of a batch, or one row for all if it does not name them; False for an unusual one."""
+    count, named, placed = _given(lines, _N, i), lines.there[_UNIQS, i] == THERE, lines.there[_PHYS, i] == THERE
+    p, q = lines.values[_UNIQS, i], lines.values[_PHYS, i]
+    if not 1 <= count < _SMALL or (named and lines.ends[_UNIQS, i] == 0) or (placed and lines.ends[_PHYS, i] == 0):
+        return False
+    rows = count if named or placed else 1
+    if filled[0] + rows > len(sends[_S_KEY]):
+        return False
+    for k in range(rows):
+        key, position, behind = 0, -1, COMMA if k < rows - 1 else CLOSED_LIST
+        if named:
+            key, p = _listed_key(b, spaces(b, p + 1), lines.ends[_UNIQS, i])
+            if p < 0 or b[p] != behind:
+                return False
+        if placed:
+            position, q = _listed_place(b, spaces(b, q + 1))
+            if position < 0 or b[q] != behind:
+                return False
+        of_each = 1 if named or placed else count
+        _put(sends, filled, to, position, number + k if number >= 0 else (-1), of_each, key, -1, -1)
     return True
 
 
 @function(inline=True)
-def _ended(b: Bytes, values: Ints, stops: Ints, there: Bytes, i: int, ends: tuple[Ints, ...], filled: Ints) -> bool:
+def _listed_key(b: Bytes, p: int, stop: int) -> tuple[int, int]:
+    """Returns the digest of a listed key, 0 for null, and the place behind it; -1 behind anything else."""
+    if b[p] == QUOTE:
+        end = place_of(b, p + 1, stop, QUOTE)
+        return digest(b, p + 1, end), spaces(b, end + 1)
+    return 0, spaces(b, p + 4) if b[p] == AN_N else (-1)
+
+
+@function(inline=True)
+def _listed_place(b: Bytes, p: int) -> tuple[int, int]:
+    """Returns the number at `p` of a list, -1 for anything else, and the place behind it."""
+    end = p
+    while ZERO <= b[end] <= NINE:
+        end += 1
+    return number_in(b, p, end), spaces(b, end)
+
+
+@function(inline=True)
+def _ended(b: Bytes, lines: LineRoom, i: int, ends: tuple[Ints, ...], filled: Ints) -> bool:
     """Add a decision, and say whether it is sound."""
-    e, number, position = uint64(filled[1]), _given(values, there, _HALF, i), _given(values, there, _PHYS, i)
+    e, number, position = uint64(filled[1]), _given(lines, _HALF, i), _place(lines, i)
     filled[1] += 1
-    result = _code(b, values, stops, there, _RESULT, i, _RESULTS)
-    decision = _code(b, values, stops, there, _DECISION, i, _DECISIONS)
-    ends[_E_KEY][e], ends[_E_NUMBER][e], ends[_E_POSITION][e] = _key(b, values, stops, there, i), number, position
+    result = _code(b, lines, _RESULT, i, _RESULTS)
+    decision = _code(b, lines, _DECISION, i, _DECISIONS)
+    ends[_E_KEY][e], ends[_E_NUMBER][e], ends[_E_POSITION][e] = _key(b, lines, i), number, position
     ends[_E_DECISION][e], ends[_E_RESULT][e] = decision, result
-    ends[_E_FROM_CHECK][e] = values[_FROM_CHECK, i] if there[_FROM_CHECK, i] == THERE else 0
+    ends[_E_FROM_CHECK][e] = lines.values[_FROM_CHECK, i] if lines.there[_FROM_CHECK, i] == THERE else 0
     sound = result >= 0 and decision >= 0 and (result != NONE or decision == UNDECIDED)
     return bool(sound and _is_version(number, position))
 
 
 @function(inline=True)
-def _checked(b: Bytes, values: Ints, stops: Ints, there: Bytes, i: int, checks: tuple[Ints, ...], filled: Ints) -> bool:
+def _checked(b: Bytes, lines: LineRoom, i: int, checks: tuple[Ints, ...], filled: Ints) -> bool:
     """Add a back-check, and say whether it is sound."""
-    c, number, position = uint64(filled[2]), _given(values, there, _HALF, i), _given(values, there, _PHYS, i)
+    c, number, position = uint64(filled[2]), _given(lines, _HALF, i), _place(lines, i)
     filled[2] += 1
-    counted = there[_TIMES, i] == THERE
-    times = number_in(b, values[_TIMES, i], stops[_TIMES, i]) if counted else (-1)
-    checks[_C_KEY][c], checks[_C_NUMBER][c], checks[_C_POSITION][c] = _key(b, values, stops, there, i), number, position
+    counted = lines.there[_TIMES, i] == THERE
+    times = number_in(b, lines.values[_TIMES, i], lines.ends[_TIMES, i]) if counted else (-1)
+    checks[_C_KEY][c], checks[_C_NUMBER][c], checks[_C_POSITION][c] = _key(b, lines, i), number, position
     checks[_C_TIMES][c] = times
     return bool((times >= 0 or not counted) and _is_version(number, position))
 
@@ -317,26 +398,32 @@ def _is_version(number: int, position: int) -> bool:
 
 
 @function(inline=True)
-def _given(values: Ints, there: Bytes, key: int, line: int) -> int:
+def _given(lines: LineRoom, key: int, i: int) -> int:
     """Returns an integer of a line; -1 without it, -2 for any value below 0, which is not allowed."""
-    if there[key, line] != THERE:
+    if lines.there[key, i] != THERE:
         return -1
-    return values[key, line] if values[key, line] >= 0 else (-2)
+    return lines.values[key, i] if lines.values[key, i] >= 0 else (-2)
 
 
 @function(inline=True)
-def _key(b: Bytes, values: Ints, stops: Ints, there: Bytes, line: int) -> int:
+def _place(lines: LineRoom, i: int) -> int:
+    """Returns the position that a line names; as `_given` does, and -2 for a list."""
+    return _given(lines, _PHYS, i) if lines.ends[_PHYS, i] == 0 else (-2)
+
+
+@function(inline=True)
+def _key(b: Bytes, lines: LineRoom, i: int) -> int:
     """Returns the digest of a message's key; 0 without one."""
-    if there[_UNIQ, line] != THERE:
+    if lines.there[_UNIQ, i] != THERE:
         return 0
-    return digest(b, values[_UNIQ, line], stops[_UNIQ, line])
+    return digest(b, lines.values[_UNIQ, i], lines.ends[_UNIQ, i])
 
 
 @function(inline=True)
-def _code(b: Bytes, values: Ints, stops: Ints, there: Bytes, key: int, line: int, names: Words) -> int:
+def _code(b: Bytes, lines: LineRoom, key: int, i: int, names: Words) -> int:
     """Returns the index of a line's text among these names; -1 for any other."""
-    begin, end = values[key, line], stops[key, line]
-    if there[key, line] != THERE or end - begin > 8:
+    begin, end = lines.values[key, i], lines.ends[key, i]
+    if lines.there[key, i] != THERE or end - begin > 8:
         return -1
     word = word_of(b, begin, end - begin)
     for code in range(len(names)):

@@ -149,20 +149,6 @@ LINE: TypeAdapter[Request] = TypeAdapter(
 )
 
 
-def row_of(
-    line: SendRequest | BatchRequest | EndRequest | CheckRequest | AdminRequest | OtherRequest, number: int
-) -> dict[str, Any]:
-    """The line as a row: its fields by name, and those of others left out."""
-    row: dict[str, Any] = line.model_dump(by_alias=True, exclude_none=True)
-    if isinstance(line, BatchRequest):
-        row["places"] = row.pop("phys", None)
-    if isinstance(line, AdminRequest):
-        row = {"op": line.op}
-        if line.request == RESUME:
-            row |= {"request": RESUME, "result": line.result, "ext": {"msgId": line.message_id}}
-    return row | {"line": number}
-
-
 MESSAGE_ID = re.compile("[0-9A-Fa-f]{16,}")
 
 
