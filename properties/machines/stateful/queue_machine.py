@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, rule
 
 from gapless.properties.machines.mismatch import Mismatch
-from gapless.properties.machines.stateful.subject_machine import NothingToDo, SubjectMachine
+from gapless.properties.machines.spec_refinement import NothingToDo
+from gapless.properties.machines.stateful.subject_machine import SubjectMachine
 from gapless.properties.simulation.simulated_disk import SimulatedDisk
 from gapless.properties.subject import ENDLESS, MessagePlace, NewMessage, QueueEntry, SubjectLayout
 from gapless.spec import queue

@@ -37,7 +37,3 @@ class SubjectMachine(RuleBasedStateMachine):
         if why is not None:
             event(f"left out: {verb}, for {type(self.subject).__name__} has none: {why}")
         return why is None
-
-
-class NothingToDo(Exception):  # noqa: N818 - it names what is wrong.
-    """A step of the machine's own is not possible: what the model must refuse, too."""

@@ -2,31 +2,28 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
-from typing import Any
-
-import immutables
 
 from gapless.impl.coordinator.coordinator_observer import PermitObserver
 from gapless.impl.coordinator.permits import Permits
 from gapless.impl.records.errors import Refused
 from gapless.properties.machines.mismatch import expect
-from gapless.spec import language
+from gapless.properties.machines.spec_refinement import SpecRefinement, ones, over
 from gapless.spec import permits as spec
-from gapless.spec.language import Map, Number, accepts, replace
+from gapless.spec.language import Number, accepts, replace
 from gapless.spec.permits import State
 
 
-class PermitsRefinement:
+class PermitsRefinement(SpecRefinement[State]):
     """The permits of one client, and the model."""
 
+    refused = (Refused,)
+
     def __init__(self, permits: int, timeout: int, observer: PermitObserver | None = None) -> None:
+        super().__init__(spec.open(spec.INITIAL, permits, timeout))
         self.now = 0
-        self.model = spec.open(spec.INITIAL, permits, timeout)
         self.permits = Permits(permits, timeout, observer)
         self.asked = 0
-        self.sometimes: Counter[str] = Counter()
         self.compare()
 
     def tick(self, by: int) -> None:
@@ -47,17 +44,17 @@ class PermitsRefinement:
     def reply(self, number: int) -> None:
         """An answer comes: to one that is out, or was given up, or never went out."""
         heard, late = accepts(spec.reply, self.model, number), accepts(spec.late_reply, self.model, number)
-        woken = self._both(lambda: self.permits.reply(number, self.now), taken=heard or late)
+        woken = self.both(lambda: self.permits.reply(number, self.now), taken=heard or late)
         expect((woken is not None) == heard, f"request {number} is out: {heard}; and its answer is heard: {not heard}")
         if heard or late:
-            self.sometimes["an answer came late"] += late
+            self.tally["an answer came late"] += late
             self._step(spec.reply if heard else spec.late_reply, number, woken=woken)
 
     def time_out(self, number: int) -> None:
         """No answer came in time."""
         can = accepts(spec.time_out, self.model, number)
         expect((number in self.permits.due(self.now)) == can, f"request {number} can be given up: {can}")
-        woken = self._both(lambda: self.permits.time_out(number, self.now), taken=can)
+        woken = self.both(lambda: self.permits.time_out(number, self.now), taken=can)
         if can:
             self._step(spec.time_out, number, woken=woken)
 
@@ -78,39 +75,18 @@ class PermitsRefinement:
             for number in self.permits.due(self.now):
                 self.time_out(number)
         self.rest()
-        for property_ in spec.AT_REST:
-            expect(property_(self.model), f"at rest: {property_.__name__}")
-
-    def _both(self, step: Callable[[], list[int] | None], *, taken: bool) -> list[int] | None:
-        try:
-            woken = step()
-        except Refused as error:
-            expect(not taken, f"the implementation refuses what the model allows: {error}")
-            return None
-        expect(taken, "the implementation takes a step that the model refuses")
-        return woken
+        self.require(spec.AT_REST)
 
     def _step(self, action: Callable[..., State], *arguments: int, woken: list[int] | None = None) -> None:
         """The model takes the step, and then wakes whom the implementation has woken: all who can be, in order."""
-        try:
-            s = action(self.model, *arguments)
-            waited = [n for n in range(self.asked) if s.waits[Number(n)]]
-            expect((woken or []) == waited[: s.permits - s.in_use], f"of {waited}, {woken} are woken")
-            for number in woken or []:
-                self.sometimes["a caller was woken"] += 1
-                s = spec.acquire(s, Number(number))
-        except language.Refused as refused:
-            expect(False, f"{action.__name__}{arguments} needs: {refused}")  # noqa: FBT003 - it is never so
-            raise
-        self.model = s
+        self.take(action, *arguments)
+        s = self.model
+        waited = [n for n in range(self.asked) if s.waits[Number(n)]]
+        expect((woken or []) == waited[: s.permits - s.in_use], f"of {waited}, {woken} are woken")
+        for number in woken or []:
+            self.tally["a caller was woken"] += 1
+            self.take(spec.acquire, number)
         self.compare()
-
-    def compare(self) -> None:
-        """The implementation's state means the model's. Raises Mismatch."""
-        meant = self.as_spec()
-        for name in State.__slots__:
-            mine, its = getattr(meant, name), getattr(self.model, name)
-            expect(mine == its, f"{name}: the implementation has {mine}, the model {its}")
 
     def as_spec(self) -> State:
         """The meaning of the permits' state. History (answers, stretches of time) is the model's."""
@@ -123,18 +99,8 @@ class PermitsRefinement:
             in_use=len(found.in_use),
             waiting=len(found.waiting),
             cuts=found.cuts,
-            taken=_ones(taken),
-            returned=_ones(n for n in taken if n not in found.in_use),
-            since=_over(model.since, found.in_use),
-            waits=_ones(found.waiting),
+            taken=ones(taken),
+            returned=ones(n for n in taken if n not in found.in_use),
+            since=over(model.since, found.in_use),
+            waits=ones(found.waiting),
         )
-
-
-def _ones(numbers: Any) -> Map[Number, int]:
-    return Map(0, immutables.Map({Number(number): 1 for number in numbers}))
-
-
-def _over(known: Map[Number, int], seen: dict[int, int]) -> Map[Number, int]:
-    for key, value in seen.items():
-        known = known.set(Number(key), value)
-    return known
