@@ -6,10 +6,9 @@ that the model takes when the flush is over. A crash keeps all of a group or non
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import immutables
 
@@ -19,15 +18,13 @@ from gapless.impl.coordinator.coordinator_values import CoordinatorSettings
 from gapless.impl.coordinator.steps import Key
 from gapless.impl.records.errors import Refused
 from gapless.properties.machines.mismatch import Mismatch, expect
+from gapless.properties.machines.spec_refinement import SpecRefinement, followed, over
 from gapless.properties.reference_store.coordination.log_on_disk import LoggedTransaction, logged
 from gapless.properties.simulation.choices import Choose, plainest
 from gapless.properties.simulation.simulated_disk import PowerLost, SimulatedDisk
 from gapless.spec import coordinator as spec
-from gapless.spec import language
 from gapless.spec.coordinator import Request, State, Status
 from gapless.spec.language import Map, Number, accepts, replace
-
-V = TypeVar("V", bound=int)
 
 CLIENT = b"client-of-a-test"
 NO_REQUEST = Request(-1)
@@ -41,10 +38,13 @@ class OnItsWay(NamedTuple):
     arguments: tuple[int, ...]
 
 
-class CoordinatorRefinement:
+class CoordinatorRefinement(SpecRefinement[State]):
     """One coordinator on a simulated disk, through all its lives, and the model."""
 
+    refused = (Refused,)
+
     def __init__(self, settings: CoordinatorSettings, observer: CoordinatorObserver | None = None) -> None:
+        super().__init__(spec.open(spec.INITIAL, settings.max_active))
         self.settings = settings
         self.disk = SimulatedDisk(page=64, sector=16)
         self.observer = observer
@@ -52,11 +52,10 @@ class CoordinatorRefinement:
         self.requests: dict[Key, Request] = {}  # those of which the coordinator knows what became of them
         self.names = 0  # of those who take part, so far
         self.asked = 0  # requests so far, as the model numbers them
+        self.newest = -1  # of these, as their client numbers them
         self.owners: dict[int, bytes] = {}  # of each transaction: the digest of its token
         self.ended: list[int] = []  # transactions, in the order in which they ended
         self.on_its_way: list[OnItsWay] = []
-        self.sometimes: Counter[str] = Counter()
-        self.model = spec.open(spec.INITIAL, settings.max_active)
         self.core = CoordinatorCore(self.disk, settings, observer)
         self.compare()
 
@@ -65,6 +64,7 @@ class CoordinatorRefinement:
     def ask(self, which: int, life: int) -> None:
         """A request to begin; a repeated one is distinguished from a new one."""
         key = Key(CLIENT, which)
+        self.newest = max(self.newest, which)
         before = self.requests.get(key)
         if before is None:
             self._ask_first(key, life)
@@ -79,7 +79,7 @@ class CoordinatorRefinement:
         self.asked += 1
         room = s.limit == 0 or s.active + s.admitted < s.limit
         expect(accepted == room, f"{s.active} active and {s.admitted} admitted of {s.limit}: answered: {accepted}")
-        self.model = self._taken(spec.admit if accepted else spec.ignore, s, request)
+        self.take(spec.admit if accepted else spec.ignore, request)
         self.requests[key] = request
         if accepted:
             number = max(self.core.table)
@@ -93,18 +93,18 @@ class CoordinatorRefinement:
         begun = [n for n in map(Number, range(s.first, s.end)) if s.begun[n] and s.owners[n] == request]
         forgotten = any(self._is_forgotten(number) for number in begun)
         answers: list[bool] = []
-        self._both(lambda: answers.append(self.core.ask(key, 1, self.now, owner=owner)), taken=not forgotten)
+        self.both(lambda: answers.append(self.core.ask(key, 1, self.now, owner=owner)), taken=not forgotten)
         replies = self.core.replies()
         expect(answers == [fate != spec.Fate.IGNORED] or forgotten, f"{key} was {fate!r}, and hears otherwise now")
         expect([reply.number for reply in replies] == ([] if forgotten else begun), f"{key}: {replies}")
-        self.sometimes["asked again"] += 1
+        self.tally["asked again"] += 1
 
     def hand(self, number: int) -> None:
         """The client of an active transaction is given it; asked again, it is the same one."""
         active = spec.takes_a_slot(self.model.log[Number(number)])
-        self._both(lambda: self.core.hand(number), taken=active)
+        self.both(lambda: self.core.hand(number), taken=active)
         if active and not self.model.handed[Number(number)]:
-            self.model = self._taken(spec.hand, self.model, number, self.model.owners[Number(number)])
+            self.take(spec.hand, number, self.model.owners[Number(number)])
 
     def add(self, number: int) -> None:
         """A participant joins whose name is new."""
@@ -117,14 +117,14 @@ class CoordinatorRefinement:
         to = Status.COMMITTING if commit else Status.ABORTING
         so_far = self._judged(number).log[Number(number)]
         if DECISIONS.get(so_far, so_far) == to:
-            self._both(lambda: self.core.decide(number, commit=commit), taken=not self._is_forgotten(number))
+            self.both(lambda: self.core.decide(number, commit=commit), taken=not self._is_forgotten(number))
             replies = [(reply.number, reply.status) for reply in self.core.replies()]
             known = Status.COMMITTED <= so_far and so_far == self.model.log[Number(number)]
             expected = [(number, so_far)] if known and not self._is_forgotten(number) else []
             expect(
                 replies == expected, f"transaction {number} is {so_far!r}, and a repeated request is answered {replies}"
             )
-            self.sometimes["decided again"] += 1
+            self.tally["decided again"] += 1
         else:
             self._offer(spec.decide, number, lambda: self.core.decide(number, commit=commit), int(to))
 
@@ -149,10 +149,10 @@ class CoordinatorRefinement:
         outcome = self.model.log[Number(number)]
         replies: list[int] = []
         can = accepts(spec.acknowledge, self.model, number, outcome) and not self._is_forgotten(number)
-        self._both(lambda: replies.append(self.core.acknowledge(number)), taken=can)
+        self.both(lambda: replies.append(self.core.acknowledge(number)), taken=can)
         if replies:
             expect(replies == [outcome], f"transaction {number} is {outcome!r}, and a client hears {replies}")
-            self.model = self._taken(spec.acknowledge, self.model, number, outcome)
+            self.take(spec.acknowledge, number, outcome)
 
     def flush(self, *, full: bool = False) -> None:
         """The pending group is on disk, or (`full`) is taken back where it wants another file."""
@@ -166,14 +166,18 @@ class CoordinatorRefinement:
             begins = [step for step in self.on_its_way if step.action is spec.begin]
             for step in reversed(begins):
                 request = Request(step.arguments[1])
-                self.model = self._taken(spec.burn, self.model, request)
+                self.take(spec.burn, request)
                 self.requests = {key: other for key, other in self.requests.items() if other != request}
             expect(all(reply.problem for reply in replies), f"{replies}: reported as done, and the disk was full")
-            self.sometimes["burnt"] += len(begins)
+            self.tally["burnt"] += len(begins)
             self.on_its_way.clear()
         else:
             self._take_effect()
         self.compare()
+
+    def wait(self, by: int) -> None:
+        """Time goes by."""
+        self.now += by
 
     # -- what a life ends with ---------------------------------------------------------------------------------------
 
@@ -195,7 +199,7 @@ class CoordinatorRefinement:
             if choose(3) == 2:
                 self._lose_power_while_recovering(choose)
             if self._is_as(self._ahead(), logged(self.disk.files())):
-                self.sometimes["a group survived without a reply"] += bool(self.on_its_way)
+                self.tally["a group survived without a reply"] += bool(self.on_its_way)
                 self._take_effect()
             self.on_its_way.clear()
         self.recover(limit)
@@ -206,7 +210,7 @@ class CoordinatorRefinement:
             CoordinatorCore(self.disk, self.settings).fail()
         except PowerLost:
             self.disk = self.disk.crash(choose)
-            self.sometimes["the power was lost while it was opened"] += 1
+            self.tally["the power was lost while it was opened"] += 1
         else:
             self.disk = self.disk.crash(choose)
 
@@ -216,8 +220,8 @@ class CoordinatorRefinement:
         self.core = CoordinatorCore(self.disk, self.settings, self.observer)
         s = spec.unload(self.model)
         for number, found in self.core.table.items():
-            s = self._taken(spec.load, s, number, int(found.status))
-        self.model = self._taken(spec.recover, s, limit)
+            s = followed(s, spec.load, number, int(found.status))
+        self.model = followed(s, spec.recover, limit)
         known = {found.key for found in self.core.table.values()}
         self.requests = {key: request for key, request in self.requests.items() if key in known}
         self.compare()
@@ -232,8 +236,7 @@ class CoordinatorRefinement:
             for number, _, _ in list(self.core.undelivered()):
                 self.finish(number)
         self.flush()
-        for property_ in spec.AT_REST:
-            expect(property_(self.model), f"at rest: {property_.__name__}")
+        self.require(spec.AT_REST)
         expect(not self.core.table, f"{list(self.core.table)} are left at rest")
         self.core.close()
 
@@ -241,7 +244,7 @@ class CoordinatorRefinement:
 
     def _take_effect(self) -> None:
         for step in self.on_its_way:
-            self.model = self._taken(step.action, self.model, *step.arguments)
+            self.take(step.action, *step.arguments)
             if step.action is spec.finish:
                 self.ended.append(step.arguments[0])
         self.on_its_way.clear()
@@ -250,7 +253,7 @@ class CoordinatorRefinement:
         """The model as it will be when all that is on its way is on disk."""
         s = self.model
         for step in self.on_its_way:
-            s = self._taken(step.action, s, *step.arguments)
+            s = followed(s, step.action, *step.arguments)
         return s
 
     def _judged(self, number: int) -> State:
@@ -265,38 +268,17 @@ class CoordinatorRefinement:
     ) -> None:
         """Both take the step, or both refuse it; it takes effect with the flush."""
         can = possible and accepts(action, self._judged(number), number, *others)
-        self._both(step, taken=can)
+        self.both(step, taken=can)
         if can:
             self.on_its_way.append(OnItsWay(action, (number, *others)))
         self.compare()
-
-    def _both(self, step: Callable[[], object], *, taken: bool) -> None:
-        try:
-            step()
-        except Refused as error:
-            expect(not taken, f"the implementation refuses what the model allows: {error}")
-            self.sometimes["refused"] += 1
-        else:
-            expect(taken, "the implementation takes a step that the model refuses")
-            self.sometimes["taken"] += 1
-
-    def _taken(self, action: Callable[..., State], s: State, *arguments: int) -> State:
-        try:
-            return action(s, *arguments)
-        except language.Refused as refused:
-            expect(False, f"{action.__name__}{arguments} needs: {refused}")  # noqa: FBT003 - it is never so
-            raise
 
     def compare(self) -> None:
         """The implementation's state means the model's, and each transaction has its owner. Raises Mismatch."""
         owners = {number: self.owners[number] for number in (*self.core.table, *self.core.outcomes)}
         if self.core.owners != owners:
             raise Mismatch(f"owners: the implementation has {self.core.owners}, expected {owners}")
-        meant = self.as_spec()
-        for name in State.__slots__:
-            mine, its = getattr(meant, name), getattr(self.model, name)
-            if mine != its:  # words for what is the same took a fifth of the time of all orders
-                raise Mismatch(f"{name}: the implementation has {_shown(mine)}, the model {_shown(its)}")
+        super().compare()
 
     def as_spec(self) -> State:
         """The meaning of the coordinator's state. History that it does not keep is the model's."""
@@ -317,15 +299,15 @@ class CoordinatorRefinement:
             peak=core.peak,
             ignored=core.ignored,
             end=Number(core.end),
-            log=_over(model.log, whole),
+            log=over(model.log, whole),
             table=_map({**ended_here, **loaded}),
             timers=_map(dict.fromkeys(map(Number, core.deadlines), 1)),
-            begun=_over(model.begun, {n: one.begun for n, one in on_disk.items() if one.begun}),
-            times=_over(model.times, {n: one.time for n, one in on_disk.items() if one.begun}),
-            lives=_over(model.lives, {n: t.life for n, t in active.items()}),
-            added=_over(model.added, {n: t.added for n, t in active.items()}),
-            outcomes=_over(model.outcomes, {n: int(s >= Status.COMMITTED) for n, s in whole.items()}),
-            owners=_over(model.owners, {n: self.requests.get(t.key, NO_REQUEST) for n, t in active.items()}),
+            begun=over(model.begun, {n: one.begun for n, one in on_disk.items() if one.begun}),
+            times=over(model.times, {n: one.time for n, one in on_disk.items() if one.begun}),
+            lives=over(model.lives, {n: t.life for n, t in active.items()}),
+            added=over(model.added, {n: t.added for n, t in active.items()}),
+            outcomes=over(model.outcomes, {n: int(s >= Status.COMMITTED) for n, s in whole.items()}),
+            owners=over(model.owners, {n: self.requests.get(t.key, NO_REQUEST) for n, t in active.items()}),
             pending=_map({self.requests[t.key]: 1 for t in core.table.values() if not t.status}),
         )
 
@@ -342,14 +324,3 @@ def _ended(table: Map[Number, int]) -> list[tuple[Number, int]]:
 
 def _map(entries: dict[Any, int]) -> Map[Any, int]:
     return Map(0, immutables.Map({key: value for key, value in entries.items() if value}))
-
-
-def _over(known: Map[Any, V], seen: Mapping[Any, V]) -> Map[Any, V]:
-    """The model's map, with what is seen of the implementation in its place."""
-    for key, value in seen.items():
-        known = known.set(key, value)
-    return known
-
-
-def _shown(value: object) -> str:
-    return str(dict(sorted(value.entries.items()))) if isinstance(value, Map) else str(value)
