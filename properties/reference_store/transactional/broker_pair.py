@@ -8,29 +8,26 @@ bytes, its table of halves, and what consumers see.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import Counter
 from collections.abc import Callable
-from typing import Any
+from functools import wraps
 
-import immutables
 import numpy as np
 
 from gapless.impl.dispatch.pool import rebuild
 from gapless.impl.records.errors import Refused as NotTaken
 from gapless.impl.records.record import Record, properties_bytes
-from gapless.impl.store.core import Core, Settings
-from gapless.impl.store.groups import GroupCursors
+from gapless.impl.store.core import Settings
 from gapless.impl.transactions import names
 from gapless.impl.transactions.settings import TransactionSettings
-from gapless.impl.transactions.transactions import Transactions
 from gapless.properties.machines.mismatch import expect
-from gapless.properties.reference_store.transactional.abstraction import PHASES, records
+from gapless.properties.machines.spec_refinement import SpecRefinement
+from gapless.properties.reference_store.transactional.abstraction import PHASES, opened, records
 from gapless.properties.reference_store.transactional.models import key_of, named_by, times_of
 from gapless.properties.simulation.choices import Choose
 from gapless.properties.simulation.simulated_disk import SimulatedDisk
 from gapless.spec import broker
 from gapless.spec.broker import Counter as Checks
-from gapless.spec.language import Map, Number, Position, Refused, replace
+from gapless.spec.language import Number, Position, Refused, replace
 from gapless.spec.transaction import Phase
 
 NOW = 1_700_000_000_000  # ms
@@ -39,125 +36,134 @@ GROUPS = ("", "billing", "shipping")  # by the numbers that the spec has for the
 TOPIC = "orders"
 
 
-class BrokerPair:
+class BrokerPair(SpecRefinement[broker.State]):
     """A store on a simulated disk, and the model. `key`: of the transaction that is looked at, once it was begun."""
 
+    refused = (NotTaken,)
+
     def __init__(self, max_checks: int, file_size: int, op_bytes: int) -> None:
+        super().__init__(broker.open(broker.INITIAL, max_checks, ROOM))
         self.disk = SimulatedDisk(page=512)
         self.files = Settings(file_size=file_size, queue_file_size=400, workers=1, synchronous=True)
         self.settings = TransactionSettings(max_checks=max_checks, transaction_timeout=0, op_batch_bytes=op_bytes)
-        self.model = broker.open(broker.INITIAL, max_checks, ROOM)
         self.key = ""
         self.now = NOW
-        self.tally: Counter[str] = Counter()
         self._open()
 
     def _open(self) -> None:
         self._known: list[Record] = []
         self._read = 0  # exclusive end of these
-        self.core = Core.open(self.disk, self.files)
-        cursors = GroupCursors(self.disk, self.core.queues.all)
-        self.tx = Transactions.open(self.core.log, self.core.queues, cursors, self.settings)
+        self.core, self.tx = opened(self.disk, self.files, self.settings)
 
     # -- steps -------------------------------------------------------------------------------------------------------
 
-    def append(self) -> None:
-        """A record of another sender."""
-        queue = self.core.queues.named("stocks", 0)
-        self.core.append(queue, b"other", properties_bytes({}), self._tick())
-        self._others()
-
-    def append_half(self) -> None:
-        """A half of another sender, who never decides it."""
-        self.tx.prepare(TOPIC, 0, b"other", {}, GROUPS[1], self._tick())
-        self._others()
+    def append(self, *, half: bool) -> None:
+        """A record of another sender; a half of theirs is never decided."""
+        if half:
+            self.tx.prepare(TOPIC, 0, b"other", {}, GROUPS[1], self._tick())
+        else:
+            queue = self.core.queues.named("stocks", 0)
+            self.core.append(queue, b"other", properties_bytes({}), self._tick())
+        self.take(broker.append, self._end() - 1)
+        self.compare()
 
     def prepare(self, group: int, queue: int) -> None:
         """The half, or one of another sender if it exists already."""
         if self.model.phase != Phase.ABSENT:
-            self.append_half()
+            self.append(half=True)
             return
         half = self.tx.prepare(TOPIC, queue, b"ours", {}, GROUPS[group], self._tick())
         self.key = key_of(self.tx.half(half.number))
-        self.model = broker.prepare(self.model, Number(half.number), self._at(half.position), group, queue)
+        self.take(broker.prepare, half.number, self._at(half.position), group, queue)
         self.compare()
 
     def answer(self) -> None:
         """The half is reported safe to the producer, as soon as it is."""
         first = next((record for record in self._ours() if record.topic == names.HALF_TOPIC), None)
 
-        def is_answered() -> bool:
+        def answered() -> bool:
             if first is None or times_of(first):
                 return False
             self.core.acknowledge(first.position + first.size)
             return True
 
-        self._both(is_answered, lambda: broker.answer(self.model))
+        self.offer(answered, broker.answer)
 
-    def producer(self, step: Callable[[broker.State], broker.State]) -> None:
+    def run(self) -> None:
+        """The producer runs its local transaction."""
+        self._producer(broker.run)
+
+    def ask_to_commit(self) -> None:
+        """The producer asks to commit; whichever version it names, the newest is meant."""
+        self._producer(broker.ask_to_commit, self.model.newest)
+
+    def ask_to_roll_back(self) -> None:
+        """The producer asks to roll back."""
+        self._producer(broker.ask_to_roll_back, self.model.newest)
+
+    def _producer(self, action: Callable[..., broker.State], *arguments: int) -> None:
         """The producer does something of its own, where producers do so; no store knows of it."""
         try:
-            self.model = step(self.model)
+            self.model = action(self.model, *arguments)
         except Refused:
             self.tally["a producer does not"] += 1
         self.compare()
 
     def check(self) -> None:
-        """The newest version is put back, where it may be."""
-        newest, group = self.model.newest, self.model.group
+        """The newest version is put back, and a producer asked, where that may be."""
+        s, number, position = self.model, self.tx.table.end, self._end()
+        self.offer(
+            lambda: s.newest >= 0 and len(self.tx.put_back(np.array([s.newest]), self._tick())[0]) > 0,
+            *(broker.check, number, position, s.checks + 1, s.group),
+        )
 
-        def put_back() -> bool:
-            return newest >= 0 and len(self.tx.put_back(np.array([newest]), self._tick())[0]) > 0
-
-        number, times = Number(self.tx.table.end), Checks(self.model.checks + 1)
-        position = self._end()
-        self._both(put_back, lambda: broker.check(self.model, number, position, times, group))
-
-    def commit(self, number: int) -> None:
-        """The request of the producer arrives: it names some version, and means the newest."""
-        s = self.model
-        if s.commits_asked[s.newest] <= s.commits[s.newest]:
-            return
+    def commit(self, back: int = 0) -> None:
+        """The request of the producer arrives: it names a version, so far back, and means the newest."""
+        s, end, position = self.model, self.core.log.end, self._end()
 
         def committed() -> bool:
-            end = self.core.log.end
-            self.tx.commit(number, self._tick())
+            self.tx.commit(self._version(back), self._tick())
             return self.core.log.end > end
 
-        position = self._end()
-        self._both(committed, lambda: broker.commit(self.model, position, self.model.meant))
+        if s.commits_asked[s.newest] > s.commits[s.newest]:
+            self._offer_with_op(committed, broker.commit, position, s.meant)
 
-    def roll_back(self, number: int) -> None:
+    def roll_back(self, back: int = 0) -> None:
         """Likewise."""
-        s = self.model
-        if s.rollbacks_asked[s.newest] <= s.rollbacks[s.newest]:
-            return
+        s, end, waiting = self.model, self.core.log.end, len(self.tx.batcher)
 
         def rolled_back() -> bool:
-            waiting = len(self.tx.batcher)
-            self.tx.roll_back(number, self._tick())
-            return len(self.tx.batcher) > waiting or self.core.log.end > before
+            self.tx.roll_back(self._version(back), self._tick())
+            return len(self.tx.batcher) > waiting or self.core.log.end > end
 
-        before = self.core.log.end
-        self._both(rolled_back, lambda: broker.roll_back(self.model))
+        if s.rollbacks_asked[s.newest] > s.rollbacks[s.newest]:
+            self._offer_with_op(rolled_back, broker.roll_back)
+
+    def _version(self, back: int) -> Number:
+        s = self.model
+        return s.versions[Checks(max(s.checks - back, 0))]
+
+    def _offer_with_op(self, step: Callable[[], bool], action: Callable[..., broker.State], *arguments: int) -> None:
+        """Offer a decision: where the op batch was full, its op is written, too."""
+
+        @wraps(action)
+        def decided(s: broker.State, *given: int) -> broker.State:
+            s = action(s, *given)
+            return broker.mark(s, s.end) if self._end() > s.end else s
+
+        self.offer(step, decided, *arguments)
 
     def mark(self) -> None:
         """An op is written, where a decided half waits for it."""
-        position = self._end()
-
-        def marked() -> bool:
-            return self.tx.write_op(self._tick())
-
-        self._both(marked, lambda: broker.mark(self.model, position))
+        self.offer(lambda: self.tx.write_op(self._tick()), broker.mark, self._end())
 
     def park(self) -> None:
         """The newest version is set aside, where its checks are spent."""
-        newest, position, times = self.model.newest, self._end(), self.model.checks
-
-        def parked() -> bool:
-            return newest >= 0 and len(self.tx.park(np.array([newest]), self._tick())) > 0
-
-        self._both(parked, lambda: broker.park(self.model, position, times))
+        s, position = self.model, self._end()
+        self.offer(
+            lambda: s.newest >= 0 and len(self.tx.park(np.array([s.newest]), self._tick())) > 0,
+            *(broker.park, position, s.checks),
+        )
 
     def flush(self) -> None:
         """All is on disk."""
@@ -172,8 +178,7 @@ class BrokerPair:
             rebuild(self.core.dispatch, self.core.limit, workers=1)
             return self._visible() > before
 
-        position = self.model.final
-        self._both(shown, lambda: broker.dispatch(self.model, position))
+        self.offer(shown, broker.dispatch, self.model.final)
 
     def crash(self, choose: Choose, *, power: bool) -> None:
         """The power or the process is gone; the store is found again."""
@@ -181,36 +186,21 @@ class BrokerPair:
         self.disk = self.disk.crash(choose) if power else self.disk.kill(choose)
         self._open()
         self._follow_the_disk(self._end())
-        self.model = broker.crash(self.model)
+        self.take(broker.crash)
         if self._visible():  # the queues were built again from the log
-            self.model = broker.dispatch(self.model, self.model.final)
+            self.take(broker.dispatch, self.model.final)
         self.compare()
 
-    # -- both --------------------------------------------------------------------------------------------------------
+    def rest(self) -> None:
+        """The producer answers what it knows, until all is at rest."""
+        for _ in range(self.settings.max_checks + 2):
+            runs = self.model.runs
+            answer = (self.ask_to_commit, self.commit) if runs else (self.ask_to_roll_back, self.roll_back)
+            for step in (self.park, self.check, *answer, self.mark, self.flush, self.dispatch):
+                step()
+        self.require(broker.AT_REST)
 
-    def _both(self, step: Callable[[], bool], modelled: Callable[[], broker.State]) -> None:
-        """Both take the step, or both refuse. A full file of the log is flushed by the way."""
-        before = self.model
-        try:
-            taken = step()
-        except NotTaken:
-            taken = False
-        try:
-            self.model = modelled()
-        except Refused as refused:
-            expect(not taken, f"the store did it, and the model says: {refused.because}")
-            self.tally[f"not {step.__name__}"] += 1
-        else:
-            expect(taken, f"the model does it, and the store does not; before: {before}")
-            self.tally[step.__name__] += 1
-            if self._end() > self.model.end and step.__name__ in {"committed", "rolled_back"}:  # the op batch was full
-                self.model = broker.mark(self.model, self.model.end)
-        self.compare()
-
-    def _others(self) -> None:
-        """The last record is none of the transaction's."""
-        self.model = broker.append(self.model, Position(self._end() - 1))
-        self.compare()
+    # -- the state of the store --------------------------------------------------------------------------------------
 
     def _tick(self) -> int:
         self.now += 1
@@ -219,9 +209,7 @@ class BrokerPair:
     def _follow_the_disk(self, flushed: Position) -> None:
         """So many records are on disk: the model flushes them one by one."""
         while self.model.flushed < flushed:
-            self.model = broker.flush(self.model)
-
-    # -- what the store is in ----------------------------------------------------------------------------------------
+            self.take(broker.flush)
 
     @property
     def _log(self) -> list[Record]:
@@ -250,10 +238,9 @@ class BrokerPair:
     def compare(self) -> None:
         """Whole states are the same. Raises Mismatch."""
         self._follow_the_disk(self._at(self.core.log.flushed))
-        state = self.as_broker()
-        expect(_plain(state) == _plain(self.model), f"the store is {state}, expected {self.model}")
+        super().compare()
 
-    def as_broker(self) -> broker.State:
+    def as_spec(self) -> broker.State:
         """The store as a state of the spec."""
         model = self.model
         s = replace(
@@ -300,13 +287,3 @@ class BrokerPair:
             stored=Checks(s.stored + is_safe), on_disk=Phase.PREPARED if is_safe else s.on_disk,
             group=group if first else s.group, asked=group, meant=queue if first else s.meant, went=queue,
         )  # fmt: skip
-
-
-def _plain(s: broker.State) -> broker.State:
-    """Maps without entries that say nothing."""
-    maps: dict[str, Any] = {}
-    for name in ("versions", "positions", "times", "commits", "rollbacks", "marks", "commits_asked", "rollbacks_asked"):
-        found = getattr(s, name)
-        kept = {key: value for key, value in found.entries.items() if value != found.default}
-        maps[name] = Map(found.default, immutables.Map(kept))
-    return replace(s, **maps)
