@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
-
-import immutables
 
 from gapless.impl.environment.operating_system import Disk
 from gapless.impl.files.cursors import CURSORS, read
@@ -15,10 +12,11 @@ from gapless.impl.store.groups import GroupCursors
 from gapless.impl.transactions import half_table, names
 from gapless.impl.transactions.settings import TransactionSettings
 from gapless.impl.transactions.transactions import Transactions
-from gapless.properties.machines.mismatch import Mismatch, expect
+from gapless.properties.machines.mismatch import expect
+from gapless.properties.machines.spec_refinement import require_same
 from gapless.properties.reference_store.transactional.models import TransactionModels, key_of, named_by, times_of
 from gapless.spec import transaction
-from gapless.spec.language import Map, Number, Position, replace
+from gapless.spec.language import Number, Position, replace
 from gapless.spec.transaction import Phase
 
 PHASES = {
@@ -106,9 +104,7 @@ def _with_table(tx: Transactions, s: transaction.State, model: transaction.State
 def compare(tx: Transactions, whole_log: Sequence[Record], models: TransactionModels) -> None:
     """The implementation is in the state of the models. Raises Mismatch."""
     for key, state in transactions(tx, whole_log, models).items():
-        model = models.halves[key]
-        if _plain(state) != _plain(model):
-            raise Mismatch(f"transaction {key} is {state}, expected {model}")
+        require_same(state, models.halves[key], f"transaction {key}: ")
     waiting, _ = tx.batcher.batch()
     expect(waiting == models.waiting, f"{waiting} wait for their op, expected {models.waiting}")
     expect(tx.batcher.size == models.batcher.size, f"they take {tx.batcher.size} bytes, not {models.batcher.size}")
@@ -120,17 +116,6 @@ def compare(tx: Transactions, whole_log: Sequence[Record], models: TransactionMo
     expected = (models.cursors.half_cursor, models.cursors.op_cursor)
     expect(cursors == expected, f"the cursors are {cursors}, expected {expected}")
     expect(tx.table.end == models.cursors.half_end, f"halves end at {tx.table.end}, not {models.cursors.half_end}")
-
-
-def _plain(s: transaction.State) -> transaction.State:
-    """Maps without entries that say nothing."""
-    maps: dict[str, Any] = {
-        name: Map(default, immutables.Map({n: v for n, v in getattr(s, name).entries.items() if v != default}))
-        for name, default in (
-            ("positions", transaction.NOWHERE), ("times", 0), ("commits", 0), ("rollbacks", 0), ("marks", 0),
-        )
-    }  # fmt: skip
-    return replace(s, **maps)
 
 
 def saved_cursors(disk: Disk) -> tuple[int, int]:
