@@ -15,13 +15,13 @@ from functools import partial
 
 from gapless.properties.machines.ground_truth import GroundTruth
 from gapless.properties.machines.mismatch import Mismatch, expect
+from gapless.properties.machines.spec_refinement import require_same
 from gapless.properties.simulation.choices import Choose, plainest
 from gapless.properties.simulation.simulated_disk import SimulatedDisk
 from gapless.properties.subject import Subject, SubjectBatch, SubjectLayout
 from gapless.spec import dispatch as spec
 from gapless.spec.catalog import END, SPECS
 from gapless.spec.language import Number, Refused
-from gapless.traces.replay.notation import changes
 
 BEGIN_AGAIN = ("restart", "again")
 LIFE_ENDS = ("lose", "tear", "kill", *BEGIN_AGAIN)
@@ -36,14 +36,15 @@ ModelStep = Callable[[spec.State, Number], spec.State]
 class DispatchRefinement(GroundTruth):
     """A store's dispatch, and a model for each of its queues.
 
-    `cut`: the batches of this life; those `waiting` for a worker, in the `hands` of one, `flying`: not yet visible with
-    all before them · `attempts`: how often a batch failed · `stopped`: in this life, a batch failed too often, or the
-    disk failed.
+    `ever_cut`, `cut`: the batches of all lives, and of this one; of these, some are `waiting` for a worker, in the
+    `hands` of one, `flying`: not yet visible with all before them · `attempts`: how often a batch failed · `stopped`:
+    in this life, a batch failed too often, or the disk failed.
     """
 
     def __init__(self, subject: Subject, layout: SubjectLayout, queues: int) -> None:
         super().__init__(subject, layout, queues)
         self.retries = layout.retries or 0
+        self.ever_cut: list[SubjectBatch] = []
         self.models = [spec.open(spec.INITIAL, Number(0), int(self.layout.overlap))] * queues
         self._begin()
 
@@ -65,7 +66,7 @@ class DispatchRefinement(GroundTruth):
         full = self.subject.progress().full
         expect(full == was_full, f"scan: full is {full} with {len(self.flying)} batches in flight")
         if batch is None:
-            self.sometimes["nothing was cut, for too much was in flight"] += was_full
+            self.tally["nothing was cut, for too much was in flight"] += was_full
             expect(was_full or low >= limit, f"scan: nothing was cut, and the log continues from {low} to {limit}")
             return None
         expect(not was_full, f"scan: a batch was cut, and {len(self.flying)} were in flight")
@@ -75,6 +76,7 @@ class DispatchRefinement(GroundTruth):
         for q, number, *_ in self.rows(batch):
             self._model("scan", q, spec.scan, number)
         self.cut.append(batch)
+        self.ever_cut.append(batch)
         self.waiting.append(batch)
         self.flying.append(batch)
         self.compare()
@@ -107,7 +109,7 @@ class DispatchRefinement(GroundTruth):
         except self.subject.errors.damaged as damaged:
             message, folder = str(damaged), self.subject.files["log"].rstrip("*")
             expect(name in message and folder in message, f"scan: it does not say where: {message}")
-            self.sometimes["a wrong number was refused"] += 1
+            self.tally["a wrong number was refused"] += 1
         else:
             raise Mismatch(f"scan: {name} gave number {number}, and {due} was due")
 
@@ -221,7 +223,7 @@ class DispatchRefinement(GroundTruth):
         self.attempts[batch] = tried + 1
         expect(again != last, f"failed {batch}, try {tried + 1}: it is {'' if again else 'not '}tried again")
         self.stopped = not again
-        self.sometimes["a batch was tried again"] += again
+        self.tally["a batch was tried again"] += again
         if self.stopped:
             self._expect_stopped(batch, str(PLANNED))
         self.compare()
@@ -229,7 +231,7 @@ class DispatchRefinement(GroundTruth):
 
     def _expect_stopped(self, batch: SubjectBatch | None, why: str) -> None:
         """Every step refuses, and says why."""
-        self.sometimes["dispatch stopped"] += 1
+        self.tally["dispatch stopped"] += 1
         subject = self.subject
         verbs: list[Callable[[], object]] = [subject.scan, subject.take]
         verbs += [partial(subject.commit, name) for name in self.names]
@@ -269,7 +271,7 @@ class DispatchRefinement(GroundTruth):
     def _settle(self) -> None:
         """`dispatched` moves to the beginning of the first batch that is not in its queues."""
         gaps = (model.committed < max(model.bits.entries, default=0) for model in self.models)
-        self.sometimes["an entry waited behind a gap"] += any(gaps)
+        self.tally["an entry waited behind a gap"] += any(gaps)
         found = self.subject.progress().dispatched
         at = found if not self.flying else self.flying[0].low
         while self.flying and self._is_visible(self.flying[0]):
@@ -313,7 +315,7 @@ class DispatchRefinement(GroundTruth):
         kind = type(self.subject).__name__
         if "queues" in self.subject.files:
             return True
-        self.sometimes[f"left out: a flush of queues that fails, for {kind} has no files of queues"] += 1
+        self.tally[f"left out: a flush of queues that fails, for {kind} has no files of queues"] += 1
         return False
 
     # -- another life ------------------------------------------------------------------------------------------------
@@ -322,7 +324,7 @@ class DispatchRefinement(GroundTruth):
         """One of `LIFE_ENDS`; `choose` says what survives where the power takes a part."""
         if how in BEGIN_AGAIN and not self.has("restart"):
             return
-        self.sometimes[f"life ended: {how}"] += 1
+        self.tally[f"life ended: {how}"] += 1
         match how:
             case "lose":
                 self._open_again(self.disk.crash(plainest), self.safe)
@@ -383,12 +385,7 @@ class DispatchRefinement(GroundTruth):
         """The state of every queue is the model's."""
         for q, name in enumerate(self.names):
             model = self.models[q]
-            found = self.subject.as_dispatch(name, model)
-            if found != model:
-                differences = ", ".join(
-                    f"{what} is {is_} and not {ought}" for what, ought, is_ in changes(model, found)
-                )
-                raise Mismatch(f"{self.label(q)}: {differences}")
+            require_same(self.subject.as_dispatch(name, model), model, f"{self.label(q)}: ")
 
     def everything_is_visible(self) -> None:
         """Without a possible step, every message is visible; once all is flushed, all is at rest."""

@@ -45,7 +45,7 @@ class GroundTruth:
     """A store on a simulated disk, and what was appended to it.
 
     `names`: of its queues, all of one topic · `log`: every message that is in the log, in order; `by_queue`: the same
-    for each queue · `sometimes`: how often the situations occurred that runs should come upon, and how often something
+    for each queue · `tally`: how often the situations occurred that runs should come upon, and how often something
     was left out since the subject has no such verb.
     """
 
@@ -54,7 +54,7 @@ class GroundTruth:
         self.subject = subject
         self.names: list[QueueName] = [(TOPIC, q) for q in range(queues)]
         self.numbers = {name: q for q, name in enumerate(self.names)}
-        self.sometimes: Counter[str] = Counter()
+        self.tally: Counter[str] = Counter()
         overlap = layout.overlap and self.has("overlap")
         self.layout = replace(layout, queues=tuple(self.names), overlap=overlap)
         self.disk = SimulatedDisk()
@@ -67,7 +67,7 @@ class GroundTruth:
         """True if the subject has an optional verb; that one was missed is counted."""
         why = self.subject.absent.get(verb)
         if why is not None:
-            self.sometimes[f"left out: {verb}, for {type(self.subject).__name__} has none: {why}"] += 1
+            self.tally[f"left out: {verb}, for {type(self.subject).__name__} has none: {why}"] += 1
         return why is None
 
     # -- the log -----------------------------------------------------------------------------------------------------

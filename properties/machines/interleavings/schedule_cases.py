@@ -148,7 +148,7 @@ def some(make: Callable[[], Subject], seeds: range) -> InterleavingTally:
             break
         tally.cases += 1
         tally.steps += len(schedule)
-        tally.counts += simulation.pair.sometimes
+        tally.counts += simulation.pair.tally
         tally.different.add(blake2b(f"{simulation.plan}: {schedule}".encode(), digest_size=8).digest())
     tally.seconds = time.process_time() - began
     return tally
