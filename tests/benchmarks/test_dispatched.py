@@ -11,7 +11,7 @@ from benchmarks import dispatched
 from gapless import check
 from tests.support.night import NIGHT
 
-EVENTS = 20_000
+EVENTS = 7_000  # two groups of each queue
 NEEDS = "pip install duckdb orjson polars pyspark"
 SLOW = [peer for peer in dispatched.PEERS if peer.package == "pyspark"]
 

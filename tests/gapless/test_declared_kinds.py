@@ -129,7 +129,7 @@ def checked(stores: list[Path]) -> None:
 def recorded(folder: Path) -> None:
     """Record our own store, with threads, and on a disk that loses power; and check all that it wrote."""
     for name, lost in (("threads", frozenset[str]()), ("lost", frozenset({"crash"}))):
-        workload = Workload(messages=3_000, seed=1, transactions=True)
+        workload = Workload(messages=1_000, seed=1, transactions=True)
         run(
             folder / name,
             RunOptions(workload, 8, synchronous=False, workers=2, overlap=True, faults=lost, form="ndjson"),

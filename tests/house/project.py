@@ -38,15 +38,21 @@ class Module:
         """Its folder in the room, or the module itself where it lies in none."""
         return (*self.path.with_suffix("").parts, "")[1]
 
-    @cached_property
+    @property
     def tree(self) -> ast.Module:
         """Its syntax tree."""
-        return ast.parse(self.source)
+        return parsed(self.source)
 
     @cached_property
     def imports(self) -> Imports:
         """Every module or member that it imports, with the line."""
         return tuple(imported(self.tree))
+
+
+@cache
+def parsed(source: str) -> ast.Module:
+    """The syntax tree of a file, made once for all who look at it."""
+    return ast.parse(source)
 
 
 @cache

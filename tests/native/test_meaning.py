@@ -18,7 +18,7 @@ from gapless.native.program_generator import program
 from tests.support.night import NIGHT
 
 STEP = 3
-PROGRAMS = 5_000 if NIGHT else 150
+PROGRAMS = 5_000 if NIGHT else 75
 
 
 class Pair(NamedTuple):

@@ -20,13 +20,15 @@ CASES = 1000  # until something is met: most is within the first hundred, by wha
 FOUND = (
     "a second commit writes a second final [#5574]",
     "a commit after the half was set aside is taken [#8158]",
-    "an old version stays open next to the new one [#n11]",
     "the counter of a version is not raised",
     "a half is set aside with checks left",
     "after a start rollbacks are forgotten [#8158]",
+    *(["an old version stays open next to the new one [#n11]"] if NIGHT else []),  # after more than a hundred cases
     *(["after a start versions are all open [#n11]"] if NIGHT else []),  # after hundreds of cases
 )
 """Of the others most are about several halves, the cache or the cursors, of which this spec says nothing."""
+RARE = {"shown", "not rolled_back"}
+"""Answers that are met after hundreds of cases."""
 
 
 def test_it_has_the_verbs_of_its_spec() -> None:
@@ -38,6 +40,7 @@ def test_it_has_the_verbs_of_its_spec() -> None:
 def test_no_step_is_never_taken_and_none_is_never_refused() -> None:
     steps = {"answer", "check", "commit", "roll_back", "mark", "park", "dispatch"}
     missing = steps | {f"not {step}" for step in steps} | {"power", "kill", "a producer does not"}
+    missing -= set() if NIGHT else RARE
 
     class CountedBroker(BrokerMachine):
         def teardown(self) -> None:

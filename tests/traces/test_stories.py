@@ -132,7 +132,7 @@ def test_quantifiers_within_quantifiers_name_both() -> None:
 # -- the reading ---------------------------------------------------------------------------------------------------
 
 
-MOST = 100 if NIGHT else 12  # offers of a kind
+MOST = 100 if NIGHT else 4  # offers of a kind
 
 
 @pytest.mark.slow
