@@ -106,19 +106,19 @@ def _keeps_the_slot(core: CoordinatorCore, why: str) -> None:
 
 
 @fault("a request that is sent again is a new one", CoordinatorCore, "ask")
-def _begins_another(core: CoordinatorCore, key: Key, *more: Any) -> bool:
+def _begins_another(core: CoordinatorCore, key: Key, *more: Any, **named: Any) -> bool:
     """A client holds two slots, and works in one."""
     core._asked.get(key.client, {}).pop(key.request, None)
-    return _ask(core, key, *more)
+    return _ask(core, key, *more, **named)
 
 
 @fault("silence is forgotten", CoordinatorCore, "ask")
-def _forgets_silence(core: CoordinatorCore, key: Key, *more: Any) -> bool:
+def _forgets_silence(core: CoordinatorCore, key: Key, *more: Any, **named: Any) -> bool:
     """A client that met silence is answered after a reconnect."""
     mine = core._asked.get(key.client, {})
     if mine.get(key.request, 0) < 0:
         del mine[key.request]
-    return _ask(core, key, *more)
+    return _ask(core, key, *more, **named)
 
 
 # -- outcomes ----------------------------------------------------------------------------------------------------------
@@ -189,9 +189,9 @@ def _drops_open_ones(core: CoordinatorCore, number: int, key: Key, time: int, li
 
 
 @fault("a life ends a tick early", CoordinatorCore, "ask")
-def _too_short(core: CoordinatorCore, key: Key, life: int, *more: Any) -> bool:
+def _too_short(core: CoordinatorCore, key: Key, life: int, *more: Any, **named: Any) -> bool:
     """The work of a client that is in time is thrown away."""
-    return _ask(core, key, max(1, life - 1), *more)
+    return _ask(core, key, max(1, life - 1), *more, **named)
 
 
 # -- the log and its recovery ------------------------------------------------------------------------------------------
