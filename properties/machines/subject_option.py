@@ -4,37 +4,52 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cache
 from importlib import import_module
-from typing import NamedTuple
 
 from gapless.properties.subject import Subject, require_all_verbs
 
 OURS = "gapless.properties.reference_store.store_subject:ReferenceStore"
 
 
-class NamedSubject(NamedTuple):
-    """A class of subjects. `option`: by which a command line names it; none for ours."""
+@dataclass(frozen=True)
+class NamedSubject:
+    """A class of subjects by its name. Other processes import it by that: its module may change a class of another."""
 
-    make: Callable[[], Subject]
-    option: str
+    name: str
+
+    def __call__(self) -> Subject:
+        """A new subject."""
+        return _kind(self.name)()
+
+    @property
+    def option(self) -> str:
+        """The option of a command line that names it; none for ours."""
+        return "" if self.name == OURS else f" --subject {self.name}"
 
     def left_out(self) -> Iterable[str]:
         """The steps without a check, since the subject has no such verb; a line for each."""
-        subject = self.make()
+        subject = self()
         yield from (f"left out: {verb}: {why}" for verb, why in sorted(subject.absent.items()))
         flawless = sorted(subject.flawless.items())
         yield from (f"left out: records with the flaw {flaw!r}: {why}" for flaw, why in flawless)
 
 
+@cache
+def _kind(name: str) -> Callable[[], Subject]:
+    module, _, kind = name.partition(":")
+    found: Callable[[], Subject] = getattr(import_module(module), kind)
+    return found
+
+
 def subject_by_name(text: str) -> NamedSubject:
     """The class of that name. Raises ArgumentTypeError: there is none, or it lacks a verb and does not say why."""
-    module, _, name = text.partition(":")
     try:
-        found: Callable[[], Subject] = getattr(import_module(module), name)
-        require_all_verbs(found)
+        require_all_verbs(_kind(text))
     except (AttributeError, ImportError, TypeError, ValueError) as error:
         raise ArgumentTypeError(f"{text!r}: expected a subject as package.module:Class: {error}") from error
-    return NamedSubject(found, "" if text == OURS else f" --subject {text}")
+    return NamedSubject(text)
 
 
 def add_subject(parser: ArgumentParser) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import zlib
 from argparse import ArgumentTypeError
 from collections.abc import Callable
@@ -137,6 +138,11 @@ def test_what_is_left_out_is_reported(capsys: pytest.CaptureFixture[str]) -> Non
 def test_a_subject_that_is_not_there_is_reported(name: str) -> None:
     with pytest.raises(ArgumentTypeError, match=r"expected a subject as package\.module:Class"):
         subject_by_name(name)
+
+
+def test_other_processes_import_a_subject_by_the_name_that_was_given() -> None:
+    """A module may take a class over and change it: by its own name, the class would be as it was, and pass."""
+    assert NAMED.encode() in pickle.dumps(subject_by_name(NAMED))
 
 
 # Planted faults

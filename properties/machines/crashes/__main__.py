@@ -34,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             parser.error(str(error))
         return int(not _replayed(subject, asked.again, recorded=recorded))
     tally = CrashTally()
-    one = partial(some, subject.make, recorded=asked.recorded)
+    one = partial(some, subject, recorded=asked.recorded)
     seconds = run(one, without_end(asked, CHUNK), tally, asked, until=asked.cases)
     show(
         f"{tally.points:,} crashes in {tally.cases:,} cases, {tally.points / seconds:,.0f} a second: {tally.records:,} "
@@ -50,13 +50,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     show(*subject.left_out())
     for case, _ in tally.failures[:1]:
         show(f"the first of them, {case}, as short as was soon found:")
-        _replayed(subject, shortest(subject.make, case, recorded=recorded), recorded=recorded)
+        _replayed(subject, shortest(subject, case, recorded=recorded), recorded=recorded)
     return int(bool(tally.failures))
 
 
 def _replayed(subject: NamedSubject, case: str, *, recorded: bool) -> bool:
     """Show a case, line by line; return whether it passes."""
-    lines, error = story(subject.make, case, recorded=recorded)
+    lines, error = story(subject, case, recorded=recorded)
     show(*(f"{number:3}. {line}" for number, line in enumerate(lines, 1)))
     if error is not None:
         options = " --recorded 1" * recorded

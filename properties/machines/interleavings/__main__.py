@@ -30,7 +30,7 @@ def main() -> int:
     parser = command(__package__, __doc__, "one case, step by step", schedules=(100_000, "random runs"))
     add_subject(parser)
     asked = parser.parse_args()
-    make = asked.subject.make
+    make = asked.subject
     if asked.again is not None:
         try:
             lines, right = story(make, asked.again)
@@ -46,9 +46,9 @@ def main() -> int:
         "time"
     )
     show_counts(tally.counts)
-    show(*asked.subject.left_out())
+    show(*make.left_out())
     for case, _ in tally.failures:
-        again = f'Again: python -m {__package__}{asked.subject.option} --again "{case}"'
+        again = f'Again: python -m {__package__}{make.option} --again "{case}"'
         show("", *story(make, case)[0], again)
     for plan in (*SMALLEST, *SMALL):
         explored = in_every_way(make, plan)
