@@ -17,6 +17,7 @@ from gapless.spec.catalog import PROFILES, SPECS, STRICT, Spec
 from gapless.traces.engines import EngineName
 from gapless.traces.engines import engine as engine_named
 from gapless.traces.engines.engine import Engine, Progress
+from gapless.traces.evidence import Evidence
 from gapless.traces.file_times import newest_change
 from gapless.traces.inputs import Input, named, once, unknown
 from gapless.traces.options import Options
@@ -30,13 +31,14 @@ from gapless.traces.report.wording import plural
 from gapless.traces.rules import judged, rules
 from gapless.traces.scratch_folders import removed_at_the_end
 from gapless.traces.sources.registry import sources
-from gapless.traces.sources.source import Recording, SideInputs, SmallInput, Source, Together, together
+from gapless.traces.sources.source import Recording, SmallInput, Source, Together, together
 from gapless.traces.specs import calling_file, loaded
 from gapless.traces.suggestions import did_you_mean, one_of
 
 if TYPE_CHECKING:  # few checks write a table, and pyarrow loads slowly
     from gapless.traces.report.verdict_table import Table, TableRows
 
+Named = str | os.PathLike[str]
 FEW = 16
 TABLE_MODES = "error", "overwrite"
 AGAIN = 3  # times that an input is opened again whose files go away while it is read
@@ -85,23 +87,41 @@ def check(
     to which events may belong. Raises UsageError, and EngineFailure where a cluster cannot do the work;
     what is wrong with an input is in the report.
     """
+    return checked(
+        paths,
+        Evidence.of(config, client, copied=copied, trace_topics=trace_topics, only_broker=only_broker),
+        options_of(profile=profile, topic=topic, trace=trace, only=only, ignore=ignore, split=split, specs=specs),
+        jobs=jobs,
+        engine=engine,
+        master=master,
+        conf=conf,
+        verdicts=verdicts,
+        verdicts_mode=verdicts_mode,
+        progress=progress,
+    )
+
+
+def checked(
+    paths: Named | Sequence[Named],
+    evidence: Evidence,
+    options: Options,
+    *,
+    jobs: int | None = None,
+    engine: EngineName = "auto",
+    master: str | None = None,
+    conf: Mapping[str, str] | None = None,
+    verdicts: Named | None = None,
+    verdicts_mode: str = "error",
+    progress: Progress | None = None,
+) -> Report:
+    """Check recordings as `check` says, which makes these two values of its keywords."""
     if isinstance(paths, str | os.PathLike):
         paths = [paths]
-    _refuse(profile, jobs, split)
-    side = SideInputs(Path(config) if config else None, Path(client) if client else None, copied)
-    own = own_specs(specs)
-    options = Options(
-        topic=topic,
-        trace=trace,
-        ignored=ignored_rules(only, ignore, own),
-        listed=verdicts is not None,
-        split=split,
-        specs=own,
-        trace_topics=tuple(trace_topics),
-        only_broker=only_broker,
-    )
+    if jobs is not None and jobs < 1:
+        raise UsageError(f"jobs: {jobs}, expected at least 1")
+    options = replace(options, listed=verdicts is not None)
     inputs = once([one for path in paths for one in named(path_of(path))])
-    if client is not None and sum(one.source is None or "client" in one.source.side for one in inputs) > 1:
+    if evidence.client and sum(one.source is None or "client" in one.source.evidence for one in inputs) > 1:
         raise UsageError(
             "client: one client log is of one store; check stores one by one, or leave each log next to its own store"
         )
@@ -110,7 +130,7 @@ def check(
         _table(verdicts, verdicts_mode) as table,
         engine_named(engine, master=master, conf=conf, jobs=jobs, progress=progress) as runs,
     ):
-        tasks = [InputCheck(one, options, profile, runs.located(one.found)) for one in inputs]
+        tasks = [InputCheck(one, options, runs.located(one.found)) for one in inputs]
         runs.look(_looked_at(tasks), [table.unfinished] if table else [])
         compiled = compiling_seconds()
         for each in tasks:
@@ -123,7 +143,7 @@ def check(
             if interrupted:  # one interrupt ends the whole check
                 each.skip()
             else:
-                each.run(side, runs, table.rows(f"{number:03d}") if table else None)
+                each.run(evidence, runs, table.rows(f"{number:03d}") if table else None)
                 interrupted = bool(each.interrupted)
         if table and interrupted:
             table.discard()
@@ -184,17 +204,30 @@ def _looked_at(tasks: Iterable[InputCheck]) -> list[Path]:
     return [task.found for task in tasks if task.given.source][:FEW]
 
 
-def _refuse(profile: str | None, jobs: int | None, split: int | None) -> None:
-    """Raise UsageError for options that make no sense."""
+def options_of(
+    *,
+    profile: str | None = None,
+    topic: str | None = None,
+    trace: str | None = None,
+    only: Sequence[str] = (),
+    ignore: Sequence[str] = (),
+    split: int | None = None,
+    specs: Sequence[Named | Spec] = (),
+) -> Options:
+    """Return the options, as users and command lines name them; without a profile, each source has its own.
+
+    Raises UsageError for options that make no sense.
+    """
     if profile is not None and profile not in PROFILES:
         raise UsageError(no_such_profile(profile))
-    if jobs is not None and jobs < 1:
-        raise UsageError(f"jobs: {jobs}, expected at least 1")
     if split is not None and split < 1:
         raise UsageError(f"split: {split}, expected at least 1 byte")
+    own = own_specs(specs)
+    ignored = ignored_rules(only, ignore, own)
+    return Options(profile=profile or "", topic=topic, trace=trace, ignored=ignored, split=split, specs=own)
 
 
-def _table(folder: str | os.PathLike[str] | None, mode: str) -> AbstractContextManager[Table | None]:
+def _table(folder: Named | None, mode: str) -> AbstractContextManager[Table | None]:
     """The verdict table, if one is wanted. Raises UsageError for a mode that does not exist."""
     if mode not in TABLE_MODES:
         raise UsageError(f"verdicts-mode: {shown(mode)}, expected {one_of(TABLE_MODES)}")
@@ -205,7 +238,7 @@ def _table(folder: str | os.PathLike[str] | None, mode: str) -> AbstractContextM
     return verdict_table.written(path_of(folder), overwrite=mode == "overwrite")
 
 
-def own_specs(specs: Sequence[str | os.PathLike[str] | Spec]) -> tuple[Spec, ...]:
+def own_specs(specs: Sequence[Named | Spec]) -> tuple[Spec, ...]:
     """The specs that a user brings. Raises UsageError where one of them is none."""
     try:
         own = tuple(spec for spec in loaded(specs, calling_file()) if SPECS.get(spec.name) is not spec)
@@ -256,11 +289,11 @@ def ignored_rules(only: Sequence[str], ignore: Sequence[str], more: tuple[Spec, 
 class InputCheck:
     """The check of one input, step by step. `found`: the path to open, as workers know it."""
 
-    def __init__(self, given: Input, options: Options, profile: str | None, found: Path | None = None) -> None:
+    def __init__(self, given: Input, options: Options, found: Path | None = None) -> None:
         self.given = given
         self.found = found or given.found
         own = given.source.profile if given.source else ""
-        self.options = replace(options, profile=profile or own)
+        self.options = replace(options, profile=options.profile or own)
         self.kind = given.source.kind if given.source else "unknown"
         self.parts = Parts()
         self.interrupted = ""
@@ -284,7 +317,7 @@ class InputCheck:
         """Skip the input: the check was interrupted."""
         self._nothing(interrupted="interrupted before it was read")
 
-    def run(self, side: SideInputs, engine: Engine, table: TableRows | None) -> None:
+    def run(self, evidence: Evidence, engine: Engine, table: TableRows | None) -> None:
         """Judge the input; whatever goes wrong with it becomes its verdict. Raises UsageError."""
         given = self.given
         try:
@@ -292,7 +325,7 @@ class InputCheck:
                 verdict, reason = ("unreadable", given.problem) if given.problem else unknown(given.path)
                 self._nothing(**{verdict: reason})
                 return
-            self._read(given.source, side, engine, table)
+            self._read(given.source, evidence, engine, table)
             if table is not None:
                 self._write(table)
         except NothingThere as nothing:
@@ -315,11 +348,11 @@ class InputCheck:
         self.interrupted = interrupted
         self.parts = Parts(unreadable=unreadable, reasons=[inconclusive] if inconclusive else [])
 
-    def _read(self, source: Source, side: SideInputs, engine: Engine, table: TableRows | None) -> None:
+    def _read(self, source: Source, evidence: Evidence, engine: Engine, table: TableRows | None) -> None:
         """Open and judge the input. Try again if files disappear: a running broker deletes its oldest."""
         for left in range(AGAIN, -1, -1):
             try:
-                self._judge(source.open(self.given.path, self.found, self.options, side, table), engine)
+                self._judge(source.open(self.given.path, self.found, self.options, evidence, table), engine)
             except (Gone, FileNotFoundError):
                 if not left:
                     raise

@@ -3,35 +3,34 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from pathlib import Path
 
-from gapless.spec.catalog import Spec
-from gapless.traces.check import as_given, own_specs
+from gapless.traces.check import as_given
 from gapless.traces.engines.engine import Progress
 from gapless.traces.events.event import Origin
 from gapless.traces.events.files import is_event_file
 from gapless.traces.events.writing import coming_from
+from gapless.traces.evidence import NO_EVIDENCE, Evidence
+from gapless.traces.options import EVERYTHING, Options
 from gapless.traces.problems import Unreadable, UsageError, shown
 from gapless.traces.remote import path_of
 from gapless.traces.sources.registry import recognised
-from gapless.traces.sources.source import SideInputs
 from gapless.traces.sources.surroundings import refusal
 
 
 def export(
     path: str | os.PathLike[str],
     out: Path,
+    options: Options = EVERYTHING,
+    evidence: Evidence = NO_EVIDENCE,
     *,
-    config: Path | None = None,
-    specs: Sequence[str | os.PathLike[str] | Spec] = (),
     progress: Progress | None = None,
 ) -> int:
     """Write the same events that a check of `path` judges to `out`, and return how many.
 
     The file states its kind of source and the profile that judges it; a file of events is converted to the other form
-    with its metadata. `specs`: as of a check. Raises UsageError for a suffix that is no form or a spec that is none,
-    Unreadable, NothingThere, OSError.
+    with its metadata. `options`, `evidence`: as of a check. Raises UsageError for a suffix that is no form, Unreadable,
+    NothingThere, OSError.
     """
     if not is_event_file(out):
         raise UsageError(f"{out}: expected a file that ends in .parquet or .ndjson")
@@ -40,9 +39,8 @@ def export(
     if known is None:
         raise Unreadable(f"{shown(path)}: {refusal(path)}")
     source, found = known
-    side = SideInputs(config, specs=own_specs(specs))
     with coming_from(Origin(source.kind, source.profile)):
         try:
-            return source.export(path, found, out, side, progress)
+            return source.export(path, found, out, options, evidence, progress)
         except Unreadable as problem:
             raise Unreadable(as_given(str(problem), path, found)) from problem

@@ -1,4 +1,4 @@
-"""The options of a check."""
+"""The options of a check: what is judged, and how."""
 
 from __future__ import annotations
 
@@ -19,10 +19,12 @@ class Options:
     listed: bool = False  # the verdict of every trace is wanted
     split: int | None = None  # bytes that one task reads; None: what usually does best
     specs: tuple[Spec, ...] = ()  # that the user brings
-    only_broker: bool = False  # the clients of a broker have no other, so that what they were handed was its
-    trace_topics: tuple[str, ...] = ()  # topics that clients trace to, besides the default ones
 
     @property
     def every_spec(self) -> Mapping[str, Spec]:
         """Our specs by name, and those that the user brings."""
         return {**SPECS, **{spec.name: spec for spec in self.specs}} if self.specs else SPECS
+
+
+EVERYTHING = Options(profile="")
+"""The options of a check that leaves nothing out, by the profile of each source."""

@@ -9,17 +9,17 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from gapless.native import expecting
 from gapless.native.object_code import compiling_seconds
-from gapless.spec.catalog import PROFILES
-from gapless.traces.check import InputCheck, ignored_rules, no_such_profile, reported
+from gapless.traces.check import InputCheck, reported
+from gapless.traces.evidence import NO_EVIDENCE, Evidence
 from gapless.traces.inputs import Input
-from gapless.traces.options import Options
+from gapless.traces.options import EVERYTHING, Options
 from gapless.traces.problems import NothingThere, Unreadable, UsageError, pasted, shown
 from gapless.traces.report.parts import Parts
 from gapless.traces.report.values import Finding, Report
@@ -34,7 +34,6 @@ from gapless.traces.sources.following import (
     SavedState,
 )
 from gapless.traces.sources.registry import following, knows, recognised
-from gapless.traces.sources.source import SideInputs
 from gapless.traces.sources.surroundings import refusal
 from gapless.traces.timeouts import OutOfTime
 
@@ -98,11 +97,9 @@ class StoreWatch:
         self,
         path: str | os.PathLike[str],
         listeners: Listeners,
+        evidence: Evidence = NO_EVIDENCE,
+        options: Options = EVERYTHING,
         *,
-        profile: str | None = None,
-        config: str | os.PathLike[str] | None = None,
-        only: Sequence[str] = (),
-        ignore: Sequence[str] = (),
         state: str | os.PathLike[str] | None = None,
         version: str = "",
         every: float = EVERY,
@@ -110,17 +107,14 @@ class StoreWatch:
     ) -> None:
         """Open nothing yet: `path` is a store directory, or a folder that contains a `store/`, and may not exist yet.
 
-        `state`: the file that keeps the place; only the same `version` of gapless reads it · the others as of `check`.
-        Raises UsageError.
+        `evidence`, `options`: as of a check · `state`: the file that keeps the place; only the same `version` of
+        gapless reads it. Raises UsageError.
         """
-        if profile is not None and profile not in PROFILES:
-            raise UsageError(no_such_profile(profile))
         self.path, self.listeners, self.every, self.clock = Path(path), listeners, every, clock
-        self.profile, self.ignored = profile, ignored_rules(only, ignore)
+        self.evidence, self.asked = evidence, options
         self._choose_source()
         if self.path.exists() and not self.path.is_dir() and not knows(self.source, self.path):
             raise UsageError(f"{shown(path)}: {_refusal(self.path)}")
-        self.side = SideInputs(Path(config) if config else None)
         self.state = Path(state) if state else None
         self.version = version
         kept = self._kept(self.state) if self.state else None
@@ -144,7 +138,7 @@ class StoreWatch:
     def _choose_source(self) -> None:
         """Choose by what is there; as long as there is nothing, ours is chosen, and another one may still come."""
         self.source: FollowingSource = following(self.path)
-        self.options = Options(profile=self.profile or self.source.profile, ignored=self.ignored)
+        self.options = replace(self.asked, profile=self.asked.profile or self.source.profile)
         self.gauge: LogGauge = self.source.gauge(self.path)
 
     def _kept(self, state: Path) -> SavedState | None:
@@ -255,7 +249,7 @@ class StoreWatch:
         if found is None:
             what = self.source.presentation.label
             raise NoStoreYet(f"{shown(self.path)}: waiting for a {what} there: {self._why_none()}")
-        follower = self.source.follow(self.path, found, self.options, self.side, self.checkpoint, self.clock)
+        follower = self.source.follow(self.path, found, self.options, self.evidence, self.checkpoint, self.clock)
         follower.reported = self.reported
         self.follower = follower
         at = f"{found}: watched from {follower.reached:,} on"
@@ -356,7 +350,7 @@ class StoreWatch:
             self.listeners.on_finding(finding)
 
     def _reported(self, judged: Any) -> Report:
-        check = InputCheck(Input(self.path, self.path, self.source), self.options, None)
+        check = InputCheck(Input(self.path, self.path, self.source), self.options)
         if judged is None or self.follower is None:
             why = self.trouble or "nothing was read"
             if self.waits and self.last is None:

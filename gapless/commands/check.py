@@ -146,8 +146,9 @@ def check(
     **files: Path | None,
 ) -> None:
     """Check that every message is in its queue, once, in order, intact, and every transaction decided."""
-    from gapless.traces.check import check as run
+    from gapless.traces.check import checked, options_of
     from gapless.traces.engines.spark_settings import parsed
+    from gapless.traces.evidence import Evidence
     from gapless.traces.problems import EngineFailure, UsageError
     from gapless.traces.report.text import text
 
@@ -155,24 +156,22 @@ def check(
     threshold = threshold_of(baseline, fail_on or (), update=update_baseline, by=baseline_by)
     try:
         with telling(), progress_bar() as progress:
-            report = run(
+            report = checked(
                 paths,
-                profile=profile and profile.value,
-                config=config,
-                client=client,
-                copied=copied,
-                trace_topics=trace_topic or (),
-                only_broker=only_broker,
-                topic=topic,
-                only=only or (),
-                ignore=ignore or (),
+                Evidence.of(config, client, copied=copied, trace_topics=trace_topic or (), only_broker=only_broker),
+                options_of(
+                    profile=profile and profile.value,
+                    topic=topic,
+                    only=only or (),
+                    ignore=ignore or (),
+                    specs=spec or (),
+                ),
                 jobs=jobs,
                 engine=engine,
                 master=master,
                 conf=parsed(conf or ()),
                 verdicts=verdicts,
                 verdicts_mode=verdicts_mode,
-                specs=spec or (),
                 progress=progress,
             )
     except UsageError as error:

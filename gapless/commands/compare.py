@@ -37,11 +37,12 @@ def compare(
     or more, and may end anywhere; what lies behind an end is not compared.
     """
     from gapless.traces.compare import compare as run
+    from gapless.traces.evidence import Evidence
     from gapless.traces.problems import UsageError
 
     try:
         with telling(), progress_bar() as progress:
-            comparison = run(master, slaves, config=config, copied=copied, jobs=jobs, progress=progress)
+            comparison = run(master, slaves, Evidence.of(config, copied=copied), jobs=jobs, progress=progress)
     except UsageError as error:
         raise failed(str(error)) from None
     with printing(comparison.exit_code):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -24,6 +25,8 @@ from gapless.commands.outcome import random_key, unreadable
 from gapless.commands.terminal import failed, printing, progress_bar, telling, write
 
 if TYPE_CHECKING:
+    from gapless.traces.evidence import Evidence
+    from gapless.traces.options import Options
     from gapless.traces.report.redaction import Redactor
     from gapless.traces.report.values import Report
 
@@ -50,13 +53,14 @@ def explain(
     redact_key: RedactKeyOption = None,
 ) -> None:
     """Print the shortest story of one trace: where it departs and why, or that it does not."""
-    from gapless.traces.check import check
+    from gapless.traces.check import checked, options_of
     from gapless.traces.events.files import is_event_file
+    from gapless.traces.evidence import Evidence
     from gapless.traces.problems import UsageError, shown
     from gapless.traces.remote import path_of
     from gapless.traces.report.text import explained
 
-    name, own = profile and profile.value, spec or ()
+    own = spec or ()
     if trace is not None and not trace.strip():
         raise failed(f"--trace is empty: expected {NAMES}")
     if trace is None and (redact or not is_event_file(path_of(path))):
@@ -64,20 +68,11 @@ def explain(
     trace = trace or ""  # no trace has this name: the report lists those that are there
     if save is not None and save.suffix != ".story":
         raise failed(f"--save {save}: expected a file that ends in .story")
+    evidence = Evidence.of(config, client, copied=copied, trace_topics=trace_topic or (), only_broker=only_broker)
     try:
         with telling(), progress_bar() as progress:
-            report = check(
-                [path],
-                profile=name,
-                config=config,
-                client=client,
-                copied=copied,
-                trace_topics=trace_topic or (),
-                only_broker=only_broker,
-                trace=trace,
-                specs=own,
-                progress=progress,
-            )
+            options = options_of(profile=profile and profile.value, trace=trace, specs=own)
+            report = checked(path, evidence, options, progress=progress)
     except UsageError as error:
         raise failed(str(error)) from None
     names = _names(report, shown(trace), redact_key) if redact else None
@@ -92,7 +87,7 @@ def explain(
         for line in () if unread else lines:
             print(line)
     if save is not None:
-        _save(save, path_of(path), trace, report, list(own), config, names)
+        _save(save, path_of(path), trace, report, options, evidence, names)
     raise typer.Exit(code)
 
 
@@ -108,14 +103,12 @@ def _save(
     path: Path,
     trace: str,
     report: Report,
-    specs: list[str],
-    config: Path | None,
+    options: Options,
+    evidence: Evidence,
     names: Redactor | None,
 ) -> None:
     """Write the story of what was found first; say so, or why there is none. Exits with 2 if it cannot be written."""
-    from gapless.traces.options import Options
     from gapless.traces.problems import NothingThere, Unreadable, UsageError, shown
-    from gapless.traces.specs import loaded
     from gapless.traces.stories.saving import saved_story
     from gapless.traces.stories.shortening import NotATale
 
@@ -123,9 +116,9 @@ def _save(
     if not found:
         unread = report.verdict == "unreadable"
         raise failed(f"{save}: not written, for {shown(trace)} {'cannot be read' if unread else 'does not depart'}")
-    options = Options(profile=report.profile, specs=loaded(specs))
+    judged = replace(options, profile=report.profile, trace=None)
     try:
-        text = saved_story(path, trace, found[0], options, config=config, folder=save.parent)
+        text = saved_story(path, trace, found[0], judged, evidence, folder=save.parent)
     except (UsageError, Unreadable, NothingThere, NotATale) as error:
         raise failed(f"{save}: not written: {error}") from None
     except OSError as error:

@@ -18,6 +18,8 @@ def trace(
     spec: SpecOption = None,
 ) -> None:
     """Write the events of a store, a recording or a file of events, to query or to check them elsewhere."""
+    from gapless.traces.check import options_of
+    from gapless.traces.evidence import Evidence
     from gapless.traces.export import export
     from gapless.traces.problems import NothingThere, Unreadable, UsageError, shown
     from gapless.traces.report.values import INTERRUPTED
@@ -25,7 +27,7 @@ def trace(
 
     try:
         with progress_bar() as progress:
-            events = export(path, out, config=config, specs=spec or (), progress=progress)
+            events = export(path, out, options_of(specs=spec or ()), Evidence.of(config), progress=progress)
     except (UsageError, Unreadable) as error:
         raise failed(str(error)) from None
     except NothingThere as error:

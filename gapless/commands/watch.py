@@ -81,6 +81,8 @@ def watch(
     there; what is to be judged at the end of the log only waits for the report. The verdict is that of gapless check.
     """
     from gapless import __version__
+    from gapless.traces.check import options_of
+    from gapless.traces.evidence import Evidence
     from gapless.traces.problems import UsageError
     from gapless.traces.report.values import EXIT_CODES
     from gapless.traces.watch import Listeners, StoreWatch
@@ -94,10 +96,8 @@ def watch(
             watched = StoreWatch(
                 store,
                 listeners,
-                profile=profile and profile.value,
-                config=config,
-                only=only or (),
-                ignore=ignore or (),
+                Evidence.of(config),
+                options_of(profile=profile and profile.value, only=only or (), ignore=ignore or ()),
                 state=state,
                 version=__version__,
                 every=every,

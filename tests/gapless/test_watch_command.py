@@ -36,8 +36,9 @@ def test_once_goes_up_to_the_present_and_on_from_there(tmp_path: Path) -> None:
     with (store / "consumequeue/orders/1/00000000000000000000").open("r+b") as file:
         file.seek(20)
         file.write(bytes(7) + b"\1")
-    departs = gapless("watch", store, "--once")
+    departs = gapless("watch", store, "--once", "--profile", "strict")
     assert departs.exit_code == 1
+    assert departs.stdout.endswith("(strict profile)\n")
     assert "(queue/entry-points-at-its-message)" in departs.stdout
     headline = next(line for line in departs.stdout.splitlines() if line)
     assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC orders/1: entry 1 points at byte 1; .*", headline)

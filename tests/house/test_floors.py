@@ -39,6 +39,7 @@ FLOORS = {
             "scratch_folders",
             "validation",
             "options",
+            "evidence",
             "parent_watch",
             "worker_processes",
             "timeouts",

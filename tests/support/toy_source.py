@@ -19,6 +19,7 @@ from gapless.spec.catalog import SPECS
 from gapless.traces.engines.engine import Engine, Progress
 from gapless.traces.events import schema
 from gapless.traces.events.schema import Event
+from gapless.traces.evidence import Evidence
 from gapless.traces.judging.columns import gathered
 from gapless.traces.judging.judge import Judge
 from gapless.traces.judging.tallies import Tally
@@ -27,7 +28,6 @@ from gapless.traces.options import Options
 from gapless.traces.problems import NothingThere, UsageError
 from gapless.traces.report.parts import Parts
 from gapless.traces.report.sections import Presentation
-from gapless.traces.sources.source import SideInputs
 
 SPEC = SPECS["queue"]
 
@@ -37,7 +37,7 @@ class Csv:
 
     kind = "toy-csv"
     profile = "strict"
-    side: frozenset[str] = frozenset()
+    evidence: frozenset[str] = frozenset()
     expected_folder = ""
     expected_file = "a CSV of queue steps: its name does not end in .csv"
     presentation = Presentation("CSV of queue steps", unit="event")
@@ -53,11 +53,13 @@ class Csv:
     def prepare(self, found: Path, options: Options) -> None:
         """See `Source`."""
 
-    def open(self, path: Path, found: Path, options: Options, side: SideInputs, table: object) -> CsvFile:  # noqa: ARG002 - as `Source` says
+    def open(self, path: Path, found: Path, options: Options, evidence: Evidence, table: object) -> CsvFile:  # noqa: ARG002 - as `Source` says
         """See `Source`."""
         return CsvFile(path, found, options)
 
-    def export(self, path: Path, found: Path, out: Path, side: SideInputs, progress: Progress | None) -> int:  # noqa: ARG002 - as `Source` says
+    def export(
+        self, path: Path, found: Path, out: Path, options: Options, evidence: Evidence, progress: Progress | None  # noqa: ARG002 - as `Source` says
+    ) -> int:  # fmt: skip
         """See `Source`."""
         raise UsageError(f"{path}: a toy writes nothing")
 

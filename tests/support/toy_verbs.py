@@ -12,12 +12,12 @@ from typing import Any
 import pyarrow as pa
 
 from gapless.traces.engines.local import Local
+from gapless.traces.evidence import Evidence
 from gapless.traces.options import Options
 from gapless.traces.problems import UsageError
 from gapless.traces.report.parts import Parts
 from gapless.traces.report.values import Finding, Report
 from gapless.traces.sources.following import FollowProgress, RecordingFollower, SavedState
-from gapless.traces.sources.source import SideInputs
 from gapless.traces.sources.tables import TablePart
 from gapless.traces.sources.verbs import JsonSchema
 from tests.support.toy_source import Csv, CsvFile
@@ -180,7 +180,7 @@ class CsvWithVerbs(Csv):
     table_format = "toy-csv"
 
     def follow(
-        self, path: Path, found: Path, options: Options, side: SideInputs, checkpoint: Any, clock: Callable[[], float]  # noqa: ARG002 - as `FollowingSource` says
+        self, path: Path, found: Path, options: Options, evidence: Evidence, checkpoint: Any, clock: Callable[[], float]  # noqa: ARG002 - as `FollowingSource` says
     ) -> CsvFollower:  # fmt: skip
         """See `FollowingSource`."""
         return CsvFollower(path, found, options, checkpoint.position if checkpoint else 0)
@@ -202,7 +202,7 @@ class CsvWithVerbs(Csv):
         """See `FollowingSource`."""
         file.write_bytes(pickle.dumps(kept))
 
-    def replicas(self, side: SideInputs) -> CsvReplicas:  # noqa: ARG002 - as `ComparingSource` says
+    def replicas(self, evidence: Evidence) -> CsvReplicas:  # noqa: ARG002 - as `ComparingSource` says
         """See `ComparingSource`."""
         return CsvReplicas([])
 

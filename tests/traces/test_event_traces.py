@@ -107,7 +107,7 @@ def check_events(
     Without an engine, it is read by one process as a whole, and stretch by stretch as if by several: both must agree.
     """
     wanted = replace(options, trace=trace, listed=table is not None)
-    check = InputCheck(Input(path, path, SOURCE), wanted, options.profile)
+    check = InputCheck(Input(path, path, SOURCE), wanted)
     recording = EventFile(path, path, wanted, table)
     check._judge(recording, engine or Local(1))
     judged = JudgedFile(check.source, check.parts)

@@ -60,7 +60,7 @@ class Far(Local):
 def outcome(path: Path, engine: Local, split: int) -> tuple[Any, ...]:
     """The row of a file, its part of the report, and its table."""
     options = Options(profile="strict", listed=True, split=split)
-    one = InputCheck(Input(path, path, SOURCE), options, "strict")
+    one = InputCheck(Input(path, path, SOURCE), options)
     with tempfile.TemporaryDirectory() as folder:
         one._judge(EventFile(path, path, one.options, TableRows(Path(folder), "000")), engine)
         return one.source, one.parts, table_in(Path(folder))

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
+from gapless.traces.evidence import Evidence
 from gapless.traces.options import Options
 from gapless.traces.report.parts import Parts
 from gapless.traces.report.values import Finding
-from gapless.traces.sources.source import SideInputs, Source
+from gapless.traces.sources.source import Source
 
 ReportedKeys = set[tuple[str, str, int]]
 """Departures that were reported: rule, trace and position of each."""
@@ -130,7 +131,7 @@ class FollowingSource(Source, Protocol):
     """A source whose recordings can be judged while they are written."""
 
     def follow(
-        self, path: Path, found: Path, options: Options, side: SideInputs, checkpoint: Any, clock: Callable[[], float]
+        self, path: Path, found: Path, options: Options, evidence: Evidence, checkpoint: Any, clock: Callable[[], float]
     ) -> RecordingFollower:
         """Open a recognised path, and continue from a `checkpoint`. Raises Unreadable, NothingThere."""
 

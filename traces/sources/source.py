@@ -7,28 +7,17 @@ engine runs the task on every split; the recording takes the results in order, j
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
-from gapless.spec.catalog import Spec
 from gapless.traces.engines.engine import Engine, Progress
+from gapless.traces.evidence import Evidence
 from gapless.traces.options import Options
 from gapless.traces.report.parts import Parts
 from gapless.traces.report.sections import Presentation
 
 if TYPE_CHECKING:  # few checks write a table, and pyarrow loads slowly
     from gapless.traces.report.verdict_table import TableRows
-
-
-@dataclass(frozen=True)
-class SideInputs:
-    """Paths and specs that a user names besides a recording: evidence, and specs that its events may belong to."""
-
-    config: Path | None = None  # the broker's settings
-    client: Path | None = None  # what clients were answered
-    copied: bool = False  # the recording was copied file by file while it was written
-    specs: tuple[Spec, ...] = ()  # that the user brings; an export needs them, and a check has them in its options
 
 
 class Recording(Protocol):
@@ -63,8 +52,8 @@ class Source(Protocol):
     """How reports show it."""
     profile: str
     """The profile that it is judged by unless the user names one. Empty: each recording states its own."""
-    side: frozenset[str]
-    """The fields of `SideInputs` that it uses."""
+    evidence: frozenset[str]
+    """The fields of `Evidence` that it uses."""
     expected_folder: str
     """A folder's missing part, as in *a RocketMQ store: there is no commitlog/ in it*. Empty: it is a file."""
     expected_file: str
@@ -79,14 +68,16 @@ class Source(Protocol):
     def prepare(self, found: Path, options: Options) -> None:
         """Load what a check needs, before the clock starts and workers are forked."""
 
-    def open(self, path: Path, found: Path, options: Options, side: SideInputs, table: TableRows | None) -> Recording:
+    def open(self, path: Path, found: Path, options: Options, evidence: Evidence, table: TableRows | None) -> Recording:
         """Open a recognised path; the report calls it `path`, and tasks write verdicts into `table`.
 
         `options.profile` is empty if each recording states its own: then `Parts.profile` has it. Raises Unreadable,
         NothingThere.
         """
 
-    def export(self, path: Path, found: Path, out: Path, side: SideInputs, progress: Progress | None) -> int:
+    def export(
+        self, path: Path, found: Path, out: Path, options: Options, evidence: Evidence, progress: Progress | None
+    ) -> int:
         """Write the same events that a check judges, and return how many.
 
         Raises UsageError, Unreadable, NothingThere.

@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
+from gapless.traces.evidence import Evidence
 from gapless.traces.report.values import Report
-from gapless.traces.sources.source import SideInputs, Source
+from gapless.traces.sources.source import Source
 from gapless.traces.sources.tables import SparkTable
 
 JsonSchema = dict[str, Any]
@@ -55,8 +56,8 @@ class Replicas(Protocol):
 class ComparingSource(Source, Protocol):
     """A source whose recordings have replicas."""
 
-    def replicas(self, side: SideInputs) -> Replicas:
-        """Return an empty set of replicas; `side` is of all of them."""
+    def replicas(self, evidence: Evidence) -> Replicas:
+        """Return an empty set of replicas; `evidence` is of all of them."""
 
 
 # -- table ---------------------------------------------------------------------------------------------------------

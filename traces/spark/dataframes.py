@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from gapless.spec.catalog import PROFILES, SPECS, STRICT, Spec
-from gapless.traces.check import ignored_rules, no_such_profile, own_specs
+from gapless.spec.catalog import STRICT, Spec
+from gapless.traces.check import options_of
 from gapless.traces.engines import spark as classic
 from gapless.traces.engines.spark_connect import SparkConnect
 from gapless.traces.judging.sorted_traces import ARGS, SortedTraces, TraceQuestion
-from gapless.traces.options import Options
 from gapless.traces.problems import UsageError, shown
 from gapless.traces.spark.dataframe_streams import streamed
 from gapless.traces.suggestions import did_you_mean, one_of
@@ -83,17 +82,14 @@ def _question(
     stories: bool,
 ) -> TraceQuestion:
     """Collect what is asked of each trace. Raises UsageError."""
-    if profile is not None and profile not in PROFILES:
-        raise UsageError(no_such_profile(profile))
-    own = own_specs(specs)
-    known = {**SPECS, **{one.name: one for one in own}}
+    options = options_of(profile=STRICT if profile is None else profile, only=only, ignore=ignore, specs=specs)
+    known = options.every_spec
     if spec not in known:
         raise UsageError(
             f"spec: there is no {shown(spec)}, expected {one_of(known)}{did_you_mean(spec, known)}; specs=[FILE] adds "
             "yours"
         )
-    options = Options(profile=profile or STRICT, ignored=ignored_rules(only, ignore, own), listed=True, specs=own)
-    return TraceQuestion(known[spec], source, options, stories)
+    return TraceQuestion(known[spec], source, replace(options, listed=True), stories)
 
 
 def _judging(question: TraceQuestion) -> Callable[[Iterator[RecordBatch]], Iterator[RecordBatch]]:

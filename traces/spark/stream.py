@@ -20,8 +20,7 @@ from urllib.parse import unquote, urlparse
 import numpy as np
 import pyarrow as pa
 
-from gapless.spec.catalog import PROFILES
-from gapless.traces.check import ignored_rules, own_specs
+from gapless.traces.check import options_of
 from gapless.traces.engines import spark as classic
 from gapless.traces.engines.engine import Engine
 from gapless.traces.events import reading
@@ -76,14 +75,11 @@ def judged(
     """
     if type(spark).__module__.startswith("pyspark.sql.connect"):
         raise UsageError("a stream of event files needs a classic session of Spark: batches are judged on its cluster")
-    if profile is not None and profile not in PROFILES:
-        raise UsageError(f"no such profile: {shown(profile)} ({', '.join(PROFILES)})")
     if isinstance(path_of(checkpoint), RemotePath):
         raise UsageError(
             f"{shown(checkpoint)}: what is known of traces is kept on a disk; name a folder that all share"
         )
-    own = own_specs(specs)
-    options = Options(profile=profile or "", ignored=ignored_rules(only, ignore, own), specs=own)
+    options = options_of(profile=profile, only=only, ignore=ignore, specs=specs)
     kept = TraceStates(Path(checkpoint).absolute() / KEPT, str(folder))
 
     def batch_of(found: DataFrame, number: int) -> None:

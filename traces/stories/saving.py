@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from gapless.traces.events import reading
 from gapless.traces.events.files import is_event_file
 from gapless.traces.events.schema import with_specs
+from gapless.traces.evidence import NO_EVIDENCE, Evidence
 from gapless.traces.export import export
 from gapless.traces.judging.columns import gathered
 from gapless.traces.options import Options
@@ -29,8 +30,8 @@ def saved_story(
     trace: str,
     finding: Finding,
     options: Options,
+    evidence: Evidence = NO_EVIDENCE,
     *,
-    config: Path | None = None,
     folder: Path | None = None,
 ) -> str:
     """Return the text of a story of a finding in a recording's trace; `folder`: where it is written to.
@@ -43,7 +44,7 @@ def saved_story(
     else:
         with tempfile.TemporaryDirectory(prefix="gapless-") as scratch:
             copy = Path(scratch) / "events.parquet"
-            export(path, copy, config=config)
+            export(path, copy, evidence=evidence)
             events = _events(copy, trace, finding.spec, options)
     story = shortest(spec, events, options)
     name = _spec_path(spec.given, folder) if isinstance(spec, GivenSpec) else spec.name

@@ -14,7 +14,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gapless import Report, check
-from gapless.traces.options import Options
 from gapless.traces.sources.rocketmq.clients import client_log, trace_bodies, trace_topics
 from gapless.traces.sources.rocketmq.clients.request_lines import OK
 from gapless.traces.sources.rocketmq.report_rows import TraceTopicRow
@@ -354,7 +353,7 @@ def test_a_topic_of_another_name_is_found_where_settings_or_options_name_it(tmp_
     traced.trace(traced.acknowledged(traced.send()), topic="mine")
     store = traced.builder.write(tmp_path / "store")
     assert not check([store]).testimony
-    assert trace_topics.trace_topics(open_store(store), Options(trace_topics=("mine",))) == ("mine",)
+    assert trace_topics.trace_topics(replace(open_store(store), trace_topics=("mine",))) == ("mine",)
     assert topic_row(check([store], trace_topics=["mine"])).testified == 1
     (tmp_path / "broker.conf").write_text("msgTraceTopicName=mine\n")
     assert topic_row(check([store])).testified == 1

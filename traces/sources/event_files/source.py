@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from gapless.traces.engines.engine import Progress
 from gapless.traces.events.files import is_event_file
+from gapless.traces.evidence import Evidence
 from gapless.traces.options import Options
 from gapless.traces.problems import laid_down
 from gapless.traces.report.sections import Presentation
 from gapless.traces.report.values import Report
 from gapless.traces.report.wording import plural
-from gapless.traces.sources.source import Recording, SideInputs, SmallInput, Together
+from gapless.traces.sources.source import Recording, SmallInput, Together
 
 if TYPE_CHECKING:
     from gapless.traces.report.verdict_table import TableRows
@@ -56,7 +57,7 @@ class EventFiles:
     kind = "event-trace"
     presentation = Presentation("event trace", "event", conforms=conforms)
     profile = ""  # each file says its own
-    side: frozenset[str] = frozenset()
+    evidence: frozenset[str] = frozenset()
     expected_folder = ""
     expected_file = ""
 
@@ -75,7 +76,7 @@ class EventFiles:
     def prepare(self, found: Path, options: Options) -> None:
         """See `Source`: the kernels depend on the specs in the file."""
 
-    def open(self, path: Path, found: Path, options: Options, side: SideInputs, table: TableRows | None) -> Recording:  # noqa: ARG002 - as `Source` says
+    def open(self, path: Path, found: Path, options: Options, evidence: Evidence, table: TableRows | None) -> Recording:  # noqa: ARG002 - as `Source` says
         """See `Source`."""
         from gapless.traces.sources.event_files.file import EventFile  # noqa: PLC0415 - pyarrow loads slowly
 
@@ -89,11 +90,13 @@ class EventFiles:
 
         return small_files.together(some, options, table)
 
-    def export(self, path: Path, found: Path, out: Path, side: SideInputs, progress: Progress | None) -> int:  # noqa: ARG002 - as `Source` says
+    def export(
+        self, path: Path, found: Path, out: Path, options: Options, evidence: Evidence, progress: Progress | None  # noqa: ARG002 - as `Source` says
+    ) -> int:  # fmt: skip
         """See `Source`."""
         from gapless.traces.events import reading, schema  # noqa: PLC0415 - see above
 
-        known = schema.with_specs(side.specs)
+        known = schema.with_specs(options.specs)
         return schema.write(out, reading.read(found, of=known), origin=reading.origin(found), of=known)
 
 

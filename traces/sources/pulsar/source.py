@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gapless.traces.engines.engine import Progress
+from gapless.traces.evidence import Evidence
 from gapless.traces.options import Options
 from gapless.traces.sources.pulsar import KIND, PROFILE, RECORDING
 from gapless.traces.sources.pulsar.report import PRESENTATION
-from gapless.traces.sources.source import Recording, SideInputs
+from gapless.traces.sources.source import Recording
 
 if TYPE_CHECKING:
     from gapless.traces.report.verdict_table import TableRows
@@ -21,7 +22,7 @@ class Pulsar:
     kind = KIND
     presentation = PRESENTATION
     profile = PROFILE
-    side: frozenset[str] = frozenset()
+    evidence: frozenset[str] = frozenset()
     expected_folder = "a recording of a Pulsar coordinator: there is no trace.ndjson"
     expected_file = ""
 
@@ -40,13 +41,15 @@ class Pulsar:
     def prepare(self, found: Path, options: Options) -> None:
         """See `Source`: a recording is short, and its kernels load when they are needed."""
 
-    def open(self, path: Path, found: Path, options: Options, side: SideInputs, table: TableRows | None) -> Recording:  # noqa: ARG002 - as `Source` says
+    def open(self, path: Path, found: Path, options: Options, evidence: Evidence, table: TableRows | None) -> Recording:  # noqa: ARG002 - as `Source` says
         """See `Source`."""
         from gapless.traces.sources.pulsar.check import CoordinatorCheck  # noqa: PLC0415 - pyarrow loads slowly
 
         return CoordinatorCheck(path, found, options)
 
-    def export(self, path: Path, found: Path, out: Path, side: SideInputs, progress: Progress | None) -> int:  # noqa: ARG002 - as `Source` says
+    def export(
+        self, path: Path, found: Path, out: Path, options: Options, evidence: Evidence, progress: Progress | None  # noqa: ARG002 - as `Source` says
+    ) -> int:  # fmt: skip
         """See `Source`."""
         from gapless.traces.events import schema  # noqa: PLC0415 - see above
         from gapless.traces.sources.pulsar.recording import recorded  # noqa: PLC0415 - see above

@@ -9,11 +9,12 @@ from typing import NamedTuple
 
 from gapless.native import expecting
 from gapless.traces.engines.engine import Engine
+from gapless.traces.evidence import Evidence
 from gapless.traces.options import Options
 from gapless.traces.problems import NothingThere, Unreadable, shown, side_file_problem
 from gapless.traces.report.parts import Parts
 from gapless.traces.sources.rocketmq.clients import evidence
-from gapless.traces.sources.rocketmq.clients.evidence import Evidence
+from gapless.traces.sources.rocketmq.clients.evidence import ClientEvidence
 from gapless.traces.sources.rocketmq.clients.trace_topic_evidence import with_trace_topics
 from gapless.traces.sources.rocketmq.joining.alternative_ends import (
     AlternativeEnd,
@@ -36,15 +37,18 @@ from gapless.traces.sources.rocketmq.store.directory import (
 )
 from gapless.traces.sources.rocketmq.store.selection import SOME_QUEUE, queue_named
 from gapless.traces.sources.rocketmq.summary import summary
-from gapless.traces.sources.source import SideInputs
 
 
-def opened(path: Path, folder: Path, options: Options, side: SideInputs, *, listed: bool = False) -> StoreCheck:
+def opened(path: Path, folder: Path, options: Options, given: Evidence, *, listed: bool = False) -> StoreCheck:
     """Opens the check of the store in `folder`, with settings and client log. Raises Unreadable, NothingThere."""
-    store = open_store(folder, side.config, copied=side.copied)
-    found = _client_log(folder, side.client, path)
+    store = replace(
+        open_store(folder, given.config, copied=given.copied),
+        trace_topics=given.trace_topics,
+        only_broker=given.only_broker,
+    )
+    found = _client_log(folder, given.client, path)
     with expecting(records_in(Path(file.path) for file in store.files)):
-        clients = with_trace_topics(store, options, found.evidence, shown(str(path)))
+        clients = with_trace_topics(store, found.evidence, shown(str(path)))
     opened = StoreCheck(path, replace(store, notes=(*store.notes, *found.notes)), options, clients, listed=listed)
     if found.doubt:
         opened.judge.judged.doubt(found.doubt)
@@ -54,7 +58,7 @@ def opened(path: Path, folder: Path, options: Options, side: SideInputs, *, list
 class ClientLogFile(NamedTuple):
     """The clients' evidence in a file, if it has any, and what the report says about that file."""
 
-    evidence: Evidence | None = None
+    evidence: ClientEvidence | None = None
     notes: tuple[str, ...] = ()
     doubt: str = ""
 
@@ -88,7 +92,7 @@ class Task:
 
     store: StoreDirectory
     options: Options
-    evidence: Evidence | None
+    evidence: ClientEvidence | None
 
     def __call__(self, split: Split) -> SplitResult:
         """Judge one split. Raises Unreadable."""
@@ -103,7 +107,7 @@ class StoreCheck:
         path: Path,
         store: StoreDirectory,
         options: Options,
-        clients: Evidence | None = None,
+        clients: ClientEvidence | None = None,
         *,
         listed: bool = False,
         exported: bool = False,

@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gapless.traces.engines.engine import Progress
+from gapless.traces.evidence import Evidence
 from gapless.traces.options import Options
 from gapless.traces.sources.following import LogGauge, RecordingFollower, SavedState
 from gapless.traces.sources.rocketmq import PROFILE
 from gapless.traces.sources.rocketmq.report import KIND, PRESENTATION
-from gapless.traces.sources.source import Recording, SideInputs
+from gapless.traces.sources.source import Recording
 from gapless.traces.sources.verbs import JsonSchema, Replicas
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ class RocketMQ:
     kind = KIND
     presentation = PRESENTATION
     profile = PROFILE
-    side = frozenset({"config", "client"})
+    evidence = frozenset({"config", "client", "trace_topics", "only_broker"})
     expected_folder = "a RocketMQ store: there is no commitlog/ in it, nor in a store/ below it"
     table_format = KIND
     expected_file = "a directory: a RocketMQ store is one, with commitlog/ and consumequeue/ in it"
@@ -54,18 +55,20 @@ class RocketMQ:
         with expecting(records_in(files)):
             tasks.prepare(options)
 
-    def open(self, path: Path, found: Path, options: Options, side: SideInputs, table: TableRows | None) -> Recording:
+    def open(self, path: Path, found: Path, options: Options, evidence: Evidence, table: TableRows | None) -> Recording:
         """Implements `Source`: settings and client log are found next to the store too."""
         from gapless.traces.sources.rocketmq import check  # noqa: PLC0415 - see above
 
-        return check.opened(path, found, options, side, listed=table is not None)
+        return check.opened(path, found, options, evidence, listed=table is not None)
 
-    def export(self, path: Path, found: Path, out: Path, side: SideInputs, progress: Progress | None) -> int:
+    def export(
+        self, path: Path, found: Path, out: Path, options: Options, evidence: Evidence, progress: Progress | None  # noqa: ARG002 - as `Source` says
+    ) -> int:  # fmt: skip
         """Implements `Source`: needs memory for one segment, and 128 bytes of every step of a transaction."""
         from gapless.traces.sources.rocketmq.export import export  # noqa: PLC0415 - see above
         from gapless.traces.sources.rocketmq.store.directory import open_store  # noqa: PLC0415 - see above
 
-        return export(path, open_store(found, side.config, copied=side.copied), out, progress)
+        return export(path, open_store(found, evidence.config, copied=evidence.copied), out, progress)
 
     def table(self, paths: Sequence[Path], split: int) -> SparkTable:
         """Implements `TableSource`: a row for each record of the log, and for each queue that it is in."""
@@ -73,19 +76,19 @@ class RocketMQ:
 
         return store_table(paths, split, self.expected_folder)
 
-    def replicas(self, side: SideInputs) -> Replicas:
+    def replicas(self, evidence: Evidence) -> Replicas:
         """Implements `ComparingSource`: masters and slaves, as of HA, of controllers and of DLedger."""
         from gapless.traces.sources.rocketmq.replicas.store_replicas import StoreReplicas  # noqa: PLC0415 - see above
 
-        return StoreReplicas(side)
+        return StoreReplicas(evidence)
 
     def follow(
-        self, path: Path, found: Path, options: Options, side: SideInputs, checkpoint: Any, clock: Callable[[], float]
+        self, path: Path, found: Path, options: Options, evidence: Evidence, checkpoint: Any, clock: Callable[[], float]
     ) -> RecordingFollower:
         """Implements `FollowingSource`: which follower it is depends on where queues lie."""
         from gapless.traces.sources.rocketmq.watching.factory import make_follower  # noqa: PLC0415 - see above
 
-        return make_follower(path, found, options, side.config, checkpoint, clock)
+        return make_follower(path, found, options, evidence.config, checkpoint, clock)
 
     def gauge(self, path: Path, followed: RecordingFollower | None = None) -> LogGauge:
         """Implements `FollowingSource`: by the names and ends of files."""

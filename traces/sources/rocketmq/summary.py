@@ -86,8 +86,8 @@ def _findings(path: Path, judged: StoreFindings, options: Options) -> list[Findi
     for found in sorted(judged.breaches, key=lambda f: (f.position, f.trace)):
         clusters.setdefault(found.rule, []).append(found)
     how = f" --profile {options.profile}" if options.profile != PROFILE else ""
-    how += " --only-broker" * options.only_broker
-    how += "".join(f" --trace-topic {pasted(topic)}" for topic in options.trace_topics)
+    how += " --only-broker" * store.only_broker
+    how += "".join(f" --trace-topic {pasted(topic)}" for topic in store.trace_topics)
     findings = [
         explain.finding(
             judged, group[0], source=str(path), how=how,

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gapless.traces.sources.rocketmq.clients.evidence import Evidence, SegmentMessages
+from gapless.traces.sources.rocketmq.clients.evidence import ClientEvidence, SegmentMessages
 from gapless.traces.sources.rocketmq.store import scan
 from gapless.traces.sources.rocketmq.store.bytes import Ints
 from gapless.traces.sources.rocketmq.store.lookup import distinct
@@ -21,7 +21,7 @@ NOTHING = np.zeros(0, np.int64)
 
 @dataclass(frozen=True)
 class DeliveryResult:
-    """The delivered messages that a segment has, by their index in `Evidence.handed`.
+    """The delivered messages that a segment has, by their index in `ClientEvidence.handed`.
 
     `seen`: those with a record that consumers can read · `halves`: those with a half · `places`: the position of one.
     """
@@ -31,7 +31,7 @@ class DeliveryResult:
     places: Ints
 
 
-def look_for_deliveries(evidence: Evidence, messages: SegmentMessages) -> DeliveryResult:
+def look_for_deliveries(evidence: ClientEvidence, messages: SegmentMessages) -> DeliveryResult:
     """Look for all that was handed out among the messages of a segment."""
     known = evidence.handed[0]
     if not len(known) or not messages.log.shape[1]:

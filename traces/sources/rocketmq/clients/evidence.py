@@ -53,7 +53,7 @@ STORIES = 40  # doubtful messages of one segment and kind that are reported; mor
 
 
 @dataclass(frozen=True, eq=False)
-class Evidence:
+class ClientEvidence:
     """A client log, trace topics or both, in the form in which workers look things up.
 
     `decisions`: and back-checks in a client log · `sends`: acknowledged messages by position · `keys`: of all messages
@@ -112,13 +112,13 @@ def tail_of(topic: str) -> str:
     return topic.rpartition("%")[2]
 
 
-def read(path: Path, source: str) -> Evidence:
+def read(path: Path, source: str) -> ClientEvidence:
     """A client log as evidence. Raises Unreadable, NothingThere."""
     from gapless.traces.sources.rocketmq.clients import client_log  # noqa: PLC0415 - most stores have no log
 
     log = client_log.read(path)
     sends, placed = log.sends, _placed(log.sends)
-    return Evidence(
+    return ClientEvidence(
         decisions=DecisionIndex.of_log(log.ends, log.checks),
         sends=placed,
         keys=sends.key,
@@ -211,7 +211,7 @@ class SegmentMessages:
 
 
 def judge_messages(
-    evidence: Evidence, messages: SegmentMessages, span: tuple[int, int], options: Options, *, later: bool
+    evidence: ClientEvidence, messages: SegmentMessages, span: tuple[int, int], options: Options, *, later: bool
 ) -> PromiseResult:
     """Compares the messages in `span` with what clients sent, and with the answers they got.
 
@@ -257,7 +257,7 @@ def judge_messages(
 
 
 def _matched(
-    evidence: Evidence, messages: SegmentMessages, low: int, high: int, options: Options, *, asked: bool
+    evidence: ClientEvidence, messages: SegmentMessages, low: int, high: int, options: Options, *, asked: bool
 ) -> Matches:
     """Pairs messages with the answers `low:high`. `asked`: each message must have a sender."""
     codes = {topic: code for code, topic in enumerate(evidence.topics)}
@@ -278,7 +278,7 @@ def _matched(
     return found
 
 
-def _sent(evidence: Evidence, messages: SegmentMessages, matches: Matches) -> Ints:
+def _sent(evidence: ClientEvidence, messages: SegmentMessages, matches: Matches) -> Ints:
     """Returns the mask of messages that a client sent, among those that must have a sender.
 
     A message that no answer names may be another client's.

@@ -7,11 +7,10 @@ from dataclasses import fields, replace
 import numpy as np
 import numpy.typing as npt
 
-from gapless.traces.options import Options
 from gapless.traces.sources.rocketmq.clients import trace_bodies as bodies
 from gapless.traces.sources.rocketmq.clients import trace_topics
 from gapless.traces.sources.rocketmq.clients.decision_index import no_decisions
-from gapless.traces.sources.rocketmq.clients.evidence import Evidence
+from gapless.traces.sources.rocketmq.clients.evidence import ClientEvidence
 from gapless.traces.sources.rocketmq.clients.request_lines import OK
 from gapless.traces.sources.rocketmq.clients.request_rows import AnsweredSends
 from gapless.traces.sources.rocketmq.clients.trace_topics import TraceTopicAnswers
@@ -24,9 +23,9 @@ from gapless.traces.sources.rocketmq.store.lookup import distinct
 BEFORE = 2000  # ms that a client's clock may be behind the broker's, where messages of an earlier log are left out
 
 
-def with_trace_topics(store: StoreDirectory, options: Options, client: Evidence | None, source: str) -> Evidence | None:
+def with_trace_topics(store: StoreDirectory, client: ClientEvidence | None, source: str) -> ClientEvidence | None:
     """Adds the evidence of the store's trace topics to a client log's; None if there is neither."""
-    answers = trace_topics.read(store, options)
+    answers = trace_topics.read(store)
     if answers is None or not answers.messages:
         return client
     promised, untimely = promises_of(store, answers)
@@ -102,9 +101,9 @@ def as_answers(rows: Ints) -> AnsweredSends:
     return AnsweredSends(**columns)
 
 
-def no_evidence() -> Evidence:
+def no_evidence() -> ClientEvidence:
     """Returns evidence without content."""
-    return Evidence(
+    return ClientEvidence(
         decisions=no_decisions(),
         sends=AnsweredSends.empty(),
         keys=np.zeros(0, np.int64),
@@ -116,7 +115,9 @@ def no_evidence() -> Evidence:
     )
 
 
-def _merged(client: Evidence, promised: AnsweredSends, names: tuple[str, ...], row: TraceTopicRow) -> Evidence:
+def _merged(
+    client: ClientEvidence, promised: AnsweredSends, names: tuple[str, ...], row: TraceTopicRow
+) -> ClientEvidence:
     """Merges both by position. Of equal answers, the line of the client log stays, for it has more fields."""
     topics = tuple(dict.fromkeys((*client.topics, *names)))
     index = np.array([topics.index(name) for name in names], np.int64)

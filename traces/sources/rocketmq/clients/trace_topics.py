@@ -14,7 +14,6 @@ from typing import Literal
 
 import numpy as np
 
-from gapless.traces.options import Options
 from gapless.traces.sources.rocketmq.clients import trace_bodies as bodies
 from gapless.traces.sources.rocketmq.store import file_access
 from gapless.traces.sources.rocketmq.store.bytes import CRC_TABLES, Bytes, Ints, key_of
@@ -45,20 +44,20 @@ class TraceTopicAnswers:
     counts: Ints
 
 
-def trace_topics(store: StoreDirectory, options: Options) -> tuple[str, ...]:
+def trace_topics(store: StoreDirectory) -> tuple[str, ...]:
     """The trace topics that the store has: the broker's, those of clouds, and those that were asked for."""
-    return trace_topics_among({topic for topic, _queue in store.queues}, store, options)
+    return trace_topics_among({topic for topic, _queue in store.queues}, store)
 
 
-def trace_topics_among(topics: Iterable[str], store: StoreDirectory, options: Options) -> tuple[str, ...]:
+def trace_topics_among(topics: Iterable[str], store: StoreDirectory) -> tuple[str, ...]:
     """Returns the trace topics among these topics, in order."""
-    wanted = {TRACE_TOPIC, store.settings.get(SETTING, "").strip(), *options.trace_topics}
+    wanted = {TRACE_TOPIC, store.settings.get(SETTING, "").strip(), *store.trace_topics}
     return tuple(sorted(topic for topic in topics if topic in wanted or topic.startswith(CLOUD_TRACES)))
 
 
-def read(store: StoreDirectory, options: Options) -> TraceTopicAnswers | None:
+def read(store: StoreDirectory) -> TraceTopicAnswers | None:
     """Reads the trace topics of a store; None if it has none."""
-    names = trace_topics(store, options)
+    names = trace_topics(store)
     if not names:
         return None
     reader = TraceReader(store)

@@ -49,7 +49,7 @@ class Deliveries:
         missing = reported & ~self.seen
         halves = np.flatnonzero(missing & (self.half >= 0))
         if self._is_whole():
-            if self.options.only_broker:
+            if self.judged.store.only_broker:
                 self._accept(int((reported & self.seen).sum()))
                 for at in np.flatnonzero(missing).tolist():
                     self._report(at)

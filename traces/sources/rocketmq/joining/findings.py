@@ -13,7 +13,7 @@ from gapless.traces.judging.lateness import LateTask
 from gapless.traces.replay.exact import Departure, Event, named
 from gapless.traces.report.pictures.kinds import Picture
 from gapless.traces.report.values import Moments, VerdictName
-from gapless.traces.sources.rocketmq.clients.evidence import Evidence
+from gapless.traces.sources.rocketmq.clients.evidence import ClientEvidence
 from gapless.traces.sources.rocketmq.report_rows import ClientRow, TraceTopicRow
 from gapless.traces.sources.rocketmq.segments.lifetime import Lifetime
 from gapless.traces.sources.rocketmq.segments.results import Refusal, Slot, Subject, name_of
@@ -148,7 +148,7 @@ class StoreFindings:
 
     store: StoreDirectory
     end: int  # the log's exclusive end
-    evidence: Evidence | None = None  # what the store's clients say
+    evidence: ClientEvidence | None = None  # what the store's clients say
     exported: bool = False  # its events are wanted, so that `joints` are remembered
     records: int = 0
     breaches: list[Breach] = field(default_factory=list)

@@ -17,7 +17,7 @@ from gapless.traces.judging.building import STEPS
 from gapless.traces.options import Options
 from gapless.traces.replay.exact import Event, named, replay
 from gapless.traces.report.wording import plural
-from gapless.traces.sources.rocketmq.clients.evidence import Evidence
+from gapless.traces.sources.rocketmq.clients.evidence import ClientEvidence
 from gapless.traces.sources.rocketmq.joining.checksums import ChecksumJudge
 from gapless.traces.sources.rocketmq.joining.copy_evidence import copy_evidence
 from gapless.traces.sources.rocketmq.joining.findings import SAY_SO, StoreFindings
@@ -44,7 +44,7 @@ class StoreJudge:
     """Joins results in log order, and then judges what needs the whole log."""
 
     def __init__(
-        self, store: StoreDirectory, options: Options, evidence: Evidence | None = None, *, exported: bool = False
+        self, store: StoreDirectory, options: Options, evidence: ClientEvidence | None = None, *, exported: bool = False
     ) -> None:
         self.store = store
         self.options = options

@@ -13,7 +13,7 @@ from gapless.traces.judging.building import STEPS
 from gapless.traces.options import Options
 from gapless.traces.replay.exact import Event, named, replay
 from gapless.traces.report.wording import plural
-from gapless.traces.sources.rocketmq.clients.evidence import DoubtedMessage, Evidence
+from gapless.traces.sources.rocketmq.clients.evidence import ClientEvidence, DoubtedMessage
 from gapless.traces.sources.rocketmq.clients.request_rows import AnsweredSends
 from gapless.traces.sources.rocketmq.joining.deliveries import Deliveries
 from gapless.traces.sources.rocketmq.joining.findings import SAY_SO, StoreFindings
@@ -67,7 +67,7 @@ class Promises:
     def __init__(self, judged: StoreFindings, options: Options) -> None:
         self.judged = judged
         self.options = options
-        self.evidence: Evidence | None = judged.evidence
+        self.evidence: ClientEvidence | None = judged.evidence
         self.doubts: list[DoubtedMessage] = []
         self.looked_up = np.zeros(len(self.evidence.sends) if self.evidence else 0, np.bool_)
         self.lost = np.zeros_like(self.looked_up)

@@ -6,6 +6,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
+from gapless.traces.evidence import Evidence
 from gapless.traces.problems import Gone, NothingThere, Unreadable, shown
 from gapless.traces.report.values import Report, worst
 from gapless.traces.sources.rocketmq.replicas.comparison import Comparison
@@ -13,7 +14,6 @@ from gapless.traces.sources.rocketmq.replicas.replica_pair import compare_pair
 from gapless.traces.sources.rocketmq.replicas.side import Side
 from gapless.traces.sources.rocketmq.replicas.values import PairRow, ReplicaRow
 from gapless.traces.sources.rocketmq.store.directory import open_store, store_folder
-from gapless.traces.sources.source import SideInputs
 
 DECIDES = ("departs", "unreadable")
 """The profile of replicas: its checks of one replica alone do not decide, because the other may explain them."""
@@ -22,9 +22,9 @@ DECIDES = ("departs", "unreadable")
 class StoreReplicas:
     """Implements `Replicas`: a master, and its slaves."""
 
-    def __init__(self, side: SideInputs) -> None:
-        """`side`: of each replica. The time that is reported begins here."""
-        self.side = side
+    def __init__(self, evidence: Evidence) -> None:
+        """`evidence`: of each replica. The time that is reported begins here."""
+        self.evidence = evidence
         self.began = time.perf_counter()
         self.interrupted = False
         self.taken: list[tuple[Side | None, ReplicaRow]] = []
@@ -70,7 +70,7 @@ class StoreReplicas:
         if folder is None or log is None or row.verdict == "unreadable":
             return None, row
         try:
-            store = open_store(folder, self.side.config, copied=self.side.copied)
+            store = open_store(folder, self.evidence.config, copied=self.evidence.copied)
         except (Unreadable, NothingThere, OSError) as error:
             changed = [f"it changed meanwhile: {error}"]
             return None, row.model_copy(update={"verdict": "inconclusive", "reasons": changed})

@@ -20,7 +20,7 @@ from gapless.traces.options import Options
 from gapless.traces.replay.exact import Event, named
 from gapless.traces.replay.kernels import EXACT, Kernel, ReplayResult, kernel
 from gapless.traces.sources.rocketmq.clients.deliveries import look_for_deliveries
-from gapless.traces.sources.rocketmq.clients.evidence import Evidence, SegmentMessages, judge_messages
+from gapless.traces.sources.rocketmq.clients.evidence import ClientEvidence, SegmentMessages, judge_messages
 from gapless.traces.sources.rocketmq.layouts import registry
 from gapless.traces.sources.rocketmq.layouts.layout import SegmentView
 from gapless.traces.sources.rocketmq.segments import queue_events
@@ -78,7 +78,7 @@ def _prepare(*entries: Native[Any, Any]) -> None:
         entry.prepare()
 
 
-def judge(store: StoreDirectory, split: Split, options: Options, evidence: Evidence | None = None) -> SplitResult:
+def judge(store: StoreDirectory, split: Split, options: Options, evidence: ClientEvidence | None = None) -> SplitResult:
     """Reads one split, replays its pieces, and compares them with clients' evidence. Raises Unreadable."""
     space = own_space()
     segments: list[Segment] = []
@@ -105,7 +105,7 @@ def _segment(
     split: Split,
     scanned: ScannedSegment,
     options: Options,
-    evidence: Evidence | None,
+    evidence: ClientEvidence | None,
 ) -> Segment:
     columns, end = scanned.columns, scanned.end
     events = log_events(scanned, split.file.wrapped)

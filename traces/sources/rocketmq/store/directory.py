@@ -120,6 +120,8 @@ class StoreDirectory:
     broken: tuple[BrokenLink, ...] = ()  # links in it that lead nowhere
     strays: tuple[str, ...] = ()  # paths in folders of queues that are not called by numbers
     reader: SlotReader | None = None  # reads entries where no file has them: those of a database that is followed
+    trace_topics: tuple[str, ...] = ()  # topics that clients trace to besides the default ones, as the user says
+    only_broker: bool = False  # its clients have no other, as the user says
 
     @property
     def start(self) -> int:

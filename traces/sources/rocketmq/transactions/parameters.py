@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from gapless.traces.options import Options
 from gapless.traces.sources.rocketmq.clients.decision_index import DecisionIndex, no_decisions
-from gapless.traces.sources.rocketmq.clients.evidence import Evidence
+from gapless.traces.sources.rocketmq.clients.evidence import ClientEvidence
 from gapless.traces.sources.rocketmq.store.bytes import Ints, key_of
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.selection import selected_transaction
@@ -46,7 +46,7 @@ class Terms:
     watched: bool = False  # the cursors are not known yet: what they may pass is remembered
 
 
-def terms(store: StoreDirectory, options: Options, evidence: Evidence | None = None) -> Terms:
+def terms(store: StoreDirectory, options: Options, evidence: ClientEvidence | None = None) -> Terms:
     """Returns the parameters from the store, its settings and its clients; unknown ones assume nothing."""
     cursors = store.cursors
     still = cursors is not None and not store.of_moments

@@ -19,7 +19,7 @@ from gapless.traces.options import Options
 from gapless.traces.replay.exact import Event, named
 from gapless.traces.replay.kernels import Kernel, ReplayResult, kernel
 from gapless.traces.sources.rocketmq.clients.decision_index import CLIENT_POSITION
-from gapless.traces.sources.rocketmq.clients.evidence import Evidence
+from gapless.traces.sources.rocketmq.clients.evidence import ClientEvidence
 from gapless.traces.sources.rocketmq.store.bytes import Ints
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.lookup import among
@@ -64,7 +64,9 @@ OUTCOMES = {
 }
 
 
-def judge_steps(rows: Ints, store: StoreDirectory, options: Options, evidence: Evidence | None) -> list[Judgement]:
+def judge_steps(
+    rows: Ints, store: StoreDirectory, options: Options, evidence: ClientEvidence | None
+) -> list[Judgement]:
     """Judge the rows of one segment: its ops, and the transactions that are settled in it."""
     if not includes_transactions(options) or not rows.shape[1]:
         return []

@@ -448,7 +448,7 @@ class Follower:
             store = self._so_far(store)
         known, source = None if again else self._known_of(store), shown(str(self.path))
         if known is None:
-            clients = with_trace_topics(store, self.options, None, source)
+            clients = with_trace_topics(store, None, source)
         elif reported := self.traces.known(store, source, last=not store.live):
             clients, known = reported[0], replace(known, promises=reported[1])
         else:

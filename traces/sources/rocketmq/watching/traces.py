@@ -22,8 +22,8 @@ from gapless.traces.options import Options
 from gapless.traces.sources.rocketmq.clients import trace_bodies as bodies
 from gapless.traces.sources.rocketmq.clients.deliveries import look_for_deliveries
 from gapless.traces.sources.rocketmq.clients.evidence import (
+    ClientEvidence,
     DoubtedMessage,
-    Evidence,
     PromiseResult,
     SegmentMessages,
     judge_messages,
@@ -66,7 +66,7 @@ class TraceProgress:
     """The trace messages that were read up to log position `at`.
 
     `counts`: of a `TraceTopicRow`, and of `PromiseCheckpoint` · `topics`: named in answers · `lost`: answers without
-    a record, by position · `unseen`: as in `Evidence.handed`.
+    a record, by position · `unseen`: as in `ClientEvidence.handed`.
     """
 
     at: int
@@ -113,7 +113,7 @@ class TraceFollower:
         progress = self.progress
         if progress.queues != len(queues):
             progress.queues = len(queues)
-            progress.names = trace_topics_among({topic for topic, _ in queues}, store, self.options)
+            progress.names = trace_topics_among({topic for topic, _ in queues}, store)
         progress.at = max(progress.at, store.start)
         if not progress.names:
             progress.at, progress.exact = reached, True
@@ -263,7 +263,9 @@ class TraceFollower:
         """Returns the progress, to continue from it."""
         return self.progress.copy()
 
-    def known(self, store: StoreDirectory, source: str, *, last: bool) -> tuple[Evidence, PromiseCheckpoint] | None:
+    def known(
+        self, store: StoreDirectory, source: str, *, last: bool
+    ) -> tuple[ClientEvidence, PromiseCheckpoint] | None:
         """Returns the evidence for a check of `store`; None if there are no traces. Raises Unreadable.
 
         `last`: the broker has stopped: the rest is read, and unseen messages are looked for in the whole log.
@@ -284,11 +286,11 @@ class TraceFollower:
 
     def _evidence(
         self, store: StoreDirectory, source: str, *, looked_for: bool
-    ) -> tuple[Evidence, PromiseCheckpoint] | None:
+    ) -> tuple[ClientEvidence, PromiseCheckpoint] | None:
         progress = self.progress
         if not progress.counts["messages"]:
             return None
-        names = trace_topics(store, self.options) or progress.names
+        names = trace_topics(store) or progress.names
         counts = {name: progress.counts[name] for name in (*COUNTED, "promised", "expired", "commits", "rollbacks")}
         unseen = progress.unseen[:, np.argsort(progress.unseen[0], kind="stable")]
         row = TraceTopicRow(source=source, topics=", ".join(names), **counts)
@@ -302,7 +304,9 @@ class TraceFollower:
         )  # fmt: skip
         return evidence, known
 
-    def _look_for(self, store: StoreDirectory, evidence: Evidence, seen: npt.NDArray[np.bool_], half: Ints) -> None:
+    def _look_for(
+        self, store: StoreDirectory, evidence: ClientEvidence, seen: npt.NDArray[np.bool_], half: Ints
+    ) -> None:
         """Look for messages that were handed out in all of the log that was read."""
         for file in store.files:
             for low in range(0, min(file.length, self.progress.at - file.base), AT_ONCE):
