@@ -14,6 +14,7 @@ from typing import NamedTuple
 from gapless.properties.campaign import CaseTally
 from gapless.properties.machines.crashes.client_oracle import ClientOracle
 from gapless.properties.machines.mismatch import Mismatch
+from gapless.properties.machines.spec_refinement import require_same
 from gapless.properties.simulation.choices import Choose
 from gapless.properties.simulation.simulated_disk import SimulatedDisk
 from gapless.properties.subject import (
@@ -282,9 +283,8 @@ class StoreClient:
     # -- comparing ---------------------------------------------------------------------------------------------------
 
     def _compare_log(self) -> None:
-        found, expected = self.subject.as_log(), self.oracle.log
-        if replace(found, start=expected.start) != expected:
-            raise Mismatch(f"the log is {found}, expected {expected}")
+        expected = self.oracle.log
+        require_same(replace(self.subject.as_log(), start=expected.start), expected, "the log: ")
 
     def _see(self, name: QueueName) -> None:
         """Readers look at a queue."""

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, rule
 
 from gapless.properties.machines.mismatch import Mismatch
-from gapless.properties.machines.spec_refinement import NothingToDo
+from gapless.properties.machines.spec_refinement import NothingToDo, require_same
 from gapless.properties.machines.stateful.subject_machine import SubjectMachine
 from gapless.properties.simulation.choices import Choices
 from gapless.properties.simulation.simulated_disk import SimulatedDisk
@@ -159,9 +159,7 @@ class LogMachine(SubjectMachine):
 
     def compare(self) -> None:
         """The subject's state is the model's."""
-        found = self.subject.as_log()
-        if found != self.model:
-            raise Mismatch(f"the log is {found}, expected {self.model}")
+        require_same(self.subject.as_log(), self.model, "the log: ")
 
     # -- the subject -------------------------------------------------------------------------------------------------
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, rule
 
 from gapless.properties.machines.mismatch import Mismatch
-from gapless.properties.machines.spec_refinement import NothingToDo
+from gapless.properties.machines.spec_refinement import NothingToDo, require_same
 from gapless.properties.machines.stateful.subject_machine import SubjectMachine
 from gapless.properties.simulation.simulated_disk import SimulatedDisk
 from gapless.properties.subject import ENDLESS, MessagePlace, NewMessage, QueueEntry, SubjectLayout
@@ -195,9 +195,7 @@ class QueueMachine(SubjectMachine):
         event("refused" if refused else "taken")
         self.model = after
         if self.knows_queue:
-            state = self.subject.as_queue(NAME)
-            if state != without_expired(after):
-                raise Mismatch(f"the queue is {state}, expected {without_expired(after)}")
+            require_same(self.subject.as_queue(NAME), without_expired(after), "the queue: ")
 
     def offered(self, step: Callable[[], T]) -> tuple[T | None, Exception | None]:
         """The result of a step that the subject takes; or the reason why it refuses."""
