@@ -31,7 +31,7 @@ from gapless.traces.replay.exact import (
 )
 from gapless.traces.replay.notation import SEEN_THERE
 from gapless.traces.replay.provenance import allowed_for
-from gapless.traces.replay.remembered_quantifiers import RememberingReader, noting, quantifies, reading
+from gapless.traces.replay.remembered_quantifiers import RememberingReader, digests, noting, quantifies, reading
 
 STATES = 64  # possible states that are kept for one trace
 DECIDED = 8  # unknown outcomes of one story, the latest, for which the step that shows it is searched
@@ -193,9 +193,9 @@ class Replay:
         self._reader: RememberingReader | None = None
 
     def remember(self) -> None:
-        """Remember what steps ask of every number: for a trace with many events, of which none was taken yet."""
-        if quantifies(self.spec):
-            self.worlds, self._reader = [World(noting(self.spec))], RememberingReader()
+        """Remember what is slow to find of large states: for a trace with many events, of which none was taken yet."""
+        self.worlds = [World(noting(self.spec))]
+        self._reader = RememberingReader() if quantifies(self.spec) else None
 
     def take(self, taken: TraceEvent) -> None:
         """Compute the states that are possible after the event. Raises Departs, TooMany, BrokenPromise."""
@@ -221,7 +221,7 @@ class Replay:
             self.covered[taken.event[0]] = self.covered.get(taken.event[0], 0) + 1
             if self.past is not None:
                 self.past.add(self.number + 1, taken, after[0].state)
-        self.worlds = _distinct(after, self.spec.scalars)
+        self.worlds = _distinct(after, self.spec)
         self.number += 1
         if len(self.worlds) > STATES:
             raise TooMany
@@ -236,7 +236,7 @@ class Replay:
             return False
         if self.past is not None:
             self.past.add(self.number + 1, taken, after[0].state, claimed=True)
-        self.worlds = _distinct(after, spec.scalars)
+        self.worlds = _distinct(after, spec)
         self.number += 1
         self.claimed = True
         return True
@@ -371,14 +371,15 @@ def _evidence(rule: str | None) -> str:
     return f"that it was {'refused' if rule == REFUSED else 'taken'} here"
 
 
-def _distinct(worlds: list[World], integers: Sequence[str]) -> list[World]:
+def _distinct(worlds: list[World], spec: Spec) -> list[World]:
     """Return one world for every state, those with the fewest deviations first."""
     if len(worlds) == 1:
         return worlds
     worlds.sort(key=lambda world: world.anomalies)
-    alike: dict[tuple[int, ...], list[World]] = {}  # by the integers of the state, for Maps are slow to compare
+    alike: dict[tuple[int, ...], list[World]] = {}  # by what is compared fast, for Maps are slow to compare
     for world in worlds:
-        others = alike.setdefault(tuple(getattr(world.state, name) for name in integers), [])
+        fast = (*(getattr(world.state, name) for name in spec.scalars), *digests(world.state, spec.maps))
+        others = alike.setdefault(fast, [])
         if all(world.state != other.state for other in others):
             others.append(world)
     return list(chain.from_iterable(alike.values()))

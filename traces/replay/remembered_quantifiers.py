@@ -10,9 +10,8 @@ every state that came of that one knows it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import fields
 from functools import cache
 from types import CellType, CodeType, FunctionType
 from typing import Any
@@ -43,33 +42,37 @@ class Truth:
 
 
 class NotingMap(Map[int, int]):
-    """A Map that notes which keys are written."""
+    """A Map that notes which keys are written. `digest`: of all elements; those of other Maps have mostly others."""
 
-    __slots__ = ("last",)
+    __slots__ = ("digest", "last")
 
     last: MapWrite
+    digest: int
 
-    def __init__(self, default: int, entries: immutables.Map[int, int], last: MapWrite) -> None:
+    def __init__(self, default: int, entries: immutables.Map[int, int], last: MapWrite, digest: int) -> None:
         super().__init__(default, entries)
         object.__setattr__(self, "last", last)
+        object.__setattr__(self, "digest", digest)
 
     def set(self, key: int, value: int) -> NotingMap:
         """The same Map, but for the value at `key`."""
-        return self._after(super().set(key, value), (key,))
+        digest = self.digest ^ self._of(key, self[key]) ^ self._of(key, value)
+        return NotingMap(self.default, super().set(key, value).entries, MapWrite(key, self.last), digest)
 
     def cleared(self) -> NotingMap:
         """The Map that holds its default everywhere."""
-        return self._after(super().cleared(), self.entries)
+        return self.forget_from(min(self.entries)) if self.entries else self
 
     def forget_from(self, low: int) -> NotingMap:
         """The Map that holds its default from `low` on."""
-        return self._after(super().forget_from(low), [key for key in self.entries if key >= low])
+        last, digest = self.last, self.digest
+        for key, value in self.entries.items():
+            if key >= low:
+                last, digest = MapWrite(key, last), digest ^ self._of(key, value)
+        return NotingMap(self.default, super().forget_from(low).entries, last, digest)
 
-    def _after(self, made: Map[int, int], keys: Any) -> NotingMap:
-        last = self.last
-        for key in keys:
-            last = MapWrite(key, last)
-        return NotingMap(self.default, made.entries, last)
+    def _of(self, key: int, value: int) -> int:
+        return 0 if value == self.default else hash((key, value))
 
     def since(self, code: CodeType) -> tuple[frozenset[int], Truth | None]:
         """Return the keys that were written since something was true, and what; None if it never was."""
@@ -87,11 +90,17 @@ class NotingMap(Map[int, int]):
 
 
 class RememberingReader(Reader):
-    """Reads *every number between* of states with such Maps; all other words as if there were no reader."""
+    """Reads *every number between* of states with such Maps; all other words as if there were no reader.
+
+    `maps`: by the code of a question, the Maps that it was ever about.
+    """
+
+    def __init__(self) -> None:
+        self.maps: dict[CodeType, set[str]] = {}
 
     def all_between(self, low: int, high: int, holds: Callable[[int], bool]) -> bool:
         """`holds(n)` for every `n` with `low <= n < high`."""
-        asked = _RangeQuestion(holds)
+        asked = _RangeQuestion(holds, self.maps)
         if asked.state is None or low >= high:
             return all(holds(n) for n in range(low, high))
         return asked.is_true(low, high)
@@ -135,8 +144,8 @@ def reading(some: Reader | None) -> Iterator[None]:
 class _RangeQuestion:
     """A question about every number, of one state. `state`: None where it is not about one, and numbers alone."""
 
-    def __init__(self, holds: Callable[[int], bool]) -> None:
-        self.holds = holds
+    def __init__(self, holds: Callable[[int], bool], about: dict[CodeType, set[str]]) -> None:
+        self.holds, self.about = holds, about
         self.state: State = None
         self.reads: set[tuple[str, int]] = set()  # the elements that were read since they were looked at
         self.numbers: dict[str, int] = {}  # all else that was read
@@ -157,7 +166,7 @@ class _RangeQuestion:
     def is_true(self, low: int, high: int) -> bool:
         """True of every number between; it is asked of those for which it may have changed."""
         known, changed = self._known()
-        maps, numbers = (set(known.maps), known.numbers) if known else (set(), {})
+        maps, numbers = set(self.about.get(self.code, ())), known.numbers if known else {}
         begin, end = (known.low, known.high) if known else (high, high)
         maybe = (n for n in changed if begin <= n < end and low <= n < high)
         for n in (*maybe, *range(low, min(begin, high)), *range(max(end, low), high)):
@@ -168,6 +177,7 @@ class _RangeQuestion:
             if any(key != n for _, key in self.reads):  # it may change with what is written elsewhere
                 return all(map(self.holds, range(low, high)))
         truth = Truth(low, high, maps, {**numbers, **self.numbers})
+        self.about.setdefault(self.code, set()).update(maps)
         for name in maps:
             getattr(self.state, name).note(self.code, truth)
         return True
@@ -176,14 +186,12 @@ class _RangeQuestion:
         """The fact that is still known, if there is one, and the numbers about which it says nothing any more."""
         changed, found = set[int](), dict[str, Truth | None]()
         first = None
-        for one in fields(self.state):
-            kept = getattr(self.state, one.name)
-            if isinstance(kept, NotingMap):
-                keys, truth = kept.since(self.code)
-                found[one.name] = truth
-                if truth is not None:
-                    first = first or truth
-                    changed |= keys if one.name in truth.maps else frozenset()
+        for name in self.about.get(self.code, ()):
+            keys, truth = getattr(self.state, name).since(self.code)
+            found[name] = truth
+            if truth is not None:
+                first = first or truth
+                changed |= keys if name in truth.maps else frozenset()
         if first is None or any(found.get(name) is not first for name in first.maps):
             return None, set()
         now = {
@@ -234,8 +242,18 @@ def quantifies(spec: Spec) -> bool:
 
 
 def noting(spec: Spec) -> State:
-    """Return the initial state of a spec, with Maps that note their writes if its steps quantify."""
-    if not quantifies(spec):
-        return spec.initial
-    maps = ((name, getattr(spec.initial, name)) for name in spec.maps)
-    return replace(spec.initial, **{name: NotingMap(m.default, m.entries, MapWrite()) for name, m in maps})
+    """Return the initial state of a spec, with Maps that note their writes."""
+    maps = {name: _noting(getattr(spec.initial, name)) for name in spec.maps}
+    return replace(spec.initial, **maps) if maps else spec.initial
+
+
+def _noting(kept: Map[int, int]) -> NotingMap:
+    found = NotingMap(kept.default, immutables.Map(), MapWrite(), 0)
+    for key, value in kept.entries.items():
+        found = found.set(key, value)
+    return found
+
+
+def digests(state: State, maps: Iterable[str]) -> tuple[int, ...]:
+    """Return what tells most states apart that differ in these Maps, in no time."""
+    return tuple(getattr(getattr(state, name), "digest", 0) for name in maps)
