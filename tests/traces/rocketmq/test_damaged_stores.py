@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from gapless import Report, check
+from gapless.traces.sources.rocketmq.segments import tasks
 from tests.support.night import NIGHT, by_day
 from tests.support.rocketmq.damage import (
     CLEAN_FAULTS,
@@ -416,3 +417,37 @@ def test_a_segment_without_any_message_of_a_queue_can_be_read_again(tmp_path: Pa
         for _ in range(6):
             builder.append(Record("orders", body=b"again"))
     assert_not_accused(check([builder.write(tmp_path / "store")]))
+
+
+def _with_damage(folder: Path, at: int, flipped: int) -> Path:
+    """A store of 300 records: in 100 of them, the byte at this place is another."""
+    builder = StoreBuilder(log_file_size=1 << 20)
+    for number in range(300):
+        builder.append(Record("orders", body=b"message %03d" % number))
+    store = builder.write(folder / "store")
+    (log,) = (store / "commitlog").iterdir()
+    data = bytearray(log.read_bytes())
+    for record in builder.records[10:210:2]:
+        data[record.position + at] ^= flipped
+    log.write_bytes(data)
+    return store
+
+
+def test_every_damaged_body_is_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those behind the 64th were neither counted nor mentioned: the report had *64 violations found*."""
+    store = _with_damage(tmp_path, 90, 1)
+    report = check(store, jobs=1)
+    assert [(found.rule, found.count) for found in report.findings] == [("log/body-has-its-checksum", 100)]
+    assert report.sources[0].notes == []
+    monkeypatch.setattr(tasks, "MOST_COUNTED", 8)
+    report = check(store, jobs=1)
+    assert report.findings_total == 64 + 8
+    (note,) = report.sources[0].notes
+    assert note.endswith("there may be more violations than are counted")
+
+
+def test_where_damage_ends_the_reading_the_report_says_so(tmp_path: Path) -> None:
+    report = check(_with_damage(tmp_path, 4, 255), jobs=1)
+    assert report.findings_total == 65
+    (note,) = report.sources[0].notes
+    assert note.endswith("there may be more violations than are counted")

@@ -65,6 +65,7 @@ class StoreJudge:
         self.checksums = ChecksumJudge(self.judged, lambda event, more: self._step(event, self.reached, detail=more))
         self.log: State = SPECS["log"].initial
         self.pending: list[Pending] = []  # behind a gap: old bytes or not?
+        self.uncounted: list[tuple[int, int]] = []  # where violations are not counted, behind very many others
         self.invalid_at = -1  # where a worker found no record, so that asking again would not help
         self.last_file = self.last_file_with_a_record()
         self._step(LOG.open(position=store.start, file_size=store.file_size), store.start)
@@ -87,6 +88,8 @@ class StoreJudge:
                 self._segment(split, segment)
         if result.stop == scan.INVALID:
             self.invalid_at = result.at
+        if result.unread >= 0:
+            self.uncounted.append((result.unread, base + split.high))
 
     @property
     def reached(self) -> int:
@@ -149,6 +152,10 @@ class StoreJudge:
         self.judged.lived = self.judged.lived.followed_by(segment.lived)
         for refusal in segment.refused:
             self._refused(base, refusal)
+        for rule, count in segment.refused_more.items():
+            self.judged.count_only(rule, count)
+        if segment.unjudged >= 0:
+            self.uncounted.append((segment.unjudged, segment.end))
         for spec in SPECS:
             self.judged.cover(spec, segment.covered.get(spec, {}))
         for name, anomaly in segment.anomalies.items():
@@ -225,6 +232,12 @@ class StoreJudge:
             self.pending.clear()
         self.checksums.finish()
         judged.end = int(self.log.end)
+        for low, high in self.uncounted:
+            if low <= judged.end:  # old bytes lie behind it
+                judged.note(
+                    f"so much is damaged before {low:,} that the log is not judged from there to {high:,}: there may "
+                    "be more violations than are counted"
+                )
         judged.ends_in_the_past = self.log.clock < self.log.newest
         judge_next_start(judged, self.options)
         if judged.records:

@@ -120,10 +120,11 @@ class Pieces:
 class Segment:
     """Records that tile the log from `start` to `end`, with the results for `log` and `queue`.
 
-    `refused`: the refused log events; after each, the log was replayed from there on. `first_event` opens the segment
-    for the join. `last`: position of the last record. `opened`, `clock`, `newest`: store times in ms, of the first,
-    the last and the latest record. `stepped_back`: position of the last record that is older than the one before it,
-    or -1. `lived`: the time in which its records were stored.
+    `refused`: the refused log events; after each, the log was replayed from there on. `refused_more`: others that are
+    only counted, by rule. `unjudged`: the position from which on they are not even counted, or -1. `first_event` opens
+    the segment for the join. `last`: position of the last record. `opened`, `clock`, `newest`: store times in ms, of
+    the first, the last and the latest record. `stepped_back`: position of the last record that is older than the one
+    before it, or -1. `lived`: the time in which its records were stored.
     """
 
     start: int
@@ -137,6 +138,8 @@ class Segment:
     newest: int
     stepped_back: int
     refused: list[Refusal]
+    refused_more: dict[str, int]
+    unjudged: int
     pieces: Pieces
     stretches: Ints  # of records that carry a checksum of themselves, and of others, as `checksums.py` has them
     transactions: list[Judgement]
@@ -150,7 +153,10 @@ class Segment:
 
 @dataclass(frozen=True)
 class SplitResult:
-    """The result of a split, in log order. `stop`: the reason of the last segment's end; `at`: its position."""
+    """The result of a split, in log order. `stop`: the reason of the last segment's end; `at`: its position.
+
+    `unread`: the position from which on nothing was read, for there was so much damage before; or -1.
+    """
 
     split: Split
     segments: list[Segment]
@@ -158,3 +164,4 @@ class SplitResult:
     at: int
     counters: Ints
     bytes: int
+    unread: int = -1

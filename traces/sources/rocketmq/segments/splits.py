@@ -28,6 +28,7 @@ A_VISIT = 4096  # bytes of a split for each queue: some twenty records, or openi
 LONGEST = 1 << 16  # bytes of a topic's name, at most: its length, and that of the properties, are 16 bits wide
 FIRST = 1 << 12  # bytes that are looked at before all others
 MOST_DAMAGE = 64  # damaged places in one split that are reported one by one; the rest is one damaged stretch
+MOST_COUNTED = 4096  # refused records of one segment behind those that are counted; the rest is not judged
 
 
 @dataclass(frozen=True)
@@ -259,6 +260,7 @@ class SplitReader:
         self.sought = sought  # what else is
         self.steps = steps  # whether steps of transactions are
         self.file = split.file
+        self.unread = -1  # the log position from which on damage is so frequent that nothing is read
         self.window = FileWindow(split.file, space)
         known = bool(store.settings)
         self.ours = store.ours
@@ -290,6 +292,8 @@ class SplitReader:
                 excuse_copied(columns.log)
             yield ScannedSegment(columns, base + start, base + at, stop, blank)
             damaged += 1
+            if stop == scan.INVALID and damaged >= MOST_DAMAGE:
+                self.unread = base + at
             at = self.find(at + 1) if stop == scan.INVALID and damaged < MOST_DAMAGE else -1
 
     def advance(self, columns: Columns, at: int, forced: scan.DamagedHeader = scan.NOT_FORCED) -> tuple[int, int, int]:

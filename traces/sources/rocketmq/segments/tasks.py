@@ -8,12 +8,13 @@ piece is replayed from the state that its first event claims, and reports that c
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from gapless.native import Native
+from gapless.native import Native, handed
 from gapless.spec.catalog import SPECS
 from gapless.traces.judging.building import Events
 from gapless.traces.options import Options
@@ -29,6 +30,7 @@ from gapless.traces.sources.rocketmq.segments.lifetime import lifetime
 from gapless.traces.sources.rocketmq.segments.queue_events import QueueEvents
 from gapless.traces.sources.rocketmq.segments.results import Pieces, Refusal, Segment, SplitResult, name_of
 from gapless.traces.sources.rocketmq.segments.splits import (
+    MOST_COUNTED,
     MOST_DAMAGE,
     Columns,
     ScannedSegment,
@@ -91,7 +93,7 @@ def judge(store: StoreDirectory, split: Split, options: Options, evidence: Clien
             segments.append(_segment(store, split, scanned, options, evidence))
         counters += scanned.columns.room.counters
         stop, at = scanned.stop, scanned.end
-    return SplitResult(split, segments, stop, at, counters, split.high - split.low)
+    return SplitResult(split, segments, stop, at, counters, split.high - split.low, reader.unread)
 
 
 def _sought(store: StoreDirectory, options: Options) -> list[Sought]:
@@ -109,7 +111,7 @@ def _segment(
 ) -> Segment:
     columns, end = scanned.columns, scanned.end
     events = log_events(scanned, split.file.wrapped)
-    refused, log_covered, log_anomalies = _replay_log(store, split.file.base, events, options)
+    replayed = _replay_log(store, split.file.base, events, options)
     pieces, queue_covered, queue_anomalies, of_queues = _queue_pieces(store, columns, options)
     promised, delivered = None, None
     if evidence is not None and columns.keys is not None:
@@ -133,7 +135,9 @@ def _segment(
         clock=int(times[-1]) if columns.count else 0,
         newest=int(times.max(initial=0)),
         stepped_back=int(columns.log[scan.POSITION, older[-1] + 1]) if len(older) else -1,
-        refused=refused,
+        refused=replayed.refused,
+        refused_more=replayed.more,
+        unjudged=replayed.unjudged,
         stretches=stretches(
             columns.log, split.file.wrapped, store.sealed, mixed=columns.room.counters[scan.C_SEALED] > 0
         ),
@@ -143,8 +147,8 @@ def _segment(
         found={name: pack_columns(rows) for name, rows in columns.found.items()},
         layouts=_of_layouts(view, options),
         transactions=judge_steps(columns.steps, store, options, evidence),
-        covered={"log": log_covered, "queue": queue_covered},
-        anomalies=log_anomalies | queue_anomalies,
+        covered={"log": replayed.covered, "queue": queue_covered},
+        anomalies=replayed.anomalies | queue_anomalies,
     )
 
 
@@ -186,34 +190,45 @@ def claim_log(store: StoreDirectory, base: int, event: Event) -> dict[str, int]:
     }  # fmt: skip
 
 
-def _replay_log(
-    store: StoreDirectory, base: int, events: Events, options: Options
-) -> tuple[list[Refusal], dict[str, int], dict[str, tuple[int, int, str]]]:
+class _LogReplay(NamedTuple):
+    """The replay of a segment's log events: see `Segment`."""
+
+    refused: list[Refusal]
+    more: dict[str, int]
+    unjudged: int
+    covered: dict[str, int]
+    anomalies: dict[str, tuple[int, int, str]]
+
+
+def _replay_log(store: StoreDirectory, base: int, events: Events, options: Options) -> _LogReplay:
     """Replays a segment's log events, and continues behind each refused one."""
-    of = kernel("log", options.ignored)
+    of, count, args = kernel("log", options.ignored), len(events.action), handed(events.args)
     refused: list[Refusal] = []
+    more: Counter[str] = Counter()
     covered = np.zeros(len(of.spec.actions), np.int64)
     anomalies: dict[str, tuple[int, int, str]] = {}
-    begin = 0
-    while begin < len(events.action) and len(refused) < MOST_DAMAGE:
+    position, begin = events.column("position"), 0
+    while begin < count:
         claim = claim_log(store, base, events.at(begin))
-        replayed = of.replay(
-            np.array([0, len(events.action) - begin], np.int64),
-            events.action[begin:],
-            events.args[:, begin:],
-            np.array([[claim[name]] for name in of.spec.scalars], np.int64),
-            profile=options.profile,
-        )
+        state = np.array([[claim[name]] for name in of.spec.scalars], np.int64)
+        replayed = of.replay(np.array([begin, count], np.int64), events.action, args, state, profile=options.profile)
         covered += replayed.covered
-        for name, count, at in _deviations(of, replayed):
-            before, first, _ = anomalies.get(name, (0, int(events.column("position")[begin + at]), ""))
-            anomalies[name] = (before + count, first, COMMIT_LOG)
-        if replayed.bad_at[0] < 0:
-            break
-        begin += int(replayed.bad_at[0])
-        refused.append(Refusal(events.at(begin), _rule(of, int(replayed.bad_why[0]))))
-        begin += 1
-    return refused, _counts(of, covered), anomalies
+        for name, times, at in _deviations(of, replayed):
+            before, first, _ = anomalies.get(name, (0, int(position[at]), ""))
+            anomalies[name] = (before + times, first, COMMIT_LOG)
+        begin = count if replayed.bad_at[0] < 0 else int(replayed.bad_at[0])
+        if begin < count:
+            rule = _rule(of, int(replayed.bad_why[0]))
+            is_known = rule is not None and any(one.rule == rule for one in refused)
+            if len(refused) >= MOST_DAMAGE and (not is_known or more.total() >= MOST_COUNTED):
+                break
+            if len(refused) < MOST_DAMAGE:
+                refused.append(Refusal(events.at(begin), rule))
+            else:
+                more[str(rule)] += 1
+            begin += 1
+    unjudged = int(position[begin]) if begin < count else -1
+    return _LogReplay(refused, dict(more), unjudged, _counts(of, covered), anomalies)
 
 
 def _deviations(of: Kernel, replayed: ReplayResult) -> list[tuple[str, int, int]]:
