@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
-
 from gapless.spec.catalog import SPECS
-from gapless.traces.judging.building import STEPS, Events
+from gapless.traces.judging.building import STEPS
 from gapless.traces.options import Options
 from gapless.traces.replay.exact import replay
-from gapless.traces.report.values import Where
-from gapless.traces.sources.rocketmq.joining.findings import Breach, StoreFindings
+from gapless.traces.sources.rocketmq.joining.findings import StoreFindings
 from gapless.traces.sources.rocketmq.layouts.layout import (
-    ExportedEvents,
     JoinSide,
-    LayoutExporter,
     LayoutJudge,
     covered,
     without,
 )
 from gapless.traces.sources.rocketmq.segments.results import Segment
-from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 
 SPEC = SPECS["permits"]
 FOLDER = "tokens"
@@ -50,36 +43,6 @@ class TokenJudge(LayoutJudge):
                 self.judged.report(f"{FOLDER}/{file.name}", self.records[-1], outcome.departure)
 
 
-class TokenExporter(LayoutExporter):
-    """Exports one event."""
-
-    def at_end(self) -> Iterator[ExportedEvents]:
-        """Yields it."""
-        opened = Events.of(SPEC, [STEPS[SPEC.name].open(permits=7, timeout=0)])
-        yield ExportedEvents(opened, [f"{FOLDER}/heap"], None, np.array([self.judged.end]))
-
-
-def place(_store: StoreDirectory, found: Breach) -> Where:
-    """The file."""
-    return Where(file=found.trace, offset=3)
-
-
-def message(found: Breach) -> str:
-    """Describes the violation in one sentence without its end."""
-    return f"there are {found.arguments['permits']} tokens"
-
-
-def context(judged: StoreFindings, _found: Breach) -> list[str]:
-    """Names the number of records."""
-    return [f"the log has {judged.records} records"]
-
-
 LAYOUT = JoinSide(
-    TokenJudge,
-    place,
-    message,
-    context,
-    exporter=TokenExporter,
-    is_present=covered("permits.open"),
-    not_exercised=without("permits.open", "tokens: no file"),
+    TokenJudge, is_present=covered("permits.open"), not_exercised=without("permits.open", "tokens: no file")
 )

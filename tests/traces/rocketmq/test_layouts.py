@@ -14,7 +14,8 @@ from tests.support.rocketmq.store_builder import StoreBuilder
 from tests.support.rocketmq.stores import Record
 
 RECORDS, RECORD = 90, Record("orders", b"body")
-TOY = Layout("toy_layout", "permits", "the heap", ("tokens", r"\w+"), works=True, package="tests.support")
+PARTS = "worker", "export", "explain"
+TOY = Layout("toy_layout", "permits", "the heap", ("tokens", r"\w+"), works=True, exports=True, package="tests.support")
 
 
 @pytest.fixture
@@ -74,6 +75,8 @@ def test_its_events_are_exported(store: Path, tmp_path: Path) -> None:
 
 def test_every_folder_has_its_line() -> None:
     there = Path(registry.__file__).parent.glob("*/judge.py")
-    folders = {judge.parent.name: judge.with_name("worker.py").is_file() for judge in there}
-    assert folders == {layout.name: layout.works for layout in registry.LAYOUTS}
+    folders = {judge.parent.name: [judge.with_name(f"{part}.py").is_file() for part in PARTS] for judge in there}
+    assert folders == {layout.name: [layout.works, layout.exports, True] for layout in registry.LAYOUTS}
     assert len({layout.spec for layout in registry.LAYOUTS}) == len(folders)
+    for layout in registry.LAYOUTS:
+        assert all((layout.worker, layout.join, layout.explanation, layout.exporter)), "each can be loaded"

@@ -28,7 +28,7 @@ def rank(finding: Finding) -> int:
     if finding.rule in CLIENTS:
         return LAST
     layout = registry.layout_of(finding.spec)
-    return layout.join.rank if layout else RANKS.get(finding.spec, OF_TABLES)
+    return layout.explanation.rank if layout else RANKS.get(finding.spec, OF_TABLES)
 
 
 def with_causes_first(findings: Sequence[Finding]) -> list[Finding]:

@@ -116,7 +116,7 @@ def feared(judged: StoreFindings, found: Sequence[Breach], *, source: str, how: 
     at = f"{shown(where.file)}+{where.offset}"
     of_start = found[0].spec == "startup"
     layout = registry.layout_of(found[0].spec)
-    when, then = layout.join.feared if layout else (AT_START, ())
+    when, then = layout.explanation.feared if layout else (AT_START, ())
     title = "the broker's next start goes wrong" if of_start else f"{_subject(found[0])} will depart {when},"
     count, named = len(found) + judged.feared_more[found[0].rule], list(dict.fromkeys(one.trace for one in found))
     made = finding(
@@ -132,7 +132,7 @@ AT_START = "at the broker's next start"
 
 def _subject(found: Breach) -> str:
     if layout := registry.layout_of(found.spec):
-        title = layout.join.subject
+        title = layout.explanation.subject
         return title(found) if title else f"{layout.subject or 'queue'} {shown(found.trace)}"
     named = {"log": "the commit log", "checkpoint": "the check service", "op_batch": "the op batcher"}
     return named.get(found.spec) or f"{SUBJECTS.get(found.spec, 'queue')} {shown(found.trace)}"
@@ -175,7 +175,7 @@ def place(store: StoreDirectory, found: Breach) -> Where:  # noqa: PLR0911 - one
 def _in_another_file(store: StoreDirectory, found: Breach) -> Where | None:
     """Returns the place in a file of neither log nor queue entries, if the departure has one."""
     if layout := registry.layout_of(found.spec):
-        return layout.join.place(store, found)
+        return layout.explanation.place(store, found)
     if found.spec == "startup":
         return explain_startup.place(store, found)
     if found.rule == TAG and store.extended and not found.database:
@@ -221,7 +221,7 @@ def _message(judged: StoreFindings, found: Breach) -> str:  # noqa: C901, PLR091
     args = named(found.spec, found.departure.event)
     action = found.action
     if layout := registry.layout_of(found.spec):
-        return layout.join.message(found)
+        return layout.explanation.message(found)
     if found.spec == "startup":
         return explain_startup.message(found)
     if found.spec in OF_TRANSACTIONS:
@@ -347,7 +347,7 @@ def context(judged: StoreFindings, found: Breach) -> list[str]:
     if found.spec == "log" and found.arguments.get("fits") == 0:
         return _entry(judged.store, found.position)
     layout = registry.layout_of(found.spec)
-    return layout.join.context(judged, found) if layout else []
+    return layout.explanation.context(judged, found) if layout else []
 
 
 def _queue_context(judged: StoreFindings, found: Breach) -> list[str]:

@@ -66,7 +66,7 @@ def _batches(judged: StoreFindings, source: str) -> Iterator[pa.RecordBatch]:
     waiting = sorted(judged.joints, key=lambda joint: joint[0])
     steps, store = [NO_ROWS], judged.store
     limited = replace(store, limit=min(judged.end, store.limit))
-    exporters = [layout.join.exporter(judged, Options()) for layout in registry.LAYOUTS]
+    exporters = [layout.exporter(judged, Options()) for layout in registry.LAYOUTS]
     sought = [one for exporter in exporters for one in exporter.sought()]
     for split in splits.splits(limited):
         for scanned in SplitReader(limited, split, sought=sought, steps=True).segments():

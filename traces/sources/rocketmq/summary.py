@@ -14,7 +14,7 @@ from gapless.traces.problems import pasted, shown
 from gapless.traces.report.parts import Parts
 from gapless.traces.report.values import Finding, Mark, OverdueRow, Where
 from gapless.traces.report.wording import plural
-from gapless.traces.sources.rocketmq import PROFILE, explain, explain_hazard, explain_log
+from gapless.traces.sources.rocketmq import PROFILE, explain_hazard
 from gapless.traces.sources.rocketmq.absent_traces import absent_queue, absent_topic, absent_transaction
 from gapless.traces.sources.rocketmq.causes import with_causes_first
 from gapless.traces.sources.rocketmq.joining.findings import Breach, QueueProgress, StoreFindings
@@ -81,6 +81,10 @@ def _unwritten(judged: StoreFindings) -> Iterator[str]:
 
 def _findings(path: Path, judged: StoreFindings, options: Options) -> list[Finding]:
     """Returns one finding for all departures from one rule, and one for every permitted deviation."""
+    if not (judged.breaches or judged.hazards or judged.feared or judged.anomalies):
+        return []
+    from gapless.traces.sources.rocketmq import explain, explain_log  # noqa: PLC0415 - most stores need none
+
     store = judged.store
     clusters: dict[str, list[Breach]] = {}
     for found in sorted(judged.breaches, key=lambda f: (f.position, f.trace)):

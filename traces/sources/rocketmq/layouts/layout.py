@@ -1,11 +1,13 @@
 """A layout: a kind of file next to a store's log, whose traces are judged together with the log.
 
 A layout is a folder and a line in `registry.py`. The line has the names that a report needs; the folder has the code,
-which is loaded when a store is judged, in two parts:
+in up to four modules, each of which is loaded when it is needed:
 
-* `worker.py` has a `WorkerSide`, `WORKER`: it looks into a segment while its records are in memory. Few layouts do.
-* `judge.py` has a `JoinSide`, `LAYOUT`: it takes what workers found, segment by segment, judges the layout's files once
-  the end of the log is known, and explains what departs.
+* `worker.py` has a `WorkerSide`, `WORKER`: it looks into a segment while its records are in memory.
+* `judge.py` has a `JoinSide`, `LAYOUT`: it takes what workers found, segment by segment, and judges the layout's files
+  once the end of the log is known.
+* `explain.py` has an `Explanation`, `EXPLANATION`, of what departs.
+* `export.py` has a `LayoutExporter`, `EXPORTER`, of events that no judge keeps.
 """
 
 from __future__ import annotations
@@ -113,16 +115,9 @@ class LayoutJudge:
 
 @dataclass(frozen=True)
 class JoinSide:
-    """The part of a layout that judges and explains."""
+    """The part of a layout that judges."""
 
     judge: Callable[[StoreFindings, Options], LayoutJudge]  # is made for each store
-    place: Callable[[StoreDirectory, Breach], Where | None]  # of a departure; None if it is the place of its record
-    message: Callable[[Breach], str]  # the violation in one sentence without its end
-    context: Callable[[StoreFindings, Breach], list[str]] = lambda _judged, _found: []  # what else a reader should know
-    subject: Callable[[Breach], str] | None = None  # what departs, if the line in the registry does not say it
-    feared: tuple[str, Sequence[str]] = ("at the broker's next start", ())  # when a later step departs, and what then
-    rank: int = OF_TABLES  # of its findings
-    exporter: Callable[[StoreFindings, Options], LayoutExporter] = LayoutExporter  # of events that no judge keeps
     needs: frozenset[str] = frozenset()  # parts of a store: if a link in one leads nowhere, nothing is judged
     without_records: bool = False  # it is judged though the log has no record
     is_present: Callable[[StoreFindings, Options], bool] = lambda _judged, _options: False  # if it alone is asked for
@@ -132,11 +127,23 @@ class JoinSide:
 
 
 @dataclass(frozen=True)
+class Explanation:
+    """The part of a layout that explains its departures."""
+
+    place: Callable[[StoreDirectory, Breach], Where | None]  # None if it is the place of its record
+    message: Callable[[Breach], str]  # the violation in one sentence without its end
+    context: Callable[[StoreFindings, Breach], list[str]] = lambda _judged, _found: []  # what else a reader should know
+    subject: Callable[[Breach], str] | None = None  # what departs, if the line in the registry does not say it
+    feared: tuple[str, Sequence[str]] = ("at the broker's next start", ())  # when a later step departs, and what then
+    rank: int = OF_TABLES  # among findings
+
+
+@dataclass(frozen=True)
 class Layout:
     """A layout by its name, and the spec of its traces.
 
     `subject`: what such a trace is · `traces`: patterns of the first part of its name and of what follows the slash,
-    where no user names it · `works`: it has a part that workers run · `package`: where its folder lies.
+    where no user names it · `works`, `exports`: it has these parts · `package`: where its folder lies.
     """
 
     name: str
@@ -144,6 +151,7 @@ class Layout:
     subject: str = ""
     traces: tuple[str, str] | None = None
     works: bool = False
+    exports: bool = False
     package: str = __package__
 
     @cached_property
@@ -154,8 +162,20 @@ class Layout:
 
     @cached_property
     def join(self) -> JoinSide:
-        """The part that judges and explains."""
+        """The part that judges."""
         found: JoinSide = self._module("judge").LAYOUT
+        return found
+
+    @cached_property
+    def explanation(self) -> Explanation:
+        """The part that explains what departs."""
+        found: Explanation = self._module("explain").EXPLANATION
+        return found
+
+    @property
+    def exporter(self) -> type[LayoutExporter]:
+        """The part that exports events."""
+        found: type[LayoutExporter] = self._module("export").EXPORTER if self.exports else LayoutExporter
         return found
 
     def _module(self, name: str) -> Any:

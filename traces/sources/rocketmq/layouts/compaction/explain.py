@@ -7,6 +7,7 @@ from pathlib import Path
 from gapless.spec.catalog import rule
 from gapless.traces.report.values import Where
 from gapless.traces.sources.rocketmq.joining.findings import Breach, StoreFindings
+from gapless.traces.sources.rocketmq.layouts.layout import OF_QUEUES, Explanation
 from gapless.traces.sources.rocketmq.store.compacted_files import (
     ENTRIES,
     POSITIONS,
@@ -109,3 +110,6 @@ def _of_entry(found: Breach) -> str:
         return f"the message of {entry}, at {args['position']} of the compacted log, {what}{byte}"
     sentence = OF_ENTRIES.get(found.rule, f"breaks the rule: {found.departure.because}")
     return f"{entry} {sentence.format(**args, before=state.end - 1, reached=state.reached)}"
+
+
+EXPLANATION = Explanation(place, message, context, rank=OF_QUEUES)

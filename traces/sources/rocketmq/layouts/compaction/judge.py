@@ -22,10 +22,9 @@ from gapless.traces.report.wording import plural
 from gapless.traces.sources.rocketmq.joining.findings import QueueProgress, StoreFindings
 from gapless.traces.sources.rocketmq.joining.incremental_replay import IncrementalReplay
 from gapless.traces.sources.rocketmq.joining.startup_hazards import judge_startup
-from gapless.traces.sources.rocketmq.layouts.compaction.explain import context, message, place
 from gapless.traces.sources.rocketmq.layouts.copied_records import Truths, messages_at, messages_between
 from gapless.traces.sources.rocketmq.layouts.extension.units import EXTENDED
-from gapless.traces.sources.rocketmq.layouts.layout import OF_QUEUES, JoinSide, LayoutJudge, without
+from gapless.traces.sources.rocketmq.layouts.layout import JoinSide, LayoutJudge, without
 from gapless.traces.sources.rocketmq.layouts.originals import Buffers, Originals, header_in
 from gapless.traces.sources.rocketmq.segments.results import name_of
 from gapless.traces.sources.rocketmq.store.batch_queues import Units
@@ -396,10 +395,6 @@ def _where(some: Truths, then: Ints, otherwise: Ints) -> Ints:
 
 LAYOUT = JoinSide(
     CompactionJudge,
-    place,
-    message,
-    context,
-    rank=OF_QUEUES,
     needs=frozenset((FOLDER,)),
     without_records=True,
     not_exercised=without("compaction.find_entry", "compaction: no message in a compacted topic, or not selected"),

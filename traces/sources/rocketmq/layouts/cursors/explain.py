@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gapless.traces.report.values import Where
 from gapless.traces.sources.rocketmq.joining.findings import Breach
+from gapless.traces.sources.rocketmq.layouts.layout import Explanation
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 
 
@@ -16,3 +17,6 @@ def place(_store: StoreDirectory, found: Breach) -> Where:
 def message(found: Breach) -> str:
     """Describes the violation in one sentence without its end."""
     return f"the cursor is {found.arguments['to']}, and the numbers of the queue end at {found.departure.state.end}"
+
+
+EXPLANATION = Explanation(place, message, feared=("with the next messages of its queue", ()))

@@ -17,7 +17,6 @@ from gapless.traces.problems import Unreadable, shown
 from gapless.traces.replay.exact import replay
 from gapless.traces.report.wording import plural
 from gapless.traces.sources.rocketmq.joining.findings import Breach, StoreFindings
-from gapless.traces.sources.rocketmq.layouts.cursors.explain import message, place
 from gapless.traces.sources.rocketmq.layouts.layout import JoinSide, LayoutJudge
 from gapless.traces.sources.rocketmq.segments.results import Subject, name_of
 from gapless.traces.sources.rocketmq.store.files import FARTHEST
@@ -119,6 +118,4 @@ def not_exercised(judged: StoreFindings) -> Iterator[str]:
         )
 
 
-LAYOUT = JoinSide(
-    GroupCursorJudge, place, message, feared=("with the next messages of its queue", ()), not_exercised=not_exercised
-)
+LAYOUT = JoinSide(GroupCursorJudge, not_exercised=not_exercised)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gapless.traces.report.values import Where
 from gapless.traces.sources.rocketmq.joining.findings import Breach
+from gapless.traces.sources.rocketmq.layouts.layout import Explanation
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 
 
@@ -20,3 +21,6 @@ def message(found: Breach) -> str:
     where = f"only {state.left} of {state.entered} came into its topic" if state.left else "it is in no topic"
     number = found.arguments.get("number", -1)
     return f"message {number} of delay level {level}, at {found.position}, was passed, and {where} ({found.detail})"
+
+
+EXPLANATION = Explanation(place, message)

@@ -21,7 +21,6 @@ from gapless.traces.sources.rocketmq.joining.findings import StoreFindings
 from gapless.traces.sources.rocketmq.joining.found_records import FoundRecords
 from gapless.traces.sources.rocketmq.joining.overdue_tasks import OverdueTasks
 from gapless.traces.sources.rocketmq.joining.packed_blocks import PackedBlocks
-from gapless.traces.sources.rocketmq.layouts.delayed.explain import message, place
 from gapless.traces.sources.rocketmq.layouts.delayed.worker import DELAYED, RECORDS, includes_delayed
 from gapless.traces.sources.rocketmq.layouts.layout import JoinSide, LayoutJudge, covered
 from gapless.traces.sources.rocketmq.segments.results import Segment
@@ -280,4 +279,4 @@ def _of(table: Ints, queues: Ints) -> Ints:
     return np.where(known, table[np.where(known, queues, 0)], 0)
 
 
-LAYOUT = JoinSide(DelayedJudge, place, message, is_present=covered("stage.enter"))
+LAYOUT = JoinSide(DelayedJudge, is_present=covered("stage.enter"))

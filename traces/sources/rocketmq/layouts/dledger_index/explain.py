@@ -5,6 +5,7 @@ from __future__ import annotations
 from gapless.spec.catalog import rule
 from gapless.traces.report.values import Where
 from gapless.traces.sources.rocketmq.joining.findings import Breach
+from gapless.traces.sources.rocketmq.layouts.layout import OF_THE_LOG, Explanation
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.dledger_units import index_files, place_of_unit
 from gapless.traces.sources.rocketmq.store.startup_files import UnexpectedFile
@@ -35,3 +36,6 @@ def message(found: Breach) -> str:
         return UnexpectedFile.of(found.detail).sentence
     sentence = SENTENCES.get(found.rule, f"breaks the rule: {found.departure.because}")
     return f"the unit of entry {found.arguments.get('number', 0)} {sentence.format(**found.arguments)}"
+
+
+EXPLANATION = Explanation(place, message, rank=OF_THE_LOG)

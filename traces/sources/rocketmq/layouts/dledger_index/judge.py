@@ -19,13 +19,12 @@ from gapless.traces.report.wording import plural
 from gapless.traces.sources.rocketmq.joining.findings import StoreFindings
 from gapless.traces.sources.rocketmq.joining.incremental_replay import IncrementalReplay
 from gapless.traces.sources.rocketmq.joining.startup_hazards import judge_startup
-from gapless.traces.sources.rocketmq.layouts.dledger_index.explain import message, place
 from gapless.traces.sources.rocketmq.layouts.dledger_index.worker import (
     EntryUnits,
     includes_dledger_index,
     unit_events,
 )
-from gapless.traces.sources.rocketmq.layouts.layout import OF_THE_LOG, JoinSide, LayoutJudge, covered, without
+from gapless.traces.sources.rocketmq.layouts.layout import JoinSide, LayoutJudge, covered, without
 from gapless.traces.sources.rocketmq.segments.results import Segment
 from gapless.traces.sources.rocketmq.store.dledger_units import INDEX_FILE, entries_between, index_files, units_of
 from gapless.traces.sources.rocketmq.store.startup_files import unexpected_files
@@ -137,9 +136,6 @@ def _behind(one: Events, other: Events) -> Events:
 
 LAYOUT = JoinSide(
     DledgerIndexJudge,
-    place,
-    message,
-    rank=OF_THE_LOG,
     is_present=covered("dledger_index.open"),
     not_exercised=without("dledger_index.find_unit", "dledger_index: no DLedger log, or not selected"),
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from gapless.traces.report.values import Where
 from gapless.traces.sources.rocketmq.joining.findings import Breach
 from gapless.traces.sources.rocketmq.layouts.extension.units import EXTENDED, FOLDER, LOWEST
+from gapless.traces.sources.rocketmq.layouts.layout import OF_QUEUES, Explanation
 from gapless.traces.sources.rocketmq.store import file_access
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.selection import queue_named
@@ -39,3 +40,6 @@ def message(found: Breach) -> str:
     if not args["timely"]:
         return f"{unit} has another store time than the message at {found.position}"
     return f"{unit} has {args['size']} bytes, {args['bitmap']} of them for filters, and {args['room']} behind it"
+
+
+EXPLANATION = Explanation(place, message, rank=OF_QUEUES)

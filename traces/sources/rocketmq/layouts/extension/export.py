@@ -25,3 +25,6 @@ class UnitExporter(LayoutExporter):
         (kept,) = np.nonzero((units.positions >= low[traces]) & (units.positions < high[traces]))
         events = Events(units.events.spec, units.events.action[kept], np.ascontiguousarray(units.events.args[:, kept]))
         yield ExportedEvents(events, [name_of(queue) for queue in units.queues], traces[kept], units.positions[kept])
+
+
+EXPORTER = UnitExporter

@@ -9,11 +9,9 @@ from gapless.traces.judging.building import STEPS
 from gapless.traces.options import Options
 from gapless.traces.replay.exact import Event, replay
 from gapless.traces.sources.rocketmq.joining.findings import StoreFindings
-from gapless.traces.sources.rocketmq.layouts.extension.explain import message, place
-from gapless.traces.sources.rocketmq.layouts.extension.export import UnitExporter
 from gapless.traces.sources.rocketmq.layouts.extension.units import AT_ONCE, RefusedUnit, unit_file
 from gapless.traces.sources.rocketmq.layouts.extension.worker import ReplayedUnits
-from gapless.traces.sources.rocketmq.layouts.layout import OF_QUEUES, JoinSide, LayoutJudge, without
+from gapless.traces.sources.rocketmq.layouts.layout import JoinSide, LayoutJudge, without
 from gapless.traces.sources.rocketmq.segments.results import Segment, name_of
 from gapless.traces.sources.rocketmq.store.files import Queue, born_with, queue_file_size, read_exactly
 from gapless.traces.sources.rocketmq.store.selection import includes_queue
@@ -98,9 +96,5 @@ class ExtensionJudge(LayoutJudge):
 
 LAYOUT = JoinSide(
     ExtensionJudge,
-    place,
-    message,
-    rank=OF_QUEUES,
-    exporter=UnitExporter,
     not_exercised=without("extension.find_unit", "extension: no entry names a unit in consumequeue_ext/"),
 )

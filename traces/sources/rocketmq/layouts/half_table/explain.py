@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gapless.traces.report.values import Where
 from gapless.traces.sources.rocketmq.joining.findings import Breach
+from gapless.traces.sources.rocketmq.layouts.layout import Explanation
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 
 TABLE = "rocksdbstore/RocksDB:trans"  # its column family, in which a row's key begins with its half's position
@@ -31,3 +32,6 @@ def message(found: Breach) -> str:
     of = f" of {args['limit']}" if args["limit"] else ""
     ends = f" ({found.detail})" if found.detail else ""
     return f"{row}, with {args['checks']}{of} checks, breaks the rule: {found.departure.because}{ends}"
+
+
+EXPLANATION = Explanation(place, message)

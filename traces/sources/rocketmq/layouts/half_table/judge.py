@@ -23,7 +23,6 @@ from gapless.traces.report.wording import plural
 from gapless.traces.sources.rocketmq.joining.batch_replay import StepEvents, replay_batch
 from gapless.traces.sources.rocketmq.joining.disk_blocks import TableHalves
 from gapless.traces.sources.rocketmq.joining.findings import StoreFindings
-from gapless.traces.sources.rocketmq.layouts.half_table.explain import message, place
 from gapless.traces.sources.rocketmq.layouts.layout import JoinSide, LayoutJudge, covered
 from gapless.traces.sources.rocketmq.store.bytes import Ints
 from gapless.traces.sources.rocketmq.store.file_access import name_of_record
@@ -319,4 +318,4 @@ def _first(among: Ints, wanted: Ints) -> Ints:
     return np.where(among[at] == wanted, at, -1)
 
 
-LAYOUT = JoinSide(HalfTableJudge, place, message, is_present=covered("half_table.find_row"))
+LAYOUT = JoinSide(HalfTableJudge, is_present=covered("half_table.find_row"))

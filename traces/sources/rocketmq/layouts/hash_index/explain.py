@@ -6,6 +6,7 @@ from pathlib import Path
 
 from gapless.traces.report.values import Where
 from gapless.traces.sources.rocketmq.joining.findings import Breach
+from gapless.traces.sources.rocketmq.layouts.layout import Explanation
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.index_files import IndexFile
 from gapless.traces.sources.rocketmq.store.tiered_files import INDEX_TOPIC, tiered_storage
@@ -92,3 +93,6 @@ HEADER_WORDS = {
     "first": "its first record",
     "last": "its last one",
 }
+
+
+EXPLANATION = Explanation(place, message)

@@ -44,3 +44,6 @@ class KeyExporter(LayoutExporter):
         found.action[1:] = found.spec.codes["look_up"]
         found.column("position")[1:], found.column("found")[1:] = keys, 1
         yield ExportedEvents(found, [f"{FOLDER}/"], None, np.full(len(found.action), end))
+
+
+EXPORTER = KeyExporter

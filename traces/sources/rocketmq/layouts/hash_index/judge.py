@@ -25,8 +25,6 @@ from gapless.traces.replay.exact import replay
 from gapless.traces.report.wording import plural
 from gapless.traces.sources.rocketmq.joining.findings import SAY_SO, DeferredTrace, StoreFindings
 from gapless.traces.sources.rocketmq.layouts.hash_index.coverage import IndexCoverage, by_item
-from gapless.traces.sources.rocketmq.layouts.hash_index.explain import message, place
-from gapless.traces.sources.rocketmq.layouts.hash_index.export import KeyExporter
 from gapless.traces.sources.rocketmq.layouts.hash_index.file_replay import INDEX, FileReplay
 from gapless.traces.sources.rocketmq.layouts.hash_index.matching import FIRST, KEYS, LAST, OWNED, RECORDS, TIMELY
 from gapless.traces.sources.rocketmq.layouts.hash_index.worker import IndexMatches, includes_hash_index
@@ -325,6 +323,4 @@ def not_exercised(judged: StoreFindings) -> Iterator[str]:
         yield "hash_index: of tiered storage, not whether each key is found, and not the order of items: it has none"
 
 
-LAYOUT = JoinSide(
-    HashIndexJudge, place, message, exporter=KeyExporter, files=files, traces=traces, not_exercised=not_exercised
-)
+LAYOUT = JoinSide(HashIndexJudge, files=files, traces=traces, not_exercised=not_exercised)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gapless.traces.report.values import Where
 from gapless.traces.sources.rocketmq.joining.findings import Breach
+from gapless.traces.sources.rocketmq.layouts.layout import Explanation
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 
 TABLE = "rocksdbstore/RocksDB:default"  # its column family, in which a row's key ends with its record's position
@@ -30,3 +31,6 @@ def message(found: Breach) -> str:
     lies = "no record" if state.position < 0 else "a record"
     row = f"a row for {found.position} in the table of keys, which leads to {lies},"
     return f"{row} breaks the rule: {found.departure.because}{rows}"
+
+
+EXPLANATION = Explanation(place, message)

@@ -18,7 +18,6 @@ from gapless.traces.options import Options
 from gapless.traces.problems import shown
 from gapless.traces.sources.rocketmq.joining.batch_replay import StepEvents, replay_batch
 from gapless.traces.sources.rocketmq.joining.findings import STORIES, StoreFindings
-from gapless.traces.sources.rocketmq.layouts.key_table.explain import message, place
 from gapless.traces.sources.rocketmq.layouts.layout import JoinSide, LayoutJudge, covered
 from gapless.traces.sources.rocketmq.layouts.message_tables import brief, read_table
 from gapless.traces.sources.rocketmq.store.bytes import Ints
@@ -357,4 +356,4 @@ def _places(among: Ints, texts: Ints) -> Ints:
     return np.where(among[at] == texts, at, -1)
 
 
-LAYOUT = JoinSide(IndexTableJudge, place, message, is_present=covered("index_table.store"))
+LAYOUT = JoinSide(IndexTableJudge, is_present=covered("index_table.store"))

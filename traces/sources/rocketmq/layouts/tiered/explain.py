@@ -7,6 +7,7 @@ from pathlib import Path
 from gapless.spec.catalog import rule
 from gapless.traces.report.values import Where
 from gapless.traces.sources.rocketmq.joining.findings import Breach, StoreFindings
+from gapless.traces.sources.rocketmq.layouts.layout import OF_QUEUES, Explanation
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.selection import queue_named
 from gapless.traces.sources.rocketmq.store.tiered_files import METADATA, tiered_storage
@@ -86,3 +87,6 @@ def message(found: Breach) -> str:
         }
         return f"{entry} {sentences.get(found.rule, f'breaks the rule: {found.departure.because}')}"
     return f"breaks the rule: {found.departure.because}"
+
+
+EXPLANATION = Explanation(place, message, context, rank=OF_QUEUES)

@@ -23,9 +23,8 @@ from gapless.traces.sources.rocketmq.joining.findings import StoreFindings
 from gapless.traces.sources.rocketmq.joining.incremental_replay import IncrementalReplay
 from gapless.traces.sources.rocketmq.layouts.copied_records import TieredMessages, messages_at, messages_between
 from gapless.traces.sources.rocketmq.layouts.extension.units import EXTENDED
-from gapless.traces.sources.rocketmq.layouts.layout import OF_QUEUES, JoinSide, LayoutJudge, without
+from gapless.traces.sources.rocketmq.layouts.layout import JoinSide, LayoutJudge, without
 from gapless.traces.sources.rocketmq.layouts.originals import Buffers, Originals
-from gapless.traces.sources.rocketmq.layouts.tiered.explain import context, message, place
 from gapless.traces.sources.rocketmq.layouts.tiered.index import TieredIndexJudge
 from gapless.traces.sources.rocketmq.segments.results import name_of
 from gapless.traces.sources.rocketmq.store.bytes import Ints
@@ -271,10 +270,6 @@ def _entries(file: TieredFile, length: int) -> int:
 
 LAYOUT = JoinSide(
     TieredJudge,
-    place,
-    message,
-    context,
-    rank=OF_QUEUES,
     without_records=True,
     not_exercised=without("tiered.find_entry", "tiered: no message in tiered storage, or not selected"),
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gapless.traces.report.values import Where
 from gapless.traces.sources.rocketmq.joining.findings import Breach
+from gapless.traces.sources.rocketmq.layouts.layout import Explanation
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 
 TABLE = "rocksdbstore/RocksDB:timer"  # its column family, in which a row's key is a time and a message's UNIQ_KEY
@@ -30,3 +31,6 @@ def message(found: Breach) -> str:
     return (
         f"a row of the table of timers, which names {found.position}, breaks the rule: {found.departure.because}{both}"
     )
+
+
+EXPLANATION = Explanation(place, message)

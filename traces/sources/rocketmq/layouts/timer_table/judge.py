@@ -25,7 +25,6 @@ from gapless.traces.sources.rocketmq.joining.findings import StoreFindings
 from gapless.traces.sources.rocketmq.layouts.layout import JoinSide, LayoutJudge, covered
 from gapless.traces.sources.rocketmq.layouts.message_tables import Pairs, brief, read_table
 from gapless.traces.sources.rocketmq.layouts.timer_messages import TimerMessages
-from gapless.traces.sources.rocketmq.layouts.timer_table.explain import message, place
 from gapless.traces.sources.rocketmq.layouts.timer_table.worker import (
     TIMER_TABLE,
     includes_timer_table,
@@ -356,4 +355,4 @@ def _in_pairs(among: Ints, wanted: Ints) -> Truths:
     return np.isin(same[len(among) :], same[: len(among)])
 
 
-LAYOUT = JoinSide(TimerTableJudge, place, message, is_present=covered("timer_table.wait"))
+LAYOUT = JoinSide(TimerTableJudge, is_present=covered("timer_table.wait"))

@@ -8,6 +8,7 @@ from gapless.spec.catalog import rule
 from gapless.traces.problems import shown
 from gapless.traces.report.values import Where
 from gapless.traces.sources.rocketmq.joining.findings import Breach, StoreFindings
+from gapless.traces.sources.rocketmq.layouts.layout import Explanation
 from gapless.traces.sources.rocketmq.record_places import whereabouts
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.timer_files import (
@@ -75,3 +76,6 @@ def context(judged: StoreFindings, found: Breach) -> list[str]:
     if found.rule != NAMES or found.detail:
         return []
     return [f"at {found.position} is {whereabouts(judged, found.position)}", *CAUSES]
+
+
+EXPLANATION = Explanation(place, message, context, subject, feared=("when the log has other messages there", (BEYOND,)))

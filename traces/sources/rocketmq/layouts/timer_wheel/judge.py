@@ -27,8 +27,6 @@ from gapless.traces.sources.rocketmq.joining.overdue_tasks import SHORTEST, Over
 from gapless.traces.sources.rocketmq.joining.packed_blocks import PackedBlocks
 from gapless.traces.sources.rocketmq.layouts.layout import JoinSide, LayoutJudge, covered
 from gapless.traces.sources.rocketmq.layouts.timer_messages import TimerMessages
-from gapless.traces.sources.rocketmq.layouts.timer_wheel.explain import BEYOND as KEPT
-from gapless.traces.sources.rocketmq.layouts.timer_wheel.explain import context, message, place, subject
 from gapless.traces.sources.rocketmq.layouts.timer_wheel.parts import (
     AGAIN,
     CANCELLING,
@@ -367,11 +365,6 @@ def _last_of(times: Ints, at: Ints, wanted: Ints) -> Ints:
 
 LAYOUT = JoinSide(
     TimerWheelJudge,
-    place,
-    message,
-    context,
-    subject,
-    feared=("when the log has other messages there", (KEPT,)),
     needs=frozenset((LOG, WHEEL)),
     is_present=covered("timer.open"),
 )
