@@ -14,9 +14,8 @@ from gapless.traces.problems import pasted, shown
 from gapless.traces.report.parts import Parts
 from gapless.traces.report.values import Finding, Mark, OverdueRow, Where
 from gapless.traces.report.wording import plural
-from gapless.traces.sources.rocketmq import PROFILE, explain_hazard
+from gapless.traces.sources.rocketmq import PROFILE
 from gapless.traces.sources.rocketmq.absent_traces import absent_queue, absent_topic, absent_transaction
-from gapless.traces.sources.rocketmq.causes import with_causes_first
 from gapless.traces.sources.rocketmq.joining.findings import Breach, QueueProgress, StoreFindings
 from gapless.traces.sources.rocketmq.joining.next_start import is_start_refused
 from gapless.traces.sources.rocketmq.joining.promises import OF_CLIENTS
@@ -72,6 +71,10 @@ def summary(path: Path, judged: StoreFindings, options: Options, *, interrupted:
 
 def _unwritten(judged: StoreFindings) -> Iterator[str]:
     """Yields a note for what is missing and will be written; it will not be where the start fails."""
+    if not judged.unwritten:
+        return
+    from gapless.traces.sources.rocketmq import explain_hazard  # noqa: PLC0415 - of few stores
+
     stops = is_start_refused(judged) or any(found.action == "start" for found in judged.feared)
     how = "the broker writes what is missing at its next start"
     if stops or explain_hazard.may_fail(judged):
@@ -84,6 +87,7 @@ def _findings(path: Path, judged: StoreFindings, options: Options) -> list[Findi
     if not (judged.breaches or judged.hazards or judged.feared or judged.anomalies):
         return []
     from gapless.traces.sources.rocketmq import explain, explain_log  # noqa: PLC0415 - most stores need none
+    from gapless.traces.sources.rocketmq.causes import with_causes_first  # noqa: PLC0415 - as before
 
     store = judged.store
     clusters: dict[str, list[Breach]] = {}
