@@ -1,10 +1,13 @@
 """Profiles of Hypothesis: HYPOTHESIS_PROFILE names one of those below."""
 
+import fcntl
 import gc
 import os
 import signal
+import sys
 import warnings
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -26,6 +29,21 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Sort tests that must run in one process to the front, so that no worker waits for them."""
     items.sort(key=lambda item: item.get_closest_marker("xdist_group") is None)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Where nothing is compiled yet, one worker goes first: the others would compile the same at the same time."""
+    if sys.pycache_prefix is None or sys.dont_write_bytecode or "PYTEST_XDIST_WORKER" not in os.environ:
+        return (yield)
+    root, kept = Path(__file__).parent, Path(sys.pycache_prefix)
+    is_cold = not (kept / root.relative_to("/") / "traces").exists()
+    with (kept / "collected-first").open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB if is_cold else fcntl.LOCK_SH)
+        except BlockingIOError:
+            fcntl.flock(file, fcntl.LOCK_SH)
+        return (yield)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -64,7 +64,7 @@ def holds(function: Callable[..., bool], *states: Any) -> bool:
     return all(function(*states, *numbers) for numbers in product(numbers_of(states[-1]), repeat=free))
 
 
-@pytest.mark.parametrize("spec", by_day(SPEC_LIST, 1 / 2), ids=named)
+@pytest.mark.parametrize("spec", by_day(SPEC_LIST, 1 / 4), ids=named)
 @given(data=st.data())
 def test_every_step_keeps_every_invariant(spec: Spec, data: st.DataObject) -> None:
     for before, after in walk(spec, data, profile="nobody"):
@@ -74,7 +74,7 @@ def test_every_step_keeps_every_invariant(spec: Spec, data: st.DataObject) -> No
             assert holds(step_property, before, after), step_property.__name__
 
 
-@pytest.mark.parametrize("spec", by_day(SPEC_LIST, 1 / 2), ids=named)
+@pytest.mark.parametrize("spec", by_day(SPEC_LIST, 1 / 4), ids=named)
 @given(data=st.data())
 def test_a_deviation_is_tried_only_where_its_action_refuses(spec: Spec, data: st.DataObject) -> None:
     """That at most one of them accepts is proved (`induction.exclusive`)."""
