@@ -33,7 +33,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Iterator[None]:
-    """Where nothing is compiled yet, one worker goes first: the others would compile the same at the same time."""
+    """One worker goes first if nothing is compiled yet: the others would compile the same at the same time."""
     if sys.pycache_prefix is None or sys.dont_write_bytecode or "PYTEST_XDIST_WORKER" not in os.environ:
         return (yield)
     root, kept = Path(__file__).parent, Path(sys.pycache_prefix)

@@ -27,7 +27,7 @@ FOUND = (
     *(["after a start versions are all open [#n11]"] if NIGHT else []),  # after hundreds of cases
 )
 """Of the others most are about several halves, the cache or the cursors, of which this spec says nothing."""
-RARE = {"committed", "not committed", "not rolled_back", "shown"}
+RARE = {"commit", "not commit", "not roll_back", "dispatch"}
 """Answers that are met after some fifty cases or hundreds; that faults of commits are found shows that they are met."""
 
 
