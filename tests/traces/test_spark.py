@@ -265,7 +265,8 @@ def test_the_example_of_tables_runs(engine: Spark, tmp_path: Path, capsys: pytes
     exec(example, names)  # noqa: S102 - a page of ours
     shown = capsys.readouterr().out
     assert re.search(r"\| *T/1\| +\d+\|\n\| *T/2\| +\d+\|", shown)
-    assert names["records"].where("NOT whole").count() == 1
+    damaged = names["records"].where("NOT whole").select("position").distinct()
+    assert damaged.count() == 1, "one record, which may be in several queues"
     plan = names["entries"]._jdf.queryExecution().executedPlan().toString()
     assert "BatchScan gapless-events" in plan
     assert "Filter " not in plan, "the reader has taken all of them"
