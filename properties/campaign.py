@@ -233,7 +233,7 @@ def _bar(goal: int | None) -> Iterator[Callable[[CaseTally], object]]:
         yield lambda _tally: None
         return
     columns = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), TextColumn("{task.description}"))
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    with Progress(*columns, console=Console(stderr=True), transient=True, redirect_stdout=False) as bar:
         task = bar.add_task("", total=goal)
         yield lambda tally: bar.update(task, completed=tally.done, description=f"{len(tally.failures)} failed")
 

@@ -19,21 +19,24 @@ TASKS = 8  # of one process: what it has read of a spec, it keeps
 
 def main() -> int:
     """Judge so many specs; 1 if a reader and the plain functions disagree on one."""
-    parser = command(__package__, __doc__, specs=(100_000, "random specs; the first case is one chunk of them"))
+    parser = command(__package__, __doc__, specs=(100_000, "random specs; --first counts chunks of 250"))
     parser.add_argument("--prover", action="store_true", help="the prover, by specs that Hypothesis draws")
     asked = parser.parse_args()
     tried = differential if asked.prover else compiled_differential
     size, chunks = min(CHUNK, asked.cases), range(asked.first, asked.first + -(-asked.cases // CHUNK))
     numbers = chunks if asked.prover else [number * CHUNK for number in chunks]
     tally = CaseTally()
-    report = lambda _part, found, _seconds: show(*(f"\n{case}" for case in found.failures))  # noqa: E731
-    seconds = run(partial(tried.chunk, count=size), numbers, tally, asked, report=report, lives=TASKS)
+    seconds = run(partial(tried.chunk, count=size), numbers, tally, asked, report=_report, lives=TASKS)
     unseen = tried.unseen(tally)
     wrong = tally.counts.pop("disagreements", len(tally.failures))
     show(f"{tally.cases:,} specs in {seconds:,.0f} s, disagreements {wrong:,}")
     show_counts(tally.counts)
     show(*(f"none: {what}" for what in unseen))
     return int(bool(tally.failures) or bool(unseen))
+
+
+def _report(_chunk: int, tally: CaseTally, _seconds: float) -> None:
+    show(*(f"\n{failure}" for failure in tally.failures))
 
 
 if __name__ == "__main__":
