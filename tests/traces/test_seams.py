@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from gapless import check
 from gapless.traces.report.sections import PRESENTATIONS
 from gapless.traces.sources import registry
 from gapless.traces.spark.data_sources import format_of
@@ -75,15 +76,8 @@ def test_a_source_of_another_package_is_checked_by_both_engines(engine: str, ins
 def test_without_the_package_the_file_is_unknown(tmp_path: Path) -> None:
     file = tmp_path / "steps.csv"
     file.write_text(GOOD)
-    found = checked(tmp_path, file)
-    assert (found["verdict"], found["sources"][0]["kind"]) == ("unreadable", "unknown")
-
-
-def test_a_wrong_path_is_reported_what_each_source_expects(installed: Path, tmp_path: Path) -> None:
-    (tmp_path / "steps.txt").write_text(GOOD)
-    (reason,) = checked(installed, tmp_path / "steps.txt")["sources"][0]["reasons"]
-    assert "a CSV of queue steps: its name does not end in .csv" in reason
-    assert "a store is a directory" in reason
+    report = check(file)
+    assert (report.verdict, report.sources[0].kind) == ("unreadable", "unknown")
 
 
 def test_a_source_that_cannot_be_loaded_does_no_harm(installed: Path, tmp_path: Path) -> None:
@@ -142,3 +136,11 @@ def test_recordings_of_another_package_are_a_table_and_their_form_has_a_schema(w
     rows = [row for part in reader.partitions() for batch in reader.read(part) for row in batch.to_pylist()]
     assert rows == [{"trace": "a/0", "action": action} for action in ("open", "append", "index")]
     assert list(registry.schemas()) == ["toy", "client"]
+
+
+def test_a_wrong_path_is_reported_what_each_source_expects(with_verbs: Path) -> None:
+    other = with_verbs.with_suffix(".txt")
+    other.write_text(GOOD)
+    (reason,) = check(other).sources[0].reasons
+    assert "a CSV of queue steps: its name does not end in .csv" in reason
+    assert "a store is a directory" in reason
