@@ -159,7 +159,10 @@ SUBJECTS_MACHINES = (
 
 
 ROCKETMQ = "gapless.traces.sources.rocketmq"
-CALLERS = {f"{ROCKETMQ}.{name}" for name in ("layouts.registry", "segments.tasks", "joining.log", "explain", "summary")}
+CALLERS = {
+    f"{ROCKETMQ}.{name}"
+    for name in ("layouts.registry", "segments.tasks", "joining.log", "explanations.finding", "summary")
+}
 """Modules that call layouts through their registry, which loads them by name."""
 
 

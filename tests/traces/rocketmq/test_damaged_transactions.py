@@ -12,7 +12,7 @@ import pytest
 
 from gapless import Finding, Report, check
 from gapless.traces.rules import rules
-from gapless.traces.sources.rocketmq.explain import SENTENCES
+from gapless.traces.sources.rocketmq.explanations.finding import SENTENCES
 from tests.support.night import by_day
 from tests.support.rocketmq.damage import LEGAL_WITH_FILES, Pick, Place, name_of
 from tests.support.rocketmq.recordings import WITH_CLIENTS, copy_of

@@ -73,7 +73,7 @@ def _unwritten(judged: StoreFindings) -> Iterator[str]:
     """Yields a note for what is missing and will be written; it will not be where the start fails."""
     if not judged.unwritten:
         return
-    from gapless.traces.sources.rocketmq import explain_hazard  # noqa: PLC0415 - of few stores
+    from gapless.traces.sources.rocketmq.explanations import hazard as explain_hazard  # noqa: PLC0415 - of few stores
 
     stops = is_start_refused(judged) or any(found.action == "start" for found in judged.feared)
     how = "the broker writes what is missing at its next start"
@@ -86,8 +86,9 @@ def _findings(path: Path, judged: StoreFindings, options: Options) -> list[Findi
     """Returns one finding for all departures from one rule, and one for every permitted deviation."""
     if not (judged.breaches or judged.hazards or judged.feared or judged.anomalies):
         return []
-    from gapless.traces.sources.rocketmq import explain, explain_log  # noqa: PLC0415 - most stores need none
-    from gapless.traces.sources.rocketmq.causes import with_causes_first  # noqa: PLC0415 - as before
+    from gapless.traces.sources.rocketmq.explanations import finding as explain  # noqa: PLC0415 - most stores need none
+    from gapless.traces.sources.rocketmq.explanations import log as explain_log  # noqa: PLC0415 - as before
+    from gapless.traces.sources.rocketmq.explanations.causes import with_causes_first  # noqa: PLC0415 - as before
 
     store = judged.store
     clusters: dict[str, list[Breach]] = {}

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from gapless.native import by_python
 from gapless.traces.problems import shown
-from gapless.traces.sources.rocketmq import explain
+from gapless.traces.sources.rocketmq.explanations import finding as explain
 from gapless.traces.sources.rocketmq.layouts.extension.units import EXTENDED
 from gapless.traces.sources.rocketmq.replicas.side import Side
 from gapless.traces.sources.rocketmq.replicas.values import EntryCopy, EntryDifference

@@ -23,9 +23,10 @@ from gapless.traces.replay.exact import named
 from gapless.traces.report.parts import Parts
 from gapless.traces.report.values import Finding
 from gapless.traces.sources.following import FollowProgress, LocationChange, ReportedKeys
-from gapless.traces.sources.rocketmq import PROFILE, explain
+from gapless.traces.sources.rocketmq import PROFILE
 from gapless.traces.sources.rocketmq.check import StoreCheck
 from gapless.traces.sources.rocketmq.clients.trace_topic_evidence import with_trace_topics
+from gapless.traces.sources.rocketmq.explanations import finding as explain
 from gapless.traces.sources.rocketmq.joining.checkpoint import Checkpoint, renew, restore, save
 from gapless.traces.sources.rocketmq.joining.findings import Breach, RefusedPiece, StoreFindings
 from gapless.traces.sources.rocketmq.joining.log import StoreJudge

@@ -7,9 +7,9 @@ from pathlib import Path
 from gapless.spec.catalog import rule
 from gapless.traces.problems import shown
 from gapless.traces.report.values import Where
+from gapless.traces.sources.rocketmq.explanations.record_places import whereabouts
 from gapless.traces.sources.rocketmq.joining.findings import Breach, StoreFindings
 from gapless.traces.sources.rocketmq.layouts.layout import Explanation
-from gapless.traces.sources.rocketmq.record_places import whereabouts
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.timer_files import (
     SLOTS,

@@ -13,22 +13,20 @@ from gapless.traces.problems import pasted, shown
 from gapless.traces.replay.exact import named, story
 from gapless.traces.replay.notation import called
 from gapless.traces.report.values import Finding, Where
-from gapless.traces.sources.rocketmq import (
-    explain_hazard,
-    explain_log,
-    explain_numbers,
-    explain_startup,
-    explain_visibility,
-)
-from gapless.traces.sources.rocketmq.entry_picture import entries_around
-from gapless.traces.sources.rocketmq.explain_extent import missing_entries
-from gapless.traces.sources.rocketmq.explain_log import FOLLOWS
+from gapless.traces.sources.rocketmq.explanations import hazard as explain_hazard
+from gapless.traces.sources.rocketmq.explanations import log as explain_log
+from gapless.traces.sources.rocketmq.explanations import numbers as explain_numbers
+from gapless.traces.sources.rocketmq.explanations import startup as explain_startup
+from gapless.traces.sources.rocketmq.explanations import visibility as explain_visibility
+from gapless.traces.sources.rocketmq.explanations.entry_picture import entries_around
+from gapless.traces.sources.rocketmq.explanations.extent import missing_entries
+from gapless.traces.sources.rocketmq.explanations.log import FOLLOWS
+from gapless.traces.sources.rocketmq.explanations.record_places import whereabouts
+from gapless.traces.sources.rocketmq.explanations.sentences import ENTRY_STATES, headline
 from gapless.traces.sources.rocketmq.joining.findings import Breach, Hazard, StoreFindings
 from gapless.traces.sources.rocketmq.layouts import registry
 from gapless.traces.sources.rocketmq.layouts.extension import explain as explain_extension
-from gapless.traces.sources.rocketmq.record_places import whereabouts
 from gapless.traces.sources.rocketmq.report import SUBJECTS
-from gapless.traces.sources.rocketmq.sentences import ENTRY_STATES, headline
 from gapless.traces.sources.rocketmq.store import file_access, names
 from gapless.traces.sources.rocketmq.store.batch_queues import FOLDER, UNIT, units_of
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
