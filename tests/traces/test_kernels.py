@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import marshal
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from copy import deepcopy
@@ -453,7 +454,10 @@ def test_what_python_makes_of_a_kernel_is_kept(monkeypatch: pytest.MonkeyPatch, 
         assert make(SPECS["lookup"], frozenset()).reasons == first.reasons
     kept.write_bytes(whole[:-1])
     assert make(SPECS["lookup"], frozenset()).reasons == first.reasons, "what is not whole is made again"
-    assert cache.read(kept) is not None
+    head, code = cache.read(kept) or ({}, b"")
+    cache.keep(kept, head, marshal.dumps(compile("def step(act): return 0", "of another loop", "exec")))
+    assert make(SPECS["lookup"], frozenset()).reasons == first.reasons
+    assert (cache.read(kept) or ({}, b""))[1] == code, "what the loop cannot call is made again"
 
 
 def test_a_kernel_is_compiled_once_there_are_many_events(

@@ -238,7 +238,8 @@ def _kernel(spec: Spec, ignored: frozenset[str]) -> Kernel:
     if kept is not None:
         head, content = kept
         code = marshal.loads(content)  # noqa: S302 - ours, and whole
-        return _made(spec, ignored, tuple(Reason(**one) for one in head["reasons"]), code, digest)
+        if _fits(code):
+            return _made(spec, ignored, tuple(Reason(**one) for one in head["reasons"]), code, digest)
     obstacle, steps = "", StepFunctions((), (), {})
     with waiving(spec.name, ignored):
         try:
@@ -262,6 +263,12 @@ def _made(spec: Spec, ignored: frozenset[str], reasons: tuple[Reason, ...], code
     replaying = Loop(spec, code, lambda: of.steps, digest)
     of = Kernel(spec, reasons, replaying, ignored=ignored)
     return of
+
+
+def _fits(code: CodeType) -> bool:
+    """True if code from the cache takes what the loop gives: texts may change while a process runs that keeps it."""
+    steps = [one for one in code.co_consts if isinstance(one, CodeType) and one.co_name == "step"]
+    return [one.co_varnames[: one.co_argcount] for one in steps] == [step_functions.DISPATCHED]
 
 
 def _digest(spec: Spec, ignored: frozenset[str]) -> str:
