@@ -19,7 +19,7 @@ from gapless.native.swar import eight
 from gapless.traces.sources.rocketmq.segments.splits import SPLIT, Columns, Split, SplitReader
 from gapless.traces.sources.rocketmq.store import scan
 from gapless.traces.sources.rocketmq.store.bytes import Bytes, Ints, i32, i64, is_name, u32
-from gapless.traces.sources.rocketmq.store.compaction_keys import key_of_record
+from gapless.traces.sources.rocketmq.store.compaction_keys import KEY, keys_and_bodies
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.file_access import Space
 from gapless.traces.sources.rocketmq.store.files import LogFile, Maps, Queue
@@ -49,7 +49,7 @@ class TieredMessages(NamedTuple):
 
 AHEAD = 16  # records, ten thousand bytes of them or so
 COLUMNS = len(TieredMessages._fields)
-SIZE, NUMBER, TIME, KEYS, FIELDS = range(5)  # rows that are compared in addition to bytes
+SIZE, NUMBER, TIME, FIELDS = range(4)  # rows that are compared in addition to bytes
 Truths = npt.NDArray[np.bool_]
 
 
@@ -188,7 +188,7 @@ def _repeated(
     """Checks that each record at `places` of file `a`, which begins at `base`, is that at `theirs` of `b`.
 
     And that it has the size and number in `fields`, belongs to this queue, and names its own place. Its store time is
-    written there, and the digest of its keys if there is a row for it.
+    written there.
     """
     near = 0
     for i in range(len(places)):
@@ -206,8 +206,6 @@ def _repeated(
         if not is_name(a, r.topic, r.topic_end, topic) or _difference(a, p, b, theirs[i], size) >= 0:
             return False
         fields[TIME, i] = i64(a, r.time)
-        if len(fields) > KEYS:
-            fields[KEYS, i] = key_of_record(a, r)
     return bool(near >= 0)
 
 
@@ -223,14 +221,14 @@ def repeated(
     positions, sizes, seen = messages.position, messages.size, 0
     topic, times = np.frombuffer(os.fsencode(queue[0]), np.uint8), np.empty_like(sizes)
     for one, other, some in _by_files(ours, positions, theirs, places, sizes):
-        fields = np.zeros((FIELDS - (keys is None), len(sizes[some])), np.int64)
+        fields = np.zeros((FIELDS, len(sizes[some])), np.int64)
         fields[SIZE], fields[NUMBER] = sizes[some], messages.number[some]
         at, its = positions[some] - one.base, places[some] - other.base
         if not _repeated(maps.of(one), at, maps.of(other), its, fields, topic, queue[1], one.base):
             return None
         times[some] = fields[TIME]
         if keys is not None:
-            keys[some] = fields[KEYS]
+            keys[some] = keys_and_bodies(maps.of(one), at)[KEY]
         seen += len(its)
     return messages._replace(time=times) if seen == len(places) else None
 

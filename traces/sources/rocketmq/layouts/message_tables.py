@@ -9,11 +9,10 @@ from typing import TypeVar
 
 from gapless.traces.problems import Unreadable
 from gapless.traces.sources.rocketmq.joining.findings import StoreFindings
-from gapless.traces.sources.rocketmq.store.message_database import FOLDER
+from gapless.traces.sources.rocketmq.store.message_database import FOLDER, Pairs
 from gapless.traces.sources.rocketmq.store.queue_database import why_unreadable
 
 TRIES = 3  # a running broker removes tables that it has merged
-Pairs = list[tuple[bytes, bytes]]
 Table = TypeVar("Table")
 BRIEF = 80  # letters of what no broker writes that a sentence shows
 

@@ -18,8 +18,9 @@ from gapless.traces.sources.rocketmq.store.bytes import CRC_TABLES, Bytes, Ints
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.file_access import LARGEST, SLACK, FileWindow, Space, begins, header_at
 from gapless.traces.sources.rocketmq.store.files import LogFile, is_hole
+from gapless.traces.sources.rocketmq.store.property_spans import spans_of
 from gapless.traces.sources.rocketmq.store.record_pass import LONGEST as TEXTS
-from gapless.traces.sources.rocketmq.store.record_pass import FindsAmong
+from gapless.traces.sources.rocketmq.store.record_pass import Finds
 from gapless.traces.sources.rocketmq.transactions import transaction_rows
 
 SPLIT = 16 << 20  # bytes of a split: large enough to amortize its queues' files, small enough to bound memory
@@ -87,11 +88,12 @@ class Sought(NamedTuple):
     room: int = 1
 
 
-def sought_among(name: str, columns: int, find: FindsAmong) -> Sought:
+def sought_among(name: str, columns: int, find: Finds) -> Sought:
     """Returns a kind of record, of which each is one row, by the kernel that finds it."""
 
     def finds(seen: RecordSlice, rows: Ints, filled: int) -> int:
-        return find(seen.data, seen.base, seen.places, seen.sizes, rows, filled, seen.scratch)
+        spans = spans_of(seen.data, seen.places)
+        return find(seen.data, seen.base, seen.places, seen.sizes, spans, rows, filled, seen.scratch)
 
     return Sought(name, columns, finds)
 

@@ -7,14 +7,14 @@ from collections.abc import Sequence
 import numpy as np
 
 from gapless.native import BYTES, INTS, TABLE, function, native
-from gapless.traces.sources.rocketmq.store.bytes import Bytes, Ints, digest, i32, is_name, place_of, u32
+from gapless.traces.sources.rocketmq.store.bytes import Bytes, Ints, digest, i32, u32
 from gapless.traces.sources.rocketmq.store.files import LogFile, Maps
-from gapless.traces.sources.rocketmq.store.names import as_bytes
-from gapless.traces.sources.rocketmq.store.records import MAGIC_V2, SMALLEST, RecordParts, measure, parts
+from gapless.traces.sources.rocketmq.store.property_spans import names_of, spans_of
+from gapless.traces.sources.rocketmq.store.records import MAGIC_V2, SMALLEST, find_sizes, parts
 
 KEY, BODY, ROWS = range(3)  # rows of what is found: the digest of the keys, 0 where they are blank; the body's bytes
 
-_KEYS = as_bytes("KEYS")
+_NAMES = names_of("KEYS")
 
 
 @function
@@ -37,35 +37,20 @@ def _is_blank(b: Bytes, p: int, e: int) -> bool:
     return True
 
 
-@function(inline=True)
-def key_of_record(b: Bytes, r: RecordParts) -> int:
-    """The digest of a record's keys, 0 where they are blank."""
-    low, high = 0, 0
-    k = r.low
-    while k < r.high:
-        w = place_of(b, k, r.high, 2)
-        if w - k > 4 and b[k + 4] == 1 and is_name(b, k, k + 4, _KEYS):
-            low, high = k + 5, w
-        k = w + 1
-    return 0 if _is_blank(b, low, high) else int(digest(b, low, high))
+def keys_and_bodies(b: Bytes, places: Ints) -> Ints:
+    """Returns the keys and bodies of the whole records at `places` of `b`."""
+    found = np.empty((ROWS, len(places)), np.int64)
+    _find(b, places, spans_of(b, places, _NAMES), found)
+    return found
 
 
-def _work(b: Bytes, places: Ints, sizes: Ints, found: Ints) -> int:  # noqa: ARG001 - as `_find` is called
-    return len(places)
-
-
-@native(_work, kinds=(BYTES, INTS, INTS, TABLE))
-def _find(b: Bytes, places: Ints, sizes: Ints, found: Ints) -> None:
-    """Writes keys and body of each record at `places` of `b` into `found`; incomplete ones are left out."""
+@native(lambda _b, places, *_: len(places), kinds=(BYTES, INTS, TABLE, TABLE))
+def _find(b: Bytes, places: Ints, spans: Ints, found: Ints) -> None:
+    """Writes them into `found`."""
     for i in range(len(places)):
-        if places[i] + sizes[i] > len(b):
-            continue  # the file became shorter
-        v2 = u32(b, places[i] + 4) == MAGIC_V2
-        if measure(b, places[i], places[i] + sizes[i], v2) != sizes[i]:
-            continue
-        r = parts(b, places[i], v2)
-        found[KEY, i] = key_of_record(b, r)
-        found[BODY, i] = i32(b, r.body - 4)
+        low, high = spans[i, 0], spans[i, 1]
+        found[KEY, i] = 0 if _is_blank(b, low, high) else digest(b, low, high)
+        found[BODY, i] = i32(b, parts(b, places[i], u32(b, places[i] + 4) == MAGIC_V2).body - 4)
 
 
 def compaction_keys(files: Sequence[LogFile], positions: Ints, sizes: Ints, maps: Maps) -> Ints:
@@ -74,7 +59,9 @@ def compaction_keys(files: Sequence[LogFile], positions: Ints, sizes: Ints, maps
     for file in files:
         (some,) = np.nonzero(file.holds(positions, sizes) & (sizes >= SMALLEST))
         if len(some):
-            of_some = np.full((ROWS, len(some)), -1, np.int64)
-            _find(maps.of(file), positions[some] - file.base, sizes[some], of_some)
-            found[:, some] = of_some
+            data, places = maps.of(file), positions[some] - file.base
+            whole = np.empty_like(places)
+            find_sizes(data, places, whole)
+            same = whole == sizes[some]
+            found[:, some[same]] = keys_and_bodies(data, places[same])
     return found

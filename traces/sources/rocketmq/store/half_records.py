@@ -9,32 +9,28 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gapless.native import BYTES, INTS, TABLE, native
+from gapless.native import BYTES, I64, INTS, TABLE, native
 from gapless.traces.sources.rocketmq.store.bytes import (
     Bytes,
     Ints,
+    copied,
     digest,
-    digests_between,
     i64,
     is_name,
     number_in,
-    place_of,
     u32,
 )
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
+from gapless.traces.sources.rocketmq.store.message_database import HEAD, Pairs, TableCodec
 from gapless.traces.sources.rocketmq.store.names import REAL_TOPIC, TABLE_HALF_TOPIC, TABLE_OP_TOPIC, as_bytes
-from gapless.traces.sources.rocketmq.store.record_pass import LONGEST, found_up_to, work
-from gapless.traces.sources.rocketmq.store.records import (
-    MAGIC_V2,
-    SYS_COMMITTED,
-    SYS_TRANSACTION,
-    parts,
-    whole_size,
-)
+from gapless.traces.sources.rocketmq.store.property_spans import names_of
+from gapless.traces.sources.rocketmq.store.record_pass import LONGEST, each_among
+from gapless.traces.sources.rocketmq.store.records import MAGIC_V2, SYS_COMMITTED, SYS_TRANSACTION, parts
 
 IS_HALF, IS_OP, IS_FINAL = range(3)
-_HALF, _OP, _REAL = map(as_bytes, (TABLE_HALF_TOPIC, TABLE_OP_TOPIC, REAL_TOPIC))
-_ID, _NAMED, _IMMUNITY = map(as_bytes, ("__transactionId__", "TRANS_OFFSET", "CHECK_IMMUNITY_TIME_IN_SECONDS"))
+_HALF, _OP, _AT = as_bytes(TABLE_HALF_TOPIC), as_bytes(TABLE_OP_TOPIC), 64
+_NAMES = names_of(REAL_TOPIC, "__transactionId__", "TRANS_OFFSET", "CHECK_IMMUNITY_TIME_IN_SECONDS")
+_S_REAL, _S_ID, _S_NAMED, _S_IMMUNITY = range(0, 8, 2)
 
 
 class HalfRecords(NamedTuple):
@@ -57,20 +53,18 @@ class HalfRecords(NamedTuple):
 COLUMNS = len(HalfRecords._fields)
 
 
-@native(work, kinds=(BYTES, INTS, TABLE, BYTES))
-def _find(b: Bytes, bounds: Ints, room: Ints, scratch: Bytes) -> None:  # noqa: C901, PLR0912, PLR0915 - of each, all
-    """Fills `room` with the records of `b` within `bounds`, whose third number is the position of `b`.
+@native(lambda b, base, places, *_: len(places), kinds=(BYTES, I64, INTS, INTS, TABLE, TABLE, I64, BYTES))  # noqa: ARG005 - as it is called
+def find_halves(
+    b: Bytes, base: int, places: Ints, sizes: Ints, spans: Ints, room: Ints, filled: int, scratch: Bytes
+) -> int:  # fmt: skip
+    """Appends the halves, ops and finals among the records at `places` of `b`; returns their number.
 
-    The first bound becomes the begin of the next call, and the fourth counts the records.
+    `base`: the log position of `b` · `spans`: of the records' properties. There is room for each record.
     """
-    p, stop, base, count = bounds
-    while p + 8 <= stop and count < room.shape[1]:
-        size = whole_size(b, p, stop)
-        if size <= 0:
-            p = len(b) if size < 0 else p
-            break
-        v2 = u32(b, p + 4) == MAGIC_V2
-        r = parts(b, p, v2)
+    count = filled
+    for i in range(len(places)):
+        p = places[i]
+        r = parts(b, p, u32(b, p + 4) == MAGIC_V2)
         kind = -1
         if is_name(b, r.topic, r.topic_end, _HALF):
             kind = IS_HALF
@@ -78,46 +72,26 @@ def _find(b: Bytes, bounds: Ints, room: Ints, scratch: Bytes) -> None:  # noqa: 
             kind = IS_OP
         elif (r.flags & SYS_TRANSACTION) == SYS_COMMITTED:
             kind = IS_FINAL
-        if kind >= 0:
-            real = real_end = key = key_end = 0
-            named, immune = -1, -1
-            k = r.low
-            while k < r.high:
-                w = place_of(b, k, r.high, 2)
-                m = place_of(b, k, w, 1)
-                if is_name(b, k, m, _REAL):
-                    real, real_end = m + 1, w
-                elif is_name(b, k, m, _ID):
-                    key, key_end = m + 1, w
-                elif is_name(b, k, m, _NAMED):
-                    named = number_in(b, m + 1, w)
-                elif is_name(b, k, m, _IMMUNITY):
-                    immune = number_in(b, m + 1, w)
-                k = w + 1
-            owner, born = 0, i64(b, p + 40)
-            if real < real_end and key < key_end and real_end - real + key_end - key < LONGEST - 2:
-                length = 0
-                scratch[length] = 64  # @
-                length += 1
-                for i in range(real, real_end):
-                    scratch[length] = b[i]
-                    length += 1
-                scratch[length] = 64
-                length += 1
-                for i in range(key, key_end):
-                    scratch[length] = b[i]
-                    length += 1
-                owner = digest(scratch, 0, length)
-            room[0, count], room[3, count], room[4, count] = kind, base + p, owner
-            room[1, count], room[2, count] = base + p, size
-            if kind != IS_HALF:
-                room[1, count] = named if kind == IS_OP else i64(b, r.body - 12)
-                room[2, count] = 0
-            room[5, count] = born + immune * 1000 if 0 <= immune < 1 << 31 else -1
-            room[6, count] = born
-            count += 1
-        p += size
-    bounds[0], bounds[3] = p, count
+        if kind < 0:
+            continue
+        real, real_end, key, key_end = spans[i, _S_REAL], spans[i, _S_REAL + 1], spans[i, _S_ID], spans[i, _S_ID + 1]
+        length = 0
+        if real > 0 and key > 0 and real_end - real + key_end - key < LONGEST - 2:
+            scratch[0] = _AT
+            length = copied(b, real, real_end, scratch, 1)
+            scratch[length] = _AT
+            length = copied(b, key, key_end, scratch, length + 1)
+        immune = number_in(b, spans[i, _S_IMMUNITY], spans[i, _S_IMMUNITY + 1])
+        born = i64(b, p + 40)
+        room[0, count], room[1, count], room[2, count] = kind, base + p, sizes[i]
+        if kind != IS_HALF:
+            named = number_in(b, spans[i, _S_NAMED], spans[i, _S_NAMED + 1])
+            room[1, count], room[2, count] = named if kind == IS_OP else i64(b, r.body - 12), 0
+        room[3, count], room[4, count] = base + p, digest(scratch, 0, length)
+        room[5, count] = born + immune * 1000 if 0 <= immune < 1 << 31 else -1
+        room[6, count] = born
+        count += 1
+    return int(count)
 
 
 def half_records(store: StoreDirectory, end: int, begin: int | None = None) -> tuple[HalfRecords, int]:
@@ -125,8 +99,9 @@ def half_records(store: StoreDirectory, end: int, begin: int | None = None) -> t
 
     `begin`: the position of a record from which on they count; by default all do.
     """
-    rows, reached = found_up_to(store, end, _find, COLUMNS, begin)
-    return HalfRecords(*rows), reached
+    found = [np.zeros((COLUMNS, 0), np.int64)]
+    reached = each_among(store, end, find_halves, COLUMNS, lambda some: found.append(some.copy()), begin, _NAMES)
+    return HalfRecords(*np.concatenate(found, axis=1)), reached
 
 
 class TableOfHalves(NamedTuple):
@@ -140,23 +115,12 @@ class TableOfHalves(NamedTuple):
 
 
 KEY_OF_END = b"lastOffsetPy"
+_ROWS = TableCodec(shortest=9, fields=">i4,>i4,", marks=(KEY_OF_END,))
 
 
-def rows_of(pairs: list[tuple[bytes, bytes]]) -> TableOfHalves | None:
+def rows_of(pairs: Pairs) -> TableOfHalves | None:
     """Returns the rows in a table of keys and values, by position; None for wrong ones."""
-    ends = [value for key, value in pairs if key == KEY_OF_END]
-    rows = [pair for pair in pairs if pair[0] != KEY_OF_END]
-    if any(len(end) != 8 for end in ends) or any(len(key) < 9 or len(value) != 8 for key, value in rows):
-        return None
-    lengths = np.array([len(key) for key, _ in rows], np.int64)
-    data = np.frombuffer(b"".join(key for key, _ in rows), np.uint8)
-    stops = np.cumsum(lengths)
-    begins = stops - lengths
-    heads = np.frombuffer(b"".join(key[:8] for key, _ in rows), ">i8").astype(np.int64)
-    last = int.from_bytes(ends[0], "big", signed=True) if ends else 0
-    if last < 0 or (heads < 0).any():
-        return None
-    values = np.frombuffer(b"".join(value for _, value in rows), ">i4").astype(np.int64).reshape(-1, 2)
-    owner = digests_between(data, begins + 8, stops)
-    order = np.argsort(heads, kind="stable")
-    return TableOfHalves(heads[order], owner[order], values[order, 0], values[order, 1], last)
+    columns, marks, odd = _ROWS.read([pairs])
+    position, owner, _tail, checks, size = columns[:, np.argsort(columns[HEAD], kind="stable")]
+    last = marks.get(KEY_OF_END, 0)
+    return None if odd or last < 0 or (position < 0).any() else TableOfHalves(position, owner, checks, size, last)

@@ -177,6 +177,16 @@ def whole_size(b: Bytes, p: int, stop: int) -> int:
     return int(size)
 
 
+@native(lambda _b, places, _sizes: len(places), kinds=(BYTES, INTS, INTS))
+def find_sizes(b: Bytes, places: Ints, sizes: Ints) -> None:
+    """Writes the length of the record at each of `places` of `b` into `sizes`, or 0 where no whole one is."""
+    for i in range(len(places)):
+        p = places[i]
+        sizes[i] = 0
+        if p >= 0 and p <= len(b) - SMALLEST:
+            sizes[i] = measure(b, p, len(b), u32(b, p + 4) == MAGIC_V2)
+
+
 @native(lambda *_: 0, kinds=(BYTES, I64, I64, BOOL))
 def length_of(b: Bytes, p: int, e: int, v2: bool) -> int:
     """`measure`, for one record."""

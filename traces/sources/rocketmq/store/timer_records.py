@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from gapless.native import BYTES, I64, INTS, TABLE, function, native
+from gapless.native import BYTES, I64, INTS, TABLE, native
 from gapless.traces.sources.rocketmq.store.bytes import (
     Bytes,
     Ints,
@@ -22,12 +22,12 @@ from gapless.traces.sources.rocketmq.store.bytes import (
     u32,
 )
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
-from gapless.traces.sources.rocketmq.store.names import REAL_TOPIC, TIMER_TOPIC, UNIQ_KEY, as_bytes
+from gapless.traces.sources.rocketmq.store.names import TIMER_TOPIC, as_bytes
+from gapless.traces.sources.rocketmq.store.property_spans import S_CANCELLED, S_DUE, S_KEY, S_REAL, find_spans
 from gapless.traces.sources.rocketmq.store.record_pass import LONGEST, each_among
 from gapless.traces.sources.rocketmq.store.records import MAGIC_V2, parts
 
-DUE, CANCELLED = "TIMER_OUT_MS", "TIMER_DEL_UNIQKEY"
-_TOPIC, _REAL, _KEY, _DUE, _CANCELLED = map(as_bytes, (TIMER_TOPIC, REAL_TOPIC, UNIQ_KEY, DUE, CANCELLED))
+_TOPIC, _PLUS = as_bytes(TIMER_TOPIC), 43
 
 
 class TimerRows(NamedTuple):
@@ -54,58 +54,38 @@ class TimerRows(NamedTuple):
 COLUMNS = len(TimerRows._fields)
 
 
-@function(inline=True)
-def _put(b: Bytes, p: int, size: int, base: int, room: Ints, count: int, scratch: Bytes) -> int:
-    """Appends the record at `p` if it has a delivery time or waits for one; returns the new number."""
-    r = parts(b, p, u32(b, p + 4) == MAGIC_V2)
-    waits = is_name(b, r.topic, r.topic_end, _TOPIC)
-    due, key, key_end, real, real_end = -1, 0, 0, r.topic, r.topic_end
-    cancels, undone, has = 0, 0, False
-    k = r.low
-    while k < r.high:
-        w = place_of(b, k, r.high, 2)
-        if b[k] == 82 or b[k] == 84 or b[k] == 85:  # R, T or U: no other name is looked for
-            m = place_of(b, k, w, 1)
-            if is_name(b, k, m, _DUE):
-                due, has = number_in(b, m + 1, w), True
-            elif is_name(b, k, m, _KEY):
-                key, key_end = m + 1, w
-            elif waits and is_name(b, k, m, _REAL):
-                real, real_end = m + 1, w
-            elif is_name(b, k, m, _CANCELLED):
-                cancels = digest(b, m + 1, w)
-                plus = place_of(b, m + 1, w, 43) + 1
-                undone = digest(b, plus, w) if plus <= w else cancels
-        k = w + 1
-    if waits or has:
+@native(lambda b, base, places, *_: len(places), kinds=(BYTES, I64, INTS, INTS, TABLE, TABLE, I64, BYTES))  # noqa: ARG005 - as it is called
+def find_timers(
+    b: Bytes, base: int, places: Ints, sizes: Ints, spans: Ints, room: Ints, filled: int, scratch: Bytes
+) -> int:  # fmt: skip
+    """Appends the records at `places` of `b` that have a delivery time or wait for one; returns the new number.
+
+    As `Finds` is called.
+    """
+    n = filled
+    for i in range(len(places)):
+        p = places[i]
+        r = parts(b, p, u32(b, p + 4) == MAGIC_V2)
+        waits = is_name(b, r.topic, r.topic_end, _TOPIC)
+        if not waits and spans[i, S_DUE] == 0:
+            continue
+        key, key_end, real, real_end = spans[i, S_KEY], spans[i, S_KEY + 1], r.topic, r.topic_end
+        if waits and spans[i, S_REAL] > 0:
+            real, real_end = spans[i, S_REAL], spans[i, S_REAL + 1]
+        cancel, cancel_end = spans[i, S_CANCELLED], spans[i, S_CANCELLED + 1]
+        plus = place_of(b, cancel, cancel_end, _PLUS) + 1
         length = 0
         if real_end - real + key_end - key < LONGEST - 1:
             length = copied(b, real, real_end, scratch, length)
-            scratch[length] = 43  # +
+            scratch[length] = _PLUS
             length = copied(b, key, key_end, scratch, length + 1)
-        room[0, count], room[1, count], room[2, count] = base + p, size, int(waits)
-        room[3, count], room[4, count] = i64(b, p + 20), due
-        room[5, count], room[6, count] = digest(b, real, real_end), 0
-        if hash_on(b, key, key_end, 0)[1]:
-            room[6, count] = digest(b, key, key_end)
-        room[7, count], room[8, count] = digest(scratch, 0, length), cancels
-        room[9, count], room[10, count] = undone, i64(b, r.time)
-        count += 1
-    return int(count)
-
-
-@native(lambda b, base, places, *_: len(places), kinds=(BYTES, I64, INTS, INTS, TABLE, I64, BYTES))  # noqa: ARG005 - as it is called
-def find_timers(
-    b: Bytes, base: int, places: Ints, sizes: Ints, timers: Ints, filled: int, scratch: Bytes
-) -> int:  # fmt: skip
-    """Appends the messages with a delivery time among the records at `places` of `b`; returns their number.
-
-    `base`: the log position of `b`. There is room in `timers` for each record.
-    """
-    count = filled
-    for i in range(len(places)):
-        count = _put(b, places[i], sizes[i], base, timers, count, scratch)
-    return int(count)
+        room[0, n], room[1, n], room[2, n], room[3, n] = base + p, sizes[i], int(waits), i64(b, p + 20)
+        room[4, n], room[5, n] = number_in(b, spans[i, S_DUE], spans[i, S_DUE + 1]), digest(b, real, real_end)
+        room[6, n] = digest(b, key, key_end) if hash_on(b, key, key_end, 0)[1] else 0
+        room[7, n], room[8, n] = digest(scratch, 0, length), digest(b, cancel, cancel_end)
+        room[9, n], room[10, n] = digest(b, plus if plus <= cancel_end else cancel, cancel_end), i64(b, r.time)
+        n += 1
+    return int(n)
 
 
 def each_timer_block(store: StoreDirectory, end: int, take: Callable[[Ints], object]) -> int:
@@ -113,5 +93,5 @@ def each_timer_block(store: StoreDirectory, end: int, take: Callable[[Ints], obj
     return each_among(store, end, find_timers, COLUMNS, take)
 
 
-ENTRIES = (find_timers,)
+ENTRIES = (find_spans, find_timers)
 """All that is compiled of it."""

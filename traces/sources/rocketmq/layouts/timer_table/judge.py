@@ -23,7 +23,7 @@ from gapless.traces.report.wording import plural
 from gapless.traces.sources.rocketmq.joining.batch_replay import StepEvents, replay_batch
 from gapless.traces.sources.rocketmq.joining.findings import StoreFindings
 from gapless.traces.sources.rocketmq.layouts.layout import JoinSide, LayoutJudge, covered
-from gapless.traces.sources.rocketmq.layouts.message_tables import Pairs, brief, read_table
+from gapless.traces.sources.rocketmq.layouts.message_tables import brief, read_table
 from gapless.traces.sources.rocketmq.layouts.timer_messages import TimerMessages
 from gapless.traces.sources.rocketmq.layouts.timer_table.worker import (
     TIMER_TABLE,
@@ -31,15 +31,15 @@ from gapless.traces.sources.rocketmq.layouts.timer_table.worker import (
     needs_messages,
 )
 from gapless.traces.sources.rocketmq.segments.results import Segment
-from gapless.traces.sources.rocketmq.store.bytes import Ints, digests_between
-from gapless.traces.sources.rocketmq.store.message_database import FOLDER, TIMERS
+from gapless.traces.sources.rocketmq.store.bytes import Ints
+from gapless.traces.sources.rocketmq.store.message_database import FOLDER, TIMERS, Pairs, TableCodec
 from gapless.traces.sources.rocketmq.store.settings import is_slave
 from gapless.traces.sources.rocketmq.store.timer_files import TimerLog, timer_files
 from gapless.traces.sources.rocketmq.store.timer_records import TimerRows
 
 NOT_JUDGED = f"the timers in {FOLDER}/ are not judged: "
 NUMBER, TIME = b"sys_topic_scan_offset_checkpoint", b"timeline_checkpoint"  # keys that are no rows
-VALUE = 12  # bytes of a row: size and position of the message
+ROWS = TableCodec(shortest=9, fields=">i4,>i8,", marks=(NUMBER, TIME))  # value: size and position of the message
 FOUND, LATER = 1 << 60, 1 << 61  # where events stand behind the messages of a timer
 END = np.iinfo(np.int64).min  # the trace of how far messages were read
 PROMPT = 10_000  # ms: a broker reads a message that waits within this time, unless it was just started
@@ -100,22 +100,8 @@ class TimerTableJudge(LayoutJudge):
 
 def _table(stretches: Iterator[Pairs]) -> TimerTable:
     """Builds the table from stretches of keys and values."""
-    columns, numbers, odd = [np.zeros((4, 0), np.int64)], {NUMBER: 0, TIME: 0}, ""
-    for pairs in stretches:
-        rows = [(key, value) for key, value in pairs if len(value) == VALUE and len(key) > 8]
-        for key, value in pairs if len(rows) < len(pairs) else ():
-            if key in numbers and len(value) == 8:
-                numbers[key] = int.from_bytes(value, "big", signed=True)
-            elif len(value) != VALUE or len(key) <= 8:
-                odd = odd or f"{key.hex()}: {value.hex()}"
-        data = np.frombuffer(b"".join([key for key, _ in rows]), np.uint8)
-        stops = np.cumsum(np.fromiter((len(key) for key, _ in rows), np.int64, len(rows)))
-        begins = np.concatenate([[0], stops])[:-1]
-        values = np.frombuffer(b"".join([value for _, value in rows]), [("size", ">i4"), ("position", ">i8")])
-        due = np.frombuffer(b"".join([key[:8] for key, _ in rows]), ">i8")
-        columns.append(np.stack([due, digests_between(data, begins + 8, stops), values["size"], values["position"]]))
-    due, key, size, position = np.concatenate(columns, axis=1).astype(np.int64)
-    return TimerTable(due, key, size, position, numbers[NUMBER], numbers[TIME], odd)
+    (due, key, _tail, size, position), marks, odd = ROWS.read(stretches)
+    return TimerTable(due, key, size, position, marks.get(NUMBER, 0), marks.get(TIME, 0), odd)
 
 
 class TimerTableReplay:
