@@ -433,6 +433,22 @@ def test_a_batch_is_its_messages_or_one_row_for_all_of_them(tmp_path: Path) -> N
     assert not log.complete
 
 
+LISTS = (
+    "[]", "[40]", "[40,90]", "[ 40 , 90 ]", "[40,90,91]", "[40 90]", "[40,,90]", "[40,90,]", '[40,"90"]', "[40,null]",
+    "[-1,90]", "[040,90]", "[4.5,90]", "[true,90]", "[[40],90]", "{}", "40", "null", '"40"', "[40,999999999999999999]",
+    '["A","B"]', '[ "A" , null ]', '["A","B","C"]', '["A"]', '["A" "B"]', '["A","B\\u0041"]', '["","é"]', "[null,null]",
+    '["A",5]', '["A","B"', '["A","B"}',
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["uniqs", "phys"])
+def test_lists_are_what_they_are_one_by_one(name: str) -> None:
+    for text in LISTS:
+        line = json.dumps(a_batch(**{name: "odd"}), ensure_ascii=False).replace('"odd"', text)
+        lines = f"{GOOD}{line}\n{GOOD}".encode()
+        assert contents(lines, 0, plain=True) == contents(lines, 0, plain=False), text
+
+
 @pytest.mark.parametrize("line", [a_send(uniq=None), a_send(uniq=""), a_batch(uniqs=None), a_batch(uniqs=["A", None])])
 def test_without_a_key_its_sender_is_unknown(tmp_path: Path, line: dict[str, Any]) -> None:
     assert not client_log.read(written(tmp_path, a_send(), line)).complete
