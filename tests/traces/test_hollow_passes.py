@@ -6,7 +6,7 @@ from pathlib import Path
 from tempfile import mkdtemp
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gapless import Report, check
@@ -14,6 +14,7 @@ from gapless.spec.catalog import SPECS
 from gapless.traces.events import schema
 from gapless.traces.rules import rules
 from tests.support.event_files import UnplacedEvent, append, index, opened, step
+from tests.support.night import NIGHT
 from tests.support.rocketmq.recordings import recording, recording_as_left
 
 IDS = [rule.id for rule in rules()]
@@ -46,7 +47,8 @@ PATHS: dict[str, Callable[[], Path]] = {
 }
 
 
-@pytest.mark.parametrize("name", PATHS)
+@pytest.mark.parametrize("name", PATHS if NIGHT else ["store", "trace"])  # processes open a database
+@settings(max_examples=max(4, settings().max_examples // 3))  # each selection has kernels of its own to make
 @given(only=st.one_of(NAMES, FEW), ignore=st.one_of(NAMES, FEW))
 def test_what_conforms_was_judged_by_a_rule_that_is_left(name: str, only: list[str], ignore: list[str]) -> None:
     report = check(PATHS[name](), only=only, ignore=ignore)

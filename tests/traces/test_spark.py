@@ -56,6 +56,9 @@ SMALL = 20_000  # bytes: a store of the tests has some splits, and a file of eve
 def engine() -> Iterator[Spark]:
     """A session that belongs to the tests, so that no check stops it."""
     with spark.started("local[2]", None, None) as running:
+        session = SparkSession(running.context)
+        session.conf.set("spark.sql.shuffle.partitions", "2")  # 200, and code of their own, are for more than some rows
+        session.conf.set("spark.sql.codegen.wholeStage", "false")
         yield running
 
 
