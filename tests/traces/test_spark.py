@@ -453,7 +453,7 @@ def test_a_cluster_that_fails_has_an_exit_code_of_its_own(monkeypatch: pytest.Mo
     def fails(*_: object, **__: object) -> None:
         raise EngineFailure("Spark gave up: why")
 
-    monkeypatch.setattr("gapless.traces.check.check", fails)
+    monkeypatch.setattr("gapless.traces.check.checked", fails)
     ran = gapless("check", EVENTS)
     assert (ran.exit_code, ran.stderr, ran.stdout) == (4, "gapless: Spark gave up: why; nothing was judged\n", "")
 
