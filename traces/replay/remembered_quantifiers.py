@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import fields
 from functools import cache
 from types import CellType, CodeType, FunctionType
 from typing import Any
@@ -32,6 +33,10 @@ class MapWrite:
     def __init__(self, key: int = 0, before: MapWrite | None = None) -> None:
         self.key, self.before = key, before
         self.true: dict[CodeType, Truth] | None = None
+
+
+NOT_NOTED = MapWrite()
+"""In place of the writes to a Map about which no question is asked."""
 
 
 class Truth:
@@ -57,7 +62,8 @@ class NotingMap(Map[int, int]):
     def set(self, key: int, value: int) -> NotingMap:
         """The same Map, but for the value at `key`."""
         digest = self.digest ^ self._of(key, self[key]) ^ self._of(key, value)
-        return NotingMap(self.default, super().set(key, value).entries, MapWrite(key, self.last), digest)
+        last = MapWrite(key, self.last) if self.last is not NOT_NOTED else self.last
+        return NotingMap(self.default, super().set(key, value).entries, last, digest)
 
     def cleared(self) -> NotingMap:
         """The Map that holds its default everywhere."""
@@ -68,7 +74,8 @@ class NotingMap(Map[int, int]):
         last, digest = self.last, self.digest
         for key, value in self.entries.items():
             if key >= low:
-                last, digest = MapWrite(key, last), digest ^ self._of(key, value)
+                digest ^= self._of(key, value)
+                last = MapWrite(key, last) if last is not NOT_NOTED else last
         return NotingMap(self.default, super().forget_from(low).entries, last, digest)
 
     def _of(self, key: int, value: int) -> int:
@@ -84,9 +91,12 @@ class NotingMap(Map[int, int]):
             link = link.before
         return frozenset(keys), link.true[code]
 
-    def note(self, code: CodeType, truth: Truth) -> None:
-        """Note what is true of this Map, and forget the writes before."""
-        self.last.true = {**(self.last.true or {}), code: truth}
+    def note(self, code: CodeType, truth: Truth | None, *, alone: bool) -> None:
+        """Note what is true of this Map, if anything is; forget the writes before if no other question is asked."""
+        if truth is not None:
+            self.last.true = {**(self.last.true or {}), code: truth}
+        if alone:
+            self.last.before = None
 
 
 class RememberingReader(Reader):
@@ -178,8 +188,10 @@ class _RangeQuestion:
                 return all(map(self.holds, range(low, high)))
         truth = Truth(low, high, maps, {**numbers, **self.numbers})
         self.about.setdefault(self.code, set()).update(maps)
-        for name in maps:
-            getattr(self.state, name).note(self.code, truth)
+        for one in fields(self.state):
+            kept = getattr(self.state, one.name)
+            if isinstance(kept, NotingMap):
+                kept.note(self.code, truth if one.name in maps else None, alone=len(self.about) == 1)
         return True
 
     def _known(self) -> tuple[Truth | None, set[int]]:
@@ -242,13 +254,13 @@ def quantifies(spec: Spec) -> bool:
 
 
 def noting(spec: Spec) -> State:
-    """Return the initial state of a spec, with Maps that note their writes."""
-    maps = {name: _noting(getattr(spec.initial, name)) for name in spec.maps}
+    """Return the initial state of a spec, with Maps that note their writes, if its steps quantify."""
+    maps = {name: _noting(getattr(spec.initial, name), asked=quantifies(spec)) for name in spec.maps}
     return replace(spec.initial, **maps) if maps else spec.initial
 
 
-def _noting(kept: Map[int, int]) -> NotingMap:
-    found = NotingMap(kept.default, immutables.Map(), MapWrite(), 0)
+def _noting(kept: Map[int, int], *, asked: bool) -> NotingMap:
+    found = NotingMap(kept.default, immutables.Map(), MapWrite() if asked else NOT_NOTED, 0)
     for key, value in kept.entries.items():
         found = found.set(key, value)
     return found
