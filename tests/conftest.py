@@ -1,12 +1,15 @@
 """Profiles of Hypothesis: HYPOTHESIS_PROFILE names one of those below."""
 
+import ctypes
 import fcntl
 import gc
+import itertools
 import os
 import signal
 import sys
 import warnings
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -60,6 +63,9 @@ def pytest_runtest_protocol() -> Iterator[None]:
         if gc.get_count()[0] > COLLECTED:
             gc.collect()
             gc.freeze()  # what is left stays, as a rule; looking at it each time took a sixth of the time of all tests
+            if next(TRIMS):
+                with suppress(AttributeError):  # another C library keeps less
+                    ctypes.CDLL(None).malloc_trim(0)
 
 
 @pytest.fixture
@@ -72,3 +78,5 @@ def interrupts() -> Iterator[None]:
 
 
 COLLECTED = 200_000  # new objects, after which there is something to collect
+TRIMS = itertools.cycle([*[False] * 19, True])
+"""After which collections the C library gives back what is free: glibc kept half of a worker's memory, in pieces."""
