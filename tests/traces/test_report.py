@@ -408,6 +408,17 @@ def test_many_stores_have_a_line_each_and_many_outcomes_are_counted() -> None:
     assert "  outcome 18           5    1.0%\n  81 other outcomes  405     81%\n" in piped(odd, verbose=True)
 
 
+def test_of_many_inputs_those_that_do_not_conform_have_a_line_and_others_are_counted() -> None:
+    sources = [source(path=f"{verdict}-{n}", verdict=verdict) for verdict in get_args(VerdictName) for n in range(25)]
+    output = piped(report(sources=sources))
+    assert output.count(": departs\n") == texts.FEW_ROWS
+    assert "and 76 more inputs: 25 conforming, 25 inconclusive, 25 unreadable, 1 departing (--verbose)\n" in output
+    assert piped(report(sources=sources), verbose=True).count(": departs\n") == 25
+    fine = piped(conforming(sources=[one for one in sources[:25] if one.verdict == "conforms"]))
+    assert fine.count(": conforms\n") == texts.FULLY_SHOWN
+    assert "and 22 more inputs: 22 conforming (--verbose)\n" in fine
+
+
 def test_of_several_stores_the_one_that_departs_comes_first() -> None:
     sources = [source(path="fine", verdict="conforms"), source(path="broken")]
     stores = [transactions(source="fine"), transactions(source="broken")]
@@ -432,6 +443,9 @@ def test_rules_with_many_reasons_are_counted_unless_asked_for() -> None:
     whole = conforming(not_exercised=[f"log/rule-{n}: reason {n}" for n in range(9)])
     assert "9 groups of rules were not checked (--verbose lists them)\n" in piped(whole)
     assert "  log/rule-7: reason 7\n" in piped(whole, verbose=True)
+    alike = [f"log/rule-{n % 2}: not in file {n}" for n in range(9)]
+    several = conforming(sources=[source(path=f"file {n}") for n in range(9)], not_exercised=alike)
+    assert "2 rules or steps not checked in some inputs (--verbose lists them)\n" in piped(several)
 
 
 def test_several_sources_are_reported_apart() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from io import StringIO
 from itertools import compress
@@ -14,7 +15,7 @@ from rich.text import Text
 from gapless.traces.report import wording
 from gapless.traces.report.charts import BARS, Bar, blocks, clipped
 from gapless.traces.report.sections import Section, SectionRow, advice, presentation, sections
-from gapless.traces.report.values import EXIT_CODES, Finding, Report, VerdictName
+from gapless.traces.report.values import EXIT_CODES, WORST, Finding, Report, VerdictName
 from gapless.traces.report.wording import plural
 
 # Without `verbose`: what lets verdict and story be seen without scrolling.
@@ -27,6 +28,7 @@ FEW_LINES = 24
 FEW_OUTCOMES = 6
 
 STYLES = {"conforms": "green", "departs": "red", "unreadable": "magenta", "inconclusive": "yellow"}
+ADJECTIVES = {"conforms": "conforming", "departs": "departing"} | {v: v for v in ("inconclusive", "unreadable")}
 LINE_STYLES = {"title": "bold", "departs": "bold red", "needs": "yellow", "again": "cyan"}
 TONES = {"committed": "green", "rolled-back": "blue", "undecided": "yellow", "parked": "magenta", "other": ""}
 ASCII = str.maketrans(
@@ -102,7 +104,14 @@ def _more(count: int, noun: str) -> list[Text]:
 def _sources(report: Report, *, verbose: bool) -> list[Text]:
     lines = []
     without_reasons = _is_in_the_last_line(report)
-    for source in report.sources:
+    chosen, left_out = report.sources, Counter[VerdictName]()
+    if not verbose and len(report.sources) > FEW_ROWS:
+        wrong = [source for source in report.sources if source.verdict != "conforms"]
+        wrong.sort(key=lambda source: WORST.index(source.verdict), reverse=True)
+        chosen = wrong[:FEW_ROWS] or report.sources[:FULLY_SHOWN]
+        left_out = Counter(source.verdict for source in report.sources)
+        left_out.subtract(source.verdict for source in chosen)
+    for source in chosen:
         shows = presentation(source.kind)
         about = [shows.label]
         if source.kind != "unknown":
@@ -114,6 +123,9 @@ def _sources(report: Report, *, verbose: bool) -> list[Text]:
             lines += [Text(f"  reason: {reason}", STYLES[source.verdict]) for reason in source.reasons]
         lines += [Text(f"  note: {note}") for note in notes]
         lines += [Text("  ") + more for more in _more(len(source.notes) - len(notes), "note")]
+    if more := left_out.total():
+        parts = ", ".join(f"{count:,} {ADJECTIVES[verdict]}" for verdict, count in left_out.items() if count)
+        lines.append(Text(f"and {plural(more, 'more input')}: {parts} (--verbose)"))
     return lines
 
 
@@ -188,6 +200,10 @@ def _not_exercised(report: Report, *, verbose: bool) -> list[Text]:
         return []
     count = plural(sum(group.total for group in groups), "rule or step", "rules or steps")
     if len(groups) > FEW_REASONS and not verbose:
+        if len(report.sources) > 1:  # each gives reasons of its own for the same rules
+            names = {name for group in groups for name in group.names}
+            where = f"{plural(len(names), 'rule or step', 'rules or steps')} not checked in some inputs"
+            return [Text(f"{where} (--verbose lists them)", "dim")]
         return [Text(f"{len(groups)} groups of rules were not checked (--verbose lists them)", "dim")]
     lines = [Text(f"{count} not checked:", "dim")]
     return lines + [Text(f"  {_group(group)}", "dim") for group in groups]
