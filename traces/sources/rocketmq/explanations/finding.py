@@ -22,7 +22,7 @@ from gapless.traces.sources.rocketmq.explanations.entry_picture import entries_a
 from gapless.traces.sources.rocketmq.explanations.extent import missing_entries
 from gapless.traces.sources.rocketmq.explanations.log import FOLLOWS
 from gapless.traces.sources.rocketmq.explanations.record_places import whereabouts
-from gapless.traces.sources.rocketmq.explanations.sentences import ENTRY_STATES, headline
+from gapless.traces.sources.rocketmq.explanations.sentences import ENTRY_STATES, by_rule, headline
 from gapless.traces.sources.rocketmq.joining.findings import Breach, Hazard, StoreFindings
 from gapless.traces.sources.rocketmq.layouts import registry
 from gapless.traces.sources.rocketmq.layouts.extension import explain as explain_extension
@@ -298,7 +298,7 @@ OF_RULES = {  # what is wrong with a transaction, by the rule that is broken
     "commit-that-was-acknowledged-has-its-final": "half {number} was acknowledged as committed, and is not",
     "check-names-a-version-of-its-half": "its producer was asked about half {number} at {half}, where none lies",
 }
-SENTENCES = {rule(f"transaction/{name}").id: sentence for name, sentence in OF_RULES.items()}
+SENTENCES = by_rule("transaction/", OF_RULES)
 
 
 def _of_cursors(found: Breach, action: str, args: Mapping[str, int]) -> str:

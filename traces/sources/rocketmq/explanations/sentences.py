@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+
+from gapless.spec.catalog import rule
 
 ENTRY_STATES = {
     "position": "points at byte {}; its message is at {}",
@@ -10,6 +13,11 @@ ENTRY_STATES = {
     "tag": "has tag code {}; its message has {}",
 }
 """By the value of an entry, what it states and what its message has."""
+
+
+def by_rule(begin: str, sentences: Mapping[str, str]) -> dict[str, str]:
+    """The sentences by the ids of their rules; each name continues `begin`, such as `tiered/tiered-`."""
+    return {rule(f"{begin}{name}").id: sentence for name, sentence in sentences.items()}
 
 
 def headline(trace: str, sentence: str) -> str:

@@ -1,4 +1,4 @@
-"""Reads one column family of the database of messages, or notes why it is not judged."""
+"""Column families of the database of messages: how one is read, and where its rows are."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import TypeVar
 
 from gapless.traces.problems import Unreadable
-from gapless.traces.sources.rocketmq.joining.findings import StoreFindings
+from gapless.traces.report.values import Where
+from gapless.traces.sources.rocketmq.joining.findings import Breach, StoreFindings
+from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.message_database import FOLDER, Pairs
 from gapless.traces.sources.rocketmq.store.queue_database import why_unreadable
 
@@ -45,6 +47,24 @@ def read_table(
                     tell(f"{what}{unreadable}")
                     break
     return None
+
+
+def place_in(
+    family: str, mark_step: str, mark: str, argument: str = "position"
+) -> Callable[[StoreDirectory, Breach], Where | None]:
+    """Returns `place` of a table: that of a row, and that of the value of the key `mark`.
+
+    A row lies at its record's position · `mark_step`: the step that reads the value, as its `argument`. The place
+    is None for a missing row, and for a message.
+    """
+    name = f"{FOLDER}/RocksDB:{family}"
+
+    def place(_store: StoreDirectory, found: Breach) -> Where | None:
+        if found.action == mark_step:
+            return Where(file=f"{name}/{mark}", offset=found.arguments[argument])
+        return Where(file=name, offset=found.position) if found.action == "find_row" else None
+
+    return place
 
 
 def brief(odd: str) -> str:

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from gapless.traces.options import Options
 from gapless.traces.sources.rocketmq.joining.findings import StoreFindings
 from gapless.traces.sources.rocketmq.joining.found_records import FoundRecords
 from gapless.traces.sources.rocketmq.joining.packed_blocks import PackedBlocks
-from gapless.traces.sources.rocketmq.segments.splits import sought_among
+from gapless.traces.sources.rocketmq.layouts.layout import LayoutJudge, WorkerSide
+from gapless.traces.sources.rocketmq.segments.results import Segment
+from gapless.traces.sources.rocketmq.segments.splits import Sought, sought_among
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.names import TIMER_TOPIC
-from gapless.traces.sources.rocketmq.store.timer_records import COLUMNS, TimerRows, each_timer_block, find_timers
+from gapless.traces.sources.rocketmq.store.timer_records import (
+    COLUMNS,
+    ENTRIES,
+    TimerRows,
+    each_timer_block,
+    find_timers,
+)
 
 TIMED = sought_among("timers", COLUMNS, find_timers)
 
@@ -17,6 +27,19 @@ TIMED = sought_among("timers", COLUMNS, find_timers)
 def has_waiting_messages(store: StoreDirectory) -> bool:
     """True if messages may wait for their time, and are judged: no broker runs, and their log is a plain one."""
     return not store.live and not store.dledger and (TIMER_TOPIC, 0) in store.queues
+
+
+def worker_side(needs: Callable[[StoreDirectory, Options], bool]) -> WorkerSide:
+    """Returns the part that asks the scan for these messages in stores that need them."""
+
+    def sought(store: StoreDirectory, options: Options) -> tuple[Sought, ...]:
+        return (TIMED,) if needs(store, options) else ()
+
+    def prepare(store: StoreDirectory, options: Options) -> None:
+        for entry in ENTRIES if needs(store, options) else ():
+            entry.prepare()
+
+    return WorkerSide(sought, prepare)
 
 
 class TimerMessages(FoundRecords):
@@ -33,3 +56,17 @@ class TimerMessages(FoundRecords):
         """Returns all of them in one piece: the rows of a table are as many."""
         found, reached = self.blocks()
         return TimerRows(*found.all_of()), reached
+
+
+class TimerMessagesJudge(LayoutJudge):
+    """Judges a layout that is compared with these messages. `needed`: they are, in this store."""
+
+    def __init__(self, judged: StoreFindings, options: Options, *, needed: bool) -> None:
+        super().__init__(judged, options)
+        self.messages = TimerMessages(judged, options)
+        self.needed = needed
+
+    def add(self, segment: Segment) -> None:
+        """Adds the messages that a worker found, if they are needed."""
+        if self.needed:
+            self.messages.add(segment)

@@ -38,6 +38,14 @@ def among(values: Ints, known: Ints) -> npt.NDArray[np.bool_]:
     return found
 
 
+def indices_among(known: Ints, wanted: Ints) -> Ints:
+    """Returns the first index of each wanted number among the known ones, which rise; -1 without one."""
+    if not len(known):
+        return np.full(len(wanted), -1)
+    at = np.minimum(known.searchsorted(wanted), len(known) - 1)
+    return np.where(known[at] == wanted, at, -1)
+
+
 def numbered(columns: tuple[Ints, ...]) -> Ints:
     """A number for each row, from 0 on: the same for two rows if all of their columns are alike.
 

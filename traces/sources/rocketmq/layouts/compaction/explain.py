@@ -6,6 +6,7 @@ from pathlib import Path
 
 from gapless.spec.catalog import rule
 from gapless.traces.report.values import Where
+from gapless.traces.sources.rocketmq.explanations.sentences import by_rule
 from gapless.traces.sources.rocketmq.joining.findings import Breach, StoreFindings
 from gapless.traces.sources.rocketmq.layouts.layout import OF_QUEUES, Explanation
 from gapless.traces.sources.rocketmq.store.compacted_files import (
@@ -20,9 +21,9 @@ from gapless.traces.sources.rocketmq.store.selection import queue_named
 from gapless.traces.sources.rocketmq.store.startup_files import UnexpectedFile
 
 OWN = rule("compaction/compacted-message-is-the-brokers-own").id
-OF_MESSAGES = {  # rules that speak of what lies among the records, each with what is wrong
-    rule(f"compaction/compacted-{name}").id: sentence
-    for name, sentence in {
+OF_MESSAGES = by_rule(  # rules that speak of what lies among the records, each with what is wrong
+    "compaction/compacted-",
+    {
         "message-is-whole": "is not whole",
         "message-is-of-its-queue": "is of another queue",
         "message-has-the-number-of-its-entry": "has number {its_number}",
@@ -30,19 +31,19 @@ OF_MESSAGES = {  # rules that speak of what lies among the records, each with wh
         "message-has-a-key": "has no key",
         "message-is-the-brokers-own": "differs from that of the broker's own log",
         "body-has-its-checksum": "has a body with another checksum",
-    }.items()
-}
-OF_ENTRIES = {
-    rule(f"compaction/compacted-{name}").id: sentence
-    for name, sentence in {
+    },
+)
+OF_ENTRIES = by_rule(
+    "compaction/compacted-",
+    {
         "numbers-rise": "comes behind entry {before}",
         "message-follows-the-one-before-it": "points at {position}, and the message before it ends at {reached}",
         "entry-names-a-message": "points at {position}, where no message begins",
         "entry-has-the-size-of-its-message": "has size {size} and count {count}, its message size {its_size}",
         "entry-has-the-tag-code-of-its-message": "has tag {tag}, its message {its_tag}",
         "entry-has-the-time-of-its-message": "has time {time}, its message {its_time}",
-    }.items()
-}
+    },
+)
 NEWEST = rule("compaction/newest-message-of-its-key-is-kept").id
 
 

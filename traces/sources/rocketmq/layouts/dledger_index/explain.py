@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from gapless.spec.catalog import rule
 from gapless.traces.report.values import Where
+from gapless.traces.sources.rocketmq.explanations.sentences import by_rule
 from gapless.traces.sources.rocketmq.joining.findings import Breach
 from gapless.traces.sources.rocketmq.layouts.layout import OF_THE_LOG, Explanation
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.dledger_units import index_files, place_of_unit
 from gapless.traces.sources.rocketmq.store.startup_files import UnexpectedFile
 
-SENTENCES = {
-    rule(f"dledger_index/dledger-{name}").id: sentence
-    for name, sentence in {
+SENTENCES = by_rule(
+    "dledger_index/dledger-",
+    {
         "entry-has-its-unit": "is missing",
         "unit-has-the-index-of-its-entry": "has index {its_number}",
         "unit-points-at-its-entry": "points at {its_position}, and the entry lies at {position}",
         "unit-has-the-size-of-its-entry": "has size {its_size}, the entry {size}",
         "unit-has-the-term-of-its-entry": "has term {its_term}, the entry {term}",
-    }.items()
-}
+    },
+)
 
 
 def place(store: StoreDirectory, found: Breach) -> Where:

@@ -2,19 +2,10 @@
 
 from __future__ import annotations
 
-from gapless.traces.report.values import Where
 from gapless.traces.sources.rocketmq.joining.findings import Breach
 from gapless.traces.sources.rocketmq.layouts.layout import Explanation
-from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
-
-TABLE = "rocksdbstore/RocksDB:trans"  # its column family, in which a row's key begins with its half's position
-
-
-def place(_store: StoreDirectory, found: Breach) -> Where | None:
-    """Returns the place of a row, by its position, or of the table's end; None for a missing row."""
-    if found.action == "find_end":
-        return Where(file=f"{TABLE}/lastOffsetPy", offset=found.arguments["position"])
-    return Where(file=TABLE, offset=found.position) if found.action == "find_row" else None
+from gapless.traces.sources.rocketmq.layouts.message_tables import place_in
+from gapless.traces.sources.rocketmq.store.message_database import HALVES
 
 
 def message(found: Breach) -> str:
@@ -34,4 +25,4 @@ def message(found: Breach) -> str:
     return f"{row}, with {args['checks']}{of} checks, breaks the rule: {found.departure.because}{ends}"
 
 
-EXPLANATION = Explanation(place, message)
+EXPLANATION = Explanation(place_in(HALVES, "find_end", "lastOffsetPy"), message)

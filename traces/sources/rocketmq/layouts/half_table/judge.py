@@ -34,6 +34,7 @@ from gapless.traces.sources.rocketmq.store.half_records import (
     half_records,
     rows_of,
 )
+from gapless.traces.sources.rocketmq.store.lookup import indices_among
 from gapless.traces.sources.rocketmq.store.message_database import FOLDER, HALVES
 from gapless.traces.sources.rocketmq.store.names import TABLE_HALVES
 from gapless.traces.sources.rocketmq.store.queue_database import why_unreadable
@@ -168,7 +169,7 @@ class HalfTableReplay:
     def _steps(self) -> Iterator[StepEvents]:
         halves, rows = self.halves, self.rows
         yield _of("prepare", halves.position, 0, {"position": halves.position, "size": halves.size})
-        row_of = _first(rows.position, halves.position)
+        row_of = indices_among(rows.position, halves.position)
         passed = (halves.position <= rows.last) & (rows.last > 0)
         decided = np.isin(halves.position, self.others.position)
         ops = self.others.position[(self.others.kind != IS_FINAL) & (self.others.at < rows.last)]
@@ -181,7 +182,7 @@ class HalfTableReplay:
 
     def _found(self) -> Iterator[StepEvents]:
         """Returns the rows' events. A row without a half may be of a part of the log that was lost with the power."""
-        rows, half = self.rows, _first(self.halves.position, self.rows.position)
+        rows, half = self.rows, indices_among(self.halves.position, self.rows.position)
         nowhere = half < 0
         unsure = nowhere & (not self.store.first_life or (not self.store.clean))
         unsure &= (rows.position >= self.judged.end) | (not self.store.first_life)
@@ -272,7 +273,7 @@ class HalfTableReplay:
         if not self.limit:
             return cannot
         due = self._due()
-        row = _first(self.rows.position, halves.position)
+        row = indices_among(self.rows.position, halves.position)
         low = (row >= 0) & (self.rows.checks[row] < self.limit if len(self.rows.checks) else False)
         earliest = np.minimum.accumulate(np.where(low, due, np.iinfo(np.int64).max))
         cannot[1:] = earliest[:-1] <= due[1:]
@@ -300,7 +301,7 @@ class HalfTableReplay:
         return np.array([trace for trace in traces.tolist() if trace >= 0 and self._name(trace) == one], np.int64)
 
     def _name(self, trace: int) -> str:
-        if trace != END and _first(self.halves.position, np.array([trace]))[0] >= 0:
+        if trace != END and indices_among(self.halves.position, np.array([trace]))[0] >= 0:
             return name_of_record(self.store, int(trace))
         return f"{HALF_TABLE}/{self.rows.last if trace == END else trace}"
 
@@ -308,14 +309,6 @@ class HalfTableReplay:
 def _of(step: str, traces: Ints, rank: int, args: dict[str, npt.NDArray[np.int64] | Truths]) -> StepEvents:
     about = traces
     return StepEvents(step, traces, np.full(len(traces), rank), about, args)
-
-
-def _first(among: Ints, wanted: Ints) -> Ints:
-    """Returns the first index of each wanted number among rising ones; -1 without one."""
-    if not len(among):
-        return np.full(len(wanted), -1)
-    at = np.minimum(among.searchsorted(wanted), len(among) - 1)
-    return np.where(among[at] == wanted, at, -1)
 
 
 LAYOUT = JoinSide(HalfTableJudge, is_present=covered("half_table.find_row"))

@@ -32,6 +32,7 @@ from gapless.traces.sources.rocketmq.store.index_rows import (
     names_of,
     wanted_rows,
 )
+from gapless.traces.sources.rocketmq.store.lookup import indices_among
 from gapless.traces.sources.rocketmq.store.message_database import FOLDER, KEYS
 from gapless.traces.sources.rocketmq.store.settings import is_on
 
@@ -136,10 +137,10 @@ class IndexTableReplay:
         wanted, records = _of(wanted, wanted.kind == ROW), _once(wanted.position)
         self._look_for_the_end(wanted)
         order = np.argsort(wanted.text, kind="stable")
-        row_of = _places(wanted.text[order], text)
+        row_of = indices_among(wanted.text[order], text)
         of_row = np.where(row_of >= 0, order[row_of] if len(order) else -1, -1)
         kept = ~np.isin(position, unsure)
-        lead = _places(records, position) >= 0  # to a record, whatever its keys are
+        lead = indices_among(records, position) >= 0  # to a record, whatever its keys are
         cut = kept & (of_row < 0) & self._may_be_cut(position)
         if count := int(cut.sum()):
             self.nowhere.append(CountWithFirst(count, int(position[cut][0])))
@@ -167,7 +168,7 @@ class IndexTableReplay:
         positions, first = _firsts(wanted.position)
         counts = np.diff(np.append(first, len(wanted.position)))
         led = _once(lead_to)
-        others = led[_places(positions, led) < 0]
+        others = led[indices_among(positions, led) < 0]
         traces = np.concatenate([positions, others])
         keys = np.concatenate([counts, np.zeros(len(others), np.int64)])
         return StepEvents("store", traces, np.full(len(traces), STORE), traces, {"position": traces, "keys": keys})
@@ -346,14 +347,6 @@ def _firsts(rising: Ints) -> tuple[Ints, Ints]:
 
 def _once(rising: Ints) -> Ints:
     return _firsts(rising)[0]
-
-
-def _places(among: Ints, texts: Ints) -> Ints:
-    """Returns the place of each text among rising ones; -1 without one."""
-    if not len(among):
-        return np.full(len(texts), -1)
-    at = np.minimum(among.searchsorted(texts), len(among) - 1)
-    return np.where(among[at] == texts, at, -1)
 
 
 LAYOUT = JoinSide(IndexTableJudge, is_present=covered("index_table.store"))

@@ -6,23 +6,24 @@ from pathlib import Path
 
 from gapless.spec.catalog import rule
 from gapless.traces.report.values import Where
+from gapless.traces.sources.rocketmq.explanations.sentences import by_rule
 from gapless.traces.sources.rocketmq.joining.findings import Breach, StoreFindings
 from gapless.traces.sources.rocketmq.layouts.layout import OF_QUEUES, Explanation
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.selection import queue_named
 from gapless.traces.sources.rocketmq.store.tiered_files import METADATA, tiered_storage
 
-OF_MESSAGES = {  # rules that speak of what lies in the tiered log, each with what is wrong
-    rule(f"tiered/tiered-{name}").id: sentence
-    for name, sentence in {
+OF_MESSAGES = by_rule(  # rules that speak of what lies in the tiered log, each with what is wrong
+    "tiered/tiered-",
+    {
         "message-is-whole": "is not whole",
         "message-is-of-its-queue": "is of another queue",
         "message-has-the-number-of-its-entry": "has number {its_number}",
         "message-names-its-place": "names {its_position} as its place",
         "message-is-the-brokers-own": "differs from that of the broker's own log",
         "body-has-its-checksum": "has a body with another checksum",
-    }.items()
-}
+    },
+)
 NUMBER = rule("tiered/tiered-message-has-the-number-of-its-entry").id
 SIZE = rule("tiered/tiered-entry-has-the-size-of-its-message").id
 TAG = rule("tiered/tiered-entry-has-the-tag-code-of-its-message").id

@@ -2,19 +2,10 @@
 
 from __future__ import annotations
 
-from gapless.traces.report.values import Where
 from gapless.traces.sources.rocketmq.joining.findings import Breach
 from gapless.traces.sources.rocketmq.layouts.layout import Explanation
-from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
-
-TABLE = "rocksdbstore/RocksDB:timer"  # its column family, in which a row's key is a time and a message's UNIQ_KEY
-
-
-def place(_store: StoreDirectory, found: Breach) -> Where | None:
-    """The row, by the position that it names; None where it is about the message in the log."""
-    if found.action == "read_to":
-        return Where(file=f"{TABLE}/sys_topic_scan_offset_checkpoint", offset=found.arguments["number"])
-    return Where(file=TABLE, offset=found.position) if found.action == "find_row" else None
+from gapless.traces.sources.rocketmq.layouts.message_tables import place_in
+from gapless.traces.sources.rocketmq.store.message_database import TIMERS
 
 
 def message(found: Breach) -> str:
@@ -33,4 +24,4 @@ def message(found: Breach) -> str:
     )
 
 
-EXPLANATION = Explanation(place, message)
+EXPLANATION = Explanation(place_in(TIMERS, "read_to", "sys_topic_scan_offset_checkpoint", "number"), message)

@@ -22,15 +22,14 @@ from gapless.traces.problems import shown
 from gapless.traces.report.wording import plural
 from gapless.traces.sources.rocketmq.joining.batch_replay import StepEvents, replay_batch
 from gapless.traces.sources.rocketmq.joining.findings import StoreFindings
-from gapless.traces.sources.rocketmq.layouts.layout import JoinSide, LayoutJudge, covered
+from gapless.traces.sources.rocketmq.layouts.layout import JoinSide, covered
 from gapless.traces.sources.rocketmq.layouts.message_tables import brief, read_table
-from gapless.traces.sources.rocketmq.layouts.timer_messages import TimerMessages
+from gapless.traces.sources.rocketmq.layouts.timer_messages import TimerMessagesJudge
 from gapless.traces.sources.rocketmq.layouts.timer_table.worker import (
     TIMER_TABLE,
     includes_timer_table,
     needs_messages,
 )
-from gapless.traces.sources.rocketmq.segments.results import Segment
 from gapless.traces.sources.rocketmq.store.bytes import Ints
 from gapless.traces.sources.rocketmq.store.message_database import FOLDER, TIMERS, Pairs, TableCodec
 from gapless.traces.sources.rocketmq.store.settings import is_slave
@@ -63,18 +62,11 @@ class TimerTable(NamedTuple):
     odd: str
 
 
-class TimerTableJudge(LayoutJudge):
+class TimerTableJudge(TimerMessagesJudge):
     """Judges the table of timers of a store after its log."""
 
     def __init__(self, judged: StoreFindings, options: Options) -> None:
-        super().__init__(judged, options)
-        self.messages = TimerMessages(judged, options)
-        self.needed = needs_messages(judged.store, options)
-
-    def add(self, segment: Segment) -> None:
-        """Adds the messages that a worker found, if they are needed."""
-        if self.needed:
-            self.messages.add(segment)
+        super().__init__(judged, options, needed=needs_messages(judged.store, options))
 
     def settle(self) -> None:
         """Judges the table, if there is one."""

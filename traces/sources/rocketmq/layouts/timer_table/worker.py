@@ -5,12 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from gapless.traces.options import Options
-from gapless.traces.sources.rocketmq.layouts.layout import WorkerSide
-from gapless.traces.sources.rocketmq.layouts.timer_messages import TIMED, has_waiting_messages
-from gapless.traces.sources.rocketmq.segments.splits import Sought
+from gapless.traces.sources.rocketmq.layouts.timer_messages import has_waiting_messages, worker_side
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.message_database import FOLDER
-from gapless.traces.sources.rocketmq.store.timer_records import ENTRIES
 
 TIMER_TABLE = "timers-rocksdb"  # begins the names of timers, as traces: time and log position follow
 
@@ -26,15 +23,4 @@ def needs_messages(store: StoreDirectory, options: Options) -> bool:
     return there and (Path(store.path) / FOLDER).is_dir()
 
 
-def sought(store: StoreDirectory, options: Options) -> tuple[Sought, ...]:
-    """Asks for the messages, if they are needed."""
-    return (TIMED,) if needs_messages(store, options) else ()
-
-
-def prepare(store: StoreDirectory, options: Options) -> None:
-    """Compiles the search for them."""
-    for entry in ENTRIES if needs_messages(store, options) else ():
-        entry.prepare()
-
-
-WORKER = WorkerSide(sought, prepare)
+WORKER = worker_side(needs_messages)

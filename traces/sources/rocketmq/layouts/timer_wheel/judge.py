@@ -25,8 +25,8 @@ from gapless.traces.sources.rocketmq.joining.batch_replay import Column, StepEve
 from gapless.traces.sources.rocketmq.joining.findings import STORIES, Breach, StoreFindings
 from gapless.traces.sources.rocketmq.joining.overdue_tasks import SHORTEST, OverdueTasks, WaitingTasks
 from gapless.traces.sources.rocketmq.joining.packed_blocks import PackedBlocks
-from gapless.traces.sources.rocketmq.layouts.layout import JoinSide, LayoutJudge, covered
-from gapless.traces.sources.rocketmq.layouts.timer_messages import TimerMessages
+from gapless.traces.sources.rocketmq.layouts.layout import JoinSide, covered
+from gapless.traces.sources.rocketmq.layouts.timer_messages import TimerMessagesJudge
 from gapless.traces.sources.rocketmq.layouts.timer_wheel.parts import (
     AGAIN,
     CANCELLING,
@@ -46,7 +46,6 @@ from gapless.traces.sources.rocketmq.layouts.timer_wheel.parts import (
     UnitFacts,
 )
 from gapless.traces.sources.rocketmq.layouts.timer_wheel.worker import TIMERS, includes_timer_wheel, needs_messages
-from gapless.traces.sources.rocketmq.segments.results import Segment
 from gapless.traces.sources.rocketmq.store.bytes import Ints
 from gapless.traces.sources.rocketmq.store.lookup import distinct
 from gapless.traces.sources.rocketmq.store.names import TIMER_TOPIC
@@ -72,18 +71,11 @@ SETTLED = 5_000  # ms, and several rounds of flushing: after that, all is on dis
 ROUNDS = 3
 
 
-class TimerWheelJudge(LayoutJudge):
+class TimerWheelJudge(TimerMessagesJudge):
     """Judges the timers of a store after its log and queues."""
 
     def __init__(self, judged: StoreFindings, options: Options) -> None:
-        super().__init__(judged, options)
-        self.messages = TimerMessages(judged, options)
-        self.needed = needs_messages(judged.store, options)
-
-    def add(self, segment: Segment) -> None:
-        """Adds the messages that a worker found, if they are needed."""
-        if self.needed:
-            self.messages.add(segment)
+        super().__init__(judged, options, needed=needs_messages(judged.store, options))
 
     def settle(self) -> None:
         """Judges the wheel, if the store has one."""
