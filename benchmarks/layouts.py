@@ -22,22 +22,28 @@ import numpy as np
 from benchmarks import bigstore
 from benchmarks.bigstore import Ints, Shape
 from gapless.native import by_python
+from gapless.traces.sources.rocketmq.columns.bytes import java_hash
+from gapless.traces.sources.rocketmq.layouts.compaction import compacted_files
+from gapless.traces.sources.rocketmq.layouts.dledger_index.units import INDEX_FILE, UNIT
+from gapless.traces.sources.rocketmq.layouts.hash_index.index_files import (
+    DEFAULT_ITEMS,
+    DEFAULT_SLOTS,
+    ITEM,
+    SLOT_WIDTH,
+)
+from gapless.traces.sources.rocketmq.layouts.hash_index.index_files import HEADER as INDEX_HEADER
+from gapless.traces.sources.rocketmq.layouts.hash_index.record_keys import HASH, RECORD
 from gapless.traces.sources.rocketmq.layouts.hash_index.worker import INDEX_KEYS
+from gapless.traces.sources.rocketmq.layouts.tiered.files import ENTRIES, LOG, METADATA, TABLES, digest
+from gapless.traces.sources.rocketmq.layouts.timer_wheel.files import SLOTS as WHEEL_SLOTS
+from gapless.traces.sources.rocketmq.layouts.timer_wheel.files import TURN
+from gapless.traces.sources.rocketmq.layouts.timer_wheel.files import UNIT as UNIT_OF_TIMER
+from gapless.traces.sources.rocketmq.log import scan
+from gapless.traces.sources.rocketmq.log.dledger_entries import DLEDGER_MAGIC, ENTRY_HEADER, HEADER
+from gapless.traces.sources.rocketmq.queues.batch_queues import UNIT as UNIT_OF_COMPACTED
 from gapless.traces.sources.rocketmq.segments.splits import Columns, SplitReader, splits
-from gapless.traces.sources.rocketmq.store import compacted_files, scan
-from gapless.traces.sources.rocketmq.store.batch_queues import UNIT as UNIT_OF_COMPACTED
-from gapless.traces.sources.rocketmq.store.bytes import java_hash
 from gapless.traces.sources.rocketmq.store.directory import open_store
-from gapless.traces.sources.rocketmq.store.dledger_entries import DLEDGER_MAGIC, ENTRY_HEADER, HEADER
-from gapless.traces.sources.rocketmq.store.dledger_units import INDEX_FILE, UNIT
-from gapless.traces.sources.rocketmq.store.index_files import DEFAULT_ITEMS, DEFAULT_SLOTS, ITEM, SLOT_WIDTH
-from gapless.traces.sources.rocketmq.store.index_files import HEADER as INDEX_HEADER
 from gapless.traces.sources.rocketmq.store.names import TIMER_TOPIC
-from gapless.traces.sources.rocketmq.store.record_keys import HASH, RECORD
-from gapless.traces.sources.rocketmq.store.tiered_files import ENTRIES, LOG, METADATA, TABLES, digest
-from gapless.traces.sources.rocketmq.store.timer_files import SLOTS as WHEEL_SLOTS
-from gapless.traces.sources.rocketmq.store.timer_files import TURN
-from gapless.traces.sources.rocketmq.store.timer_files import UNIT as UNIT_OF_TIMER
 
 FIRST_FILE = f"{0:020d}"
 

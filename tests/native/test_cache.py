@@ -283,7 +283,7 @@ def test_where_nothing_can_be_locked_each_compiles(tmp_path: Path, monkeypatch: 
 PROGRAM = """
 import sys
 import numpy as np
-from gapless.traces.sources.rocketmq.store import bytes as of_bytes
+from gapless.traces.sources.rocketmq.columns import bytes as of_bytes
 found = of_bytes.fill_digests.compiled
 print(found.code.is_kept)
 out = np.zeros(1, np.int64)

@@ -15,7 +15,7 @@ from gapless.native.kinds import kind_of
 from gapless.native.language import LanguageError
 from gapless.native.object_code import assembled, llvm_text
 from gapless.native.program_generator import program
-from gapless.traces.sources.rocketmq.store import bytes as of_bytes
+from gapless.traces.sources.rocketmq.columns import bytes as of_bytes
 
 TARGETS = {
     "aarch64": ("aarch64-unknown-linux-gnu", "", ""),

@@ -13,7 +13,7 @@ import pytest
 from gapless import check
 from gapless.traces.problems import laid_down
 from gapless.traces.sources.event_files.source import spooled
-from gapless.traces.sources.rocketmq.joining.disk_blocks import SharedFile
+from gapless.traces.sources.rocketmq.columns.disk_blocks import SharedFile
 from tests.support.rocketmq.recordings import recording
 
 WAY_OUT = f"in {tempfile.gettempdir()}, where .* is laid down: name another folder with TMPDIR"

@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gapless.traces.sources.rocketmq.store import lookup, next_with_key
-from gapless.traces.sources.rocketmq.store.lookup import KeyGroups, among, distinct, numbered
-from gapless.traces.sources.rocketmq.store.next_with_key import NextWithKey
+from gapless.traces.sources.rocketmq.columns import lookup
+from gapless.traces.sources.rocketmq.columns.lookup import KeyGroups, among, distinct, numbered
+from gapless.traces.sources.rocketmq.layouts.compaction import next_with_key
+from gapless.traces.sources.rocketmq.layouts.compaction.next_with_key import NextWithKey
 
 VALUES = st.lists(st.integers(-(2**63), 2**63 - 1) | st.integers(-3, 3)).map(lambda values: np.array(values, np.int64))
 

@@ -17,8 +17,8 @@ from gapless import check
 from gapless.native import Function, Native, by_python
 from gapless.native.policy import readable
 from gapless.traces.replay.kernels import Loop
-from gapless.traces.sources.rocketmq.store import bytes as of_bytes
-from gapless.traces.sources.rocketmq.store import records, scan
+from gapless.traces.sources.rocketmq.columns import bytes as of_bytes
+from gapless.traces.sources.rocketmq.log import records, scan
 from gapless.traces.sources.rocketmq.transactions import transaction_rows
 from tests.support.night import NIGHT, by_day
 from tests.support.rocketmq import damage

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from gapless.native import Native, policy
-from gapless.traces.sources.rocketmq.store import bytes as of_bytes
+from gapless.traces.sources.rocketmq.columns import bytes as of_bytes
 
 
 class BoundedBytes:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from gapless.traces.options import Options
+from gapless.traces.sources.rocketmq.columns.bytes import Ints
 from gapless.traces.sources.rocketmq.layouts.layout import SegmentView, WorkerSide
 from gapless.traces.sources.rocketmq.segments.splits import RecordSlice, Sought
-from gapless.traces.sources.rocketmq.store.bytes import Ints
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 
 ROWS = 3  # of each record: more than there is room for at first

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gapless import check
-from gapless.traces.sources.rocketmq.store.batch_queues import batch_queues
+from gapless.traces.sources.rocketmq.queues.batch_queues import batch_queues
 from tests.support.rocketmq.recordings import RECORDINGS, copy_of, recording_as_left
 
 RECORDED = {  # records, and among them inner batches, as another reader counts them

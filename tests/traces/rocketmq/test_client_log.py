@@ -25,7 +25,7 @@ from gapless.traces.sources.rocketmq.clients.client_log import ClientLog
 from gapless.traces.sources.rocketmq.clients.plain_requests import RequestReader
 from gapless.traces.sources.rocketmq.clients.request_lines import COMMIT, FAIL, NONE, OK, ROLL_BACK, UNDECIDED, UNKNOWN
 from gapless.traces.sources.rocketmq.clients.request_rows import Checks, Ends, Resumes, Rows, Sends
-from gapless.traces.sources.rocketmq.store import bytes as native
+from gapless.traces.sources.rocketmq.columns import bytes as native
 from gapless.traces.sources.rocketmq.store.directory import neighbouring_client_log
 from tests.support.night import NIGHT
 from tests.support.rocketmq.recordings import COUNTS, recording_with_client

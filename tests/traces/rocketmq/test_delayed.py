@@ -10,12 +10,12 @@ import pytest
 
 from gapless import check
 from gapless.traces.report.values import Report
-from gapless.traces.sources.rocketmq.joining.packed_blocks import PackedBlocks
+from gapless.traces.sources.rocketmq.columns.bytes import Ints
+from gapless.traces.sources.rocketmq.columns.packed_blocks import PackedBlocks
+from gapless.traces.sources.rocketmq.columns.packed_columns import pack_columns
 from gapless.traces.sources.rocketmq.layouts.delayed import judge as delayed
-from gapless.traces.sources.rocketmq.store.bytes import Ints
-from gapless.traces.sources.rocketmq.store.delayed_records import COLUMNS, each_delayed_block
+from gapless.traces.sources.rocketmq.layouts.delayed.records import COLUMNS, each_delayed_block
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
-from gapless.traces.sources.rocketmq.store.packed_columns import pack_columns
 from tests.support.rocketmq.played_store import PlayedStore
 from tests.support.rocketmq.recordings import copy_of, recording, recording_as_left
 from tests.support.rocketmq.stores import SCHEDULE_TOPIC, Record, log_files, read_log

@@ -12,8 +12,8 @@ import pytest
 from gapless import check
 from gapless.traces.report.values import Report
 from gapless.traces.sources.rocketmq.layouts.dledger_index import judge as dledger_index
+from gapless.traces.sources.rocketmq.layouts.dledger_index.units import EntryColumns, entries_between
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
-from gapless.traces.sources.rocketmq.store.dledger_units import EntryColumns, entries_between
 from tests.support.command_line import gapless
 from tests.support.night import by_day
 from tests.support.rocketmq.recordings import RECORDINGS, recording, recording_as_left

@@ -9,8 +9,7 @@ import pytest
 
 from gapless import check
 from gapless.traces.report.values import Report
-from gapless.traces.sources.rocketmq.layouts.hash_index import file_replay
-from gapless.traces.sources.rocketmq.store import index_files
+from gapless.traces.sources.rocketmq.layouts.hash_index import file_replay, index_files
 from tests.support.night import NIGHT
 from tests.support.rocketmq.index_files import File, files, java_hash, records
 from tests.support.rocketmq.recordings import RECORDINGS, copy_of, recording, recording_as_left

@@ -5,11 +5,19 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from gapless.traces.sources.rocketmq.columns.bytes import Ints
 from gapless.traces.sources.rocketmq.layouts.hash_index import matching
+from gapless.traces.sources.rocketmq.layouts.hash_index.index_files import ITEM, Items
 from gapless.traces.sources.rocketmq.layouts.hash_index.matching import ITEM_COLUMNS, ItemRange, MatchResult, room_for
-from gapless.traces.sources.rocketmq.store.bytes import Ints
-from gapless.traces.sources.rocketmq.store.index_files import ITEM, Items
-from gapless.traces.sources.rocketmq.store.record_keys import HASH, KEY_ROWS, KIND, MAY, MUST, RECORD, UNSURE
+from gapless.traces.sources.rocketmq.layouts.hash_index.record_keys import (
+    HASH,
+    KEY_ROWS,
+    KIND,
+    MAY,
+    MUST,
+    RECORD,
+    UNSURE,
+)
 
 FIRST, BEGAN = 100, 1_000_000  # the number of the first item that is read, and since when times count
 START, END = 5_000, 6_000  # positions of the segment

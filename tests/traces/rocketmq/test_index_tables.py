@@ -12,7 +12,7 @@ from rocksdict import Rdict
 
 from gapless import check
 from gapless.traces.report.values import Finding, Report
-from gapless.traces.sources.rocketmq.store.index_rows import NONE, ROW, _once
+from gapless.traces.sources.rocketmq.layouts.key_table.rows import NONE, ROW, _once
 from tests.support.rocketmq import half_tables
 from tests.support.rocketmq.recordings import recording_as_left
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from gapless import check
-from gapless.traces.sources.rocketmq.joining import queues
+from gapless.traces.sources.rocketmq.queues import joined_queues as queues
 from gapless.traces.sources.rocketmq.segments import splits
 from gapless.traces.sources.rocketmq.store.directory import open_store
 from gapless.traces.sources.rocketmq.store.file_access import read_entries

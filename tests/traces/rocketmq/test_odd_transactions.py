@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gapless import check
-from gapless.traces.sources.rocketmq.joining import transactions as joining
+from gapless.traces.sources.rocketmq.transactions import joined_transactions as joining
 from tests.support.rocketmq.store_builder import StoreBuilder
 from tests.support.rocketmq.stores import COMMITTED, Record, properties, queue_files
 from tests.support.rocketmq.transaction_broker import BROKER, CLIENT

@@ -8,8 +8,8 @@ import numpy as np
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from gapless.traces.sources.rocketmq.store.property_spans import find_spans, names_of, spans_of
-from gapless.traces.sources.rocketmq.store.records import MAGIC_V1, MAGIC_V2
+from gapless.traces.sources.rocketmq.columns.property_spans import find_spans, names_of, spans_of
+from gapless.traces.sources.rocketmq.log.records import MAGIC_V1, MAGIC_V2
 
 NAMES = ("KEYS", "TAGS", "A", "UNIQ_KEY", "REAL_QID", "TIMER_DEL_UNIQKEY", "TIMER_DEL_UNIQKEZ")
 PIECES = st.sampled_from((*NAMES, "KEY", "KEYS ", "x", "value of 17 bytes", "\x01", "\x02", "\0"))

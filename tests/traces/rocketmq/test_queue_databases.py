@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from gapless import Report, check
-from gapless.traces.sources.rocketmq.store import rocksdb
-from gapless.traces.sources.rocketmq.store.queue_database import database_in
+from gapless.traces.sources.rocketmq.queues import rocksdb
+from gapless.traces.sources.rocketmq.queues.queue_database import database_in
 from tests.support.rocketmq import queue_databases
 from tests.support.rocketmq.queue_databases import changed, end_key, folder_of, key, opened, value_of
 from tests.support.rocketmq.recordings import RECORDINGS, copy_of, recording, recording_as_left

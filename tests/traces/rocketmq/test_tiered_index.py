@@ -13,9 +13,9 @@ import pytest
 
 from gapless import Report, check
 from gapless.traces.sources.rocketmq.layouts.hash_index.matching import OWNED, TIMELY
+from gapless.traces.sources.rocketmq.layouts.tiered.index_files import SEALED
 from gapless.traces.sources.rocketmq.layouts.tiered.indexed_messages import _may_be_of_no_word, odd_items
 from gapless.traces.sources.rocketmq.store.files import LogFile
-from gapless.traces.sources.rocketmq.store.tiered_index_files import SEALED
 from tests.support.command_line import gapless
 from tests.support.night import by_day
 from tests.support.rocketmq.index_files import java_hash

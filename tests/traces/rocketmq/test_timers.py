@@ -9,18 +9,19 @@ import numpy as np
 import pytest
 
 from gapless import Report, check
-from gapless.traces.sources.rocketmq.joining import batch_replay, packed_blocks
-from gapless.traces.sources.rocketmq.joining.packed_blocks import PackedBlocks
+from gapless.traces.sources.rocketmq.columns import packed_blocks
+from gapless.traces.sources.rocketmq.columns.bytes import Ints
+from gapless.traces.sources.rocketmq.columns.packed_blocks import PackedBlocks
+from gapless.traces.sources.rocketmq.columns.packed_columns import pack_columns
+from gapless.traces.sources.rocketmq.joining import batch_replay
 from gapless.traces.sources.rocketmq.layouts import timer_messages
 from gapless.traces.sources.rocketmq.layouts.timer_messages import TimerMessages
+from gapless.traces.sources.rocketmq.layouts.timer_records import COLUMNS, each_timer_block
+from gapless.traces.sources.rocketmq.layouts.timer_wheel import files as timer_files
 from gapless.traces.sources.rocketmq.layouts.timer_wheel import parts as timer_parts
+from gapless.traces.sources.rocketmq.layouts.timer_wheel.files import SLOTS, TURN, UNIT
 from gapless.traces.sources.rocketmq.layouts.timer_wheel.parts import RowFacts
-from gapless.traces.sources.rocketmq.store import timer_files
-from gapless.traces.sources.rocketmq.store.bytes import Ints
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
-from gapless.traces.sources.rocketmq.store.packed_columns import pack_columns
-from gapless.traces.sources.rocketmq.store.timer_files import SLOTS, TURN, UNIT
-from gapless.traces.sources.rocketmq.store.timer_records import COLUMNS, each_timer_block
 from tests.support.rocketmq.recordings import RECORDINGS, copy_of, recording_as_left
 
 RECORDED = {  # units of the timer log, those that are not the first of their message, and deliveries whose time is over

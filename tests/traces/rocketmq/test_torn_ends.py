@@ -10,9 +10,9 @@ from typing import Any, cast
 import pytest
 
 from gapless import Report, check
-from gapless.traces.sources.rocketmq.joining import alternative_ends
-from gapless.traces.sources.rocketmq.joining.alternative_ends import has_new_departures
 from gapless.traces.sources.rocketmq.joining.findings import STORIES, StoreFindings
+from gapless.traces.sources.rocketmq.log import alternative_ends
+from gapless.traces.sources.rocketmq.log.alternative_ends import has_new_departures
 from gapless.traces.sources.rocketmq.store import file_access
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory, open_store
 from tests.support.night import by_day

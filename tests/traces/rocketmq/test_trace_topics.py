@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from gapless import Report, check
 from gapless.traces.sources.rocketmq.clients import client_log, trace_bodies, trace_topics
 from gapless.traces.sources.rocketmq.clients.request_lines import OK
+from gapless.traces.sources.rocketmq.columns.bytes import Bytes
 from gapless.traces.sources.rocketmq.report_rows import TraceTopicRow
-from gapless.traces.sources.rocketmq.store.bytes import Bytes
 from gapless.traces.sources.rocketmq.store.directory import open_store
 from tests.support.rocketmq.recordings import RECORDINGS, copy_of, recording_as_left
 from tests.support.rocketmq.stores import Record, encode, host, properties, read_log

@@ -10,7 +10,7 @@ import pytest
 
 from gapless import check
 from gapless.traces.report.values import Finding, Report
-from gapless.traces.sources.rocketmq.joining import transactions as joining
+from gapless.traces.sources.rocketmq.transactions import joined_transactions as joining
 from tests.support.command_line import gapless
 from tests.support.rocketmq.played_store import PlayedStore
 from tests.support.rocketmq.recordings import RECORDINGS, recording, recording_as_left

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from gapless.traces.sources.rocketmq.store import index_files
+from gapless.traces.sources.rocketmq.layouts.hash_index import index_files
+from gapless.traces.sources.rocketmq.layouts.hash_index.index_files import IndexFile
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.files import LogFile
-from gapless.traces.sources.rocketmq.store.index_files import IndexFile
 from gapless.traces.sources.rocketmq.watching import index
 from gapless.traces.sources.rocketmq.watching.index import IndexFollower
 from gapless.traces.watch import StoreWatch

@@ -9,10 +9,10 @@ import pytest
 from benchmarks import bigstore
 from gapless.traces.options import Options
 from gapless.traces.sources.following import SavedState
+from gapless.traces.sources.rocketmq.columns.bytes import Ints
+from gapless.traces.sources.rocketmq.columns.disk_blocks import Blocks
 from gapless.traces.sources.rocketmq.joining.checkpoint import REMEMBERED, Checkpoint, restore, save
-from gapless.traces.sources.rocketmq.joining.disk_blocks import Blocks
 from gapless.traces.sources.rocketmq.joining.log import StoreJudge
-from gapless.traces.sources.rocketmq.store.bytes import Ints
 from gapless.traces.sources.rocketmq.store.directory import open_store
 from gapless.traces.sources.rocketmq.watching.state_file import read_state, write_state
 from gapless.traces.sources.rocketmq.watching.watch_checkpoint import WatchCheckpoint

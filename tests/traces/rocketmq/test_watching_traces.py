@@ -13,8 +13,8 @@ import pytest
 from gapless.traces.options import Options
 from gapless.traces.sources.rocketmq.clients.trace_bodies import ANSWER_ROWS, KEY, PLACE, WITNESS
 from gapless.traces.sources.rocketmq.clients.trace_topic_evidence import as_answers
+from gapless.traces.sources.rocketmq.log import scan
 from gapless.traces.sources.rocketmq.segments.splits import SplitReader, splits
-from gapless.traces.sources.rocketmq.store import scan
 from gapless.traces.sources.rocketmq.store.directory import open_store
 from gapless.traces.sources.rocketmq.watching import traces
 from gapless.traces.sources.rocketmq.watching.live_files import as_live, no_index

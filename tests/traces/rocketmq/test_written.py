@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from gapless.traces.sources.rocketmq.store.append_evidence import records_in, written_end
+from gapless.traces.sources.rocketmq.log.append_evidence import records_in, written_end
 from tests.support.rocketmq.recordings import recording_as_left
 
 MIB = 1 << 20

@@ -16,18 +16,18 @@ from gapless.traces.report.parts import Parts
 from gapless.traces.sources.rocketmq.clients import evidence
 from gapless.traces.sources.rocketmq.clients.evidence import ClientEvidence
 from gapless.traces.sources.rocketmq.clients.trace_topic_evidence import with_trace_topics
-from gapless.traces.sources.rocketmq.joining.alternative_ends import (
+from gapless.traces.sources.rocketmq.joining.checkpoint import Checkpoint, restore
+from gapless.traces.sources.rocketmq.joining.findings import StoreFindings
+from gapless.traces.sources.rocketmq.joining.log import StoreJudge
+from gapless.traces.sources.rocketmq.log.alternative_ends import (
     AlternativeEnd,
     alternative_ends,
     has_new_departures,
 )
-from gapless.traces.sources.rocketmq.joining.checkpoint import Checkpoint, restore
-from gapless.traces.sources.rocketmq.joining.findings import StoreFindings
-from gapless.traces.sources.rocketmq.joining.log import StoreJudge
+from gapless.traces.sources.rocketmq.log.append_evidence import records_in
 from gapless.traces.sources.rocketmq.segments import splits, tasks
 from gapless.traces.sources.rocketmq.segments.results import SplitResult
 from gapless.traces.sources.rocketmq.segments.splits import Split
-from gapless.traces.sources.rocketmq.store.append_evidence import records_in
 from gapless.traces.sources.rocketmq.store.directory import (
     StoreDirectory,
     is_unchanged,

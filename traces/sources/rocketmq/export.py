@@ -19,6 +19,7 @@ from gapless.traces.judging.building import STEPS, Events
 from gapless.traces.options import Options
 from gapless.traces.replay.exact import Event, named
 from gapless.traces.sources.rocketmq.check import StoreCheck
+from gapless.traces.sources.rocketmq.columns.bytes import Ints
 from gapless.traces.sources.rocketmq.joining.findings import StoreFindings
 from gapless.traces.sources.rocketmq.layouts import registry
 from gapless.traces.sources.rocketmq.layouts.layout import ExportedEvents, SegmentView
@@ -28,7 +29,6 @@ from gapless.traces.sources.rocketmq.segments.results import name_of
 from gapless.traces.sources.rocketmq.segments.splits import SplitReader
 from gapless.traces.sources.rocketmq.segments.tasks import log_events
 from gapless.traces.sources.rocketmq.segments.visible_records import mark_visible
-from gapless.traces.sources.rocketmq.store.bytes import Ints
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.file_access import name_of_record
 from gapless.traces.sources.rocketmq.store.selection import COMMIT_LOG

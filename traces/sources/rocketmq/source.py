@@ -48,8 +48,8 @@ class RocketMQ:
     def prepare(self, found: Path, options: Options) -> None:
         """Implements `Source`: compiles if the log is long."""
         from gapless.native import expecting  # noqa: PLC0415 - see above
+        from gapless.traces.sources.rocketmq.log.append_evidence import records_in  # noqa: PLC0415 - see above
         from gapless.traces.sources.rocketmq.segments import tasks  # noqa: PLC0415 - see above
-        from gapless.traces.sources.rocketmq.store.append_evidence import records_in  # noqa: PLC0415 - see above
 
         files = (path for log in ("commitlog", "dledger-*/data") for path in found.glob(f"{log}/*"))
         with expecting(records_in(files)):

@@ -16,13 +16,14 @@ from gapless.traces.report.values import Finding, Mark, OverdueRow, Where
 from gapless.traces.report.wording import plural
 from gapless.traces.sources.rocketmq import PROFILE
 from gapless.traces.sources.rocketmq.absent_traces import absent_queue, absent_topic, absent_transaction
+from gapless.traces.sources.rocketmq.clients.promises import OF_CLIENTS
 from gapless.traces.sources.rocketmq.joining.findings import Breach, QueueProgress, StoreFindings
-from gapless.traces.sources.rocketmq.joining.next_start import is_start_refused
-from gapless.traces.sources.rocketmq.joining.promises import OF_CLIENTS
 from gapless.traces.sources.rocketmq.layouts import registry
+from gapless.traces.sources.rocketmq.log import scan
 from gapless.traces.sources.rocketmq.report_rows import QueueRow, TransactionsRow
 from gapless.traces.sources.rocketmq.segments import splits
-from gapless.traces.sources.rocketmq.store import file_access, scan
+from gapless.traces.sources.rocketmq.startup.next_start import is_start_refused
+from gapless.traces.sources.rocketmq.store import file_access
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.files import ENTRY, FARTHEST
 from gapless.traces.sources.rocketmq.store.names import HALVES, OP_TOPIC, OPS

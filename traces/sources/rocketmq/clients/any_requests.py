@@ -30,7 +30,7 @@ from gapless.traces.sources.rocketmq.clients.request_lines import (
     resumed,
 )
 from gapless.traces.sources.rocketmq.clients.request_rows import AnyRows, Checks, Ends, Found, Resumes, Sends
-from gapless.traces.sources.rocketmq.store.bytes import Ints, digests
+from gapless.traces.sources.rocketmq.columns.bytes import Ints, digests
 
 
 def read_requests(path: Path, lines: Iterable[bytes], before: int, topics: dict[str, int]) -> Found:

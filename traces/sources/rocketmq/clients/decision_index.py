@@ -10,8 +10,8 @@ import numpy as np
 
 from gapless.traces.sources.rocketmq.clients import request_lines
 from gapless.traces.sources.rocketmq.clients.request_rows import Checks, Ends
-from gapless.traces.sources.rocketmq.store.bytes import Ints
-from gapless.traces.sources.rocketmq.store.lookup import KeyGroups
+from gapless.traces.sources.rocketmq.columns.bytes import Ints
+from gapless.traces.sources.rocketmq.columns.lookup import KeyGroups
 
 # Rows of `DecisionIndex.rows`: the position that is named, the kind of event, and of a back-check, the number named.
 CLIENT_POSITION, CLIENT_WHAT, CLIENT_NUMBER = range(3)

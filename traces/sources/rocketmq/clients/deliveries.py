@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from gapless.traces.sources.rocketmq.clients.evidence import ClientEvidence, SegmentMessages
-from gapless.traces.sources.rocketmq.store import scan
-from gapless.traces.sources.rocketmq.store.bytes import Ints
-from gapless.traces.sources.rocketmq.store.lookup import distinct
+from gapless.traces.sources.rocketmq.columns.bytes import Ints
+from gapless.traces.sources.rocketmq.columns.lookup import distinct
+from gapless.traces.sources.rocketmq.log import scan
 from gapless.traces.sources.rocketmq.store.names import HALF_TOPICS
 
 NOTHING = np.zeros(0, np.int64)

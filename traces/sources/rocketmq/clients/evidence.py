@@ -41,11 +41,11 @@ from gapless.traces.sources.rocketmq.clients.matching_sends import (
     write_events,
 )
 from gapless.traces.sources.rocketmq.clients.request_rows import AnsweredSends, Sends
+from gapless.traces.sources.rocketmq.columns.bytes import Ints
+from gapless.traces.sources.rocketmq.columns.lookup import among, distinct
+from gapless.traces.sources.rocketmq.log import scan
 from gapless.traces.sources.rocketmq.report_rows import ClientRow, TraceTopicRow
-from gapless.traces.sources.rocketmq.store import scan
-from gapless.traces.sources.rocketmq.store.bytes import Ints
 from gapless.traces.sources.rocketmq.store.file_access import Space
-from gapless.traces.sources.rocketmq.store.lookup import among, distinct
 from gapless.traces.sources.rocketmq.store.names import DELAYING, HALF_TOPICS
 from gapless.traces.sources.rocketmq.store.selection import includes_queue
 

@@ -9,8 +9,8 @@ import numpy.typing as npt
 
 from gapless.native import I64, INTS, INTS8, INTS32, TABLE, TupleKind, function, handed, native, record
 from gapless.traces.sources.rocketmq.clients.request_rows import AnsweredSends
-from gapless.traces.sources.rocketmq.store import scan
-from gapless.traces.sources.rocketmq.store.bytes import Ints
+from gapless.traces.sources.rocketmq.columns.bytes import Ints
+from gapless.traces.sources.rocketmq.log import scan
 
 # Rows of what is known of each topic and queue: the topic by its index among those that clients name, and without its
 # namespace; the queue; whether it delays, whether it is that of halves, whether clients must have sent what is in it.

@@ -47,7 +47,7 @@ from gapless.traces.sources.rocketmq.clients.request_lines import (
     UNDECIDED,
 )
 from gapless.traces.sources.rocketmq.clients.request_rows import Checks, Ends, RowBuffer, Sends
-from gapless.traces.sources.rocketmq.store.bytes import Bytes, Ints, digest, number_in, place_of
+from gapless.traces.sources.rocketmq.columns.bytes import Bytes, Ints, digest, number_in, place_of
 
 KINDS = {
     "op": ValueKind.TEXT,

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Generic, Self, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from gapless.traces.sources.rocketmq.store.bytes import Ints
+from gapless.traces.sources.rocketmq.columns.bytes import Ints
 
 SPARE, MORE = 1 << 10, 17 / 16  # spare rows, and the factor for the expected number
 

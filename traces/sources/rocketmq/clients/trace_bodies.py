@@ -10,7 +10,7 @@ docs/rocketmq-traces.md#layout. A context of another form is counted and not use
 from __future__ import annotations
 
 from gapless.native import BYTES, I64, INTS, TABLE, WORDS32, function, native
-from gapless.traces.sources.rocketmq.store.bytes import (
+from gapless.traces.sources.rocketmq.columns.bytes import (
     Bytes,
     Crcs,
     Ints,
@@ -23,8 +23,8 @@ from gapless.traces.sources.rocketmq.store.bytes import (
     place_of,
     u32,
 )
+from gapless.traces.sources.rocketmq.log.records import MAGIC_V1, MAGIC_V2, SMALLEST, SYS_STORE_V6, measure, parts
 from gapless.traces.sources.rocketmq.store.names import as_bytes
-from gapless.traces.sources.rocketmq.store.records import MAGIC_V1, MAGIC_V2, SMALLEST, SYS_STORE_V6, measure, parts
 
 HOST = 5  # words of 32 bits: the address, of IPv4 only the first, and the port
 # Rows of what `find_bodies` finds of each record: where its body lies, its flags, 1 where all is as it should be, then

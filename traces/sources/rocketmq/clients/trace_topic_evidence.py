@@ -14,11 +14,11 @@ from gapless.traces.sources.rocketmq.clients.evidence import ClientEvidence
 from gapless.traces.sources.rocketmq.clients.request_lines import OK
 from gapless.traces.sources.rocketmq.clients.request_rows import AnsweredSends
 from gapless.traces.sources.rocketmq.clients.trace_topics import TraceTopicAnswers
+from gapless.traces.sources.rocketmq.columns.bytes import Ints
+from gapless.traces.sources.rocketmq.columns.lookup import distinct
 from gapless.traces.sources.rocketmq.report_rows import TraceTopicRow
 from gapless.traces.sources.rocketmq.store import file_access
-from gapless.traces.sources.rocketmq.store.bytes import Ints
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
-from gapless.traces.sources.rocketmq.store.lookup import distinct
 
 BEFORE = 2000  # ms that a client's clock may be behind the broker's, where messages of an earlier log are left out
 

@@ -15,11 +15,11 @@ from typing import Literal
 import numpy as np
 
 from gapless.traces.sources.rocketmq.clients import trace_bodies as bodies
+from gapless.traces.sources.rocketmq.columns.bytes import CRC_TABLES, Bytes, Ints, key_of
+from gapless.traces.sources.rocketmq.columns.lookup import distinct
 from gapless.traces.sources.rocketmq.store import file_access
-from gapless.traces.sources.rocketmq.store.bytes import CRC_TABLES, Bytes, Ints, key_of
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.files import ENTRY, FARTHEST, SLOT
-from gapless.traces.sources.rocketmq.store.lookup import distinct
 from gapless.traces.sources.rocketmq.store.names import CLOUD_TRACES, TRACE_TOPIC, as_bytes
 
 SETTING = "msgTraceTopicName"  # what the broker's own trace topic is called, if otherwise

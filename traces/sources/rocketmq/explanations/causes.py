@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from gapless.spec.catalog import rule
 from gapless.traces.report.values import Finding
 from gapless.traces.report.wording import plural
-from gapless.traces.sources.rocketmq.joining.promises import OF_CLIENTS
+from gapless.traces.sources.rocketmq.clients.promises import OF_CLIENTS
 from gapless.traces.sources.rocketmq.layouts import registry
 from gapless.traces.sources.rocketmq.layouts.layout import OF_TABLES, OF_THE_LOG
 from gapless.traces.sources.rocketmq.report import GAPS

@@ -9,9 +9,10 @@ from gapless.spec.queue import BLANK_SLOT
 from gapless.traces.problems import shown
 from gapless.traces.report.pictures.entries import LogRecord, QueueEntries, QueueEntry
 from gapless.traces.sources.rocketmq.joining.findings import Breach, StoreFindings
+from gapless.traces.sources.rocketmq.log import scan
 from gapless.traces.sources.rocketmq.segments.results import Slot
 from gapless.traces.sources.rocketmq.segments.splits import record_before, split_at
-from gapless.traces.sources.rocketmq.store import file_access, scan
+from gapless.traces.sources.rocketmq.store import file_access
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.selection import queue_named
 

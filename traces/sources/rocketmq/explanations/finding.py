@@ -26,9 +26,9 @@ from gapless.traces.sources.rocketmq.explanations.sentences import ENTRY_STATES,
 from gapless.traces.sources.rocketmq.joining.findings import Breach, Hazard, StoreFindings
 from gapless.traces.sources.rocketmq.layouts import registry
 from gapless.traces.sources.rocketmq.layouts.extension import explain as explain_extension
+from gapless.traces.sources.rocketmq.queues.batch_queues import FOLDER, UNIT, units_of
 from gapless.traces.sources.rocketmq.report import SUBJECTS
 from gapless.traces.sources.rocketmq.store import file_access, names
-from gapless.traces.sources.rocketmq.store.batch_queues import FOLDER, UNIT, units_of
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.files import ENTRY, Queue, born_with
 from gapless.traces.sources.rocketmq.store.selection import queue_named

@@ -10,10 +10,10 @@ from gapless.traces.problems import shown
 from gapless.traces.replay.exact import named
 from gapless.traces.report.charts import clipped
 from gapless.traces.sources.rocketmq.joining.findings import Breach
+from gapless.traces.sources.rocketmq.log.records import PlainRecord
 from gapless.traces.sources.rocketmq.store import file_access
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.names import REAL_QUEUE, REAL_TOPIC, UNIQ_KEY
-from gapless.traces.sources.rocketmq.store.records import PlainRecord
 
 FOLLOWS = (
     rule("log/record-begins-where-the-last-one-ends").id,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from gapless.traces.problems import shown
 from gapless.traces.sources.rocketmq.joining.findings import StoreFindings
+from gapless.traces.sources.rocketmq.log import scan
 from gapless.traces.sources.rocketmq.segments.splits import Split, record_before, split_at
-from gapless.traces.sources.rocketmq.store import scan
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 
 

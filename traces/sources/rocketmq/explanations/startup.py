@@ -9,8 +9,8 @@ from gapless.spec.startup import ConfigFile
 from gapless.traces.problems import shown
 from gapless.traces.report.values import Where
 from gapless.traces.sources.rocketmq.joining.findings import Breach
+from gapless.traces.sources.rocketmq.startup.start_places import StartPlace
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
-from gapless.traces.sources.rocketmq.store.start_places import StartPlace
 
 NUMBER = rule("startup/mapped-file-is-called-by-a-number").id
 LOST = rule("startup/config-file-without-content-has-a-backup").id

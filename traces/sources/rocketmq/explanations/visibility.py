@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from gapless.traces.problems import shown
 from gapless.traces.sources.rocketmq.joining.findings import Breach
+from gapless.traces.sources.rocketmq.log.records import PlainRecord
 from gapless.traces.sources.rocketmq.store import names
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.file_access import read_slot, record_at
-from gapless.traces.sources.rocketmq.store.records import PlainRecord
 
 OF_LIGHTS = "RocketMQ's light queues show halves as they are stored: apache/rocketmq#6795"
 SENT_BACK = (

@@ -15,8 +15,8 @@ from gapless.traces.judging.building import Events
 from gapless.traces.options import Options
 from gapless.traces.replay.exact import Departure, replay
 from gapless.traces.replay.kernels import EXACT, ReplayResult, kernel
+from gapless.traces.sources.rocketmq.columns.bytes import Ints
 from gapless.traces.sources.rocketmq.joining.findings import STORIES, StoreFindings
-from gapless.traces.sources.rocketmq.store.bytes import Ints
 from gapless.traces.sources.rocketmq.store.file_access import Space
 
 Column = npt.NDArray[Any]

@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from gapless.traces.sources.rocketmq.joining.disk_blocks import Blocks, SettledHalves
+from gapless.traces.sources.rocketmq.clients.promises import PromiseCheckpoint
+from gapless.traces.sources.rocketmq.columns.disk_blocks import Blocks, SettledHalves
 from gapless.traces.sources.rocketmq.joining.findings import StoreFindings
 from gapless.traces.sources.rocketmq.joining.log import StoreJudge
-from gapless.traces.sources.rocketmq.joining.promises import PromiseCheckpoint
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.transactions.parameters import terms
 

@@ -14,15 +14,15 @@ from gapless.traces.replay.exact import Departure, Event, named
 from gapless.traces.report.pictures.kinds import Picture
 from gapless.traces.report.values import Moments, VerdictName
 from gapless.traces.sources.rocketmq.clients.evidence import ClientEvidence
+from gapless.traces.sources.rocketmq.columns.bytes import Ints
+from gapless.traces.sources.rocketmq.columns.lookup import among
+from gapless.traces.sources.rocketmq.log import scan
+from gapless.traces.sources.rocketmq.queues.queue_database import QueueDatabase
 from gapless.traces.sources.rocketmq.report_rows import ClientRow, TraceTopicRow
 from gapless.traces.sources.rocketmq.segments.lifetime import Lifetime
 from gapless.traces.sources.rocketmq.segments.results import Refusal, Slot, Subject, name_of
 from gapless.traces.sources.rocketmq.segments.splits import Split
-from gapless.traces.sources.rocketmq.store import scan
-from gapless.traces.sources.rocketmq.store.bytes import Ints
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
-from gapless.traces.sources.rocketmq.store.lookup import among
-from gapless.traces.sources.rocketmq.store.queue_database import QueueDatabase
 from gapless.traces.sources.rocketmq.transactions.parameters import Totals
 
 STORIES = 40  # departures of one kind that are reported; more are counted with them

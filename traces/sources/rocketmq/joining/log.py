@@ -18,23 +18,24 @@ from gapless.traces.options import Options
 from gapless.traces.replay.exact import Event, named, replay
 from gapless.traces.report.wording import plural
 from gapless.traces.sources.rocketmq.clients.evidence import ClientEvidence
-from gapless.traces.sources.rocketmq.joining.checksums import ChecksumJudge
+from gapless.traces.sources.rocketmq.clients.promises import Promises
 from gapless.traces.sources.rocketmq.joining.copy_evidence import copy_evidence
 from gapless.traces.sources.rocketmq.joining.findings import SAY_SO, StoreFindings
-from gapless.traces.sources.rocketmq.joining.next_start import judge_next_start
 from gapless.traces.sources.rocketmq.joining.overdue_tasks import lived_on
-from gapless.traces.sources.rocketmq.joining.promises import Promises
-from gapless.traces.sources.rocketmq.joining.queue_ends import QueueEnds
-from gapless.traces.sources.rocketmq.joining.queues import QueueJudge
-from gapless.traces.sources.rocketmq.joining.transactions import TransactionJudge
 from gapless.traces.sources.rocketmq.layouts import registry
+from gapless.traces.sources.rocketmq.log import records, scan
+from gapless.traces.sources.rocketmq.log.checksums import ChecksumJudge
+from gapless.traces.sources.rocketmq.queues.joined_queues import QueueJudge
+from gapless.traces.sources.rocketmq.queues.queue_ends import QueueEnds
 from gapless.traces.sources.rocketmq.segments import tasks
 from gapless.traces.sources.rocketmq.segments.results import Refusal, Segment, SplitResult
 from gapless.traces.sources.rocketmq.segments.splits import Split
-from gapless.traces.sources.rocketmq.store import file_access, records, scan
+from gapless.traces.sources.rocketmq.startup.next_start import judge_next_start
+from gapless.traces.sources.rocketmq.store import file_access
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.links import DEPENDS
 from gapless.traces.sources.rocketmq.store.selection import COMMIT_LOG
+from gapless.traces.sources.rocketmq.transactions.joined_transactions import TransactionJudge
 
 LOG = STEPS["log"]
 Pending = tuple[Split, Segment]

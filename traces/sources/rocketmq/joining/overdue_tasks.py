@@ -20,15 +20,15 @@ from gapless.traces.judging.building import Events, states
 from gapless.traces.judging.lateness import LISTED, SPEC, LateTask
 from gapless.traces.options import Options
 from gapless.traces.replay.kernels import kernel
+from gapless.traces.sources.rocketmq.columns.bytes import Ints
+from gapless.traces.sources.rocketmq.columns.lookup import among, distinct
 from gapless.traces.sources.rocketmq.joining.findings import StoreFindings
+from gapless.traces.sources.rocketmq.layouts.timer_wheel.files import wheel_time
 from gapless.traces.sources.rocketmq.segments.lifetime import Lifetime
-from gapless.traces.sources.rocketmq.store.bytes import Ints
 from gapless.traces.sources.rocketmq.store.file_access import header_of, name_of_record, read_slot
 from gapless.traces.sources.rocketmq.store.group_cursors import level_cursors
-from gapless.traces.sources.rocketmq.store.lookup import among, distinct
 from gapless.traces.sources.rocketmq.store.names import SCHEDULE_TOPIC
 from gapless.traces.sources.rocketmq.store.settings import is_slave, number_set
-from gapless.traces.sources.rocketmq.store.timer_files import wheel_time
 from gapless.traces.sources.rocketmq.transactions.transaction_rows import (
     BORN,
     BY_PLACE,

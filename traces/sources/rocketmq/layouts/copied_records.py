@@ -16,14 +16,14 @@ import numpy.typing as npt
 
 from gapless.native import BYTES, I64, INTS, TABLE, by_library, function, native
 from gapless.native.swar import eight
+from gapless.traces.sources.rocketmq.columns.bytes import Bytes, Ints, i32, i64, is_name, u32
+from gapless.traces.sources.rocketmq.layouts.compaction.keys import KEY, keys_and_bodies
+from gapless.traces.sources.rocketmq.log import scan
+from gapless.traces.sources.rocketmq.log.records import MAGIC_V1, MAGIC_V2, SMALLEST, measure, parts
 from gapless.traces.sources.rocketmq.segments.splits import SPLIT, Columns, Split, SplitReader
-from gapless.traces.sources.rocketmq.store import scan
-from gapless.traces.sources.rocketmq.store.bytes import Bytes, Ints, i32, i64, is_name, u32
-from gapless.traces.sources.rocketmq.store.compaction_keys import KEY, keys_and_bodies
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.file_access import Space
 from gapless.traces.sources.rocketmq.store.files import LogFile, Maps, Queue
-from gapless.traces.sources.rocketmq.store.records import MAGIC_V1, MAGIC_V2, SMALLEST, measure, parts
 
 PLACE_OF_RECORD, END_OF_PLACE = 28, 36  # bytes of a record that name its own place, which the uploader overwrites
 

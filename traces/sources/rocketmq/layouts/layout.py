@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from gapless.traces.judging.building import Events
     from gapless.traces.options import Options
     from gapless.traces.report.values import Where
+    from gapless.traces.sources.rocketmq.columns.bytes import Ints
     from gapless.traces.sources.rocketmq.joining.findings import Breach, StoreFindings
     from gapless.traces.sources.rocketmq.segments.queue_events import QueueEvents
     from gapless.traces.sources.rocketmq.segments.results import Segment
     from gapless.traces.sources.rocketmq.segments.splits import Columns, Sought
-    from gapless.traces.sources.rocketmq.store.bytes import Ints
     from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 
 

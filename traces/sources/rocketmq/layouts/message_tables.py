@@ -10,9 +10,9 @@ from typing import TypeVar
 from gapless.traces.problems import Unreadable
 from gapless.traces.report.values import Where
 from gapless.traces.sources.rocketmq.joining.findings import Breach, StoreFindings
+from gapless.traces.sources.rocketmq.layouts.message_database import FOLDER, Pairs
+from gapless.traces.sources.rocketmq.queues.queue_database import why_unreadable
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
-from gapless.traces.sources.rocketmq.store.message_database import FOLDER, Pairs
-from gapless.traces.sources.rocketmq.store.queue_database import why_unreadable
 
 TRIES = 3  # a running broker removes tables that it has merged
 Table = TypeVar("Table")
@@ -36,7 +36,7 @@ def read_table(
     if why := why_unreadable(folder, "that is"):
         tell(f"{what}{why}")
         return None
-    from gapless.traces.sources.rocketmq.store import rocksdb  # noqa: PLC0415 - the library may be missing
+    from gapless.traces.sources.rocketmq.queues import rocksdb  # noqa: PLC0415 - the library may be missing
 
     with tempfile.TemporaryDirectory(prefix="gapless-messages-") as room:
         for left in reversed(range(TRIES)):

@@ -10,14 +10,14 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from gapless.traces.options import Options
+from gapless.traces.sources.rocketmq.columns.bytes import Ints
 from gapless.traces.sources.rocketmq.joining.findings import QueueProgress, StoreFindings
 from gapless.traces.sources.rocketmq.layouts.copied_records import TieredMessages, differences, repeated
+from gapless.traces.sources.rocketmq.log.records import HEADER
 from gapless.traces.sources.rocketmq.segments.results import name_of
 from gapless.traces.sources.rocketmq.store import file_access
-from gapless.traces.sources.rocketmq.store.bytes import Ints
 from gapless.traces.sources.rocketmq.store.file_access import own_space
 from gapless.traces.sources.rocketmq.store.files import ENTRY, SLOT, LogFile, Maps, Queue, read_exactly
-from gapless.traces.sources.rocketmq.store.records import HEADER
 
 BORN, STORED = slice(40, 48), slice(56, 64)  # of a record: when it was sent, and stored, if its sender has IPv4
 BLOCK = 1 << 18  # entries that are read at once

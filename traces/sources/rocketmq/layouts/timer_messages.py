@@ -5,21 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from gapless.traces.options import Options
+from gapless.traces.sources.rocketmq.columns.packed_blocks import PackedBlocks
 from gapless.traces.sources.rocketmq.joining.findings import StoreFindings
-from gapless.traces.sources.rocketmq.joining.found_records import FoundRecords
-from gapless.traces.sources.rocketmq.joining.packed_blocks import PackedBlocks
 from gapless.traces.sources.rocketmq.layouts.layout import LayoutJudge, WorkerSide
-from gapless.traces.sources.rocketmq.segments.results import Segment
-from gapless.traces.sources.rocketmq.segments.splits import Sought, sought_among
-from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
-from gapless.traces.sources.rocketmq.store.names import TIMER_TOPIC
-from gapless.traces.sources.rocketmq.store.timer_records import (
+from gapless.traces.sources.rocketmq.layouts.timer_records import (
     COLUMNS,
     ENTRIES,
     TimerRows,
     each_timer_block,
     find_timers,
 )
+from gapless.traces.sources.rocketmq.log.found_records import FoundRecords
+from gapless.traces.sources.rocketmq.segments.results import Segment
+from gapless.traces.sources.rocketmq.segments.splits import Sought, sought_among
+from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
+from gapless.traces.sources.rocketmq.store.names import TIMER_TOPIC
 
 TIMED = sought_among("timers", COLUMNS, find_timers)
 

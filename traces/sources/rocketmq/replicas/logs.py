@@ -11,11 +11,11 @@ from typing import NamedTuple
 import numpy as np
 
 from gapless.traces.problems import shown
+from gapless.traces.sources.rocketmq.columns.bytes import Bytes
+from gapless.traces.sources.rocketmq.log import records, scan
 from gapless.traces.sources.rocketmq.replicas.side import Side
 from gapless.traces.sources.rocketmq.replicas.values import LogFork, LogGap, RecordCopy
 from gapless.traces.sources.rocketmq.segments.splits import SPLIT, Split, SplitReader
-from gapless.traces.sources.rocketmq.store import records, scan
-from gapless.traces.sources.rocketmq.store.bytes import Bytes
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.file_access import LARGEST, FileWindow, header_at
 from gapless.traces.sources.rocketmq.store.files import LogFile, read_exactly

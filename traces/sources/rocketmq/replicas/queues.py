@@ -10,11 +10,11 @@ import numpy.typing as npt
 
 from gapless.native import by_python
 from gapless.traces.problems import shown
+from gapless.traces.sources.rocketmq.columns.bytes import java_hash
 from gapless.traces.sources.rocketmq.explanations import finding as explain
 from gapless.traces.sources.rocketmq.layouts.extension.units import EXTENDED
 from gapless.traces.sources.rocketmq.replicas.side import Side
 from gapless.traces.sources.rocketmq.replicas.values import EntryCopy, EntryDifference
-from gapless.traces.sources.rocketmq.store.bytes import java_hash
 from gapless.traces.sources.rocketmq.store.file_access import read_entries, record_at
 from gapless.traces.sources.rocketmq.store.files import ENTRY, SLOT, Queue
 from gapless.traces.sources.rocketmq.store.names import DELAYING

@@ -12,8 +12,8 @@ from __future__ import annotations
 import numpy as np
 
 from gapless.spec.log import RESTART
-from gapless.traces.sources.rocketmq.store import scan
-from gapless.traces.sources.rocketmq.store.bytes import Ints
+from gapless.traces.sources.rocketmq.columns.bytes import Ints
+from gapless.traces.sources.rocketmq.log import scan
 
 BARE, OTHER, CARRIES = -1, 0, 1  # no checksum; one that is not the record's; its own
 # Rows of a stretch of records of which all carry a checksum, or none does: which, the positions of its first and last

@@ -14,7 +14,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from gapless.traces.sources.rocketmq.store.bytes import Ints
+from gapless.traces.sources.rocketmq.columns.bytes import Ints
 
 COUNTED = 60_000  # ms of a pause that count, at most
 QUIET = 10_000  # ms: a longer pause may be the end of one life and the begin of the next

@@ -15,14 +15,9 @@ from gapless.spec.catalog import SPECS
 from gapless.spec.queue import BLANK_SLOT
 from gapless.traces.judging import building
 from gapless.traces.replay.exact import Event
+from gapless.traces.sources.rocketmq.columns.bytes import Bytes, Ints, i32, i64
 from gapless.traces.sources.rocketmq.layouts.extension.units import EXTENDED, Units, units_of
-from gapless.traces.sources.rocketmq.segments.splits import Columns
-from gapless.traces.sources.rocketmq.store import file_access
-from gapless.traces.sources.rocketmq.store.batch_queues import OF_A_BATCH
-from gapless.traces.sources.rocketmq.store.bytes import Bytes, Ints, i32, i64
-from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
-from gapless.traces.sources.rocketmq.store.files import SLOT
-from gapless.traces.sources.rocketmq.store.scan import (
+from gapless.traces.sources.rocketmq.log.scan import (
     COUNT,
     ENTRY,
     LENGTH,
@@ -35,6 +30,11 @@ from gapless.traces.sources.rocketmq.store.scan import (
     TAG,
     UNSURE,
 )
+from gapless.traces.sources.rocketmq.queues.batch_queues import OF_A_BATCH
+from gapless.traces.sources.rocketmq.segments.splits import Columns
+from gapless.traces.sources.rocketmq.store import file_access
+from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
+from gapless.traces.sources.rocketmq.store.files import SLOT
 
 WIDTH = SLOT.itemsize  # bytes of an entry; ENTRY is a column here
 FOREVER = 1000 * 86_400_000  # ms: no delay level is that long

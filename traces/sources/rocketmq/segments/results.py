@@ -13,10 +13,10 @@ from gapless.spec.catalog import SPECS
 from gapless.traces.replay.exact import Event
 from gapless.traces.sources.rocketmq.clients.deliveries import DeliveryResult
 from gapless.traces.sources.rocketmq.clients.evidence import PromiseResult
+from gapless.traces.sources.rocketmq.columns.bytes import Ints
+from gapless.traces.sources.rocketmq.columns.packed_columns import PackedColumns
 from gapless.traces.sources.rocketmq.segments.lifetime import Lifetime
 from gapless.traces.sources.rocketmq.segments.splits import Split
-from gapless.traces.sources.rocketmq.store.bytes import Ints
-from gapless.traces.sources.rocketmq.store.packed_columns import PackedColumns
 from gapless.traces.sources.rocketmq.store.selection import name_of_queue
 from gapless.traces.sources.rocketmq.transactions.parameters import Judgement
 

@@ -12,15 +12,15 @@ import numpy.typing as npt
 
 from gapless.traces.judging.building import STEPS
 from gapless.traces.replay.exact import Event
+from gapless.traces.sources.rocketmq.columns.bytes import CRC_TABLES, Bytes, Ints
+from gapless.traces.sources.rocketmq.columns.property_spans import spans_of
+from gapless.traces.sources.rocketmq.log import records, scan
+from gapless.traces.sources.rocketmq.log.record_pass import LONGEST as TEXTS
+from gapless.traces.sources.rocketmq.log.record_pass import Finds
 from gapless.traces.sources.rocketmq.segments.checksums import excuse_copied
-from gapless.traces.sources.rocketmq.store import records, scan
-from gapless.traces.sources.rocketmq.store.bytes import CRC_TABLES, Bytes, Ints
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.file_access import LARGEST, SLACK, FileWindow, Space, begins, header_at
 from gapless.traces.sources.rocketmq.store.files import LogFile, is_hole
-from gapless.traces.sources.rocketmq.store.property_spans import spans_of
-from gapless.traces.sources.rocketmq.store.record_pass import LONGEST as TEXTS
-from gapless.traces.sources.rocketmq.store.record_pass import Finds
 from gapless.traces.sources.rocketmq.transactions import transaction_rows
 
 SPLIT = 16 << 20  # bytes of a split: large enough to amortize its queues' files, small enough to bound memory

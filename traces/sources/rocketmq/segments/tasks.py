@@ -22,8 +22,11 @@ from gapless.traces.replay.exact import Event, named
 from gapless.traces.replay.kernels import EXACT, Kernel, ReplayResult, kernel
 from gapless.traces.sources.rocketmq.clients.deliveries import look_for_deliveries
 from gapless.traces.sources.rocketmq.clients.evidence import ClientEvidence, SegmentMessages, judge_messages
+from gapless.traces.sources.rocketmq.columns.bytes import Ints
+from gapless.traces.sources.rocketmq.columns.packed_columns import pack_columns
 from gapless.traces.sources.rocketmq.layouts import registry
 from gapless.traces.sources.rocketmq.layouts.layout import SegmentView
+from gapless.traces.sources.rocketmq.log import records, scan
 from gapless.traces.sources.rocketmq.segments import queue_events
 from gapless.traces.sources.rocketmq.segments.checksums import stretches
 from gapless.traces.sources.rocketmq.segments.lifetime import lifetime
@@ -39,12 +42,9 @@ from gapless.traces.sources.rocketmq.segments.splits import (
     SplitReader,
 )
 from gapless.traces.sources.rocketmq.segments.visible_records import mark_visible
-from gapless.traces.sources.rocketmq.store import records, scan
-from gapless.traces.sources.rocketmq.store.bytes import Ints
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.file_access import own_space
 from gapless.traces.sources.rocketmq.store.names import HALVES, TABLE_HALVES
-from gapless.traces.sources.rocketmq.store.packed_columns import pack_columns
 from gapless.traces.sources.rocketmq.store.selection import (
     COMMIT_LOG,
     includes_queue,

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from gapless.traces.sources.rocketmq.columns.bytes import Ints
+from gapless.traces.sources.rocketmq.columns.lookup import among, distinct
+from gapless.traces.sources.rocketmq.log import scan
 from gapless.traces.sources.rocketmq.segments.queue_events import queue_events
 from gapless.traces.sources.rocketmq.segments.splits import Columns
-from gapless.traces.sources.rocketmq.store import scan
-from gapless.traces.sources.rocketmq.store.bytes import Ints
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
-from gapless.traces.sources.rocketmq.store.lookup import among, distinct
 from gapless.traces.sources.rocketmq.store.names import is_read_by_consumers
 from gapless.traces.sources.rocketmq.transactions.transaction_rows import COPY, HALF, KIND, PARKED, PLACE, SHOWN
 

@@ -18,10 +18,21 @@ from typing import Protocol
 
 from gapless.traces.problems import NothingThere, Unreadable, shown
 from gapless.traces.report.wording import plural
-from gapless.traces.sources.rocketmq.store import links, message_database
-from gapless.traces.sources.rocketmq.store.batch_queues import BatchQueues, batch_queues
-from gapless.traces.sources.rocketmq.store.dledger import Dledger, dledger_of, empty_dledger, has_dledger
-from gapless.traces.sources.rocketmq.store.dledger_entries import ENTRY_HEADER
+from gapless.traces.sources.rocketmq.layouts import message_database
+from gapless.traces.sources.rocketmq.layouts.hash_index.index_files import Index, OpensIndex, index_of
+from gapless.traces.sources.rocketmq.log.dledger import Dledger, dledger_of, empty_dledger, has_dledger
+from gapless.traces.sources.rocketmq.log.dledger_entries import ENTRY_HEADER
+from gapless.traces.sources.rocketmq.queues.batch_queues import BatchQueues, batch_queues
+from gapless.traces.sources.rocketmq.queues.queue_database import QueueDatabase
+from gapless.traces.sources.rocketmq.queues.served_queues import (
+    copied_queues,
+    is_light,
+    opener,
+    queues_of,
+    served_queues,
+    shares_records,
+)
+from gapless.traces.sources.rocketmq.store import links
 from gapless.traces.sources.rocketmq.store.files import (
     ENTRY,
     FARTHEST,
@@ -36,18 +47,8 @@ from gapless.traces.sources.rocketmq.store.files import (
     read_exactly,
 )
 from gapless.traces.sources.rocketmq.store.flush_times import FlushTimes, flush_times
-from gapless.traces.sources.rocketmq.store.index_files import Index, OpensIndex, index_of
 from gapless.traces.sources.rocketmq.store.links import BrokenLink
 from gapless.traces.sources.rocketmq.store.names import HALF_TOPIC, OP_TOPIC
-from gapless.traces.sources.rocketmq.store.queue_database import QueueDatabase
-from gapless.traces.sources.rocketmq.store.served_queues import (
-    copied_queues,
-    is_light,
-    opener,
-    queues_of,
-    served_queues,
-    shares_records,
-)
 from gapless.traces.sources.rocketmq.store.settings import (
     DELAY_LEVELS,
     delays,
@@ -402,7 +403,7 @@ def is_unchanged(store: StoreDirectory, queue: Queue) -> bool:
     if moment is None or queue not in moment.last:
         return False
     if store.database:
-        from gapless.traces.sources.rocketmq.store.rocksdb import value_now  # noqa: PLC0415 - it takes a library that may be missing
+        from gapless.traces.sources.rocketmq.queues.rocksdb import value_now  # noqa: PLC0415 - it takes a library that may be missing
 
         folder = Path(store.path, store.database.folder)
         return value_now(folder, queue, moment.entries[queue] - 1) == moment.last[queue]

@@ -16,13 +16,13 @@ import numpy as np
 import numpy.typing as npt
 
 from gapless.traces.problems import Gone
-from gapless.traces.sources.rocketmq.store import records
-from gapless.traces.sources.rocketmq.store.bytes import Bytes, Ints
+from gapless.traces.sources.rocketmq.columns.bytes import Bytes, Ints
+from gapless.traces.sources.rocketmq.log import records
+from gapless.traces.sources.rocketmq.log.dledger_entries import DLEDGER_BLANK, EntryHeader, entry_header
+from gapless.traces.sources.rocketmq.log.scan import View, find_start
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
-from gapless.traces.sources.rocketmq.store.dledger_entries import DLEDGER_BLANK, EntryHeader, entry_header
 from gapless.traces.sources.rocketmq.store.files import ENTRY, SLOT, LogFile, Queue, QueueFile, mapped, read_exactly
 from gapless.traces.sources.rocketmq.store.names import UNIQ_KEY
-from gapless.traces.sources.rocketmq.store.scan import View, find_start
 
 SLACK = 1 << 16  # bytes read beyond what is wanted, for the record that begins in it and ends behind it
 LARGEST = 256 << 20  # bytes: a record that claims more is not believed

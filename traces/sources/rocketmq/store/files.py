@@ -18,8 +18,8 @@ import numpy.typing as npt
 
 from gapless.traces.problems import Gone, NothingThere, Unreadable, pasted, shown
 from gapless.traces.sources.foreign import ARCHIVES
-from gapless.traces.sources.rocketmq.store.bytes import REMEMBERED, Bytes, Ints
-from gapless.traces.sources.rocketmq.store.records import BLANK
+from gapless.traces.sources.rocketmq.columns.bytes import REMEMBERED, Bytes, Ints
+from gapless.traces.sources.rocketmq.log.records import BLANK
 from gapless.traces.sources.rocketmq.store.settings import number_set
 
 PAGE = 4096  # bytes that a file without a map is written in

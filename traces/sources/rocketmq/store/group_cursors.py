@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gapless.traces.problems import Unreadable
+from gapless.traces.sources.rocketmq.queues.queue_database import why_unreadable
 from gapless.traces.sources.rocketmq.store.directory import CHECK_GROUP, StoreDirectory
 from gapless.traces.sources.rocketmq.store.names import LIGHT, SCHEDULE_TOPIC
-from gapless.traces.sources.rocketmq.store.queue_database import why_unreadable
 from gapless.traces.sources.rocketmq.store.settings import is_there, quoted, read_json_or_older
 from gapless.traces.sources.rocketmq.store.topics import CURSOR_FILES, config_pairs, topics_of
 

@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from gapless.traces.problems import shown
-from gapless.traces.sources.rocketmq.store import compacted_files, index_files, timer_files
+from gapless.traces.sources.rocketmq.layouts.compaction import compacted_files
+from gapless.traces.sources.rocketmq.layouts.hash_index import index_files
+from gapless.traces.sources.rocketmq.layouts.timer_wheel import files as timer_files
 from gapless.traces.sources.rocketmq.store.files import leads_nowhere
 
 DEEPEST = 4  # folders below the store in which files of its lie

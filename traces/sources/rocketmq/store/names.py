@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from gapless.traces.sources.rocketmq.store.bytes import Bytes
+from gapless.traces.sources.rocketmq.columns.bytes import Bytes
 
 HALF_TOPIC = "RMQ_SYS_TRANS_HALF_TOPIC"
 OP_TOPIC = "RMQ_SYS_TRANS_OP_HALF_TOPIC"

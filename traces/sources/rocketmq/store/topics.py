@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from gapless.traces.problems import Unreadable
-from gapless.traces.sources.rocketmq.store.queue_database import why_unreadable
+from gapless.traces.sources.rocketmq.queues.queue_database import why_unreadable
 from gapless.traces.sources.rocketmq.store.settings import READ_AT_START, is_there, read_json_or_older
 
 FILE, DATABASE = "topics.json", "topics"
@@ -76,7 +76,7 @@ def config_pairs(database: Path) -> list[tuple[bytes, bytes]]:
     """Keys and values of one of the small databases in `config/`. Raises Unreadable."""
     if why := why_unreadable(database, "they are"):
         raise Unreadable(f"config/{database.name}/: {why}")
-    from gapless.traces.sources.rocketmq.store import rocksdb  # noqa: PLC0415 - it takes a library that may be missing
+    from gapless.traces.sources.rocketmq.queues import rocksdb  # noqa: PLC0415 - it takes a library that may be missing
 
     room = Path(tempfile.mkdtemp(prefix="gapless-config-"))
     try:

@@ -28,7 +28,7 @@ from gapless.traces.sources.rocketmq.clients.decision_index import (
     COMMIT,
     ROLL_BACK,
 )
-from gapless.traces.sources.rocketmq.store.bytes import Ints
+from gapless.traces.sources.rocketmq.columns.bytes import Ints
 from gapless.traces.sources.rocketmq.transactions.transaction_rows import (
     BORN,
     BY_PLACE,

@@ -14,7 +14,7 @@ from gapless.traces.judging import building
 from gapless.traces.judging.building import STEPS, Events
 from gapless.traces.replay.exact import Event
 from gapless.traces.replay.kernels import Kernel, ReplayResult, kernel
-from gapless.traces.sources.rocketmq.store.bytes import Ints
+from gapless.traces.sources.rocketmq.columns.bytes import Ints
 from gapless.traces.sources.rocketmq.store.names import HALF_TOPIC, OP_TOPIC
 from gapless.traces.sources.rocketmq.transactions.lineage import BY_OP, BY_OP_OF_EARLIER, BY_VERSION
 from gapless.traces.sources.rocketmq.transactions.parameters import (

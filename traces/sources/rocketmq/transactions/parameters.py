@@ -11,7 +11,7 @@ import numpy.typing as npt
 from gapless.traces.options import Options
 from gapless.traces.sources.rocketmq.clients.decision_index import DecisionIndex, no_decisions
 from gapless.traces.sources.rocketmq.clients.evidence import ClientEvidence
-from gapless.traces.sources.rocketmq.store.bytes import Ints, key_of
+from gapless.traces.sources.rocketmq.columns.bytes import Ints, key_of
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.selection import selected_transaction
 from gapless.traces.sources.rocketmq.store.settings import LARGEST_INT, number_set

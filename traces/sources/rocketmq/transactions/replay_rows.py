@@ -20,9 +20,9 @@ from gapless.traces.replay.exact import Event, named
 from gapless.traces.replay.kernels import Kernel, ReplayResult, kernel
 from gapless.traces.sources.rocketmq.clients.decision_index import CLIENT_POSITION
 from gapless.traces.sources.rocketmq.clients.evidence import ClientEvidence
-from gapless.traces.sources.rocketmq.store.bytes import Ints
+from gapless.traces.sources.rocketmq.columns.bytes import Ints
+from gapless.traces.sources.rocketmq.columns.lookup import among
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
-from gapless.traces.sources.rocketmq.store.lookup import among
 from gapless.traces.sources.rocketmq.store.selection import includes_transactions
 from gapless.traces.sources.rocketmq.transactions import lineage
 from gapless.traces.sources.rocketmq.transactions.ops import by_power_of_two, counted, covered, judge_ops, pass_halves

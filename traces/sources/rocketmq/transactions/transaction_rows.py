@@ -16,8 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gapless.native import BYTES, I64, INTS, TABLE, by_library, by_python, function, int64, native, uint64
-from gapless.traces.sources.rocketmq.store import names
-from gapless.traces.sources.rocketmq.store.bytes import (
+from gapless.traces.sources.rocketmq.columns.bytes import (
     REMEMBERED,
     SHORT,
     Bytes,
@@ -32,8 +31,7 @@ from gapless.traces.sources.rocketmq.store.bytes import (
     readable,
     u32,
 )
-from gapless.traces.sources.rocketmq.store.names import as_bytes
-from gapless.traces.sources.rocketmq.store.records import (
+from gapless.traces.sources.rocketmq.log.records import (
     MAGIC_V2,
     SYS_COMMITTED,
     SYS_TRANSACTION,
@@ -41,6 +39,8 @@ from gapless.traces.sources.rocketmq.store.records import (
     parts,
     value_end,
 )
+from gapless.traces.sources.rocketmq.store import names
+from gapless.traces.sources.rocketmq.store.names import as_bytes
 
 HALF, FINAL, PARKED, OP, MARK, COPY = range(6)
 

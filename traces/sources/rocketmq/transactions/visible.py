@@ -19,8 +19,8 @@ from gapless.traces.judging import building
 from gapless.traces.judging.building import Events
 from gapless.traces.replay.exact import Event
 from gapless.traces.replay.kernels import kernel
-from gapless.traces.sources.rocketmq.store.bytes import Ints
-from gapless.traces.sources.rocketmq.store.lookup import among, distinct
+from gapless.traces.sources.rocketmq.columns.bytes import Ints
+from gapless.traces.sources.rocketmq.columns.lookup import among, distinct
 from gapless.traces.sources.rocketmq.transactions.parameters import Terms, VisibleRows
 from gapless.traces.sources.rocketmq.transactions.transaction_rows import (
     COPY,

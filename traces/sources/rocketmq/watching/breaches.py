@@ -6,7 +6,7 @@ from gapless.traces.options import Options
 from gapless.traces.replay.exact import named
 from gapless.traces.sources.rocketmq.joining.findings import Breach, RefusedPiece
 from gapless.traces.sources.rocketmq.joining.log import StoreJudge
-from gapless.traces.sources.rocketmq.joining.queue_ends import QueueEnds
+from gapless.traces.sources.rocketmq.queues.queue_ends import QueueEnds
 from gapless.traces.sources.rocketmq.segments.results import SplitResult, name_of
 
 

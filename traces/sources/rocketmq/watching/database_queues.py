@@ -15,12 +15,12 @@ from gapless.traces.options import Options
 from gapless.traces.report.values import Finding
 from gapless.traces.sources.following import ReportedKeys
 from gapless.traces.sources.rocketmq.joining.findings import StoreFindings
+from gapless.traces.sources.rocketmq.queues.queue_database import database_in
+from gapless.traces.sources.rocketmq.queues.rocksdb import LiveDatabase
 from gapless.traces.sources.rocketmq.segments import tasks
 from gapless.traces.sources.rocketmq.segments.results import SplitResult, Subject
 from gapless.traces.sources.rocketmq.segments.splits import Split
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
-from gapless.traces.sources.rocketmq.store.queue_database import database_in
-from gapless.traces.sources.rocketmq.store.rocksdb import LiveDatabase
 from gapless.traces.sources.rocketmq.watching.follower import Follower
 from gapless.traces.sources.rocketmq.watching.log_only import LogOnlyFollower
 from gapless.traces.sources.rocketmq.watching.readiness import Entries

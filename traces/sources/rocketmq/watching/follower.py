@@ -30,12 +30,12 @@ from gapless.traces.sources.rocketmq.explanations import finding as explain
 from gapless.traces.sources.rocketmq.joining.checkpoint import Checkpoint, renew, restore, save
 from gapless.traces.sources.rocketmq.joining.findings import Breach, RefusedPiece, StoreFindings
 from gapless.traces.sources.rocketmq.joining.log import StoreJudge
-from gapless.traces.sources.rocketmq.joining.queues import MISSING
+from gapless.traces.sources.rocketmq.layouts.hash_index.index_files import index_of
+from gapless.traces.sources.rocketmq.queues.joined_queues import MISSING
 from gapless.traces.sources.rocketmq.segments import tasks
 from gapless.traces.sources.rocketmq.segments.results import Piece, SplitResult, Subject
 from gapless.traces.sources.rocketmq.segments.splits import SPLIT, Split
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory, is_locked, open_store
-from gapless.traces.sources.rocketmq.store.index_files import index_of
 from gapless.traces.sources.rocketmq.summary import summary
 from gapless.traces.sources.rocketmq.watching.breaches import departures, queue_breaches
 from gapless.traces.sources.rocketmq.watching.deletions import forget_deleted, is_recreated

@@ -14,11 +14,11 @@ from pathlib import Path
 
 import numpy as np
 
-from gapless.traces.sources.rocketmq.joining.disk_blocks import TableHalves
+from gapless.traces.sources.rocketmq.columns.disk_blocks import TableHalves
 from gapless.traces.sources.rocketmq.layouts.half_table.judge import HalfCheckpoint, table_of
+from gapless.traces.sources.rocketmq.layouts.half_table.records import TableOfHalves, half_records
 from gapless.traces.sources.rocketmq.segments.results import Subject
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
-from gapless.traces.sources.rocketmq.store.half_records import TableOfHalves, half_records
 from gapless.traces.sources.rocketmq.store.names import TABLE_HALVES
 from gapless.traces.sources.rocketmq.watching.tail import Tail
 

@@ -19,17 +19,18 @@ from typing import NamedTuple
 import numpy as np
 
 from gapless.traces.options import Options
+from gapless.traces.sources.rocketmq.columns.bytes import Ints
+from gapless.traces.sources.rocketmq.layouts.hash_index import index_files
 from gapless.traces.sources.rocketmq.layouts.hash_index.coverage import IndexCoverage, by_item
 from gapless.traces.sources.rocketmq.layouts.hash_index.file_replay import FileReplay
+from gapless.traces.sources.rocketmq.layouts.hash_index.index_files import FOLDER, Index, IndexFile
 from gapless.traces.sources.rocketmq.layouts.hash_index.judge import IndexCheckpoint, before_lost, known_items
 from gapless.traces.sources.rocketmq.layouts.hash_index.worker import INDEX_KEYS, indexed
+from gapless.traces.sources.rocketmq.log import scan
 from gapless.traces.sources.rocketmq.segments.splits import Split, SplitReader
-from gapless.traces.sources.rocketmq.store import index_files, scan
-from gapless.traces.sources.rocketmq.store.bytes import Ints
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.file_access import Space
 from gapless.traces.sources.rocketmq.store.files import LogFile
-from gapless.traces.sources.rocketmq.store.index_files import FOLDER, Index, IndexFile
 from gapless.traces.sources.rocketmq.watching.tail import file_of
 
 AT_ONCE = 2 << 20  # bytes of the log that are read at once: what is made of them stays in memory

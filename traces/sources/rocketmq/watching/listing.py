@@ -16,7 +16,7 @@ from pathlib import Path
 
 from gapless.traces.problems import Gone, shown
 from gapless.traces.sources.rocketmq.joining.findings import QueueProgress
-from gapless.traces.sources.rocketmq.joining.queue_ends import NEVER_DELETED
+from gapless.traces.sources.rocketmq.queues.queue_ends import NEVER_DELETED
 from gapless.traces.sources.rocketmq.segments.results import Subject
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.files import ENTRY, QueueFile, can_be_a_folder, files_in

@@ -7,10 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from gapless.traces.sources.rocketmq.store.batch_queues import has_batch_queues
+from gapless.traces.sources.rocketmq.log.dledger import has_dledger
+from gapless.traces.sources.rocketmq.log.dledger_entries import ENTRY_HEADER
+from gapless.traces.sources.rocketmq.queues.batch_queues import has_batch_queues
+from gapless.traces.sources.rocketmq.queues.queue_database import database_in
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
-from gapless.traces.sources.rocketmq.store.dledger import has_dledger
-from gapless.traces.sources.rocketmq.store.dledger_entries import ENTRY_HEADER
 from gapless.traces.sources.rocketmq.store.files import (
     FARTHEST,
     Queue,
@@ -20,7 +21,6 @@ from gapless.traces.sources.rocketmq.store.files import (
     log_files,
     log_folders,
 )
-from gapless.traces.sources.rocketmq.store.queue_database import database_in
 
 
 class LiveQueues(Mapping[Queue, tuple[QueueFile, ...]]):

@@ -6,9 +6,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from gapless.traces.sources.rocketmq.joining.checkpoint import Checkpoint
-from gapless.traces.sources.rocketmq.store.batch_queues import has_batch_queues
+from gapless.traces.sources.rocketmq.queues.batch_queues import has_batch_queues
+from gapless.traces.sources.rocketmq.queues.queue_database import database_in, why_unreadable
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
-from gapless.traces.sources.rocketmq.store.queue_database import database_in, why_unreadable
 from gapless.traces.sources.rocketmq.watching.follower import Follower
 from gapless.traces.sources.rocketmq.watching.readiness import Entries, NoEntries
 

@@ -12,8 +12,8 @@ from typing import IO
 
 from gapless.traces.problems import UsageError, shown
 from gapless.traces.sources.following import SavedState
+from gapless.traces.sources.rocketmq.columns.disk_blocks import AT_ONCE, TableHalves
 from gapless.traces.sources.rocketmq.joining.checkpoint import REMEMBERED
-from gapless.traces.sources.rocketmq.joining.disk_blocks import AT_ONCE, TableHalves
 
 FORM = 9
 """Raised with each change of the saved state, because `joining/checkpoint.py` pickles our classes."""

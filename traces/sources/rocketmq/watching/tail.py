@@ -13,13 +13,9 @@ import numpy as np
 
 from gapless.native import native
 from gapless.traces.problems import Unreadable
-from gapless.traces.sources.rocketmq.segments.splits import SPLIT, Split
-from gapless.traces.sources.rocketmq.store.append_evidence import written_end
-from gapless.traces.sources.rocketmq.store.directory import StoreDirectory, store_folder
-from gapless.traces.sources.rocketmq.store.file_access import LARGEST, FileWindow, Space
-from gapless.traces.sources.rocketmq.store.files import TWENTY_DIGITS, LogFile, read_exactly
-from gapless.traces.sources.rocketmq.store.records import BLANK
-from gapless.traces.sources.rocketmq.store.scan import (
+from gapless.traces.sources.rocketmq.log.append_evidence import written_end
+from gapless.traces.sources.rocketmq.log.records import BLANK
+from gapless.traces.sources.rocketmq.log.scan import (
     INVALID,
     NOT_FORCED,
     ROLLED,
@@ -30,6 +26,10 @@ from gapless.traces.sources.rocketmq.store.scan import (
     claim,
     find_start,
 )
+from gapless.traces.sources.rocketmq.segments.splits import SPLIT, Split
+from gapless.traces.sources.rocketmq.store.directory import StoreDirectory, store_folder
+from gapless.traces.sources.rocketmq.store.file_access import LARGEST, FileWindow, Space
+from gapless.traces.sources.rocketmq.store.files import TWENTY_DIGITS, LogFile, read_exactly
 
 FIRST_SPLIT = 1 << 20  # bytes of the first stretch: Python judges it within a second, and there is a verdict
 CHUNK = 1 << 18  # bytes that are read at once to see how far the log reaches

@@ -28,6 +28,7 @@ from gapless.traces.sources.rocketmq.clients.evidence import (
     SegmentMessages,
     judge_messages,
 )
+from gapless.traces.sources.rocketmq.clients.promises import FORGOTTEN, PromiseCheckpoint
 from gapless.traces.sources.rocketmq.clients.request_rows import AnsweredSends
 from gapless.traces.sources.rocketmq.clients.trace_topic_evidence import deliveries_of, no_evidence, promises_of
 from gapless.traces.sources.rocketmq.clients.trace_topics import (
@@ -36,16 +37,15 @@ from gapless.traces.sources.rocketmq.clients.trace_topics import (
     trace_topics,
     trace_topics_among,
 )
-from gapless.traces.sources.rocketmq.joining.promises import FORGOTTEN, PromiseCheckpoint
+from gapless.traces.sources.rocketmq.columns.bytes import Ints
+from gapless.traces.sources.rocketmq.columns.lookup import among, distinct
+from gapless.traces.sources.rocketmq.log import scan
 from gapless.traces.sources.rocketmq.report_rows import TraceTopicRow
 from gapless.traces.sources.rocketmq.segments.results import Subject
 from gapless.traces.sources.rocketmq.segments.splits import Split, SplitReader
-from gapless.traces.sources.rocketmq.store import scan
-from gapless.traces.sources.rocketmq.store.bytes import Ints
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.file_access import Space
 from gapless.traces.sources.rocketmq.store.files import LogFile
-from gapless.traces.sources.rocketmq.store.lookup import among, distinct
 from gapless.traces.sources.rocketmq.store.names import HALF_TOPICS
 from gapless.traces.sources.rocketmq.watching.recent_keys import RecentKeys
 from gapless.traces.sources.rocketmq.watching.tail import file_of

@@ -8,17 +8,17 @@ from gapless.spec.catalog import rule
 from gapless.traces.report.values import Where
 from gapless.traces.sources.rocketmq.explanations.sentences import by_rule
 from gapless.traces.sources.rocketmq.joining.findings import Breach, StoreFindings
-from gapless.traces.sources.rocketmq.layouts.layout import OF_QUEUES, Explanation
-from gapless.traces.sources.rocketmq.store.compacted_files import (
+from gapless.traces.sources.rocketmq.layouts.compaction.compacted_files import (
     ENTRIES,
     POSITIONS,
     RECORDS,
     CompactedFiles,
     compacted_files,
 )
+from gapless.traces.sources.rocketmq.layouts.layout import OF_QUEUES, Explanation
+from gapless.traces.sources.rocketmq.startup.startup_files import UnexpectedFile
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.selection import queue_named
-from gapless.traces.sources.rocketmq.store.startup_files import UnexpectedFile
 
 OWN = rule("compaction/compacted-message-is-the-brokers-own").id
 OF_MESSAGES = by_rule(  # rules that speak of what lies among the records, each with what is wrong

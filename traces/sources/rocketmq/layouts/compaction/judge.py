@@ -19,27 +19,27 @@ from gapless.traces.judging.building import STEPS, Events
 from gapless.traces.options import Options
 from gapless.traces.replay.exact import Departure, named
 from gapless.traces.report.wording import plural
+from gapless.traces.sources.rocketmq.columns.bytes import Ints
+from gapless.traces.sources.rocketmq.columns.lookup import among
 from gapless.traces.sources.rocketmq.joining.findings import QueueProgress, StoreFindings
 from gapless.traces.sources.rocketmq.joining.incremental_replay import IncrementalReplay
-from gapless.traces.sources.rocketmq.joining.startup_hazards import judge_startup
-from gapless.traces.sources.rocketmq.layouts.copied_records import Truths, messages_at, messages_between
-from gapless.traces.sources.rocketmq.layouts.extension.units import EXTENDED
-from gapless.traces.sources.rocketmq.layouts.layout import JoinSide, LayoutJudge, without
-from gapless.traces.sources.rocketmq.layouts.originals import Buffers, Originals, header_in
-from gapless.traces.sources.rocketmq.segments.results import name_of
-from gapless.traces.sources.rocketmq.store.batch_queues import Units
-from gapless.traces.sources.rocketmq.store.bytes import Ints
-from gapless.traces.sources.rocketmq.store.compacted_files import (
+from gapless.traces.sources.rocketmq.layouts.compaction.compacted_files import (
     FOLDER,
     CompactedFile,
     CompactedQueue,
     compacted_queues,
 )
-from gapless.traces.sources.rocketmq.store.compaction_keys import BODY, KEY, ROWS, compaction_keys
+from gapless.traces.sources.rocketmq.layouts.compaction.keys import BODY, KEY, ROWS, compaction_keys
+from gapless.traces.sources.rocketmq.layouts.compaction.next_with_key import NextWithKey
+from gapless.traces.sources.rocketmq.layouts.copied_records import Truths, messages_at, messages_between
+from gapless.traces.sources.rocketmq.layouts.extension.units import EXTENDED
+from gapless.traces.sources.rocketmq.layouts.layout import JoinSide, LayoutJudge, without
+from gapless.traces.sources.rocketmq.layouts.originals import Buffers, Originals, header_in
+from gapless.traces.sources.rocketmq.log.records import BLANK
+from gapless.traces.sources.rocketmq.queues.batch_queues import Units
+from gapless.traces.sources.rocketmq.segments.results import name_of
+from gapless.traces.sources.rocketmq.startup.startup_hazards import judge_startup
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
-from gapless.traces.sources.rocketmq.store.lookup import among
-from gapless.traces.sources.rocketmq.store.next_with_key import NextWithKey
-from gapless.traces.sources.rocketmq.store.records import BLANK
 from gapless.traces.sources.rocketmq.store.selection import includes_queue
 from gapless.traces.sources.rocketmq.store.settings import is_on, is_slave
 

@@ -16,22 +16,22 @@ import numpy.typing as npt
 
 from gapless.traces.options import Options
 from gapless.traces.report.wording import plural
+from gapless.traces.sources.rocketmq.columns.bytes import Ints
+from gapless.traces.sources.rocketmq.columns.packed_blocks import PackedBlocks
 from gapless.traces.sources.rocketmq.joining.batch_replay import StepEvents, replay_parts
 from gapless.traces.sources.rocketmq.joining.findings import StoreFindings
-from gapless.traces.sources.rocketmq.joining.found_records import FoundRecords
 from gapless.traces.sources.rocketmq.joining.overdue_tasks import OverdueTasks
-from gapless.traces.sources.rocketmq.joining.packed_blocks import PackedBlocks
-from gapless.traces.sources.rocketmq.layouts.delayed.worker import DELAYED, RECORDS, includes_delayed
-from gapless.traces.sources.rocketmq.layouts.layout import JoinSide, LayoutJudge, covered
-from gapless.traces.sources.rocketmq.segments.results import Segment
-from gapless.traces.sources.rocketmq.store.bytes import Ints
-from gapless.traces.sources.rocketmq.store.delayed_records import (
+from gapless.traces.sources.rocketmq.layouts.delayed.records import (
     COLUMNS,
     LOST,
     OUT,
     DelayedRows,
     each_delayed_block,
 )
+from gapless.traces.sources.rocketmq.layouts.delayed.worker import DELAYED, RECORDS, includes_delayed
+from gapless.traces.sources.rocketmq.layouts.layout import JoinSide, LayoutJudge, covered
+from gapless.traces.sources.rocketmq.log.found_records import FoundRecords
+from gapless.traces.sources.rocketmq.segments.results import Segment
 from gapless.traces.sources.rocketmq.store.files import FARTHEST
 from gapless.traces.sources.rocketmq.store.group_cursors import LEVELS, has_own_cursors, level_cursors
 from gapless.traces.sources.rocketmq.store.names import SCHEDULE_TOPIC

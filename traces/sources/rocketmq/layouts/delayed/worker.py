@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from gapless.traces.options import Options
 from gapless.traces.replay.kernels import kernel
+from gapless.traces.sources.rocketmq.layouts.delayed.records import COLUMNS, ENTRIES, find_delayed
 from gapless.traces.sources.rocketmq.layouts.layout import WorkerSide
 from gapless.traces.sources.rocketmq.segments.splits import Sought, sought_among
-from gapless.traces.sources.rocketmq.store.delayed_records import COLUMNS, ENTRIES, find_delayed
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.names import SCHEDULE_TOPIC
 

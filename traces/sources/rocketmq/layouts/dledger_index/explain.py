@@ -5,10 +5,10 @@ from __future__ import annotations
 from gapless.traces.report.values import Where
 from gapless.traces.sources.rocketmq.explanations.sentences import by_rule
 from gapless.traces.sources.rocketmq.joining.findings import Breach
+from gapless.traces.sources.rocketmq.layouts.dledger_index.units import index_files, place_of_unit
 from gapless.traces.sources.rocketmq.layouts.layout import OF_THE_LOG, Explanation
+from gapless.traces.sources.rocketmq.startup.startup_files import UnexpectedFile
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
-from gapless.traces.sources.rocketmq.store.dledger_units import index_files, place_of_unit
-from gapless.traces.sources.rocketmq.store.startup_files import UnexpectedFile
 
 SENTENCES = by_rule(
     "dledger_index/dledger-",

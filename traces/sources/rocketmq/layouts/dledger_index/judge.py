@@ -18,7 +18,12 @@ from gapless.traces.options import Options
 from gapless.traces.report.wording import plural
 from gapless.traces.sources.rocketmq.joining.findings import StoreFindings
 from gapless.traces.sources.rocketmq.joining.incremental_replay import IncrementalReplay
-from gapless.traces.sources.rocketmq.joining.startup_hazards import judge_startup
+from gapless.traces.sources.rocketmq.layouts.dledger_index.units import (
+    INDEX_FILE,
+    entries_between,
+    index_files,
+    units_of,
+)
 from gapless.traces.sources.rocketmq.layouts.dledger_index.worker import (
     EntryUnits,
     includes_dledger_index,
@@ -26,8 +31,8 @@ from gapless.traces.sources.rocketmq.layouts.dledger_index.worker import (
 )
 from gapless.traces.sources.rocketmq.layouts.layout import JoinSide, LayoutJudge, covered, without
 from gapless.traces.sources.rocketmq.segments.results import Segment
-from gapless.traces.sources.rocketmq.store.dledger_units import INDEX_FILE, entries_between, index_files, units_of
-from gapless.traces.sources.rocketmq.store.startup_files import unexpected_files
+from gapless.traces.sources.rocketmq.startup.startup_files import unexpected_files
+from gapless.traces.sources.rocketmq.startup.startup_hazards import judge_startup
 
 NAME = "dledger_index"
 INDEX = STEPS["dledger_index"]

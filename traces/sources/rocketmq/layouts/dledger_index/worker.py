@@ -15,11 +15,11 @@ from gapless.spec.catalog import SPECS
 from gapless.traces.judging.building import Events, states
 from gapless.traces.options import Options
 from gapless.traces.replay.kernels import kernel
+from gapless.traces.sources.rocketmq.layouts.dledger_index.units import EntryColumns, index_files, units_of
 from gapless.traces.sources.rocketmq.layouts.layout import SegmentView, WorkerSide
-from gapless.traces.sources.rocketmq.store import scan
+from gapless.traces.sources.rocketmq.log import scan
+from gapless.traces.sources.rocketmq.log.dledger_entries import DLEDGER_MAGIC
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
-from gapless.traces.sources.rocketmq.store.dledger_entries import DLEDGER_MAGIC
-from gapless.traces.sources.rocketmq.store.dledger_units import EntryColumns, index_files, units_of
 
 SPEC = SPECS["dledger_index"]
 

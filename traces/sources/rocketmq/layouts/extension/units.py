@@ -16,7 +16,7 @@ import numpy.typing as npt
 from gapless.spec.catalog import SPECS
 from gapless.traces.judging.building import Events
 from gapless.traces.replay.exact import Event
-from gapless.traces.sources.rocketmq.store.bytes import Ints
+from gapless.traces.sources.rocketmq.columns.bytes import Ints
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.files import LogFile, Queue, QueueFile, read_exactly
 

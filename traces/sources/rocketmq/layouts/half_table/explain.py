@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from gapless.traces.sources.rocketmq.joining.findings import Breach
 from gapless.traces.sources.rocketmq.layouts.layout import Explanation
+from gapless.traces.sources.rocketmq.layouts.message_database import HALVES
 from gapless.traces.sources.rocketmq.layouts.message_tables import place_in
-from gapless.traces.sources.rocketmq.store.message_database import HALVES
 
 
 def message(found: Breach) -> str:

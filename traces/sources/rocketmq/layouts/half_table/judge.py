@@ -20,13 +20,12 @@ from gapless.spec.catalog import STRICT
 from gapless.traces.options import Options
 from gapless.traces.problems import Unreadable
 from gapless.traces.report.wording import plural
+from gapless.traces.sources.rocketmq.columns.bytes import Ints
+from gapless.traces.sources.rocketmq.columns.disk_blocks import TableHalves
+from gapless.traces.sources.rocketmq.columns.lookup import indices_among
 from gapless.traces.sources.rocketmq.joining.batch_replay import StepEvents, replay_batch
-from gapless.traces.sources.rocketmq.joining.disk_blocks import TableHalves
 from gapless.traces.sources.rocketmq.joining.findings import StoreFindings
-from gapless.traces.sources.rocketmq.layouts.layout import JoinSide, LayoutJudge, covered
-from gapless.traces.sources.rocketmq.store.bytes import Ints
-from gapless.traces.sources.rocketmq.store.file_access import name_of_record
-from gapless.traces.sources.rocketmq.store.half_records import (
+from gapless.traces.sources.rocketmq.layouts.half_table.records import (
     IS_FINAL,
     IS_HALF,
     HalfRecords,
@@ -34,10 +33,11 @@ from gapless.traces.sources.rocketmq.store.half_records import (
     half_records,
     rows_of,
 )
-from gapless.traces.sources.rocketmq.store.lookup import indices_among
-from gapless.traces.sources.rocketmq.store.message_database import FOLDER, HALVES
+from gapless.traces.sources.rocketmq.layouts.layout import JoinSide, LayoutJudge, covered
+from gapless.traces.sources.rocketmq.layouts.message_database import FOLDER, HALVES
+from gapless.traces.sources.rocketmq.queues.queue_database import why_unreadable
+from gapless.traces.sources.rocketmq.store.file_access import name_of_record
 from gapless.traces.sources.rocketmq.store.names import TABLE_HALVES
-from gapless.traces.sources.rocketmq.store.queue_database import why_unreadable
 from gapless.traces.sources.rocketmq.store.selection import selected_transaction
 from gapless.traces.sources.rocketmq.store.settings import LARGEST_TIME, number_set
 
@@ -123,7 +123,7 @@ def table_of(store: Path) -> TableOfHalves | str:
     why = "it is not there" if not (folder / "CURRENT").is_file() else why_unreadable(folder, "it is")
     if why:
         return why
-    from gapless.traces.sources.rocketmq.store import rocksdb  # noqa: PLC0415 - the library may be missing
+    from gapless.traces.sources.rocketmq.queues import rocksdb  # noqa: PLC0415 - the library may be missing
 
     with tempfile.TemporaryDirectory(prefix="gapless-halves-") as room:
         try:

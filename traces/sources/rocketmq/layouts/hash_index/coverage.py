@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from gapless.traces.sources.rocketmq.columns.bytes import Ints
+from gapless.traces.sources.rocketmq.layouts.hash_index.index_files import IndexFile
 from gapless.traces.sources.rocketmq.layouts.hash_index.matching import FIRST, KEYS, LAST, RECORDS, RUN_ROWS
 from gapless.traces.sources.rocketmq.layouts.hash_index.worker import IndexMatches
-from gapless.traces.sources.rocketmq.store.bytes import Ints
-from gapless.traces.sources.rocketmq.store.index_files import IndexFile
 
 MOST = 1 << 20  # items of one file, and records, that are remembered one by one
 

@@ -6,11 +6,11 @@ from pathlib import Path
 
 from gapless.traces.report.values import Where
 from gapless.traces.sources.rocketmq.joining.findings import Breach
+from gapless.traces.sources.rocketmq.layouts.hash_index.index_files import IndexFile
 from gapless.traces.sources.rocketmq.layouts.layout import Explanation
+from gapless.traces.sources.rocketmq.layouts.tiered.files import INDEX_TOPIC, tiered_storage
+from gapless.traces.sources.rocketmq.layouts.tiered.index_files import FOLDER, TieredIndexFile, tiered_index_files
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
-from gapless.traces.sources.rocketmq.store.index_files import IndexFile
-from gapless.traces.sources.rocketmq.store.tiered_files import INDEX_TOPIC, tiered_storage
-from gapless.traces.sources.rocketmq.store.tiered_index_files import FOLDER, TieredIndexFile, tiered_index_files
 
 HEADER = {"used": 32, "items": 36, "first": 16, "last": 24}
 """Where in a file's header each of the numbers lies that it may have wrong; its times begin it."""

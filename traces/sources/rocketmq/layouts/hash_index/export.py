@@ -10,10 +10,10 @@ from gapless.spec.catalog import SPECS
 from gapless.traces.judging.building import STEPS, Events
 from gapless.traces.options import Options
 from gapless.traces.sources.rocketmq.joining.findings import StoreFindings
+from gapless.traces.sources.rocketmq.layouts.hash_index.index_files import FOLDER
 from gapless.traces.sources.rocketmq.layouts.hash_index.worker import found_keys, sought
 from gapless.traces.sources.rocketmq.layouts.layout import ExportedEvents, LayoutExporter, SegmentView
 from gapless.traces.sources.rocketmq.segments.splits import Sought
-from gapless.traces.sources.rocketmq.store.index_files import FOLDER
 
 
 class KeyExporter(LayoutExporter):

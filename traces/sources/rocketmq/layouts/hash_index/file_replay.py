@@ -14,9 +14,9 @@ from gapless.traces.judging.building import STEPS, Events, rows
 from gapless.traces.options import Options
 from gapless.traces.replay.exact import Departure, Event, named, replay
 from gapless.traces.replay.kernels import kernel
+from gapless.traces.sources.rocketmq.columns.bytes import Ints
+from gapless.traces.sources.rocketmq.layouts.hash_index.index_files import Heads, Items
 from gapless.traces.sources.rocketmq.layouts.hash_index.matching import OWNED, TIMELY, PutArguments, write_items
-from gapless.traces.sources.rocketmq.store.bytes import Ints
-from gapless.traces.sources.rocketmq.store.index_files import Heads, Items
 
 INDEX = STEPS["hash_index"]
 REPLAYED = 1 << 15  # items that are replayed at once: their events stay near the processor

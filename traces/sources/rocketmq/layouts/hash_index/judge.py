@@ -23,16 +23,16 @@ from gapless.spec.catalog import SPECS, State
 from gapless.traces.options import Options
 from gapless.traces.replay.exact import replay
 from gapless.traces.report.wording import plural
+from gapless.traces.sources.rocketmq.columns.bytes import Ints
 from gapless.traces.sources.rocketmq.joining.findings import SAY_SO, DeferredTrace, StoreFindings
 from gapless.traces.sources.rocketmq.layouts.hash_index.coverage import IndexCoverage, by_item
 from gapless.traces.sources.rocketmq.layouts.hash_index.file_replay import INDEX, FileReplay
+from gapless.traces.sources.rocketmq.layouts.hash_index.index_files import AT_ONCE, FOLDER, Index, IndexFile
 from gapless.traces.sources.rocketmq.layouts.hash_index.matching import FIRST, KEYS, LAST, OWNED, RECORDS, TIMELY
 from gapless.traces.sources.rocketmq.layouts.hash_index.worker import IndexMatches, includes_hash_index
 from gapless.traces.sources.rocketmq.layouts.layout import JoinSide, LayoutJudge
 from gapless.traces.sources.rocketmq.segments.results import Segment
-from gapless.traces.sources.rocketmq.store.bytes import Ints
 from gapless.traces.sources.rocketmq.store.files import FARTHEST
-from gapless.traces.sources.rocketmq.store.index_files import AT_ONCE, FOLDER, Index, IndexFile
 from gapless.traces.sources.rocketmq.store.settings import is_on
 
 NAME = "hash_index"

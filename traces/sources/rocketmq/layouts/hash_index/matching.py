@@ -11,10 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from gapless.native import BYTES, I64, INTS, INTS8, TABLE, TupleKind, function, native, record
-from gapless.traces.sources.rocketmq.store.bytes import Bytes, Ints, i32, i64
-from gapless.traces.sources.rocketmq.store.index_files import ITEM_BYTES, ITEM_POSITION
-from gapless.traces.sources.rocketmq.store.lookup import first_from
-from gapless.traces.sources.rocketmq.store.record_keys import (
+from gapless.traces.sources.rocketmq.columns.bytes import Bytes, Ints, i32, i64
+from gapless.traces.sources.rocketmq.columns.lookup import first_from
+from gapless.traces.sources.rocketmq.layouts.hash_index.index_files import ITEM_BYTES, ITEM_POSITION
+from gapless.traces.sources.rocketmq.layouts.hash_index.record_keys import (
     HASH,
     KIND,
     MAY,

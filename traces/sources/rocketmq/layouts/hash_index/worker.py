@@ -12,6 +12,8 @@ import numpy as np
 
 from gapless.traces.options import Options
 from gapless.traces.replay.kernels import kernel
+from gapless.traces.sources.rocketmq.columns.bytes import Ints
+from gapless.traces.sources.rocketmq.layouts.hash_index.index_files import AT_ONCE, FOLDER, Index
 from gapless.traces.sources.rocketmq.layouts.hash_index.matching import (
     C_FIRST,
     C_FOUND,
@@ -30,13 +32,11 @@ from gapless.traces.sources.rocketmq.layouts.hash_index.matching import (
     match_in_order,
     room_for,
 )
+from gapless.traces.sources.rocketmq.layouts.hash_index.record_keys import KEY_ROWS, KIND, MUST, RECORD, find_index_keys
 from gapless.traces.sources.rocketmq.layouts.layout import SegmentView, WorkerSide
+from gapless.traces.sources.rocketmq.log import scan
 from gapless.traces.sources.rocketmq.segments.splits import Columns, Sought
-from gapless.traces.sources.rocketmq.store import scan
-from gapless.traces.sources.rocketmq.store.bytes import Ints
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
-from gapless.traces.sources.rocketmq.store.index_files import AT_ONCE, FOLDER, Index
-from gapless.traces.sources.rocketmq.store.record_keys import KEY_ROWS, KIND, MUST, RECORD, find_index_keys
 
 INDEX_KEYS = Sought(
     "index keys",

@@ -16,13 +16,11 @@ import numpy.typing as npt
 
 from gapless.traces.options import Options
 from gapless.traces.problems import shown
+from gapless.traces.sources.rocketmq.columns.bytes import Ints
+from gapless.traces.sources.rocketmq.columns.lookup import indices_among
 from gapless.traces.sources.rocketmq.joining.batch_replay import StepEvents, replay_batch
 from gapless.traces.sources.rocketmq.joining.findings import STORIES, StoreFindings
-from gapless.traces.sources.rocketmq.layouts.layout import JoinSide, LayoutJudge, covered
-from gapless.traces.sources.rocketmq.layouts.message_tables import brief, read_table
-from gapless.traces.sources.rocketmq.store.bytes import Ints
-from gapless.traces.sources.rocketmq.store.files import FARTHEST
-from gapless.traces.sources.rocketmq.store.index_rows import (
+from gapless.traces.sources.rocketmq.layouts.key_table.rows import (
     HOUR,
     ROW,
     UNSURE,
@@ -32,8 +30,10 @@ from gapless.traces.sources.rocketmq.store.index_rows import (
     names_of,
     wanted_rows,
 )
-from gapless.traces.sources.rocketmq.store.lookup import indices_among
-from gapless.traces.sources.rocketmq.store.message_database import FOLDER, KEYS
+from gapless.traces.sources.rocketmq.layouts.layout import JoinSide, LayoutJudge, covered
+from gapless.traces.sources.rocketmq.layouts.message_database import FOLDER, KEYS
+from gapless.traces.sources.rocketmq.layouts.message_tables import brief, read_table
+from gapless.traces.sources.rocketmq.store.files import FARTHEST
 from gapless.traces.sources.rocketmq.store.settings import is_on
 
 INDEX_TABLE = "index-rocksdb"  # begins the names of records, as traces: their position follows

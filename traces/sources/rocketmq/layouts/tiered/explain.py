@@ -9,9 +9,9 @@ from gapless.traces.report.values import Where
 from gapless.traces.sources.rocketmq.explanations.sentences import by_rule
 from gapless.traces.sources.rocketmq.joining.findings import Breach, StoreFindings
 from gapless.traces.sources.rocketmq.layouts.layout import OF_QUEUES, Explanation
+from gapless.traces.sources.rocketmq.layouts.tiered.files import METADATA, tiered_storage
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.selection import queue_named
-from gapless.traces.sources.rocketmq.store.tiered_files import METADATA, tiered_storage
 
 OF_MESSAGES = by_rule(  # rules that speak of what lies in the tiered log, each with what is wrong
     "tiered/tiered-",

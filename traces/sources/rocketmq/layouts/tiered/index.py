@@ -21,17 +21,17 @@ import numpy as np
 from gapless.traces.options import Options
 from gapless.traces.replay.exact import Departure
 from gapless.traces.report.wording import plural
+from gapless.traces.sources.rocketmq.columns.bytes import Ints
 from gapless.traces.sources.rocketmq.joining.findings import DeferredTrace, StoreFindings
 from gapless.traces.sources.rocketmq.layouts.hash_index.coverage import by_item
 from gapless.traces.sources.rocketmq.layouts.hash_index.file_replay import FileReplay
+from gapless.traces.sources.rocketmq.layouts.hash_index.index_files import Items
 from gapless.traces.sources.rocketmq.layouts.hash_index.matching import OWNED, TIMELY
+from gapless.traces.sources.rocketmq.layouts.tiered.files import TieredQueue, TieredStorage
+from gapless.traces.sources.rocketmq.layouts.tiered.index_files import TieredIndexFile, tiered_index_files
 from gapless.traces.sources.rocketmq.layouts.tiered.indexed_messages import odd_items
 from gapless.traces.sources.rocketmq.segments.results import name_of
-from gapless.traces.sources.rocketmq.store.bytes import Ints
 from gapless.traces.sources.rocketmq.store.files import Queue
-from gapless.traces.sources.rocketmq.store.index_files import Items
-from gapless.traces.sources.rocketmq.store.tiered_files import TieredQueue, TieredStorage
-from gapless.traces.sources.rocketmq.store.tiered_index_files import TieredIndexFile, tiered_index_files
 
 AT_ONCE = 1 << 18  # items whose messages are looked for at once
 LEAST = -(2**31)  # a hash that has no positive one: the slot of its key lies before the first

@@ -12,12 +12,11 @@ import numpy as np
 import numpy.typing as npt
 
 from gapless.native import by_python
+from gapless.traces.sources.rocketmq.columns.bytes import Bytes, Ints, java_hash
+from gapless.traces.sources.rocketmq.layouts.compaction.keys import BODY, compaction_keys
+from gapless.traces.sources.rocketmq.layouts.hash_index.index_files import Items
 from gapless.traces.sources.rocketmq.layouts.hash_index.matching import OWNED, TIMELY
-from gapless.traces.sources.rocketmq.store.bytes import Bytes, Ints, java_hash
-from gapless.traces.sources.rocketmq.store.compaction_keys import BODY, compaction_keys
-from gapless.traces.sources.rocketmq.store.files import LogFile, Maps, Queue
-from gapless.traces.sources.rocketmq.store.index_files import Items
-from gapless.traces.sources.rocketmq.store.record_keys import (
+from gapless.traces.sources.rocketmq.layouts.hash_index.record_keys import (
     HASH,
     KEY_ROWS,
     KIND,
@@ -25,7 +24,8 @@ from gapless.traces.sources.rocketmq.store.record_keys import (
     UNSURE,
     find_index_keys,
 )
-from gapless.traces.sources.rocketmq.store.records import SMALLEST, SYS_BORN_V6
+from gapless.traces.sources.rocketmq.log.records import SMALLEST, SYS_BORN_V6
+from gapless.traces.sources.rocketmq.store.files import LogFile, Maps, Queue
 
 # Where in a record numbers lie, and how many bytes each has.
 QUEUE_ID, CLAIMED, FLAGS, TIME = (12, 4), (28, 8), (36, 4), (56, 8)

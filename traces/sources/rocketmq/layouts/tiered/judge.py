@@ -19,19 +19,19 @@ from gapless.spec.catalog import SPECS
 from gapless.traces.judging.building import STEPS, Events
 from gapless.traces.options import Options
 from gapless.traces.report.wording import plural
+from gapless.traces.sources.rocketmq.columns.bytes import Ints
 from gapless.traces.sources.rocketmq.joining.findings import StoreFindings
 from gapless.traces.sources.rocketmq.joining.incremental_replay import IncrementalReplay
 from gapless.traces.sources.rocketmq.layouts.copied_records import TieredMessages, messages_at, messages_between
 from gapless.traces.sources.rocketmq.layouts.extension.units import EXTENDED
 from gapless.traces.sources.rocketmq.layouts.layout import JoinSide, LayoutJudge, without
 from gapless.traces.sources.rocketmq.layouts.originals import Buffers, Originals
+from gapless.traces.sources.rocketmq.layouts.tiered.files import TieredFile, TieredQueue, TieredStorage, tiered_storage
 from gapless.traces.sources.rocketmq.layouts.tiered.index import TieredIndexJudge
 from gapless.traces.sources.rocketmq.segments.results import name_of
-from gapless.traces.sources.rocketmq.store.bytes import Ints
 from gapless.traces.sources.rocketmq.store.files import ENTRY, SLOT, read_exactly
 from gapless.traces.sources.rocketmq.store.selection import includes_queue
 from gapless.traces.sources.rocketmq.store.settings import number_set
-from gapless.traces.sources.rocketmq.store.tiered_files import TieredFile, TieredQueue, TieredStorage, tiered_storage
 
 TIERED = STEPS["tiered"]
 SPEC = SPECS["tiered"]

@@ -20,21 +20,21 @@ import numpy.typing as npt
 from gapless.traces.options import Options
 from gapless.traces.problems import shown
 from gapless.traces.report.wording import plural
+from gapless.traces.sources.rocketmq.columns.bytes import Ints
 from gapless.traces.sources.rocketmq.joining.batch_replay import StepEvents, replay_batch
 from gapless.traces.sources.rocketmq.joining.findings import StoreFindings
 from gapless.traces.sources.rocketmq.layouts.layout import JoinSide, covered
+from gapless.traces.sources.rocketmq.layouts.message_database import FOLDER, TIMERS, Pairs, TableCodec
 from gapless.traces.sources.rocketmq.layouts.message_tables import brief, read_table
 from gapless.traces.sources.rocketmq.layouts.timer_messages import TimerMessagesJudge
+from gapless.traces.sources.rocketmq.layouts.timer_records import TimerRows
 from gapless.traces.sources.rocketmq.layouts.timer_table.worker import (
     TIMER_TABLE,
     includes_timer_table,
     needs_messages,
 )
-from gapless.traces.sources.rocketmq.store.bytes import Ints
-from gapless.traces.sources.rocketmq.store.message_database import FOLDER, TIMERS, Pairs, TableCodec
+from gapless.traces.sources.rocketmq.layouts.timer_wheel.files import TimerLog, timer_files
 from gapless.traces.sources.rocketmq.store.settings import is_slave
-from gapless.traces.sources.rocketmq.store.timer_files import TimerLog, timer_files
-from gapless.traces.sources.rocketmq.store.timer_records import TimerRows
 
 NOT_JUDGED = f"the timers in {FOLDER}/ are not judged: "
 NUMBER, TIME = b"sys_topic_scan_offset_checkpoint", b"timeline_checkpoint"  # keys that are no rows

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from gapless.traces.options import Options
+from gapless.traces.sources.rocketmq.layouts.message_database import FOLDER
 from gapless.traces.sources.rocketmq.layouts.timer_messages import has_waiting_messages, worker_side
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
-from gapless.traces.sources.rocketmq.store.message_database import FOLDER
 
 TIMER_TABLE = "timers-rocksdb"  # begins the names of timers, as traces: time and log position follow
 

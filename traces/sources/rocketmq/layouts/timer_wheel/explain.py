@@ -10,8 +10,7 @@ from gapless.traces.report.values import Where
 from gapless.traces.sources.rocketmq.explanations.record_places import whereabouts
 from gapless.traces.sources.rocketmq.joining.findings import Breach, StoreFindings
 from gapless.traces.sources.rocketmq.layouts.layout import Explanation
-from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
-from gapless.traces.sources.rocketmq.store.timer_files import (
+from gapless.traces.sources.rocketmq.layouts.timer_wheel.files import (
     SLOTS,
     TURN,
     TimerLog,
@@ -19,6 +18,7 @@ from gapless.traces.sources.rocketmq.store.timer_files import (
     timer_files,
     wheel_of,
 )
+from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 
 NAMES = rule("timer/unit-names-a-message-that-waits").id
 REGROWN = (

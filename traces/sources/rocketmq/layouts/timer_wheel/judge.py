@@ -21,12 +21,26 @@ from gapless.traces.judging.building import STEPS
 from gapless.traces.options import Options
 from gapless.traces.replay.exact import replay
 from gapless.traces.report.wording import plural
+from gapless.traces.sources.rocketmq.columns.bytes import Ints
+from gapless.traces.sources.rocketmq.columns.lookup import distinct
+from gapless.traces.sources.rocketmq.columns.packed_blocks import PackedBlocks
 from gapless.traces.sources.rocketmq.joining.batch_replay import Column, StepEvents, replay_parts
 from gapless.traces.sources.rocketmq.joining.findings import STORIES, Breach, StoreFindings
 from gapless.traces.sources.rocketmq.joining.overdue_tasks import SHORTEST, OverdueTasks, WaitingTasks
-from gapless.traces.sources.rocketmq.joining.packed_blocks import PackedBlocks
 from gapless.traces.sources.rocketmq.layouts.layout import JoinSide, covered
 from gapless.traces.sources.rocketmq.layouts.timer_messages import TimerMessagesJudge
+from gapless.traces.sources.rocketmq.layouts.timer_wheel.files import (
+    LOG,
+    SLOTS,
+    UNIT,
+    WHEEL,
+    TimerFiles,
+    TimerLog,
+    Units,
+    has_more,
+    timer_files,
+    wheel_of,
+)
 from gapless.traces.sources.rocketmq.layouts.timer_wheel.parts import (
     AGAIN,
     CANCELLING,
@@ -46,22 +60,8 @@ from gapless.traces.sources.rocketmq.layouts.timer_wheel.parts import (
     UnitFacts,
 )
 from gapless.traces.sources.rocketmq.layouts.timer_wheel.worker import TIMERS, includes_timer_wheel, needs_messages
-from gapless.traces.sources.rocketmq.store.bytes import Ints
-from gapless.traces.sources.rocketmq.store.lookup import distinct
 from gapless.traces.sources.rocketmq.store.names import TIMER_TOPIC
 from gapless.traces.sources.rocketmq.store.settings import is_slave, number_set
-from gapless.traces.sources.rocketmq.store.timer_files import (
-    LOG,
-    SLOTS,
-    UNIT,
-    WHEEL,
-    TimerFiles,
-    TimerLog,
-    Units,
-    has_more,
-    timer_files,
-    wheel_of,
-)
 
 TIMER = STEPS["timer"]
 BEYOND = rule("timer/unit-names-a-message-that-waits").id

@@ -15,12 +15,12 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from gapless.traces.sources.rocketmq.columns.bytes import Ints
+from gapless.traces.sources.rocketmq.columns.lookup import distinct, numbered
+from gapless.traces.sources.rocketmq.columns.packed_blocks import PackedBlocks
 from gapless.traces.sources.rocketmq.joining.findings import StoreFindings
-from gapless.traces.sources.rocketmq.joining.packed_blocks import PackedBlocks
-from gapless.traces.sources.rocketmq.store.bytes import Ints
-from gapless.traces.sources.rocketmq.store.lookup import distinct, numbered
-from gapless.traces.sources.rocketmq.store.timer_files import CANCELS, ROLLED, TimerLog, TimerUnits
-from gapless.traces.sources.rocketmq.store.timer_records import TimerRows
+from gapless.traces.sources.rocketmq.layouts.timer_records import TimerRows
+from gapless.traces.sources.rocketmq.layouts.timer_wheel.files import CANCELS, ROLLED, TimerLog, TimerUnits
 
 IN_A_PART = 1 << 17  # units and messages, about
 SAMPLED = 64  # of so many messages, the time of one is looked at to make parts

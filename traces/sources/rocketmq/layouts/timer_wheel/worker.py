@@ -6,8 +6,8 @@ from pathlib import Path
 
 from gapless.traces.options import Options
 from gapless.traces.sources.rocketmq.layouts.timer_messages import has_waiting_messages, worker_side
+from gapless.traces.sources.rocketmq.layouts.timer_wheel.files import LOG
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
-from gapless.traces.sources.rocketmq.store.timer_files import LOG
 
 TIMERS = "timerwheel"  # begins the names of its times, as traces
 

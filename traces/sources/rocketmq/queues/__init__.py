@@ -1,0 +1,1 @@
+"""Consume queues, in files, in batches or in RocksDB: read, joined and judged."""
