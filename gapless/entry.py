@@ -86,7 +86,7 @@ def say_it_in_other_words() -> None:
 
 def _other_words(error: UnicodeError) -> tuple[str, int]:
     """Return the replacement of characters that cannot be written, and where those end."""
-    from gapless.traces.report.text import ASCII
+    from gapless.traces.report.outputs.text import ASCII
 
     if not isinstance(error, UnicodeEncodeError):
         raise error

@@ -7,7 +7,7 @@ from multiprocessing import active_children, get_context
 from types import TracebackType
 from typing import Any
 
-from gapless.traces.parent_watch import begin_work, signals_blocked
+from gapless.traces.processes.parent_watch import begin_work, signals_blocked
 
 
 class _Pool(ProcessPoolExecutor):

@@ -18,25 +18,25 @@ from gapless.traces.engines import EngineName
 from gapless.traces.engines import engine as engine_named
 from gapless.traces.engines.engine import Engine, Progress
 from gapless.traces.evidence import Evidence
-from gapless.traces.file_times import newest_change
+from gapless.traces.files.file_times import newest_change
+from gapless.traces.files.remote import path_of
+from gapless.traces.files.scratch_folders import removed_at_the_end
 from gapless.traces.inputs import Input, named, once, unknown
 from gapless.traces.options import Options
 from gapless.traces.problems import Gone, NothingThere, Unreadable, UsageError, os_problem, shown
-from gapless.traces.remote import path_of
 from gapless.traces.replay.kernels import kernel
 from gapless.traces.report import sections
 from gapless.traces.report.parts import Parts
 from gapless.traces.report.values import Counts, Report, SourceRow, VerdictName, worst
 from gapless.traces.report.wording import plural
 from gapless.traces.rules import judged, rules
-from gapless.traces.scratch_folders import removed_at_the_end
 from gapless.traces.sources.registry import sources
 from gapless.traces.sources.source import Recording, SmallInput, Source, Together, together
 from gapless.traces.specs import calling_file, loaded
 from gapless.traces.suggestions import did_you_mean, one_of
 
 if TYPE_CHECKING:  # few checks write a table, and pyarrow loads slowly
-    from gapless.traces.report.verdict_table import Table, TableRows
+    from gapless.traces.report.outputs.verdict_table import Table, TableRows
 
 Named = str | os.PathLike[str]
 FEW = 16
@@ -233,7 +233,7 @@ def _table(folder: Named | None, mode: str) -> AbstractContextManager[Table | No
         raise UsageError(f"verdicts-mode: {shown(mode)}, expected {one_of(TABLE_MODES)}")
     if folder is None:
         return nullcontext()
-    from gapless.traces.report import verdict_table  # noqa: PLC0415 - see above
+    from gapless.traces.report.outputs import verdict_table  # noqa: PLC0415 - see above
 
     return verdict_table.written(path_of(folder), overwrite=mode == "overwrite")
 

@@ -11,9 +11,9 @@ from gapless.traces.events.event import Origin
 from gapless.traces.events.files import is_event_file
 from gapless.traces.events.writing import coming_from
 from gapless.traces.evidence import NO_EVIDENCE, Evidence
+from gapless.traces.files.remote import path_of
 from gapless.traces.options import EVERYTHING, Options
 from gapless.traces.problems import Unreadable, UsageError, shown
-from gapless.traces.remote import path_of
 from gapless.traces.sources.registry import recognised
 from gapless.traces.sources.surroundings import refusal
 

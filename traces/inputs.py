@@ -13,8 +13,8 @@ from dataclasses import dataclass, field, replace
 from glob import glob, has_magic
 from pathlib import Path
 
+from gapless.traces.files.remote import RemotePath
 from gapless.traces.problems import os_problem
-from gapless.traces.remote import RemotePath
 from gapless.traces.report.values import VerdictName
 from gapless.traces.report.wording import plural, some
 from gapless.traces.sources.registry import expected, recognised, recognised_file

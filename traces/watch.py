@@ -21,6 +21,7 @@ from gapless.traces.evidence import NO_EVIDENCE, Evidence
 from gapless.traces.inputs import Input
 from gapless.traces.options import EVERYTHING, Options
 from gapless.traces.problems import NothingThere, Unreadable, UsageError, pasted, shown
+from gapless.traces.processes.timeouts import OutOfTime
 from gapless.traces.report.parts import Parts
 from gapless.traces.report.values import Finding, Report
 from gapless.traces.sources.following import (
@@ -35,7 +36,6 @@ from gapless.traces.sources.following import (
 )
 from gapless.traces.sources.registry import following, knows, recognised
 from gapless.traces.sources.surroundings import refusal
-from gapless.traces.timeouts import OutOfTime
 
 EVERY = 0.5  # seconds between two looks
 SAVED = 30.0  # seconds after which the place is kept again

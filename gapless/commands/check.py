@@ -150,7 +150,7 @@ def check(
     from gapless.traces.engines.spark_settings import parsed
     from gapless.traces.evidence import Evidence
     from gapless.traces.problems import EngineFailure, UsageError
-    from gapless.traces.report.text import text
+    from gapless.traces.report.outputs.text import text
 
     refuse_what_names(redact=redact, key=redact_key, verdicts=verdicts, baseline=baseline)
     threshold = threshold_of(baseline, fail_on or (), update=update_baseline, by=baseline_by)

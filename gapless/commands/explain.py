@@ -56,9 +56,9 @@ def explain(
     from gapless.traces.check import checked, options_of
     from gapless.traces.events.files import is_event_file
     from gapless.traces.evidence import Evidence
+    from gapless.traces.files.remote import path_of
     from gapless.traces.problems import UsageError, shown
-    from gapless.traces.remote import path_of
-    from gapless.traces.report.text import explained
+    from gapless.traces.report.outputs.text import explained
 
     own = spec or ()
     if trace is not None and not trace.strip():

@@ -133,7 +133,7 @@ def _was_read(source: SourceRow) -> bool:
 
 def tell_github(report: Report, threshold: Threshold, out: TextIO) -> None:
     """Print the annotations, and add to the step's summary, if GitHub says where. Exits with 2 where it cannot."""
-    from gapless.traces.report.github import commands, summary
+    from gapless.traces.report.outputs.github import commands, summary
 
     out.write(commands(report, threshold))
     if path := os.environ.get(SUMMARY):

@@ -17,7 +17,7 @@ from threading import Event, Thread, get_ident
 from types import FrameType
 from typing import NoReturn
 
-from gapless.traces.timeouts import OUT_OF_TIME, OutOfTime
+from gapless.traces.processes.timeouts import OUT_OF_TIME, OutOfTime
 
 HURRY, LAST = 0.45, 0.85  # shares of the time, after which what is being done is broken off, and the process ended
 ENDED = 0  # no signal has this number: the block was left

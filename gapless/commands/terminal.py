@@ -168,7 +168,7 @@ def shown_from_here(folder: Path) -> str:
 
 def refuse_elsewhere(path: Path) -> None:
     """Exit with 2 where a file to write is at an address: a folder of that name would be made, or looked for."""
-    from gapless.traces.remote import SCHEMES
+    from gapless.traces.files.remote import SCHEMES
 
     scheme, _, place = str(path).partition(":")
     if scheme in SCHEMES and place.startswith("/"):

@@ -154,7 +154,7 @@ class Pages:
         """Write it; where that cannot be, the next one is tried again."""
         if self.folder is None:
             return
-        from gapless.traces.report.html import html
+        from gapless.traces.report.page.html import html
 
         trouble = ""
         for name, text in (("report.html", html(report)), ("report.json", report.as_json())):
@@ -187,7 +187,7 @@ def _serve(where: str, status: object, store: str) -> None:
 def _end(report: Report, code: int) -> None:
     """The last report, in short."""
     from gapless.commands.terminal import Terminal
-    from gapless.traces.report.text import text
+    from gapless.traces.report.outputs.text import text
 
     with printing(code):
         text(report, Terminal(highlight=False, soft_wrap=True))

@@ -48,9 +48,9 @@ from gapless.spec.catalog import SPECS, AnySpec, Spec, resolve_spec, text_of
 from gapless.spec.reading import difference_bounds, map_effects, ranges, trees
 from gapless.spec.reading import terms as spec_terms
 from gapless.spec.reading.checking import checked
-from gapless.traces.parent_watch import begin_work, signals_blocked
+from gapless.traces.processes.parent_watch import begin_work, signals_blocked
+from gapless.traces.processes.worker_processes import WorkerContext
 from gapless.traces.replay import kernels, loop, step_functions, syntax
-from gapless.traces.worker_processes import WorkerContext
 
 Outcome = Literal["proved", "refuted", "unknown", "budget"]
 READERS = (

@@ -11,7 +11,7 @@ from contextlib import suppress
 import pytest
 
 from gapless.commands.stopping import until_a_signal
-from gapless.traces.timeouts import OutOfTime, deadline_deferred
+from gapless.traces.processes.timeouts import OutOfTime, deadline_deferred
 
 GRACE = 2.0
 BUSY = 10.0  # seconds that a machine may be late; what never ends takes minutes

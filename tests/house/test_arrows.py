@@ -64,7 +64,11 @@ STARTS_NO_THREAD = {"threading.RLock", "threading.Lock"}
 """Locks, which other rooms may take: a simulated disk and a recorder are used by systems that have threads."""
 
 
-WAITS_IN_A_THREAD = {"gapless.traces.timeouts", "gapless.traces.engines.spark_connect", "gapless.commands.stopping"}
+WAITS_IN_A_THREAD = {
+    "gapless.traces.processes.timeouts",
+    "gapless.traces.engines.spark_connect",
+    "gapless.commands.stopping",
+}
 """The client of Spark Connect has no other way of having two operations under way, or of not waiting for ever; and a
 signal is heard in time by nothing else where the main thread is in a compiler. No task runs in such a thread."""
 
@@ -254,7 +258,7 @@ def test_a_wrong_arrow_is_caught(room: str, source: str, instead: str) -> None:
         ),
         ("properties", "import z3\nfrom gapless import impl, spec, traces"),
         ("properties", "from threading import RLock"),
-        ("gapless", "import gapless.traces.report.text\nfrom rich.progress import Progress"),
+        ("gapless", "import gapless.traces.report.outputs.text\nfrom rich.progress import Progress"),
         ("traces", "import specification\nimport tracesmith"),
     ],
 )

@@ -181,7 +181,7 @@ def test_the_wheel_imports_as_one_package(theirs: Path) -> None:
 
 
 A_PASSAGE = """
-from gapless.traces.report.citations import linked
+from gapless.traces.report.page.citations import linked
 print(linked("docs/rocketmq.md#cl3"), linked("docs/record.md"))
 """
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from gapless import check
-from gapless.traces.report.html import html
+from gapless.traces.report.page.html import html
 from tests.support import pulsar_recordings
 from tests.support.event_files import step, write
 from tests.support.rocketmq.damage import (

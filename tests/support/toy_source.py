@@ -21,9 +21,9 @@ from gapless.traces.events import schema
 from gapless.traces.events.schema import Event
 from gapless.traces.evidence import Evidence
 from gapless.traces.judging.columns import gathered
+from gapless.traces.judging.findings.teller import EventOrigin, Teller
 from gapless.traces.judging.judge import Judge
 from gapless.traces.judging.tallies import Tally
-from gapless.traces.judging.teller import EventOrigin, Teller
 from gapless.traces.options import Options
 from gapless.traces.problems import NothingThere, UsageError
 from gapless.traces.report.parts import Parts

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from gapless.traces.report import budget, html, passages
-from gapless.traces.report.citations import CITATION, linked
-from gapless.traces.report.passages import LETTERS, passage
+from gapless.traces.report.page import budget, html, passages
+from gapless.traces.report.page.citations import CITATION, linked
+from gapless.traces.report.page.passages import LETTERS, passage
 from gapless.traces.report.values import Counts, Report, SourceRow
 from gapless.traces.rules import rules
 from tests.support.command_line import ROOT

@@ -38,9 +38,9 @@ from gapless.traces.replay.event_rules import OF_EVENTS, REFUSED, SEEN
 from gapless.traces.replay.exact import Event as StoryStep
 from gapless.traces.replay.kernels import Loop
 from gapless.traces.replay.notation import TURNED_AWAY
+from gapless.traces.report.outputs.verdict_table import TableRows
 from gapless.traces.report.parts import Parts
 from gapless.traces.report.values import SourceRow
-from gapless.traces.report.verdict_table import TableRows
 from gapless.traces.sources.event_files import stretches
 from gapless.traces.sources.event_files.file import MANY, EventFile
 from gapless.traces.sources.event_files.source import SOURCE

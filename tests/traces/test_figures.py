@@ -14,12 +14,12 @@ from rich.cells import cell_len
 
 from gapless import check
 from gapless.spec.catalog import SPECS, Spec
-from gapless.traces.judging import pictures
-from gapless.traces.judging.timelines import COLUMNS, ROWS, timeline_of
+from gapless.traces.judging.findings import pictures
+from gapless.traces.judging.findings.timelines import COLUMNS, ROWS, timeline_of
 from gapless.traces.replay.exact import Departure, StoryStep
 from gapless.traces.replay.exact import replay as replayed
-from gapless.traces.report import budget
-from gapless.traces.report.html import html
+from gapless.traces.report.page import budget
+from gapless.traces.report.page.html import html
 from gapless.traces.report.pictures.entries import LETTER, LogRecord, QueueEntries, QueueEntriesShapes, QueueEntry
 from gapless.traces.report.pictures.figures import figure
 from gapless.traces.report.pictures.kinds import SHAPES, Picture

@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from gapless.traces.file_times import newest_change
+from gapless.traces.files.file_times import newest_change
 
 
 def test_the_newest_file_of_a_folder_and_its_subfolders_counts(tmp_path: Path) -> None:

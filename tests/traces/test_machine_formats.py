@@ -20,11 +20,11 @@ import xmlschema
 
 from gapless import Report, check
 from gapless.spec.catalog import SPECS
-from gapless.traces.report import sarif as sarif_module
 from gapless.traces.report.formats import FORMATS
-from gapless.traces.report.github import SHOWN, SUMMARY, commands, summary
-from gapless.traces.report.junit import junit
-from gapless.traces.report.sarif import sarif
+from gapless.traces.report.outputs import sarif as sarif_module
+from gapless.traces.report.outputs.github import SHOWN, SUMMARY, commands, summary
+from gapless.traces.report.outputs.junit import junit
+from gapless.traces.report.outputs.sarif import sarif
 from gapless.traces.report.threshold import Threshold, fingerprint
 from gapless.traces.report.values import INTERRUPTED, Finding, Where
 from gapless.traces.schemas import SCHEMAS

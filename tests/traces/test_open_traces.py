@@ -20,13 +20,14 @@ from hypothesis import strategies as st
 from gapless import Report, check
 from gapless.spec.catalog import SPECS, Spec
 from gapless.traces.events import reading, schema
-from gapless.traces.judging import explaining, in_order, open_traces, packed_map_cells
 from gapless.traces.judging.batches import Begun
-from gapless.traces.judging.open_traces import OpenTraces
-from gapless.traces.judging.packed_map_cells import PackedMapCells
+from gapless.traces.judging.findings import explaining
+from gapless.traces.judging.streaming import in_order, open_traces, packed_map_cells
+from gapless.traces.judging.streaming.open_traces import OpenTraces
+from gapless.traces.judging.streaming.packed_map_cells import PackedMapCells
+from gapless.traces.processes.timeouts import uninterrupted
 from gapless.traces.replay.kernels import NO_CELLS, Cells, Ints, Numbers, ReplayResult, kernel
 from gapless.traces.sources.event_files import file, stretches
-from gapless.traces.timeouts import uninterrupted
 from tests.support.event_files import LOG, ODD, UnplacedEvent, in_log, mixed_traces, table_in
 from tests.support.night import NIGHT
 from tests.support.walks import SOME_READINGS, Offer, drawing, walk

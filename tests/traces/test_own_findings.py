@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from gapless import check
-from gapless.traces.report import html
-from gapless.traces.report.story_layout import story_layout
+from gapless.traces.report.page import html
+from gapless.traces.report.page.story_layout import story_layout
 from gapless.traces.report.values import Report
 from gapless.traces.stories.playing import differences
 from gapless.traces.stories.story import parsed

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from gapless import check
 from gapless.spec.catalog import SPECS
-from gapless.traces.judging import pictures
+from gapless.traces.judging.findings import pictures
 from gapless.traces.report import drawings
-from gapless.traces.report.html import html
+from gapless.traces.report.page.html import html
 from gapless.traces.report.pictures.bitmap import WIDTH, Bitmap, BitmapShapes
 from gapless.traces.report.pictures.swimlane import LaneStep, Swimlane, SwimlaneShapes
 from gapless.traces.report.values import Report

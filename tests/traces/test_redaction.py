@@ -11,10 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gapless import check
-from gapless.traces.report import github, junit, redaction, sarif
-from gapless.traces.report.html import html
+from gapless.traces.report import redaction
+from gapless.traces.report.outputs import github, junit, sarif
+from gapless.traces.report.outputs.text import as_text
+from gapless.traces.report.page.html import html
 from gapless.traces.report.redaction import OURS, Redactor, redacted, vocabulary
-from gapless.traces.report.text import as_text
 from gapless.traces.report.threshold import Threshold
 from gapless.traces.report.values import Report
 from tests.support import pulsar_recordings

@@ -21,16 +21,17 @@ import pytest
 from pyarrow.fs import LocalFileSystem
 
 from gapless import EngineFailure, UsageError, check
-from gapless.traces import remote, timeouts
 from gapless.traces.engines import local
 from gapless.traces.events import parquet, reading
+from gapless.traces.files import remote
+from gapless.traces.files.remote import RemotePath, path_of, store_error, why
 from gapless.traces.inputs import named
 from gapless.traces.problems import Unreadable
-from gapless.traces.remote import RemotePath, path_of, store_error, why
-from gapless.traces.report import table_commit
+from gapless.traces.processes import timeouts
 from gapless.traces.report.formats import FORMATS
+from gapless.traces.report.outputs import table_commit
+from gapless.traces.report.outputs.verdict_table import TableRows
 from gapless.traces.report.threshold import Threshold
-from gapless.traces.report.verdict_table import TableRows
 from gapless.traces.sources.event_files.file import EventFile
 from gapless.traces.spark.data_sources import GaplessEvents
 from tests.support.command_line import ROOT, gapless

@@ -19,10 +19,11 @@ from rich.console import Console
 
 from gapless import check
 from gapless.spec.catalog import SPECS
-from gapless.traces.report import budget, charts, log_map, sections
-from gapless.traces.report import html as pages
-from gapless.traces.report import text as texts
+from gapless.traces.report import charts, sections
 from gapless.traces.report.charts import Chart
+from gapless.traces.report.outputs import text as texts
+from gapless.traces.report.page import budget, log_map
+from gapless.traces.report.page import html as pages
 from gapless.traces.report.sections import Presentation, Section, SectionRow
 from gapless.traces.report.values import Counts, Finding, Mark, Report, ReportRow, SourceRow, VerdictName, Where
 from gapless.traces.sources.rocketmq import report as rocketmq

@@ -19,7 +19,7 @@ from gapless.traces.engines.engine import Answer, Item, P
 from gapless.traces.engines.local import Local
 from gapless.traces.inputs import Input
 from gapless.traces.options import Options
-from gapless.traces.report.verdict_table import TableRows
+from gapless.traces.report.outputs.verdict_table import TableRows
 from gapless.traces.sources.event_files import file as event_file
 from gapless.traces.sources.event_files.file import EventFile
 from gapless.traces.sources.event_files.shared_names import HashPack, NamedStretch, ship_names

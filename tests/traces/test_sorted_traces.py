@@ -16,9 +16,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gapless.spec.catalog import SPECS
-from gapless.traces.judging import sorted_traces
-from gapless.traces.judging.sorted_traces import SortedTraces, TraceQuestion
-from gapless.traces.judging.streamed_traces import StreamedTraces
+from gapless.traces.judging.streaming import sorted_traces
+from gapless.traces.judging.streaming.sorted_traces import SortedTraces, TraceQuestion
+from gapless.traces.judging.streaming.streamed_traces import StreamedTraces
 from gapless.traces.options import Options
 from gapless.traces.problems import EngineFailure
 from tests.support.event_rows import Row, by_trace, columns, judged_as_files, traces

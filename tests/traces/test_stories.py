@@ -33,8 +33,8 @@ from gapless.traces.replay.notation import (
     TURNED_AWAY,
     values_text,
 )
-from gapless.traces.report import html as pages
-from gapless.traces.report import text as texts
+from gapless.traces.report.outputs import text as texts
+from gapless.traces.report.page import html as pages
 from gapless.traces.report.values import Finding, Report
 from gapless.traces.report.wording import line_kind
 from tests.support.event_files import QUEUE, UnplacedEvent, append, index, opened, step, write

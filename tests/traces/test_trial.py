@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from gapless.traces import trial
 from gapless.traces.check import check
 from gapless.traces.problems import Unreadable
+from gapless.traces.processes import trial
 from gapless.traces.sources.rocketmq.queues import rocksdb
 from tests.support.rocketmq.recordings import copy_of
 from tests.support.rocketmq.stores import read_log

@@ -13,7 +13,7 @@ from pyarrow import parquet
 from gapless import UsageError, check
 from gapless.traces.check import InputCheck
 from gapless.traces.events import schema
-from gapless.traces.report import verdict_table
+from gapless.traces.report.outputs import verdict_table
 from tests.support.command_line import gapless
 from tests.support.event_files import ODD, QUEUE, mixed_traces, table_in
 from tests.support.rocketmq.damage import Pick, entry_into_the_middle

@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gapless.traces import remote
 from gapless.traces.engines.engine import Answer, InProcess, Item, P, Progress
-from gapless.traces.parent_watch import begin_work, signals_blocked
+from gapless.traces.files import remote
 from gapless.traces.problems import Unreadable, UsageError, shown
-from gapless.traces.worker_processes import WorkerContext
+from gapless.traces.processes.parent_watch import begin_work, signals_blocked
+from gapless.traces.processes.worker_processes import WorkerContext
 
 ONE_PROCESS = 48 << 20  # bytes: below this, starting a pool takes longer than it saves
 AHEAD = 4  # answers per process that may wait to be taken: bounds memory

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from gapless.traces.problems import UsageError, shown
-from gapless.traces.timeouts import answer_within
+from gapless.traces.processes.timeouts import answer_within
 
 WAITS = 5.0  # seconds for the name lookup and answer of a machine, before it counts as unreachable
 PORTS = {"spark": 7077, "sc": 15002}  # where none is named

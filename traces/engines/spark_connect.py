@@ -38,7 +38,7 @@ from gapless.traces.engines.spark_tasks import (
     run,
 )
 from gapless.traces.problems import EngineFailure, Unreadable, UsageError, shown
-from gapless.traces.timeouts import answer_within
+from gapless.traces.processes.timeouts import answer_within
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch, Table

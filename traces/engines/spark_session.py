@@ -20,7 +20,7 @@ from gapless.traces.engines.pyspark_versions import INSTALL, refuse_older
 from gapless.traces.engines.reachability import reach
 from gapless.traces.engines.spark_tasks import first_error
 from gapless.traces.problems import UsageError, shown
-from gapless.traces.timeouts import within_deadline
+from gapless.traces.processes.timeouts import within_deadline
 
 if TYPE_CHECKING:
     from pyspark import SparkContext

@@ -12,8 +12,8 @@ from gapless.traces.engines.spark_archive import archive
 from gapless.traces.engines.spark_probe import Needs
 from gapless.traces.engines.spark_session import made_folder
 from gapless.traces.engines.spark_tasks import LACK
+from gapless.traces.files.remote import RemotePath, access_problems
 from gapless.traces.problems import EngineFailure, shown
-from gapless.traces.remote import RemotePath, access_problems
 
 LOOK = "gapless: a look at the workers"  # as the job's description
 LACKS = 5  # of which a failure tells, at most

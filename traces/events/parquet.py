@@ -15,8 +15,8 @@ from pyarrow import parquet
 
 from gapless.traces.events.encoded_batch import is_text
 from gapless.traces.events.event import NAME, ROWS, VERSION, NoEvent, Origin, Vocabulary
+from gapless.traces.files.remote import RemotePath, store_error
 from gapless.traces.problems import Unreadable, shown
-from gapless.traces.remote import RemotePath, store_error
 
 ORIGIN = {field.name: f"{NAME}-{field.name}" for field in fields(Origin)}  # the keys of the metadata that say it
 

@@ -19,8 +19,8 @@ from gapless.traces.events.event import NoEvent, Origin
 from gapless.traces.events.files import codec_of, is_parquet
 from gapless.traces.events.plain_lines import PlainLines
 from gapless.traces.events.schema import OURS, Event, EventSchema
+from gapless.traces.files.remote import RemotePath, store_error
 from gapless.traces.problems import Unreadable, shown
-from gapless.traces.remote import RemotePath, store_error
 
 Events = TypeVar("Events")
 PACKED = 16  # times fewer bytes are in a compressed file, or thereabouts

@@ -19,8 +19,8 @@ from gapless.spec.language import ASSUMED, Refused
 from gapless.traces.events.event import OUTCOMES
 from gapless.traces.judging.batches import Batch, initial
 from gapless.traces.judging.columns import Traces
-from gapless.traces.judging.explaining import naming_others
-from gapless.traces.judging.pictures import bitmap_of
+from gapless.traces.judging.findings.explaining import naming_others
+from gapless.traces.judging.findings.pictures import bitmap_of
 from gapless.traces.judging.tallies import TRACES, First, RuleStep, Suspect, Tally
 from gapless.traces.options import Options
 from gapless.traces.replay.event_rules import REFUSED, SEEN

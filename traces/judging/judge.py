@@ -20,16 +20,16 @@ import pyarrow as pa
 from gapless.spec.catalog import END
 from gapless.traces.judging.batches import Batch, asked_for, by_exact_replay, count, count_all, measure_exactly, slices
 from gapless.traces.judging.columns import Traces
-from gapless.traces.judging.explaining import explained, naming_others
+from gapless.traces.judging.findings.explaining import explained, naming_others
+from gapless.traces.judging.findings.pictures import bitmap_of
 from gapless.traces.judging.followed_traces import NAMED, SHORT, UNKNOWN, Contradiction, Explanation, followed
 from gapless.traces.judging.observed_traces import DepartingTraces, accepted
-from gapless.traces.judging.pictures import bitmap_of
 from gapless.traces.judging.tallies import TRACES, Cluster, First, RuleStep, Suspect, Tally, added
 from gapless.traces.options import Options
 from gapless.traces.replay.kernels import Ints, kernel
 from gapless.traces.replay.possible_states import BrokenPromise, Departs, Replay, TooMany, TraceEvent
 from gapless.traces.replay.remembered_quantifiers import quantifies
-from gapless.traces.report import verdict_table
+from gapless.traces.report.outputs import verdict_table
 
 MOMENTS = 8  # of one trace that are kept apart: each has stories, and a story takes as long as replaying the trace
 

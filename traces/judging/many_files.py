@@ -21,7 +21,7 @@ from gapless.traces.judging.columns import Traces
 from gapless.traces.judging.tallies import Tally
 from gapless.traces.options import Options
 from gapless.traces.replay.kernels import kernel
-from gapless.traces.report import verdict_table
+from gapless.traces.report.outputs import verdict_table
 
 Truths = npt.NDArray[np.bool_]
 

@@ -18,7 +18,7 @@ from gapless.spec.catalog import STRICT
 from gapless.traces.events.event import OUTCOMES, TAKEN
 from gapless.traces.judging.batches import Batch, Begun, initial
 from gapless.traces.judging.columns import Traces
-from gapless.traces.judging.packed_map_cells import PackedMapCells
+from gapless.traces.judging.streaming.packed_map_cells import PackedMapCells
 from gapless.traces.judging.tallies import Tally
 from gapless.traces.options import Options
 from gapless.traces.replay.event_rules import REFUSED, SEEN

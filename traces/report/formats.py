@@ -32,7 +32,9 @@ class Format:
 
 FORMATS = [
     Format("json", "gapless.traces.report.values:Report.as_json", "Write the report as JSON; - for standard output."),
-    Format("junit", "gapless.traces.report.junit:junit", "Write the findings as JUnit XML.", by_threshold=True),
-    Format("sarif", "gapless.traces.report.sarif:sarif", "Write the findings as SARIF 2.1.0.", by_threshold=True),
-    Format("report", "gapless.traces.report.html:html", "Write the report as an HTML page.", announced=True),
+    Format("junit", "gapless.traces.report.outputs.junit:junit", "Write the findings as JUnit XML.", by_threshold=True),
+    Format(
+        "sarif", "gapless.traces.report.outputs.sarif:sarif", "Write the findings as SARIF 2.1.0.", by_threshold=True
+    ),
+    Format("report", "gapless.traces.report.page.html:html", "Write the report as an HTML page.", announced=True),
 ]

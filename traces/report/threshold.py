@@ -18,8 +18,8 @@ from typing import Literal, get_args
 from pydantic import ConfigDict, Field, ValidationError
 
 from gapless.spec.catalog import rule
+from gapless.traces.files.remote import path_of
 from gapless.traces.problems import UsageError, shown
-from gapless.traces.remote import path_of
 from gapless.traces.report.model import Model
 from gapless.traces.report.values import EXIT_CODES, INTERRUPTED, Finding, Report, Severity, VerdictName, worst
 from gapless.traces.report.wording import cleaned, plural

@@ -177,7 +177,7 @@ class Report(Model):
 
     def __str__(self) -> str:
         """The report as text, as a pipe gets it."""
-        text: str = resolve_name("gapless.traces.report.text:as_text")(self)
+        text: str = resolve_name("gapless.traces.report.outputs.text:as_text")(self)
         return text
 
     @property

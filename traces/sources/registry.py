@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from gapless.traces.events.files import is_event_file
-from gapless.traces.remote import RemotePath
+from gapless.traces.files.remote import RemotePath
 from gapless.traces.report.sections import PRESENTATIONS
 from gapless.traces.sources.following import FollowingSource
 from gapless.traces.sources.source import Source

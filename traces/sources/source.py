@@ -17,7 +17,7 @@ from gapless.traces.report.parts import Parts
 from gapless.traces.report.sections import Presentation
 
 if TYPE_CHECKING:  # few checks write a table, and pyarrow loads slowly
-    from gapless.traces.report.verdict_table import TableRows
+    from gapless.traces.report.outputs.verdict_table import TableRows
 
 
 class Recording(Protocol):

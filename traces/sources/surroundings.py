@@ -10,8 +10,8 @@ from contextlib import suppress
 from glob import glob, has_magic
 from pathlib import Path
 
+from gapless.traces.files.remote import RemotePath
 from gapless.traces.problems import os_problem, pasted, shown
-from gapless.traces.remote import RemotePath
 from gapless.traces.sources.foreign import archive, foreign
 from gapless.traces.sources.registry import expected, expected_by_others, recognised, sources
 from gapless.traces.suggestions import first_of, nearest

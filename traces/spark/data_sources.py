@@ -15,8 +15,8 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
 from gapless.traces.engines.spark_archive import archive
+from gapless.traces.files.remote import path_of
 from gapless.traces.problems import UsageError, shown
-from gapless.traces.remote import path_of
 from gapless.traces.sources.registry import tabled
 from gapless.traces.sources.tables import SparkTable, TablePart
 from gapless.traces.sources.verbs import TableSource

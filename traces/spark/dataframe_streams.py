@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from gapless.traces.judging.sorted_traces import RESULT, TraceQuestion
-from gapless.traces.judging.streamed_traces import StreamedTraces, digest_of
+from gapless.traces.judging.streaming.sorted_traces import RESULT, TraceQuestion
+from gapless.traces.judging.streaming.streamed_traces import StreamedTraces, digest_of
 from gapless.traces.problems import UsageError
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from gapless.spec.catalog import STRICT, Spec
 from gapless.traces.check import options_of
 from gapless.traces.engines import spark as classic
 from gapless.traces.engines.spark_connect import SparkConnect
-from gapless.traces.judging.sorted_traces import ARGS, SortedTraces, TraceQuestion
+from gapless.traces.judging.streaming.sorted_traces import ARGS, SortedTraces, TraceQuestion
 from gapless.traces.problems import UsageError, shown
 from gapless.traces.spark.dataframe_streams import streamed
 from gapless.traces.suggestions import did_you_mean, one_of

@@ -27,13 +27,13 @@ from gapless.traces.events import reading
 from gapless.traces.events.files import is_event_file
 from gapless.traces.events.reading import EventStretch
 from gapless.traces.events.schema import with_specs
+from gapless.traces.files.remote import RemotePath, path_of
 from gapless.traces.inputs import is_partition
 from gapless.traces.judging.columns import EventPack, gathered, hashed, packed, unpacked
-from gapless.traces.judging.resumable_traces import ResumableTraces
+from gapless.traces.judging.streaming.resumable_traces import ResumableTraces
 from gapless.traces.options import Options
 from gapless.traces.problems import Unreadable, UsageError, shown
-from gapless.traces.remote import RemotePath, path_of
-from gapless.traces.report.verdict_table import SCHEMA
+from gapless.traces.report.outputs.verdict_table import SCHEMA
 from gapless.traces.sources.event_files.file import profile_of
 from gapless.traces.spark.tables import STRETCH
 

@@ -13,9 +13,9 @@ from gapless.traces.check import own_specs
 from gapless.traces.events import reading
 from gapless.traces.events.reading import EventStretch
 from gapless.traces.events.schema import EventSchema, with_specs
+from gapless.traces.files.remote import path_of
 from gapless.traces.inputs import named
 from gapless.traces.problems import UsageError, shown
-from gapless.traces.remote import path_of
 from gapless.traces.sources.tables import Spans, TablePart
 
 EVENT_FORMAT = "gapless-events"  # the name of the table of events

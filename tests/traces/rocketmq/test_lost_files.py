@@ -10,7 +10,7 @@ import pytest
 from markupsafe import Markup
 
 from gapless import Report, check
-from gapless.traces.report.html import html
+from gapless.traces.report.page.html import html
 from gapless.traces.report.redaction import redacted
 from tests.support.command_line import gapless
 from tests.support.rocketmq.recordings import copy_of

@@ -27,13 +27,13 @@ from gapless.traces.events.event import Origin
 from gapless.traces.events.files import codec_of, is_parquet
 from gapless.traces.events.reading import EventStretch, whole
 from gapless.traces.events.schema import with_specs
+from gapless.traces.files.remote import RemotePath
 from gapless.traces.judging.columns import EventPack, Hashes, gathered, repeated
-from gapless.traces.judging.in_order import InOrder, Wanted
+from gapless.traces.judging.findings.teller import EventOrigin, Teller
+from gapless.traces.judging.streaming.in_order import InOrder, Wanted
 from gapless.traces.judging.tallies import Tally
-from gapless.traces.judging.teller import EventOrigin, Teller
 from gapless.traces.options import Options
 from gapless.traces.problems import Unreadable, shown
-from gapless.traces.remote import RemotePath
 from gapless.traces.replay.kernels import Ints
 from gapless.traces.replay.trace_history import trace_history
 from gapless.traces.report.parts import Parts
@@ -63,7 +63,7 @@ from gapless.traces.sources.event_files.stretches import (
 )
 
 if TYPE_CHECKING:
-    from gapless.traces.report.verdict_table import TableRows
+    from gapless.traces.report.outputs.verdict_table import TableRows
 
 NAMES = 1 << 24  # hashes of traces that the driver of a cluster takes, of eight bytes each: 128 MiB
 NAMES_OF_ONE = 1 << 19  # of one stretch

@@ -25,20 +25,20 @@ from gapless.traces.events.event import NoEvent, Origin
 from gapless.traces.events.files import Codec, codec_of, is_parquet
 from gapless.traces.events.plain_lines import PlainLines, lines_in
 from gapless.traces.events.schema import EventSchema, with_specs
+from gapless.traces.files.remote import RemotePath
 from gapless.traces.judging.columns import gathered
 from gapless.traces.judging.judge import Judge
 from gapless.traces.judging.many_files import ManyFiles
 from gapless.traces.judging.tallies import Tally
 from gapless.traces.options import Options
 from gapless.traces.problems import Unreadable, shown
-from gapless.traces.remote import RemotePath
 from gapless.traces.report.parts import Parts
 from gapless.traces.sources.event_files.file import EventFile
 from gapless.traces.sources.event_files.stretches import StretchResult
 from gapless.traces.sources.source import SmallInput
 
 if TYPE_CHECKING:
-    from gapless.traces.report.verdict_table import TableRows
+    from gapless.traces.report.outputs.verdict_table import TableRows
 
 SMALL = 256 << 10  # bytes of a file that is judged with others
 LONGEST = ndjson.LONGEST  # bytes of its lines, if it is compressed: so none of them is too long

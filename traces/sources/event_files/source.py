@@ -21,7 +21,7 @@ from gapless.traces.report.wording import plural
 from gapless.traces.sources.source import Recording, SmallInput, Together
 
 if TYPE_CHECKING:
-    from gapless.traces.report.verdict_table import TableRows
+    from gapless.traces.report.outputs.verdict_table import TableRows
 
 
 STDIN = Path("-")

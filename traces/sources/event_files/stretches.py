@@ -32,15 +32,15 @@ from gapless.traces.judging.columns import (
     repeated,
     unpacked,
 )
-from gapless.traces.judging.in_order import InOrder, Wanted
 from gapless.traces.judging.judge import Judge
+from gapless.traces.judging.streaming.in_order import InOrder, Wanted
 from gapless.traces.judging.tallies import Tally
 from gapless.traces.options import Options
 from gapless.traces.problems import Unreadable, shown
 from gapless.traces.replay.kernels import Ints
 
 if TYPE_CHECKING:
-    from gapless.traces.report.verdict_table import TableRows
+    from gapless.traces.report.outputs.verdict_table import TableRows
 
 
 FAR = 1 << 32  # events: where fewer may be handed on, they travel far, and are packed tightly

@@ -10,8 +10,8 @@ import numpy as np
 
 from gapless.traces.engines.engine import Engine
 from gapless.traces.judging.columns import gathered
+from gapless.traces.judging.findings.teller import EventOrigin, Teller
 from gapless.traces.judging.judge import Judge
-from gapless.traces.judging.teller import EventOrigin, Teller
 from gapless.traces.options import Options
 from gapless.traces.problems import shown
 from gapless.traces.report.parts import Parts

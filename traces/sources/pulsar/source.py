@@ -13,7 +13,7 @@ from gapless.traces.sources.pulsar.report import PRESENTATION
 from gapless.traces.sources.source import Recording
 
 if TYPE_CHECKING:
-    from gapless.traces.report.verdict_table import TableRows
+    from gapless.traces.report.outputs.verdict_table import TableRows
 
 
 class Pulsar:

@@ -16,7 +16,7 @@ from gapless.traces.sources.source import Recording
 from gapless.traces.sources.verbs import JsonSchema, Replicas
 
 if TYPE_CHECKING:
-    from gapless.traces.report.verdict_table import TableRows
+    from gapless.traces.report.outputs.verdict_table import TableRows
     from gapless.traces.sources.tables import SparkTable
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from gapless.spec.catalog import SPECS, rule
-from gapless.traces.judging.lateness import OVERDUE, overdue_rows, with_amount
-from gapless.traces.judging.teller import anomaly
+from gapless.traces.judging.findings.lateness import OVERDUE, overdue_rows, with_amount
+from gapless.traces.judging.findings.teller import anomaly
 from gapless.traces.options import Options
 from gapless.traces.problems import pasted, shown
 from gapless.traces.report.parts import Parts

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from gapless.traces.events.event import ROWS, utf8
 from gapless.traces.problems import shown
-from gapless.traces.report.verdict_table import SCHEMA
+from gapless.traces.report.outputs.verdict_table import SCHEMA
 from gapless.traces.sources.rocketmq.joining.findings import Breach, QueueProgress, StoreFindings
 from gapless.traces.sources.rocketmq.segments.results import name_of
 from gapless.traces.sources.rocketmq.store.file_access import names_of_records

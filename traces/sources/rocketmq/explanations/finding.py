@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from gapless.spec.catalog import rule
-from gapless.traces.judging.timelines import timeline_of
+from gapless.traces.judging.findings.timelines import timeline_of
 from gapless.traces.problems import pasted, shown
 from gapless.traces.replay.exact import named, story
 from gapless.traces.replay.notation import called

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from gapless.spec.catalog import State
 from gapless.traces.judging.building import Events
-from gapless.traces.judging.lateness import LateTask
+from gapless.traces.judging.findings.lateness import LateTask
 from gapless.traces.replay.exact import Departure, Event, named
 from gapless.traces.report.pictures.kinds import Picture
 from gapless.traces.report.values import Moments, VerdictName

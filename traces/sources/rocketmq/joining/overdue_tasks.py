@@ -17,7 +17,7 @@ import numpy as np
 from gapless.spec.catalog import SPECS
 from gapless.spec.deadline import DAY, TaskKind
 from gapless.traces.judging.building import Events, states
-from gapless.traces.judging.lateness import LISTED, SPEC, LateTask
+from gapless.traces.judging.findings.lateness import LISTED, SPEC, LateTask
 from gapless.traces.options import Options
 from gapless.traces.replay.kernels import kernel
 from gapless.traces.sources.rocketmq.columns.bytes import Ints

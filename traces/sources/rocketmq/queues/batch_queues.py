@@ -16,8 +16,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from gapless.traces.files.scratch_folders import FolderGuard
 from gapless.traces.problems import Unreadable
-from gapless.traces.scratch_folders import FolderGuard
 from gapless.traces.sources.rocketmq.store.files import (
     ENTRY,
     FARTHEST,

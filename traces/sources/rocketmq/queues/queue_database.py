@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from gapless.traces.scratch_folders import FolderGuard
+from gapless.traces.files.scratch_folders import FolderGuard
 from gapless.traces.sources.rocketmq.store.files import Queue, QueueFiles
 
 FOLDERS = ("consumequeue_rocksdb", "consumequeue")  # the first by `useSeparateStorePathForRocksdbCQ`

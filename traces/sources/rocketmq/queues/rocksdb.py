@@ -25,11 +25,11 @@ from typing import TypeVar, cast
 import numpy as np
 from rocksdict import AccessType, Options, Rdict, RdictIter, ReadOptions
 
+from gapless.traces.files.scratch_folders import FolderGuard
 from gapless.traces.problems import Unreadable, shown
-from gapless.traces.scratch_folders import FolderGuard
+from gapless.traces.processes.trial import trial
 from gapless.traces.sources.rocketmq.queues.queue_database import QueueDatabase, QueueEnd
 from gapless.traces.sources.rocketmq.store.files import ENTRY, FARTHEST, Queue, QueueFile, QueueFiles
-from gapless.traces.trial import trial
 
 OFFSETS = "offset"  # the column family of the table
 VALUE = 28  # bytes of an entry: those of a plain one, and the store time of its message

@@ -14,7 +14,7 @@ import numpy as np
 
 from gapless.spec.catalog import SPECS, rule
 from gapless.traces.judging.building import STEPS
-from gapless.traces.judging.pictures import Axis, lived, swimlane_of
+from gapless.traces.judging.findings.pictures import Axis, lived, swimlane_of
 from gapless.traces.options import Options
 from gapless.traces.replay.exact import Departure, Event, Outcome, life, named, replay
 from gapless.traces.report.pictures.kinds import Picture

@@ -19,6 +19,7 @@ from pathlib import Path
 from gapless.traces.engines.local import Local
 from gapless.traces.options import Options
 from gapless.traces.problems import Gone, NothingThere, Unreadable, shown
+from gapless.traces.processes.timeouts import deadline_deferred
 from gapless.traces.replay.exact import named
 from gapless.traces.report.parts import Parts
 from gapless.traces.report.values import Finding
@@ -55,7 +56,6 @@ from gapless.traces.sources.rocketmq.watching.readiness import (
 from gapless.traces.sources.rocketmq.watching.tail import Anchor, Stretch, Tail, anchor, log_folders, written_up_to
 from gapless.traces.sources.rocketmq.watching.traces import TraceFollower
 from gapless.traces.sources.rocketmq.watching.watch_checkpoint import Numbers, WatchCheckpoint
-from gapless.traces.timeouts import deadline_deferred
 
 LOOK_AGAIN = 0.2  # seconds after which what was refused is read again
 SHORTLY = 0.05  # seconds after which an entry that is another one is read again

@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Protocol
 from uuid import uuid4
 
+from gapless.traces.files.remote import RemotePath
 from gapless.traces.problems import UsageError, shown
-from gapless.traces.remote import RemotePath
+from gapless.traces.processes.timeouts import each_at_once, uninterrupted
 from gapless.traces.suggestions import first_of
-from gapless.traces.timeouts import each_at_once, uninterrupted
 
 SUCCESS = "_SUCCESS"
 TEMPORARY = "_temporary"  # readers leave out what begins so

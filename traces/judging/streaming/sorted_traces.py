@@ -20,14 +20,14 @@ from gapless.traces.events.encoded_batch import EncodedBatch, Names, is_text, na
 from gapless.traces.events.event import Ints
 from gapless.traces.events.schema import EventSchema, with_specs
 from gapless.traces.judging.columns import Traces, gathered
+from gapless.traces.judging.findings.trace_stories import TraceStories, reason_of, text_of
 from gapless.traces.judging.judge import Judge
-from gapless.traces.judging.open_traces import DEPARTS, OpenTraces
+from gapless.traces.judging.streaming.open_traces import DEPARTS, OpenTraces
 from gapless.traces.judging.tallies import First, Suspect
-from gapless.traces.judging.trace_stories import TraceStories, reason_of, text_of
 from gapless.traces.options import Options
 from gapless.traces.problems import EngineFailure, shown
 from gapless.traces.replay.possible_states import Departs
-from gapless.traces.report import verdict_table
+from gapless.traces.report.outputs import verdict_table
 
 PIECE = 1 << 17  # rows that are judged at once
 BYTES = 64 << 20  # of such rows

@@ -14,9 +14,9 @@ import pyarrow.compute as pc
 
 from gapless.spec.catalog import text_of
 from gapless.traces.judging.columns import Traces
-from gapless.traces.judging.open_traces import CONFORMS, DEPARTS, OpenTraces, Places
-from gapless.traces.judging.sorted_traces import UNSORTED, RowBatch, TraceQuestion, unreadable, with_stories
-from gapless.traces.judging.trace_stories import BARE, UNOPENED
+from gapless.traces.judging.findings.trace_stories import BARE, UNOPENED
+from gapless.traces.judging.streaming.open_traces import CONFORMS, DEPARTS, OpenTraces, Places
+from gapless.traces.judging.streaming.sorted_traces import UNSORTED, RowBatch, TraceQuestion, unreadable, with_stories
 from gapless.traces.problems import EngineFailure, shown
 
 FORM = 1  # of what is kept; raised when it changes

@@ -10,7 +10,7 @@ import re
 
 from markupsafe import Markup, escape
 
-from gapless.traces.report.passages import Passage, passage
+from gapless.traces.report.page.passages import Passage, passage
 from gapless.traces.report.public_links import link, with_links
 
 CITATION = re.compile(r"docs/(?P<page>[a-z-]+)\.md(?P<anchor>#[\w-]+)?(?P<more>(?:, #[\w-]+)*)")

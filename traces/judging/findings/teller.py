@@ -10,10 +10,10 @@ from pathlib import Path
 from gapless.spec.catalog import END, AnySpec, Spec, resolve_spec
 from gapless.spec.reading.quantification import parameters
 from gapless.spec.reading.trees import names_its_ends, state_of_terms
-from gapless.traces.judging import lateness
-from gapless.traces.judging.pictures import Axis, swimlane_of
+from gapless.traces.judging.findings import lateness
+from gapless.traces.judging.findings.pictures import Axis, swimlane_of
+from gapless.traces.judging.findings.timelines import timeline_of
 from gapless.traces.judging.tallies import Amount, Cluster, First, Tally
-from gapless.traces.judging.timelines import timeline_of
 from gapless.traces.options import Options
 from gapless.traces.problems import Unreadable, pasted, shown
 from gapless.traces.replay import event_rules

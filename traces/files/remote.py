@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import uuid4
 
 from gapless.traces.problems import UsageError, shown
-from gapless.traces.timeouts import answer_within
+from gapless.traces.processes.timeouts import answer_within
 
 if TYPE_CHECKING:
     from pyarrow.fs import FileInfo, FileSystem

@@ -16,7 +16,7 @@ from gapless.traces.events.schema import EventSchema
 from gapless.traces.judging.batches import Batch, count
 from gapless.traces.judging.columns import EventPack, Traces, unpacked
 from gapless.traces.judging.judge import Judge
-from gapless.traces.judging.open_traces import OpenTraces
+from gapless.traces.judging.streaming.open_traces import OpenTraces
 from gapless.traces.judging.tallies import Tally
 from gapless.traces.options import Options
 from gapless.traces.replay.kernels import Ints, kernel

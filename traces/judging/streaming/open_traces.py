@@ -32,14 +32,14 @@ from gapless.traces.judging.batches import (
     state_of,
 )
 from gapless.traces.judging.columns import Traces
-from gapless.traces.judging.explaining import explained
-from gapless.traces.judging.packed_map_cells import PackedMapCells
+from gapless.traces.judging.findings.explaining import explained
+from gapless.traces.judging.streaming.packed_map_cells import PackedMapCells
 from gapless.traces.judging.tallies import TRACES, Cluster, First, RuleStep, Suspect, Tally, added
 from gapless.traces.options import Options
+from gapless.traces.processes.timeouts import uninterrupted
 from gapless.traces.replay.kernels import EXACT, Ints, Kernel, kernel
 from gapless.traces.replay.possible_states import BrokenPromise, Departs, Replay, TooMany, World
-from gapless.traces.report import verdict_table
-from gapless.traces.timeouts import uninterrupted
+from gapless.traces.report.outputs import verdict_table
 
 Places = npt.NDArray[np.int64]
 """Rows of open traces in the columns."""

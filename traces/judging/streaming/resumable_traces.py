@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from gapless.traces.judging.columns import Traces
-from gapless.traces.judging.open_traces import OpenTraces
+from gapless.traces.judging.streaming.open_traces import OpenTraces
 from gapless.traces.options import Options
 from gapless.traces.problems import Unreadable, shown
 

@@ -18,11 +18,11 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyarrow import parquet
 
+from gapless.traces.files.remote import RemotePath
 from gapless.traces.problems import UsageError, shown
-from gapless.traces.remote import RemotePath
-from gapless.traces.report.table_commit import commit_to
+from gapless.traces.processes.timeouts import each_at_once
+from gapless.traces.report.outputs.table_commit import commit_to
 from gapless.traces.report.values import VerdictName
-from gapless.traces.timeouts import each_at_once
 
 Ints = npt.NDArray[np.signedinteger[Any]]
 

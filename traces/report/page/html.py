@@ -11,15 +11,16 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from gapless.spec.catalog import SPECS
-from gapless.traces.report import budget, first_screen, wording
+from gapless.traces.report import wording
 from gapless.traces.report.charts import clipped
-from gapless.traces.report.citations import cited, linked
 from gapless.traces.report.glossary import COMMON, Glossary
-from gapless.traces.report.log_map import FRAME, drawable, log_maps
-from gapless.traces.report.passages import Passage
+from gapless.traces.report.page import budget, first_screen
+from gapless.traces.report.page.citations import cited, linked
+from gapless.traces.report.page.log_map import FRAME, drawable, log_maps
+from gapless.traces.report.page.passages import Passage
+from gapless.traces.report.page.story_layout import story_layout
 from gapless.traces.report.pictures.figures import figure
 from gapless.traces.report.sections import Section, advice, presentation, sections
-from gapless.traces.report.story_layout import story_layout
 from gapless.traces.report.values import Finding, Report, SourceRow
 
 STEPS = 60  # of one spec that are named

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
-from gapless.traces.remote import RemotePath
+from gapless.traces.files.remote import RemotePath
 
 DEPTH = 2  # folders below the input in which files count: a store has its log there, and its queues below
 MOST = 10_000  # files and folders that are looked at

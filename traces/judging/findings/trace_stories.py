@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from gapless.traces.judging.batches import by_exact_replay
 from gapless.traces.judging.columns import Traces
-from gapless.traces.judging.explaining import explained
+from gapless.traces.judging.findings.explaining import explained
 from gapless.traces.judging.judge import Judge
 from gapless.traces.judging.tallies import Suspect, Tally
 from gapless.traces.options import Options

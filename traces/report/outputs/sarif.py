@@ -16,7 +16,7 @@ from urllib.parse import quote
 
 from gapless.spec.catalog import SPECS
 from gapless.traces.events.files import is_event_file, is_parquet
-from gapless.traces.remote import RemotePath, path_of
+from gapless.traces.files.remote import RemotePath, path_of
 from gapless.traces.report import wording
 from gapless.traces.report.threshold import Threshold, fingerprint, most_important_first, portable, relative
 from gapless.traces.report.values import Finding, Report, Severity

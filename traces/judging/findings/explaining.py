@@ -11,7 +11,7 @@ import numpy as np
 from gapless.spec.catalog import Spec, State
 from gapless.traces.judging.batches import Batch, Begun, state_of
 from gapless.traces.judging.columns import Traces
-from gapless.traces.judging.pictures import bitmap_of
+from gapless.traces.judging.findings.pictures import bitmap_of
 from gapless.traces.judging.tallies import First, Suspect
 from gapless.traces.options import Options
 from gapless.traces.replay.exact import REMEMBERED, Departure, Event, call, replay

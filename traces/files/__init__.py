@@ -1,0 +1,1 @@
+"""Files by address, their times, and the temporary folders of a check."""

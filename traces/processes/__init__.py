@@ -1,0 +1,1 @@
+"""Processes of a check: their start and end, time limits, and trial runs."""
