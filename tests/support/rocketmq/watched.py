@@ -50,6 +50,11 @@ def follower_of(watched: StoreWatch) -> Follower:
     return watched.follower
 
 
+def layout_of(watched: StoreWatch, name: str) -> Any:
+    """The follower of a layout of a store that is open."""
+    return follower_of(watched).others[name]
+
+
 def watch_all_of(
     played: PlayedStore, heard: Heard, clock: Clock, chance: Random, behind: Callable[[int], None], most: int = 60_000,
     passes: Sequence[float] = (0.1, 1.0, 4.0),

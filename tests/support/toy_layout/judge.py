@@ -32,6 +32,10 @@ class TokenJudge(LayoutJudge):
         """Remembers where the records of a segment lie."""
         self.records += segment.layouts["toy_layout"]
 
+    def restore(self, known: list[int]) -> None:
+        """Restores the records that were followed."""
+        self.records = known[:]
+
     def settle(self) -> None:
         """Judges each file."""
         self.judged.note(f"tokens: {len(self.records)} records, the last one at {self.records[-1]}")

@@ -1,6 +1,7 @@
 """A layout is a folder and a line: one that lies elsewhere is asked for, judged, explained and exported."""
 
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,12 +11,15 @@ from gapless import check
 from gapless.traces.export import export
 from gapless.traces.sources.rocketmq.layouts import registry
 from gapless.traces.sources.rocketmq.layouts.layout import Layout
+from tests.support.rocketmq.played_store import PlayedStore
 from tests.support.rocketmq.store_builder import StoreBuilder
 from tests.support.rocketmq.stores import Record
+from tests.support.rocketmq.watched import Clock, Heard, checked, layout_of, same, until_idle, watch
 
 RECORDS, RECORD = 90, Record("orders", b"body")
-PARTS = "worker", "export", "explain"
-TOY = Layout("toy_layout", "permits", "the heap", ("tokens", r"\w+"), works=True, exports=True, package="tests.support")
+PARTS = "worker", "follow", "export", "explain"
+TOY = Layout("toy_layout", "permits", "the heap", ("tokens", r"\w+"),
+    works=True, follows=True, exports=True, package="tests.support")  # fmt: skip
 
 
 @pytest.fixture
@@ -73,10 +77,44 @@ def test_its_events_are_exported(store: Path, tmp_path: Path) -> None:
     assert (found["trace"], found["action"], found["args"]["permits"]) == ("tokens/heap", "open", 7)
 
 
+@pytest.mark.usefixtures("line")
+def test_it_is_followed_while_the_store_grows_and_from_a_saved_place_on(store: Path, tmp_path: Path) -> None:
+    heard, clock, state = Heard(), Clock(), tmp_path / "state"
+    played = PlayedStore(store, tmp_path / "played/store")
+    shutil.copytree(store / "tokens", tmp_path / "played/store/tokens")
+    watched, place = watch(played.folder, heard, clock, state=state), 0
+    for end in played.records()[20::30]:
+        played.append(end)
+        played.dispatch(end)
+        clock.now += 3
+        until_idle(watched)
+        followed = layout_of(watched, "toy_layout")
+        assert (followed.begun_at, followed.progress.point.at) == (place, end)
+        watched.keep()
+        watched, place = watch(played.folder, heard, clock, state=state), end
+    played.append(played.end)
+    played.dispatch(played.end)
+    played.stop()
+    until_idle(watched)
+    same(watched.end(), checked(played.folder))
+    assert not heard.found
+
+
+@pytest.mark.usefixtures("line")
+def test_what_departs_is_reported_while_the_broker_runs(store: Path) -> None:
+    heard, clock = Heard(), Clock()
+    watched = watch(store, heard, clock)
+    until_idle(watched)
+    (store / "tokens/heap").write_text("0")
+    clock.now += 3
+    until_idle(watched)
+    assert [found.rule for found in heard.found] == ["permits/there-are-permits"]
+
+
 def test_every_folder_has_its_line() -> None:
     there = Path(registry.__file__).parent.glob("*/judge.py")
     folders = {judge.parent.name: [judge.with_name(f"{part}.py").is_file() for part in PARTS] for judge in there}
-    assert folders == {layout.name: [layout.works, layout.exports, True] for layout in registry.LAYOUTS}
+    assert folders == {layout.name: [layout.works, layout.follows, layout.exports, True] for layout in registry.LAYOUTS}
     assert len({layout.spec for layout in registry.LAYOUTS}) == len(folders)
     for layout in registry.LAYOUTS:
         assert all((layout.worker, layout.join, layout.explanation, layout.exporter)), "each can be loaded"

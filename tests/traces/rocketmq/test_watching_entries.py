@@ -9,12 +9,12 @@ from zlib import crc32
 
 import pytest
 
+from gapless.traces.sources.rocketmq.layouts.hash_index.follow import IndexFollower
 from gapless.traces.sources.rocketmq.store import file_access
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.file_access import read_entries
 from gapless.traces.sources.rocketmq.watching import entries
 from gapless.traces.sources.rocketmq.watching.follower import Follower
-from gapless.traces.sources.rocketmq.watching.index import IndexFollower
 from gapless.traces.sources.rocketmq.watching.readiness import PATIENCE
 from gapless.traces.watch import REPORTED, StoreWatch
 from tests.support.rocketmq.played_store import SLOT, PlayedStore
@@ -197,7 +197,7 @@ def test_entries_that_expire_leave_those_behind_them_looked_at(tmp_path: Path) -
 def test_what_lies_next_to_it_waits_for_as_long_as_it_took(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     heard, clock, began = Heard(), Clock(), list[float]()
 
-    def slow(_self: IndexFollower, _store: object, _reached: int) -> bool:
+    def slow(_self: IndexFollower, *_: object) -> bool:
         began.append(clock.now)
         clock.now += 5
         return len(began) < 9

@@ -6,14 +6,24 @@ from random import Random
 
 import pytest
 
-from gapless.traces.sources.rocketmq.watching import halves
+from gapless.traces.sources.rocketmq.layouts.half_table import follow
 from gapless.traces.watch import StoreWatch
 from tests.support.night import by_day
 from tests.support.rocketmq import half_tables
 from tests.support.rocketmq.half_tables import position_of, row
 from tests.support.rocketmq.played_store import PlayedStore
 from tests.support.rocketmq.recordings import copy_of, recording
-from tests.support.rocketmq.watched import Clock, Heard, checked, follower_of, same, until_idle, watch, watch_all_of
+from tests.support.rocketmq.watched import (
+    Clock,
+    Heard,
+    checked,
+    follower_of,
+    layout_of,
+    same,
+    until_idle,
+    watch,
+    watch_all_of,
+)
 
 FIRST = "layouts/halfdb_first_5.5.0"
 REPORTED = 0.1, 1.0, 4.0, 100.0  # seconds between two looks: after the last, a report is made
@@ -37,8 +47,8 @@ def test_the_report_is_that_of_a_check_wherever_the_log_is_cut(name: str, tmp_pa
     watched = watch_all_of(played, heard, clock, chance, behind, most=20_000, passes=REPORTED)
     clock.now += 3
     until_idle(watched)
-    assert follower_of(watched).halves.at == watched.status.position
-    assert follower_of(watched).halves.records.columns > 50
+    assert layout_of(watched, "half_table").at == watched.status.position
+    assert layout_of(watched, "half_table").records.columns > 50
     played.stop()
     until_idle(watched)
     same(watched.end(), checked(tmp_path / "store"))
@@ -79,7 +89,7 @@ def test_a_table_that_is_ahead_of_what_was_read_waits(tmp_path: Path, monkeypatc
     """Its rows may be gone for ops that are not read yet: otherwise halves would seem to be forgotten."""
     heard, clock = Heard(), Clock()
     _played, watched = running(tmp_path, heard, clock)
-    monkeypatch.setattr(halves, "_end", lambda _store, at: at + 1)
+    monkeypatch.setattr(follow, "_end", lambda _store, at: at + 1)
     for _ in range(3):
         report(watched, clock)
     assert not [one for one in heard.reports if one.coverage["half_table.find_row"]]

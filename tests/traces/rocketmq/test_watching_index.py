@@ -2,7 +2,7 @@
 
 import struct
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -10,16 +10,27 @@ from typing import Any
 import pytest
 
 from gapless.traces.sources.rocketmq.layouts.hash_index import index_files
+from gapless.traces.sources.rocketmq.layouts.hash_index.follow import IndexFollower
 from gapless.traces.sources.rocketmq.layouts.hash_index.index_files import IndexFile
+from gapless.traces.sources.rocketmq.segments import log_reader
+from gapless.traces.sources.rocketmq.segments.results import Subject
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.files import LogFile
-from gapless.traces.sources.rocketmq.watching import index
-from gapless.traces.sources.rocketmq.watching.index import IndexFollower
 from gapless.traces.watch import StoreWatch
 from tests.support.night import by_day
 from tests.support.rocketmq.played_index import PlayedIndex
 from tests.support.rocketmq.recordings import RECORDINGS, recording
-from tests.support.rocketmq.watched import Clock, Heard, checked, follower_of, same, until_idle, watch, watch_all_of
+from tests.support.rocketmq.watched import (
+    Clock,
+    Heard,
+    checked,
+    follower_of,
+    layout_of,
+    same,
+    until_idle,
+    watch,
+    watch_all_of,
+)
 
 RECORDED = [
     name
@@ -90,7 +101,7 @@ def test_files_that_are_full_are_judged_once_and_items_as_they_come(tmp_path: Pa
     assert report.verdict == "conforms"
     assert report.coverage["hash_index.find_header"] == 2
     (note,) = [note for note in report.sources[0].notes if note.startswith("index/ is judged up to")]
-    followed = follower_of(watched).index
+    followed = layout_of(watched, "hash_index")
     assert note.startswith(f"index/ is judged up to {followed.reached.at:,} of the log")
     last, number = played.items[played.put_items - 1]
     assert followed.reached.at == last.items[number][1]  # the last record may get more keys
@@ -103,12 +114,12 @@ def test_files_that_are_full_are_judged_once_and_items_as_they_come(tmp_path: Pa
 def test_a_place_tells_how_far_the_index_was_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     heard, clock = Heard(), Clock()
     played, watched = halfway(tmp_path, heard, clock, state=tmp_path / "state")
-    left = follower_of(watched).index.reached.at
+    left = layout_of(watched, "hash_index").reached.at
     watched.keep()
     match, begun = IndexFollower._match, list[int]()
 
     def counted(self: IndexFollower, *given: Any) -> Any:
-        begun.append(given[3].at)
+        begun.append(given[2].point.at)
         return match(self, *given)
 
     monkeypatch.setattr(IndexFollower, "_match", counted)
@@ -126,7 +137,7 @@ def test_a_file_that_is_full_is_opened_once_however_many_wait(tmp_path: Path, mo
         return written(file, log)
 
     monkeypatch.setattr(index_files, "written", counted)
-    monkeypatch.setattr(index, "AT_ONCE", 10_000)
+    monkeypatch.setattr(log_reader, "AT_ONCE", 10_000)
     played, _watched = halfway(tmp_path, Heard(), Clock())
     last = {f"index/{file.path.name}" for file in played.files[2:]}
     assert max(Counter(name for name in opened if name not in last).values()) == 1
@@ -135,8 +146,8 @@ def test_a_file_that_is_full_is_opened_once_however_many_wait(tmp_path: Path, mo
 def test_the_keys_of_many_files_are_loaded_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     follow, calls = IndexFollower.follow, list[bool]()
 
-    def counted(self: IndexFollower, store: StoreDirectory, reached: int) -> bool:
-        calls.append(follow(self, store, reached))
+    def counted(self: IndexFollower, store: StoreDirectory, reached: int, queues: Collection[Subject]) -> bool:
+        calls.append(follow(self, store, reached, queues))
         return calls[-1]
 
     monkeypatch.setattr(IndexFollower, "follow", counted)

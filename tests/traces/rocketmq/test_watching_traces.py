@@ -11,15 +11,15 @@ import numpy as np
 import pytest
 
 from gapless.traces.options import Options
+from gapless.traces.sources.rocketmq.clients import follow
+from gapless.traces.sources.rocketmq.clients.follow import TraceFollower
+from gapless.traces.sources.rocketmq.clients.recent_keys import RecentKeys
 from gapless.traces.sources.rocketmq.clients.trace_bodies import ANSWER_ROWS, KEY, PLACE, WITNESS
 from gapless.traces.sources.rocketmq.clients.trace_topic_evidence import as_answers
 from gapless.traces.sources.rocketmq.log import scan
 from gapless.traces.sources.rocketmq.segments.splits import SplitReader, splits
 from gapless.traces.sources.rocketmq.store.directory import open_store
-from gapless.traces.sources.rocketmq.watching import traces
-from gapless.traces.sources.rocketmq.watching.live_files import as_live, no_index
-from gapless.traces.sources.rocketmq.watching.recent_keys import RecentKeys
-from gapless.traces.sources.rocketmq.watching.traces import TraceFollower
+from gapless.traces.sources.rocketmq.watching.live_files import as_live
 from tests.support.night import by_day
 from tests.support.rocketmq.played_store import PlayedStore
 from tests.support.rocketmq.recordings import RECORDINGS, copy_of, recording
@@ -144,7 +144,7 @@ def test_a_message_that_was_handed_out_late_is_looked_for_at_the_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its key is not a recent one: it counts as not seen, until the whole log is read."""
-    monkeypatch.setattr(traces, "KEYS", 2)
+    monkeypatch.setattr(follow, "KEYS", 2)
     traced = TracedBuilder()
     sent = [traced.send() for _ in range(30)]
     store = traced.builder.write(tmp_path / "sent")
@@ -174,7 +174,7 @@ def test_a_message_that_was_handed_out_late_is_looked_for_at_the_end(
 @pytest.mark.parametrize("store", ["traced/clean_5.5.0", "layouts/dledger_lives_5.5.0"])
 def test_records_that_answers_name_are_read_again_where_they_lie(store: str) -> None:
     """In a DLedger log each has a header before it, where what is read again begins."""
-    opened = as_live(open_store(recording(store), databases=False, opens_index=no_index))
+    opened = as_live(open_store(recording(store), bare=True))
     followed = TraceFollower(Options(), opened.start)
     for split in splits(opened):
         for scanned in SplitReader(opened, split, keys=True).segments():

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -97,6 +97,11 @@ class ClientEvidence:
     def delivered_keys(self) -> SendColumns:
         """`sends` as native code is given it. What has travelled to a worker is copied, once, if it has to be."""
         return sent(self.sends)
+
+    def of_source(self, source: str) -> ClientEvidence:
+        """Returns the same, of trace topics in a store that reports call so."""
+        row = self.testimony.model_copy(update={"source": source}) if self.testimony else None
+        return replace(self, testimony=row)
 
     @cached_property
     def _tail_codes(self) -> dict[str, int]:

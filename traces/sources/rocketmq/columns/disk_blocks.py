@@ -20,7 +20,6 @@ import numpy as np
 from gapless.traces.problems import laid_down
 from gapless.traces.sources.rocketmq.columns.bytes import Ints
 from gapless.traces.sources.rocketmq.columns.lookup import among, distinct
-from gapless.traces.sources.rocketmq.layouts.half_table.records import COLUMNS, HalfRecords
 
 CHUNK = 1 << 20  # remembered halves that are looked through at once
 AT_ONCE = 8 << 20  # bytes that are copied at once
@@ -135,18 +134,6 @@ def _exactly(file: IO[bytes], size: int, left: int) -> bytes:
     if len(data) != size:
         raise ValueError(f"{size} bytes, of which {len(data)} are there")
     return data
-
-
-class TableHalves(Blocks):
-    """The input of a table of halves: columns of `HalfRecords`."""
-
-    ROWS = COLUMNS
-
-    def all_of_them(self, start: int) -> HalfRecords:
-        """Returns the records from a log position on."""
-        found = np.concatenate([np.zeros((COLUMNS, 0), np.int64), *self.blocks()], axis=1)
-        records = HalfRecords(*found)
-        return HalfRecords(*found[:, records.at >= start])
 
 
 class SettledHalves(Blocks):

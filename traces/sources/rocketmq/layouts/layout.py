@@ -1,18 +1,20 @@
 """A layout: a kind of file next to a store's log, whose traces are judged together with the log.
 
 A layout is a folder and a line in `registry.py`. The line has the names that a report needs; the folder has the code,
-in up to four modules, each of which is loaded when it is needed:
+in up to five modules, each of which is loaded when it is needed:
 
 * `worker.py` has a `WorkerSide`, `WORKER`: it looks into a segment while its records are in memory.
 * `judge.py` has a `JoinSide`, `LAYOUT`: it takes what workers found, segment by segment, and judges the layout's files
   once the end of the log is known.
+* `follow.py` has a `LayoutFollower`, `FOLLOWER`, of files that are judged while a broker writes them; others are judged
+  when it has stopped.
 * `explain.py` has an `Explanation`, `EXPLANATION`, of what departs.
 * `export.py` has a `LayoutExporter`, `EXPORTER`, of events that no judge keeps.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
     from gapless.traces.sources.rocketmq.columns.bytes import Ints
     from gapless.traces.sources.rocketmq.joining.findings import Breach, StoreFindings
     from gapless.traces.sources.rocketmq.segments.queue_events import QueueEvents
-    from gapless.traces.sources.rocketmq.segments.results import Segment
+    from gapless.traces.sources.rocketmq.segments.results import Segment, Subject
     from gapless.traces.sources.rocketmq.segments.splits import Columns, Sought
     from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 
@@ -126,6 +128,38 @@ class JoinSide:
     not_exercised: Callable[[StoreFindings], Iterable[str]] = lambda _judged: ()  # what was not judged, and why
 
 
+class LayoutFollower:
+    """Follows the files of a layout while a broker writes them, behind the judgement of the log."""
+
+    departed = False  # something departs that did not so before
+
+    def __init__(self, options: Options, start: int, saved: Any = None) -> None:  # noqa: ARG002 - for those that need them
+        """`start`: the log's begin · `saved`: a snapshot to continue from."""
+        self.options = options
+
+    def follow(self, store: StoreDirectory, reached: int, queues: Collection[Subject]) -> bool:
+        """Takes in what is new, up to the log's judged end; True if there is more at once. Raises Unreadable.
+
+        `queues`: those that are known by then.
+        """
+        raise NotImplementedError
+
+    def snapshot(self) -> Any:
+        """Returns all that was found as a value, to continue from it."""
+        raise NotImplementedError
+
+    def known(self, store: StoreDirectory, reached: int) -> Any:
+        """Returns what the judge of `store` restores, whose log was judged up to `reached`; None for nothing.
+
+        Raises Unreadable.
+        """
+        raise NotImplementedError
+
+    def opening(self, *, running: bool) -> dict[str, Any]:  # noqa: ARG002 - as above
+        """Returns the arguments by which the store is opened otherwise for its judge. `running`: a broker runs."""
+        return {}
+
+
 @dataclass(frozen=True)
 class Explanation:
     """The part of a layout that explains its departures."""
@@ -143,7 +177,7 @@ class Layout:
     """A layout by its name, and the spec of its traces.
 
     `subject`: what such a trace is · `traces`: patterns of the first part of its name and of what follows the slash,
-    where no user names it · `works`, `exports`: it has these parts · `package`: where its folder lies.
+    where no user names it · `works`, `follows`, `exports`: it has these parts · `package`: where its folder lies.
     """
 
     name: str
@@ -151,6 +185,7 @@ class Layout:
     subject: str = ""
     traces: tuple[str, str] | None = None
     works: bool = False
+    follows: bool = False
     exports: bool = False
     package: str = __package__
 
@@ -170,6 +205,12 @@ class Layout:
     def explanation(self) -> Explanation:
         """The part that explains what departs."""
         found: Explanation = self._module("explain").EXPLANATION
+        return found
+
+    @property
+    def follower(self) -> type[LayoutFollower]:
+        """The part that follows its files."""
+        found: type[LayoutFollower] = self._module("follow").FOLLOWER
         return found
 
     @property

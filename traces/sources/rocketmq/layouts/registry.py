@@ -6,12 +6,12 @@ from gapless.traces.sources.rocketmq.layouts.layout import Layout
 
 LAYOUTS: tuple[Layout, ...] = (
     Layout("hash_index", "hash_index", "the hash index", ("(index|tiered_index_file|rmq_sys_INDEX)", r"\d+"),
-        works=True, exports=True),
+        works=True, follows=True, exports=True),
     Layout("cursors", "cursor", "cursor"),
     Layout("extension", "extension", works=True, exports=True),
     Layout("delayed", "stage", "message", ("delayed", r"\d+/\d+"), works=True),
     Layout("timer_wheel", "timer", traces=("timerwheel", r"\d+"), works=True),
-    Layout("half_table", "half_table", "half", ("rocksdbstore", r"\d+")),
+    Layout("half_table", "half_table", "half", ("rocksdbstore", r"\d+"), follows=True),
     Layout("key_table", "index_table", "record", ("index-rocksdb", r"\d+")),
     Layout("timer_table", "timer_table", "timer", ("timers-rocksdb", r"\d+(/\d+)?"), works=True),
     Layout("tiered", "tiered", "the tiered queue"),

@@ -264,14 +264,13 @@ def open_store(
     config: Path | None = None,
     *,
     copied: bool = False,
-    databases: bool = True,
-    opens_index: OpensIndex = index_of,
+    bare: bool = False,
+    opens_index: OpensIndex | None = None,
 ) -> StoreDirectory:
     """Opens the store in folder `path`. Raises Unreadable, NothingThere.
 
     `config`: a broker.conf; without it, one next to the store is used, with a note · `copied`: as in `StoreDirectory`
-    · `databases`: copy queues out of a database; otherwise it is named, and not read · `opens_index`: opens the hash
-    index.
+    · `bare`: queues in a database are not copied, and the hash index is not opened unless `opens_index` opens it.
     """
     notes: list[str] = []
     settings = store_settings(path, config, notes)
@@ -286,7 +285,7 @@ def open_store(
     if files[0].base:
         notes.append(f"the log begins at {files[0].base:,}: everything below counts as expired")
     strays: list[str] = []
-    found = served_queues(path, settings, notes, strays, copies=databases)
+    found = served_queues(path, settings, notes, strays, copies=not bare)
     database, broken, unread = found.database, found.broken, found.unread
     queues = found.queues
     batches = None if unread else batch_queues(path, length_set(settings, "mapperFileSizeBatchConsumeQueue"))
@@ -307,7 +306,9 @@ def open_store(
     notes.extend(_other_layouts(path))
     topics = saved_topics(path / "config", notes)
     modern = is_modern(topics) or has_database(path / "config")
-    index = None if any(link.part == links.INDEX for link in broken) else opens_index(path, settings, files)
+    opens_index = opens_index or (None if bare else index_of)
+    is_gone = any(link.part == links.INDEX for link in broken)
+    index = opens_index(path, settings, files) if opens_index and not is_gone else None
     notes.extend(index.unread if index else ())
     unwatched = bool(live and index and index.reach is None)
     notes.extend(["index/ is not judged: a broker is running on this store"] * unwatched)

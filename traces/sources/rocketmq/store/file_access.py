@@ -89,6 +89,11 @@ class FileWindow:
 # -- single records ------------------------------------------------------------------------------------------------
 
 
+def file_of(store: StoreDirectory, position: int) -> LogFile | None:
+    """Returns the log file that contains a position, if it exists."""
+    return next((f for f in reversed(store.files) if f.base <= position < f.base + f.length), None)
+
+
 def header_at(file: LogFile, at: int) -> records.Header:
     """Reads the header of the record at offset `at` of a log file; all zeros if the file ends before it.
 

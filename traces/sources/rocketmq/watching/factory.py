@@ -29,7 +29,7 @@ def make_follower(
     """
     if why_unread(folder):
         return UnreadQueuesFollower(path, folder, options, config, checkpoint, clock)
-    if open_store(folder, config, databases=False).database is None:
+    if open_store(folder, config, bare=True).database is None:
         return Follower(path, folder, options, config, checkpoint, clock)
     from gapless.traces.sources.rocketmq.watching.database_queues import (  # noqa: PLC0415 - it takes a library
         DatabaseFollower,

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import math
 import time
-from collections import deque
-from collections.abc import Callable, Iterator
+from collections import ChainMap, deque
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from itertools import starmap
 from pathlib import Path
+from typing import Any
 
 from gapless.traces.engines.local import Local
 from gapless.traces.options import Options
@@ -26,12 +27,14 @@ from gapless.traces.report.values import Finding
 from gapless.traces.sources.following import FollowProgress, LocationChange, ReportedKeys
 from gapless.traces.sources.rocketmq import PROFILE
 from gapless.traces.sources.rocketmq.check import StoreCheck
+from gapless.traces.sources.rocketmq.clients.follow import TraceFollower
 from gapless.traces.sources.rocketmq.clients.trace_topic_evidence import with_trace_topics
 from gapless.traces.sources.rocketmq.explanations import finding as explain
 from gapless.traces.sources.rocketmq.joining.checkpoint import Checkpoint, renew, restore, save
 from gapless.traces.sources.rocketmq.joining.findings import Breach, RefusedPiece, StoreFindings
 from gapless.traces.sources.rocketmq.joining.log import StoreJudge
-from gapless.traces.sources.rocketmq.layouts.hash_index.index_files import index_of
+from gapless.traces.sources.rocketmq.layouts import registry
+from gapless.traces.sources.rocketmq.layouts.layout import LayoutFollower
 from gapless.traces.sources.rocketmq.queues.joined_queues import MISSING
 from gapless.traces.sources.rocketmq.segments import tasks
 from gapless.traces.sources.rocketmq.segments.results import Piece, SplitResult, Subject
@@ -41,10 +44,8 @@ from gapless.traces.sources.rocketmq.summary import summary
 from gapless.traces.sources.rocketmq.watching.breaches import departures, queue_breaches
 from gapless.traces.sources.rocketmq.watching.deletions import forget_deleted, is_recreated
 from gapless.traces.sources.rocketmq.watching.entries import Block, SeenEntries, read
-from gapless.traces.sources.rocketmq.watching.halves import HalfFollower
-from gapless.traces.sources.rocketmq.watching.index import IndexFollower
 from gapless.traces.sources.rocketmq.watching.listing import FileListing, file_named_by, log_sizes
-from gapless.traces.sources.rocketmq.watching.live_files import LiveQueues, as_live, layout_of, no_index, with_log_files
+from gapless.traces.sources.rocketmq.watching.live_files import LiveQueues, as_live, layout_of, with_log_files
 from gapless.traces.sources.rocketmq.watching.readiness import (
     PATIENCE,
     Entries,
@@ -54,7 +55,6 @@ from gapless.traces.sources.rocketmq.watching.readiness import (
     subjects_refused,
 )
 from gapless.traces.sources.rocketmq.watching.tail import Anchor, Stretch, Tail, anchor, log_folders, written_up_to
-from gapless.traces.sources.rocketmq.watching.traces import TraceFollower
 from gapless.traces.sources.rocketmq.watching.watch_checkpoint import Numbers, WatchCheckpoint
 
 LOOK_AGAIN = 0.2  # seconds after which what was refused is read again
@@ -67,6 +67,7 @@ MUCH = 4 << 20  # bytes of the log after which they are not waited for
 SAVEPOINTS = 2  # that are kept, to go back to where the log is cut off
 AGAIN = 3  # times that the store is opened again where files go away while it is read
 LINES = 1000  # things to say that wait to be read
+TRACES = "traces"  # names the follower of trace topics among those of layouts
 
 
 class Follower:
@@ -110,19 +111,18 @@ class Follower:
     # -- opening -----------------------------------------------------------------------------------------------------
 
     def _opened(self) -> StoreDirectory:
-        return as_live(open_store(self.folder, self.config, databases=False, opens_index=no_index))
+        return as_live(open_store(self.folder, self.config, bare=True))
 
     def _entries(self) -> Entries:
         queues = self.store.queues
         assert isinstance(queues, LiveQueues)  # noqa: S101 - `as_live` made them
         return EntriesInFiles(queues, self.options, self.clock)
 
-    def _judge(self) -> StoreJudge:
+    def _judge(self, saved: Mapping[str, Any] | None = None) -> StoreJudge:
+        """Begins a judgement. `saved`: what was found of layouts and traces before, to continue from."""
         self.anchor: Anchor | None = None
-        self.index = IndexFollower(self.options, self.store.start)
-        self.traces = TraceFollower(self.options, self.store.start)
-        self.halves = HalfFollower(self.store.start)
-        # Index, traces and halves: time and position of the last look, time of the next. Entries: last look.
+        self.others = _followers(self.options, self.store.start, saved or {})
+        # Layouts and traces: time and position of the last look, time of the next. Entries: last look.
         self.others_at, self.others_from, self.others_rest, self.entries_at = -OTHERS, 0, 0.0, -BETWEEN
         return StoreJudge(self.store, self.options)
 
@@ -140,13 +140,10 @@ class Follower:
                 f"{self.store.start:,}"
             )
             return False
-        self.judge = self._judge()
+        self.judge = self._judge(checkpoint.others)
         restore(self.judge, checkpoint.known)
         renew(self.judge, self.store)
         self.anchor = checkpoint.anchor
-        self.index = IndexFollower(self.options, self.store.start, checkpoint.index)
-        self.traces = TraceFollower(self.options, self.store.start, checkpoint.traces)
-        self.halves = HalfFollower(self.store.start, checkpoint.halves)
         self.savepoints = [checkpoint]
         return True
 
@@ -226,7 +223,7 @@ class Follower:
         return stretch.more and taken
 
     def _follow_others(self, *, at_once: bool = False) -> bool:
-        """Follows index, traces and halves up to the judged end of the log; True if there is more at once.
+        """Follows layouts and traces up to the judged end of the log; True if there is more at once.
 
         Not in each round, because each time has a fixed cost, and not before log and queues had as much time as it
         took.
@@ -235,13 +232,13 @@ class Follower:
         due = begin - self.others_at >= OTHERS or self.reached - self.others_from >= MUCH
         if not self.follows_others or not (at_once or (due and begin >= self.others_rest)):
             return False
-        self.halves.follow(self.store, self.reached, self.judge.judged.queues)
-        more = self.traces.follow(self.store, self.reached, self.judge.judged.queues)
-        more |= self.index.follow(self.store, self.reached)
+        more = False
+        for other in self.others.values():
+            more |= other.follow(self.store, self.reached, self.judge.judged.queues)
+            self.departed |= other.departed
+            other.departed = False
         if not more:
             self.others_at, self.others_from = self.clock(), self.reached
-        self.departed |= self.index.departed or self.traces.departed
-        self.index.departed = self.traces.departed = False
         self.others_rest = 2 * self.clock() - begin
         return more
 
@@ -406,9 +403,9 @@ class Follower:
 
     def checkpoint(self) -> WatchCheckpoint:
         """Saves a checkpoint, to continue from it."""
-        others = (self.index.copy_progress(), self.traces.copy_progress(), self.halves.copy_progress())
+        others = {name: other.snapshot() for name, other in self.others.items()}
         known = save(self.judge), self.anchor, self.judges_entries
-        checkpoint = WatchCheckpoint(*known, *others, self.listing.copy())
+        checkpoint = WatchCheckpoint(*known, others, self.listing.copy())
         self.savepoints = [*self.savepoints, checkpoint][-SAVEPOINTS:]
         return checkpoint
 
@@ -441,26 +438,24 @@ class Follower:
             pass
         ends = last or self.is_at_rest()
         again = ends and bool(self.judge.queues.waiting)  # what was left open because the broker ran is decided now
-        if ends:
-            opens = self.index.opened if self.is_running() else self.index.opened_at_rest
-            store = open_store(self.folder, self.config, opens_index=index_of if again else opens)
+        if again:
+            store = open_store(self.folder, self.config)
         else:
-            store = open_store(self.folder, self.config, databases=False, opens_index=self.index.opened)
-            store = self._so_far(store)
-        known, source = None if again else self._known_of(store), shown(str(self.path))
-        if known is None:
-            clients = with_trace_topics(store, None, source)
-        elif reported := self.traces.known(store, source, last=not store.live):
-            clients, known = reported[0], replace(known, promises=reported[1])
-        else:
-            clients = None
+            ways = [other.opening(running=not ends or self.is_running()) for other in self.others.values()]
+            store = open_store(self.folder, self.config, bare=not ends, **dict(ChainMap(*ways)))
+            store = store if ends else self._so_far(store)
+        known = None if again else self._known_of(store)
+        source = shown(str(self.path))
+        clients = with_trace_topics(store, None, source) if known is None else None
+        if known and (reported := self.others[TRACES].known(store, self.reached)):
+            clients, known = reported[0].of_source(source), replace(known, promises=reported[1])
         return StoreCheck(self.path, store, self.options, clients, before=known).whole(Local(jobs=1))
 
     def _known_of(self, store: StoreDirectory) -> Checkpoint | None:
         """Returns the checkpoint from which a check of `store` may continue, if any."""
         if not store.start <= self.reached <= store.limit:
             return None
-        layouts = {"hash_index": self.index.known(store, self.reached), "half_table": self.halves.known(store)}
+        layouts = {name: other.known(store, self.reached) for name, other in self.others.items() if name != TRACES}
         return replace(save(self.judge), layouts={name: known for name, known in layouts.items() if known is not None})
 
     def _so_far(self, store: StoreDirectory) -> StoreDirectory:
@@ -496,3 +491,9 @@ class Follower:
                 self.reported.add(key)
                 known = judged or self.judge.judged
                 yield explain.finding(known, found, source=str(self.path), how=how, count=1, traces=[found.trace])
+
+
+def _followers(options: Options, start: int, saved: Mapping[str, Any]) -> dict[str, LayoutFollower]:
+    """Returns the followers of trace topics, and of all layouts that have one."""
+    kinds = {layout.name: layout.follower for layout in registry.LAYOUTS if layout.follows}
+    return {name: kind(options, start, saved.get(name)) for name, kind in ({TRACES: TraceFollower} | kinds).items()}

@@ -89,10 +89,6 @@ def as_live(store: StoreDirectory) -> StoreDirectory:
     )
 
 
-def no_index(*_: object) -> None:
-    """Opens no hash index: `IndexFollower` reads it."""
-
-
 def with_log_files(store: StoreDirectory) -> StoreDirectory:
     """The store with the files that its log has now. Raises Unreadable, NothingThere."""
     before = store.dledger is not None

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import os
 import pickle
 import tempfile
-from dataclasses import replace
+from collections.abc import Sequence
 from pathlib import Path
 from typing import IO
 
 from gapless.traces.problems import UsageError, shown
 from gapless.traces.sources.following import SavedState
-from gapless.traces.sources.rocketmq.columns.disk_blocks import AT_ONCE, TableHalves
-from gapless.traces.sources.rocketmq.joining.checkpoint import REMEMBERED
+from gapless.traces.sources.rocketmq.columns.disk_blocks import AT_ONCE, Blocks
 
-FORM = 9
+FORM = 10
 """Raised with each change of the saved state, because `joining/checkpoint.py` pickles our classes."""
 HEAD = b"gapless watch "
 LONGEST_HEAD = 200  # bytes
@@ -40,15 +40,43 @@ def write_state(file: Path, kept: SavedState, version: str) -> None:
         raise
 
 
+class _StatePickler(pickle.Pickler):
+    """Pickles a state but for its blocks, which may be large: they are collected in `blocks`."""
+
+    def __init__(self, out: IO[bytes]) -> None:
+        super().__init__(out, pickle.HIGHEST_PROTOCOL)
+        self.blocks: list[Blocks] = []
+
+    def persistent_id(self, obj: object) -> int | None:
+        """Overrides `Pickler`: the number of the blocks; None for all else."""
+        if not isinstance(obj, Blocks):
+            return None
+        self.blocks.append(obj)
+        return len(self.blocks) - 1
+
+
+class _StateUnpickler(pickle.Unpickler):
+    """Reads what `_StatePickler` wrote, with blocks that were read before."""
+
+    def __init__(self, content: IO[bytes], blocks: Sequence[Blocks]) -> None:
+        super().__init__(content)
+        self.blocks = blocks
+
+    def persistent_load(self, pid: int) -> Blocks:
+        """Overrides `Unpickler`."""
+        return self.blocks[pid]
+
+
 def _write(out: IO[bytes], kept: SavedState, version: str) -> None:
-    """All that `_read` reads, and the head before it."""
+    """Writes all that `_read` reads, and the head before it: the kinds of blocks, the blocks, and the state."""
     out.write(_head(version) + b"\n")
-    known, halves = kept.checkpoint.known, kept.checkpoint.halves
-    for blocks in (*known.remembered, halves.records if halves else TableHalves()):
+    state = io.BytesIO()
+    pickler = _StatePickler(state)
+    pickler.dump(kept)
+    pickle.dump([type(blocks) for blocks in pickler.blocks], out, pickle.HIGHEST_PROTOCOL)
+    for blocks in pickler.blocks:
         blocks.write(out)
-    without = replace(halves, records=TableHalves()) if halves else None
-    checkpoint = replace(kept.checkpoint, known=replace(known, remembered=()), halves=without)
-    pickle.dump(replace(kept, checkpoint=checkpoint), out, pickle.HIGHEST_PROTOCOL)
+    out.write(state.getbuffer())
     out.write(_digest(out, out.tell()))
     out.flush()
     os.fsync(out.fileno())
@@ -106,13 +134,8 @@ def _read(content: IO[bytes]) -> SavedState:
     if content.read() != _digest(content, size):
         raise ValueError("other bytes than were written")
     content.seek(at)
-    remembered = tuple(kind.read(content, size) for kind in REMEMBERED.values())
-    records = TableHalves.read(content, size)
-    found = pickle.load(content)  # noqa: S301 - what we wrote, in a file of the user's
+    kinds = pickle.load(content)  # noqa: S301 - what we wrote, in a file of the user's
+    found = _StateUnpickler(content, [kind.read(content, size) for kind in kinds]).load()
     if not isinstance(found, SavedState):
         raise TypeError(type(found))
-    checkpoint = found.checkpoint
-    halves = replace(checkpoint.halves, records=records) if checkpoint.halves else None
-    return replace(
-        found, checkpoint=replace(checkpoint, known=replace(checkpoint.known, remembered=remembered), halves=halves)
-    )
+    return found

@@ -28,7 +28,7 @@ from gapless.traces.sources.rocketmq.log.scan import (
 )
 from gapless.traces.sources.rocketmq.segments.splits import SPLIT, Split
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory, store_folder
-from gapless.traces.sources.rocketmq.store.file_access import LARGEST, FileWindow, Space
+from gapless.traces.sources.rocketmq.store.file_access import LARGEST, FileWindow, Space, file_of
 from gapless.traces.sources.rocketmq.store.files import TWENTY_DIGITS, LogFile, read_exactly
 
 FIRST_SPLIT = 1 << 20  # bytes of the first stretch: Python judges it within a second, and there is a verdict
@@ -138,11 +138,6 @@ class Tail:
         header = np.zeros(BLANK, np.uint8)
         read_exactly(file, at - file.base, header.data)
         return bool(header.any())
-
-
-def file_of(store: StoreDirectory, position: int) -> LogFile | None:
-    """Returns the log file that contains a position, if it exists."""
-    return next((f for f in reversed(store.files) if f.base <= position < f.base + f.length), None)
 
 
 def log_end(folders: Iterable[Path], known: int = 0) -> int | None:

@@ -2,31 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from gapless.traces.sources.following import FollowProgress
 from gapless.traces.sources.rocketmq.joining.checkpoint import Checkpoint
-from gapless.traces.sources.rocketmq.watching.halves import HalvesProgress
-from gapless.traces.sources.rocketmq.watching.index import IndexProgress
 from gapless.traces.sources.rocketmq.watching.listing import FileListing
 from gapless.traces.sources.rocketmq.watching.tail import Anchor
-from gapless.traces.sources.rocketmq.watching.traces import TraceProgress
 
 
 @dataclass(frozen=True)
 class WatchCheckpoint:
     """The state of a watch: the judgement's checkpoint, and the last record, to recognise the log.
 
-    `entries`: entries are part of the judgement · `index`, `traces`, `halves`: the progress in the hash index, in
-    trace topics, and in the input of a table of halves · `listing`: the files by then.
+    `entries`: entries are part of the judgement · `others`: snapshots of the followers of layouts and trace topics, by
+    name · `listing`: the files by then.
     """
 
     known: Checkpoint
     anchor: Anchor | None
     entries: bool = True
-    index: IndexProgress | None = None
-    traces: TraceProgress | None = None
-    halves: HalvesProgress | None = None
+    others: Mapping[str, Any] = field(default_factory=dict)
     listing: FileListing = field(default_factory=FileListing)
 
     @property

@@ -21,7 +21,6 @@ from gapless.traces.options import Options
 from gapless.traces.problems import Unreadable
 from gapless.traces.report.wording import plural
 from gapless.traces.sources.rocketmq.columns.bytes import Ints
-from gapless.traces.sources.rocketmq.columns.disk_blocks import TableHalves
 from gapless.traces.sources.rocketmq.columns.lookup import indices_among
 from gapless.traces.sources.rocketmq.joining.batch_replay import StepEvents, replay_batch
 from gapless.traces.sources.rocketmq.joining.findings import StoreFindings
@@ -29,6 +28,7 @@ from gapless.traces.sources.rocketmq.layouts.half_table.records import (
     IS_FINAL,
     IS_HALF,
     HalfRecords,
+    TableHalves,
     TableOfHalves,
     half_records,
     rows_of,

@@ -20,6 +20,7 @@ from gapless.traces.sources.rocketmq.columns.bytes import (
     number_in,
     u32,
 )
+from gapless.traces.sources.rocketmq.columns.disk_blocks import Blocks
 from gapless.traces.sources.rocketmq.columns.property_spans import names_of
 from gapless.traces.sources.rocketmq.layouts.message_database import HEAD, Pairs, TableCodec
 from gapless.traces.sources.rocketmq.log.record_pass import LONGEST, each_among
@@ -51,6 +52,18 @@ class HalfRecords(NamedTuple):
 
 
 COLUMNS = len(HalfRecords._fields)
+
+
+class TableHalves(Blocks):
+    """The input of a table of halves: columns of `HalfRecords`."""
+
+    ROWS = COLUMNS
+
+    def all_of_them(self, start: int) -> HalfRecords:
+        """Returns the records from a log position on."""
+        found = np.concatenate([np.zeros((COLUMNS, 0), np.int64), *self.blocks()], axis=1)
+        records = HalfRecords(*found)
+        return HalfRecords(*found[:, records.at >= start])
 
 
 @native(lambda b, base, places, *_: len(places), kinds=(BYTES, I64, INTS, INTS, TABLE, TABLE, I64, BYTES))  # noqa: ARG005 - as it is called

@@ -100,10 +100,8 @@ class HashIndexJudge(LayoutJudge):
             elif file.name in self.known.replays:
                 replayed = self.known.replays[file.name].copy()
                 odd = self.found.odd_items(file.name)
-                items = known_items(file, replayed.items, reach)
-                items = items if self.store.first_life else before_lost(odd, items)
-                replayed.replay(file, odd, items)
-                if file is not index.files[-1] and items == file.items:
+                whole = replay_up_to(reach, replayed, file, odd, lost_too=self.store.first_life)
+                if whole and file is not index.files[-1]:
                     replayed.finish(file, clean=False)
                 self.judged.cover("hash_index", replayed.counts())
                 if replayed.departure:
@@ -284,14 +282,25 @@ def _up_to(file: IndexFile, tail: int) -> IndexFile:
     return replace(file, began=file.began if tail > 1 else begin, ended=end)
 
 
-def before_lost(odd: Ints, items: int) -> int:
+def replay_up_to(reach: int, replayed: FileReplay, file: IndexFile, odd: Ints, *, lost_too: bool = False) -> bool:
+    """Replays the items that point below a log position; True if the file has no others. Raises Unreadable.
+
+    `lost_too`: even the last ones that match no key, whose log may have been cut off.
+    """
+    items = _known_items(file, replayed.items, reach)
+    items = items if lost_too else _before_lost(odd, items)
+    replayed.replay(file, odd, items)
+    return items == file.items
+
+
+def _before_lost(odd: Ints, items: int) -> int:
     """Returns the exclusive end of the items without the last ones that match no key: their log was cut off."""
     lost = odd[0][(odd[1] & OWNED == 0) & (odd[0] < items)]
     behind = items - 1 - lost[::-1] == np.arange(len(lost))
     return items - int(behind.argmin() if not behind.all() else len(lost))
 
 
-def known_items(file: IndexFile, known: int, reach: int) -> int:
+def _known_items(file: IndexFile, known: int, reach: int) -> int:
     """Returns the exclusive end of the items that point below a log position; some are known already."""
     (stretches,) = np.nonzero(file.lows < reach)
     end = 1

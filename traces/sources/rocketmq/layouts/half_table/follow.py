@@ -9,60 +9,54 @@ Source: docs/rocketmq-transactions.md#half-table.
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
-from gapless.traces.sources.rocketmq.columns.disk_blocks import TableHalves
+from gapless.traces.options import Options
 from gapless.traces.sources.rocketmq.layouts.half_table.judge import HalfCheckpoint, table_of
-from gapless.traces.sources.rocketmq.layouts.half_table.records import TableOfHalves, half_records
+from gapless.traces.sources.rocketmq.layouts.half_table.records import TableHalves, TableOfHalves, half_records
+from gapless.traces.sources.rocketmq.layouts.layout import LayoutFollower
 from gapless.traces.sources.rocketmq.segments.results import Subject
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.names import TABLE_HALVES
 from gapless.traces.sources.rocketmq.watching.tail import Tail
 
 
-@dataclass(frozen=True)
-class HalvesProgress:
-    """The input of a table of halves, up to log position `at`."""
-
-    at: int
-    records: TableHalves = field(default_factory=TableHalves)
-
-
-@dataclass(frozen=True)
-class TableLook:
+class TableLook(NamedTuple):
     """A table as it was when the log ended at `end`."""
 
     rows: TableOfHalves
     end: int
 
 
-class HalfFollower:
+class HalfFollower(LayoutFollower):
     """Follows the halves of one store with a table of them."""
 
-    def __init__(self, start: int, progress: HalvesProgress | None = None) -> None:
-        """`start`: the log's begin · `progress`: the progress to continue from."""
-        progress = progress or HalvesProgress(start)
-        self.at, self.records = progress.at, progress.records.copy()
+    def __init__(self, options: Options, start: int, saved: HalfCheckpoint | None = None) -> None:
+        super().__init__(options, start, saved)
+        saved = saved or HalfCheckpoint(TableHalves(), start)
+        self.at, self.records = saved.reached, saved.records.copy()
         self.table: TableLook | None = None
 
-    def copy_progress(self) -> HalvesProgress:
-        """Returns the progress, to continue from it."""
-        return HalvesProgress(self.at, self.records.copy())
+    def snapshot(self) -> HalfCheckpoint:
+        """Implements `LayoutFollower`."""
+        return HalfCheckpoint(self.records.copy(), self.at)
 
-    def follow(self, store: StoreDirectory, reached: int, queues: Collection[Subject]) -> None:
-        """Reads the new part of the log, which is judged up to `reached`. Raises Unreadable."""
+    def follow(self, store: StoreDirectory, reached: int, queues: Collection[Subject]) -> bool:
+        """Implements `LayoutFollower`: reads the new part of the log."""
         if TABLE_HALVES not in queues or self.at < store.start:
             self.at = max(self.at, store.start) if TABLE_HALVES in queues else reached
         if self.at < reached:
             records, _ = half_records(store, reached, self.at)
             self.records.add(np.stack(records))
             self.at = reached
+        return False
 
-    def known(self, store: StoreDirectory) -> HalfCheckpoint | None:
-        """Returns the checkpoint for a check of `store`; None without a table of halves. Raises Unreadable."""
+    def known(self, store: StoreDirectory, reached: int) -> HalfCheckpoint | None:  # noqa: ARG002 - all that was read
+        """Implements `LayoutFollower`: with the table of a running broker once the log was read beyond it."""
         if not self.records.columns:
             return None
         known = HalfCheckpoint(self.records, self.at)
@@ -81,3 +75,6 @@ def _end(store: StoreDirectory, at: int) -> int:
     while more and (stretch := tail.stretch(store, at)):
         at, more = stretch.end, stretch.more
     return at
+
+
+FOLLOWER = HalfFollower

@@ -10,7 +10,7 @@ Source: docs/rocketmq-traces.md.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
@@ -29,6 +29,7 @@ from gapless.traces.sources.rocketmq.clients.evidence import (
     judge_messages,
 )
 from gapless.traces.sources.rocketmq.clients.promises import FORGOTTEN, PromiseCheckpoint
+from gapless.traces.sources.rocketmq.clients.recent_keys import RecentKeys
 from gapless.traces.sources.rocketmq.clients.request_rows import AnsweredSends
 from gapless.traces.sources.rocketmq.clients.trace_topic_evidence import deliveries_of, no_evidence, promises_of
 from gapless.traces.sources.rocketmq.clients.trace_topics import (
@@ -39,38 +40,38 @@ from gapless.traces.sources.rocketmq.clients.trace_topics import (
 )
 from gapless.traces.sources.rocketmq.columns.bytes import Ints
 from gapless.traces.sources.rocketmq.columns.lookup import among, distinct
+from gapless.traces.sources.rocketmq.layouts.layout import LayoutFollower
 from gapless.traces.sources.rocketmq.log import scan
 from gapless.traces.sources.rocketmq.report_rows import TraceTopicRow
+from gapless.traces.sources.rocketmq.segments.log_reader import AT_ONCE, LogPoint, LogReader
 from gapless.traces.sources.rocketmq.segments.results import Subject
-from gapless.traces.sources.rocketmq.segments.splits import Split, SplitReader
+from gapless.traces.sources.rocketmq.segments.splits import ScannedSegment, Split, SplitReader
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
-from gapless.traces.sources.rocketmq.store.file_access import Space
+from gapless.traces.sources.rocketmq.store.file_access import Space, file_of
 from gapless.traces.sources.rocketmq.store.files import LogFile
 from gapless.traces.sources.rocketmq.store.names import HALF_TOPICS
-from gapless.traces.sources.rocketmq.watching.recent_keys import RecentKeys
-from gapless.traces.sources.rocketmq.watching.tail import file_of
 
 RECENT = 1 << 18  # answers, decisions and deliveries that are recognised when they are repeated
 KEYS = 1 << 20  # of messages of late
 UNSEEN = 1 << 16  # messages that were handed out and not seen yet, that are looked for
 DOUBTS = 1000  # answers without their record that are reported one by one
-AT_ONCE = 2 << 20  # bytes of the log that are read at once: what is made of them stays in memory
 TOGETHER = 1 << 16  # bytes between two answers that are looked at in one go
 
 LOST, OTHER = FORGOTTEN[:2]  # rules that an answer breaks where no record lies, or another one
+MessagesOfSpan = tuple[SegmentMessages, tuple[int, int]]
+"""The messages of a segment, and the log positions of its begin and end."""
 COUNTED = ("messages", "damaged", "contexts", "strange", "elsewhere", "placeless", "doubtful", "untimely", "handed")
 
 
 @dataclass
 class TraceProgress:
-    """The trace messages that were read up to log position `at`.
+    """The trace messages that were read up to a log position.
 
     `counts`: of a `TraceTopicRow`, and of `PromiseCheckpoint` · `topics`: named in answers · `lost`: answers without
     a record, by position · `unseen`: as in `ClientEvidence.handed`.
     """
 
-    at: int
-    exact: bool = True
+    reached: LogPoint
     names: tuple[str, ...] = ()
     queues: int = 0
     counts: Counter[str] = field(default_factory=Counter)
@@ -93,53 +94,42 @@ class TraceProgress:
         )  # fmt: skip
 
 
-class TraceFollower:
-    """The trace topics of one store that is followed."""
+class TraceFollower(LayoutFollower):
+    """Follows the trace topics of one store, as if they were a layout: what it knows is evidence for a check."""
 
-    def __init__(self, options: Options, start: int, progress: TraceProgress | None = None) -> None:
-        """`start`: where the log begins · `progress`: where to go on."""
-        self.options, self.space, self.again = options, Space(), Space()
-        self.progress = progress.copy() if progress else TraceProgress(start)
+    def __init__(self, options: Options, start: int, saved: TraceProgress | None = None) -> None:
+        super().__init__(options, start, saved)
+        self.space, self.again = Space(), Space()
+        self.progress = saved.copy() if saved else TraceProgress(LogPoint(start))
         self.keys = RecentKeys(KEYS)
-        self.departed = False  # an answer was not kept
 
     # -- what is new ---------------------------------------------------------------------------------------------------
 
     def follow(self, store: StoreDirectory, reached: int, queues: Collection[Subject]) -> bool:
-        """Reads further trace messages up to the judged end of the log; True if there are more at once.
-
-        Raises Unreadable.
-        """
+        """Implements `LayoutFollower`: reads further trace messages."""
         progress = self.progress
         if progress.queues != len(queues):
             progress.queues = len(queues)
             progress.names = trace_topics_among({topic for topic, _ in queues}, store)
-        progress.at = max(progress.at, store.start)
+        if progress.reached.at < store.start:
+            progress.reached = progress.reached._replace(at=store.start)
         if not progress.names:
-            progress.at, progress.exact = reached, True
+            progress.reached = LogPoint(reached)
             return False
-        file = file_of(store, progress.at)
-        if progress.at >= reached or file is None:
+        file = file_of(store, progress.reached.at)
+        if progress.reached.at >= reached or file is None:
             return False
         before = len(progress.lost) + len(progress.doubts)
         self._read(store, file, reached)
         self.departed |= len(progress.lost) + len(progress.doubts) > before
-        return progress.at < reached
+        return progress.reached.at < reached
 
-    def _read(self, store: StoreDirectory, file: LogFile, reached: int) -> None:
-        """Read on in one log file, no more than `AT_ONCE`."""
-        progress = self.progress
-        low = progress.at - file.base
-        split = Split(file, low, min(reached - file.base, file.length, low + AT_ONCE), progress.exact)
-        progress.at, progress.exact = file.base + split.high, False
-        for scanned in SplitReader(store, split, self.space, keys=True).segments():
-            columns = scanned.columns
-            if columns.count and columns.keys is not None:
-                messages = SegmentMessages(columns.log, columns.keys, columns.rows, columns.subjects(), self.space)
-                self._add(store, messages, (scanned.start, scanned.end))
-            if scanned.stop != scan.INVALID:
-                progress.at = file.base + file.length if scanned.blank else scanned.end
-                progress.exact = True
+    def _read(self, store: StoreDirectory, file: LogFile, end: int) -> None:
+        """Read on in one log file."""
+        reading = LogReader(self.progress.reached, self.space)
+        for messages, span in _messages(reading.segments(store, file, end, keys=True), self.space):
+            self._add(store, messages, span)
+        self.progress.reached = reading.point
 
     def _add(self, store: StoreDirectory, messages: SegmentMessages, span: tuple[int, int]) -> None:
         """Adds one segment: the keys of its messages, and the reports of its trace messages."""
@@ -219,14 +209,12 @@ class TraceFollower:
             if (file := file_of(store, first)) is not None:
                 low = first - file.wrapped - file.base
                 split = Split(file, low, min(last + 1 - file.base, file.length), exact=False)
-                for scanned in SplitReader(store, split, self.again, keys=True).segments():
-                    columns = scanned.columns
-                    if columns.count and columns.keys is not None:
-                        messages = SegmentMessages(
-                            columns.log, columns.keys, columns.rows, columns.subjects(), self.again
-                        )
-                        promises.append(self._promises(some, messages, (scanned.start, scanned.end)))
+                promises = [self._promises(some, *found) for found in self._read_again(store, split)]
             self._promise(promises, some)
+
+    def _read_again(self, store: StoreDirectory, split: Split) -> Iterator[MessagesOfSpan]:
+        """Reads messages that were passed."""
+        return _messages(SplitReader(store, split, self.again, keys=True).segments(), self.again)
 
     def _promises(self, sends: AnsweredSends, messages: SegmentMessages, span: tuple[int, int]) -> PromiseResult:
         """Compares the records of one stretch with the answers that name positions in it."""
@@ -259,41 +247,38 @@ class TraceFollower:
 
     # -- what it comes to ----------------------------------------------------------------------------------------------
 
-    def copy_progress(self) -> TraceProgress:
-        """Returns the progress, to continue from it."""
+    def snapshot(self) -> TraceProgress:
+        """Implements `LayoutFollower`."""
         return self.progress.copy()
 
-    def known(
-        self, store: StoreDirectory, source: str, *, last: bool
-    ) -> tuple[ClientEvidence, PromiseCheckpoint] | None:
-        """Returns the evidence for a check of `store`; None if there are no traces. Raises Unreadable.
+    def known(self, store: StoreDirectory, reached: int) -> tuple[ClientEvidence, PromiseCheckpoint] | None:  # noqa: ARG002 - all that was read
+        """Implements `LayoutFollower`: the evidence for a check of `store`; None if there are no traces.
 
-        `last`: the broker has stopped: the rest is read, and unseen messages are looked for in the whole log.
+        Once the broker has stopped, the rest is read, and unseen messages are looked for in the whole log.
         """
-        if last and self.progress.names:
-            rest = TraceFollower(self.options, self.progress.at, self.progress)
-            rest.keys = self.keys.copy()
-            rest._read_all(store)
-            return rest._evidence(store, source, looked_for=True)
-        return self._evidence(store, source, looked_for=False)
+        if store.live or not self.progress.names:
+            return self._evidence(store, looked_for=False)
+        rest = TraceFollower(self.options, store.start, self.progress)
+        rest.keys = self.keys.copy()
+        rest._read_all(store)
+        return rest._evidence(store, looked_for=True)
 
     def _read_all(self, store: StoreDirectory) -> None:
         """Read on as far as records follow one another."""
-        at = -1
-        while at != self.progress.at and self.progress.exact and (file := file_of(store, self.progress.at)):
-            at = self.progress.at
-            self._read(store, file, file.base + file.length)
+        before = None
+        while before != self.progress.reached and self.progress.reached.exact:
+            before = self.progress.reached
+            if file := file_of(store, before.at):
+                self._read(store, file, file.base + file.length)
 
-    def _evidence(
-        self, store: StoreDirectory, source: str, *, looked_for: bool
-    ) -> tuple[ClientEvidence, PromiseCheckpoint] | None:
+    def _evidence(self, store: StoreDirectory, *, looked_for: bool) -> tuple[ClientEvidence, PromiseCheckpoint] | None:
         progress = self.progress
         if not progress.counts["messages"]:
             return None
         names = trace_topics(store) or progress.names
         counts = {name: progress.counts[name] for name in (*COUNTED, "promised", "expired", "commits", "rollbacks")}
         unseen = progress.unseen[:, np.argsort(progress.unseen[0], kind="stable")]
-        row = TraceTopicRow(source=source, topics=", ".join(names), **counts)
+        row = TraceTopicRow(source="", topics=", ".join(names), **counts)
         evidence = replace(no_evidence(), sends=progress.lost, topics=progress.topics, testimony=row, handed=unseen)
         seen, half = np.zeros(unseen.shape[1], np.bool_), np.full(unseen.shape[1], -1, np.int64)
         if looked_for and unseen.shape[1]:
@@ -309,17 +294,22 @@ class TraceFollower:
     ) -> None:
         """Look for messages that were handed out in all of the log that was read."""
         for file in store.files:
-            for low in range(0, min(file.length, self.progress.at - file.base), AT_ONCE):
-                split = Split(file, low, min(low + AT_ONCE, file.length, self.progress.at - file.base), exact=low == 0)
-                for scanned in SplitReader(store, split, self.again, keys=True).segments():
-                    columns = scanned.columns
-                    if columns.count and columns.keys is not None:
-                        found = look_for_deliveries(
-                            evidence,
-                            SegmentMessages(columns.log, columns.keys, columns.rows, columns.subjects(), self.again),
-                        )
-                        seen[found.seen] = True
-                        half[found.halves] = found.places
+            end = min(file.length, self.progress.reached.at - file.base)
+            for low in range(0, end, AT_ONCE):
+                split = Split(file, low, min(low + AT_ONCE, end), exact=low == 0)
+                for messages, _span in self._read_again(store, split):
+                    found = look_for_deliveries(evidence, messages)
+                    seen[found.seen] = True
+                    half[found.halves] = found.places
+
+
+def _messages(segments: Iterable[ScannedSegment], space: Space) -> Iterator[MessagesOfSpan]:
+    """Yields the messages of segments that are scanned with their keys."""
+    for scanned in segments:
+        columns = scanned.columns
+        if columns.count and columns.keys is not None:
+            messages = SegmentMessages(columns.log, columns.keys, columns.rows, columns.subjects(), space)
+            yield messages, (scanned.start, scanned.end)
 
 
 def _is_of(topic: str, one: str, _queue: int) -> int:

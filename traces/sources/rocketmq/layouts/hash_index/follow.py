@@ -11,10 +11,11 @@ Source: docs/rocketmq.md#index; IndexFile.putKey.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -23,24 +24,16 @@ from gapless.traces.sources.rocketmq.columns.bytes import Ints
 from gapless.traces.sources.rocketmq.layouts.hash_index import index_files
 from gapless.traces.sources.rocketmq.layouts.hash_index.coverage import IndexCoverage, by_item
 from gapless.traces.sources.rocketmq.layouts.hash_index.file_replay import FileReplay
-from gapless.traces.sources.rocketmq.layouts.hash_index.index_files import FOLDER, Index, IndexFile
-from gapless.traces.sources.rocketmq.layouts.hash_index.judge import IndexCheckpoint, before_lost, known_items
+from gapless.traces.sources.rocketmq.layouts.hash_index.index_files import FOLDER, Index, IndexFile, Opener
+from gapless.traces.sources.rocketmq.layouts.hash_index.judge import IndexCheckpoint, replay_up_to
 from gapless.traces.sources.rocketmq.layouts.hash_index.worker import INDEX_KEYS, indexed
-from gapless.traces.sources.rocketmq.log import scan
-from gapless.traces.sources.rocketmq.segments.splits import Split, SplitReader
+from gapless.traces.sources.rocketmq.layouts.layout import LayoutFollower
+from gapless.traces.sources.rocketmq.segments import log_reader
+from gapless.traces.sources.rocketmq.segments.log_reader import LogPoint, LogReader
+from gapless.traces.sources.rocketmq.segments.results import Subject
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
-from gapless.traces.sources.rocketmq.store.file_access import Space
+from gapless.traces.sources.rocketmq.store.file_access import Space, file_of
 from gapless.traces.sources.rocketmq.store.files import LogFile
-from gapless.traces.sources.rocketmq.watching.tail import file_of
-
-AT_ONCE = 2 << 20  # bytes of the log that are read at once: what is made of them stays in memory
-
-
-class LogPoint(NamedTuple):
-    """A log position, and whether a record is known to begin there."""
-
-    at: int
-    exact: bool
 
 
 @dataclass
@@ -64,49 +57,50 @@ class IndexProgress:
     files: Mapping[str, IndexFile] = field(default_factory=dict)
 
 
-class IndexFollower:
+class IndexFollower(LayoutFollower):
     """The index of one store that is followed."""
 
-    def __init__(self, options: Options, start: int, progress: IndexProgress | None = None) -> None:
-        """`start`: the log's begin · `progress`: the progress to continue from."""
-        self.options, self.space = options, Space()
-        progress = progress or IndexProgress(LogPoint(start, exact=True))
+    def __init__(self, options: Options, start: int, saved: IndexProgress | None = None) -> None:
+        super().__init__(options, start, saved)
+        self.space = Space()
+        progress = saved or IndexProgress(LogPoint(start))
         self.reached = progress.reached
         self.sections = [IndexPart(section.end, section.found.copy()) for section in progress.sections]
         self.conform, self.files = dict(progress.conform), dict(progress.files)
         self.replays: dict[str, FileReplay] = {}
         self.full: set[str] = set()  # of `files`, those to which nothing comes any more, nor to their headers
-        self.departed = False  # something departs, or is missing, that was not so before
 
-    def copy_progress(self) -> IndexProgress:
-        """Returns the progress, to continue from it."""
+    def snapshot(self) -> IndexProgress:
+        """Implements `LayoutFollower`."""
         sections = tuple(IndexPart(section.end, section.found.copy()) for section in self.sections)
         return IndexProgress(self.reached, sections, dict(self.conform), dict(self.files))
 
-    def known(self, store: StoreDirectory, end: int) -> IndexCheckpoint:
-        """Returns the checkpoint of the index of `store`, up to `end` if no broker writes it. Raises Unreadable."""
+    def known(self, store: StoreDirectory, reached: int) -> IndexCheckpoint:
+        """Implements `LayoutFollower`: matches all up to the log's judged end if no broker writes the index."""
         found = IndexCoverage()
         for section in self.sections:
             found.join(section.found)
         if store.index and store.index.reach is None:
-            reached = self.reached
-            while reached.at < end and (file := file_of(store, reached.at)):
-                reached = self._match(store, store.index, file, reached, end, found)
+            reading = LogReader(self.reached, self.space)
+            while reading.point.at < reached and (file := file_of(store, reading.point.at)):
+                self._match(store, store.index, reading, file, reached, found)
         return IndexCheckpoint(found, self.conform, self.replays)
 
     # -- files ---------------------------------------------------------------------------------------------------------
 
+    def opening(self, *, running: bool) -> dict[str, Any]:
+        """Implements `LayoutFollower`: files that were opened before are not read again."""
+        return {"opens_index": self.opened if running else partial(self._opened, self._counted)}
+
     def opened(self, folder: Path, settings: Mapping[str, str], log: Sequence[LogFile]) -> Index | None:
         """Opens the index that a broker is writing. Raises Unreadable, FileNotFoundError."""
-        found = index_files.index_of(folder, settings, log, self._written)
-        self._notice_deletions(found.files if found else (), log[0].base)
+        found = self._opened(self._written, folder, settings, log)
         self.files = {file.name: file for file in found.files} if found else {}
         self.full = {file.name for file in (found.files[:-1] if found else ()) if file.items == file.room}
         return replace(found, reach=self.reached.at) if found else None
 
-    def opened_at_rest(self, folder: Path, settings: Mapping[str, str], log: Sequence[LogFile]) -> Index | None:
-        """Opens the index after the broker has stopped. Raises Unreadable, FileNotFoundError."""
-        found = index_files.index_of(folder, settings, log, self._counted)
+    def _opened(self, opens: Opener, folder: Path, settings: Mapping[str, str], log: Sequence[LogFile]) -> Index | None:
+        found = index_files.index_of(folder, settings, log, opens)
         self._notice_deletions(found.files if found else (), log[0].base)
         return found
 
@@ -137,7 +131,7 @@ class IndexFollower:
             self._forget(name)
         if gone:
             self.sections = [section for section in self.sections if section.end <= end]
-            self.reached = LogPoint(self.sections[-1].end if self.sections else start, exact=True)
+            self.reached = LogPoint(self.sections[-1].end if self.sections else start)
         self.sections = [section for section in self.sections if section.end > start]
 
     def _forget(self, name: str) -> None:
@@ -147,19 +141,16 @@ class IndexFollower:
 
     # -- what is new ---------------------------------------------------------------------------------------------------
 
-    def follow(self, store: StoreDirectory, reached: int) -> bool:
-        """Compares new items with the log, which is judged up to `reached`; True if there is more at once.
-
-        Raises Unreadable, FileNotFoundError.
-        """
+    def follow(self, store: StoreDirectory, reached: int, queues: Collection[Subject]) -> bool:  # noqa: ARG002 - it has keys of all
+        """Implements `LayoutFollower`: compares new items with the log."""
         index = self.opened(Path(store.path), store.settings, store.files)
         if index is None:
             return False
         if self.reached.at < store.start:
-            self.reached = LogPoint(store.start, exact=True)
+            self.reached = LogPoint(store.start)
         before = store.files[-1].wrapped  # bytes of a header before each record, which may not be cut from it
         ends = sorted({int(file.highs.max()) - before for file in index.files[:-1] if len(file.highs)})
-        whole, enough = min(reached, _last_position(index) - before), self.reached.at + AT_ONCE
+        whole, enough = min(reached, _last_position(index) - before), self.reached.at + log_reader.AT_ONCE
         file = file_of(store, self.reached.at)
         while self.reached.at < min(whole, enough) and file is not None:  # files of an index may be small, and many
             end = min([whole, *ends[bisect_right(ends, self.reached.at) :][:1]])
@@ -173,27 +164,19 @@ class IndexFollower:
         """Compares the next records with the index, up to a log position."""
         if not self.sections or self.sections[-1].end in ends:
             self.sections.append(IndexPart(self.reached.at, IndexCoverage()))
-        section = self.sections[-1]
+        section, reading = self.sections[-1], LogReader(self.reached, self.space)
         before = _strange(section.found)
-        self.reached = self._match(store, index, file, self.reached, end, section.found)
+        self._match(store, index, reading, file, end, section.found)
+        self.reached = reading.point
         section.end = self.reached.at
         self.departed |= _strange(section.found) != before
 
     def _match(
-        self, store: StoreDirectory, index: Index, file: LogFile, reached: LogPoint, end: int, found: IndexCoverage
-    ) -> LogPoint:
-        """Compares records of one log file with the index, and adds their matches to `found`: one split at most."""
-        low = reached.at - file.base
-        split = Split(file, low, min(end - file.base, file.length, low + AT_ONCE), reached.exact)
-        at, stop = file.base + split.high, scan.INVALID
-        for scanned in SplitReader(store, split, self.space, sought=(INDEX_KEYS,)).segments():
-            if scanned.columns.count:
-                found.add(indexed(index, scanned.columns, scanned.start, scanned.end), index.files)
-            at = file.base + file.length if scanned.blank else scanned.end
-            stop = scanned.stop
-        if stop == scan.INVALID:
-            return LogPoint(max(at, file.base + split.high), exact=False)
-        return LogPoint(at, exact=True)
+        self, store: StoreDirectory, index: Index, reading: LogReader, file: LogFile, end: int, found: IndexCoverage
+    ) -> None:
+        """Reads on in one log file, and adds the matches of its records with the index to `found`."""
+        for scanned in reading.segments(store, file, end, sought=(INDEX_KEYS,)):
+            found.add(indexed(index, scanned.columns, scanned.start, scanned.end), index.files)
 
     def _replay(self, index: Index) -> None:
         """Replay the items of records that are known now; of a file that is full, its slots and its header."""
@@ -202,19 +185,16 @@ class IndexFollower:
             if file.name in self.conform or behind or self._is_refused(file.name):
                 continue
             replayed = self.replays.setdefault(file.name, FileReplay(file.slots, self.options))
-            odd = self._odd(file.name)
-            known = known_items(file, replayed.items, self.reached.at)
-            items = before_lost(odd, known)  # whether those depart shows in a report
-            replayed.replay(file, odd, items)
+            whole = replay_up_to(self.reached.at, replayed, file, self._odd(file.name))
             self.departed |= replayed.refused
-            whole = items == file.items and not replayed.refused and len(file.highs) > 0
-            if whole and file is not index.files[-1] and int(file.highs.max()) < self.reached.at:
-                ended = replayed.copy()
-                ended.finish(file, clean=True)
-                if ended.refused:
+            ended = whole and not replayed.refused and len(file.highs) > 0
+            if ended and file is not index.files[-1] and int(file.highs.max()) < self.reached.at:
+                finished = replayed.copy()
+                finished.finish(file, clean=True)
+                if finished.refused:
                     self.departed = True
                 else:
-                    self.conform[file.name] = ended.counts()
+                    self.conform[file.name] = finished.counts()
                     del self.replays[file.name]
 
     def _is_refused(self, name: str) -> bool:
@@ -235,3 +215,6 @@ def _last_position(index: Index) -> int:
 def _strange(found: IndexCoverage) -> int:
     """The number of items and records that depart."""
     return len(found.partly) + sum(int(odd.shape[1]) for odd in found.odd.values())
+
+
+FOLLOWER = IndexFollower
