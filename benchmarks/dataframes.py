@@ -55,7 +55,7 @@ def make(path: Path, events: int) -> None:
 def _frame(path: str) -> Iterator[Any]:
     from pyspark.sql import SparkSession  # noqa: PLC0415 - few rows need Spark
 
-    from gapless.traces.engines import spark  # noqa: PLC0415 - it finds a Java
+    from gapless.traces.engines.spark import classic as spark  # noqa: PLC0415 - it finds a Java
 
     with spark.started(f"local[{THREADS}]", None, None) as engine:
         yield SparkSession(engine.context).read.parquet(path)

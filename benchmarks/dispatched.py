@@ -205,7 +205,7 @@ def spark_sql(path: str, threads: int) -> None:
     """The query of DuckDB, word for word, after the start of a session."""
     from pyspark.sql import SparkSession  # noqa: PLC0415 - a peer, which may be missing
 
-    from gapless.traces.engines import spark  # noqa: PLC0415 - it finds a Java
+    from gapless.traces.engines.spark import classic as spark  # noqa: PLC0415 - it finds a Java
 
     with spark.started(f"local[{threads}]", None, None) as engine:
         session = SparkSession(engine.context)

@@ -67,7 +67,7 @@ def check_again(path: str) -> None:
     """The second check of a file of events in one session of Spark, timed by itself."""
     from gapless import check as whole_check  # noqa: PLC0415 - not for the rows that do without
     from gapless.entry import work_steadily  # noqa: PLC0415 - as the command does
-    from gapless.traces.engines import spark  # noqa: PLC0415 - few need it
+    from gapless.traces.engines.spark import classic as spark  # noqa: PLC0415 - few need it
 
     work_steadily()
     with spark.started("local[2]", None, None):

@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 
 from benchmarks import bigtraces
 from gapless.spark import register
-from gapless.traces.engines import spark
+from gapless.traces.engines.spark import classic as spark
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

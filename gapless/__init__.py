@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     __version__: str
-    from gapless.conformance import DoesNotConform, assert_conforms
     from gapless.impl.records.errors import StoreError
     from gapless.impl.store.core import Settings
     from gapless.impl.store.store import Store
     from gapless.properties.machines.contract import BrokenContract
     from gapless.properties.machines.lockstep import StepMismatch
     from gapless.properties.machines.stateful.spec_machine import Unhealthy, machine_for
+    from gapless.testing.conformance import DoesNotConform, assert_conforms
     from gapless.traces.check import check
     from gapless.traces.events.recorder import Recorder
     from gapless.traces.problems import EngineFailure, UsageError

@@ -69,10 +69,10 @@ The names, by what they are for:
   coordinator's disk is full. `Refused`, `Stopped`, `InUse`, `Damaged`, `DiskFull`, `NotAStore`: as of a store.
 """
 
-from gapless.impl.coordinator.access import read_secret
+from gapless.impl.coordinator.client import CoordinatorClient, connect_client
+from gapless.impl.coordinator.connections.access import read_secret
 from gapless.impl.coordinator.coordinator import Coordinator, Tell
-from gapless.impl.coordinator.coordinator_client import CoordinatorClient, connect_client
-from gapless.impl.coordinator.coordinator_errors import (
+from gapless.impl.coordinator.errors import (
     ForeignTransaction,
     LogFull,
     OutcomeConflict,
@@ -80,8 +80,8 @@ from gapless.impl.coordinator.coordinator_errors import (
     UnknownTransaction,
     WrongSecret,
 )
-from gapless.impl.coordinator.coordinator_recorder import StepTape
-from gapless.impl.coordinator.coordinator_values import CoordinatorSettings
+from gapless.impl.coordinator.recorder import StepTape
+from gapless.impl.coordinator.values import CoordinatorSettings
 from gapless.impl.records.errors import Damaged, DiskFull, InUse, NotAStore, Refused, Stopped, StoreError
 
 __all__ = [

@@ -41,7 +41,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Report mistakes in `[tool.gapless]` before anything is collected, with `--gapless`."""
     if config.getoption("gapless"):
-        from gapless.configuration import options, redact_key, threshold
+        from gapless.testing.configuration import options, redact_key, threshold
 
         options(config)
         threshold(config)
@@ -65,8 +65,8 @@ def pytest_pycollect_makeitem(collector: pytest.Module, name: str, obj: object) 
 @pytest.fixture
 def assert_conforms(pytestconfig: pytest.Config) -> Callable[..., Report]:
     """`gapless.assert_conforms`, as pytest was called and `[tool.gapless]` says, where a call does not."""
-    from gapless.configuration import options, redact_key
-    from gapless.conformance import assert_conforms as by_hand
+    from gapless.testing.configuration import options, redact_key
+    from gapless.testing.conformance import assert_conforms as by_hand
 
     return partial(by_hand, redact_key=redact_key(pytestconfig), **options(pytestconfig))
 
@@ -74,11 +74,11 @@ def assert_conforms(pytestconfig: pytest.Config) -> Callable[..., Report]:
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
     """A story, which says that it is one; with `--gapless` a file that holds events."""
     if file_path.suffix == ".story":
-        from gapless.collecting import story_file
+        from gapless.testing.collecting import story_file
 
         return story_file(file_path, parent)
     if parent.config.getoption("gapless"):
-        from gapless.collecting import recording_file
+        from gapless.testing.collecting import recording_file
 
         return recording_file(file_path, parent)
     return None
@@ -87,7 +87,7 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
 def pytest_collect_directory(path: Path, parent: pytest.Collector) -> pytest.Collector | None:
     """With `--gapless` a folder that is a recording, such as a store."""
     if parent.config.getoption("gapless"):
-        from gapless.collecting import recording_folder
+        from gapless.testing.collecting import recording_folder
 
         return recording_folder(path, parent)
     return None

@@ -12,11 +12,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from gapless.impl.coordinator.access import permitted
 from gapless.impl.coordinator.bounded_log import LOGGER
+from gapless.impl.coordinator.connections.access import permitted
 from gapless.impl.coordinator.coordinator import Coordinator
-from gapless.impl.coordinator.coordinator_recorder import StepTape
-from gapless.impl.coordinator.coordinator_values import CoordinatorSettings
+from gapless.impl.coordinator.recorder import StepTape
+from gapless.impl.coordinator.values import CoordinatorSettings
 from gapless.impl.records.errors import Refused
 
 

@@ -138,10 +138,10 @@ from gapless.impl.records.record import Messages, Record
 from gapless.impl.store.append_result import AppendResult
 from gapless.impl.store.core import Settings
 from gapless.impl.store.groups import Group
-from gapless.impl.store.stats import Stats
 from gapless.impl.store.store import Store
 from gapless.impl.store.transaction_calls import OpenTransaction, ProducerGroup
 from gapless.impl.store.transaction_service import UndecidedHalf
+from gapless.impl.store.upkeep.stats import Stats
 from gapless.impl.store.view import StoreView
 from gapless.impl.transactions.settings import (
     CommitResult,

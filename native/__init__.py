@@ -36,7 +36,7 @@ from gapless.native.language import (
     uint64,
     word,
 )
-from gapless.native.object_code import compiling_seconds
+from gapless.native.objects.object_code import compiling_seconds
 from gapless.native.policy import Native, expected, expecting, handed, native
 
 __all__ = [

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from gapless.native import convention
-from gapless.native.convention import ENTRY
 from gapless.native.kinds import Kind
 from gapless.native.language import Function
-from gapless.native.object_code import assembled, link, llvm_text, processor
+from gapless.native.objects import convention
+from gapless.native.objects.convention import ENTRY
+from gapless.native.objects.object_code import assembled, link, llvm_text, processor
 
 
 def compiled(of: Function, kinds: tuple[Kind, ...], *, is_checked: bool, level: int) -> Callable[..., Any]:

@@ -12,7 +12,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gapless.native.object_code import COMPILATIONS, compiling_seconds
+from gapless.native.objects.object_code import COMPILATIONS, compiling_seconds
 from gapless.spec.catalog import PROFILES, SPECS, STRICT, Spec
 from gapless.traces.engines import EngineName
 from gapless.traces.engines import engine as engine_named

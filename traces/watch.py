@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from gapless.native import expecting
-from gapless.native.object_code import compiling_seconds
+from gapless.native.objects.object_code import compiling_seconds
 from gapless.traces.check import InputCheck, reported
 from gapless.traces.evidence import NO_EVIDENCE, Evidence
 from gapless.traces.inputs import Input

@@ -147,7 +147,7 @@ def check(
 ) -> None:
     """Check that every message is in its queue, once, in order, intact, and every transaction decided."""
     from gapless.traces.check import checked, options_of
-    from gapless.traces.engines.spark_settings import parsed
+    from gapless.traces.engines.spark.settings import parsed
     from gapless.traces.evidence import Evidence
     from gapless.traces.problems import EngineFailure, UsageError
     from gapless.traces.report.outputs.text import text

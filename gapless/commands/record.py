@@ -60,9 +60,9 @@ def record(
     With transactions, DIR/broker.conf has the limits, which no file of a store has. `gapless check DIR` finds all.
     Faults of the disk are those of a simulated one, whose content is then written to DIR/store.
     """
-    from gapless import recording
     from gapless.impl.records.errors import StoreError
     from gapless.impl.workloads.workload import Workload
+    from gapless.runs import recording
 
     try:
         shortest, longest = recording.sizes(sizes)

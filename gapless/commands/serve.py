@@ -82,8 +82,8 @@ def coordinator(
     address of theirs, and clients show a shared secret, or TLS is used; docs/coordinator.md says what that protects.
     """
     from gapless import serving
-    from gapless.impl.coordinator.access import check_secret, read_secret
-    from gapless.impl.coordinator.coordinator_values import CoordinatorSettings
+    from gapless.impl.coordinator.connections.access import check_secret, read_secret
+    from gapless.impl.coordinator.values import CoordinatorSettings
     from gapless.impl.records.errors import StoreError
 
     try:

@@ -107,7 +107,7 @@ def progress_bar() -> Iterator[Progress]:
         return
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
-    from gapless.native.object_code import COMPILATIONS
+    from gapless.native.objects.object_code import COMPILATIONS
 
     words = TextColumn("{task.description}")
     columns = (BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn(), words)

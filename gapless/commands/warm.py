@@ -13,7 +13,7 @@ def warm() -> None:
     from time import perf_counter
 
     from gapless import compiling
-    from gapless.native.cache import shown_folder
+    from gapless.native.objects.cache import shown_folder
 
     began = perf_counter()
     count = compiling.load_all()

@@ -14,17 +14,23 @@ from functools import partial
 from pathlib import Path
 from typing import Self
 
-from gapless.impl.coordinator.access import check_secret, permitted
 from gapless.impl.coordinator.bounded_log import BoundedLog
-from gapless.impl.coordinator.coordinator_client import PERMITS, TIMEOUT, CoordinatorClient
-from gapless.impl.coordinator.coordinator_core import CoordinatorCore
-from gapless.impl.coordinator.coordinator_observer import CoordinatorObserver, PermitObserver
-from gapless.impl.coordinator.coordinator_values import CoordinatorSettings
-from gapless.impl.coordinator.frames import AddName, Content, End, OpenRequest
-from gapless.impl.coordinator.session import HELLO_WITHIN, IDLE, WITHIN_THE_PROCESS, ConnectionTerms, Session
-from gapless.impl.coordinator.socket_server import SocketServer
+from gapless.impl.coordinator.client import PERMITS, TIMEOUT, CoordinatorClient
+from gapless.impl.coordinator.connections.access import check_secret, permitted
+from gapless.impl.coordinator.connections.frames import AddName, Content, End, OpenRequest
+from gapless.impl.coordinator.connections.session import (
+    HELLO_WITHIN,
+    IDLE,
+    WITHIN_THE_PROCESS,
+    ConnectionTerms,
+    Session,
+)
+from gapless.impl.coordinator.connections.socket_server import SocketServer
+from gapless.impl.coordinator.connections.wires import LocalWire, Peer, Wire
+from gapless.impl.coordinator.core import CoordinatorCore
+from gapless.impl.coordinator.observer import CoordinatorObserver, PermitObserver
 from gapless.impl.coordinator.steps import Key, Status
-from gapless.impl.coordinator.wires import LocalWire, Peer, Wire
+from gapless.impl.coordinator.values import CoordinatorSettings
 from gapless.impl.environment.operating_system import Clock, Disk, RealDisk, wall_clock
 from gapless.impl.environment.steady_clock import SteadyClock
 from gapless.impl.records.errors import Stopped

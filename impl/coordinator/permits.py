@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 
-from gapless.impl.coordinator.coordinator_observer import PermitObserver
+from gapless.impl.coordinator.observer import PermitObserver
 from gapless.impl.records.errors import Refused
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from enum import IntEnum
 from typing import NamedTuple
 
-from gapless.impl.coordinator.access import TOKEN
+from gapless.impl.coordinator.connections.access import TOKEN
 from gapless.impl.records.errors import Refused
 
 

@@ -31,11 +31,11 @@ from gapless.impl.store.append_result import AppendResult
 from gapless.impl.store.core import Core, Settings
 from gapless.impl.store.group_commit import THE_LAST, GroupCommit
 from gapless.impl.store.groups import Group, GroupCursors
-from gapless.impl.store.housekeeping import Housekeeper
 from gapless.impl.store.preparation import CALLING, prepare
-from gapless.impl.store.retention import Retention
-from gapless.impl.store.stats import Meter
 from gapless.impl.store.transaction_calls import TransactionCalls
+from gapless.impl.store.upkeep.housekeeping import Housekeeper
+from gapless.impl.store.upkeep.retention import Retention
+from gapless.impl.store.upkeep.stats import Meter
 from gapless.impl.store.view import StoreView
 from gapless.impl.transactions.names import OWN_TOPICS, require_not_own
 

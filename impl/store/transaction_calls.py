@@ -15,8 +15,8 @@ from typing import Any, Self, TypeVar
 from gapless.impl.records.errors import Refused, StoreError
 from gapless.impl.records.input_checks import sound
 from gapless.impl.records.record import Ints, Listed, Messages
-from gapless.impl.store.maintenance import Maintenance
 from gapless.impl.store.transaction_service import Check, TransactionService
+from gapless.impl.store.upkeep.maintenance import Maintenance
 from gapless.impl.transactions.settings import (
     CommitResult,
     HalfPlace,

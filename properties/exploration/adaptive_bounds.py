@@ -14,7 +14,7 @@ from gapless.properties.exploration.bounds import FLAG, Bound, NoBound, NotSymbo
 from gapless.properties.exploration.search import STATES, Exploration, How, OnCompile, OnProgress, explore
 from gapless.spec.catalog import Spec, State
 from gapless.spec.language import Map
-from gapless.spec.reading.map_effects import Window
+from gapless.spec.reading.trees.map_effects import Window
 from gapless.traces.specs import GivenSpec
 
 ENOUGH = 20_000  # states of a bound that is found

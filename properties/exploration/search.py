@@ -4,7 +4,7 @@ Every state is checked against the invariants when it is first met, every pair o
 step properties. Where states are never left again, the system has come to rest: one of them must be as `AT_REST`
 says. The search is breadth first, so the first property found broken has a shortest path; the search ends there.
 
-A search that takes long is done by native code, which finds the same states in the same order (`native_search.py`).
+A search that takes long is done by native code, which finds the same states in the same order (`native/search.py`).
 The plain functions are the second opinion: they can be had alone, and judge whatever is found to be broken.
 """
 
@@ -23,7 +23,7 @@ from typing import Any, Literal
 
 from gapless.properties.exploration.bounds import Bound, arguments, universal
 from gapless.properties.exploration.graph import Call, StateGraph
-from gapless.properties.exploration.native_search import (
+from gapless.properties.exploration.native.search import (
     BROKEN_STATE,
     BROKEN_STEP,
     DONE,

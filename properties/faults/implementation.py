@@ -17,16 +17,16 @@ from pathlib import Path
 from typing import NamedTuple
 
 from gapless.properties.campaign import command, first_failure, show
-from gapless.properties.faults import coordination_faults, dispatch_faults, service_faults, storage_faults
-from gapless.properties.faults.fault_injection import Faults
+from gapless.properties.faults.planted import coordination_faults, dispatch_faults, service_faults, storage_faults
+from gapless.properties.faults.planted.fault_injection import Faults
 from gapless.properties.machines.crashes import crash_cases
 from gapless.properties.machines.interleavings import schedule_cases
 from gapless.properties.machines.stateful import failure_count
 from gapless.properties.machines.stateful.dispatch_machine import DispatchMachine
 from gapless.properties.processes import workers
 from gapless.properties.reference_store.coordination.coordination_cases import run_case
-from gapless.properties.reference_store.coordination.coordinator_programs import run_program
-from gapless.properties.reference_store.coordination.permits_machine import PermitsMachine
+from gapless.properties.reference_store.coordination.coordinator.programs import run_program
+from gapless.properties.reference_store.coordination.permits.machine import PermitsMachine
 from gapless.properties.reference_store.store_subject import ReferenceStore
 from gapless.properties.reference_store.transactional.service_walk import walk
 from gapless.properties.reference_store.whole_store import life_of_a_store

@@ -45,9 +45,10 @@ from gapless.properties.proof.counterexamples import Result
 from gapless.properties.proof.induction import Obligation
 from gapless.spec import catalog, forking, language
 from gapless.spec.catalog import SPECS, AnySpec, Spec, resolve_spec, text_of
-from gapless.spec.reading import difference_bounds, map_effects, ranges, trees
-from gapless.spec.reading import terms as spec_terms
 from gapless.spec.reading.checking import checked
+from gapless.spec.reading.trees import decision_trees as trees
+from gapless.spec.reading.trees import difference_bounds, map_effects, ranges
+from gapless.spec.reading.trees import terms as spec_terms
 from gapless.traces.processes.parent_watch import begin_work, signals_blocked
 from gapless.traces.processes.worker_processes import WorkerContext
 from gapless.traces.replay import kernels, loop, step_functions, syntax

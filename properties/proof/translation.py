@@ -5,9 +5,9 @@ which native code is made of, are run here for one event on values that are not 
 function run on the same: both accept or both refuse, for the same reason, and the states that they lead to are equal,
 from any state and with any arguments.
 
-Integers of 64 bits are met by guards (`spec/reading/ranges.py`), which the functions contain: a kernel gives up where a
-number may leave 64 bits. `word_size.py` shows of each step that this is never needed. Windows are taken to be wide
-enough, for beyond them kernels give up as well. A spec of which no kernel is made has nothing to show here.
+Integers of 64 bits are met by guards (`spec/reading/trees/ranges.py`), which the functions contain: a kernel gives up
+where a number may leave 64 bits. `word_size.py` shows of each step that this is never needed. Windows are taken to be
+wide enough, for beyond them kernels give up as well. A spec of which no kernel is made has nothing to show here.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from gapless.properties.proof.induction import LOST, Obligation, Question, Theor
 from gapless.properties.proof.symbolic import State, Unknown, UnknownMap, number, truth
 from gapless.spec.catalog import Spec
 from gapless.spec.language import Deviation, Refused, Takeover
-from gapless.spec.reading.ranges import LIMIT
+from gapless.spec.reading.trees.ranges import LIMIT
 from gapless.traces.replay import loop
 from gapless.traces.replay.kernels import EXACT, Kernel, code_of, kernel
 from gapless.traces.replay.loop import CLAIMED

@@ -1,9 +1,9 @@
 """Word size: no number of a compiled step leaves 64 bits, proved of every step, or refuted by an example.
 
 What goes in lies within the kernel's bound, and all invariants hold. The analysis of intervals
-(`spec/reading/ranges.py`) is asked first, as the compiler asks it: where it finds nothing, there is nothing to prove.
-Of what it cannot exclude, Z3 is asked. Where an operation can leave 64 bits, the kernel leaves such events to exact
-replay, which is slow: so a remedy is named.
+(`spec/reading/trees/ranges.py`) is asked first, as the compiler asks it: where it finds nothing, there is nothing to
+prove. Of what it cannot exclude, Z3 is asked. Where an operation can leave 64 bits, the kernel leaves such events to
+exact replay, which is slow: so a remedy is named.
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ from gapless.properties.proof.counterexamples import Result, decoded_values
 from gapless.properties.proof.induction import Obligation, Question, Theory, ask
 from gapless.properties.proof.symbolic import Unknown, number
 from gapless.spec.catalog import Spec
-from gapless.spec.reading.ranges import LIMIT, Offence, guarded, offences, quantifiers, terms_of
-from gapless.spec.reading.terms import (
+from gapless.spec.reading.trees.decision_trees import Branch, Tree, constant_map
+from gapless.spec.reading.trees.ranges import LIMIT, Offence, guarded, offences, quantifiers, terms_of
+from gapless.spec.reading.trees.terms import (
     APPLIED,
     Argument,
     At,
@@ -35,7 +36,6 @@ from gapless.spec.reading.terms import (
     Term,
     Variable,
 )
-from gapless.spec.reading.trees import Branch, Tree, constant_map
 from gapless.traces.replay.notation import call_of, values_text
 from gapless.traces.replay.step_functions import StepTrees, trees_of
 

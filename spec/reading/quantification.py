@@ -21,7 +21,7 @@ from inspect import signature
 from typing import Any
 
 from gapless.spec.language import Map, Reader, reader
-from gapless.spec.reading.map_effects import Effect, Window
+from gapless.spec.reading.trees.map_effects import Effect, Window
 
 CASES = 1_000_000
 """The calls of a property in one state after which there seems to be no end of cases."""

@@ -20,10 +20,10 @@ from gapless.compiling import packages
 from gapless.impl.workloads.workload import Workload
 from gapless.native import BYTES, INTS, Native, function
 from gapless.native.kinds import Signature
-from gapless.native.object_code import ObjectCode
+from gapless.native.objects.object_code import ObjectCode
 from gapless.native.signatures import entries_of, modules_of
-from gapless.recording import STORE, TRACES, RunOptions, run
-from gapless.traces.events import plain_lines
+from gapless.runs.recording import STORE, TRACES, RunOptions, run
+from gapless.traces.events.lines import plain_lines
 from gapless.traces.replay.kernels import Loop
 from gapless.traces.sources.rocketmq.store.directory import open_store, store_folder
 from gapless.traces.sources.rocketmq.store.file_access import names_of_records

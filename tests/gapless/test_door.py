@@ -21,7 +21,7 @@ from gapless.cli import app
 from gapless.commands import terminal
 from gapless.commands.terminal import telling
 from gapless.commands.usage import GROUPS
-from gapless.native.cache import shown_folder
+from gapless.native.objects.cache import shown_folder
 from gapless.spec.catalog import SPECS
 from gapless.traces.events import reading, schema
 from tests.support.command_line import ROOT, gapless, gapless_process

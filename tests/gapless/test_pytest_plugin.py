@@ -11,7 +11,8 @@ from xml.etree import ElementTree as ET
 import pytest
 from _pytest.pytester import SysModulesSnapshot
 
-from gapless import DoesNotConform, assert_conforms, check, collecting
+from gapless import DoesNotConform, assert_conforms, check
+from gapless.testing import collecting
 from tests.support.command_line import ROOT, gapless
 from tests.support.event_files import QUEUE, append, in_log, index, opened, step, write
 

@@ -66,7 +66,7 @@ STARTS_NO_THREAD = {"threading.RLock", "threading.Lock"}
 
 WAITS_IN_A_THREAD = {
     "gapless.traces.processes.timeouts",
-    "gapless.traces.engines.spark_connect",
+    "gapless.traces.engines.spark.connect",
     "gapless.commands.stopping",
 }
 """The client of Spark Connect has no other way of having two operations under way, or of not waiting for ever; and a

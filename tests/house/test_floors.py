@@ -9,21 +9,8 @@ from tests.house.samples import module
 
 FLOORS = {
     "native": (
-        *(
-            "kinds",
-            "values",
-            "texts",
-            "outlines",
-            "language",
-            "intrinsics",
-            "blocks",
-            "arithmetic",
-            "variables",
-            "arrays",
-            "calls",
-        ),
-        *("conditions", "statements", "lowering", "convention", "cache"),
-        *("object_code", "shipment", "policy", "swar", "signatures", "bounds_checks"),
+        *("kinds", "texts", "outlines", "language", "intrinsics"),
+        *("compiler", "objects", "policy", "swar", "signatures", "bounds_checks"),
         *("program_generator", "fuzzer", "__init__"),
     ),
     "impl": (

@@ -22,9 +22,9 @@ from gapless.impl.files.cursors import CURSORS
 from gapless.impl.files.queues import ConsumeQueue
 from gapless.impl.records.errors import DiskFull, NotAStore, Refused, Stopped, StoreError
 from gapless.impl.records.record import Messages
-from gapless.impl.store.backup import StoreCopy
 from gapless.impl.store.core import Settings
 from gapless.impl.store.store import Store
+from gapless.impl.store.upkeep.backup import StoreCopy
 from gapless.properties.simulation.simulated_disk import SimulatedDisk
 from tests.support.night import by_day
 from tests.support.rocketmq.recordings import LAB, recording

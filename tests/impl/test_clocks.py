@@ -15,15 +15,15 @@ from gapless.impl.environment.operating_system import Clock, wall_clock
 from gapless.impl.environment.steady_clock import passed_by, passed_by_the_machine
 from gapless.impl.files.store_settings import read_kept
 from gapless.impl.records.record import Messages
-from gapless.impl.store import retention
 from gapless.impl.store.core import NEVER, Core, Settings
 from gapless.impl.store.groups import GroupCursors
-from gapless.impl.store.retention import HOUR, SETTLED, ProvenTime, Retention
 from gapless.impl.store.store import Store
 from gapless.impl.store.transaction_service import TransactionService
+from gapless.impl.store.upkeep import retention
+from gapless.impl.store.upkeep.retention import HOUR, SETTLED, ProvenTime, Retention
 from gapless.impl.transactions.settings import TransactionSettings
 from gapless.impl.transactions.transactions import Transactions
-from gapless.properties.faults.fault_injection import replacing
+from gapless.properties.faults.planted.fault_injection import replacing
 from gapless.properties.simulation.simulated_disk import SimulatedDisk, SteppedClock
 
 T = TypeVar("T")

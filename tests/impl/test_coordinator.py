@@ -7,13 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from gapless.impl.coordinator.coordinator import Coordinator
-from gapless.impl.coordinator.coordinator_client import CoordinatorClient, connect_client
-from gapless.impl.coordinator.coordinator_core import CoordinatorCore
-from gapless.impl.coordinator.coordinator_errors import LogFull, OutcomeConflict, TimedOut, UnknownTransaction
-from gapless.impl.coordinator.coordinator_log import START
-from gapless.impl.coordinator.coordinator_values import CoordinatorSettings
-from gapless.impl.coordinator.frames import (
+from gapless.impl.coordinator.client import CoordinatorClient, connect_client
+from gapless.impl.coordinator.connections.frames import (
     LONGEST,
     OF_THE_CONNECTION,
     VERSION,
@@ -28,7 +23,12 @@ from gapless.impl.coordinator.frames import (
     content_of,
     frame,
 )
+from gapless.impl.coordinator.coordinator import Coordinator
+from gapless.impl.coordinator.core import CoordinatorCore
+from gapless.impl.coordinator.errors import LogFull, OutcomeConflict, TimedOut, UnknownTransaction
+from gapless.impl.coordinator.log import START
 from gapless.impl.coordinator.steps import Key, Status
+from gapless.impl.coordinator.values import CoordinatorSettings
 from gapless.impl.records.errors import Damaged, InUse, NotAStore, Refused, Stopped, StoreError
 from gapless.properties.simulation import virtual_time
 from gapless.properties.simulation.simulated_disk import SimulatedDisk

@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from gapless.impl.coordinator import coordinator as coordinator_module
-from gapless.impl.coordinator.access import (
+from gapless.impl.coordinator.bounded_log import EVERY, LOGGER, BoundedLog
+from gapless.impl.coordinator.client import CoordinatorClient
+from gapless.impl.coordinator.connections.access import (
     CLIENT,
     SHORTEST_SECRET,
     addresses,
@@ -19,19 +21,7 @@ from gapless.impl.coordinator.access import (
     proof,
     read_secret,
 )
-from gapless.impl.coordinator.bounded_log import EVERY, LOGGER, BoundedLog
-from gapless.impl.coordinator.coordinator import Coordinator
-from gapless.impl.coordinator.coordinator_client import CoordinatorClient
-from gapless.impl.coordinator.coordinator_core import CoordinatorCore
-from gapless.impl.coordinator.coordinator_errors import (
-    ForeignTransaction,
-    OutcomeConflict,
-    TimedOut,
-    UnknownTransaction,
-    WrongSecret,
-)
-from gapless.impl.coordinator.coordinator_values import CoordinatorSettings
-from gapless.impl.coordinator.frames import (
+from gapless.impl.coordinator.connections.frames import (
     OF_THE_CONNECTION,
     VERSION,
     Challenge,
@@ -48,9 +38,19 @@ from gapless.impl.coordinator.frames import (
     content_of,
     frame,
 )
-from gapless.impl.coordinator.session import WITHIN_THE_PROCESS, ConnectionTerms
+from gapless.impl.coordinator.connections.session import WITHIN_THE_PROCESS, ConnectionTerms
+from gapless.impl.coordinator.connections.wires import TURN, LocalWire, Peer, SocketWire, Wire
+from gapless.impl.coordinator.coordinator import Coordinator
+from gapless.impl.coordinator.core import CoordinatorCore
+from gapless.impl.coordinator.errors import (
+    ForeignTransaction,
+    OutcomeConflict,
+    TimedOut,
+    UnknownTransaction,
+    WrongSecret,
+)
 from gapless.impl.coordinator.steps import Key, Status
-from gapless.impl.coordinator.wires import TURN, LocalWire, Peer, SocketWire, Wire
+from gapless.impl.coordinator.values import CoordinatorSettings
 from gapless.impl.records.errors import Refused
 from gapless.properties.simulation import virtual_time
 from gapless.properties.simulation.simulated_disk import SimulatedDisk

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from gapless.impl.coordinator import socket_server, wires
 from gapless.impl.coordinator.bounded_log import LOGGER, BoundedLog
+from gapless.impl.coordinator.client import CoordinatorClient, connect_client
+from gapless.impl.coordinator.connections import socket_server, wires
+from gapless.impl.coordinator.connections.frames import VERSION, Frames, Hello, OpenRequest, Welcome, frame
+from gapless.impl.coordinator.connections.socket_server import RESERVED, SocketServer, room
 from gapless.impl.coordinator.coordinator import Coordinator
-from gapless.impl.coordinator.coordinator_client import CoordinatorClient, connect_client
-from gapless.impl.coordinator.coordinator_errors import WrongSecret
-from gapless.impl.coordinator.frames import VERSION, Frames, Hello, OpenRequest, Welcome, frame
-from gapless.impl.coordinator.socket_server import RESERVED, SocketServer, room
+from gapless.impl.coordinator.errors import WrongSecret
 from gapless.impl.records.errors import Refused, StoreError
 from gapless.properties.simulation.simulated_disk import SimulatedDisk
 from tests.support.command_line import ROOT

@@ -6,12 +6,12 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
+from gapless.impl.coordinator.client import CoordinatorClient
 from gapless.impl.coordinator.coordinator import Coordinator
-from gapless.impl.coordinator.coordinator_client import CoordinatorClient
-from gapless.impl.coordinator.coordinator_errors import OutcomeConflict, TimedOut
-from gapless.impl.coordinator.coordinator_recorder import StepTape
-from gapless.impl.coordinator.coordinator_values import CoordinatorSettings
+from gapless.impl.coordinator.errors import OutcomeConflict, TimedOut
+from gapless.impl.coordinator.recorder import StepTape
 from gapless.impl.coordinator.steps import Status
+from gapless.impl.coordinator.values import CoordinatorSettings
 from gapless.properties.reference_store.recorded_conformance import require_conformance
 from gapless.properties.simulation import virtual_time
 from gapless.properties.simulation.simulated_disk import SimulatedDisk

@@ -25,8 +25,8 @@ from gapless.impl.files.queues import BLANK_SLOT
 from gapless.impl.files.segments import Segments
 from gapless.impl.records.errors import Damaged, DiskFull, NotAStore, Refused, Stopped, StoreError
 from gapless.impl.store import core
-from gapless.properties.faults.dispatch_faults import STEP_FAULTS
-from gapless.properties.faults.fault_injection import InjectedFault
+from gapless.properties.faults.planted.dispatch_faults import STEP_FAULTS
+from gapless.properties.faults.planted.fault_injection import InjectedFault
 from gapless.spec.language import Refused as SpecRefused
 from tests.support.dispatching import FILE, Judge, Run, entries_in, log_of, memory_queues, numbered
 from tests.support.night import NIGHT

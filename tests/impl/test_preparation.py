@@ -17,7 +17,7 @@ from gapless.impl.records.record import Messages
 from gapless.impl.store.core import Settings
 from gapless.impl.store.store import Store
 from gapless.impl.store.view import StoreView
-from gapless.native.object_code import ObjectCode
+from gapless.native.objects.object_code import ObjectCode
 
 PATIENCE = 30.0  # seconds, far more than any of this takes
 SMALL = Settings(file_size=1 << 16, queue_file_size=4000)

@@ -21,7 +21,7 @@ from gapless.impl.workloads.producers import SETTINGS
 from gapless.impl.workloads.trial import DISK_FAULTS, FAULTS
 from gapless.impl.workloads.workload import SHARES, Fate, Workload
 from gapless.properties.reference_store.transactional import injected_faults
-from gapless.stepwise import Stepwise
+from gapless.runs.stepwise import Stepwise
 from tests.support.night import by_day
 from tests.support.rocketmq import stores, transactions
 from tests.support.rocketmq.stores import Record

@@ -34,8 +34,8 @@ from gapless.impl.store.store import Store
 from gapless.impl.workloads.trial import FAULTS, Trial
 from gapless.impl.workloads.workload import ClientLogWriter, Workload
 from gapless.properties.simulation.simulated_disk import PowerLost, SimulatedDisk
+from gapless.runs.stepwise import Stepwise
 from gapless.spec.catalog import SPECS
-from gapless.stepwise import Stepwise
 from gapless.traces.events import reading, schema
 from tests.support.rocketmq.recordings import LAB, recording
 
@@ -109,7 +109,7 @@ RECORD = """
 import sys
 from pathlib import Path
 
-from gapless import recording
+from gapless.runs import recording
 from gapless.impl.workloads.workload import Workload
 
 faults = frozenset({"crash"} if sys.argv[2] == "parquet" else ())

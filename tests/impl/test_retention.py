@@ -14,8 +14,8 @@ from gapless import check
 from gapless.impl.files.queues import ConsumeQueue
 from gapless.impl.records.errors import Refused
 from gapless.impl.store.core import NEVER, Core, Settings
-from gapless.impl.store.retention import HOUR
 from gapless.impl.store.store import Store
+from gapless.impl.store.upkeep.retention import HOUR
 from gapless.properties.simulation.simulated_disk import SimulatedDisk, SteppedClock
 from tests.support.night import NIGHT
 

@@ -9,10 +9,10 @@ import pytest
 
 from gapless.impl.records.errors import Stopped
 from gapless.impl.records.record import Messages
-from gapless.impl.store import stats
 from gapless.impl.store.core import Core, Settings
-from gapless.impl.store.stats import Meter
 from gapless.impl.store.store import Store
+from gapless.impl.store.upkeep import stats
+from gapless.impl.store.upkeep.stats import Meter
 from gapless.properties.simulation.simulated_disk import SimulatedDisk, SteppedClock
 
 SMALL = Settings(file_size=8192, queue_file_size=400, pre_allocate=False)

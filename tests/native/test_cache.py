@@ -14,9 +14,10 @@ from typing import Any
 
 import pytest
 
-from gapless.native import Function, cache, object_code
-from gapless.native.cache import alone, cache_folder, is_ours, keep, read, user_folder
-from gapless.native.object_code import ObjectCode
+from gapless.native import Function
+from gapless.native.objects import cache, object_code
+from gapless.native.objects.cache import alone, cache_folder, is_ours, keep, read, user_folder
+from gapless.native.objects.object_code import ObjectCode
 
 
 def added(value: int) -> Any:

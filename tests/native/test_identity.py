@@ -9,9 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from gapless.native import Function, SyntaxFunction, function, object_code, specialised, texts
+from gapless.native import Function, SyntaxFunction, function, specialised, texts
 from gapless.native.language import Cast, text_of
-from gapless.native.object_code import ObjectCode
+from gapless.native.objects import object_code
+from gapless.native.objects.object_code import ObjectCode
 
 STEP, TABLE = 3, np.arange(4)
 

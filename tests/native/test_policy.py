@@ -77,7 +77,7 @@ def test_it_is_known_what_was_kept() -> None:
 
 def kept(of: Native[Any, Any]) -> Any:
     """The files of a function's object code."""
-    from gapless.native.cache import cache_folder, files  # noqa: PLC0415 - after it was kept
+    from gapless.native.objects.cache import cache_folder, files  # noqa: PLC0415 - after it was kept
 
     files.cache_clear()
     return cache_folder().glob(f"{of.compiled.code._name}-*")

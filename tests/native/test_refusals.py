@@ -14,7 +14,7 @@ import pytest
 
 from gapless.native import Function, LanguageError, function, uint64
 from gapless.native.kinds import kind_of
-from gapless.native.object_code import llvm_text
+from gapless.native.objects.object_code import llvm_text
 
 CONSTANT = np.arange(4)
 HUGE = 1 << 64

@@ -10,8 +10,9 @@ from typing import Any, cast
 
 import pytest
 
-from gapless.native import Function, cache, object_code, shipment
-from gapless.traces.engines.spark_archive import archive
+from gapless.native import Function
+from gapless.native.objects import cache, object_code, shipment
+from gapless.traces.engines.spark.archive import archive
 from gapless.traces.judging import columns
 
 
@@ -96,7 +97,7 @@ def test_what_is_not_whole_or_names_another_folder_is_not_kept(hosts: Hosts) -> 
 
 
 FROM_ARCHIVE = """
-from gapless.native import object_code
+from gapless.native.objects import object_code
 from gapless.traces.judging import columns
 print(columns.__file__)
 print(columns._hash.compiled.code._digest)

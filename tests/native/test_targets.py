@@ -13,7 +13,7 @@ from gapless.impl.records import kernels as records
 from gapless.native import Native
 from gapless.native.kinds import kind_of
 from gapless.native.language import LanguageError
-from gapless.native.object_code import assembled, llvm_text
+from gapless.native.objects.object_code import assembled, llvm_text
 from gapless.native.program_generator import program
 from gapless.traces.sources.rocketmq.columns import bytes as of_bytes
 

@@ -11,8 +11,8 @@ from gapless.properties.exploration.compiled import intrinsics, packed_state, se
 from gapless.properties.exploration.compiled.bit_parallel import MANY, BitParallel
 from gapless.properties.exploration.compiled.lowering import TermEmitter
 from gapless.spec.catalog import Spec
-from gapless.spec.reading.terms import Argument, Every, Field, MapTerm, Term, Variable
-from gapless.spec.reading.trees import End
+from gapless.spec.reading.trees.decision_trees import End
+from gapless.spec.reading.trees.terms import Argument, Every, Field, MapTerm, Term, Variable
 from tests.support.written_spec import module
 
 ORIGIN, WIDTH = -1, 6  # keys from -1 to 4

@@ -8,18 +8,19 @@ import pytest
 from hypothesis.stateful import RuleBasedStateMachine
 
 from gapless.impl.coordinator import coordinator as coordinator_module
-from gapless.impl.coordinator.coordinator_recorder import CoordinatorRecorder, PermitRecorder
+from gapless.impl.coordinator.recorder import CoordinatorRecorder, PermitRecorder
 from gapless.impl.environment.operating_system import Clock
 from gapless.properties.campaign import first_failure, judged
-from gapless.properties.faults.coordination_faults import COORDINATOR, PERMITS
-from gapless.properties.faults.fault_injection import replacing
 from gapless.properties.faults.implementation import search
-from gapless.properties.reference_store.coordination import coordinator_machine, permits_machine
+from gapless.properties.faults.planted.coordination_faults import COORDINATOR, PERMITS
+from gapless.properties.faults.planted.fault_injection import replacing
 from gapless.properties.reference_store.coordination.coordination_cases import CoordinationCase
-from gapless.properties.reference_store.coordination.coordinator_machine import CoordinatorMachine
-from gapless.properties.reference_store.coordination.coordinator_programs import run_program
+from gapless.properties.reference_store.coordination.coordinator import machine as coordinator_machine
+from gapless.properties.reference_store.coordination.coordinator.machine import CoordinatorMachine
+from gapless.properties.reference_store.coordination.coordinator.programs import run_program
 from gapless.properties.reference_store.coordination.crowds import crowd_outside, crowd_within
-from gapless.properties.reference_store.coordination.permits_machine import PermitsMachine
+from gapless.properties.reference_store.coordination.permits import machine as permits_machine
+from gapless.properties.reference_store.coordination.permits.machine import PermitsMachine
 from gapless.spec import coordinator, permits
 from tests.support.night import by_day
 

@@ -10,8 +10,9 @@ import pytest
 from gapless.impl.recorder.recorder import StoreRecorder
 from gapless.impl.store.core import Core, Settings
 from gapless.properties.campaign import answers
-from gapless.properties.faults import dispatch_faults, implementation
-from gapless.properties.faults.storage_faults import FAULTS
+from gapless.properties.faults import implementation
+from gapless.properties.faults.planted import dispatch_faults
+from gapless.properties.faults.planted.storage_faults import FAULTS
 from gapless.properties.machines.crashes import crash_cases
 from gapless.properties.machines.crashes.crash_cases import by_chance, shortest, story
 from gapless.properties.machines.crashes.crash_recovery import CrashRun

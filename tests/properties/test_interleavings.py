@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from gapless import check
 from gapless.impl.recorder.recorder import StoreRecorder
-from gapless.properties.faults.dispatch_faults import FAULTS
 from gapless.properties.faults.implementation import search
+from gapless.properties.faults.planted.dispatch_faults import FAULTS
 from gapless.properties.machines.dispatch_refinement import LIFE_ENDS
 from gapless.properties.machines.interleavings.actors import Plan
 from gapless.properties.machines.interleavings.schedule_cases import (

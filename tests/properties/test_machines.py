@@ -8,7 +8,7 @@ from hypothesis import Phase, settings
 from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
 
 from gapless.impl.recorder.recorder import StoreRecorder
-from gapless.properties.faults.fault_injection import replacing
+from gapless.properties.faults.planted.fault_injection import replacing
 from gapless.properties.machines.stateful import log_machine, queue_machine
 from gapless.properties.machines.stateful.log_machine import LogMachine
 from gapless.properties.machines.stateful.queue_machine import QueueMachine

@@ -8,11 +8,12 @@ from collections.abc import Sequence
 
 import pytest
 
-from gapless.native import object_code
-from gapless.properties.exploration import native_search, search, summary
+from gapless.native.objects import object_code
+from gapless.properties.exploration import search, summary
 from gapless.properties.exploration.bounds import Bound, bound_of, count_entries, has_wide, most, untouched
 from gapless.properties.exploration.compiled.conditions import JUDGED, Conditions
 from gapless.properties.exploration.compiled.syntax import answer, function
+from gapless.properties.exploration.native import search as native_search
 from gapless.properties.exploration.search import Exploration, explore
 from gapless.properties.faults import spec_mutants
 from gapless.properties.faults.operators import faults, planted
@@ -339,7 +340,8 @@ WRITTEN = """
 import sys
 from contextlib import suppress
 from gapless.native.language import digest_of, text_of
-from gapless.properties.exploration import bounds, native_search, search
+from gapless.properties.exploration.native import search as native_search
+from gapless.properties.exploration import bounds, search
 from gapless.spec.catalog import SPECS
 
 def run(self, *_):

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from gapless.properties.exploration import native_search
 from gapless.properties.exploration.bounds import Bound
 from gapless.properties.exploration.compiled.ranges import SAFE, unsafe
+from gapless.properties.exploration.native import search as native_search
 from gapless.properties.exploration.search import Exploration, explore
 from gapless.properties.exploration.summary import remarks, story
 from gapless.spec.catalog import Spec
-from gapless.spec.reading.terms import Argument, Constant, Every, Field, MapTerm, Variable
-from gapless.spec.reading.trees import End
+from gapless.spec.reading.trees.decision_trees import End
+from gapless.spec.reading.trees.terms import Argument, Constant, Every, Field, MapTerm, Variable
 from tests.support.written_spec import module
 
 pytestmark = [pytest.mark.xdist_group("native search")]

@@ -7,7 +7,7 @@ from typing import cast
 import pytest
 
 from gapless.impl.coordinator.permits import Permits
-from gapless.properties.faults.fault_injection import replacing
+from gapless.properties.faults.planted.fault_injection import replacing
 from gapless.properties.reference_store.orders import coordination_orders, transaction_orders
 from gapless.properties.reference_store.orders.cases import parts
 from gapless.properties.reference_store.orders.every_order import Crash, SmallCase, Step, explore, how_many, orders

@@ -5,8 +5,8 @@ import pytest
 from gapless.impl.environment.operating_system import Clock
 from gapless.impl.store import transaction_service
 from gapless.properties.campaign import first_failure
-from gapless.properties.faults import service_faults, storage_faults
-from gapless.properties.faults.fault_injection import InjectedFault, replacing
+from gapless.properties.faults.planted import service_faults, storage_faults
+from gapless.properties.faults.planted.fault_injection import InjectedFault, replacing
 from gapless.properties.reference_store.transactional.service_walk import CHECKS, walk
 from gapless.properties.reference_store.whole_store import life_of_a_store
 from tests.support.night import NIGHT

@@ -10,7 +10,7 @@ import pytest
 import z3
 
 from gapless.properties.campaign import CaseTally
-from gapless.properties.faults.fault_injection import replacing
+from gapless.properties.faults.planted.fault_injection import replacing
 from gapless.properties.fuzzing.differential import chunk, unseen
 from gapless.properties.proof import boolean_terms, counterexamples, induction, liveness, symbolic, translation
 from gapless.properties.proof.induction import COVERED

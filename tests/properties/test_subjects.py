@@ -16,7 +16,7 @@ from hypothesis.stateful import run_state_machine_as_test
 from examples import naive_store
 from examples.naive_store import NaiveStore, Part, Queue
 from examples.naive_subject import NaiveSubject
-from gapless.properties.faults.fault_injection import Faults
+from gapless.properties.faults.planted.fault_injection import Faults
 from gapless.properties.machines.crashes import __main__ as crashes
 from gapless.properties.machines.crashes import crash_cases
 from gapless.properties.machines.interleavings import schedule_cases

@@ -12,7 +12,7 @@ import pytest
 from gapless.properties.proof import counterexamples, induction, word_size
 from gapless.properties.proof.translation import TranslatedStep, differs, steps
 from gapless.spec.catalog import SPECS, Spec
-from gapless.spec.reading.ranges import guarded
+from gapless.spec.reading.trees.ranges import guarded
 from gapless.traces.replay.kernels import Kernel, kernel
 from gapless.traces.replay.step_functions import trees_of
 from gapless.traces.specs import load

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pyspark
 
-from gapless.traces.engines import spark_session
+from gapless.traces.engines.spark import session as spark_session
 from tests.support.command_line import ROOT
 from tests.support.servers import free_port, is_answering
 

@@ -11,7 +11,7 @@ from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from zipfile import ZipFile
 
-from gapless.traces.engines.spark_archive import archive
+from gapless.traces.engines.spark.archive import archive
 
 
 def packed_environment(room: Path) -> Path:

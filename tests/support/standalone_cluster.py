@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pyspark
 
-from gapless.traces.engines import spark_session
+from gapless.traces.engines.spark import session as spark_session
 from tests.support.servers import free_port
 
 STARTS = 120  # seconds, on a machine with much else to do

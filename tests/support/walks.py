@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from gapless.properties.exploration.bounds import arguments, bound_of
 from gapless.spec.catalog import PROFILES, SPECS, Spec, State
 from gapless.spec.language import Refused
-from gapless.spec.reading.ranges import LIMIT
+from gapless.spec.reading.trees.ranges import LIMIT
 from gapless.traces.replay.exact import Event, named
 from gapless.traces.replay.kernels import kernel
 from tests.support.night import by_day

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import pytest
 
 from gapless.spec.catalog import SPECS
-from gapless.spec.reading.ranges import LIMIT
+from gapless.spec.reading.trees.ranges import LIMIT
 from gapless.traces.judging import building
 from gapless.traces.judging.building import STEPS, Events
 from gapless.traces.judging.bulk_accept import accepted

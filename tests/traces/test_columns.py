@@ -15,8 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gapless.spec.catalog import SPECS
-from gapless.traces.events import ndjson, reading, schema
-from gapless.traces.events.plain_lines import FEW, PlainLines, ValueKind
+from gapless.traces.events import reading, schema
+from gapless.traces.events.lines import ndjson
+from gapless.traces.events.lines.plain_lines import FEW, PlainLines, ValueKind
 from gapless.traces.events.schema import Event
 from gapless.traces.judging.batches import Batch
 from gapless.traces.judging.columns import gathered, hashed, packed, unpacked

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 from gapless import check
-from gapless.native import object_code
+from gapless.native.objects import object_code
 from gapless.spec.catalog import PROFILES, SPECS, Spec
 from gapless.spec.language import ASSUMED
 from gapless.traces.check import InputCheck

@@ -25,8 +25,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gapless.native import cache
-from gapless.native import object_code as native_code
+from gapless.native.objects import cache
+from gapless.native.objects import object_code as native_code
 from gapless.spec import coordinator, ring
 from gapless.spec.broker import Counter as Counted
 from gapless.spec.catalog import SPECS, Spec

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from gapless.traces.check import check
-from gapless.traces.events.whole_lines import sound
+from gapless.traces.events.lines.whole_lines import sound
 from gapless.traces.problems import Unreadable
 from gapless.traces.sources.pulsar import lines as recordings
 from gapless.traces.sources.rocketmq.clients import client_log

@@ -6,8 +6,9 @@ import pytest
 from pyarrow import parquet
 
 from gapless.traces.check import check
-from gapless.traces.events import ndjson, reading, schema
+from gapless.traces.events import reading, schema
 from gapless.traces.events.event import Origin
+from gapless.traces.events.lines import ndjson
 from gapless.traces.problems import Unreadable
 from tests.support.command_line import gapless
 from tests.support.event_files import QUEUE, append, opened

@@ -22,10 +22,11 @@ from pyarrow import parquet
 from pydantic import ValidationError
 
 from gapless.spec.catalog import SPECS
-from gapless.traces.events import compressed, ndjson, reading, schema
+from gapless.traces.events import compressed, reading, schema
 from gapless.traces.events import parquet as event_parquet
 from gapless.traces.events.event import NAME, NoEvent
 from gapless.traces.events.files import codec_of
+from gapless.traces.events.lines import ndjson
 from gapless.traces.events.schema import Event
 from gapless.traces.judging.columns import gathered
 from gapless.traces.problems import Unreadable

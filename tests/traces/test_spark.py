@@ -23,8 +23,12 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from gapless import EngineFailure, UsageError, check
-from gapless.traces.engines import ENGINES, spark, spark_probe, spark_session, spark_tasks
-from gapless.traces.engines.spark import Spark
+from gapless.traces.engines import ENGINES
+from gapless.traces.engines.spark import classic as spark
+from gapless.traces.engines.spark import probe as spark_probe
+from gapless.traces.engines.spark import session as spark_session
+from gapless.traces.engines.spark import tasks as spark_tasks
+from gapless.traces.engines.spark.classic import Spark
 from gapless.traces.events import reading, schema
 from gapless.traces.options import Options
 from gapless.traces.problems import Unreadable
@@ -522,7 +526,7 @@ def test_the_java_that_is_new_enough_is_taken(
 
 LEAVES = """
 import os
-from gapless.traces.engines import spark_session
+from gapless.traces.engines.spark import session as spark_session
 from pyspark import SparkContext
 spark_session._launch({})
 gateway = SparkContext._gateway

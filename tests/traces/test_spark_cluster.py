@@ -18,7 +18,8 @@ from pyarrow import parquet
 
 from benchmarks import bigtraces
 from gapless import check
-from gapless.traces.engines import spark, spark_probe
+from gapless.traces.engines.spark import classic as spark
+from gapless.traces.engines.spark import probe as spark_probe
 from tests.support.command_line import ROOT, gapless_process
 from tests.support.event_files import ODD, cut, mixed_traces, table_in, write
 from tests.support.event_rows import by_trace, columns, every_kind, judged_as_files
@@ -44,7 +45,7 @@ def test_a_cluster_of_two_workers_says_what_this_machine_says(tmp_path: Path) ->
             answers = list(engine.each(partial(eval, PLACE), [dict[str, Any]() for _ in range(8)], [1] * 8))
         assert len({worker for worker, _ in answers}) == 2, "both have something to do"
         for _, place in answers:
-            assert re.search(r"gapless-[0-9a-f]{12}\.zip/gapless/traces/engines/spark_tasks\.py$", place)
+            assert re.search(r"gapless-[0-9a-f]{12}\.zip/gapless/traces/engines/spark/tasks\.py$", place)
         reports = []
         for how in ((), ("--engine", "spark", "--master", master)):
             verdicts = tmp_path / f"verdicts-{len(how)}"
@@ -92,7 +93,7 @@ def _workers_with_an_empty_cache_compile_nothing(master: str, room: Path) -> Non
         assert [*cold.glob("*.o")]
 
 
-COMPILED = "__import__('gapless.native.object_code', fromlist=['x']).COMPILATIONS.count"
+COMPILED = "__import__('gapless.native.objects.object_code', fromlist=['x']).COMPILATIONS.count"
 COMPILES = "__import__('gapless.traces.judging.columns', fromlist=['x'])._hash.compiled.code.load()"
 
 
@@ -174,5 +175,5 @@ COME_WITH_THEM = LOADED_IF_THERE | {"annotated_types", "org", "pydantic_core", "
 # Which worker it is, and where it has gapless from: as text, for workers do not know the modules of the tests.
 PLACE = """[
     __import__("time").sleep(0.3) or __import__("os").environ["SPARK_EXECUTOR_DIRS"],
-    __import__("gapless.traces.engines.spark_tasks", fromlist=["run"]).__file__,
+    __import__("gapless.traces.engines.spark.tasks", fromlist=["run"]).__file__,
 ]"""

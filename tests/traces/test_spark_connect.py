@@ -25,9 +25,12 @@ import gapless
 from gapless import EngineFailure, UsageError, check
 from gapless.spark import register
 from gapless.spec.catalog import SPECS, text_of
-from gapless.traces.engines import EngineName, spark_connect, spark_probe, spark_workers
-from gapless.traces.engines.spark_archive import archive
-from gapless.traces.engines.spark_connect import SparkConnect
+from gapless.traces.engines import EngineName
+from gapless.traces.engines.spark import connect as spark_connect
+from gapless.traces.engines.spark import probe as spark_probe
+from gapless.traces.engines.spark import workers as spark_workers
+from gapless.traces.engines.spark.archive import archive
+from gapless.traces.engines.spark.connect import SparkConnect
 from gapless.traces.events import reading, schema
 from gapless.traces.problems import Unreadable
 from gapless.traces.sources.event_files import file
@@ -227,7 +230,7 @@ def test_the_package_is_sent_to_workers_with_another_version(
     with spark_connect.started(master, 1, None) as engine:
         assert engine.session is not session
         (place,) = engine.each(_place, [0], [5 << 20])
-        assert re.search(r"gapless-[0-9a-f]{12}\.zip/gapless/traces/engines/spark_tasks\.py$", place)
+        assert re.search(r"gapless-[0-9a-f]{12}\.zip/gapless/traces/engines/spark/tasks\.py$", place)
     assert session.range(3).count() == 3
 
 
@@ -237,7 +240,7 @@ def test_the_archive_holds_the_package_and_is_the_same_each_time(tmp_path: Path)
     assert (first.name, first.read_bytes()) == (again.name, again.read_bytes())
     names = set(ZipFile(first).namelist())
     package = Path(gapless.__file__).parent
-    assert {"gapless/__init__.py", "gapless/spec/language.py", "gapless/traces/engines/spark_archive.py"} <= names
+    assert {"gapless/__init__.py", "gapless/spec/language.py", "gapless/traces/engines/spark/archive.py"} <= names
     assert all((package.parent / name).is_file() for name in names)
 
 
@@ -269,4 +272,4 @@ def _die(_: int) -> int:
 
 
 def _place(_: int) -> str:
-    return str(sys.modules["gapless.traces.engines.spark_tasks"].__file__)
+    return str(sys.modules["gapless.traces.engines.spark.tasks"].__file__)

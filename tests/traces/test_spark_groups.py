@@ -13,10 +13,12 @@ from typing import Any
 
 import pytest
 
-from gapless.traces.engines import spark_probe, spark_tasks, spark_workers
 from gapless.traces.engines.pyspark_versions import refuse_older
-from gapless.traces.engines.spark_probe import Needs
-from gapless.traces.engines.spark_tasks import InGroups, Job, failure
+from gapless.traces.engines.spark import probe as spark_probe
+from gapless.traces.engines.spark import tasks as spark_tasks
+from gapless.traces.engines.spark import workers as spark_workers
+from gapless.traces.engines.spark.probe import Needs
+from gapless.traces.engines.spark.tasks import InGroups, Job, failure
 from gapless.traces.problems import EngineFailure, UsageError
 
 

@@ -16,9 +16,11 @@ from pathlib import Path
 import pytest
 
 from gapless import UsageError
-from gapless.traces.engines import reachability, spark_connect, spark_masters
-from gapless.traces.engines.spark import _Interrupts, _interrupts
-from gapless.traces.engines.spark_tasks import first_error
+from gapless.traces.engines import reachability
+from gapless.traces.engines.spark import connect as spark_connect
+from gapless.traces.engines.spark import masters as spark_masters
+from gapless.traces.engines.spark.classic import _Interrupts, _interrupts
+from gapless.traces.engines.spark.tasks import first_error
 from tests.support.command_line import ROOT, gapless_process
 from tests.support.night import NIGHT
 
@@ -124,7 +126,7 @@ BEGIN = """
 import signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)  # where tests run in the background, it is ignored
 from gapless.cli import app
-from gapless.traces.engines import spark_session
+from gapless.traces.engines.spark import session as spark_session
 launch = spark_session._launch
 def begun(wanted):
     print("begun", flush=True)

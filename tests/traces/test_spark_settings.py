@@ -12,14 +12,14 @@ from pathlib import Path
 import pytest
 
 from gapless import UsageError, check
-from gapless.traces.engines import spark_settings
+from gapless.traces.engines.spark import settings as spark_settings
 from tests.support.command_line import ROOT
 from tests.support.night import NIGHT
 
 EVENTS = ROOT / "examples/lease.ndjson"
 READ_BACK = """
 import json, sys
-from gapless.traces.engines import spark
+from gapless.traces.engines.spark import classic as spark
 with spark.started(None, None, None, json.loads(sys.argv[1])) as engine:
     conf = engine.context._jsc.sc().conf()  # getConf() of Python reloads defaults
     print(json.dumps({pair._1(): pair._2() for pair in conf.getAll()}))

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pytest
 
 from gapless import UsageError, check
-from gapless.traces.engines import spark
 from gapless.traces.engines.local import Local
+from gapless.traces.engines.spark import classic as spark
 from gapless.traces.events import schema
 from gapless.traces.events.event import Origin
 from gapless.traces.events.schema import Event

@@ -12,7 +12,7 @@ from gapless.traces.problems import UsageError, shown
 
 EngineName = Literal["auto", "local", "spark"]
 ENGINES: tuple[EngineName, ...] = get_args(EngineName)
-MODULES = {"auto": "local", "local": "local", "spark": "spark_masters"}  # each with a function `started`
+MODULES = {"auto": "local", "local": "local", "spark": "spark.masters"}  # each with a function `started`
 
 
 def engine(

@@ -12,12 +12,13 @@ from typing import Any, BinaryIO, TypeVar
 
 import pyarrow as pa
 
-from gapless.traces.events import ndjson, parquet
+from gapless.traces.events import parquet
 from gapless.traces.events.compressed import decompressed
 from gapless.traces.events.encoded_batch import EncodedBatch
 from gapless.traces.events.event import NoEvent, Origin
 from gapless.traces.events.files import codec_of, is_parquet
-from gapless.traces.events.plain_lines import PlainLines
+from gapless.traces.events.lines import ndjson
+from gapless.traces.events.lines.plain_lines import PlainLines
 from gapless.traces.events.schema import OURS, Event, EventSchema
 from gapless.traces.files.remote import RemotePath, store_error
 from gapless.traces.problems import Unreadable, shown

@@ -18,7 +18,7 @@ from gapless.spec.catalog import Spec
 from gapless.spec.language import Map
 from gapless.traces.events.event import NAME, OUTCOMES, Outcome, parsed, text_of
 from gapless.traces.events.files import CODECS
-from gapless.traces.events.ndjson import HEADER, LONGEST
+from gapless.traces.events.lines.ndjson import HEADER, LONGEST
 from gapless.traces.specs import calling_file, load
 from gapless.traces.suggestions import did_you_mean, one_of
 

@@ -25,7 +25,7 @@ from gapless.traces.events.encoded_batch import (
     text_codes,
 )
 from gapless.traces.events.event import OUTCOMES, Ints, Vocabulary, seen, sorted_text
-from gapless.traces.events.plain_lines import PlainBlock, PlainLines, ValueKind
+from gapless.traces.events.lines.plain_lines import PlainBlock, PlainLines, ValueKind
 
 
 def without_nulls(given: Any) -> Any:

@@ -12,10 +12,11 @@ from typing import BinaryIO
 
 import pyarrow as pa
 
-from gapless.traces.events import ndjson, parquet
+from gapless.traces.events import parquet
 from gapless.traces.events.compressed import compressed
 from gapless.traces.events.event import UNSAID, Origin, Vocabulary
 from gapless.traces.events.files import codec_of, is_parquet
+from gapless.traces.events.lines import ndjson
 
 _origin: ContextVar[Origin] = ContextVar("origin", default=UNSAID)
 

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from gapless.spec.catalog import Spec, State
 from gapless.spec.language import Map
-from gapless.spec.reading.ranges import LIMIT
+from gapless.spec.reading.trees.ranges import LIMIT
 from gapless.traces.events.event import OUTCOMES, TAKEN
 from gapless.traces.judging.columns import Traces
 from gapless.traces.judging.tallies import LARGEST, Amount, First, Key, Tally

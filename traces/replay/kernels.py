@@ -37,14 +37,15 @@ from gapless.native import (
     handed,
     specialised,
 )
-from gapless.native.cache import cache_folder, keep, read
 from gapless.native.kinds import Signature
+from gapless.native.objects.cache import cache_folder, keep, read
 from gapless.spec import catalog, forking, language
 from gapless.spec.catalog import SPECS, AnySpec, Spec, has_text, needs, resolve_spec, text_of, waiving
 from gapless.spec.language import ASSUMED
-from gapless.spec.reading import difference_bounds, map_effects, ranges, terms, trees
 from gapless.spec.reading.checking import checked
-from gapless.spec.reading.trees import constant_map
+from gapless.spec.reading.trees import decision_trees as trees
+from gapless.spec.reading.trees import difference_bounds, map_effects, ranges, terms
+from gapless.spec.reading.trees.decision_trees import constant_map
 from gapless.traces.replay import loop, step_functions, syntax
 from gapless.traces.replay.loop import EXACT, UNKNOWN_ACTION
 from gapless.traces.replay.step_functions import Reason, StepFunctions, steps_of, trees_of
@@ -183,19 +184,9 @@ class Kernel:
         else:
             windows = resident.view()
             windows.shape = (resident.size,)  # a view, or an error
-        deviations = self.spec.deviations
-        found = ReplayResult(
-            state=np.array(state, np.int64, order="C"),
-            bad_at=np.empty(traces, np.int64),
-            bad_why=np.empty(traces, np.int64),
-            covered=np.zeros(len(self.spec.actions), np.int64),
-            deviated=np.zeros(len(deviations) + 1, np.int64),
-            deviated_at=np.zeros(len(deviations) + 1, np.int64),
-            deviant=np.empty(traces, np.int64),
-            cells=_room(origins, widths, len(self.spec.maps)) if resumable else None,
-        )
+        found = self._result(state, _room(origins, widths, len(self.spec.maps)) if resumable else None)
         begin, end = (cells or (NO_CELLS if resident is None else RESIDENT)).handed(), found.cells or NO_CELLS
-        allowed = np.array([profile in d.profiles for d in deviations] + [False], np.bool_)
+        allowed = np.array([profile in d.profiles for d in self.spec.deviations] + [False], np.bool_)
         self.loop(
             handed(starts), handed(action), handed(args), found.state, now, origins, widths, windows, allowed,
             found.bad_at, found.bad_why, found.covered, found.deviated, found.deviated_at, found.deviant,
@@ -205,6 +196,20 @@ class Kernel:
             NO_VALUES if watched is None else watched,
         )  # fmt: skip
         return found
+
+    def _result(self, state: Ints, cells: Cells | None) -> ReplayResult:
+        """The arrays that a replay fills."""
+        traces, deviations = state.shape[1], len(self.spec.deviations)
+        return ReplayResult(
+            state=np.array(state, np.int64, order="C"),
+            bad_at=np.empty(traces, np.int64),
+            bad_why=np.empty(traces, np.int64),
+            covered=np.zeros(len(self.spec.actions), np.int64),
+            deviated=np.zeros(deviations + 1, np.int64),
+            deviated_at=np.zeros(deviations + 1, np.int64),
+            deviant=np.empty(traces, np.int64),
+            cells=cells,
+        )
 
 
 NO_EVENTS, NO_VALUES = np.zeros(0, np.int64), np.zeros((3, 0), np.int64)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from gapless.native import function
-from gapless.spec.reading.ranges import LIMIT
+from gapless.spec.reading.trees.ranges import LIMIT
 
 EXACT = -1  # the reason of a trace that only exact replay can judge
 UNKNOWN_ACTION = -2  # an action code that the spec does not have

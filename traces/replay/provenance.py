@@ -15,9 +15,9 @@ from typing import Any, Literal, NamedTuple
 
 from gapless.spec.catalog import State
 from gapless.spec.language import Map, Reader, Refused, reader
-from gapless.spec.reading.map_effects import Effect, Window
 from gapless.spec.reading.quantification import counterexample
-from gapless.spec.reading.terms import SIGNS
+from gapless.spec.reading.trees.map_effects import Effect, Window
+from gapless.spec.reading.trees.terms import SIGNS
 from gapless.traces.replay.notation import FOR, of_field
 
 

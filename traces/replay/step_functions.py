@@ -16,11 +16,24 @@ from typing import Any
 
 from gapless.spec.catalog import END, Spec, claimed
 from gapless.spec.language import Refused
-from gapless.spec.reading.difference_bounds import follows
-from gapless.spec.reading.map_effects import Put
-from gapless.spec.reading.ranges import LIMIT, guarded
-from gapless.spec.reading.ranges import computed as stored_terms
-from gapless.spec.reading.terms import (
+from gapless.spec.reading.trees.decision_trees import (
+    LEFT_ALONE,
+    Branch,
+    End,
+    Tree,
+    names_its_ends,
+    nodes,
+    obstacle,
+    outcomes,
+    reading,
+    state_of_terms,
+    tree_of,
+)
+from gapless.spec.reading.trees.difference_bounds import follows
+from gapless.spec.reading.trees.map_effects import Put
+from gapless.spec.reading.trees.ranges import LIMIT, guarded
+from gapless.spec.reading.trees.ranges import computed as stored_terms
+from gapless.spec.reading.trees.terms import (
     Argument,
     At,
     Constant,
@@ -35,19 +48,6 @@ from gapless.spec.reading.terms import (
     Variable,
     is_truth,
     term_of,
-)
-from gapless.spec.reading.trees import (
-    LEFT_ALONE,
-    Branch,
-    End,
-    Tree,
-    names_its_ends,
-    nodes,
-    obstacle,
-    outcomes,
-    reading,
-    state_of_terms,
-    tree_of,
 )
 from gapless.traces.replay import syntax
 from gapless.traces.replay.loop import EXACT, UNKNOWN_ACTION

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
-from gapless.traces.engines.spark_archive import archive
+from gapless.traces.engines.spark.archive import archive
 from gapless.traces.files.remote import path_of
 from gapless.traces.problems import UsageError, shown
 from gapless.traces.sources.registry import tabled

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from gapless.spec.catalog import STRICT, Spec
 from gapless.traces.check import options_of
-from gapless.traces.engines import spark as classic
-from gapless.traces.engines.spark_connect import SparkConnect
+from gapless.traces.engines.spark import classic
+from gapless.traces.engines.spark.connect import SparkConnect
 from gapless.traces.judging.streaming.sorted_traces import ARGS, SortedTraces, TraceQuestion
 from gapless.traces.problems import UsageError, shown
 from gapless.traces.spark.dataframe_streams import streamed

@@ -21,8 +21,8 @@ import numpy as np
 import pyarrow as pa
 
 from gapless.traces.check import options_of
-from gapless.traces.engines import spark as classic
 from gapless.traces.engines.engine import Engine
+from gapless.traces.engines.spark import classic
 from gapless.traces.events import reading
 from gapless.traces.events.files import is_event_file
 from gapless.traces.events.reading import EventStretch

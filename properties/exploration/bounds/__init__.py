@@ -22,7 +22,7 @@ from typing import Any
 
 from gapless.spec.catalog import Spec, State
 from gapless.spec.language import Bound, Map
-from gapless.spec.reading.map_effects import Window
+from gapless.spec.reading.trees.map_effects import Window
 
 __all__ = [
     "FLAG",

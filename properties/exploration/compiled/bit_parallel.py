@@ -12,7 +12,7 @@ from typing import Any
 
 from gapless.properties.exploration.compiled import syntax as tree
 from gapless.properties.exploration.compiled.lowering import TermEmitter, quantifies
-from gapless.spec.reading.terms import AFTER, TURNED, At, Constant, Operation, Term, replaced, term_of
+from gapless.spec.reading.trees.terms import AFTER, TURNED, At, Constant, Operation, Term, replaced, term_of
 
 MANY = 24  # numbers that a question is asked of at once
 WORDS = {"<": "less", "<=": "most", ">": "more", ">=": "least", "==": "same", "!=": "other"}

@@ -3,7 +3,7 @@
 A state that is left has been judged: all invariants were true there, for every number, or the search had ended. An
 invariant that looks at none of the fields that a step wrote says the same as before; one that speaks of a Map at its
 own number alone says the same for all numbers but those where something was put. Of a step property, what is left
-behind the answers that led to the step's end is asked (`spec/reading/difference_bounds.py`).
+behind the answers that led to the step's end is asked (`spec/reading/trees/difference_bounds.py`).
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from gapless.properties.exploration.compiled.lowering import TermEmitter, field_
 from gapless.properties.exploration.compiled.syntax import Block
 from gapless.spec import forking
 from gapless.spec.catalog import Spec
-from gapless.spec.reading.difference_bounds import Answers, follows
-from gapless.spec.reading.map_effects import Put
-from gapless.spec.reading.terms import AFTER, At, Constant, MapTerm, Operation, Term, Variable, Word, term_of
-from gapless.spec.reading.trees import FALSE, TRUE, Branch, End, Tree, always, answered, reading, tree_of
+from gapless.spec.reading.trees.decision_trees import FALSE, TRUE, Branch, End, Tree, always, answered, reading, tree_of
+from gapless.spec.reading.trees.difference_bounds import Answers, follows
+from gapless.spec.reading.trees.map_effects import Put
+from gapless.spec.reading.trees.terms import AFTER, At, Constant, MapTerm, Operation, Term, Variable, Word, term_of
 
 Property = tuple[Callable[..., bool], Sequence[str], Sequence[tuple[int, ...]]]
 """A function of states and numbers that holds, the numbers' names, and the rows of numbers that it is asked for."""

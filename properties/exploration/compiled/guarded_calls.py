@@ -18,7 +18,7 @@ from gapless.properties.exploration.compiled.bit_parallel import BitParallel
 from gapless.properties.exploration.compiled.lowering import TermEmitter, arguments_in, loads
 from gapless.properties.exploration.compiled.syntax import Block
 from gapless.spec.catalog import Spec
-from gapless.spec.reading.terms import CONTRARY, TURNED, Argument, Every, Operation, Term
+from gapless.spec.reading.trees.terms import CONTRARY, TURNED, Argument, Every, Operation, Term
 
 QUESTIONS = 8  # of a step up to which all its calls are asked before any is taken
 SHARED, LONG = 40, 650  # nodes from which a subtree is a function of its own: where it is met twice; anywhere

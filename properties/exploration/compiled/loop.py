@@ -1,7 +1,7 @@
 """The search loop, in the language of native code; a spec's search is this one, specialised by its steps and constants.
 
 A state is `WORDS` words: `row` is one that steps are taken from, `new` one that a step makes, `old` the one before it.
-The arrays are those of `native_tables.py`, states as one row of words. `fill` counts the states in `after`, the calls
+The arrays are those of `native/tables.py`, states as one row of words. `fill` counts the states in `after`, the calls
 that led beyond the bound, and those that changed nothing. `whole` is 0 where states beyond the bound are only counted.
 
 A call that was accepted has a code: the number of the call and of the way to take it; from bit 32 on, whether it led

@@ -14,7 +14,8 @@ from typing import Any
 from gapless.properties.exploration.compiled import syntax as tree
 from gapless.properties.exploration.compiled.syntax import Block
 from gapless.spec.catalog import Spec
-from gapless.spec.reading.terms import (
+from gapless.spec.reading.trees.decision_trees import LEFT_ALONE, End, Tree
+from gapless.spec.reading.trees.terms import (
     AFTER,
     Argument,
     At,
@@ -29,7 +30,6 @@ from gapless.spec.reading.terms import (
     Word,
     term_of,
 )
-from gapless.spec.reading.trees import LEFT_ALONE, End, Tree
 
 MANY_KEYS = 4096  # that a quantifier goes through at most
 DIVIDED = {"//": "quotient", "%": "rest_of"}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from gapless.spec.reading.terms import (
+from gapless.spec.reading.trees.terms import (
     Argument,
     At,
     Constant,

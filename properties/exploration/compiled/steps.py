@@ -21,10 +21,10 @@ from gapless.properties.exploration.compiled.lowering import TermEmitter
 from gapless.properties.exploration.compiled.syntax import Block
 from gapless.spec.catalog import END, Spec
 from gapless.spec.language import Refused
-from gapless.spec.reading.difference_bounds import follows
-from gapless.spec.reading.map_effects import Put
-from gapless.spec.reading.terms import Argument, MapTerm, Term
-from gapless.spec.reading.trees import LEFT_ALONE, End, Tree, outcomes, reading, state_of_terms, tree_of
+from gapless.spec.reading.trees.decision_trees import LEFT_ALONE, End, Tree, outcomes, reading, state_of_terms, tree_of
+from gapless.spec.reading.trees.difference_bounds import follows
+from gapless.spec.reading.trees.map_effects import Put
+from gapless.spec.reading.trees.terms import Argument, MapTerm, Term
 
 EXPLAINED = 4_000  # ways through a step with properties behind them up to which what follows is looked for
 

@@ -23,7 +23,7 @@ from gapless.properties.campaign import (
     show_failures,
 )
 from gapless.properties.reference_store.coordination.coordination_cases import CoordinationCase
-from gapless.properties.reference_store.coordination.coordinator_programs import run_program
+from gapless.properties.reference_store.coordination.coordinator.programs import run_program
 from gapless.properties.reference_store.coordination.crowds import Crowd, crowd_outside, crowd_within
 
 PART = 50  # cases that a process does at a time

@@ -25,15 +25,15 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
+from gapless.impl.coordinator.client import CoordinatorClient
+from gapless.impl.coordinator.connections.frames import Content, IsDone, No
+from gapless.impl.coordinator.connections.wires import Peer, Wire
 from gapless.impl.coordinator.coordinator import Coordinator
-from gapless.impl.coordinator.coordinator_client import CoordinatorClient
-from gapless.impl.coordinator.coordinator_errors import LogFull, OutcomeConflict, TimedOut, UnknownTransaction
-from gapless.impl.coordinator.coordinator_observer import Found
-from gapless.impl.coordinator.coordinator_recorder import CoordinatorRecorder, StepTape
-from gapless.impl.coordinator.coordinator_values import CoordinatorSettings
-from gapless.impl.coordinator.frames import Content, IsDone, No
+from gapless.impl.coordinator.errors import LogFull, OutcomeConflict, TimedOut, UnknownTransaction
+from gapless.impl.coordinator.observer import Found
+from gapless.impl.coordinator.recorder import CoordinatorRecorder, StepTape
 from gapless.impl.coordinator.steps import Key, Status
-from gapless.impl.coordinator.wires import Peer, Wire
+from gapless.impl.coordinator.values import CoordinatorSettings
 from gapless.properties.campaign import answers
 from gapless.properties.machines.mismatch import expect
 from gapless.properties.reference_store.coordination.simulated_network import Overhear, SlowWire

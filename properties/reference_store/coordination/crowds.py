@@ -11,11 +11,11 @@ import resource
 import tempfile
 from dataclasses import dataclass, field
 
+from gapless.impl.coordinator.client import CoordinatorClient, connect_client
 from gapless.impl.coordinator.coordinator import Coordinator
-from gapless.impl.coordinator.coordinator_client import CoordinatorClient, connect_client
-from gapless.impl.coordinator.coordinator_errors import TimedOut
-from gapless.impl.coordinator.coordinator_recorder import StepTape
-from gapless.impl.coordinator.coordinator_values import CoordinatorSettings
+from gapless.impl.coordinator.errors import TimedOut
+from gapless.impl.coordinator.recorder import StepTape
+from gapless.impl.coordinator.values import CoordinatorSettings
 from gapless.impl.environment.operating_system import wall_clock
 from gapless.properties.machines.mismatch import expect
 from gapless.properties.reference_store.recorded_conformance import require_conformance

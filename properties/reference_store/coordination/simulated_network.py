@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from gapless.impl.coordinator.frames import Content
-from gapless.impl.coordinator.wires import Peer, Wire
+from gapless.impl.coordinator.connections.frames import Content
+from gapless.impl.coordinator.connections.wires import Peer, Wire
 from gapless.properties.simulation.choices import Choose
 
 Overhear = Callable[[int, Content], object]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from functools import partial
 
-from gapless.impl.coordinator.coordinator_values import CoordinatorSettings
-from gapless.properties.reference_store.coordination.coordinator_refinement import CoordinatorRefinement
-from gapless.properties.reference_store.coordination.permits_refinement import PermitsRefinement
+from gapless.impl.coordinator.values import CoordinatorSettings
+from gapless.properties.reference_store.coordination.coordinator.refinement import CoordinatorRefinement
+from gapless.properties.reference_store.coordination.permits.refinement import PermitsRefinement
 from gapless.properties.reference_store.orders.every_order import Crash, PairWorld, SmallCase, Step, step_of
 
 LIFE = 100  # ms

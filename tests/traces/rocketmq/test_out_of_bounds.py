@@ -15,7 +15,7 @@ import pytest
 
 from gapless import check
 from gapless.native import Native
-from gapless.native.object_code import CHECKED
+from gapless.native.objects.object_code import CHECKED
 from gapless.traces.replay.kernels import Loop
 from gapless.traces.sources.rocketmq.layouts.compaction.keys import compaction_keys
 from gapless.traces.sources.rocketmq.layouts.copied_records import differences

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from gapless.spec.catalog import END, AnySpec, Spec, resolve_spec
 from gapless.spec.reading.quantification import parameters
-from gapless.spec.reading.trees import names_its_ends, state_of_terms
+from gapless.spec.reading.trees.decision_trees import names_its_ends, state_of_terms
 from gapless.traces.judging.findings import lateness
 from gapless.traces.judging.findings.pictures import Axis, swimlane_of
 from gapless.traces.judging.findings.timelines import timeline_of

@@ -19,11 +19,11 @@ import pyarrow as pa
 
 from gapless.spec.catalog import PROFILES, STRICT
 from gapless.traces.engines.engine import Engine
-from gapless.traces.events import ndjson
 from gapless.traces.events.encoded_batch import EncodedBatch
 from gapless.traces.events.event import NoEvent, Origin
 from gapless.traces.events.files import Codec, codec_of, is_parquet
-from gapless.traces.events.plain_lines import PlainLines, lines_in
+from gapless.traces.events.lines import ndjson
+from gapless.traces.events.lines.plain_lines import PlainLines, lines_in
 from gapless.traces.events.schema import EventSchema, with_specs
 from gapless.traces.files.remote import RemotePath
 from gapless.traces.judging.columns import gathered

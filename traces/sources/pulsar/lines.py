@@ -22,7 +22,7 @@ from pyarrow import json as arrow_json
 from pydantic_core import from_json
 
 from gapless.traces.engines.engine import Progress
-from gapless.traces.events.whole_lines import cut, next_block
+from gapless.traces.events.lines.whole_lines import cut, next_block
 from gapless.traces.problems import Unreadable, shown, twice
 
 Ints = npt.NDArray[np.int64]

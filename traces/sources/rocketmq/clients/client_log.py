@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from gapless.traces.events.plain_lines import lines_in
-from gapless.traces.events.whole_lines import cut, next_block
+from gapless.traces.events.lines.plain_lines import lines_in
+from gapless.traces.events.lines.whole_lines import cut, next_block
 from gapless.traces.problems import NothingThere, Unreadable, os_problem, shown
 from gapless.traces.sources.rocketmq.clients.any_requests import read_requests, unreadable
 from gapless.traces.sources.rocketmq.clients.plain_requests import AT_ONCE, RequestReader

@@ -15,8 +15,8 @@ import numpy as np
 
 from gapless.native import BYTES, I64, INTS, INTS8, INTS32, TupleKind, function, record, uint64
 from gapless.native.swar import TOPS, Words, are_same, word_of
-from gapless.traces.events.line_texts import spread
-from gapless.traces.events.plain_bytes import (
+from gapless.traces.events.lines.line_texts import spread
+from gapless.traces.events.lines.plain_bytes import (
     ABSENT,
     AN_N,
     CLOSED_LIST,
@@ -30,7 +30,7 @@ from gapless.traces.events.plain_bytes import (
     next_lines,
     spaces,
 )
-from gapless.traces.events.plain_lines import PlainLines, ValueKind, is_utf8
+from gapless.traces.events.lines.plain_lines import PlainLines, ValueKind, is_utf8
 from gapless.traces.sources.rocketmq.clients.request_lines import (
     ADMIN,
     BATCH,

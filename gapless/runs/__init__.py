@@ -1,0 +1,1 @@
+"""Runs of our own store, recorded: with threads, or step by step."""

@@ -1,0 +1,1 @@
+"""Checks in pytest: recordings and stories as tests, and their options."""

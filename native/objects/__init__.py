@@ -1,0 +1,1 @@
+"""Object code: linked, kept on disk, sent to other hosts, and called."""

@@ -1,0 +1,1 @@
+"""The Spark engines: of classic sessions and of Spark Connect, with what both share."""
