@@ -77,9 +77,7 @@ def explore(
         if graph:
             write(graph, state_diagram.svg(found[0]) if graph.suffix == ".svg" else state_diagram.html(found))
         if str(json) != "-":
-            _tabled(found)
-            if graph:
-                print(f"graph: {graph}")
+            _tabled(found, graph)
     raise typer.Exit(code)
 
 
@@ -87,7 +85,7 @@ def _compiling(name: str) -> None:
     print(f"{name}: its search is compiled, once on this machine", file=sys.stderr)
 
 
-def _tabled(found: Sequence[Exploration]) -> None:
+def _tabled(found: Sequence[Exploration], graph: Path | None) -> None:
     from gapless.properties.exploration import summary
 
     console = Terminal(highlight=False, markup=False)
@@ -98,6 +96,8 @@ def _tabled(found: Sequence[Exploration]) -> None:
         for lines in (remarks, summary.story(one)):
             if lines:
                 print("", *lines, sep="\n")
+    if graph:
+        print(f"graph: {graph}")
 
 
 def _folded(line: str) -> list[str]:

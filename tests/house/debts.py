@@ -11,6 +11,35 @@ LONG: set[str] = {
 }
 """Modules of more lines than a reader wants, and why."""
 
+LONG_FUNCTIONS: dict[str, int] = {
+    # Signatures of commands are tables of their options, in the order of `--help`.
+    "gapless/commands/check.py:check": 144,
+    "gapless/commands/record.py:record": 74,
+    "gapless/commands/serve.py:coordinator": 70,
+    "gapless/commands/watch.py:watch": 91,
+    # One pass of native code over its input: each branch changes the same handful of numbers, and returns one of them.
+    "impl/dispatch/scan_kernel.py:scan": 87,
+    "properties/exploration/compiled/loop.py:settle": 72,
+    "traces/events/lines/plain_bytes.py:next_lines": 125,
+    "traces/sources/rocketmq/log/scan.py:scan": 62,
+    # The path of every message of a store: a call costs more than the lines that would go.
+    "impl/files/log.py:append": 62,
+    # A store has some thirty members, each found by a function of its own.
+    "traces/sources/rocketmq/store/directory.py:open_store": 83,
+}
+"""Functions of more lines than a screen has, how many, and why."""
+
+DRAWERS: dict[str, int] = {
+    "traces/sources/rocketmq/watching": 17,  # its twins of layouts are to go
+}
+"""Folders of too many modules: how many."""
+
+PREFIXES: dict[str, int] = {
+    "traces/sources/rocketmq/clients/trace_": 3,
+    "traces/sources/rocketmq/queues/queue_": 4,
+}
+"""Prefixes that modules of a folder share: how many modules."""
+
 TWICE: set[str] = set()
 """Names of several classes."""
 
