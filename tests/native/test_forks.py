@@ -13,7 +13,7 @@ from tests.support.night import NIGHT
 
 PROGRAM = """
 import os, sys, threading, time
-from gapless.traces.sources.rocketmq.clients.plain_requests import _read_requests
+from gapless.traces.sources.rocketmq.clients.requests.plain_requests import _read_requests
 from gapless.traces.sources.rocketmq.log.records import length_of
 
 compiling = threading.Thread(target=_read_requests.code.load)

@@ -9,7 +9,7 @@ from gapless.traces.check import check
 from gapless.traces.events.lines.whole_lines import sound
 from gapless.traces.problems import Unreadable
 from gapless.traces.sources.pulsar import lines as recordings
-from gapless.traces.sources.rocketmq.clients import client_log
+from gapless.traces.sources.rocketmq.clients.requests import client_log
 from tests.support.pulsar_recordings import copied
 
 LONGEST = 1000

@@ -20,11 +20,19 @@ from hypothesis import strategies as st
 
 import gapless
 from gapless.traces.problems import NothingThere, Unreadable
-from gapless.traces.sources.rocketmq.clients import any_requests, client_log, request_lines, request_rows
-from gapless.traces.sources.rocketmq.clients.client_log import ClientLog
-from gapless.traces.sources.rocketmq.clients.plain_requests import RequestReader
-from gapless.traces.sources.rocketmq.clients.request_lines import COMMIT, FAIL, NONE, OK, ROLL_BACK, UNDECIDED, UNKNOWN
-from gapless.traces.sources.rocketmq.clients.request_rows import Checks, Ends, Resumes, Rows, Sends
+from gapless.traces.sources.rocketmq.clients.requests import any_requests, client_log, request_lines, request_rows
+from gapless.traces.sources.rocketmq.clients.requests.client_log import ClientLog
+from gapless.traces.sources.rocketmq.clients.requests.plain_requests import RequestReader
+from gapless.traces.sources.rocketmq.clients.requests.request_lines import (
+    COMMIT,
+    FAIL,
+    NONE,
+    OK,
+    ROLL_BACK,
+    UNDECIDED,
+    UNKNOWN,
+)
+from gapless.traces.sources.rocketmq.clients.requests.request_rows import Checks, Ends, Resumes, Rows, Sends
 from gapless.traces.sources.rocketmq.columns import bytes as native
 from gapless.traces.sources.rocketmq.store.directory import neighbouring_client_log
 from tests.support.night import NIGHT
@@ -809,8 +817,8 @@ def test_plain_lines_are_read_without_pyarrow(tmp_path: Path) -> None:
     text = f"""
 import sys
 from pathlib import Path
-from gapless.traces.sources.rocketmq.clients import client_log
-from gapless.traces.sources.rocketmq.clients.plain_requests import RequestReader
+from gapless.traces.sources.rocketmq.clients.requests import client_log
+from gapless.traces.sources.rocketmq.clients.requests.plain_requests import RequestReader
 RequestReader.pays = lambda size: True
 print(len(client_log.read(Path({str(path)!r})).sends), "pyarrow" in sys.modules)
 """

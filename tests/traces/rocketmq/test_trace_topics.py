@@ -14,8 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gapless import Report, check
-from gapless.traces.sources.rocketmq.clients import client_log, trace_bodies, trace_topics
-from gapless.traces.sources.rocketmq.clients.request_lines import OK
+from gapless.traces.sources.rocketmq.clients import trace_bodies, trace_topics
+from gapless.traces.sources.rocketmq.clients.requests import client_log
+from gapless.traces.sources.rocketmq.clients.requests.request_lines import OK
 from gapless.traces.sources.rocketmq.columns.bytes import Bytes
 from gapless.traces.sources.rocketmq.report_rows import TraceTopicRow
 from gapless.traces.sources.rocketmq.store.directory import open_store

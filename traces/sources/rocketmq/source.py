@@ -115,7 +115,7 @@ class RocketMQ:
 
 def _client_schema() -> JsonSchema:
     """Build the schema of a line in a client log."""
-    from gapless.traces.sources.rocketmq.clients.request_lines import LINE  # noqa: PLC0415 - see above
+    from gapless.traces.sources.rocketmq.clients.requests.request_lines import LINE  # noqa: PLC0415 - see above
 
     return {**LINE.json_schema(by_alias=True), "title": "a line of a client log"}
 

@@ -8,8 +8,8 @@ from typing import Self
 
 import numpy as np
 
-from gapless.traces.sources.rocketmq.clients import request_lines
-from gapless.traces.sources.rocketmq.clients.request_rows import Checks, Ends
+from gapless.traces.sources.rocketmq.clients.requests import request_lines
+from gapless.traces.sources.rocketmq.clients.requests.request_rows import Checks, Ends
 from gapless.traces.sources.rocketmq.columns.bytes import Ints
 from gapless.traces.sources.rocketmq.columns.lookup import KeyGroups
 

@@ -22,7 +22,6 @@ from gapless.traces.options import Options
 from gapless.traces.problems import shown
 from gapless.traces.replay.exact import Event
 from gapless.traces.replay.kernels import Kernel, ReplayResult, kernel
-from gapless.traces.sources.rocketmq.clients import request_lines
 from gapless.traces.sources.rocketmq.clients.decision_index import DecisionIndex
 from gapless.traces.sources.rocketmq.clients.matching_sends import (
     DELAYS,
@@ -40,7 +39,8 @@ from gapless.traces.sources.rocketmq.clients.matching_sends import (
     sent,
     write_events,
 )
-from gapless.traces.sources.rocketmq.clients.request_rows import AnsweredSends, Sends
+from gapless.traces.sources.rocketmq.clients.requests import request_lines
+from gapless.traces.sources.rocketmq.clients.requests.request_rows import AnsweredSends, Sends
 from gapless.traces.sources.rocketmq.columns.bytes import Ints
 from gapless.traces.sources.rocketmq.columns.lookup import among, distinct
 from gapless.traces.sources.rocketmq.log import scan
@@ -119,7 +119,7 @@ def tail_of(topic: str) -> str:
 
 def read(path: Path, source: str) -> ClientEvidence:
     """A client log as evidence. Raises Unreadable, NothingThere."""
-    from gapless.traces.sources.rocketmq.clients import client_log  # noqa: PLC0415 - most stores have no log
+    from gapless.traces.sources.rocketmq.clients.requests import client_log  # noqa: PLC0415 - most stores have no log
 
     log = client_log.read(path)
     sends, placed = log.sends, _placed(log.sends)

@@ -30,7 +30,7 @@ from gapless.traces.sources.rocketmq.clients.evidence import (
 )
 from gapless.traces.sources.rocketmq.clients.promises import FORGOTTEN, PromiseCheckpoint
 from gapless.traces.sources.rocketmq.clients.recent_keys import RecentKeys
-from gapless.traces.sources.rocketmq.clients.request_rows import AnsweredSends
+from gapless.traces.sources.rocketmq.clients.requests.request_rows import AnsweredSends
 from gapless.traces.sources.rocketmq.clients.trace_topic_evidence import deliveries_of, no_evidence, promises_of
 from gapless.traces.sources.rocketmq.clients.trace_topics import (
     TraceReader,

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gapless.native import I64, INTS, INTS8, INTS32, TABLE, TupleKind, function, handed, native, record
-from gapless.traces.sources.rocketmq.clients.request_rows import AnsweredSends
+from gapless.traces.sources.rocketmq.clients.requests.request_rows import AnsweredSends
 from gapless.traces.sources.rocketmq.columns.bytes import Ints
 from gapless.traces.sources.rocketmq.log import scan
 

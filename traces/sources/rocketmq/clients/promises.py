@@ -15,7 +15,7 @@ from gapless.traces.replay.exact import Event, named, replay
 from gapless.traces.report.wording import plural
 from gapless.traces.sources.rocketmq.clients.compared_deliveries import Deliveries
 from gapless.traces.sources.rocketmq.clients.evidence import ClientEvidence, DoubtedMessage
-from gapless.traces.sources.rocketmq.clients.request_rows import AnsweredSends
+from gapless.traces.sources.rocketmq.clients.requests.request_rows import AnsweredSends
 from gapless.traces.sources.rocketmq.columns.bytes import Ints
 from gapless.traces.sources.rocketmq.joining.findings import SAY_SO, StoreFindings
 from gapless.traces.sources.rocketmq.segments.results import Segment, Subject, name_of

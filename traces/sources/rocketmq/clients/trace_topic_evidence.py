@@ -11,8 +11,8 @@ from gapless.traces.sources.rocketmq.clients import trace_bodies as bodies
 from gapless.traces.sources.rocketmq.clients import trace_topics
 from gapless.traces.sources.rocketmq.clients.decision_index import no_decisions
 from gapless.traces.sources.rocketmq.clients.evidence import ClientEvidence
-from gapless.traces.sources.rocketmq.clients.request_lines import OK
-from gapless.traces.sources.rocketmq.clients.request_rows import AnsweredSends
+from gapless.traces.sources.rocketmq.clients.requests.request_lines import OK
+from gapless.traces.sources.rocketmq.clients.requests.request_rows import AnsweredSends
 from gapless.traces.sources.rocketmq.clients.trace_topics import TraceTopicAnswers
 from gapless.traces.sources.rocketmq.columns.bytes import Ints
 from gapless.traces.sources.rocketmq.columns.lookup import distinct

@@ -31,7 +31,7 @@ from gapless.traces.events.lines.plain_bytes import (
     spaces,
 )
 from gapless.traces.events.lines.plain_lines import PlainLines, ValueKind, is_utf8
-from gapless.traces.sources.rocketmq.clients.request_lines import (
+from gapless.traces.sources.rocketmq.clients.requests.request_lines import (
     ADMIN,
     BATCH,
     CHECK,
@@ -46,7 +46,7 @@ from gapless.traces.sources.rocketmq.clients.request_lines import (
     SEND,
     UNDECIDED,
 )
-from gapless.traces.sources.rocketmq.clients.request_rows import Checks, Ends, RowBuffer, Sends
+from gapless.traces.sources.rocketmq.clients.requests.request_rows import Checks, Ends, RowBuffer, Sends
 from gapless.traces.sources.rocketmq.columns.bytes import Bytes, Ints, digest, number_in, place_of
 
 KINDS = {

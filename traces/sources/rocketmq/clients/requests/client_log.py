@@ -15,9 +15,9 @@ from typing import Any, BinaryIO
 from gapless.traces.events.lines.plain_lines import lines_in
 from gapless.traces.events.lines.whole_lines import cut, next_block
 from gapless.traces.problems import NothingThere, Unreadable, os_problem, shown
-from gapless.traces.sources.rocketmq.clients.any_requests import read_requests, unreadable
-from gapless.traces.sources.rocketmq.clients.plain_requests import AT_ONCE, RequestReader
-from gapless.traces.sources.rocketmq.clients.request_rows import Checks, Ends, Resumes, RowBuffer, Sends
+from gapless.traces.sources.rocketmq.clients.requests.any_requests import read_requests, unreadable
+from gapless.traces.sources.rocketmq.clients.requests.plain_requests import AT_ONCE, RequestReader
+from gapless.traces.sources.rocketmq.clients.requests.request_rows import Checks, Ends, Resumes, RowBuffer, Sends
 
 BLOCK = 1 << 20  # bytes that are read at once: what is found in them stays in a processor's cache
 LONGEST = 16 << 20  # bytes of a line, its newline one of them: a longer one is no request

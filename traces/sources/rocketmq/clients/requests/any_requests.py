@@ -13,8 +13,8 @@ from pydantic import ValidationError
 from pydantic_core import from_json
 
 from gapless.traces.problems import Unreadable, may_repeat, shown, twice
-from gapless.traces.sources.rocketmq.clients.plain_requests import KINDS
-from gapless.traces.sources.rocketmq.clients.request_lines import (
+from gapless.traces.sources.rocketmq.clients.requests.plain_requests import KINDS
+from gapless.traces.sources.rocketmq.clients.requests.request_lines import (
     DECISIONS,
     LINE,
     OK,
@@ -29,7 +29,7 @@ from gapless.traces.sources.rocketmq.clients.request_lines import (
     first_error,
     resumed,
 )
-from gapless.traces.sources.rocketmq.clients.request_rows import AnyRows, Checks, Ends, Found, Resumes, Sends
+from gapless.traces.sources.rocketmq.clients.requests.request_rows import AnyRows, Checks, Ends, Found, Resumes, Sends
 from gapless.traces.sources.rocketmq.columns.bytes import Ints, digests
 
 

@@ -1,0 +1,1 @@
+"""The client log: its requests and answers, read line by line or in bulk, as columns."""
