@@ -1,0 +1,1 @@
+"""Tests of the source of Kafka's data directories."""

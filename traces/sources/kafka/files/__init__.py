@@ -1,0 +1,1 @@
+"""The files around the logs: folders, indexes, snapshots of producers, checkpoints, and the cluster's metadata."""

@@ -1,0 +1,1 @@
+"""A partition's log: segments, batches and records in columns."""

@@ -1,0 +1,56 @@
+"""Tables of whole numbers, whose rows have names: what native passes write, and judges read in columns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+Ints = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+Bytes = npt.NDArray[np.uint8]
+
+
+@dataclass(frozen=True, eq=False)
+class NumberTable:
+    """One number a row and a column: a column for each batch, say."""
+
+    table: Ints
+
+    def __len__(self) -> int:
+        return self.table.shape[1]
+
+
+class Row:
+    """A row of a table, read by name."""
+
+    def __init__(self, row: int) -> None:
+        self.row = row
+
+    def __get__(self, of: NumberTable, owner: type) -> Ints:
+        """The row's numbers."""
+        found: Ints = of.table[self.row]
+        return found
+
+
+class FlagRow(Row):
+    """A row of conditions."""
+
+    def __get__(self, of: NumberTable, owner: type) -> Flags:  # type: ignore[override] # numbers are read as conditions
+        """True where the number is not 0."""
+        found: Flags = of.table[self.row] != 0
+        return found
+
+
+class BitRow(Row):
+    """A bit of a row of numbers."""
+
+    def __init__(self, row: int, bit: int) -> None:
+        super().__init__(row)
+        self.bit = bit
+
+    def __get__(self, of: NumberTable, owner: type) -> Flags:  # type: ignore[override] # as above
+        """True where the bit is set."""
+        found: Flags = of.table[self.row] & self.bit != 0
+        return found
