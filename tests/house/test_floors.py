@@ -9,7 +9,7 @@ from tests.house.samples import module
 
 FLOORS = {
     "native": (
-        *("kinds", "texts", "outlines", "language", "intrinsics"),
+        *("kinds", "texts", "outlines", "language", "intrinsics", "big_endian"),
         *("compiler", "objects", "policy", "swar", "signatures", "bounds_checks"),
         *("program_generator", "fuzzer", "__init__"),
     ),

@@ -4,14 +4,14 @@ import struct
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 
 from gapless.traces.sources.kafka.log.checksums import checksum
 
 HEAD = struct.Struct(">qiibIhiqqqhii")
-"""Base offset, length, leader epoch, magic, checksum, attributes, last delta, two times, producer, epoch, sequence, count."""
+"""Base offset, length, leader epoch, magic, checksum, attributes, last delta, times, producer, epoch, sequence."""
 GZIP, SNAPPY, LZ4, ZSTD = 1, 2, 3, 4
 
 
@@ -64,7 +64,7 @@ PACK: Mapping[int, Callable[[bytes], bytes]] = {
 }
 
 
-def _stream(data: bytes, codec: str) -> bytes:
+def _stream(data: bytes, codec: Literal["lz4", "zstd"]) -> bytes:
     sink = pa.BufferOutputStream()
     with pa.CompressedOutputStream(sink, codec) as stream:
         stream.write(data)
@@ -93,7 +93,9 @@ def batch(
     )
     covered += body
     crc = fields.get("crc", checksum(covered))
-    head = struct.pack(">qiibI", base, fields.get("length", len(covered) + 9), fields.get("leader", 0), fields.get("magic", 2), crc)
+    head = struct.pack(
+        ">qiibI", base, fields.get("length", len(covered) + 9), fields.get("leader", 0), fields.get("magic", 2), crc
+    )
     return bytes(head + covered)
 
 

@@ -1,1 +1,1 @@
-"""Data directories of Apache Kafka brokers: the partitions' logs, and all that lies beside them."""
+"""Data directories of Apache Kafka brokers: the partitions' logs, and the files around them."""

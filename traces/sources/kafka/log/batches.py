@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import numpy as np
 
@@ -102,11 +102,12 @@ class Batches(NumberTable):
         """True where the numbers of the head can be together."""
         delta = self.last - self.base
         of_producer = (self.producer_epoch >= 0) & ((self.sequence >= 0) | self.is_control)
-        return (
+        found: Flags = (
             (self.base >= 0) & (delta >= 0) & (self.count >= 0) & (self.count <= delta + 1)
             & (self.codec <= ZSTD) & (self.attributes & ~KNOWN == 0)
             & ((self.producer < 0) | of_producer)
         )  # fmt: skip
+        return found
 
     @property
     def end(self) -> int:
@@ -212,7 +213,7 @@ def chunks(path: Path, begin: int = 0, end: int | None = None, chunk: int = CHUN
         position, have, stop = begin, 0, Stop.MORE
         while stop == Stop.MORE:
             file.seek(position + have)
-            have += file.readinto(memoryview(room)[have:])
+            have += file.readinto(room[have:].data)
             table = np.empty((ROWS, have // HEAD + 1), np.int64)
             why, at, count = _scan(room[:have], position, until, size, table)
             stop = Stop(why)

@@ -7,6 +7,7 @@ block as other clients do. https://github.com/xerial/snappy-java#compatibility-n
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Literal
 
 import numpy as np
 
@@ -17,12 +18,12 @@ LARGEST = 128 << 20
 """Bytes to which a batch may be unpacked."""
 FULL = 512 << 10
 """Bytes of blocks that are kept together: from here on they are to be read, and forgotten."""
-STREAMS = {GZIP: "gzip", LZ4: "lz4", ZSTD: "zstd"}
+STREAMS: dict[int, Literal["gzip", "lz4", "zstd"]] = {GZIP: "gzip", LZ4: "lz4", ZSTD: "zstd"}
 FRAMING = b"\x82SNAPPY\x00"
 FRAMED = 16  # bytes before the first block: the framing's name, its version, and the least version that reads it
 
 
-class Damaged(Exception):  # noqa: N818 - as others that say what is wrong
+class CodecError(Exception):
     """The bytes are no block of their codec."""
 
 
@@ -47,26 +48,26 @@ class Unpacker:
         self.used = 0
 
     def add(self, codec: int, block: memoryview) -> tuple[int, int]:
-        """Unpack a block; returns where it begins and ends. Raises Damaged, TooLarge."""
+        """Unpack a block; returns where it begins and ends. Raises CodecError, TooLarge."""
         begin = end = self.used
         for part in _parts(codec, block):
             end = self._raw_snappy(part, begin, end) if codec == SNAPPY else self._stream(STREAMS[codec], part, begin)
         self.used = end
         return begin, end
 
-    def _stream(self, codec: str, block: memoryview, begin: int) -> int:
+    def _stream(self, codec: Literal["gzip", "lz4", "zstd"], block: memoryview, begin: int) -> int:
         import pyarrow as pa  # noqa: PLC0415 - it loads slowly
 
         end = begin
         self._have(begin, min(4 * len(block), LARGEST))
         try:
             with pa.CompressedInputStream(pa.BufferReader(block), codec) as stream:
-                while count := stream.readinto(memoryview(self.room)[end:]):
+                while count := stream.readinto(self.room[end:].data):
                     end += count
                     if end == len(self.room):
                         self._have(begin, max(min(2 * (end - begin), LARGEST), end - begin))
         except (OSError, ValueError) as error:
-            raise Damaged(str(error)) from error
+            raise CodecError(str(error)) from error
         return end
 
     def _raw_snappy(self, block: memoryview, begin: int, at: int) -> int:
@@ -79,8 +80,8 @@ class Unpacker:
         try:
             unpacked = pa.decompress(block, decompressed_size=size, codec="snappy")
         except (OSError, ValueError) as error:
-            raise Damaged(str(error)) from error
-        self.room[at : at + size] = np.frombuffer(unpacked, np.uint8)
+            raise CodecError(str(error)) from error
+        self.room[at : at + size] = np.frombuffer(memoryview(unpacked), np.uint8)
         return at + size
 
     def _have(self, begin: int, count: int) -> None:
@@ -102,7 +103,7 @@ def _parts(codec: int, block: memoryview) -> Iterator[memoryview]:
     while at < len(block):
         length = int.from_bytes(block[at : at + 4], "big")
         if at + 4 + length > len(block):
-            raise Damaged("a block of snappy reaches beyond its batch")
+            raise CodecError("a block of snappy reaches beyond its batch")
         yield block[at + 4 : at + 4 + length]
         at += 4 + length
 
@@ -114,6 +115,6 @@ def _snappy_size(block: memoryview) -> int:
         size |= (byte & 127) << (7 * at)
         if byte < 128:
             if size > 64 * len(block):  # a copy of 64 bytes takes at least three, a literal at least its own
-                raise Damaged("a block of snappy names a size that it cannot have")
+                raise CodecError("a block of snappy names a size that it cannot have")
             return size
-    raise Damaged("a block of snappy has no size")
+    raise CodecError("a block of snappy has no size")

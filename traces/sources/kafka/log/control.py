@@ -1,6 +1,6 @@
 """Control batches: the markers of transactions, and what the log of the metadata says about itself.
 
-A control batch has one record, never compressed, whose key says what it is: docs/kafka.md#control.
+A control batch has one record, never compressed, whose key says what it is.
 """
 
 from __future__ import annotations

@@ -15,8 +15,8 @@ import numpy as np
 from gapless.native import function, int64, native, uint64
 from gapless.native.swar import word_of
 from gapless.traces.sources.kafka.log.batches import (
-    ATTRIBUTES,
     APPEND_TIME,
+    ATTRIBUTES,
     BASE,
     BASE_TIME,
     COUNT,
@@ -26,14 +26,14 @@ from gapless.traces.sources.kafka.log.batches import (
     ZSTD,
     Chunk,
 )
-from gapless.traces.sources.kafka.log.codecs import Damaged, TooLarge, Unpacker
+from gapless.traces.sources.kafka.log.codecs import CodecError, TooLarge, Unpacker
 from gapless.traces.sources.kafka.log.control import MALFORMED
 from gapless.traces.sources.kafka.log.tables import Bytes, FlagRow, Flags, Ints, NumberTable, Row
 from gapless.traces.sources.kafka.log.varints import NONE, signed_varint
 
 
 class ContentFault(IntEnum):
-    """What is wrong with the records of a batch."""
+    """The fault of a batch's records."""
 
     OK = 0
     CODEC = 1  # they cannot be unpacked
@@ -235,7 +235,7 @@ def _unpacked(chunk: Chunk, found: Ints) -> Iterator[tuple[Bytes, Ints]]:
     begin, codec = batches.position - chunk.position, batches.codec
     (plain,) = np.nonzero(codec == PLAIN)
     yield chunk.data, np.stack([plain, (begin + HEAD)[plain], (begin + batches.size)[plain]])
-    unpacker, spans, bytes_of = Unpacker(), [], memoryview(chunk.data)
+    unpacker, spans, bytes_of = Unpacker(), [], chunk.data.data
     for batch in np.flatnonzero(codec != PLAIN).tolist():
         if codec[batch] > ZSTD:
             found[FAULT, batch] = _CODEC
@@ -243,7 +243,7 @@ def _unpacked(chunk: Chunk, found: Ints) -> Iterator[tuple[Bytes, Ints]]:
         at = int(begin[batch])
         try:
             spans.append((batch, *unpacker.add(int(codec[batch]), bytes_of[at + HEAD : at + int(batches.size[batch])])))
-        except Damaged:
+        except CodecError:
             found[FAULT, batch] = _CODEC
         except TooLarge:
             found[FAULT, batch] = _LARGE

@@ -19,7 +19,7 @@ class NumberTable:
     table: Ints
 
     def __len__(self) -> int:
-        return self.table.shape[1]
+        return int(self.table.shape[1])
 
 
 class Row:
