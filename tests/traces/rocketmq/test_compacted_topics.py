@@ -14,6 +14,7 @@ import pytest
 from gapless import check
 from gapless.traces.report.values import Report
 from gapless.traces.sources.rocketmq.layouts.compaction import judge as compaction
+from gapless.traces.sources.rocketmq.layouts.copied_queue import FOLLOWED
 from tests.support.command_line import gapless
 from tests.support.night import by_day
 from tests.support.rocketmq.recordings import RECORDINGS, copy_of, recording, recording_as_left
@@ -353,7 +354,7 @@ def test_entries_that_are_followed_a_few_at_a_time_come_to_the_same(
     if fault:
         FAULTS[fault][0](store)
     reports = []
-    for at_once in (compaction.FOLLOWED, 1, 7):
+    for at_once in (FOLLOWED, 1, 7):
         monkeypatch.setattr(compaction, "FOLLOWED", at_once)
         reports.append(check([store.parent]).model_dump(exclude={"seconds"}))
     assert reports[0]["coverage"]["compaction.find_entry"] > 0

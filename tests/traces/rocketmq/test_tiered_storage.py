@@ -14,8 +14,13 @@ import pytest
 
 from gapless import check
 from gapless.traces.report.values import Report
-from gapless.traces.sources.rocketmq.layouts.copied_records import TieredMessages, messages_between, repeated
-from gapless.traces.sources.rocketmq.layouts.tiered import judge as tiered
+from gapless.traces.sources.rocketmq.layouts import copied_queue
+from gapless.traces.sources.rocketmq.layouts.copied_records import (
+    CopiedEntries,
+    TieredMessages,
+    messages_between,
+    repeated,
+)
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory, open_store
 from gapless.traces.sources.rocketmq.store.files import LogFile, Maps, Queue
 from tests.support.command_line import gapless
@@ -508,7 +513,7 @@ def test_messages_that_are_the_logs_own_are_not_read_as_records_again(
         read.append(queue)
         return messages_between(store, files, queue, *more)
 
-    monkeypatch.setattr(tiered, "messages_between", between)
+    monkeypatch.setattr(copied_queue, "messages_between", between)
     check([store.parent])
     assert (("orders", 0) in read) == bool(fault)
 
@@ -537,9 +542,7 @@ def test_a_message_is_the_logs_own_if_it_is_what_is_expected_of_it(
     theirs = LogFile(str(path), base + more.pop("claimed", 0), path.stat().st_size)
     fields = {"position": theirs.base + position - base, "size": size, "number": number, "tag": tag}
     row = {name: np.array([value + more.get(name, 0)]) for name, value in fields.items()}
-    yes = np.ones(1, np.int64)
-    expected = TieredMessages(**row, claimed=row["position"], whole=yes, intact=yes, owned=yes, sure=yes, time=yes)
-    found = repeated([theirs], expected, queue, opened.files, np.array([place]), Maps())
+    found = repeated([theirs], CopiedEntries(**row), queue, opened.files, np.array([place]), Maps())
     assert (found is not None) == same
 
 

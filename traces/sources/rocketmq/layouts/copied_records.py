@@ -28,6 +28,38 @@ from gapless.traces.sources.rocketmq.store.files import LogFile, Maps, Queue
 PLACE_OF_RECORD, END_OF_PLACE = 28, 36  # bytes of a record that name its own place, which the uploader overwrites
 
 
+class CopiedEntries(NamedTuple):
+    """Entries of a copied queue, a column for each field: number, place and size of a message, and its tag code."""
+
+    number: Ints
+    position: Ints
+    size: Ints
+    tag: Ints
+
+    def of(self, some: slice) -> CopiedEntries:
+        """Returns some of them."""
+        return CopiedEntries(*(column[some] for column in self))
+
+    def in_order(self, begin: int, end: int, before: int, *, joined: bool) -> int:
+        """Returns how many of the first entries follow one another in the bytes `begin:end` of the log.
+
+        Their numbers rise from `before` on. `joined`: each message begins where the last one ends, not behind it.
+        """
+        return _in_order(self.number, self.position, self.size, begin, end, before, joined)
+
+
+@native(lambda number, *_: len(number), kinds=(INTS, INTS, INTS, I64, I64, I64, I64))
+def _in_order(number: Ints, position: Ints, size: Ints, begin: int, end: int, before: int, joined: int) -> int:
+    """Counts the entries that follow one another, as `CopiedEntries.in_order` says."""
+    reached, last = begin, before
+    for i in range(len(number)):
+        at, room = position[i], end - size[i]
+        if size[i] <= 0 or at < reached or at > room or (joined != 0 and at != reached) or number[i] <= last:
+            return int(i)
+        reached, last = at + size[i], number[i]
+    return len(number)
+
+
 class TieredMessages(NamedTuple):
     """Messages by position, a column for each field.
 
@@ -210,19 +242,19 @@ def _repeated(
 
 
 def repeated(
-    ours: Sequence[LogFile], messages: TieredMessages, queue: Queue, theirs: Sequence[LogFile], places: Ints,
-    maps: Maps, keys: Ints | None = None,
-) -> TieredMessages | None:  # fmt: skip
-    """Returns the expected messages if each equals that at `places` of another log, byte for byte.
+    ours: Sequence[LogFile], entries: CopiedEntries, queue: Queue, theirs: Sequence[LogFile], places: Ints, maps: Maps,
+    keys: Ints | None = None,
+) -> Ints | None:  # fmt: skip
+    """Returns the store times of messages if each equals that at `places` of another log, byte for byte.
 
     The caller knows those to be complete, intact, and of these tag codes: these checks are not repeated. `keys`: room
     for the digest of the keys of each, if that is wanted.
     """
-    positions, sizes, seen = messages.position, messages.size, 0
+    positions, sizes, seen = entries.position, entries.size, 0
     topic, times = np.frombuffer(os.fsencode(queue[0]), np.uint8), np.empty_like(sizes)
     for one, other, some in _by_files(ours, positions, theirs, places, sizes):
         fields = np.zeros((FIELDS, len(sizes[some])), np.int64)
-        fields[SIZE], fields[NUMBER] = sizes[some], messages.number[some]
+        fields[SIZE], fields[NUMBER] = sizes[some], entries.number[some]
         at, its = positions[some] - one.base, places[some] - other.base
         if not _repeated(maps.of(one), at, maps.of(other), its, fields, topic, queue[1], one.base):
             return None
@@ -230,7 +262,7 @@ def repeated(
         if keys is not None:
             keys[some] = keys_and_bodies(maps.of(one), at)[KEY]
         seen += len(its)
-    return messages._replace(time=times) if seen == len(places) else None
+    return times if seen == len(places) else None
 
 
 def _by_files(

@@ -12,7 +12,7 @@ import numpy as np
 from gapless.traces.options import Options
 from gapless.traces.sources.rocketmq.columns.bytes import Ints
 from gapless.traces.sources.rocketmq.joining.findings import QueueProgress, StoreFindings
-from gapless.traces.sources.rocketmq.layouts.copied_records import TieredMessages, differences, repeated
+from gapless.traces.sources.rocketmq.layouts.copied_records import CopiedEntries, differences, repeated
 from gapless.traces.sources.rocketmq.log.records import HEADER
 from gapless.traces.sources.rocketmq.segments.results import name_of
 from gapless.traces.sources.rocketmq.store import file_access
@@ -89,27 +89,20 @@ class Originals:
             return False
         return not (self.options.ignored or self.judged.anomalies or self.store.extended)
 
-    def repeated(
-        self, files: Sequence[LogFile], numbers: Ints, positions: Ints, sizes: Ints, tags: Ints,
-        keys: Ints | None = None,
-    ) -> TieredMessages | None:  # fmt: skip
-        """Returns the messages of these rising numbers at `positions`, if each equals its original.
+    def repeated(self, files: Sequence[LogFile], entries: CopiedEntries, keys: Ints | None = None) -> Ints | None:
+        """Returns the store times of the messages of these entries, if each equals its original.
 
         They must follow one another, and each must be the same byte for byte. None if one is not: then each is
         compared separately. `keys`: room for the digest of the keys of each, if it is wanted.
         """
+        numbers, positions, sizes, tags = entries
         if not len(numbers) or not self._is_sound or (positions[1:] != positions[:-1] + sizes[:-1]).any():
             return None
         places, theirs, own_tags = self._entries(numbers)
         if (theirs != sizes).any() or (own_tags != tags).any():
             return None
-        yes, zero = np.ones(len(numbers), np.int64), np.zeros(len(numbers), np.int64)
-        expected = TieredMessages(
-            position=positions, size=sizes, claimed=positions, whole=yes, intact=yes, owned=yes, number=numbers,
-            tag=tags, sure=yes, time=zero,
-        )  # fmt: skip
-        found = repeated(files, expected, self.queue, self.store.files, places, self.rooms.maps, keys)
-        self.compared += len(numbers) if found else 0
+        found = repeated(files, entries, self.queue, self.store.files, places, self.rooms.maps, keys)
+        self.compared += 0 if found is None else len(numbers)
         return found
 
     def places(self, numbers: Ints) -> tuple[Ints, Ints]:

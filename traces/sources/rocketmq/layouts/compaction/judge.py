@@ -22,7 +22,6 @@ from gapless.traces.report.wording import plural
 from gapless.traces.sources.rocketmq.columns.bytes import Ints
 from gapless.traces.sources.rocketmq.columns.lookup import among
 from gapless.traces.sources.rocketmq.joining.findings import QueueProgress, StoreFindings
-from gapless.traces.sources.rocketmq.joining.incremental_replay import IncrementalReplay
 from gapless.traces.sources.rocketmq.layouts.compaction.compacted_files import (
     FOLDER,
     CompactedFile,
@@ -31,22 +30,20 @@ from gapless.traces.sources.rocketmq.layouts.compaction.compacted_files import (
 )
 from gapless.traces.sources.rocketmq.layouts.compaction.keys import BODY, KEY, ROWS, compaction_keys
 from gapless.traces.sources.rocketmq.layouts.compaction.next_with_key import NextWithKey
-from gapless.traces.sources.rocketmq.layouts.copied_records import Truths, messages_at, messages_between
-from gapless.traces.sources.rocketmq.layouts.extension.units import EXTENDED
+from gapless.traces.sources.rocketmq.layouts.copied_queue import FOLLOWED, CompactedColumns, CopiedQueue, is_judged
+from gapless.traces.sources.rocketmq.layouts.copied_records import CopiedEntries
 from gapless.traces.sources.rocketmq.layouts.layout import JoinSide, LayoutJudge, without
-from gapless.traces.sources.rocketmq.layouts.originals import Buffers, Originals, header_in
+from gapless.traces.sources.rocketmq.layouts.originals import Buffers, header_in
 from gapless.traces.sources.rocketmq.log.records import BLANK
 from gapless.traces.sources.rocketmq.queues.batch_queues import Units
 from gapless.traces.sources.rocketmq.segments.results import name_of
 from gapless.traces.sources.rocketmq.startup.startup_hazards import judge_startup
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
-from gapless.traces.sources.rocketmq.store.selection import includes_queue
 from gapless.traces.sources.rocketmq.store.settings import is_on, is_slave
 
 COMPACTION = STEPS["compaction"]
 SPEC = SPECS["compaction"]
 AT_ONCE = 1 << 18  # messages of the log that are asked for at once
-FOLLOWED = 1 << 14  # entries that are followed at once: their columns stay near the processor
 A_START_TAKES = 1000  # ms, at least: between two messages that are closer, no broker was started
 SWITCH = "enableCompaction"
 SIZES = "compactionMappedFileSize", "compactionCqMappedFileSize"  # with others a broker passes over what there is
@@ -78,10 +75,7 @@ class CompactionJudge(LayoutJudge):
         kept = missed = count = 0
         rooms = Buffers()
         for queue in queues:
-            if not includes_queue(self.options, *queue.queue):
-                continue
-            if queue.queue in self.store.batched:
-                self.judged.note("queues of inner batches are not judged where they are compacted")
+            if not is_judged(self, queue.queue, "where they are compacted"):
                 continue
             one = CompactedQueueJudge(self.judged, self.options, queue, rooms)
             one.judge()
@@ -108,12 +102,13 @@ class CompactedQueueJudge:
     def __init__(self, judged: StoreFindings, options: Options, compacted: CompactedQueue, rooms: Buffers) -> None:
         self.judged = judged
         self.store = judged.store
-        self.options = options
         self.compacted = compacted
         self.name = name_of(compacted.queue)
         # Numbers start again when a topic is created again, and the compacted messages of the old topic stay.
-        self.own = Originals(judged, options, compacted.queue, "the compacted log", rooms, once=False)
-        self.trace = IncrementalReplay(judged, options, "compaction", self.name)
+        self.copied = CopiedQueue(
+            judged, options, "compaction", compacted.queue, "the compacted log", rooms, once=False
+        )
+        self.own, self.trace = self.copied.own, self.copied.trace
         self.numbers = self.times = self.keys = np.zeros(0, np.int64)
         self.sure = np.zeros(0, np.bool_)
         self.missed = 0
@@ -154,18 +149,17 @@ class CompactedQueueJudge:
 
         `details`: what a finding adds about each, or -1 · `last`: they are of the file that was being written
         """
-        refused = self.trace.replay(events)
+        refused = self.copied.replay(events, details)
         if refused is None:
             return True
-        bad, departure = refused
+        departure, detail = refused
         if last and not self.store.clean:
             self.judged.doubt(
                 f"the last entries of {self.name} among compacted topics are not what their messages are "
                 f"(broken: {departure.because}): legal after a power loss, damage otherwise"
             )
         else:
-            detail = int(details[bad]) if details is not None else -1
-            self.trace.report(self.store.start, departure, str(detail) if detail >= 0 else "")
+            self.trace.report(self.store.start, departure, detail)
         return False
 
     # -- what is kept --------------------------------------------------------------------------------------------------
@@ -229,51 +223,23 @@ class CompactedQueueJudge:
         byte for byte: then `keys` has the digests of their keys.
         """
         units, before = every[some], every[max(some.start - 1, 0) : some.start]
-        positions, sizes, tags, times, numbers, counts = (
-            units[name].astype(np.int64) for name in ("position", "size", "tag", "time", "number", "count")
+        number, position, size, tag, times, counts = (
+            units[name].astype(np.int64) for name in ("number", "position", "size", "tag", "time", "count")
         )
-        length = file.records.length if file.records else 0
-        ends = positions + sizes
-        begin, number = file.base, int(self.numbers[-1]) if len(self.numbers) else -1
+        entries = CopiedEntries(number, position, size, tag)
+        begin, last = file.base, int(self.numbers[-1]) if len(self.numbers) else -1
         if len(before):
-            begin, number = int(before["position"][0]) + int(before["size"][0]), int(before["number"][0])
-        wrong = (sizes <= 0) | (ends > file.base + length) | (positions != np.append(begin, ends[:-1]))
-        wrong |= numbers <= np.append(number, numbers[:-1])
-        kept = int(wrong.argmax()) + 1 if wrong.any() else len(units)
-        good = kept - int(wrong.any())
-        files = [file.records] if file.records else []
-        same = self.own.repeated(files, numbers, positions, sizes, tags, keys) if good == len(units) else None
-        found = same or messages_between(
-            self.store, files, self.compacted.queue, *((begin, int(ends[good - 1])) if good else (0, 0)),
-            self.own.rooms.space,
+            begin, last = int(before["position"][0]) + int(before["size"][0]), int(before["number"][0])
+        end = file.base + (file.records.length if file.records else 0)
+        good = entries.in_order(begin, end, last, joined=True)
+        kept = slice(min(good + 1, len(units)))
+        events = self.copied.room("find_entry", kept.stop)
+        events.column("time")[:], events.column("count")[:] = times[kept], counts[kept]
+        details = self.copied.find_entries(
+            [file.records] if file.records else [], entries.of(kept), good, events, slice(None),
+            CompactedColumns(times[kept], keys[kept]), compared=not self._is_rewritten,
         )  # fmt: skip
-        lies, message = messages_at(found, positions[:kept])
-        whole = lies & (message["whole"] != 0) & (message["size"] == sizes[:kept])
-        known = (message["sure"] != 0) & (not self.store.extended or tags[:kept] > EXTENDED)
-        details = np.full(kept, -1, np.int64)
-        (sound,) = np.nonzero(whole[:good] & (message["number"] == numbers[:kept])[:good])
-        if same is None and not self._is_rewritten:
-            details[sound] = self.own.differ(files, numbers[sound], positions[sound], sizes[sound])
-        keyed = keys != 0
-        if same is None:
-            keyed = np.ones(kept, np.bool_)
-            keyed[sound] = compaction_keys(files, positions[sound], sizes[sound], self.own.rooms.maps)[KEY] != 0
-        events = Events.room(SPEC, kept)
-        events.action[:] = SPEC.codes["find_entry"]
-        for name, values in (
-            ("number", numbers[:kept]), ("position", positions[:kept]), ("size", sizes[:kept]), ("tag", tags[:kept]),
-            ("time", times[:kept]), ("count", counts[:kept]), ("lies", lies), ("same", details < 0), ("keyed", keyed),
-            ("its_tag", _where(known, message["tag"], tags[:kept])),
-            # Without a complete message, no other rule is checked: one rule is broken, not eight.
-            ("whole", message["whole"] | ~lies), ("owned", message["owned"] | ~lies),
-            ("its_number", _where(lies, message["number"], numbers[:kept])),
-            ("its_position", _where(lies, message["claimed"], positions[:kept])),
-            ("its_size", _where(lies, message["size"], sizes[:kept])),
-            ("its_time", _where(lies, message["time"], times[:kept])),
-            ("intact", message["intact"] | ~lies | (message["whole"] == 0)),
-        ):  # fmt: skip
-            events.column(name)[:] = values
-        return events, None if same else details
+        return events, details
 
     # -- how far it was compacted --------------------------------------------------------------------------------------
 
@@ -386,11 +352,6 @@ class CompactedQueueJudge:
         """
         made = bool(self.compacted.files) or self.store.has_queue_database
         return made and bool(self.store.settings) and not is_slave(self.store.settings)
-
-
-def _where(some: Truths, then: Ints, otherwise: Ints) -> Ints:
-    """Returns `then` where the mask is true, else `otherwise`; mostly all is true, and nothing is copied."""
-    return then if some.all() else np.where(some, then, otherwise)
 
 
 LAYOUT = JoinSide(

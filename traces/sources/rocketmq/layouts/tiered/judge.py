@@ -8,9 +8,7 @@ Source: docs/rocketmq-tiered.md.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,21 +19,18 @@ from gapless.traces.options import Options
 from gapless.traces.report.wording import plural
 from gapless.traces.sources.rocketmq.columns.bytes import Ints
 from gapless.traces.sources.rocketmq.joining.findings import StoreFindings
-from gapless.traces.sources.rocketmq.joining.incremental_replay import IncrementalReplay
-from gapless.traces.sources.rocketmq.layouts.copied_records import TieredMessages, messages_at, messages_between
-from gapless.traces.sources.rocketmq.layouts.extension.units import EXTENDED
+from gapless.traces.sources.rocketmq.layouts.copied_queue import FOLLOWED, CopiedQueue, is_judged
+from gapless.traces.sources.rocketmq.layouts.copied_records import CopiedEntries
 from gapless.traces.sources.rocketmq.layouts.layout import JoinSide, LayoutJudge, without
-from gapless.traces.sources.rocketmq.layouts.originals import Buffers, Originals
+from gapless.traces.sources.rocketmq.layouts.originals import Buffers
 from gapless.traces.sources.rocketmq.layouts.tiered.files import TieredFile, TieredQueue, TieredStorage, tiered_storage
 from gapless.traces.sources.rocketmq.layouts.tiered.index import TieredIndexJudge
 from gapless.traces.sources.rocketmq.segments.results import name_of
 from gapless.traces.sources.rocketmq.store.files import ENTRY, SLOT, read_exactly
-from gapless.traces.sources.rocketmq.store.selection import includes_queue
 from gapless.traces.sources.rocketmq.store.settings import number_set
 
 TIERED = STEPS["tiered"]
 SPEC = SPECS["tiered"]
-AT_ONCE = 1 << 14  # entries that are followed at once
 RESERVED, RESERVED_HOURS = "tieredStoreFileReservedTime", 72  # a setting, and its default
 
 
@@ -73,14 +68,11 @@ class TieredJudge(LayoutJudge):
         followed = compared = queues = 0
         rooms = Buffers()
         for queue in found.queues:
-            if not includes_queue(self.options, *queue.queue):
-                continue
-            if queue.queue in self.store.batched:
-                self.judged.note("queues of inner batches are not judged in tiered storage")
+            if not is_judged(self, queue.queue, "in tiered storage"):
                 continue
             judge = TieredQueueJudge(self.judged, self.options, queue, rooms)
             judge.judge()
-            followed, compared, queues = followed + judge.followed, compared + judge.own.compared, queues + 1
+            followed, compared, queues = followed + judge.followed, compared + judge.copied.own.compared, queues + 1
         if queues:
             self.judged.note(
                 f"{plural(followed, 'message')} found by entries in tiered storage, of {plural(queues, 'queue')}; "
@@ -95,15 +87,15 @@ class TieredQueueJudge:
     def __init__(self, judged: StoreFindings, options: Options, tiered: TieredQueue, rooms: Buffers) -> None:
         self.judged = judged
         self.store = judged.store
-        self.options = options
         self.tiered = tiered
         self.name = name_of(tiered.queue)
         self.log = self._without_expired(tiered.log)
         self.entries = self._without_expired(tiered.entries)
         self.files = [file.opened for file in self.log]
-        self.trace = IncrementalReplay(judged, options, "tiered", self.name)
+        self.copied = CopiedQueue(
+            judged, options, "tiered", tiered.queue, "tiered storage", rooms, once=self.store.first_life
+        )
         self.followed = 0
-        self.own = Originals(judged, options, tiered.queue, "tiered storage", rooms, once=self.store.first_life)
 
     def _without_expired(self, files: tuple[TieredFile, ...]) -> tuple[TieredFile, ...]:
         """Returns the files without the oldest missing one, if a kill during a deletion explains it.
@@ -163,21 +155,16 @@ class TieredQueueJudge:
             return
         low, end = first, self.entries[-1].end // ENTRY
         while low < end:
-            events, details = self._followed(low, min(low + AT_ONCE, end), start)
+            events, details = self._followed(low, min(low + FOLLOWED, end), start)
             if not self._replay(events, details):
                 return
             low += len(events.action)
 
     def _replay(self, events: Events, details: Ints | None = None) -> bool:
-        """Replays further events; True if all were accepted.
-
-        `details`: for each, the byte in which its message differs from the log's, or -1
-        """
-        refused = self.trace.replay(events)
+        """Replays further events; True if all were accepted. `details`: as `CopiedQueue.replay` takes them."""
+        refused = self.copied.replay(events, details)
         if refused:
-            bad, departure = refused
-            detail = int(details[bad]) if details is not None else -1
-            self.trace.report(self.store.start, departure, str(detail) if detail >= 0 else "")
+            self.copied.trace.report(self.store.start, *refused)
         return refused is None
 
     # -- entries and their messages ----------------------------------------------------------------------------------
@@ -185,57 +172,24 @@ class TieredQueueJudge:
     def _followed(self, low: int, high: int, start: int) -> tuple[Events, Ints]:
         """Returns entries from number `low` on, at most to `high`, up to the first one out of order."""
         slots = self._slots(low, high)
-        positions, sizes, tags = (slots[name].astype(np.int64) for name in ("position", "size", "tag"))
-        ends, last = positions + sizes, self.files[-1].base + self.files[-1].length
-        wrong = (sizes <= 0) | (positions < 0) | (ends > last)
-        wrong[1:] |= positions[1:] < ends[:-1]
-        kept = int(wrong.argmax()) + 1 if wrong.any() else len(slots)
-        positions, sizes, tags = positions[:kept], sizes[:kept], tags[:kept]
-        (young,) = np.nonzero(positions >= start)
-        within, same = young[~wrong[young]], None
-        if len(within) == kept:
-            same = self.own.repeated(self.files, np.arange(low, low + kept), positions, sizes, tags)
-        events = self._room(kept)
-        events.action[:] = SPEC.codes["outlive"]
-        events.action[young] = SPEC.codes["find_entry"]
-        events.column("number")[:] = np.arange(low, low + kept)
-        events.column("position")[:] = positions
-        if same is not None:
-            _put(events, slice(None), _as_expected(same))
-            self.followed += kept
-            return events, np.full(kept, -1, np.int64)
-        found = messages_between(
-            self.store, self.files, self.tiered.queue,
-            *((int(positions[within[0]]), int(ends[within[-1]])) if len(within) else (0, 0)),
-            self.own.rooms.space,
-        )  # fmt: skip
-        details = np.full(kept, -1, np.int64)
-        lies, of_young = messages_at(found, positions[young])
-        known = of_young["sure"] != 0
-        if self.store.extended:
-            known &= tags[young] > EXTENDED
-        whole = lies & (of_young["whole"] != 0) & (of_young["size"] == sizes[young])
-        details[young[whole]] = self.own.differ(
-            self.files, low + young[whole], positions[young[whole]], sizes[young[whole]]
+        columns = (slots[name].astype(np.int64) for name in ("position", "size", "tag"))
+        entries = CopiedEntries(np.arange(low, high), *columns)
+        good = entries.in_order(0, self.files[-1].base + self.files[-1].length, low - 1, joined=False)
+        kept = min(good + 1, len(slots))
+        young = slice(
+            int(entries.position[:good].searchsorted(start)),
+            kept if good == kept or entries.position[good] >= start else good,
         )
-        columns = {
-            "size": sizes[young], "tag": tags[young], "lies": lies, "same": details[young] < 0,
-            "its_tag": np.where(known, of_young["tag"], tags[young]),
-            # Without a complete message, no other rule is checked: one rule is broken, not eight.
-            "whole": of_young["whole"] | ~lies, "owned": of_young["owned"] | ~lies,
-            "its_number": np.where(lies, of_young["number"], low + young),
-            "its_position": np.where(lies, of_young["claimed"], positions[young]),
-            "its_size": np.where(lies, of_young["size"], sizes[young]),
-            "intact": of_young["intact"] | ~lies | (of_young["whole"] == 0),
-        }  # fmt: skip
-        _put(events, young, columns)
-        self.followed += int(lies.sum())
+        events = self.copied.room("outlive", kept)
+        events.action[young] = SPEC.codes["find_entry"]
+        if young != slice(0, kept):
+            events.column("number")[:], events.column("position")[:] = entries.number[:kept], entries.position[:kept]
+        found = self.copied.find_entries(self.files, entries.of(young), max(good - young.start, 0), events, young)
+        self.followed += int(events.column("lies")[young].sum())
+        details = np.full(kept, -1, np.int64)
+        if found is not None:
+            details[young] = found
         return events, details
-
-    def _room(self, count: int) -> Events:
-        """Returns memory for so many events, which overwrite the last ones."""
-        args: Ints = self.own.rooms.space.array("tiered events", (len(SPEC.arguments), count), np.int64)
-        return Events(SPEC, np.empty(count, np.int8), args)
 
     def _slots(self, low: int, high: int) -> npt.NDArray[np.void]:
         """Reads the entries from number `low` to `high` as the broker does: by their place among all bytes."""
@@ -246,21 +200,6 @@ class TieredQueueJudge:
                 into = data[begin - low * ENTRY : end - low * ENTRY]
                 read_exactly(file.opened, begin - file.base, into.data)
         return data.view(SLOT)
-
-
-def _as_expected(messages: TieredMessages) -> dict[str, Ints | int]:
-    """Returns the arguments of messages in their expected places, each of which is the broker's own."""
-    return {
-        "size": messages.size, "tag": messages.tag, "lies": 1, "whole": 1, "owned": 1, "same": 1, "intact": 1,
-        "its_number": messages.number, "its_position": messages.claimed, "its_size": messages.size,
-        "its_tag": messages.tag,
-    }  # fmt: skip
-
-
-def _put(events: Events, places: Ints | slice, columns: Mapping[str, npt.NDArray[Any] | int]) -> None:
-    """Writes the arguments of some entries' messages."""
-    for name, values in columns.items():
-        events.column(name)[places] = values
 
 
 def _entries(file: TieredFile, length: int) -> int:
