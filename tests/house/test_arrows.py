@@ -165,9 +165,47 @@ SUBJECTS_MACHINES = (
 ROCKETMQ = "gapless.traces.sources.rocketmq"
 CALLERS = {
     f"{ROCKETMQ}.{name}"
-    for name in ("layouts.registry", "segments.tasks", "joining.log", "explanations.finding", "summary")
+    for name in (
+        *("layouts.registry", "segments.tasks", "joining.log", "explanations.finding", "summary", "watching.follower"),
+    )
 }
 """Modules that call layouts through their registry, which loads them by name."""
+
+
+INTO_LAYOUTS = {
+    "store.directory": {"hash_index"},  # opens the index with the store
+    "startup.start_files": {"timer_wheel"},  # a start maps the wheel at its whole length
+    "layouts.copied_records": {"compaction"},
+    "layouts.hash_index.explain": {"tiered"},  # tiered storage has an index of the same spec
+    "layouts.tiered.index": {"hash_index"},
+    "layouts.tiered.index_files": {"hash_index"},
+    "layouts.tiered.indexed_messages": {"compaction", "hash_index"},
+    "layouts.timer_table.judge": {"timer_wheel"},  # of a store that has both
+}
+"""Modules that import from the folder of a layout that is not their own, which all others reach by the registry."""
+
+
+def into_layouts(drawn: nx.DiGraph[str]) -> dict[str, set[str]]:
+    """Return the layouts from whose folders modules import that lie elsewhere."""
+    found: dict[str, set[str]] = {}
+    for one, other in drawn.edges:
+        there = re.fullmatch(rf"{ROCKETMQ}\.layouts\.(\w+)\.\w+", other)
+        if there and not one.startswith(f"{ROCKETMQ}.layouts.{there[1]}."):
+            found.setdefault(one.removeprefix(f"{ROCKETMQ}."), set()).add(there[1])
+    return found
+
+
+def test_a_layout_is_known_in_its_folder_alone() -> None:
+    found = into_layouts(DRAWN())
+    new = {name: layouts - INTO_LAYOUTS.get(name, set()) for name, layouts in found.items()}
+    assert not any(new.values()), listed([f"{one} imports {', '.join(two)}" for one, two in new.items() if two])
+    assert found == INTO_LAYOUTS, "strike out of `INTO_LAYOUTS` what imports none any more"
+
+
+def test_an_import_from_the_folder_of_a_layout_is_caught() -> None:
+    planted, name = DRAWN().copy(), f"{ROCKETMQ}.watching.follower"
+    planted.add_edge(name, f"{ROCKETMQ}.layouts.half_table.judge")
+    assert into_layouts(planted)["watching.follower"] == {"half_table"}
 
 
 def callers_of(layouts: Iterable[str], drawn: nx.DiGraph[str] | None = None) -> list[str]:

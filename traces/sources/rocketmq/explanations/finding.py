@@ -25,8 +25,8 @@ from gapless.traces.sources.rocketmq.explanations.record_places import whereabou
 from gapless.traces.sources.rocketmq.explanations.sentences import ENTRY_STATES, by_rule, headline
 from gapless.traces.sources.rocketmq.joining.findings import Breach, Hazard, StoreFindings
 from gapless.traces.sources.rocketmq.layouts import registry
-from gapless.traces.sources.rocketmq.layouts.extension import explain as explain_extension
 from gapless.traces.sources.rocketmq.queues.batch_queues import FOLDER, UNIT, units_of
+from gapless.traces.sources.rocketmq.queues.extension_units import EXTENDED, LOWEST, unit_place
 from gapless.traces.sources.rocketmq.report import SUBJECTS
 from gapless.traces.sources.rocketmq.store import file_access, names
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
@@ -177,8 +177,17 @@ def _in_another_file(store: StoreDirectory, found: Breach) -> Where | None:
     if found.spec == "startup":
         return explain_startup.place(store, found)
     if found.rule == TAG and store.extended and not found.database:
-        return explain_extension.of_entry(store, found.trace, found.arguments["number"])
+        return _unit_of_entry(store, queue_named(found.trace), found.arguments["number"])
     return None
+
+
+def _unit_of_entry(store: StoreDirectory, queue: Queue, number: int) -> Where | None:
+    """Returns the place of the unit that an entry names in its tag code, if it does."""
+    *_, tag = file_access.read_slot(store, *queue, number)
+    if tag > EXTENDED:
+        return None
+    file, offset = unit_place(store, queue, tag ^ LOWEST)
+    return Where(file=file, offset=offset)
 
 
 def in_log(store: StoreDirectory, position: int) -> Where:

@@ -23,9 +23,9 @@ from gapless.traces.replay.kernels import kernel
 from gapless.traces.sources.rocketmq.columns.bytes import Ints
 from gapless.traces.sources.rocketmq.columns.lookup import among, distinct
 from gapless.traces.sources.rocketmq.joining.findings import StoreFindings
-from gapless.traces.sources.rocketmq.layouts.timer_wheel.files import wheel_time
 from gapless.traces.sources.rocketmq.segments.lifetime import Lifetime
 from gapless.traces.sources.rocketmq.store.file_access import header_of, name_of_record, read_slot
+from gapless.traces.sources.rocketmq.store.flush_times import timer_times
 from gapless.traces.sources.rocketmq.store.group_cursors import level_cursors
 from gapless.traces.sources.rocketmq.store.names import SCHEDULE_TOPIC
 from gapless.traces.sources.rocketmq.store.settings import is_slave, number_set
@@ -75,7 +75,7 @@ def lived_on(judged: StoreFindings) -> Lifetime:
     store, found = judged.store, judged.lived
     if not store.settings or is_slave(store.settings) or store.of_moments:
         return found
-    turned = wheel_time(Path(store.path))
+    turned, *_ = timer_times(Path(store.path)) or (0,)
     return found.followed_by(Lifetime(np.array([[turned], [0]]), turned)) if turned > found.now > 0 else found
 
 

@@ -23,9 +23,9 @@ from gapless.traces.sources.rocketmq.joining.findings import StoreFindings
 from gapless.traces.sources.rocketmq.joining.incremental_replay import IncrementalReplay
 from gapless.traces.sources.rocketmq.layouts.compaction.keys import KEY, compaction_keys
 from gapless.traces.sources.rocketmq.layouts.copied_records import CopiedEntries, messages_at, messages_between
-from gapless.traces.sources.rocketmq.layouts.extension.units import EXTENDED
 from gapless.traces.sources.rocketmq.layouts.layout import LayoutJudge
 from gapless.traces.sources.rocketmq.layouts.originals import Buffers, Originals
+from gapless.traces.sources.rocketmq.queues.extension_units import EXTENDED
 from gapless.traces.sources.rocketmq.segments.results import name_of
 from gapless.traces.sources.rocketmq.store.files import LogFile, Queue
 from gapless.traces.sources.rocketmq.store.selection import includes_queue

@@ -18,8 +18,8 @@ from gapless.traces.judging.building import STEPS
 from gapless.traces.report.wording import plural
 from gapless.traces.sources.rocketmq.columns.bytes import Ints
 from gapless.traces.sources.rocketmq.joining.findings import QueueProgress, StoreFindings
-from gapless.traces.sources.rocketmq.layouts.extension.units import EXTENDED, units_of
 from gapless.traces.sources.rocketmq.log.records import SMALLEST, SYS_BORN_V6
+from gapless.traces.sources.rocketmq.queues.extension_units import EXTENDED, units_of
 from gapless.traces.sources.rocketmq.queues.joined_queues import QueueJudge
 from gapless.traces.sources.rocketmq.queues.queue_database import QueueDatabase
 from gapless.traces.sources.rocketmq.segments.queue_events import are_delays

@@ -12,7 +12,7 @@ from gapless.native import by_python
 from gapless.traces.problems import shown
 from gapless.traces.sources.rocketmq.columns.bytes import java_hash
 from gapless.traces.sources.rocketmq.explanations import finding as explain
-from gapless.traces.sources.rocketmq.layouts.extension.units import EXTENDED
+from gapless.traces.sources.rocketmq.queues.extension_units import EXTENDED
 from gapless.traces.sources.rocketmq.replicas.side import Side
 from gapless.traces.sources.rocketmq.replicas.values import EntryCopy, EntryDifference
 from gapless.traces.sources.rocketmq.store.file_access import read_entries, record_at

@@ -16,7 +16,6 @@ from gapless.spec.queue import BLANK_SLOT
 from gapless.traces.judging import building
 from gapless.traces.replay.exact import Event
 from gapless.traces.sources.rocketmq.columns.bytes import Bytes, Ints, i32, i64
-from gapless.traces.sources.rocketmq.layouts.extension.units import EXTENDED, Units, units_of
 from gapless.traces.sources.rocketmq.log.scan import (
     COUNT,
     ENTRY,
@@ -31,6 +30,7 @@ from gapless.traces.sources.rocketmq.log.scan import (
     UNSURE,
 )
 from gapless.traces.sources.rocketmq.queues.batch_queues import OF_A_BATCH
+from gapless.traces.sources.rocketmq.queues.extension_units import EXTENDED, Units, units_of
 from gapless.traces.sources.rocketmq.segments.splits import Columns
 from gapless.traces.sources.rocketmq.store import file_access
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory

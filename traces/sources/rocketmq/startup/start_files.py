@@ -14,12 +14,17 @@ from gapless.spec.startup import ConfigFile
 from gapless.traces.judging.building import STEPS
 from gapless.traces.problems import Unreadable
 from gapless.traces.replay.exact import Event
-from gapless.traces.sources.rocketmq.layouts.timer_wheel.files import LOG as WHEEL_LOG
-from gapless.traces.sources.rocketmq.layouts.timer_wheel.files import SLOTS, SNAPSHOTS, TURN, WHEEL
+from gapless.traces.sources.rocketmq.layouts.timer_wheel.files import SLOTS, SNAPSHOTS, TURN
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.files import ENTRY, TWENTY_DIGITS, Queue, QueueFile, QueueFiles, born_with
 from gapless.traces.sources.rocketmq.store.group_cursors import level_cursors
-from gapless.traces.sources.rocketmq.store.names import HALF_TOPIC, SCHEDULE_TOPIC, is_made_by_broker
+from gapless.traces.sources.rocketmq.store.names import (
+    HALF_TOPIC,
+    SCHEDULE_TOPIC,
+    TIMER_LOG,
+    TIMER_WHEEL,
+    is_made_by_broker,
+)
 from gapless.traces.sources.rocketmq.store.settings import (
     DELAY_LEVELS,
     OF_5,
@@ -199,11 +204,11 @@ def _of_other_lengths(store: StoreDirectory, queues: QueueFiles, full: int) -> I
 def _timers(store: StoreDirectory) -> Iterator[StartItem]:
     if not _has_timers(store):
         return
-    wheel = Path(store.path, WHEEL)
+    wheel = Path(store.path, TIMER_WHEEL)
     if wheel.is_file() and not store.setting(SNAPSHOTS):
         length, full = wheel.stat().st_size, SLOTS * TURN.itemsize
-        yield StartItem(START.read_wheel(length=length, full=full), WHEEL, offset=min(length, full), since=OF_5)
-    folder = Path(store.path, WHEEL_LOG)
+        yield StartItem(START.read_wheel(length=length, full=full), TIMER_WHEEL, offset=min(length, full), since=OF_5)
+    folder = Path(store.path, TIMER_LOG)
     paths = sorted(folder.iterdir(), key=lambda path: path.name) if folder.is_dir() else []
     lengths = Counter(path.stat().st_size for path in paths if path.is_file() and TWENTY_DIGITS.fullmatch(path.name))
     full = max(lengths, key=lambda length: (lengths[length], length), default=0)

@@ -32,7 +32,6 @@ from gapless.traces.sources.rocketmq.queues.served_queues import (
     served_queues,
     shares_records,
 )
-from gapless.traces.sources.rocketmq.store import links
 from gapless.traces.sources.rocketmq.store.files import (
     ENTRY,
     FARTHEST,
@@ -48,7 +47,7 @@ from gapless.traces.sources.rocketmq.store.files import (
 )
 from gapless.traces.sources.rocketmq.store.flush_times import FlushTimes, flush_times
 from gapless.traces.sources.rocketmq.store.links import BrokenLink
-from gapless.traces.sources.rocketmq.store.names import HALF_TOPIC, OP_TOPIC
+from gapless.traces.sources.rocketmq.store.names import HALF_TOPIC, INDEX_FOLDER, OP_TOPIC
 from gapless.traces.sources.rocketmq.store.settings import (
     DELAY_LEVELS,
     delays,
@@ -307,7 +306,7 @@ def open_store(
     topics = saved_topics(path / "config", notes)
     modern = is_modern(topics) or has_database(path / "config")
     opens_index = opens_index or (None if bare else index_of)
-    is_gone = any(link.part == links.INDEX for link in broken)
+    is_gone = any(link.part == INDEX_FOLDER for link in broken)
     index = opens_index(path, settings, files) if opens_index and not is_gone else None
     notes.extend(index.unread if index else ())
     unwatched = bool(live and index and index.reach is None)

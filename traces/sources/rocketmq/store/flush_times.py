@@ -1,4 +1,7 @@
-"""The file `checkpoint`: up to when a broker knew its files to be on disk, and what a store of ours says besides."""
+"""The file `checkpoint`: up to when a broker knew its files to be on disk, and what a store of ours says besides.
+
+And the one of the timer wheel.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ from pathlib import Path
 LENGTH = 4096  # bytes of the file
 OWN_BLOCK = 2048  # where our own implementation writes a block of its own, behind all that brokers use
 OWN_MARK = b"gapless\x01"
+TIMER_TIMES = "config/timercheck"
 _OWN = struct.Struct(">8s5q3q")  # a mark, the broker's five numbers, and three positions; a CRC follows
 _CRC = struct.Struct(">I")
 
@@ -52,3 +56,17 @@ def _sealed(data: bytes) -> tuple[int, int]:
         return 0, 0
     *_, flushed, _built, sealed = _OWN.unpack_from(data, OWN_BLOCK)
     return (sealed, flushed) if sealed < flushed else (0, 0)
+
+
+def timer_times(store: Path) -> tuple[int, int, int] | None:
+    """Returns the first three numbers of `config/timercheck`; None if it has fewer.
+
+    They are the time in ms up to which the broker has turned its timer wheel, the end of the timer log on disk, and of
+    the messages that were written into the wheel.
+    """
+    path = store / TIMER_TIMES
+    if not path.is_file() or path.stat().st_size < 24:
+        return None
+    with path.open("rb") as file:
+        read, flushed, committed = struct.unpack(">3q", file.read(24))
+    return read, flushed, committed

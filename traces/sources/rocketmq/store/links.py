@@ -9,21 +9,18 @@ from pathlib import Path
 from typing import NamedTuple
 
 from gapless.traces.problems import shown
-from gapless.traces.sources.rocketmq.layouts.compaction import compacted_files
-from gapless.traces.sources.rocketmq.layouts.hash_index import index_files
-from gapless.traces.sources.rocketmq.layouts.timer_wheel import files as timer_files
 from gapless.traces.sources.rocketmq.store.files import leads_nowhere
+from gapless.traces.sources.rocketmq.store.names import COMPACTION_FOLDER, INDEX_FOLDER, TIMER_LOG, TIMER_WHEEL
 
 DEEPEST = 4  # folders below the store in which files of its lie
 QUEUES = ("consumequeue", "consumequeue_ext", "consumequeue_rocksdb", "batchconsumequeue")
-TIMERS = (timer_files.LOG, timer_files.WHEEL)
+TIMERS = (TIMER_LOG, TIMER_WHEEL)
 FILES_OF_ROCKSDB = re.compile(r"\d+\.(sst|log|blob)|CURRENT|IDENTITY|LOCK|LOG(\.old\.\d+)?|(MANIFEST|OPTIONS)-\d+")
-COMPACTION, INDEX = compacted_files.FOLDER, index_files.FOLDER
 DEPENDS = {
     **dict.fromkeys(QUEUES, "entries of queues are"),
     **dict.fromkeys(TIMERS, "the timer wheel is"),
-    INDEX: "the hash index is",
-    COMPACTION: "what compacted topics keep is",
+    INDEX_FOLDER: "the hash index is",
+    COMPACTION_FOLDER: "what compacted topics keep is",
     "rocksdbstore": "what lies in tables there is",
     "config": "what only that file tells is",
     "checkpoint": "what only that file tells is",

@@ -8,6 +8,8 @@ import numpy as np
 
 from gapless.traces.sources.rocketmq.columns.bytes import Bytes
 
+INDEX_FOLDER, COMPACTION_FOLDER, TIMER_LOG, TIMER_WHEEL = "index", "compaction", "timerlog", "timerwheel"
+
 HALF_TOPIC = "RMQ_SYS_TRANS_HALF_TOPIC"
 OP_TOPIC = "RMQ_SYS_TRANS_OP_HALF_TOPIC"
 TABLE_HALF_TOPIC = "RMQ_SYS_ROCKSDB_TRANS_HALF_TOPIC"  # of halves that a table in RocksDB tells of, and of their ops

@@ -15,10 +15,11 @@ from gapless.traces.problems import Unreadable, shown
 from gapless.traces.sources.rocketmq.queues.batch_queues import UNIT, Units
 from gapless.traces.sources.rocketmq.startup.startup_files import UnexpectedFile, unexpected_files
 from gapless.traces.sources.rocketmq.store.files import FARTHEST, LogFile, Queue, files_in, queue_files, read_exactly
+from gapless.traces.sources.rocketmq.store.names import COMPACTION_FOLDER
 from gapless.traces.sources.rocketmq.store.settings import read_json_or_older
 from gapless.traces.sources.rocketmq.store.topics import topics_of
 
-FOLDER = "compaction"
+FOLDER = COMPACTION_FOLDER
 RECORDS, ENTRIES = f"{FOLDER}/compactionLog", f"{FOLDER}/compactionCq"
 POSITIONS = f"{FOLDER}/position-checkpoint"
 NEW_FILES = "compacting"  # the folder in which new files are written before they replace others

@@ -4,29 +4,16 @@ from __future__ import annotations
 
 from gapless.traces.report.values import Where
 from gapless.traces.sources.rocketmq.joining.findings import Breach
-from gapless.traces.sources.rocketmq.layouts.extension.units import EXTENDED, FOLDER, LOWEST
 from gapless.traces.sources.rocketmq.layouts.layout import OF_QUEUES, Explanation
-from gapless.traces.sources.rocketmq.store import file_access
+from gapless.traces.sources.rocketmq.queues.extension_units import unit_place
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.selection import queue_named
 
 
 def place(store: StoreDirectory, found: Breach) -> Where:
     """Returns the file and offset of a unit, or the end of a file."""
-    where = _in_file(store, found.trace, int(found.detail))
-    return where.model_copy(update={"offset": found.arguments["length"]}) if found.action == "find_file" else where
-
-
-def of_entry(store: StoreDirectory, trace: str, number: int) -> Where | None:
-    """Returns the place of the unit that an entry names in its tag code, if it does."""
-    *_, tag = file_access.read_slot(store, *queue_named(trace), number)
-    return _in_file(store, trace, tag ^ LOWEST) if tag <= EXTENDED else None
-
-
-def _in_file(store: StoreDirectory, trace: str, at: int) -> Where:
-    files = store.extension.get(queue_named(trace), ())
-    base = max((file.base for file in files if file.base <= at), default=0)
-    return Where(file=f"{FOLDER}/{trace}/{base:020d}", offset=at - base)
+    file, offset = unit_place(store, queue_named(found.trace), int(found.detail))
+    return Where(file=file, offset=found.arguments["length"] if found.action == "find_file" else offset)
 
 
 def message(found: Breach) -> str:

@@ -9,9 +9,9 @@ from gapless.traces.judging.building import STEPS
 from gapless.traces.options import Options
 from gapless.traces.replay.exact import Event, replay
 from gapless.traces.sources.rocketmq.joining.findings import StoreFindings
-from gapless.traces.sources.rocketmq.layouts.extension.units import AT_ONCE, RefusedUnit, unit_file
 from gapless.traces.sources.rocketmq.layouts.extension.worker import ReplayedUnits
 from gapless.traces.sources.rocketmq.layouts.layout import JoinSide, LayoutJudge, without
+from gapless.traces.sources.rocketmq.queues.extension_units import AT_ONCE, RefusedUnit, unit_file
 from gapless.traces.sources.rocketmq.segments.results import Segment, name_of
 from gapless.traces.sources.rocketmq.store.files import Queue, born_with, queue_file_size, read_exactly
 from gapless.traces.sources.rocketmq.store.selection import includes_queue

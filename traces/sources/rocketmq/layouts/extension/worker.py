@@ -9,8 +9,8 @@ import numpy as np
 from gapless.spec.catalog import SPECS
 from gapless.traces.options import Options
 from gapless.traces.replay.kernels import kernel
-from gapless.traces.sources.rocketmq.layouts.extension.units import RefusedUnit
 from gapless.traces.sources.rocketmq.layouts.layout import SegmentView, WorkerSide
+from gapless.traces.sources.rocketmq.queues.extension_units import RefusedUnit
 
 SPEC = SPECS["extension"]
 

@@ -19,9 +19,10 @@ import numpy.typing as npt
 from gapless.traces.sources.rocketmq.columns.bytes import Bytes, Ints
 from gapless.traces.sources.rocketmq.log import records
 from gapless.traces.sources.rocketmq.store.files import LogFile, read_exactly
+from gapless.traces.sources.rocketmq.store.names import INDEX_FOLDER
 from gapless.traces.sources.rocketmq.store.settings import number_set
 
-FOLDER = "index"
+FOLDER = INDEX_FOLDER
 HEADER = np.dtype(
     [("begin", ">i8"), ("end", ">i8"), ("first", ">i8"), ("last", ">i8"), ("used", ">i4"), ("items", ">i4")]
 )

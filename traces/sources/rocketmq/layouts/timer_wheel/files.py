@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import struct
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,11 +13,12 @@ import numpy.typing as npt
 
 from gapless.traces.sources.rocketmq.columns.bytes import Ints
 from gapless.traces.sources.rocketmq.store.files import FARTHEST, TWENTY_DIGITS, LogFile, is_hole, read_exactly
+from gapless.traces.sources.rocketmq.store.flush_times import TIMER_TIMES, timer_times
+from gapless.traces.sources.rocketmq.store.names import TIMER_LOG, TIMER_WHEEL
 from gapless.traces.sources.rocketmq.store.settings import is_on, number_set
 
-LOG, WHEEL, CHECKPOINT = "timerlog", "timerwheel", "config/timercheck"
 SNAPSHOTS = "timerWheelSnapshotFlush"  # the setting with which the wheel is in files of its own
-SNAPSHOT = re.compile(rf"{WHEEL}\.(\d{{1,18}})", re.ASCII)
+SNAPSHOT = re.compile(rf"{TIMER_WHEEL}\.(\d{{1,18}})", re.ASCII)
 UNIT = np.dtype(
     [
         ("size", ">i4"), ("before", ">i8"), ("magic", ">i4"), ("written", ">i8"), ("delay", ">i4"),
@@ -67,7 +67,7 @@ class TimerFiles:
 
 def timer_files(store: Path, settings: Mapping[str, str]) -> TimerFiles | None:
     """Returns the timer files of a store; None if nothing was ever scheduled."""
-    folder, checkpoint = store / LOG, store / CHECKPOINT
+    folder = store / TIMER_LOG
     if not folder.is_dir():
         return None
     found = [
@@ -82,25 +82,11 @@ def timer_files(store: Path, settings: Mapping[str, str]) -> TimerFiles | None:
         why = why or "it is not there"
     elif wheel.stat().st_size != SLOTS * TURN.itemsize:
         why = why or f"it is {wheel.stat().st_size:,} bytes long, expected {SLOTS * TURN.itemsize:,}"
-    read, flushed, committed = (written := _checkpoint(checkpoint)) or (0, 0, 0)
-    if written is None:
-        why = why or f"{CHECKPOINT} is not there"
+    times = timer_times(store)
+    if times is None:
+        why = why or f"{TIMER_TIMES} is not there"
+    read, flushed, committed = times or (0, 0, 0)
     return TimerFiles(tuple(found), str(wheel), read, flushed if known is None else known, committed, why)
-
-
-def wheel_time(store: Path) -> int:
-    """Returns the time in ms up to which a broker has turned its wheel; 0 without one."""
-    read, _, _ = _checkpoint(store / CHECKPOINT) or (0, 0, 0)
-    return read
-
-
-def _checkpoint(path: Path) -> tuple[int, int, int] | None:
-    """Returns the first three numbers of `config/timercheck`; None if it has fewer."""
-    if not path.is_file() or path.stat().st_size < 24:
-        return None
-    with path.open("rb") as file:
-        read, flushed, committed = struct.unpack(">3q", file.read(24))
-    return read, flushed, committed
 
 
 def _wheel(store: Path, settings: Mapping[str, str]) -> tuple[Path, int | None, str]:
@@ -108,12 +94,16 @@ def _wheel(store: Path, settings: Mapping[str, str]) -> tuple[Path, int | None, 
 
     With snapshots, the file `timerwheel` is not written any more. Source: docs/rocketmq.md#timer-snapshots.
     """
-    found = {int(name[1]): path for path in store.glob(f"{WHEEL}.*") if (name := SNAPSHOT.fullmatch(path.name))}
+    found = {int(name[1]): path for path in store.glob(f"{TIMER_WHEEL}.*") if (name := SNAPSHOT.fullmatch(path.name))}
     if is_on(settings, SNAPSHOTS):
         # Of the newest unit, the slot may have been missed, and when the snapshot was taken is not known.
         newest = max(found, default=0)
-        return found.get(newest, store / WHEEL), newest - UNIT.itemsize, "" if found else "no snapshot of it was taken"
-    return store / WHEEL, None, f"there are snapshots of it, and {SNAPSHOTS} is not set" if found else ""
+        return (
+            found.get(newest, store / TIMER_WHEEL),
+            newest - UNIT.itemsize,
+            "" if found else "no snapshot of it was taken",
+        )
+    return store / TIMER_WHEEL, None, f"there are snapshots of it, and {SNAPSHOTS} is not set" if found else ""
 
 
 class TimerUnits(NamedTuple):
@@ -254,7 +244,7 @@ def wheel_of(timers: TimerFiles) -> Units:
 def place_in_log(timers: TimerFiles, position: int) -> tuple[str, int]:
     """The file of a place in the timer log, and the offset in it."""
     base = max((file.base for file in timers.files if file.base <= position), default=timers.start)
-    return f"{LOG}/{base:020d}", position - base
+    return f"{TIMER_LOG}/{base:020d}", position - base
 
 
 def has_more(store: Path) -> bool:

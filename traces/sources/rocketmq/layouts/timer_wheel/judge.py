@@ -30,10 +30,8 @@ from gapless.traces.sources.rocketmq.joining.overdue_tasks import SHORTEST, Over
 from gapless.traces.sources.rocketmq.layouts.layout import JoinSide, covered
 from gapless.traces.sources.rocketmq.layouts.timer_messages import TimerMessagesJudge
 from gapless.traces.sources.rocketmq.layouts.timer_wheel.files import (
-    LOG,
     SLOTS,
     UNIT,
-    WHEEL,
     TimerFiles,
     TimerLog,
     Units,
@@ -60,7 +58,7 @@ from gapless.traces.sources.rocketmq.layouts.timer_wheel.parts import (
     UnitFacts,
 )
 from gapless.traces.sources.rocketmq.layouts.timer_wheel.worker import TIMERS, includes_timer_wheel, needs_messages
-from gapless.traces.sources.rocketmq.store.names import TIMER_TOPIC
+from gapless.traces.sources.rocketmq.store.names import TIMER_LOG, TIMER_TOPIC, TIMER_WHEEL
 from gapless.traces.sources.rocketmq.store.settings import is_slave, number_set
 
 TIMER = STEPS["timer"]
@@ -357,6 +355,6 @@ def _last_of(times: Ints, at: Ints, wanted: Ints) -> Ints:
 
 LAYOUT = JoinSide(
     TimerWheelJudge,
-    needs=frozenset((LOG, WHEEL)),
+    needs=frozenset((TIMER_LOG, TIMER_WHEEL)),
     is_present=covered("timer.open"),
 )

@@ -113,3 +113,9 @@ def _read(store: StoreDirectory, queue: Queue, file: QueueFile, offsets: Ints) -
 def unit_file(store: StoreDirectory, queue: Queue, file: QueueFile) -> LogFile:
     """Returns a file of an extension for reading."""
     return LogFile(f"{store.path}/{FOLDER}/{queue[0]}/{queue[1]}/{file.base:020d}", file.base, file.length)
+
+
+def unit_place(store: StoreDirectory, queue: Queue, at: int) -> tuple[str, int]:
+    """Returns the file of a unit, relative to the store, and the offset in it."""
+    base = max((file.base for file in store.extension.get(queue, ()) if file.base <= at), default=0)
+    return f"{FOLDER}/{queue[0]}/{queue[1]}/{base:020d}", at - base
