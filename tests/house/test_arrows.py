@@ -175,11 +175,10 @@ CALLERS = {
 INTO_LAYOUTS = {
     "store.directory": {"hash_index"},  # opens the index with the store
     "startup.start_files": {"timer_wheel"},  # a start maps the wheel at its whole length
-    "layouts.copied_records": {"compaction"},
     "layouts.hash_index.explain": {"tiered"},  # tiered storage has an index of the same spec
     "layouts.tiered.index": {"hash_index"},
     "layouts.tiered.index_files": {"hash_index"},
-    "layouts.tiered.indexed_messages": {"compaction", "hash_index"},
+    "layouts.tiered.indexed_messages": {"hash_index"},
     "layouts.timer_table.judge": {"timer_wheel"},  # of a store that has both
 }
 """Modules that import from the folder of a layout that is not their own, which all others reach by the registry."""

@@ -5,12 +5,13 @@ from __future__ import annotations
 from gapless.traces.report.values import Where
 from gapless.traces.sources.rocketmq.joining.findings import Breach, StoreFindings
 from gapless.traces.sources.rocketmq.layouts.layout import Explanation
-from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
+from tests.support.toy_layout.judge import opened_files
 
 
-def place(_store: StoreDirectory, found: Breach) -> Where:
-    """The file."""
-    return Where(file=found.trace, offset=3)
+def place(judged: StoreFindings, found: Breach) -> Where:
+    """The end of the file."""
+    tokens = opened_files(judged)[found.trace.rpartition("/")[2]]
+    return Where(file=found.trace, offset=len(str(tokens)))
 
 
 def message(found: Breach) -> str:

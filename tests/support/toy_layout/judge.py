@@ -21,6 +21,16 @@ SPEC = SPECS["permits"]
 FOLDER = "tokens"
 
 
+def opened_files(judged: StoreFindings) -> dict[str, int]:
+    """Return the tokens in each file, by its name."""
+    return judged.open(FOLDER, lambda: tokens_in(Path(judged.store.path, FOLDER)))
+
+
+def tokens_in(folder: Path) -> dict[str, int]:
+    """Read the tokens in each file of a folder."""
+    return {file.name: int(file.read_text()) for file in sorted(folder.glob("*"))}
+
+
 class TokenJudge(LayoutJudge):
     """Judges the files of one store."""
 
@@ -39,12 +49,12 @@ class TokenJudge(LayoutJudge):
     def settle(self) -> None:
         """Judges each file."""
         self.judged.note(f"tokens: {len(self.records)} records, the last one at {self.records[-1]}")
-        for file in sorted(Path(self.store.path, FOLDER).glob("*")):
-            opened = STEPS[SPEC.name].open(permits=int(file.read_text()), timeout=0)
+        for name, tokens in opened_files(self.judged).items():
+            opened = STEPS[SPEC.name].open(permits=tokens, timeout=0)
             outcome = replay(SPEC.name, SPEC.initial, [opened], profile=self.options.profile)
             self.judged.cover(SPEC.name, outcome.covered)
             if outcome.departure:
-                self.judged.report(f"{FOLDER}/{file.name}", self.records[-1], outcome.departure)
+                self.judged.report(f"{FOLDER}/{name}", self.records[-1], outcome.departure)
 
 
 LAYOUT = JoinSide(

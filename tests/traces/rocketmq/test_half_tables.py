@@ -10,6 +10,7 @@ import pytest
 from rocksdict import Rdict
 
 from gapless import check
+from gapless.traces.sources.rocketmq.queues import rocksdb
 from tests.support.command_line import gapless
 from tests.support.rocketmq import half_tables
 from tests.support.rocketmq.half_tables import END, position_of, row
@@ -40,6 +41,19 @@ def test_a_table_is_reported_of_with_what_it_leaves_out() -> None:
     assert any(note.startswith("15 undecided halves have no row") for note in lives.notes)
     (killed,) = check([recording_as_left("layouts/halfdb_killed_5.5.0")]).sources
     assert any("51 undecided halves lie behind the end of the table" in note for note in killed.notes)
+
+
+def test_links_to_a_database_are_made_once_for_its_three_tables(monkeypatch: pytest.MonkeyPatch) -> None:
+    link, calls = rocksdb._link, list[Path]()
+
+    def counted(folder: Path, linked: Path) -> None:
+        calls.append(folder)
+        link(folder, linked)
+
+    monkeypatch.setattr(rocksdb, "_link", counted)
+    store = recording_as_left(FIRST) / "store"
+    assert check([store.parent]).coverage["half_table.find_row"]
+    assert calls.count(store / "rocksdbstore") == 1
 
 
 def _deleted(table: Rdict, keys: list[bytes]) -> int:

@@ -15,6 +15,7 @@ from tests.support.rocketmq.played_store import PlayedStore
 from tests.support.rocketmq.store_builder import StoreBuilder
 from tests.support.rocketmq.stores import Record
 from tests.support.rocketmq.watched import Clock, Heard, checked, layout_of, same, until_idle, watch
+from tests.support.toy_layout import judge
 
 RECORDS, RECORD = 90, Record("orders", b"body")
 PARTS = "worker", "follow", "export", "explain"
@@ -65,8 +66,22 @@ def test_what_departs_is_explained_by_the_layout(store: Path) -> None:
     (finding,) = check([store]).findings
     assert finding.rule == "permits/there-are-permits"
     assert finding.message == f"tokens/heap: there are 0 tokens; the log has {RECORDS} records"
-    assert (finding.where.file, finding.where.offset) == ("tokens/heap", 3)
-    assert finding.story[0] == "the heap tokens/heap departs at tokens/heap+3."
+    assert (finding.where.file, finding.where.offset) == ("tokens/heap", 1)
+    assert finding.story[0] == "the heap tokens/heap departs at tokens/heap+1."
+
+
+@pytest.mark.usefixtures("line")
+def test_its_files_are_opened_once_to_judge_and_to_explain_them(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (store / "tokens/heap").write_text("0")
+    opens, calls = judge.tokens_in, list[Path]()
+
+    def counted(folder: Path) -> dict[str, int]:
+        calls.append(folder)
+        return opens(folder)
+
+    monkeypatch.setattr(judge, "tokens_in", counted)
+    assert len(check([store]).findings) == 1
+    assert calls == [store / "tokens"]
 
 
 @pytest.mark.usefixtures("line")

@@ -17,8 +17,8 @@ from gapless import check
 from gapless.native import Native
 from gapless.native.objects.object_code import CHECKED
 from gapless.traces.replay.kernels import Loop
-from gapless.traces.sources.rocketmq.layouts.compaction.keys import compaction_keys
 from gapless.traces.sources.rocketmq.layouts.copied_records import differences
+from gapless.traces.sources.rocketmq.layouts.joined_keys import compaction_keys
 from gapless.traces.sources.rocketmq.log import records
 from gapless.traces.sources.rocketmq.store.directory import open_store
 from gapless.traces.sources.rocketmq.store.file_access import names_of_records

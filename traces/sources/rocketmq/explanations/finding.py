@@ -64,7 +64,7 @@ def finding(
     with old bytes.
     """
     store, departure = judged.store, found.departure
-    where = place(store, found)
+    where = place(judged, found)
     trace = shown(found.trace)
     lies = context(judged, found)
     sentence = _message(judged, found)
@@ -97,7 +97,7 @@ def hazard(
     judged: StoreFindings, found: Hazard, *, source: str, count: int, traces: list[str], how: str = ""
 ) -> Finding:
     """Describes a violation at the next start as a finding, with the story of its first wrong step."""
-    where, trace = place(judged.store, found.breach), shown(found.breach.trace)
+    where, trace = place(judged, found.breach), shown(found.breach.trace)
     made = finding(
         judged, found.breach, source=source, count=count, traces=traces, how=how,
         title=f"queue {trace} will depart at the broker's next start, at {shown(where.file)}+{where.offset}.",
@@ -110,7 +110,7 @@ def hazard(
 
 def feared(judged: StoreFindings, found: Sequence[Breach], *, source: str, how: str = "") -> Finding:
     """Describes future steps that will break one rule as a finding, with the story of the first."""
-    where = place(judged.store, found[0])
+    where = place(judged, found[0])
     at = f"{shown(where.file)}+{where.offset}"
     of_start = found[0].spec == "startup"
     layout = registry.layout_of(found[0].spec)
@@ -139,15 +139,15 @@ def _subject(found: Breach) -> str:
 TABLE_KEYS = {"tell_last": "max", "tell_first": "min"}
 
 
-def place(store: StoreDirectory, found: Breach) -> Where:  # noqa: PLR0911 - one for every kind of place
+def place(judged: StoreFindings, found: Breach) -> Where:  # noqa: PLR0911 - one for every kind of place
     """Returns the place of the damage: in the log for records, in the consume queue for entries."""
-    departure = found.departure
+    store, departure = judged.store, found.departure
     args = named(found.spec, departure.event)
     if found.spec == "log":
         at_the_end = found.rule in FOLLOWS or departure.event[0] in ("checkpoint", "refer")
         at = int(departure.state.end) if at_the_end else args["position"]
         return in_log(store, at)
-    if there := _in_another_file(store, found):
+    if there := _in_another_file(judged, found):
         return there
     if found.rule in BEYOND and store.cursors:
         return Where(file=store.cursors.file, offset=0)
@@ -170,10 +170,11 @@ def place(store: StoreDirectory, found: Breach) -> Where:  # noqa: PLR0911 - one
     return slot(store, found.trace, number)
 
 
-def _in_another_file(store: StoreDirectory, found: Breach) -> Where | None:
+def _in_another_file(judged: StoreFindings, found: Breach) -> Where | None:
     """Returns the place in a file of neither log nor queue entries, if the departure has one."""
+    store = judged.store
     if layout := registry.layout_of(found.spec):
-        return layout.explanation.place(store, found)
+        return layout.explanation.place(judged, found)
     if found.spec == "startup":
         return explain_startup.place(store, found)
     if found.rule == TAG and store.extended and not found.database:

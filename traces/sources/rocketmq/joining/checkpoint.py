@@ -18,7 +18,7 @@ from gapless.traces.sources.rocketmq.joining.log import StoreJudge
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.transactions.parameters import terms
 
-FIXED = frozenset({"store", "evidence", "exported"})  # what a judgement was begun with
+FIXED = frozenset({"store", "evidence", "exported", "opened"})  # what a judgement was begun with
 OF_THE_LOG = ("log", "pending", "invalid_at")
 OF_TRANSACTIONS = (
     *("totals", "waiting", "rows", "limit", "refused", "passed", "bad_ops", "early_ops", "visible", "numbers_delayed"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from gapless.spec.catalog import State
 from gapless.traces.judging.building import Events
@@ -26,6 +26,7 @@ from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.transactions.parameters import Totals
 
 STORIES = 40  # departures of one kind that are reported; more are counted with them
+Opened = TypeVar("Opened")
 SAY_SO = "--copied says so"  # that a store was copied while its broker ran
 
 
@@ -189,6 +190,14 @@ class StoreFindings:
     listed: TraceList = field(default_factory=TraceList)
     transactions: Totals = field(default_factory=Totals)
     counters: list[int] = field(default_factory=lambda: [0] * scan.COUNTERS)
+    opened: dict[str, Any] = field(default_factory=dict)  # files of layouts, by a name: see `open`
+
+    def open(self, name: str, opens: Callable[[], Opened]) -> Opened:
+        """Returns the files of a layout, which are opened once: for its judge, for others, and to explain."""
+        if name not in self.opened:
+            self.opened[name] = opens()
+        found: Opened = self.opened[name]
+        return found
 
     @property
     def newest_waits(self) -> bool:

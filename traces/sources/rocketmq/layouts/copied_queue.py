@@ -21,8 +21,8 @@ from gapless.traces.replay.exact import Departure
 from gapless.traces.sources.rocketmq.columns.bytes import Ints
 from gapless.traces.sources.rocketmq.joining.findings import StoreFindings
 from gapless.traces.sources.rocketmq.joining.incremental_replay import IncrementalReplay
-from gapless.traces.sources.rocketmq.layouts.compaction.keys import KEY, compaction_keys
 from gapless.traces.sources.rocketmq.layouts.copied_records import CopiedEntries, messages_at, messages_between
+from gapless.traces.sources.rocketmq.layouts.joined_keys import KEY, compaction_keys
 from gapless.traces.sources.rocketmq.layouts.layout import LayoutJudge
 from gapless.traces.sources.rocketmq.layouts.originals import Buffers, Originals
 from gapless.traces.sources.rocketmq.queues.extension_units import EXTENDED

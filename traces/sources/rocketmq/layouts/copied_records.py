@@ -17,7 +17,7 @@ import numpy.typing as npt
 from gapless.native import BYTES, I64, INTS, TABLE, by_library, function, native
 from gapless.native.swar import eight
 from gapless.traces.sources.rocketmq.columns.bytes import Bytes, Ints, i32, i64, is_name, u32
-from gapless.traces.sources.rocketmq.layouts.compaction.keys import KEY, keys_and_bodies
+from gapless.traces.sources.rocketmq.layouts.joined_keys import KEY, keys_and_bodies
 from gapless.traces.sources.rocketmq.log import scan
 from gapless.traces.sources.rocketmq.log.records import MAGIC_V1, MAGIC_V2, SMALLEST, measure, parts
 from gapless.traces.sources.rocketmq.segments.splits import SPLIT, Columns, Split, SplitReader

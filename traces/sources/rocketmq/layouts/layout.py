@@ -164,7 +164,7 @@ class LayoutFollower:
 class Explanation:
     """The part of a layout that explains its departures."""
 
-    place: Callable[[StoreDirectory, Breach], Where | None]  # None if it is the place of its record
+    place: Callable[[StoreFindings, Breach], Where | None]  # None if it is the place of its record
     message: Callable[[Breach], str]  # the violation in one sentence without its end
     context: Callable[[StoreFindings, Breach], list[str]] = lambda _judged, _found: []  # what else a reader should know
     subject: Callable[[Breach], str] | None = None  # what departs, if the line in the registry does not say it

@@ -4,19 +4,52 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterator
+from functools import cached_property
 from pathlib import Path
 from typing import TypeVar
 
+from gapless.traces.files.scratch_folders import FolderGuard
 from gapless.traces.problems import Unreadable
 from gapless.traces.report.values import Where
 from gapless.traces.sources.rocketmq.joining.findings import Breach, StoreFindings
 from gapless.traces.sources.rocketmq.layouts.message_database import FOLDER, Pairs
 from gapless.traces.sources.rocketmq.queues.queue_database import why_unreadable
-from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 
 TRIES = 3  # a running broker removes tables that it has merged
 Table = TypeVar("Table")
 BRIEF = 80  # letters of what no broker writes that a sentence shows
+
+
+class MessageDatabase:
+    """Reads tables of one database of messages: links to its files are made once."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.links = 0
+
+    @cached_property
+    def _room(self) -> Path:
+        room = Path(tempfile.mkdtemp(prefix="gapless-messages-"))
+        self.kept = FolderGuard(room)
+        return room
+
+    def read(self, family: str, reader: Callable[[Iterator[Pairs]], Table], *, tries: int = 1) -> Table:
+        """Reads a column family with `reader`; with new links if a broker removed tables. Raises Unreadable."""
+        from gapless.traces.sources.rocketmq.queues import rocksdb  # noqa: PLC0415 - the library may be missing
+
+        for left in reversed(range(tries)):
+            try:
+                return reader(rocksdb.stretches(self.folder, self._room / str(self.links), family))
+            except Unreadable:
+                self.links += 1
+                if not left:
+                    raise
+        raise AssertionError
+
+
+def opened_database(judged: StoreFindings) -> MessageDatabase:
+    """Returns the database of messages of a store, for all of its tables."""
+    return judged.open(FOLDER, lambda: MessageDatabase(Path(judged.store.path) / FOLDER))
 
 
 def read_table(
@@ -36,22 +69,16 @@ def read_table(
     if why := why_unreadable(folder, "that is"):
         tell(f"{what}{why}")
         return None
-    from gapless.traces.sources.rocketmq.queues import rocksdb  # noqa: PLC0415 - the library may be missing
-
-    with tempfile.TemporaryDirectory(prefix="gapless-messages-") as room:
-        for left in reversed(range(TRIES)):
-            try:
-                return reader(rocksdb.stretches(folder, Path(room) / str(left), family))
-            except Unreadable as unreadable:
-                if not left or not store.live:
-                    tell(f"{what}{unreadable}")
-                    break
+    try:
+        return opened_database(judged).read(family, reader, tries=TRIES if store.live else 1)
+    except Unreadable as unreadable:
+        tell(f"{what}{unreadable}")
     return None
 
 
 def place_in(
     family: str, mark_step: str, mark: str, argument: str = "position"
-) -> Callable[[StoreDirectory, Breach], Where | None]:
+) -> Callable[[StoreFindings, Breach], Where | None]:
     """Returns `place` of a table: that of a row, and that of the value of the key `mark`.
 
     A row lies at its record's position · `mark_step`: the step that reads the value, as its `argument`. The place
@@ -59,7 +86,7 @@ def place_in(
     """
     name = f"{FOLDER}/RocksDB:{family}"
 
-    def place(_store: StoreDirectory, found: Breach) -> Where | None:
+    def place(_judged: StoreFindings, found: Breach) -> Where | None:
         if found.action == mark_step:
             return Where(file=f"{name}/{mark}", offset=found.arguments[argument])
         return Where(file=name, offset=found.position) if found.action == "find_row" else None

@@ -164,18 +164,8 @@ def _not_copied(folder: Path, room: Path, error: OSError, remedy: str) -> Unread
 
 def pairs(folder: Path, linked: Path) -> list[tuple[bytes, bytes]]:
     """Keys and values of a small database that holds no queues, read from links in `linked`. Raises Unreadable."""
-    return families(folder, linked, ("default",))["default"]
-
-
-def families(
-    folder: Path, linked: Path, wanted: tuple[str, ...], most: int | None = None
-) -> dict[str, list[tuple[bytes, bytes]]]:
-    """Keys and values of the wanted column families, those that are there, as `pairs`. Raises Unreadable.
-
-    `most`: how many of each are enough.
-    """
     with _tables(folder, linked) as tables:
-        return {name: list(islice(_items(tables[name], b""), most)) for name in wanted if name in tables}
+        return list(_items(tables["default"], b""))
 
 
 def stretches(folder: Path, linked: Path, family: str, count: int = WINDOW) -> Iterator[list[tuple[bytes, bytes]]]:
@@ -187,9 +177,10 @@ def stretches(folder: Path, linked: Path, family: str, count: int = WINDOW) -> I
 
 @contextmanager
 def _tables(folder: Path, linked: Path) -> Iterator[dict[str, Rdict]]:
-    """The column families of a database, read from links in `linked`, which is not there yet. Raises Unreadable."""
+    """The column families of a database, read from links in `linked`, made unless they are there. Raises Unreadable."""
     try:
-        _link(folder, linked)
+        if not linked.is_dir():
+            _link(folder, linked)
         there = Rdict.list_cf(str(linked))
         database = _opened(linked)
         try:

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from gapless.traces.problems import Unreadable, shown
+from gapless.traces.sources.rocketmq.joining.findings import StoreFindings
 from gapless.traces.sources.rocketmq.queues.batch_queues import UNIT, Units
 from gapless.traces.sources.rocketmq.startup.startup_files import UnexpectedFile, unexpected_files
 from gapless.traces.sources.rocketmq.store.files import FARTHEST, LogFile, Queue, files_in, queue_files, read_exactly
@@ -96,13 +97,14 @@ class CompactedQueue(CompactedFiles):
     position: int
 
 
-def compacted_files(store: Path, queue: Queue) -> CompactedFiles:
-    """Returns the files of one queue, without the rest of the store."""
-    bases = {file.base for folder in _folders(store, queue) if folder.is_dir() for file in files_in(str(folder))}
-    return CompactedFiles(queue, tuple(_files(store, queue, bases)))
+def opened_queues(judged: StoreFindings) -> tuple[tuple[CompactedQueue, ...], list[str]]:
+    """Opens the compacted queues of a store, once, with notes."""
+    notes: list[str] = []
+    path, queues = Path(judged.store.path), list(judged.queues)
+    return judged.open("compaction", lambda: (_compacted_queues(path, queues, notes), notes))
 
 
-def compacted_queues(store: Path, of_log: Collection[Queue], notes: list[str]) -> tuple[CompactedQueue, ...]:
+def _compacted_queues(store: Path, of_log: Collection[Queue], notes: list[str]) -> tuple[CompactedQueue, ...]:
     """The compacted queues of a store: those with files, and those of the log whose topic is compacted.
 
     None of them where there is no folder. Notes say what cannot be read, or is not there.

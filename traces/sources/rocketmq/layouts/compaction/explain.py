@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from gapless.spec.catalog import rule
 from gapless.traces.report.values import Where
 from gapless.traces.sources.rocketmq.explanations.sentences import by_rule
@@ -13,11 +11,10 @@ from gapless.traces.sources.rocketmq.layouts.compaction.compacted_files import (
     POSITIONS,
     RECORDS,
     CompactedFiles,
-    compacted_files,
+    opened_queues,
 )
 from gapless.traces.sources.rocketmq.layouts.layout import OF_QUEUES, Explanation
 from gapless.traces.sources.rocketmq.startup.startup_files import UnexpectedFile
-from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.selection import queue_named
 
 OWN = rule("compaction/compacted-message-is-the-brokers-own").id
@@ -47,12 +44,12 @@ OF_ENTRIES = by_rule(
 NEWEST = rule("compaction/newest-message-of-its-key-is-kept").id
 
 
-def place(store: StoreDirectory, found: Breach) -> Where:
+def place(judged: StoreFindings, found: Breach) -> Where:
     """Returns the place of a file, an entry, its message, a missing entry, or the positions."""
     args, state = found.arguments, found.departure.state
     if found.action == "start":
         return UnexpectedFile.of(found.detail).place
-    compacted = compacted_files(Path(store.path), queue_named(found.trace))
+    compacted = next(one for one in opened_queues(judged)[0] if one.queue == queue_named(found.trace))
     if found.action == "find_position" or not (compacted.files or found.action == "miss"):
         return Where(file=POSITIONS, offset=0)
     if found.action == "find_files":

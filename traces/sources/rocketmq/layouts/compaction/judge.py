@@ -10,7 +10,6 @@ Source: docs/rocketmq.md#compaction.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 
@@ -26,12 +25,12 @@ from gapless.traces.sources.rocketmq.layouts.compaction.compacted_files import (
     FOLDER,
     CompactedFile,
     CompactedQueue,
-    compacted_queues,
+    opened_queues,
 )
-from gapless.traces.sources.rocketmq.layouts.compaction.keys import BODY, KEY, ROWS, compaction_keys
 from gapless.traces.sources.rocketmq.layouts.compaction.next_with_key import NextWithKey
 from gapless.traces.sources.rocketmq.layouts.copied_queue import FOLLOWED, CompactedColumns, CopiedQueue, is_judged
 from gapless.traces.sources.rocketmq.layouts.copied_records import CopiedEntries
+from gapless.traces.sources.rocketmq.layouts.joined_keys import BODY, KEY, ROWS, compaction_keys
 from gapless.traces.sources.rocketmq.layouts.layout import JoinSide, LayoutJudge, without
 from gapless.traces.sources.rocketmq.layouts.originals import Buffers, header_in
 from gapless.traces.sources.rocketmq.log.records import BLANK
@@ -59,8 +58,7 @@ class CompactionJudge(LayoutJudge):
 
     def settle(self) -> None:
         """Judges every compacted queue."""
-        notes: list[str] = []
-        queues = compacted_queues(Path(self.store.path), list(self.judged.queues), notes)
+        queues, notes = opened_queues(self.judged)
         if not queues and not notes:
             return
         why_not = ""

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from gapless.traces.report.values import Where
-from gapless.traces.sources.rocketmq.joining.findings import Breach
+from gapless.traces.sources.rocketmq.joining.findings import Breach, StoreFindings
 from gapless.traces.sources.rocketmq.layouts.layout import Explanation
-from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 
 
-def place(_store: StoreDirectory, found: Breach) -> Where:
+def place(_judged: StoreFindings, found: Breach) -> Where:
     """The file that holds it, and where in it its table begins."""
     file, _, at = found.detail.rpartition("+")
     return Where(file=file, offset=int(at))

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from gapless.traces.report.values import Where
-from gapless.traces.sources.rocketmq.joining.findings import Breach
+from gapless.traces.sources.rocketmq.joining.findings import Breach, StoreFindings
 from gapless.traces.sources.rocketmq.layouts.layout import Explanation
-from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 
 
-def place(_store: StoreDirectory, _found: Breach) -> Where | None:
+def place(_judged: StoreFindings, _found: Breach) -> Where | None:
     """None: it is about a message in the log."""
     return None
 

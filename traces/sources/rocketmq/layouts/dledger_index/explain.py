@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from gapless.traces.report.values import Where
 from gapless.traces.sources.rocketmq.explanations.sentences import by_rule
-from gapless.traces.sources.rocketmq.joining.findings import Breach
+from gapless.traces.sources.rocketmq.joining.findings import Breach, StoreFindings
 from gapless.traces.sources.rocketmq.layouts.dledger_index.units import index_files, place_of_unit
 from gapless.traces.sources.rocketmq.layouts.layout import OF_THE_LOG, Explanation
 from gapless.traces.sources.rocketmq.startup.startup_files import UnexpectedFile
-from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 
 SENTENCES = by_rule(
     "dledger_index/dledger-",
@@ -22,11 +21,12 @@ SENTENCES = by_rule(
 )
 
 
-def place(store: StoreDirectory, found: Breach) -> Where:
+def place(judged: StoreFindings, found: Breach) -> Where:
     """The unit; or the file that a start stumbles over."""
     if found.action == "start":
         return UnexpectedFile.of(found.detail).place
-    base, offset = place_of_unit(index_files(store.dledger) if store.dledger else [], found.arguments.get("number", 0))
+    dledger = judged.store.dledger
+    base, offset = place_of_unit(index_files(dledger) if dledger else [], found.arguments.get("number", 0))
     return Where(file=f"{found.trace}/{base:020d}", offset=offset)
 
 

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from gapless.traces.report.values import Where
-from gapless.traces.sources.rocketmq.joining.findings import Breach
+from gapless.traces.sources.rocketmq.joining.findings import Breach, StoreFindings
 from gapless.traces.sources.rocketmq.layouts.layout import OF_QUEUES, Explanation
 from gapless.traces.sources.rocketmq.queues.extension_units import unit_place
-from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.selection import queue_named
 
 
-def place(store: StoreDirectory, found: Breach) -> Where:
+def place(judged: StoreFindings, found: Breach) -> Where:
     """Returns the file and offset of a unit, or the end of a file."""
-    file, offset = unit_place(store, queue_named(found.trace), int(found.detail))
+    file, offset = unit_place(judged.store, queue_named(found.trace), int(found.detail))
     return Where(file=file, offset=found.arguments["length"] if found.action == "find_file" else offset)
 
 

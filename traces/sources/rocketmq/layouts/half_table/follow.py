@@ -19,6 +19,8 @@ from gapless.traces.options import Options
 from gapless.traces.sources.rocketmq.layouts.half_table.judge import HalfCheckpoint, table_of
 from gapless.traces.sources.rocketmq.layouts.half_table.records import TableHalves, TableOfHalves, half_records
 from gapless.traces.sources.rocketmq.layouts.layout import LayoutFollower
+from gapless.traces.sources.rocketmq.layouts.message_database import FOLDER
+from gapless.traces.sources.rocketmq.layouts.message_tables import MessageDatabase
 from gapless.traces.sources.rocketmq.segments.results import Subject
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.names import TABLE_HALVES
@@ -64,7 +66,7 @@ class HalfFollower(LayoutFollower):
             return known
         if self.table and self.table.end <= self.at:
             known, self.table = replace(known, rows=self.table.rows), None
-        if self.table is None and not isinstance(rows := table_of(Path(store.path)), str):
+        if self.table is None and not isinstance(rows := table_of(MessageDatabase(Path(store.path) / FOLDER)), str):
             self.table = TableLook(rows, _end(store, self.at))
         return known
 

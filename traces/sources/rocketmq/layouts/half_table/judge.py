@@ -8,10 +8,9 @@ Source: docs/rocketmq-transactions.md#half-table.
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from pathlib import Path
+from itertools import chain
 
 import numpy as np
 import numpy.typing as npt
@@ -35,6 +34,7 @@ from gapless.traces.sources.rocketmq.layouts.half_table.records import (
 )
 from gapless.traces.sources.rocketmq.layouts.layout import JoinSide, LayoutJudge, covered
 from gapless.traces.sources.rocketmq.layouts.message_database import FOLDER, HALVES
+from gapless.traces.sources.rocketmq.layouts.message_tables import MessageDatabase, opened_database
 from gapless.traces.sources.rocketmq.queues.queue_database import why_unreadable
 from gapless.traces.sources.rocketmq.store.file_access import name_of_record
 from gapless.traces.sources.rocketmq.store.names import TABLE_HALVES
@@ -110,27 +110,23 @@ class HalfTableJudge(LayoutJudge):
 
     def _rows(self) -> TableOfHalves | None:
         """Reads the table, if it is readable."""
-        found = table_of(Path(self.store.path))
+        found = table_of(opened_database(self.judged))
         if not isinstance(found, str):
             return found
         self.judged.doubt(f"the table of halves in {FOLDER}/, which lists undecided ones, is not judged: {found}")
         return None
 
 
-def table_of(store: Path) -> TableOfHalves | str:
-    """Reads the table of halves of a store, or returns the reason why it is unreadable."""
-    folder = store / FOLDER
+def table_of(database: MessageDatabase) -> TableOfHalves | str:
+    """Reads the table of halves in a database, or returns the reason why it is unreadable."""
+    folder = database.folder
     why = "it is not there" if not (folder / "CURRENT").is_file() else why_unreadable(folder, "it is")
     if why:
         return why
-    from gapless.traces.sources.rocketmq.queues import rocksdb  # noqa: PLC0415 - the library may be missing
-
-    with tempfile.TemporaryDirectory(prefix="gapless-halves-") as room:
-        try:
-            found = rocksdb.families(folder, Path(room) / "database", (HALVES,))
-        except Unreadable as unreadable:
-            return str(unreadable)
-    rows = rows_of(found.get(HALVES, []))
+    try:
+        rows = rows_of(database.read(HALVES, lambda stretches: [*chain.from_iterable(stretches)]))
+    except Unreadable as unreadable:
+        return str(unreadable)
     return "it holds a row that no broker writes" if rows is None else rows
 
 

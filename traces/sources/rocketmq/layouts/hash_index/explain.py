@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from gapless.traces.report.values import Where
-from gapless.traces.sources.rocketmq.joining.findings import Breach
+from gapless.traces.sources.rocketmq.joining.findings import Breach, StoreFindings
 from gapless.traces.sources.rocketmq.layouts.hash_index.index_files import IndexFile
 from gapless.traces.sources.rocketmq.layouts.layout import Explanation
-from gapless.traces.sources.rocketmq.layouts.tiered.files import INDEX_TOPIC, tiered_storage
-from gapless.traces.sources.rocketmq.layouts.tiered.index_files import FOLDER, TieredIndexFile, tiered_index_files
-from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
+from gapless.traces.sources.rocketmq.layouts.tiered.index_files import TieredIndexFile, opened_index
 
 HEADER = {"used": 32, "items": 36, "first": 16, "last": 24}
 """Where in a file's header each of the numbers lies that it may have wrong; its times begin it."""
@@ -19,13 +15,14 @@ TIERED = {"used": 20, "items": 24}
 TIMES_OF_TIERED = 4
 
 
-def place(store: StoreDirectory, found: Breach) -> Where | None:
+def place(judged: StoreFindings, found: Breach) -> Where | None:
     """The place in the file; None for a key, whose place is its record's."""
     if found.action == "look_up":
         return None
-    if tiered := _tiered_file(store, found.trace):
+    if found.trace in judged.tiered_index:
+        (tiered,) = (file for file in opened_index(judged)[0] if file.name == found.trace)
         return _place_in(tiered, tiered.file, found, TIERED.get(wrong_in_header(found), TIMES_OF_TIERED))
-    files = store.index.files if store.index else ()
+    files = judged.store.index.files if judged.store.index else ()
     file = next((file for file in files if file.name == found.trace), None)
     return _place_in(file, file.name, found, HEADER.get(wrong_in_header(found), 0)) if file else None
 
@@ -36,15 +33,6 @@ def _place_in(file: IndexFile | TieredIndexFile, name: str, found: Breach, in_he
     if found.action == "find_header":
         return Where(file=name, offset=in_header)
     return Where(file=name, offset=file.item_at(int(found.departure.state.items)))
-
-
-def _tiered_file(store: StoreDirectory, trace: str) -> TieredIndexFile | None:
-    """The file of the index of tiered storage that is called so."""
-    if not trace.startswith((f"{FOLDER}/", f"{INDEX_TOPIC}/")):
-        return None
-    storage = tiered_storage(Path(store.path), store.settings, [])
-    files, _ = tiered_index_files(Path(store.path), store.settings, storage.index if storage else ())
-    return next((file for file in files if file.name == trace), None)
 
 
 def wrong_in_header(found: Breach) -> str:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from gapless.spec.catalog import rule
 from gapless.traces.report.values import Where
 from gapless.traces.sources.rocketmq.explanations.sentences import by_rule
 from gapless.traces.sources.rocketmq.joining.findings import Breach, StoreFindings
 from gapless.traces.sources.rocketmq.layouts.layout import OF_QUEUES, Explanation
-from gapless.traces.sources.rocketmq.layouts.tiered.files import METADATA, tiered_storage
-from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
+from gapless.traces.sources.rocketmq.layouts.tiered.files import METADATA, opened_storage
 from gapless.traces.sources.rocketmq.store.selection import queue_named
 
 OF_MESSAGES = by_rule(  # rules that speak of what lies in the tiered log, each with what is wrong
@@ -31,9 +28,9 @@ LIES = rule("tiered/tiered-entry-names-a-message").id
 ORDER = rule("tiered/tiered-messages-lie-in-the-order-of-their-entries").id
 
 
-def place(store: StoreDirectory, found: Breach) -> Where | None:
+def place(judged: StoreFindings, found: Breach) -> Where | None:
     """A segment's end or beginning, an entry, or the message that it names."""
-    storage, args = tiered_storage(Path(store.path), store.settings, []), found.arguments
+    (storage, _), args = opened_storage(judged), found.arguments
     queue = queue_named(found.trace)
     tiered = next((one for one in storage.queues if one.queue == queue), None) if storage else None
     if tiered is None or found.action == "open":

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from gapless.traces.problems import Unreadable
 from gapless.traces.report.wording import plural
+from gapless.traces.sources.rocketmq.joining.findings import StoreFindings
 from gapless.traces.sources.rocketmq.store.files import A_NUMBER, ENTRY, FARTHEST, LogFile, Queue
 from gapless.traces.sources.rocketmq.store.settings import read_json
 
@@ -105,6 +106,13 @@ class Metadata(NamedTuple):
 
     tables: dict[str, Segments]
     topics: dict[int, str]
+
+
+def opened_storage(judged: StoreFindings) -> tuple[TieredStorage | None, list[str]]:
+    """Opens the tiered storage of a store, once, with notes."""
+    notes: list[str] = []
+    store = judged.store
+    return judged.open("tiered", lambda: (tiered_storage(Path(store.path), store.settings, notes), notes))
 
 
 def tiered_storage(store: Path, settings: Mapping[str, str], notes: list[str]) -> TieredStorage | None:

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections import Counter
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 
@@ -28,7 +27,7 @@ from gapless.traces.sources.rocketmq.layouts.hash_index.file_replay import FileR
 from gapless.traces.sources.rocketmq.layouts.hash_index.index_files import Items
 from gapless.traces.sources.rocketmq.layouts.hash_index.matching import OWNED, TIMELY
 from gapless.traces.sources.rocketmq.layouts.tiered.files import TieredQueue, TieredStorage
-from gapless.traces.sources.rocketmq.layouts.tiered.index_files import TieredIndexFile, tiered_index_files
+from gapless.traces.sources.rocketmq.layouts.tiered.index_files import TieredIndexFile, opened_index
 from gapless.traces.sources.rocketmq.layouts.tiered.indexed_messages import odd_items
 from gapless.traces.sources.rocketmq.segments.results import name_of
 from gapless.traces.sources.rocketmq.store.files import Queue
@@ -60,7 +59,7 @@ class TieredIndexJudge:
 
     def judge(self) -> None:
         """Judges every file of the index."""
-        files, unread = tiered_index_files(Path(self.store.path), self.store.settings, self.storage.index)
+        files, unread = opened_index(self.judged)
         for one in unread:
             say = self.judged.doubt if one.lost else self.judged.note
             say(f"a file of the index of tiered storage is not judged: {one.why}")

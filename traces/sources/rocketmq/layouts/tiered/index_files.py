@@ -19,8 +19,9 @@ from typing import NamedTuple
 import numpy as np
 
 from gapless.traces.sources.rocketmq.columns.bytes import Ints
+from gapless.traces.sources.rocketmq.joining.findings import StoreFindings
 from gapless.traces.sources.rocketmq.layouts.hash_index.index_files import AT_ONCE, ITEM, Heads, Items, sizes_set
-from gapless.traces.sources.rocketmq.layouts.tiered.files import INDEX_TOPIC, TieredFile
+from gapless.traces.sources.rocketmq.layouts.tiered.files import INDEX_TOPIC, TieredFile, opened_storage
 from gapless.traces.sources.rocketmq.store.files import FARTHEST, LogFile, read_exactly
 
 FOLDER = "tiered_index_file"
@@ -126,7 +127,15 @@ class UnreadFile(NamedTuple):
     lost: bool
 
 
-def tiered_index_files(
+def opened_index(judged: StoreFindings) -> tuple[list[TieredIndexFile], list[UnreadFile]]:
+    """Opens the files that can be read, once, and returns them with the others. Raises Unreadable."""
+    storage, _ = opened_storage(judged)
+    store = judged.store
+    segments = storage.index if storage else ()
+    return judged.open("tiered_index", lambda: _index_files(Path(store.path), store.settings, segments))
+
+
+def _index_files(
     store: Path, settings: Mapping[str, str], segments: tuple[TieredFile, ...]
 ) -> tuple[list[TieredIndexFile], list[UnreadFile]]:
     """The files that can be read, in the order of their making, and the others. Raises Unreadable."""

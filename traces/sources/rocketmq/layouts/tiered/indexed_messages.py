@@ -13,7 +13,6 @@ import numpy.typing as npt
 
 from gapless.native import by_python
 from gapless.traces.sources.rocketmq.columns.bytes import Bytes, Ints, java_hash
-from gapless.traces.sources.rocketmq.layouts.compaction.keys import BODY, compaction_keys
 from gapless.traces.sources.rocketmq.layouts.hash_index.index_files import Items
 from gapless.traces.sources.rocketmq.layouts.hash_index.matching import OWNED, TIMELY
 from gapless.traces.sources.rocketmq.layouts.hash_index.record_keys import (
@@ -24,6 +23,7 @@ from gapless.traces.sources.rocketmq.layouts.hash_index.record_keys import (
     UNSURE,
     find_index_keys,
 )
+from gapless.traces.sources.rocketmq.layouts.joined_keys import BODY, compaction_keys
 from gapless.traces.sources.rocketmq.log.records import SMALLEST, SYS_BORN_V6
 from gapless.traces.sources.rocketmq.store.files import LogFile, Maps, Queue
 

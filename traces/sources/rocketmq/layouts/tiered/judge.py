@@ -8,8 +8,6 @@ Source: docs/rocketmq-tiered.md.
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import numpy.typing as npt
 
@@ -23,7 +21,7 @@ from gapless.traces.sources.rocketmq.layouts.copied_queue import FOLLOWED, Copie
 from gapless.traces.sources.rocketmq.layouts.copied_records import CopiedEntries
 from gapless.traces.sources.rocketmq.layouts.layout import JoinSide, LayoutJudge, without
 from gapless.traces.sources.rocketmq.layouts.originals import Buffers
-from gapless.traces.sources.rocketmq.layouts.tiered.files import TieredFile, TieredQueue, TieredStorage, tiered_storage
+from gapless.traces.sources.rocketmq.layouts.tiered.files import TieredFile, TieredQueue, TieredStorage, opened_storage
 from gapless.traces.sources.rocketmq.layouts.tiered.index import TieredIndexJudge
 from gapless.traces.sources.rocketmq.segments.results import name_of
 from gapless.traces.sources.rocketmq.store.files import ENTRY, SLOT, read_exactly
@@ -39,8 +37,7 @@ class TieredJudge(LayoutJudge):
 
     def settle(self) -> None:
         """Judges every queue that has files there."""
-        notes: list[str] = []
-        found = tiered_storage(Path(self.store.path), self.store.settings, notes)
+        found, notes = opened_storage(self.judged)
         if found is None:
             return
         for text in notes:

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cached_property
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -33,7 +32,7 @@ from gapless.traces.sources.rocketmq.layouts.timer_table.worker import (
     includes_timer_table,
     needs_messages,
 )
-from gapless.traces.sources.rocketmq.layouts.timer_wheel.files import TimerLog, timer_files
+from gapless.traces.sources.rocketmq.layouts.timer_wheel.files import TimerLog, opened_timers
 from gapless.traces.sources.rocketmq.store.settings import is_slave
 
 NOT_JUDGED = f"the timers in {FOLDER}/ are not judged: "
@@ -230,7 +229,7 @@ class TimerTableReplay:
 
     def _in_the_wheel(self) -> Ints:
         """Returns the log positions of messages that units of the timer log name."""
-        files = timer_files(Path(self.store.path), self.store.settings)
+        files = opened_timers(self.judged)
         if files is None:
             return np.zeros(0, np.int64)
         return TimerLog(files).naming(-(1 << 63), 1 << 63).message

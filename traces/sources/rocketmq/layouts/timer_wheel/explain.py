@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from gapless.spec.catalog import rule
 from gapless.traces.problems import shown
 from gapless.traces.report.values import Where
@@ -14,11 +12,10 @@ from gapless.traces.sources.rocketmq.layouts.timer_wheel.files import (
     SLOTS,
     TURN,
     TimerLog,
+    opened_timers,
     place_in_log,
-    timer_files,
     wheel_of,
 )
-from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 
 NAMES = rule("timer/unit-names-a-message-that-waits").id
 REGROWN = (
@@ -33,14 +30,14 @@ BEYOND = (
 )
 
 
-def place(store: StoreDirectory, found: Breach) -> Where | None:
+def place(judged: StoreFindings, found: Breach) -> Where | None:
     """A unit in the timer log, or a slot of the wheel; nothing where it is about the message in the log."""
-    timers = timer_files(Path(store.path), store.settings)
+    timers = opened_timers(judged)
     if found.action == "schedule" and timers:
         file, offset = place_in_log(timers, found.arguments["position"])
         return Where(file=file, offset=offset)
     if found.action == "turn" and timers:
-        precision = TimerLog(timers).precision(store.settings, wheel_of(timers))
+        precision = TimerLog(timers).precision(judged.store.settings, wheel_of(timers))
         turn = int(found.trace.rpartition("/")[2]) // precision
         return Where(file=timers.wheel_name, offset=turn % SLOTS * TURN.itemsize)
     return None

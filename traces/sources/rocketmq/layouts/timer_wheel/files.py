@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gapless.traces.sources.rocketmq.columns.bytes import Ints
+from gapless.traces.sources.rocketmq.joining.findings import StoreFindings
 from gapless.traces.sources.rocketmq.store.files import FARTHEST, TWENTY_DIGITS, LogFile, is_hole, read_exactly
 from gapless.traces.sources.rocketmq.store.flush_times import TIMER_TIMES, timer_times
 from gapless.traces.sources.rocketmq.store.names import TIMER_LOG, TIMER_WHEEL
@@ -65,7 +66,13 @@ class TimerFiles:
         return Path(self.wheel).name
 
 
-def timer_files(store: Path, settings: Mapping[str, str]) -> TimerFiles | None:
+def opened_timers(judged: StoreFindings) -> TimerFiles | None:
+    """Opens the timer files of a store, once; None if nothing was ever scheduled."""
+    store = judged.store
+    return judged.open("timer_wheel", lambda: _timer_files(Path(store.path), store.settings))
+
+
+def _timer_files(store: Path, settings: Mapping[str, str]) -> TimerFiles | None:
     """Returns the timer files of a store; None if nothing was ever scheduled."""
     folder = store / TIMER_LOG
     if not folder.is_dir():

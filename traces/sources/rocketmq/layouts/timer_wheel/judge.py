@@ -36,7 +36,7 @@ from gapless.traces.sources.rocketmq.layouts.timer_wheel.files import (
     TimerLog,
     Units,
     has_more,
-    timer_files,
+    opened_timers,
     wheel_of,
 )
 from gapless.traces.sources.rocketmq.layouts.timer_wheel.parts import (
@@ -77,7 +77,7 @@ class TimerWheelJudge(TimerMessagesJudge):
 
     def settle(self) -> None:
         """Judges the wheel, if the store has one."""
-        files = timer_files(Path(self.store.path), self.store.settings) if includes_timer_wheel(self.options) else None
+        files = opened_timers(self.judged) if includes_timer_wheel(self.options) else None
         if files is None:
             if (TIMER_TOPIC, 0) in self.judged.queues and includes_timer_wheel(self.options):
                 self.judged.note(
