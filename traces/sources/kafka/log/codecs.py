@@ -35,8 +35,11 @@ class Unpacker:
     """Memory into which blocks are unpacked, one behind the other. `used`: bytes of it."""
 
     def __init__(self) -> None:
+        import pyarrow as pa  # noqa: PLC0415 - it loads slowly
+
         self.room: Bytes = np.empty(2 * FULL, np.uint8)
         self.used = 0
+        self._library = pa
 
     @property
     def is_full(self) -> bool:
@@ -50,38 +53,35 @@ class Unpacker:
     def add(self, codec: int, block: memoryview) -> tuple[int, int]:
         """Unpack a block; returns where it begins and ends. Raises CodecError, TooLarge."""
         begin = end = self.used
-        for part in _parts(codec, block):
-            end = self._raw_snappy(part, begin, end) if codec == SNAPPY else self._stream(STREAMS[codec], part, begin)
+        try:
+            if codec == SNAPPY:
+                for part in _parts(block):
+                    end = self._snappy(part, begin, end)
+            elif codec in STREAMS:
+                end = self._stream(STREAMS[codec], block, begin)
+            else:
+                raise CodecError(f"there is no codec {codec}")
+        except (OSError, ValueError) as error:
+            raise CodecError(str(error)) from error
         self.used = end
         return begin, end
 
     def _stream(self, codec: Literal["gzip", "lz4", "zstd"], block: memoryview, begin: int) -> int:
-        import pyarrow as pa  # noqa: PLC0415 - it loads slowly
-
         end = begin
         self._have(begin, min(4 * len(block), LARGEST))
-        try:
-            with pa.CompressedInputStream(pa.BufferReader(block), codec) as stream:
-                while count := stream.readinto(self.room[end:].data):
-                    end += count
-                    if end == len(self.room):
-                        self._have(begin, max(min(2 * (end - begin), LARGEST), end - begin))
-        except (OSError, ValueError) as error:
-            raise CodecError(str(error)) from error
+        with self._library.CompressedInputStream(self._library.BufferReader(block), codec) as stream:
+            while count := stream.readinto(self.room[end:].data):
+                end += count
+                if end == len(self.room):
+                    self._have(begin, max(min(2 * (end - begin), LARGEST), end - begin))
         return end
 
-    def _raw_snappy(self, block: memoryview, begin: int, at: int) -> int:
+    def _snappy(self, block: memoryview, begin: int, at: int) -> int:
         size = _snappy_size(block)
         self._have(begin, at - begin + size)
-        if size == 0:
-            return at
-        import pyarrow as pa  # noqa: PLC0415 - as above
-
-        try:
-            unpacked = pa.decompress(block, decompressed_size=size, codec="snappy")
-        except (OSError, ValueError) as error:
-            raise CodecError(str(error)) from error
-        self.room[at : at + size] = np.frombuffer(memoryview(unpacked), np.uint8)
+        if size:
+            unpacked = self._library.decompress(block, decompressed_size=size, codec="snappy")
+            self.room[at : at + size] = np.frombuffer(memoryview(unpacked), np.uint8)
         return at + size
 
     def _have(self, begin: int, count: int) -> None:
@@ -94,9 +94,9 @@ class Unpacker:
             self.room = larger
 
 
-def _parts(codec: int, block: memoryview) -> Iterator[memoryview]:
-    """The blocks that are unpacked one by one: of snappy-java's framing, each with its length before it."""
-    if codec != SNAPPY or bytes(block[:8]) != FRAMING:
+def _parts(block: memoryview) -> Iterator[memoryview]:
+    """The blocks of snappy: of snappy-java's framing, each with its length before it; else the whole."""
+    if block[:8] != FRAMING:
         yield block
         return
     at = FRAMED

@@ -23,7 +23,6 @@ from gapless.traces.sources.kafka.log.batches import (
     HEAD,
     MAX_TIME,
     PLAIN,
-    ZSTD,
     Chunk,
 )
 from gapless.traces.sources.kafka.log.codecs import CodecError, TooLarge, Unpacker
@@ -231,25 +230,26 @@ def _nothing(count: int) -> Ints:
 
 def _unpacked(chunk: Chunk, found: Ints) -> Iterator[tuple[Bytes, Ints]]:
     """Bytes with records, and where those of each batch lie in them; faults of codecs are written into `found`."""
-    batches = chunk.batches
-    begin, codec = batches.position - chunk.position, batches.codec
+    batches, bytes_of = chunk.batches, chunk.data.data
+    codec, begin = batches.codec, batches.position - chunk.position
+    end = begin + batches.size
     (plain,) = np.nonzero(codec == PLAIN)
-    yield chunk.data, np.stack([plain, (begin + HEAD)[plain], (begin + batches.size)[plain]])
-    unpacker, spans, bytes_of = Unpacker(), [], chunk.data.data
-    for batch in np.flatnonzero(codec != PLAIN).tolist():
-        if codec[batch] > ZSTD:
-            found[FAULT, batch] = _CODEC
-            continue
-        at = int(begin[batch])
+    yield chunk.data, np.stack([plain, (begin + HEAD)[plain], end[plain]])
+    (packed,) = np.nonzero(codec != PLAIN)
+    if not len(packed):
+        return
+    unpacker, spans = Unpacker(), list[tuple[int, int, int]]()
+    rows = (column[packed].tolist() for column in (codec, begin + HEAD, end))
+    for batch, kind, low, high in zip(packed.tolist(), *rows, strict=True):
         try:
-            spans.append((batch, *unpacker.add(int(codec[batch]), bytes_of[at + HEAD : at + int(batches.size[batch])])))
+            spans.append((batch, *unpacker.add(kind, bytes_of[low:high])))
         except CodecError:
             found[FAULT, batch] = _CODEC
         except TooLarge:
             found[FAULT, batch] = _LARGE
         if unpacker.is_full:
             yield unpacker.room, np.array(spans, np.int64).T.copy()
-            spans = []
+            spans.clear()
             unpacker.clear()
     if spans:
         yield unpacker.room, np.array(spans, np.int64).T.copy()

@@ -19,10 +19,13 @@ def signed_varint(b: Any, p: int, end: int) -> tuple[int, int]:
     if 0 <= p < end and b[p] < 128:  # most have one byte
         byte = int(b[p])
         return (byte >> 1) ^ -(byte & 1), p + 1
+    if 0 <= p and p + 1 < end and b[p + 1] < 128:  # or two
+        bits = (int(b[p]) & 127) | (int(b[p + 1]) << 7)
+        return (bits >> 1) ^ -(bits & 1), p + 2
     return _longer(b, p, end)
 
 
-@function
+@function(apart=True)
 def _longer(b: Any, p: int, end: int) -> tuple[int, int]:
     """The same of a number with any count of bytes, ten at most."""
     bits, shift = uint64(0), 0
