@@ -44,6 +44,9 @@ class ContentFault(IntEnum):
 
 _OK, _CODEC, _LARGE, _RECORDS, _COUNT, _CONTROL = map(int, ContentFault)
 
+FAR = 1 << 40
+"""More bytes than a batch has."""
+
 # Rows of the table of contents: a column for each batch.
 PARSED, FIRST, FINAL, DENSE, RISING, TIME, TIME_AT, KEYED, FAULT, CONTENT_ROWS = range(10)
 # Rows of the table of records: a column for each record.
@@ -129,9 +132,11 @@ def _walk_batch(
         delay, q = signed_varint(data, q + 1, stop)  # behind the attributes
         delta, q = signed_varint(data, q, stop)
         key_size, key = signed_varint(data, q, stop)
-        value_size, value = signed_varint(data, _behind(key, key_size, stop), stop)
-        headers, q = signed_varint(data, _behind(value, value_size, stop), stop)
-        if q == NONE or headers < 0 or (q if headers == 0 else _behind_headers(data, q, headers, stop)) != stop:
+        value_size, value = signed_varint(data, _behind(key, key_size), stop)
+        headers, q = signed_varint(data, _behind(value, value_size), stop)
+        if headers > 0:
+            q = _behind_headers(data, q, headers, stop)
+        if q != stop or headers < 0 or key_size < -1 or value_size < -1:
             fault = _RECORDS
             break
         time = stamp if is_stamped else int64(base_time + delay)
@@ -163,24 +168,22 @@ def _walk_batch(
 
 
 @function(inline=True)
-def _behind(at: int, size: int, stop: int) -> int:
-    """The place behind a text of so many bytes, of which -1 is null; `NONE` if it reaches beyond the record."""
-    if at == NONE or size < -1 or size > stop - at:
-        return NONE
-    return at + size if size > 0 else at
+def _behind(at: int, size: int) -> int:
+    """The place behind a text of so many bytes, of which -1 is null. One that is too long ends behind every end."""
+    return at + min(max(size, 0), FAR)
 
 
 @function
 def _behind_headers(data: Bytes, p: int, count: int, stop: int) -> int:
     """The place behind so many headers, each a key and a value; `NONE` if they reach beyond the record."""
-    while count > 0 and p != NONE:
-        size, p = signed_varint(data, p, stop)
-        if size < 0:
+    while count > 0 and p < stop:
+        key_size, p = signed_varint(data, p, stop)
+        value_size, p = signed_varint(data, _behind(p, key_size), stop)
+        p = _behind(p, value_size)
+        if key_size < 0 or value_size < -1:
             return NONE
-        size, p = signed_varint(data, _behind(p, size, stop), stop)
-        p = _behind(p, size, stop)
         count -= 1
-    return p
+    return p if count == 0 else NONE
 
 
 _BASIS, _PRIME, _29 = np.uint64(14695981039346656037), np.uint64(1099511628211), np.uint64(29)

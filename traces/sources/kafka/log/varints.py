@@ -9,17 +9,17 @@ from typing import Any
 
 from gapless.native import function, int64, uint64
 
-NONE = -1
-"""The place behind a number that does not end in time."""
+NONE = 1 << 62
+"""The place behind a number that does not end in time: it lies behind every end."""
 
 
 @function(inline=True)
 def signed_varint(b: Any, p: int, end: int) -> tuple[int, int]:
     """The number at `p`, and the place behind it: `NONE` where it reaches beyond `end`, or `p` is `NONE`."""
-    if 0 <= p < end and b[p] < 128:  # most have one byte
+    if p < end and b[p] < 128:  # most have one byte
         byte = int(b[p])
         return (byte >> 1) ^ -(byte & 1), p + 1
-    if 0 <= p and p + 1 < end and b[p + 1] < 128:  # or two
+    if p + 1 < end and b[p + 1] < 128:  # or two
         bits = (int(b[p]) & 127) | (int(b[p + 1]) << 7)
         return (bits >> 1) ^ -(bits & 1), p + 2
     return _longer(b, p, end)
@@ -29,7 +29,7 @@ def signed_varint(b: Any, p: int, end: int) -> tuple[int, int]:
 def _longer(b: Any, p: int, end: int) -> tuple[int, int]:
     """The same of a number with any count of bytes, ten at most."""
     bits, shift = uint64(0), 0
-    while 0 <= p < end and shift < 64:
+    while p < end and shift < 64:
         byte = int(b[p])
         bits |= uint64(byte & 127) << uint64(shift)
         p += 1
