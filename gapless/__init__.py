@@ -41,7 +41,7 @@ __all__ = [
 
 _HOMES = {
     **dict.fromkeys(("Report", "check"), "traces.check"),  # which knows the rows that a report can have
-    **dict.fromkeys(("DoesNotConform", "assert_conforms"), "conformance"),
+    **dict.fromkeys(("DoesNotConform", "assert_conforms"), "testing.conformance"),
     "Recorder": "traces.events.recorder",
     **dict.fromkeys(("EngineFailure", "UsageError"), "traces.problems"),
     "BrokenContract": "properties.machines.contract",
