@@ -31,7 +31,12 @@ from gapless.traces.sources.rocketmq.clients.evidence import (
 from gapless.traces.sources.rocketmq.clients.promises import FORGOTTEN, PromiseCheckpoint
 from gapless.traces.sources.rocketmq.clients.recent_keys import RecentKeys
 from gapless.traces.sources.rocketmq.clients.requests.request_rows import AnsweredSends
-from gapless.traces.sources.rocketmq.clients.trace_topic_evidence import deliveries_of, no_evidence, promises_of
+from gapless.traces.sources.rocketmq.clients.trace_topic_evidence import (
+    counts_of,
+    deliveries_of,
+    no_evidence,
+    promises_of,
+)
 from gapless.traces.sources.rocketmq.clients.trace_topics import (
     TraceReader,
     TraceTopicAnswers,
@@ -60,7 +65,6 @@ TOGETHER = 1 << 16  # bytes between two answers that are looked at in one go
 LOST, OTHER = FORGOTTEN[:2]  # rules that an answer breaks where no record lies, or another one
 MessagesOfSpan = tuple[SegmentMessages, tuple[int, int]]
 """The messages of a segment, and the log positions of its begin and end."""
-COUNTED = ("messages", "damaged", "contexts", "strange", "elsewhere", "placeless", "doubtful", "untimely", "handed")
 
 
 @dataclass
@@ -156,12 +160,7 @@ class TraceFollower(LayoutFollower):
         """Reads trace messages and returns their new answers, by position."""
         progress, what = self.progress, answers.rows[bodies.WHAT]
         promised, untimely = promises_of(store, answers)
-        progress.counts.update(
-            messages=answers.messages, damaged=answers.damaged, handed=int((what == bodies.HANDED).sum()),
-            contexts=int(answers.counts[bodies.CONTEXTS]), strange=int(answers.counts[bodies.STRANGE]),
-            elsewhere=int(answers.counts[bodies.ELSEWHERE]), placeless=int(answers.counts[bodies.NOWHERE]),
-            doubtful=int(answers.counts[bodies.DOUBTFUL]), untimely=int(answers.counts[bodies.LATER]) + untimely,
-        )  # fmt: skip
+        progress.counts.update(counts_of(answers, untimely))
         for name, asked in (("commits", bodies.COMMIT_ASKED), ("rollbacks", bodies.ROLL_BACK_ASKED)):
             known = progress.decided.setdefault(asked, RecentKeys(RECENT))
             keys = distinct(answers.rows[bodies.KEY, what == asked])
@@ -276,7 +275,7 @@ class TraceFollower(LayoutFollower):
         if not progress.counts["messages"]:
             return None
         names = trace_topics(store) or progress.names
-        counts = {name: progress.counts[name] for name in (*COUNTED, "promised", "expired", "commits", "rollbacks")}
+        counts = {name: progress.counts[name] for name in TraceTopicRow.model_fields if name in progress.counts}
         unseen = progress.unseen[:, np.argsort(progress.unseen[0], kind="stable")]
         row = TraceTopicRow(source="", topics=", ".join(names), **counts)
         evidence = replace(no_evidence(), sends=progress.lost, topics=progress.topics, testimony=row, handed=unseen)

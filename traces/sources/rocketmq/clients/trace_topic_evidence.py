@@ -33,22 +33,25 @@ def with_trace_topics(store: StoreDirectory, client: ClientEvidence | None, sour
     row = TraceTopicRow(
         source=source,
         topics=", ".join(answers.names),
-        messages=answers.messages,
-        damaged=answers.damaged,
-        contexts=int(answers.counts[bodies.CONTEXTS]),
-        strange=int(answers.counts[bodies.STRANGE]),
         promised=len(promised),
         expired=int((promised.position < store.start).sum()),
-        elsewhere=int(answers.counts[bodies.ELSEWHERE]),
-        placeless=int(answers.counts[bodies.NOWHERE]),
-        doubtful=int(answers.counts[bodies.DOUBTFUL]),
-        untimely=int(answers.counts[bodies.LATER]) + untimely,
         commits=_keys(answers, what == bodies.COMMIT_ASKED),
         rollbacks=_keys(answers, what == bodies.ROLL_BACK_ASKED),
-        handed=int((what == bodies.HANDED).sum()),
+        **counts_of(answers, untimely),
     )
     merged = _merged(client or no_evidence(), promised, answers.topics, row)
     return replace(merged, handed=deliveries_of(store, answers))
+
+
+def counts_of(answers: TraceTopicAnswers, untimely: int) -> dict[str, int]:
+    """Returns those counts of trace messages that add up, by their names in a `TraceTopicRow`."""
+    counts = answers.counts.tolist()
+    return {
+        "messages": answers.messages, "damaged": answers.damaged, "contexts": counts[bodies.CONTEXTS],
+        "strange": counts[bodies.STRANGE], "elsewhere": counts[bodies.ELSEWHERE], "placeless": counts[bodies.NOWHERE],
+        "doubtful": counts[bodies.DOUBTFUL], "untimely": counts[bodies.LATER] + untimely,
+        "handed": int((answers.rows[bodies.WHAT] == bodies.HANDED).sum()),
+    }  # fmt: skip
 
 
 def deliveries_of(store: StoreDirectory, answers: TraceTopicAnswers) -> Ints:
