@@ -183,4 +183,4 @@ def test_records_that_answers_name_are_read_again_where_they_lie(store: str) -> 
             rows[PLACE], rows[KEY], rows[WITNESS] = scanned.columns.log[scan.POSITION], scanned.columns.keys[0], 0
             followed._look_back(opened, as_answers(rows[:, 7::40]))
             assert len(followed.progress.lost) == 0
-    assert followed.progress.counts["testified"] + len(followed.progress.doubts) > 10
+    assert followed.progress.tally.testified + len(followed.progress.tally.doubts) > 10

@@ -187,6 +187,29 @@ class PromiseResult:
     testified: int
 
 
+@dataclass
+class PromiseTally:
+    """The results of many segments, of a check or of a watch: as in `PromiseResult`."""
+
+    covered: Counter[str] = field(default_factory=Counter)
+    doubts: list[DoubtedMessage] = field(default_factory=list)
+    more: Counter[str] = field(default_factory=Counter)
+    kept: int = 0
+    testified: int = 0
+
+    def add(self, result: PromiseResult | PromiseTally) -> None:
+        """Adds the result of a segment, or of some."""
+        self.covered.update(result.covered)
+        self.doubts += result.doubts
+        self.more.update(result.more)
+        self.kept += result.kept
+        self.testified += result.testified
+
+    def copy(self) -> PromiseTally:
+        """Returns an independent copy."""
+        return replace(self, covered=self.covered.copy(), doubts=self.doubts[:], more=self.more.copy())
+
+
 @dataclass(frozen=True, eq=False)
 class SegmentMessages:
     """The messages of a segment, for those who look them up.

@@ -23,8 +23,8 @@ from gapless.traces.sources.rocketmq.clients import trace_bodies as bodies
 from gapless.traces.sources.rocketmq.clients.deliveries import look_for_deliveries
 from gapless.traces.sources.rocketmq.clients.evidence import (
     ClientEvidence,
-    DoubtedMessage,
     PromiseResult,
+    PromiseTally,
     SegmentMessages,
     judge_messages,
 )
@@ -71,7 +71,7 @@ MessagesOfSpan = tuple[SegmentMessages, tuple[int, int]]
 class TraceProgress:
     """The trace messages that were read up to a log position.
 
-    `counts`: of a `TraceTopicRow`, and of `PromiseCheckpoint` · `topics`: named in answers · `lost`: answers without
+    `counts`: of a `TraceTopicRow` · `topics`: named in answers · `lost`: answers without
     a record, by position · `unseen`: as in `ClientEvidence.handed`.
     """
 
@@ -79,10 +79,8 @@ class TraceProgress:
     names: tuple[str, ...] = ()
     queues: int = 0
     counts: Counter[str] = field(default_factory=Counter)
-    covered: Counter[str] = field(default_factory=Counter)
-    more: Counter[str] = field(default_factory=Counter)
+    tally: PromiseTally = field(default_factory=PromiseTally)
     topics: tuple[str, ...] = ()
-    doubts: list[DoubtedMessage] = field(default_factory=list)
     lost: AnsweredSends = field(default_factory=AnsweredSends.empty)
     unseen: Ints = field(default_factory=lambda: np.zeros((2, 0), np.int64))
     answered: RecentKeys = field(default_factory=lambda: RecentKeys(RECENT))
@@ -92,9 +90,8 @@ class TraceProgress:
     def copy(self) -> TraceProgress:
         """Returns an independent copy."""
         return replace(
-            self, counts=self.counts.copy(), covered=self.covered.copy(), more=self.more.copy(), doubts=self.doubts[:],
-            answered=self.answered.copy(), handed=self.handed.copy(),
-            decided={what: keys.copy() for what, keys in self.decided.items()},
+            self, counts=self.counts.copy(), tally=self.tally.copy(), answered=self.answered.copy(),
+            handed=self.handed.copy(), decided={what: keys.copy() for what, keys in self.decided.items()},
         )  # fmt: skip
 
 
@@ -123,9 +120,9 @@ class TraceFollower(LayoutFollower):
         file = file_of(store, progress.reached.at)
         if progress.reached.at >= reached or file is None:
             return False
-        before = len(progress.lost) + len(progress.doubts)
+        before = len(progress.lost) + len(progress.tally.doubts)
         self._read(store, file, reached)
-        self.departed |= len(progress.lost) + len(progress.doubts) > before
+        self.departed |= len(progress.lost) + len(progress.tally.doubts) > before
         return progress.reached.at < reached
 
     def _read(self, store: StoreDirectory, file: LogFile, end: int) -> None:
@@ -232,17 +229,14 @@ class TraceFollower(LayoutFollower):
             return
         progress.lost = progress.lost.with_others(sends.some(~looked_up))
         progress.lost = progress.lost.some(np.argsort(progress.lost.position, kind="stable"))
-        progress.more[LOST] += max(0, len(progress.lost) - DOUBTS)
+        progress.tally.more[LOST] += max(0, len(progress.lost) - DOUBTS)
         progress.lost = progress.lost.some(slice(DOUBTS))
 
     def _keep(self, promised: PromiseResult) -> None:
-        progress = self.progress
-        progress.counts["testified"] += promised.testified
-        progress.covered.update(promised.covered)
-        progress.more.update(promised.more)
-        room = max(0, DOUBTS - len(progress.doubts))
-        progress.doubts += promised.doubts[:room]
-        progress.more[OTHER] += len(promised.doubts[room:])
+        tally = self.progress.tally
+        tally.add(promised)
+        tally.more[OTHER] += len(tally.doubts[DOUBTS:])
+        del tally.doubts[DOUBTS:]
 
     # -- what it comes to ----------------------------------------------------------------------------------------------
 
@@ -283,8 +277,7 @@ class TraceFollower(LayoutFollower):
         if looked_for and unseen.shape[1]:
             self._look_for(store, evidence, seen, half)
         known = PromiseCheckpoint(
-            progress.counts["testified"], progress.covered, tuple(progress.doubts), progress.more,
-            progress.counts["delivered"] - len(seen), progress.counts["readable"], seen, half,
+            progress.tally, progress.counts["delivered"] - len(seen), progress.counts["readable"], seen, half,
         )  # fmt: skip
         return evidence, known
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -14,7 +13,7 @@ from gapless.traces.options import Options
 from gapless.traces.replay.exact import Event, named, replay
 from gapless.traces.report.wording import plural
 from gapless.traces.sources.rocketmq.clients.compared_deliveries import Deliveries
-from gapless.traces.sources.rocketmq.clients.evidence import ClientEvidence, DoubtedMessage
+from gapless.traces.sources.rocketmq.clients.evidence import ClientEvidence, PromiseResult, PromiseTally
 from gapless.traces.sources.rocketmq.clients.requests.request_rows import AnsweredSends
 from gapless.traces.sources.rocketmq.columns.bytes import Ints
 from gapless.traces.sources.rocketmq.joining.findings import SAY_SO, StoreFindings
@@ -47,14 +46,11 @@ UNASKED = (  # rules that accuse if no client made the request
 class PromiseCheckpoint:
     """The state of promises in the part of the log whose trace messages were read before.
 
-    `covered`, `doubts`, `more`, `testified`: as in `PromiseResult` · `delivered`, `readable`: messages that consumers
-    received, without those still in the evidence · `seen`, `half`: of those in the evidence, as in `Deliveries`.
+    `delivered`, `readable`: messages that consumers received, without those still in the evidence · `seen`, `half`: of
+    those in the evidence, as in `Deliveries`.
     """
 
-    testified: int
-    covered: Mapping[str, int]
-    doubts: tuple[DoubtedMessage, ...]
-    more: Mapping[str, int]
+    tally: PromiseTally
     delivered: int
     readable: int
     seen: npt.NDArray[np.bool_]
@@ -68,23 +64,15 @@ class Promises:
         self.judged = judged
         self.options = options
         self.evidence: ClientEvidence | None = judged.evidence
-        self.doubts: list[DoubtedMessage] = []
+        self.tally = PromiseTally()
         self.looked_up = np.zeros(len(self.evidence.sends) if self.evidence else 0, np.bool_)
         self.lost = np.zeros_like(self.looked_up)
         self.beyond = 0  # answers that name a place beyond the log's end
         self.deliveries = Deliveries(judged, options)
-        self.kept = 0  # promises of the client log that were kept
-        self.testified = 0  # promises that trace messages tell of, and that were kept
 
     def restore(self, known: PromiseCheckpoint) -> None:
         """Restores the saved state."""
-        self.testified += known.testified
-        self.doubts += known.doubts
-        self.judged.cover("queue", {name: count for name, count in known.covered.items() if count})
-        for broken, count in known.more.items():
-            if count:
-                self.judged.count_only(broken, count)
-                self.judged.unnamed += count
+        self._add(known.tally)
         self.deliveries.restore(known.delivered, known.readable, known.seen, known.half)
 
     def add(self, segment: Segment) -> None:
@@ -95,13 +83,15 @@ class Promises:
             return
         self.looked_up[promised.low : promised.high] = True
         self.lost[promised.lost] = True
-        self.judged.cover("queue", {name: count for name, count in promised.covered.items() if count})
-        self.kept += promised.kept
-        self.testified += promised.testified
-        for broken, count in promised.more.items():
-            self.judged.count_only(broken, count)
-            self.judged.unnamed += count
-        self.doubts += promised.doubts
+        self._add(promised)
+
+    def _add(self, result: PromiseResult | PromiseTally) -> None:
+        self.tally.add(result)
+        self.judged.cover("queue", {name: count for name, count in result.covered.items() if count})
+        for broken, count in result.more.items():
+            if count:
+                self.judged.count_only(broken, count)
+                self.judged.unnamed += count
 
     def finish(self) -> None:
         """Reports broken promises after the last segment."""
@@ -110,7 +100,7 @@ class Promises:
         foreign = self._is_of_another_store()
         if not foreign:
             self._older_than_the_store()
-        for doubt in self.doubts:
+        for doubt in self.tally.doubts:
             if not foreign or doubt.witness >= 0:
                 self._report(doubt.subject, [doubt.message, doubt.event], doubt.line, doubt.witness)
         sends, start = self.evidence.sends, self.judged.store.start
@@ -127,7 +117,7 @@ class Promises:
             expired = int(((sends.position < start) & (sends.line > 0)).sum())
             self.judged.client = self.evidence.summary.model_copy(update={"expired": expired})
         if self.evidence.testimony:
-            counts = self.deliveries.finish() | {"testified": self.testified, "written": self._written()}
+            counts = self.deliveries.finish() | {"testified": self.tally.testified, "written": self._written()}
             self.judged.testimony = self.evidence.testimony.model_copy(update=counts)
 
     def _written(self) -> int:
@@ -151,7 +141,7 @@ class Promises:
         judged = self.judged
         sends = self.evidence.sends
         answers = int(((sends.position >= judged.store.start) & (sends.line > 0)).sum())
-        if answers < ENOUGH or self.kept or self.options.trace or self.options.topic:
+        if answers < ENOUGH or self.tally.kept or self.options.trace or self.options.topic:
             return False
         judged.inconclusive.append(
             f"not one of {answers:,} acknowledged messages of the client log is in this log: is it this store's log?"
@@ -167,11 +157,11 @@ class Promises:
         assert self.evidence is not None  # noqa: S101 - as above
         answered = self.evidence.sends.position[self.evidence.sends.line > 0]
         reach = max(answered.max(initial=-1), self.evidence.decisions.reach)
-        unsent = [doubt for doubt in self.doubts if doubt.event[0] == "account"]
+        unsent = [doubt for doubt in self.tally.doubts if doubt.event[0] == "account"]
         later = [doubt for doubt in unsent if named("queue", doubt.message)["position"] > reach]
         if self.judged.store.clean or not later:
             return
-        self.doubts = [doubt for doubt in self.doubts if doubt not in unsent]
+        self.tally.doubts = [doubt for doubt in self.tally.doubts if doubt not in unsent]
         self.judged.breaches = [found for found in self.judged.breaches if found.rule not in UNASKED]
         self.judged.doubt(
             f"no client sent the messages behind {reach:,}, the last position in the client log, and the broker did "
