@@ -326,6 +326,22 @@ def _queue_of(name: str) -> int:
     return int(name) if name.isdecimal() and str(int(name)) == name else -1
 
 
+def links_to_nowhere(folder: Path | str, deep: int, besides: str = "", name: str = "") -> Iterator[tuple[str, str]]:
+    """Yields the links without a target in a folder, and so deep below it: the path of each, and what it names.
+
+    `besides`: the path of a folder that is passed over · `name`: begins the paths.
+    """
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            path = f"{name}{entry.name}"
+            if path == besides and entry.is_dir():
+                continue
+            if leads_nowhere(entry):
+                yield path, os.readlink(entry.path)  # noqa: PTH115 - of very many
+            elif deep and entry.is_dir():
+                yield from links_to_nowhere(entry.path, deep - 1, besides, f"{path}/")
+
+
 def leads_nowhere(entry: os.DirEntry[str]) -> bool:
     """True if it is a link without a target."""
     return entry.is_symlink() and not os.path.exists(entry.path)  # noqa: PTH110 - of very many

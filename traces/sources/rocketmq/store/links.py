@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
+from itertools import starmap
 from pathlib import Path
 from typing import NamedTuple
 
 from gapless.traces.problems import shown
-from gapless.traces.sources.rocketmq.store.files import leads_nowhere
+from gapless.traces.sources.rocketmq.store.files import links_to_nowhere
 from gapless.traces.sources.rocketmq.store.names import COMPACTION_FOLDER, INDEX_FOLDER, TIMER_LOG, TIMER_WHEEL
 
 DEEPEST = 4  # folders below the store in which files of its lie
@@ -71,7 +72,8 @@ def broken_links(
         queues = "/".join(name.parts[1:3]) if alone and not _is_of(database, Path(path)) else ""
         known.append(BrokenLink(str(name), os.readlink(path), queues))  # noqa: PTH115
     found = (
-        link._replace(database=_is_of(database, store / link.path)) for link in (*known, *_below(store, "", DEEPEST))
+        link._replace(database=_is_of(database, store / link.path))
+        for link in (*known, *starmap(BrokenLink, links_to_nowhere(store, DEEPEST, besides=QUEUES[0])))
     )
     return tuple(sorted(found))
 
@@ -84,15 +86,3 @@ def _is_of(database: Path | None, path: Path) -> bool:
 def is_behind(links: Iterable[BrokenLink], topic: str, queue: int) -> bool:
     """True if the entries of a queue depend on one of these links alone."""
     return any(link.queues in (topic, f"{topic}/{queue}") for link in links if link.queues and link.needed)
-
-
-def _below(folder: Path | str, name: str, deep: int) -> Iterator[BrokenLink]:
-    with os.scandir(folder) as entries:
-        for entry in entries:
-            path = f"{name}{entry.name}"
-            if path == QUEUES[0] and entry.is_dir():
-                continue
-            if leads_nowhere(entry):
-                yield BrokenLink(path, os.readlink(entry.path))  # noqa: PTH115 - of very many
-            elif deep and entry.is_dir():
-                yield from _below(entry.path, f"{path}/", deep - 1)
