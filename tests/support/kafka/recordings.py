@@ -1,0 +1,32 @@
+"""Recordings of real Kafka brokers: data directories with what was done to them, unpacked once."""
+
+import json
+import tarfile
+import tempfile
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+ARCHIVES = Path(__file__).parents[2] / "recordings" / "kafka"
+NAMES = tuple(sorted(path.name.removesuffix(".tar.xz") for path in ARCHIVES.glob("*.tar.xz")))
+
+
+@cache
+def _room() -> Path:
+    return Path(tempfile.mkdtemp(prefix="gapless-kafka-"))
+
+
+@cache
+def recording(name: str) -> Path:
+    """A recording, unpacked once; never change it."""
+    with tarfile.open(ARCHIVES / f"{name}.tar.xz") as archive:
+        archive.extraction_filter = getattr(tarfile, "data_filter", None)  # from Python 3.11.4 on
+        archive.extractall(_room())  # noqa: S202 - our own archives
+    return _room() / name
+
+
+@cache
+def manifest(name: str) -> dict[str, Any]:
+    """Return what was done, what is expected of each directory, and what Kafka's own tool counts in it."""
+    found: dict[str, Any] = json.loads((recording(name) / "manifest.json").read_text(encoding="utf-8"))
+    return found
