@@ -11,7 +11,6 @@ from gapless.native import Native
 from gapless.traces.sources.kafka.log import batches as heads
 from gapless.traces.sources.kafka.log.batches import Scan, Stop, chunks, scan
 from gapless.traces.sources.kafka.log.control import DATA, EMPTIED, MALFORMED
-from gapless.traces.sources.kafka.log.segment_parts import segment_parts
 from tests.support.kafka.logs import Message, batch, marker, segment
 
 CHECKSUM = 17
@@ -147,19 +146,3 @@ def test_a_file_that_is_cut_while_it_is_read_is_short(tmp_path: Path) -> None:
 def test_an_empty_segment(tmp_path: Path) -> None:
     found = scanned(tmp_path, b"")
     assert (found.stop, found.end, len(found.batches), found.batches.end) == (Stop.END, 0, 0, 0)
-
-
-def test_parts_begin_at_entries_of_the_index_that_are_right(tmp_path: Path) -> None:
-    log, index = tmp_path / "a.log", tmp_path / "a.index"
-    log.write_bytes(segment(*[10] * 40))
-    of = scan(log).batches
-    rows = list(zip(of.last.tolist(), of.position.tolist(), strict=True))[::3]
-    wrong = rows[9][0], rows[9][1] + 1
-    index.write_bytes(b"".join(struct.pack(">ii", *row) for row in [*rows[:9], wrong, *rows[10:]]) + bytes(80))
-    size = log.stat().st_size
-    parts = segment_parts(log, size, 0, index, part=3000)
-    assert len(parts) > 4
-    assert [part.begin for part in parts[1:]] == [part.end for part in parts[:-1]]
-    assert {part.begin for part in parts} <= {place for _, place in rows} - {wrong[1]}
-    assert np.concatenate([scan(log, *part).batches.table for part in parts], 1).tolist() == of.table.tolist()
-    assert segment_parts(log, size, 0, None) == segment_parts(log, size, 0, index) == [(0, size)]

@@ -19,7 +19,6 @@ from gapless.traces.sources.kafka.files.snapshots import producer_snapshot
 from gapless.traces.sources.kafka.log.batches import chunks
 from gapless.traces.sources.kafka.log.checksums import checksum
 from gapless.traces.sources.kafka.log.records import contents, records
-from gapless.traces.sources.kafka.log.segment_parts import segment_parts
 from tests.support.kafka.directories import data_directory
 from tests.support.night import NIGHT
 
@@ -88,7 +87,6 @@ def read_all(path: Path) -> None:
                 producer_snapshot(snapshot, offset)
             for segment in files.segments:
                 read_segment(segment.log)
-                segment_parts(segment.log, segment.size, segment.base, segment.offset_index, part=50)
                 if segment.offset_index is not None:
                     offset_index(segment.offset_index, segment.base)
                 if segment.time_index is not None:
