@@ -136,9 +136,9 @@ def shallow(log: Path) -> tuple[float, int, int]:
 
 def deep(log: Path) -> tuple[float, int, int]:
     """The same of a pass over records."""
-    began, records, batches = time.process_time(), 0, 0
+    began, records, batches, unpacker = time.process_time(), 0, 0, Unpacker()
     for chunk in chunks(log):
-        found = contents(chunk)
+        found = contents(chunk, unpacker)
         if found.fault.any():
             raise SystemExit(f"{log}: records cannot be read: remove the folder, and it is made again")
         records += int(found.parsed.sum())

@@ -203,10 +203,10 @@ def _hash(data: Bytes, p: int, end: int) -> int:
 NO_RECORDS = np.empty((RECORD_ROWS, 0), np.int64)
 
 
-def contents(chunk: Chunk) -> Contents:
-    """The records of each batch of a chunk, in short."""
+def contents(chunk: Chunk, unpacker: Unpacker | None = None) -> Contents:
+    """The records of each batch of a chunk, in short. Of many chunks, one `unpacker` takes memory once."""
     found = _nothing(len(chunk.batches))
-    for data, spans in _unpacked(chunk, found):
+    for data, spans in _unpacked(chunk, found, unpacker):
         _walk(data, spans, chunk.batches.table, found, NO_RECORDS)
     found[FAULT, chunk.batches.marker == MALFORMED] = _CONTROL
     return Contents(found)
@@ -231,7 +231,7 @@ def _nothing(count: int) -> Ints:
     return found
 
 
-def _unpacked(chunk: Chunk, found: Ints) -> Iterator[tuple[Bytes, Ints]]:
+def _unpacked(chunk: Chunk, found: Ints, unpacker: Unpacker | None = None) -> Iterator[tuple[Bytes, Ints]]:
     """Bytes with records, and where those of each batch lie in them; faults of codecs are written into `found`."""
     batches, bytes_of = chunk.batches, chunk.data.data
     codec, begin = batches.codec, batches.position - chunk.position
@@ -241,7 +241,8 @@ def _unpacked(chunk: Chunk, found: Ints) -> Iterator[tuple[Bytes, Ints]]:
     (packed,) = np.nonzero(codec != PLAIN)
     if not len(packed):
         return
-    unpacker, spans = Unpacker(), list[tuple[int, int, int]]()
+    unpacker, spans = unpacker or Unpacker(), list[tuple[int, int, int]]()
+    unpacker.clear()
     rows = (column[packed].tolist() for column in (codec, begin + HEAD, end))
     for batch, kind, low, high in zip(packed.tolist(), *rows, strict=True):
         try:
