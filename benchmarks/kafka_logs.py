@@ -1,4 +1,4 @@
-"""How fast Kafka's segments are read: heads and checksums alone, and records as well.
+"""Rates of reading Kafka's segments: heads and checksums alone, and records as well.
 
     python -m benchmarks.kafka_logs [--records 4000000] [--dir DIR] [--jars DIR]
 

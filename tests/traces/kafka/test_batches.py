@@ -86,6 +86,8 @@ ENDS = {
     "a batch that is torn": (batch(9)[:-1], Stop.SHORT),
     "zeros": (bytes(5000), Stop.ZEROS),
     "few zeros": (bytes(5), Stop.ZEROS),
+    "a head that ends in zeros": (batch(9)[:14] + bytes(5000), Stop.SHORT),
+    "a head whose magic number is lost": (batch(9)[:16] + bytes(50), Stop.SHORT),
     "zeros and a byte": (bytes(5000) + b"\1", Stop.LENGTH),
     "a length that cannot be": (batch(9, length=48), Stop.LENGTH),
     "a negative length": (batch(9, length=-5), Stop.LENGTH),

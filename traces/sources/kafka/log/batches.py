@@ -51,7 +51,7 @@ class Stop(IntEnum):
     """The reason why whole batches end."""
 
     END = 0  # at the end that was asked for
-    SHORT = 1  # the file ends within a batch
+    SHORT = 1  # the file ends within a batch, or has nothing but zeros from within its head on
     ZEROS = 2  # zeros up to the file's end: a preallocated segment, or pages that were lost
     LENGTH = 3  # the length cannot be
     MAGIC = 4  # no batch
@@ -237,13 +237,16 @@ def _moved(room: Bytes, at: int, have: int) -> Bytes:
 
 
 def _reason(file: BinaryIO, stop: Stop, at: int, size: int) -> Stop:
-    """The reason more exactly: of zeros, all that follows is read; of another magic number, the message."""
+    """The reason more exactly: of another magic number, the message is read; of zeros, all that follows."""
     file.seek(at)
-    if stop in {Stop.ZEROS, Stop.SHORT} and _are_zeros(file):
-        return Stop.ZEROS
-    file.seek(at)
-    if stop == Stop.MAGIC and is_message_set(file.read(min(size - at, LARGEST))):
-        return Stop.OLD
+    head = file.read(HEAD)
+    if stop == Stop.MAGIC:
+        length = UNCOUNTED + int.from_bytes(head[8:UNCOUNTED], "big")
+        if is_message_set(head + file.read(max(min(length, size - at, LARGEST) - HEAD, 0))):
+            return Stop.OLD
+    file.seek(at + HEAD)
+    if head.endswith(b"\0") and _are_zeros(file):
+        return Stop.SHORT if head.strip(b"\0") else Stop.ZEROS
     return Stop.LENGTH if stop == Stop.ZEROS else stop
 
 
