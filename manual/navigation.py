@@ -37,6 +37,7 @@ CONTENTS: dict[str, tuple[str, ...]] = {
         "docs/rocketmq-transactions",
         "docs/rocketmq-tiered",
         "docs/next-start",
+        "docs/blame",
         "docs/rocketmq-protocol",
         "docs/rocketmq-traces",
         "docs/pulsar",

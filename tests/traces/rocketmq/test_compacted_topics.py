@@ -623,7 +623,7 @@ def test_where_the_log_has_lost_its_end_since_the_position_is_left_alone(tmp_pat
     compacted_further(50)(store)
     report = check([store.parent])
     assert not rules(report)
-    assert "legal if it lost its end in a power loss" in report.sources[0].reasons[0]
+    assert "legal if the log lost its end with the power" in report.sources[0].reasons[0]
 
 
 def test_a_copy_of_a_running_broker_is_not_judged_there() -> None:

@@ -147,7 +147,7 @@ def test_the_last_unit_may_be_missing_where_the_broker_was_killed(tmp_path: Path
         report = check([store.parent])
         assert report.verdict == verdict, report.model_dump_json(indent=1)
         if verdict == "conforms":
-            expected = f"entry, {first}, has no" if lacking == 1 else f"{lacking} entries from {first} on have no"
+            expected = f"entry from {first} on has no" if lacking == 1 else f"{lacking} entries from {first} on have no"
             assert any(expected in note for note in report.sources[0].notes)
         else:
             (found,) = report.violations

@@ -283,7 +283,7 @@ def test_dispatch_beyond_a_log_that_was_closed_is_not_decided(tmp_path: Path) ->
     dispatched(store, 10**7)
     report = check(store)
     assert report.verdict == "inconclusive"
-    assert "dispatched up to 10,000,000, beyond its end" in report.sources[0].reasons[0]
+    assert "dispatched up to 10,000,000, beyond the log's end" in report.sources[0].reasons[0]
 
 
 def test_dispatch_beyond_a_log_that_was_not_closed_is_corrected_by_the_next_start(tmp_path: Path) -> None:

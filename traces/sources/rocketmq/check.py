@@ -13,6 +13,8 @@ from gapless.traces.evidence import Evidence
 from gapless.traces.options import Options
 from gapless.traces.problems import NothingThere, Unreadable, shown, side_file_problem
 from gapless.traces.report.parts import Parts
+from gapless.traces.sources.rocketmq.blame.log import CHANGED
+from gapless.traces.sources.rocketmq.blame.transactions import UNREADABLE
 from gapless.traces.sources.rocketmq.clients import evidence
 from gapless.traces.sources.rocketmq.clients.evidence import ClientEvidence
 from gapless.traces.sources.rocketmq.clients.trace_topic_evidence import with_trace_topics
@@ -51,7 +53,7 @@ def opened(path: Path, folder: Path, options: Options, given: Evidence, *, liste
         clients = with_trace_topics(store, found.evidence, shown(str(path)))
     opened = StoreCheck(path, replace(store, notes=(*store.notes, *found.notes)), options, clients, listed=listed)
     if found.doubt:
-        opened.judge.judged.doubt(found.doubt)
+        opened.judge.judged.blame(UNREADABLE, why=found.doubt)
     return opened
 
 
@@ -210,4 +212,4 @@ def _drop_changed(judged: StoreFindings, limit: int) -> None:
         later = found.action.startswith("index") and found.arguments["position"] >= limit
         if later or not is_unchanged(judged.store, queue_named(found.trace)):
             judged.breaches.remove(found)
-            judged.doubt(f"{found.trace} was deleted, or created again, while it was read: check again")
+            judged.blame(CHANGED, trace=found.trace)

@@ -11,7 +11,8 @@ from gapless.traces.judging.building import STEPS, Events
 from gapless.traces.options import Options
 from gapless.traces.replay.exact import Event, replay
 from gapless.traces.replay.kernels import kernel
-from gapless.traces.report.wording import plural
+from gapless.traces.sources.rocketmq.blame.situation import switch
+from gapless.traces.sources.rocketmq.blame.transactions import HANDED_A_HALF
 from gapless.traces.sources.rocketmq.clients.trace_topics import key_handed
 from gapless.traces.sources.rocketmq.columns.bytes import Ints, key_of
 from gapless.traces.sources.rocketmq.joining.findings import StoreFindings
@@ -49,17 +50,14 @@ class Deliveries:
         missing = reported & ~self.seen
         halves = np.flatnonzero(missing & (self.half >= 0))
         if self._is_whole():
-            if self.judged.store.only_broker:
+            alone = switch(on=self.judged.store.only_broker)
+            if self.judged.accuses(HANDED_A_HALF, alone):
                 self._accept(int((reported & self.seen).sum()))
                 for at in np.flatnonzero(missing).tolist():
                     self._report(at)
             elif len(halves) and self.options.trace is None:
                 place = int(self.half[halves[0]])
-                self.judged.doubt(
-                    f"consumers were handed {plural(len(halves), 'message')} of which this log has a half and nothing "
-                    f"that a consumer can read, such as that at {place:,}: another broker committed them, or consumers "
-                    "saw what was not committed; --only-broker says that there is no other broker"
-                )
+                self.judged.blame(HANDED_A_HALF, alone, count=len(halves), position=place)
         return {
             "delivered": int(reported.sum()) + self.known[0],
             "readable": int((reported & self.seen).sum()) + self.known[1],

@@ -11,12 +11,13 @@ from gapless.spec.catalog import SPECS, rule
 from gapless.traces.judging.building import STEPS
 from gapless.traces.options import Options
 from gapless.traces.replay.exact import Event, named, replay
-from gapless.traces.report.wording import plural
+from gapless.traces.sources.rocketmq.blame import transactions as situations
+from gapless.traces.sources.rocketmq.blame.situation import switch
 from gapless.traces.sources.rocketmq.clients.compared_deliveries import Deliveries
 from gapless.traces.sources.rocketmq.clients.evidence import ClientEvidence, PromiseResult, PromiseTally
 from gapless.traces.sources.rocketmq.clients.requests.request_rows import AnsweredSends
 from gapless.traces.sources.rocketmq.columns.bytes import Ints
-from gapless.traces.sources.rocketmq.joining.findings import SAY_SO, StoreFindings
+from gapless.traces.sources.rocketmq.joining.findings import StoreFindings
 from gapless.traces.sources.rocketmq.segments.results import Segment, Subject, name_of
 from gapless.traces.sources.rocketmq.store.names import HALVES, TABLE_HALVES, is_of_clients
 from gapless.traces.sources.rocketmq.store.selection import includes_queue
@@ -108,11 +109,8 @@ class Promises:
         if broken.any():
             accuses = (sends.position >= start) & (not foreign or sends.witness >= 0)
             self._lost(sends.some(broken & accuses), self.evidence.topics)
-        if self.judged.store.forgets:
-            self._forgive()
-        if self.beyond and not self.judged.store.live:
-            messages = plural(self.beyond, "acknowledged message lies", "acknowledged messages lie")
-            self.judged.lost_or_later(f"{messages} beyond the log's end at {self.judged.end:,}")
+        self._forgive()
+        self.judged.blame(situations.NO_MESSAGE, count=self.beyond, end=self.judged.end)
         if self.evidence.summary:
             expired = int(((sends.position < start) & (sends.line > 0)).sum())
             self.judged.client = self.evidence.summary.model_copy(update={"expired": expired})
@@ -143,9 +141,7 @@ class Promises:
         answers = int(((sends.position >= judged.store.start) & (sends.line > 0)).sum())
         if answers < ENOUGH or self.tally.kept or self.options.trace or self.options.topic:
             return False
-        judged.inconclusive.append(
-            f"not one of {answers:,} acknowledged messages of the client log is in this log: is it this store's log?"
-        )
+        judged.blame(situations.FOREIGN, count=answers)
         judged.breaches = [found for found in judged.breaches if found.rule not in OF_CLIENTS]
         return True
 
@@ -159,28 +155,22 @@ class Promises:
         reach = max(answered.max(initial=-1), self.evidence.decisions.reach)
         unsent = [doubt for doubt in self.tally.doubts if doubt.event[0] == "account"]
         later = [doubt for doubt in unsent if named("queue", doubt.message)["position"] > reach]
-        if self.judged.store.clean or not later:
+        if not later or self.judged.judges(situations.NO_SENDER, reach=reach):
             return
         self.tally.doubts = [doubt for doubt in self.tally.doubts if doubt not in unsent]
         self.judged.breaches = [found for found in self.judged.breaches if found.rule not in UNASKED]
-        self.judged.doubt(
-            f"no client sent the messages behind {reach:,}, the last position in the client log, and the broker did "
-            f"not stop in order: the client log is older than the store, or the messages have no sender; senders and "
-            f"requests are not judged ({SAY_SO})"
-        )
 
     def _forgive(self) -> None:
         """Drops broken promises that a kill explains: the broker's own memory may be lost then."""
-        judged = self.judged
+        judged, forgets = self.judged, switch(on=self.judged.store.forgets)
+        if judged.accuses(situations.POOL, forgets):
+            return
         lost = [found for found in judged.breaches if found.rule in FORGOTTEN]
         count = len(lost) + sum(judged.unreported.pop(broken, 0) for broken in FORGOTTEN)
         if count:
             judged.breaches = [found for found in judged.breaches if found not in lost]
-            answers = plural(count, "answer is", "answers are")
-            judged.doubt(
-                f"{answers} not kept, the first to {lost[0].trace} ({lost[0].detail or 'the client log'}): legal if a "
-                "broker with transientStorePoolEnable is killed, whose records are in its memory first; else a loss"
-            )
+            where = lost[0].detail or "the client log"
+            judged.blame(situations.POOL, forgets, count=count, trace=lost[0].trace, where=where)
 
     def _lost(self, sends: AnsweredSends, topics: tuple[str, ...]) -> None:
         """Reports acknowledged messages without a record at the answered position."""
@@ -189,7 +179,7 @@ class Promises:
         for line, witness, position, number, topic, queue, half in zip(*(c.tolist() for c in columns), strict=True):
             if not line and witness >= self.judged.end:
                 continue  # the trace message itself is not in the log that is judged
-            if not self.judged.store.clean and position >= self.judged.end:
+            if position >= self.judged.end and not self.judged.accuses(situations.NO_MESSAGE):
                 self.beyond += 1
                 continue
             subject = halves if half else (topics[topic], queue)

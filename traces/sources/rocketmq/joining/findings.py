@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar
+
+import numpy as np
+import numpy.typing as npt
 
 from gapless.spec.catalog import State
 from gapless.traces.judging.building import Events
@@ -13,6 +16,8 @@ from gapless.traces.judging.findings.lateness import LateTask
 from gapless.traces.replay.exact import Departure, Event, named
 from gapless.traces.report.pictures.kinds import Picture
 from gapless.traces.report.values import Moments, VerdictName
+from gapless.traces.sources.rocketmq.blame.circumstances import circumstances
+from gapless.traces.sources.rocketmq.blame.situation import NONE, Circumstance, Decision, DecisionCell, Situation, place
 from gapless.traces.sources.rocketmq.clients.evidence import ClientEvidence
 from gapless.traces.sources.rocketmq.columns.bytes import Ints
 from gapless.traces.sources.rocketmq.columns.lookup import among
@@ -25,9 +30,9 @@ from gapless.traces.sources.rocketmq.segments.splits import Split
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.transactions.parameters import Totals
 
+Truths: TypeAlias = "npt.NDArray[np.bool_]"
 STORIES = 40  # departures of one kind that are reported; more are counted with them
 Opened = TypeVar("Opened")
-SAY_SO = "--copied says so"  # that a store was copied while its broker ran
 
 
 @dataclass(frozen=True)
@@ -262,20 +267,49 @@ class StoreFindings:
         if self.exported:
             self.joints.append((position, spec, trace, events))
 
+    def cell(self, situation: Situation, more: Circumstance = NONE) -> DecisionCell:
+        """Returns the cell of a situation that is about this store. `more`: circumstances of what was found."""
+        return situation.cell(circumstances(self.store) | more)
+
+    def accuses(self, situation: Situation, more: Circumstance = NONE) -> bool:
+        """True if a situation accuses the broker of this store."""
+        return self.cell(situation, more).decision is Decision.VIOLATION
+
+    def blame(self, situation: Situation, more: Circumstance = NONE, /, **values: object) -> Decision:
+        """Returns the decision about what was found, after adding its doubt or its note.
+
+        `values`: for the sentence; if their `count` is 0, nothing is added.
+        """
+        cell = self.cell(situation, more)
+        if values.get("count", 1) and cell.decision in (Decision.DOUBT, Decision.NOTE):
+            tell = self.doubt if cell.decision is Decision.DOUBT else self.note
+            tell(situation.sentence(cell, values))
+        return cell.decision
+
+    def caveat(self, situation: Situation, more: Circumstance = NONE, /, **values: object) -> str:
+        """Returns what else may be the cause of a violation, or an empty text."""
+        cell = self.cell(situation, more)
+        return situation.sentence(cell, values) if cell.decision is Decision.VIOLATION else ""
+
+    def accuses_where(self, situation: Situation, beyond: Truths) -> Truths:
+        """Returns the mask of what accuses the broker; `beyond`: which of it lies beyond the log's end."""
+        within, behind = (self.accuses(situation, place(beyond=one)) for one in (False, True))
+        return np.where(beyond, behind, within)
+
+    def blame_for(self, situation: Situation, positions: Ints, **values: object) -> None:
+        """Adds the doubt or the note of what was found at these log positions, if there are any."""
+        if len(positions):
+            beyond = int(positions[0]) >= self.end
+            self.blame(situation, place(beyond=beyond), count=len(positions), first=int(positions[0]), **values)
+
+    def judges(self, situation: Situation, more: Circumstance = NONE, /, **values: object) -> bool:
+        """True if something is judged; adds the note why not."""
+        return self.blame(situation, more, **values) is Decision.VIOLATION
+
     def doubt(self, text: str) -> None:
         """Adds a reason for an open question, once."""
         if text not in self.inconclusive:
             self.inconclusive.append(text)
-
-    def lost_or_later(self, what: str) -> None:
-        """Notes messages in the client log that the end of the log lacks: lost, or younger than a copy."""
-        if self.store.copied:
-            self.note(f"{what}: the client log is younger than the copy")
-        else:
-            self.doubt(
-                f"{what}, and the broker did not stop in order: those records are lost, or this is a copy of a "
-                f"running broker that is older than its client log ({SAY_SO})"
-            )
 
     def note(self, text: str) -> None:
         """Adds a note, once."""

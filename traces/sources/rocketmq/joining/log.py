@@ -12,15 +12,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gapless.spec.catalog import SPECS, State
+from gapless.spec.catalog import SPECS, STRICT, State
 from gapless.traces.judging.building import STEPS
 from gapless.traces.options import Options
 from gapless.traces.replay.exact import Event, named, replay
-from gapless.traces.report.wording import plural
+from gapless.traces.sources.rocketmq.blame import log as situations
+from gapless.traces.sources.rocketmq.blame.situation import switch
+from gapless.traces.sources.rocketmq.blame.store import LINK
 from gapless.traces.sources.rocketmq.clients.evidence import ClientEvidence
 from gapless.traces.sources.rocketmq.clients.promises import Promises
 from gapless.traces.sources.rocketmq.joining.copy_evidence import copy_evidence
-from gapless.traces.sources.rocketmq.joining.findings import SAY_SO, StoreFindings
+from gapless.traces.sources.rocketmq.joining.findings import StoreFindings
 from gapless.traces.sources.rocketmq.joining.overdue_tasks import lived_on
 from gapless.traces.sources.rocketmq.layouts import registry
 from gapless.traces.sources.rocketmq.log import records, scan
@@ -51,14 +53,12 @@ class StoreJudge:
         self.options = options
         self.evidence = evidence
         self.judged = StoreFindings(store, end=store.start, evidence=evidence, exported=exported)
-        if store.left_out:
-            self.judged.doubt(store.left_out)
+        self.judged.blame(situations.LEFT_OUT, count=store.left_out, base=store.start)
         self.broken = {link.part for link in store.broken}
         for link in store.broken:
             if link.sentence != store.no_queues:
-                (self.judged.doubt if link.part in DEPENDS and (link.needed or link.database) else self.judged.note)(
-                    link.sentence
-                )
+                depends = link.part in DEPENDS and (link.needed or link.database)
+                self.judged.blame(LINK, switch(on=depends), link=link.sentence)
         self.queues = QueueJudge(self.judged, options)
         self.transactions = TransactionJudge(self.judged, options)
         self.promises = Promises(self.judged, options)
@@ -132,7 +132,7 @@ class StoreJudge:
         missing = ""
         if segment.start > self.log.end:
             self._damaged(int(self.log.end), segment.start)
-            missing = self._unless_copied("whose oldest files expired while others were copied")
+            missing = self.judged.caveat(situations.GAP)
         base = split.file.base
         older = segment.records > 0 and segment.opened < self.log.clock
         self.judged.stepped_back = max(self.judged.stepped_back, segment.stepped_back, segment.start if older else -1)
@@ -181,18 +181,10 @@ class StoreJudge:
         elif low < file_end:  # nothing of this file is left behind `low`, not even its blank
             header = file_access.header_of(self.store, low)
             marked = header.magic == records.MAGIC_BLANK
-            detail = self._unless_copied("whose next file is younger")
+            detail = self.judged.caveat(situations.FILE_ENDS_EARLY)
             size = header.size if marked else file_end - low
             self._step(LOG.roll(position=low, size=size, marked=marked), low, detail=detail)
             self.log = replace(self.log, base=file_end, end=file_end)
-
-    def _unless_copied(self, how: str) -> str:
-        """Returns the other explanation, unless the user excluded it.
-
-        A running or cleanly stopped broker leaves no such copy.
-        """
-        store = self.store
-        return "" if store.clean or store.live or store.copied else f"unless this is a copy {how}: {SAY_SO}"
 
     def _broken(self, position: int, size: int, time: int, *, known: bool) -> Event:
         """Returns the event of a record whose parts do not fit."""
@@ -242,7 +234,7 @@ class StoreJudge:
         judged.ends_in_the_past = self.log.clock < self.log.newest
         judge_next_start(judged, self.options)
         if judged.records:
-            torn = self._torn_at_the_end() if self.store.clean else None
+            torn = self._torn_at_the_end()
             if torn:
                 self._step(torn, judged.end)
             ends = QueueEnds(judged, self.options, self.queues)
@@ -264,32 +256,20 @@ class StoreJudge:
 
     def _old_bytes(self, count: int) -> None:
         """Notes records behind the log's end. Brokers leave them after a truncation; the strict design wants zeros."""
-        where = f"{plural(count, 'record')} behind the log's end at {self.log.end}"
-        if self._has_no_times:
-            self.judged.doubt(
-                f"{where}, whose last record has no store time: they are old bytes, over which a broker with "
-                "duplicationEnable writes from the beginning on, or the record there is damaged"
-            )
-        elif self.store.clean and self.options.profile == "strict":
-            self.judged.inconclusive.append(
-                f"{where}, where a clean stop leaves zeros: they were left by an append that broke off, or the log was "
-                "cut off"
-            )
-        else:
-            self.judged.note(f"{where} are old bytes of an earlier truncation")
+        situation = situations.OLD_BYTES_OR_DAMAGE if self._has_no_times else situations.OLD_BYTES
+        self.judged.blame(situation, switch(on=self.options.profile == STRICT), count=count, end=self.log.end)
 
     def _torn_at_the_end(self) -> Event | None:
-        """Finds a torn record behind the last one of a clean log: it names its place, and is older than the stop."""
+        """Finds a torn record behind the last one, if it accuses: it names its place, and is older than the stop."""
         at, known = self.judged.end, self.store.checkpoint
         header = file_access.header_of(self.store, at)
         if known is None or not header.known or header.claimed != at:
             return None
         if self._has_no_times:
-            self.judged.doubt(
-                f"what lies at {at} is the rest of an old record, or a damaged one: there is no store time to decide it"
-            )
+            self.judged.blame(situations.TORN_WITHOUT_TIME, position=at)
             return None
-        if header.time < self.log.clock or (header.time > known.log and not self.store.first_life):
+        younger = switch(on=header.time > known.log)
+        if header.time < self.log.clock or not self.judged.accuses(situations.TORN_AT_THE_END, younger):
             return None
         return self._broken(at, header.size, header.time, known=True)
 
@@ -299,35 +279,19 @@ class StoreJudge:
         Each alone may be wrong, an old entry or a damaged checkpoint. Together, or on a store that was never
         truncated, they accuse.
         """
-        judged, known = self.judged, self.store.checkpoint
+        judged, known, named = self.judged, self.store.checkpoint, switch(on=bool(beyond))
         newer = known is not None and known.log > self.log.newest
-        if known and newer and self.store.copied:
-            judged.note("the checkpoint was copied after the log: it knows of a record that is younger than any in it")
-        elif known and (beyond or not newer):
-            perhaps = (
-                f"unless this is a copy of a running broker, with a checkpoint that is younger than the log: {SAY_SO}"
-            )
-            detail = "" if self.store.clean else perhaps
+        accused = newer and known and judged.judges(situations.CHECKPOINT_AHEAD, named, time=known.log)
+        if known and (accused or not newer):
+            detail = judged.caveat(situations.CHECKPOINT_AHEAD, named)
             taken = self._step(LOG.checkpoint(time=known.log), judged.end, detail=detail)
             judged.cover("log", {"checkpoint": int(taken)})
-        elif known:
-            judged.inconclusive.append(
-                f"the checkpoint knows of a record stored at {known.log} ms, later than any in the log, and no entry "
-                "names one: either the log lost its last records with their entries, or the checkpoint is damaged"
-            )
-        if beyond and (self.store.copied or not newer):
+        if beyond and not accused:
             self._named_beyond_the_end(*beyond[0], others=len(beyond) - 1)
 
     def _named_beyond_the_end(self, position: int, trace: str, others: int) -> None:
         """Judges entries that name records beyond the end of the log: it lost them, or the entries are old bytes."""
         what = f"{trace} and {others} more queue{'s' * (others > 1)} have" if others else f"{trace} has"
-        end = self.judged.end
-        if not self.store.clean:
-            self.judged.note(f"{what} entries beyond the log's end {end}: the broker drops them at its next start")
-        elif self.store.first_life:
-            self._step(LOG.refer(position=position), end, detail=f"the entry behind the last one of {trace}")
-        else:
-            self.judged.inconclusive.append(
-                f"{what} an entry behind the last message that points at {position}, beyond the log's end {end}: "
-                "either the log lost its last records, or these are old bytes of a truncation at an earlier start"
-            )
+        end, situation = self.judged.end, situations.NAMED_BEYOND
+        if self.judged.judges(situation, queues=what, position=position, end=end):
+            self._step(LOG.refer(position=position), end, detail=self.judged.caveat(situation, queue=trace))

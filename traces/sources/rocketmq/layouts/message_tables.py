@@ -11,6 +11,8 @@ from typing import TypeVar
 from gapless.traces.files.scratch_folders import FolderGuard
 from gapless.traces.problems import Unreadable
 from gapless.traces.report.values import Where
+from gapless.traces.sources.rocketmq.blame.situation import switch
+from gapless.traces.sources.rocketmq.blame.store import UNREADABLE
 from gapless.traces.sources.rocketmq.joining.findings import Breach, StoreFindings
 from gapless.traces.sources.rocketmq.layouts.message_database import FOLDER, Pairs
 from gapless.traces.sources.rocketmq.queues.queue_database import why_unreadable
@@ -60,19 +62,18 @@ def read_table(
     `what`: begins the sentence with the reason · `is_on`: the settings have the broker write it.
     """
     store = judged.store
-    tell = judged.doubt if is_on or not store.settings else judged.note
+    needed = switch(on=is_on or not store.settings)
     folder = Path(store.path) / FOLDER
     if not (folder / "CURRENT").is_file():
-        if is_on:
-            tell(f"{what}{FOLDER}/CURRENT is not there")
+        judged.blame(UNREADABLE, needed, what=what, why=f"{FOLDER}/CURRENT is not there", count=int(is_on))
         return None
     if why := why_unreadable(folder, "that is"):
-        tell(f"{what}{why}")
+        judged.blame(UNREADABLE, needed, what=what, why=why)
         return None
     try:
         return opened_database(judged).read(family, reader, tries=TRIES if store.live else 1)
     except Unreadable as unreadable:
-        tell(f"{what}{unreadable}")
+        judged.blame(UNREADABLE, needed, what=what, why=str(unreadable))
     return None
 
 

@@ -10,6 +10,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from gapless.traces.options import Options
+from gapless.traces.sources.rocketmq.blame.situation import switch
+from gapless.traces.sources.rocketmq.blame.store import DIFFERS
 from gapless.traces.sources.rocketmq.columns.bytes import Ints
 from gapless.traces.sources.rocketmq.joining.findings import QueueProgress, StoreFindings
 from gapless.traces.sources.rocketmq.layouts.copied_records import CopiedEntries, differences, repeated
@@ -74,10 +76,12 @@ class Originals:
         )
         self.compared += int((differ[both] < 0).sum())
         (others,) = np.nonzero(differ >= 0)
-        if len(others) and not self.once:
+        if len(others):
             first = int(others[0])
-            if self._is_another(files, int(positions[first]), int(places[first])):
-                self._doubt_lost(int(numbers[first]))
+            other = not self.once and self._is_another(files, int(positions[first]), int(places[first]))
+            values = {"queue": name_of(self.queue), "elsewhere": self.elsewhere, "number": int(numbers[first])}
+            if not self.judged.judges(DIFFERS, switch(on=other), count=int(not self.others), **values):
+                self.others = True
                 differ[others] = -1
         return differ
 
@@ -141,17 +145,6 @@ class Originals:
         """True if two messages of one number were sent at different times, so neither is a damaged copy."""
         theirs, own = header_in(files, position), header_in(self.store.files, place)
         return theirs[STORED] != own[STORED] and theirs[BORN] != own[BORN]
-
-    def _doubt_lost(self, number: int) -> None:
-        """Reports once that messages of the other log differ from those of the same numbers."""
-        if self.others:
-            return
-        self.others = True
-        self.judged.doubt(
-            f"messages of {name_of(self.queue)}, from number {number} on, differ in {self.elsewhere} from those in "
-            "the log: legal if the log lost its end in a power loss after they were written there, or the topic was "
-            "created again, with the same numbers; damage otherwise"
-        )
 
 
 def header_in(files: Sequence[LogFile], position: int) -> bytes:

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
+
 from gapless.traces.options import Options
+from gapless.traces.sources.rocketmq.blame.queues import NOT_DELIVERED
+from gapless.traces.sources.rocketmq.blame.situation import KNOWN, switch
+from gapless.traces.sources.rocketmq.columns.bytes import Ints
 from gapless.traces.sources.rocketmq.columns.packed_blocks import PackedBlocks
-from gapless.traces.sources.rocketmq.joining.findings import StoreFindings
+from gapless.traces.sources.rocketmq.joining.findings import StoreFindings, Truths
 from gapless.traces.sources.rocketmq.layouts.layout import LayoutJudge, WorkerSide
 from gapless.traces.sources.rocketmq.layouts.timer_records import (
     COLUMNS,
@@ -20,7 +25,9 @@ from gapless.traces.sources.rocketmq.segments.results import Segment
 from gapless.traces.sources.rocketmq.segments.splits import Sought, sought_among
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.names import TIMER_TOPIC
+from gapless.traces.sources.rocketmq.store.settings import is_slave
 
+DURING = 60_000  # ms: what was to be delivered just before a crash may not have been on disk
 TIMED = sought_among("timers", COLUMNS, find_timers)
 
 
@@ -40,6 +47,14 @@ def worker_side(needs: Callable[[StoreDirectory, Options], bool]) -> WorkerSide:
             entry.prepare()
 
     return WorkerSide(sought, prepare)
+
+
+def over_for_sure(judged: StoreFindings, times: Ints) -> Truths:
+    """Returns the mask of times that are so long over that what was due then must be in its topic."""
+    store, known = judged.store, judged.store.checkpoint
+    master = switch(on=bool(store.settings) and not is_slave(store.settings))
+    durable, recent = (judged.accuses(NOT_DELIVERED, master | how) for how in (KNOWN.DURABLE, KNOWN.RECENT))
+    return np.where(times < (known.log - DURING if known else 0), durable, recent)
 
 
 class TimerMessages(FoundRecords):

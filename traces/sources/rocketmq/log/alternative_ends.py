@@ -8,6 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from gapless.spec.catalog import rule
+from gapless.traces.sources.rocketmq.blame import log as situations
+from gapless.traces.sources.rocketmq.blame.situation import Decision, switch
 from gapless.traces.sources.rocketmq.joining.findings import StoreFindings
 from gapless.traces.sources.rocketmq.store import file_access
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
@@ -38,10 +40,10 @@ def alternative_ends(judged: StoreFindings) -> Iterator[AlternativeEnd]:
     """
     of_the_last = [found for found in judged.breaches if found.position >= judged.last_record >= 0]
     last_is_refused = any(found.spec == "log" and found.position == judged.last_record for found in of_the_last)
-    if judged.store.clean and last_is_refused:
-        yield AlternativeEnd(judged.last_record, "what lies behind is no record of it")
-    if not judged.store.clean and (last_is_refused or all(found.rule == TAG_CODE for found in of_the_last)):
-        yield AlternativeEnd(judged.last_record, "the last record is torn: the broker drops it at its next start")
+    if last_is_refused or all(found.rule == TAG_CODE for found in of_the_last):
+        last = judged.cell(situations.LAST_RECORD, switch(on=not last_is_refused))
+        if last.decision is Decision.NOTE:
+            yield AlternativeEnd(judged.last_record, last.text)
     if judged.stepped_back >= 0 and judged.ends_in_the_past:
         yield AlternativeEnd(judged.stepped_back, "the records behind that are old bytes of an earlier truncation")
     if not judged.store.live:
@@ -56,38 +58,23 @@ def _torn_by_a_power_loss(judged: StoreFindings) -> Iterator[AlternativeEnd]:
     Source: docs/rocketmq.md#power-loss.
     """
     store, known = judged.store, judged.store.checkpoint
-    if store.clean and store.first_life:
-        return
     refused = [b for b in judged.breaches if b.spec == "log" and {"position", "size"} <= b.arguments.keys()]
     spans = sorted((b.arguments["position"], b.arguments["size"]) for b in refused)
-    if store.clean and known is not None and known.recovered:
+    started = judged.cell(situations.END_OF_LAST_START)
+    if started.decision is Decision.DOUBT and known is not None and known.recovered:
         low = known.recovered + file_access.header_of(store, known.recovered).size
         if any(position == low for position, _ in spans):
-            yield AlternativeEnd(
-                low,
-                "what lies behind was there when the broker started last",
-                f"the log ended at {low:,} when the broker started last, and no record follows there: either nothing "
-                "was written since, and what lies behind is old, or the first record that was is damaged",
-            )
+            why = "what lies behind was there when the broker started last"
+            yield AlternativeEnd(low, why, situations.END_OF_LAST_START.sentence(started, {"end": low}))
         return
     for low, size in spans:
-        page = _torn_page(store, low, low + size)
         after = file_access.header_of(store, low + size)
-        if page >= 0 and store.copied:
-            yield AlternativeEnd(
-                low,
-                "what lies behind was written after that was copied",
-                f"the page at {page:,} ends in zeros, and the log continues behind it: legal in a copy whose "
-                "files are of different moments; damage otherwise",
-            )
-            return
-        if page >= 0 and not (known is not None and after.known and after.time <= known.log):
-            yield AlternativeEnd(
-                low,
-                "a start drops what lies behind",
-                f"the page at {page:,} ends in zeros, where the checkpoint does not know the log to be on "
-                "disk: legal after a power loss, for pages reach the disk in any order; damage otherwise",
-            )
+        on_disk = known is not None and after.known and after.time <= known.log
+        torn = judged.cell(situations.TORN_PAGE, switch(on=on_disk))
+        page = _torn_page(store, low, low + size) if torn.decision is Decision.DOUBT else -1
+        if page >= 0:
+            why, doubt = "a start drops what lies behind", situations.TORN_PAGE.sentence(torn, {"page": page})
+            yield AlternativeEnd(low, why, doubt)
             return
 
 

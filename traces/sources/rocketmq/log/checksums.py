@@ -12,6 +12,7 @@ from gapless.spec.log import RESTART
 from gapless.traces.judging.building import STEPS
 from gapless.traces.replay.exact import Event
 from gapless.traces.report.wording import plural
+from gapless.traces.sources.rocketmq.blame.log import BARE_RECORDS
 from gapless.traces.sources.rocketmq.joining.findings import StoreFindings
 from gapless.traces.sources.rocketmq.segments.checksums import BARE, CARRIES
 from gapless.traces.sources.rocketmq.segments.results import Segment
@@ -75,12 +76,7 @@ class ChecksumJudge:
         taken = [self.step(event, others) for event, others in self._events(found)]
         self.judged.cover("log", {"omit": sum(taken)})
         if taken and all(taken) and found.stretch.records <= FEW and not self._is_explained(found):
-            what = f"{plural(found.stretch.records, 'record')} from {found.stretch.first} on"
-            self.judged.doubt(
-                f"{what} without a checksum of their own, next to records that carry one: either they were stored in a "
-                "life of the broker with enabledAppendPropCRC=false, or their properties were changed "
-                "(docs/rocketmq.md#property-crc)"
-            )
+            self.judged.blame(BARE_RECORDS, count=found.stretch.records, first=found.stretch.first)
 
     def _events(self, found: Neighbours) -> Iterator[tuple[Event, str]]:
         """Yields what is asked of the first and the last record of a stretch, and for which others."""

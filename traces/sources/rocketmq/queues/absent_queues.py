@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 from gapless.traces.problems import Unreadable, shown
-from gapless.traces.report.wording import plural, some
+from gapless.traces.report.wording import some
+from gapless.traces.sources.rocketmq.blame import queues as situations
 from gapless.traces.sources.rocketmq.joining.findings import StoreFindings
 from gapless.traces.sources.rocketmq.segments.results import Subject, name_of
 from gapless.traces.sources.rocketmq.store.topics import names_and_place
@@ -42,11 +42,15 @@ class AbsentQueues:
             else:
                 plain.append(name_of(subject))
         for topic, queues in list(several.items())[:NAMED]:
-            self.judged.doubt(self._sentence(topic, queues, place))
-        if len(several) > NAMED:
-            self.judged.doubt(f"so {'is' if len(several) == NAMED + 1 else 'are'} {some(list(several)[NAMED:])}")
-        if plain:
-            self._note(plain)
+            kept = any(self.judged.store.queues.get(queue) for queue in self.judged.queues if queue[0] == topic)
+            self.judged.blame(
+                situations.NO_FILE if kept else situations.NO_FOLDER, topic=shown(topic), place=place,
+                messages=sum(self.judged.queues[queue].messages for queue in queues), count=len(queues),
+                names=some([name_of(queue) for queue in queues]),
+            )  # fmt: skip
+        more = list(several)[NAMED:]
+        self.judged.blame(situations.MORE_WITHOUT_FILES, count=len(more), names=some(more))
+        self.judged.blame(situations.DELETED, count=len(plain), names=some(plain))
 
     def _saved(self) -> tuple[frozenset[str], str]:
         """Returns the names of the saved topics and their file; none where they cannot be read."""
@@ -62,27 +66,4 @@ class AbsentQueues:
             run.restarted and run.recreated_at > last
             for other, run in self.judged.queues.items()
             if other[0] == subject[0]
-        )
-
-    def _sentence(self, topic: str, queues: Sequence[Subject], place: str) -> str:
-        messages = plural(sum(self.judged.queues[queue].messages for queue in queues), "message")
-        again = "deleted and created again and got no message since"
-        if not any(self.judged.store.queues.get(queue) for queue in self.judged.queues if queue[0] == topic):
-            return (
-                f"{shown(topic)} is in {place}, has {messages} in the log and no queue folder: it was {again}, or its "
-                "queues are lost"
-            )
-        one = len(queues) == 1
-        return (
-            f"{shown(topic)} is in {place}, and has {messages} in the log of {'a queue' if one else 'queues'} without "
-            f"a file ({some([name_of(queue) for queue in queues])}): the topic was deleted and created again and "
-            f"{'the queue' if one else 'these queues'} got no message since, or {'it is' if one else 'they are'} lost"
-        )
-
-    def _note(self, names: Sequence[str]) -> None:
-        several = len(names) > 1
-        self.judged.note(
-            f"{len(names):,} queue{'s have' if several else ' has'} messages in the log and no file: "
-            f"{'their' if several else 'its'} topic{'s were' if several else ' was'} deleted, and perhaps "
-            f"created again, or {'their' if several else 'its'} files are lost ({some(names)})"
         )

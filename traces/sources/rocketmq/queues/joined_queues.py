@@ -16,6 +16,7 @@ from gapless.traces.judging.building import STEPS
 from gapless.traces.judging.bulk_accept import accepted
 from gapless.traces.options import Options
 from gapless.traces.replay.exact import Departure, Event, Outcome, named, replay
+from gapless.traces.sources.rocketmq.blame.queues import DEAD_LETTER, MISSING_BEFORE_FILES, MISSING_BEFORE_OTHERS
 from gapless.traces.sources.rocketmq.joining.findings import QueueProgress, RefusedPiece, StoreFindings
 from gapless.traces.sources.rocketmq.queues.served_queues import is_light
 from gapless.traces.sources.rocketmq.segments.queue_events import QueueEvents, queue_events
@@ -181,18 +182,20 @@ class QueueJudge:
                 begin = self.state(run, indexed=number, end=number)
                 made = self.replayed(begin, [waiting, QUEUE.settle(upto=position + 1)]).departure
                 departure = replace(departure, steps=made.steps if made else departure.steps)
-        if departure.rule == MISSING and not self.store.clean and position >= self.redispatched_of(subject):
+        written_again = departure.rule == MISSING and position >= self.redispatched_of(subject)
+        if written_again and not self.judged.accuses(MISSING_BEFORE_OTHERS):
             run.waits = True
             self.waiting[name_of(subject)] = number
-        elif departure.rule == MISSING and self.store.copied and self._lies_before_its_files(subject, number):
+        elif (
+            departure.rule == MISSING
+            and not self.judged.accuses(MISSING_BEFORE_FILES)
+            and self._lies_before_its_files(subject, number)
+        ):
             run.waits = True
             self.expired[name_of(subject)] = number
         elif (letter := self._dead_letter(subject, run, departure)) is not None:
             run.waits = True
-            self.judged.doubt(
-                f"{name_of(subject)} is not judged from {letter:,} on: a dead letter names it, which from 5.5.0 on "
-                "keeps its numbers and is in no light queue; in older versions it is in one"
-            )
+            self.judged.blame(DEAD_LETTER, queue=name_of(subject), position=letter)
         else:
             run.breach = self.judged.find(name_of(subject), position, departure)
 

@@ -16,8 +16,9 @@ from gapless.traces.judging.building import STEPS
 from gapless.traces.judging.bulk_accept import accepted
 from gapless.traces.options import Options
 from gapless.traces.replay.exact import Departure, Event, named
-from gapless.traces.report.wording import plural
-from gapless.traces.sources.rocketmq.joining.findings import SAY_SO, Breach, Hazard, QueueProgress, StoreFindings
+from gapless.traces.sources.rocketmq.blame import queues as situations
+from gapless.traces.sources.rocketmq.blame.situation import Decision
+from gapless.traces.sources.rocketmq.joining.findings import Breach, Hazard, QueueProgress, StoreFindings
 from gapless.traces.sources.rocketmq.queues.absent_queues import AbsentQueues
 from gapless.traces.sources.rocketmq.queues.batch_order import BatchOrder
 from gapless.traces.sources.rocketmq.queues.empty_files import empty_end
@@ -82,31 +83,14 @@ class QueueEnds:
 
     def _report_several(self) -> None:
         """Notes causes that many queues have in common once."""
-        if self.early:
-            self.judged.note(
-                f"the checkpoint was copied after {plural(len(self.early), 'queue')} ({_some(self.early)}): a broker "
-                "that is started on this copy takes all before it for dispatched, and never writes their entries"
-            )
-        if self.joined.waiting:
-            first = [f"{name} from {number:,} on" for name, number in self.joined.waiting.items()]
-            self.judged.doubt(
-                f"entries are missing before others ({_some(first)}): legal in a store that was killed, for the next "
-                "start writes them again, if workers build queues in any order or the power was lost; damage "
-                "otherwise; open the store, close it, and check it again"
-            )
-        if self.joined.expired:
-            first = [f"{name} from {number:,} on" for name, number in self.joined.expired.items()]
-            self.judged.doubt(
-                f"entries are missing before the first file of their queue ({_some(first)}): legal in a copy whose "
-                "queues were copied after their oldest files expired, and its log before that; damage otherwise"
-            )
-        if self.joined.resized:
-            first = [f"{name} of {length:,} bytes" for name, length in self.joined.resized.items()]
-            self.judged.doubt(
-                f"the only file of a queue is of another length than those of other queues ({_some(first)}): legal "
-                "where mappedFileSizeConsumeQueue was changed while the broker ran, which wrote its broker.conf itself "
-                "(docs/rocketmq.md#settings-at-run-time); a file that was cut otherwise"
-            )
+        joined = self.joined
+        for situation, names in (
+            (situations.PASSED_BY, self.early),
+            (situations.MISSING_BEFORE_OTHERS, [f"{name} from {first:,} on" for name, first in joined.waiting.items()]),
+            (situations.MISSING_BEFORE_FILES, [f"{name} from {first:,} on" for name, first in joined.expired.items()]),
+            (situations.LENGTH_CHANGED, [f"{name} of {length:,} bytes" for name, length in joined.resized.items()]),
+        ):
+            self.judged.blame(situation, count=len(names), names=_some(names))
         self.absent.report()
 
     def _judge_whole(self, subject: Subject, run: QueueProgress) -> None:
@@ -163,11 +147,10 @@ class QueueEnds:
         args = named("queue", departure.event)
         if departure.event[0] != "append" or args["position"] >= run.recreated_at:
             return False
-        self.judged.doubt(
-            f"the message of {name_of(subject)} at {args['position']:,} has number {args['number']:,} where "
-            f"{int(departure.state.end):,} comes next; its topic was created again behind it, at {run.recreated_at:,}: "
-            "brokers may count so where a topic is deleted under traffic (docs/rocketmq.md#deleted-topics)"
-        )
+        self.judged.blame(
+            situations.NUMBER_BEFORE_DELETION, queue=name_of(subject), position=args["position"], number=args["number"],
+            expected=int(departure.state.end), recreated=run.recreated_at,
+        )  # fmt: skip
         return True
 
     def _since(self, subject: Subject, begin: int) -> Iterator[Event]:
@@ -190,7 +173,7 @@ class QueueEnds:
         queues = self.judged.queues if only is None else {subject: self.judged.queues[subject] for subject in only}
         suspects = [(run.suspect, subject) for subject, run in queues.items() if run.suspect is not None]
         for suspect, subject in sorted(suspects, key=lambda one: (one[0].start, one[1])):
-            may_wait = suspect.refusal.rule == MISSING and not self.store.clean
+            may_wait = suspect.refusal.rule == MISSING and not self.judged.accuses(situations.MISSING_BEFORE_OTHERS)
             if not may_wait and self.judged.is_over_limit(suspect.refusal.rule or ""):
                 continue
             run = self.judged.queues[subject]
@@ -199,9 +182,7 @@ class QueueEnds:
                 self.joined.find(subject, run, outcome.departure)
                 continue
             run.suspect = None
-            self.judged.inconclusive.append(
-                f"{name_of(subject)} was not the same when it was read again: something is writing; check a copy"
-            )
+            self.judged.blame(situations.READ_OTHERWISE, queue=name_of(subject))
 
     # -- messages without entries ------------------------------------------------------------------------------------
 
@@ -253,33 +234,26 @@ class QueueEnds:
         self.judged.joint(self.judged.end, "queue", name_of(subject), [settle])
         outcome = self.joined.replayed(state, [settle])
         waiting = int(state.positions[state.indexed])
-        if outcome.departure and self.store.copied:
-            self.early.append(name_of(subject))
-            return
-        if outcome.departure:
+        if outcome.departure and self.judged.accuses(situations.PASSED_BY):
             departure = self._shortened(outcome.departure, run, events)
-            perhaps = f"unless this is a copy whose checkpoint is younger than its queues: {SAY_SO}"
-            run.breach = self.judged.find(name_of(subject), waiting, departure, "" if self.store.clean else perhaps)
-            return
-        many = run.end - run.indexed
-        wait = "waits for its entry" if many == 1 else "wait for their entries"
-        count = f"{plural(many, 'message')} of {name_of(subject)} {wait}"
-        if not self.store.database_of(subject):
-            self.waits.append(waiting)
-        if self.store.copied:
-            self.judged.note(f"{count}: the queue was copied before {'it' if many == 1 else 'them'}")
-        elif self.store.database_of(subject) and self.store.clean:
-            self.judged.inconclusive.append(
-                f"{count}, which the broker writes at its next start, though it stopped in order and should have "
-                "done so then"
-            )
-        elif self._is_dispatched_behind(subject, waiting):
-            self.judged.inconclusive.append(
-                f"{count}, though later messages of other queues have theirs: legal after a power loss, for each queue "
-                f"is flushed on its own, and in a copy of a running broker ({SAY_SO}); damage otherwise"
-            )
+            unless = self.judged.caveat(situations.PASSED_BY)
+            run.breach = self.judged.find(name_of(subject), waiting, departure, unless)
+        elif outcome.departure:
+            self.early.append(name_of(subject))
         else:
-            self.judged.unwritten.append(count)
+            self._wait_for_a_start(subject, run, waiting)
+
+    def _wait_for_a_start(self, subject: Subject, run: QueueProgress, waiting: int) -> None:
+        """Messages without entries from position `waiting` on, which a start writes."""
+        if self.store.database_of(subject):
+            situation = situations.WAITS_FOR_DATABASE
+        else:
+            self.waits.append(waiting)
+            behind = any(run.last > waiting and run.indexed == run.end for run in self.judged.queues.values())
+            situation = situations.WAITS_BEFORE_OTHERS if behind else situations.WAITS
+        values = {"count": run.end - run.indexed, "queue": name_of(subject)}
+        if self.judged.blame(situation, **values) is Decision.PASS:
+            self.judged.unwritten.append(situation.sentence(self.judged.cell(situation), values))
 
     def _shortened(self, departure: Departure, run: QueueProgress, events: Iterable[Event]) -> Departure:
         """Shortens a departure to the one step that matters: the append of the message without entry."""
@@ -294,12 +268,6 @@ class QueueEnds:
         """Up to where every message has its entry: what the broker's next start will not dispatch again."""
         by_files = self.store.clean and not self.store.database_of(subject)
         return self.judged.end if by_files else min(self.judged.end, self.joined.redispatched_of(subject))
-
-    def _is_dispatched_behind(self, subject: Subject, position: int) -> bool:
-        """True if a message behind `position`, of any queue, is known to have its entry."""
-        if self.store.database_of(subject):
-            return False  # what a database lacks at its end was never flushed, of any queue
-        return any(run.last > position and run.indexed == run.end for run in self.judged.queues.values())
 
     @property
     def earlier(self) -> int:
@@ -323,10 +291,7 @@ class QueueEnds:
         if run.began >= self._settled_up_to(subject) or self._has_older(subject, run.last):
             return False
         if subject[0] in NEVER_DELETED:
-            self.judged.doubt(
-                f"{name_of(subject)} has messages in the log and no file, and no operator can delete its topic: "
-                "its files were removed by hand, or are lost"
-            )
+            self.judged.blame(situations.FILES_GONE, queue=name_of(subject))
         else:
             self.absent.add(subject)
         return True
@@ -370,7 +335,8 @@ class QueueEnds:
         position, size, tag = slot
         entry = QUEUE.index(number=run.end, position=position, size=size, tag=tag)
         outcome = self.joined.replayed(self.joined.state(run, end=run.end), [entry])
-        if slot == self.joined.slot(subject, run.end - 1) and self.store.clean:
+        repeats = slot == self.joined.slot(subject, run.end - 1)
+        if self.judged.accuses(situations.REPEATED_BEHIND if repeats else situations.LEFT_OVER):
             self.judged.joint(self.judged.end, "queue", name_of(subject), [entry])
             if outcome.departure:
                 run.breach = self.judged.find(name_of(subject), run.last, outcome.departure)
@@ -428,10 +394,7 @@ class QueueEnds:
             if not self.store.database_of(subject) and subject not in self.store.batched:
                 self._fear_empty_files(subject, None)
             if self._names_records(subject):
-                self.judged.inconclusive.append(
-                    f"{name_of(subject)} has entries that point into the log, and no message in it: "
-                    "entries of another queue, or old bytes"
-                )
+                self.judged.blame(situations.NO_MESSAGES, queue=name_of(subject))
 
     def _names_records(self, subject: Subject) -> bool:
         """True if the first or the last entry of a queue without messages points into the log."""

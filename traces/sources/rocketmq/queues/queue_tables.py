@@ -17,6 +17,8 @@ from gapless.traces.judging import building
 from gapless.traces.judging.building import STEPS
 from gapless.traces.replay.exact import Event
 from gapless.traces.replay.kernels import kernel
+from gapless.traces.sources.rocketmq.blame.queues import DISPATCHED_BEYOND
+from gapless.traces.sources.rocketmq.blame.situation import switch
 from gapless.traces.sources.rocketmq.joining.findings import QueueProgress, StoreFindings
 from gapless.traces.sources.rocketmq.queues.joined_queues import QueueJudge, first_from
 from gapless.traces.sources.rocketmq.queues.queue_database import QueueDatabase
@@ -133,17 +135,7 @@ class EndsTableJudge:
 
     def _beyond_the_end(self) -> None:
         """Judges a dispatch position beyond the log's end."""
-        store, dispatched = self.judged.store, self.database.dispatched
-        if store.live or dispatched <= self.judged.end:
-            return
-        if not store.clean:
-            self.judged.note(
-                f"the queue database was dispatched up to {dispatched:,}, beyond the log's end {self.judged.end:,}: "
-                "the broker corrects it at its next start"
-            )
-        elif not self.beyond:
-            self.judged.doubt(
-                f"the queue database says that the log was dispatched up to {dispatched:,}, beyond its end "
-                f"{self.judged.end:,}, and no queue has an entry there: either the log lost its last records with "
-                "their entries, or the database is damaged"
-            )
+        dispatched = self.database.dispatched
+        if dispatched > self.judged.end:
+            named = switch(on=bool(self.beyond))
+            self.judged.blame(DISPATCHED_BEYOND, named, dispatched=dispatched, end=self.judged.end)

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from gapless.traces.judging.building import STEPS
 from gapless.traces.report.wording import plural
+from gapless.traces.sources.rocketmq.blame.queues import TWIN_LACKS
 from gapless.traces.sources.rocketmq.columns.bytes import Ints
 from gapless.traces.sources.rocketmq.joining.findings import QueueProgress, StoreFindings
 from gapless.traces.sources.rocketmq.log.records import SMALLEST, SYS_BORN_V6
@@ -56,12 +57,8 @@ class TwinQueues:
         self.judged.note(
             f"the same in {name}/, a RocksDB database, as in the files: {plural(self.compared, 'entry', 'entries')}"
         )
-        if self.missing:
-            some = ", ".join(self.missing[:NAMED]) + ", …" * (len(self.missing) > NAMED)
-            self.judged.doubt(
-                f"the database in {name}/ lacks entries between others ({some}), which the files have: legal if the "
-                "broker was set to write files alone for a time, damage otherwise"
-            )
+        some = ", ".join(self.missing[:NAMED]) + ", …" * (len(self.missing) > NAMED)
+        self.judged.blame(TWIN_LACKS, count=len(self.missing), folder=name, names=some)
 
     def _judge_queue(self, subject: Subject, run: QueueProgress) -> None:
         """One queue: its entries that were judged, as far as the database has them."""

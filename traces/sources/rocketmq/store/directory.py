@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Protocol
 
 from gapless.traces.problems import NothingThere, Unreadable, shown
-from gapless.traces.report.wording import plural
 from gapless.traces.sources.rocketmq.layouts import message_database
 from gapless.traces.sources.rocketmq.layouts.hash_index.index_files import Index, OpensIndex, index_of
 from gapless.traces.sources.rocketmq.log.dledger import Dledger, dledger_of, empty_dledger, has_dledger
@@ -112,7 +111,7 @@ class StoreDirectory:
     shares: bool = True  # queues with names of light ones share records with others
     cursors: Cursors | None = None  # None if no file has them
     dledger: Dledger | None = None  # the DLedger log that is the log, or continues it
-    left_out: str = ""  # why the first files of a copied log are not looked at, if so
+    left_out: int = 0  # files of a copied log before its last gap: they are not looked at
     notes: tuple[str, ...] = field(default=())
     moment: Snapshot | None = None  # of a live store: what was there when it was opened counts
     limit: int = FARTHEST  # log position from which on nothing is read
@@ -318,7 +317,7 @@ def open_store(
         clean=clean,
         live=live,
         copied=copied and not live,
-        left_out=_left_out(len(there) - len(files), files[0].base),
+        left_out=len(there) - len(files),
         checkpoint=flush_times(path / "checkpoint", notes),
         settings=settings,
         delays=delays(settings.get("messageDelayLevel", DELAY_LEVELS)) if config else (),
@@ -353,15 +352,6 @@ def _behind_gaps(files: tuple[LogFile, ...]) -> tuple[LogFile, ...]:
         if files[at].base != files[at - 1].base + files[at - 1].length:
             return files[at:]
     return files
-
-
-def _left_out(count: int, base: int) -> str:
-    if not count:
-        return ""
-    return (
-        f"{plural(count, 'log file')} left out, since the one before {base:,} is missing: legal in a copy, for the "
-        "oldest files may expire while others are copied; damage otherwise"
-    )
 
 
 def _without_a_log(path: Path) -> Unreadable | NothingThere:

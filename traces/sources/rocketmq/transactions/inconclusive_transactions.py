@@ -7,7 +7,8 @@ from functools import cached_property
 
 from gapless.spec.catalog import rule
 from gapless.traces.replay.exact import Departure, Event, named
-from gapless.traces.report.wording import plural
+from gapless.traces.sources.rocketmq.blame import transactions as situations
+from gapless.traces.sources.rocketmq.blame.situation import place
 from gapless.traces.sources.rocketmq.clients.decision_index import (
     CLIENT_POSITION,
     CLIENT_WHAT,
@@ -27,9 +28,10 @@ UNASKED = rule("transaction/producer-asked-to-roll-it-back").id
 
 def may_lie_beyond(judged: StoreFindings, event: Event) -> bool:
     """True if a producer's report is about a part that the log may have lost beyond its end."""
-    if judged.store.clean:
-        return False
-    return event[0] == "acknowledge" or (event[0] == "ask_back" and named("transaction", event)["half"] >= judged.end)
+    if event[0] == "ask_back":
+        beyond = named("transaction", event)["half"] >= judged.end
+        return not judged.accuses(situations.ASKED_BEYOND, place(beyond=beyond))
+    return event[0] == "acknowledge" and not judged.accuses(situations.NO_FINAL)
 
 
 class DelayedHalves:
@@ -69,18 +71,6 @@ class DelayedHalves:
 
 def report_inconclusive(judged: StoreFindings, unsure: Counter[str], delayed: int) -> None:
     """Reports undecided transactions. `unsure`: counts of events about possibly lost records, by action."""
-    if count := unsure["acknowledge"]:
-        judged.lost_or_later(plural(count, "acknowledged commit has no final", "acknowledged commits have no final"))
-    if count := unsure["ask_back"]:
-        what = plural(count, "back-check names a half", "back-checks name halves")
-        judged.lost_or_later(f"{what} beyond the log's end at {judged.end:,}")
-    if delayed:
-        what = plural(
-            delayed,
-            "transaction with a half, or with the number of one,",
-            "transactions with halves, or with numbers of such,",
-        )
-        judged.doubt(
-            f"{what} sent with a delay cannot be judged: the broker kept what it was to decide "
-            "among delayed messages, where no promise holds (docs/rocketmq-transactions.md#delayed-half)"
-        )
+    judged.blame(situations.NO_FINAL, count=unsure["acknowledge"])
+    judged.blame(situations.ASKED_BEYOND, place(beyond=True), count=unsure["ask_back"], end=judged.end)
+    judged.blame(situations.DELAYED_HALF, count=delayed)

@@ -19,6 +19,8 @@ from gapless.traces.options import Options
 from gapless.traces.replay.exact import Departure, Event, Outcome, life, named, replay
 from gapless.traces.report.pictures.kinds import Picture
 from gapless.traces.report.wording import plural
+from gapless.traces.sources.rocketmq.blame import transactions as situations
+from gapless.traces.sources.rocketmq.blame.situation import Decision, switch
 from gapless.traces.sources.rocketmq.columns.bytes import Ints
 from gapless.traces.sources.rocketmq.columns.disk_blocks import Blocks, SettledHalves
 from gapless.traces.sources.rocketmq.columns.lookup import among, distinct
@@ -186,10 +188,7 @@ class TransactionJudge:
             untold, sure = judged.unreported.items(), {found.rule for found in judged.breaches}
             judged.unreported = {r: count for r, count in untold if r in sure or r.partition("/")[0] not in ECHOES}
             self._forget_echoes()
-            judged.note(
-                f"{len({e.trace for e in echoes}):,} transactions and cursors do not fit what is left of the log: what "
-                "they lack may lie in its damage, and they are not judged"
-            )
+            judged.blame(situations.ECHOES, switch(on=True), count=len({e.trace for e in echoes}))
         self._count()
 
     def _forget_echoes(self) -> None:
@@ -421,7 +420,7 @@ class TransactionJudge:
     def _passed(self) -> None:
         """Judges halves that the half cursor passed before they were resolved."""
         rows = np.concatenate([NO_ROWS, *self.passed], axis=1)
-        sure = self.judged.store.clean
+        sure = self.judged.accuses(situations.PASSED_HALVES, switch(on=False))
         unsure = 0
         for number, position in sorted(zip(*rows[[NUMBER, PLACE]].tolist(), strict=True)):
             if not sure and number >= self.totals.looked_at:
@@ -429,11 +428,8 @@ class TransactionJudge:
                 continue
             events = [CURSOR.open(half=number, op=0), CURSOR.half(number=number), CURSOR.advance(to=number + 1)]
             self._report_refused(CURSORS, position, "checkpoint", events, self._detail())
-        if unsure:
-            self.judged.inconclusive.append(
-                f"{unsure:,} undecided halves lie below the half cursor, {self.terms.half_cursor}: legal in a copy of "
-                "a running broker, whose cursors were copied after its log; otherwise these transactions are forgotten"
-            )
+        cursor = self.terms.half_cursor
+        self.judged.blame(situations.PASSED_HALVES, switch(on=False), count=unsure, cursor=cursor)
 
     def _detail(self) -> str:
         cursors = self.judged.store.cursors
@@ -442,7 +438,8 @@ class TransactionJudge:
     def _ends(self) -> None:
         """Compares each cursor with the end of its queue, if the log begins or continues with any of it."""
         cursors, store = self.judged.store.cursors, self.judged.store
-        if cursors is None or store.of_moments or not self.judged.records:
+        decision = self.judged.cell(situations.CURSOR_BEYOND).decision
+        if cursors is None or decision is Decision.PASS or not self.judged.records:
             return
         for step, cursor, queue, end_name in (
             (CURSOR.advance, cursors.half, HALVES, "half"),
@@ -457,10 +454,5 @@ class TransactionJudge:
             outcome = self._replay("checkpoint", [CURSOR.open(**begin), event])
             if outcome.departure is None:
                 self.judged.cover("checkpoint", {event[0]: 1})
-            elif store.clean:
+            elif self.judged.judges(situations.CURSOR_BEYOND, name=end_name, file=cursors.file, cursor=cursor, end=end):
                 self.judged.find(CURSORS, self.judged.end, outcome.departure, f"{cursors.file} has it")
-            else:
-                self.judged.inconclusive.append(
-                    f"the {end_name} cursor in {cursors.file} is {cursor}, and those of the log end at {end}: "
-                    "either the log lost its end, or the cursors were copied after it"
-                )

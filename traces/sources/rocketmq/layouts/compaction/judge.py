@@ -18,9 +18,12 @@ from gapless.traces.judging.building import STEPS, Events
 from gapless.traces.options import Options
 from gapless.traces.replay.exact import Departure, named
 from gapless.traces.report.wording import plural
+from gapless.traces.sources.rocketmq.blame.situation import switch
+from gapless.traces.sources.rocketmq.blame.store import OTHER_MOMENTS
 from gapless.traces.sources.rocketmq.columns.bytes import Ints
 from gapless.traces.sources.rocketmq.columns.lookup import among
 from gapless.traces.sources.rocketmq.joining.findings import QueueProgress, StoreFindings
+from gapless.traces.sources.rocketmq.layouts.compaction import blame as situations
 from gapless.traces.sources.rocketmq.layouts.compaction.compacted_files import (
     FOLDER,
     CompactedFile,
@@ -45,7 +48,6 @@ SPEC = SPECS["compaction"]
 AT_ONCE = 1 << 18  # messages of the log that are asked for at once
 A_START_TAKES = 1000  # ms, at least: between two messages that are closer, no broker was started
 SWITCH = "enableCompaction"
-SIZES = "compactionMappedFileSize", "compactionCqMappedFileSize"  # with others a broker passes over what there is
 
 
 def compacts(store: StoreDirectory) -> bool:
@@ -61,13 +63,7 @@ class CompactionJudge(LayoutJudge):
         queues, notes = opened_queues(self.judged)
         if not queues and not notes:
             return
-        why_not = ""
-        if self.store.live or self.store.watched:
-            why_not = "a broker is running on this store; `gapless check` judges it once the broker has stopped"
-        elif self.store.copied:
-            why_not = "its files are of different moments"
-        if why_not:
-            self.judged.note(f"{FOLDER}/ is not judged: {why_not}")
+        if not self.judged.judges(OTHER_MOMENTS, switch(on=self.store.watched), what=f"{FOLDER}/ is not judged"):
             return
         self._doubt(notes)
         kept = missed = count = 0
@@ -87,7 +83,7 @@ class CompactionJudge(LayoutJudge):
     def _doubt(self, notes: list[str]) -> None:
         """Adds notes about unjudged parts, unless settings turn compaction off."""
         for text in notes if compacts(self.store) else ():
-            self.judged.doubt(text)
+            self.judged.blame(situations.UNREAD, why=text)
 
 
 class CompactedQueueJudge:
@@ -116,17 +112,10 @@ class CompactedQueueJudge:
         if compacts(self.store):
             judge_startup(self.trace, self.compacted.strange)
         if self.compacted.broken_off:
-            self.judged.doubt(
-                f"{self.name}: its compaction was broken off while it replaced files, and these are not judged "
-                f"(docs/rocketmq.md#compaction-broken-off)"
-            )
+            self.judged.blame(situations.BROKEN_OFF, queue=self.name)
             return
         if self._is_rewritten:
-            self.judged.doubt(
-                f"{self.name} was deleted and created again, by its numbers: its compacted topic keeps the old "
-                "messages, and new ones are dropped until their numbers are higher "
-                "(docs/rocketmq.md#compaction-anew); it is judged alone"
-            )
+            self.judged.blame(situations.CREATED_AGAIN, queue=self.name)
         pieces = (self._replay(events, details, last=last) for events, details, last in self._files())
         if all(pieces) and self._holds_position():
             self._ask_for_others()
@@ -151,12 +140,8 @@ class CompactedQueueJudge:
         if refused is None:
             return True
         departure, detail = refused
-        if last and not self.store.clean:
-            self.judged.doubt(
-                f"the last entries of {self.name} among compacted topics are not what their messages are "
-                f"(broken: {departure.because}): legal after a power loss, damage otherwise"
-            )
-        else:
+        written = switch(on=last)
+        if self.judged.judges(situations.LAST_ENTRIES, written, queue=self.name, because=departure.because):
             self.trace.report(self.store.start, departure, detail)
         return False
 
@@ -168,7 +153,7 @@ class CompactedQueueJudge:
         A broker that is killed may have created a file of records without its file of entries.
         """
         files = self.compacted.files
-        if files and files[-1].entries is None and not self.store.clean:
+        if files and files[-1].entries is None and not self.judged.accuses(situations.NO_ENTRIES):
             files = files[:-1]
         for file in files:
             last = file == files[-1]
@@ -197,7 +182,7 @@ class CompactedQueueJudge:
         """
         numbers, positions = (units[name].astype(np.int64) for name in ("number", "position"))
         (falls,) = np.nonzero(np.diff(numbers) <= 0)
-        if self.store.first_life or len(falls) != 1 or file.records is None:
+        if self.judged.accuses(situations.OLD_ENTRIES) or len(falls) != 1 or file.records is None:
             return units
         at = int(falls[0]) + 1
         reached, there = positions[at - 1] + int(units["size"][at - 1]), int(positions[at])
@@ -207,11 +192,8 @@ class CompactedQueueJudge:
         intact = header[20:36] == units[at].tobytes()[28:36] + units[at].tobytes()[:8]
         if intact != (there >= reached):
             return units
-        self.judged.doubt(
-            f"{self.name}: compacted entries from {numbers[at]:,} on, behind {numbers[at - 1]:,}, are left of a "
-            "compaction that was broken off, and the broker takes them for its own since its next start "
-            "(docs/rocketmq.md#compaction-broken-off); or they are damaged"
-        )
+        number, before = int(numbers[at]), int(numbers[at - 1])
+        self.judged.blame(situations.OLD_ENTRIES, queue=self.name, number=number, before=before)
         return units[:at]
 
     def _followed(self, file: CompactedFile, every: Units, some: slice, keys: Ints) -> tuple[Events, Ints | None]:
@@ -250,11 +232,7 @@ class CompactedQueueJudge:
         given = hollow = True
         if run is not None:
             given = kept or position < run.end
-            if not given and not (self.store.clean and self.store.first_life):
-                self.judged.doubt(
-                    f"{self.name} was compacted up to message {position:,}, and the log has none of this number: legal "
-                    "if it lost its end in a power loss, damage otherwise"
-                )
+            if not given and not self.judged.judges(situations.POSITION, queue=self.name, position=position):
                 return True
             places, sizes = self.own.places(np.array([position], np.int64))
             hollow = (
@@ -276,7 +254,7 @@ class CompactedQueueJudge:
             )
             return
         low, high = max(run.first, run.blank), run.indexed
-        if not self.store.clean:  # what came last may not have been dispatched yet
+        if not self.judged.accuses(situations.NOT_DISPATCHED):
             high = min(high, int(self.numbers[-1]) + 1 if len(self.numbers) else low)
         later = NextWithKey()
         while low < high:
@@ -320,15 +298,10 @@ class CompactedQueueJudge:
         else:
             around = self.times[max(behind - 1, 0) : behind + 1]
             surely = 0 < behind < len(self.numbers) and bool(around[1] - around[0] < A_START_TAKES)
-        if surely:
+        values = {"number": number, "queue": self.name, "otherwise": self._or_else}
+        if self.judged.judges(situations.MISSING, switch(on=surely), **values):
             place, _ = self.own.places(np.array([number], np.int64))
             self.trace.report(int(place[0]), departure)
-        else:
-            self.judged.doubt(
-                f"message {number:,} of {self.name} is missing in its compacted topic: legal if {SWITCH} "
-                f"was off when it was sent, {' or '.join(SIZES)} another than now, or the topic's cleanup.policy was "
-                f"set later; {self._or_else}"
-            )
 
     @property
     def _or_else(self) -> str:

@@ -16,7 +16,9 @@ from gapless.traces.judging.building import STEPS
 from gapless.traces.problems import Unreadable, shown
 from gapless.traces.replay.exact import replay
 from gapless.traces.report.wording import plural
+from gapless.traces.sources.rocketmq.blame.situation import Decision, switch
 from gapless.traces.sources.rocketmq.joining.findings import Breach, StoreFindings
+from gapless.traces.sources.rocketmq.layouts.cursors.blame import GROUP_BEYOND, LEVEL_BEYOND
 from gapless.traces.sources.rocketmq.layouts.layout import JoinSide, LayoutJudge
 from gapless.traces.sources.rocketmq.segments.results import Subject, name_of
 from gapless.traces.sources.rocketmq.store.files import FARTHEST
@@ -85,26 +87,18 @@ class GroupCursorJudge(LayoutJudge):
         initial = SPECS["cursor"].initial
         outcome = replay("cursor", initial, events, profile=self.options.profile, ignored=self.options.ignored)
         self.judged.cover("cursor", outcome.covered)
-        accuses = not cursor.group and has_own_cursors(self.store) and self.store.clean
-        if outcome.departure is None or accuses:
+        situation, own = GROUP_BEYOND if cursor.group else LEVEL_BEYOND, switch(on=has_own_cursors(self.store))
+        if outcome.departure is None or self.judged.accuses(situation, own):
             self.judged.joint(self.judged.end, "cursor", cursor.name, events)
         if outcome.departure is None:
             return
         detail = f"{cursor.file}+{cursor.at}"
-        if not has_own_cursors(self.store):
-            self.judged.note(
-                f"{cursor.name} is {cursor.to:,}, and the queue ends at {run.end:,} ({cursor.file}): legal on a slave; "
-                "elsewhere messages to come are passed over"
-            )
-        elif cursor.group:
+        values = {"name": cursor.name, "to": cursor.to, "end": run.end, "file": cursor.file}
+        decision = self.judged.blame(situation, own, **values)
+        if decision is Decision.HAZARD:
             self.judged.feared.append(Breach(cursor.name, run.last, outcome.departure, detail))
-        elif accuses:
+        elif decision is Decision.VIOLATION:
             self.judged.report(cursor.name, run.last, outcome.departure, detail)
-        else:
-            self.judged.doubt(
-                f"{cursor.name} is {cursor.to:,}, and the queue ends at {run.end:,} ({cursor.file}): legal after a "
-                "power loss, which took the end of the log; damage otherwise"
-            )
 
 
 def not_exercised(judged: StoreFindings) -> Iterator[str]:

@@ -15,12 +15,14 @@ import numpy as np
 import numpy.typing as npt
 
 from gapless.traces.options import Options
-from gapless.traces.report.wording import plural
+from gapless.traces.sources.rocketmq.blame.situation import KNOWN, switch
+from gapless.traces.sources.rocketmq.blame.store import IS_WRITTEN, OF_DAMAGED_LOG
 from gapless.traces.sources.rocketmq.columns.bytes import Ints
 from gapless.traces.sources.rocketmq.columns.packed_blocks import PackedBlocks
 from gapless.traces.sources.rocketmq.joining.batch_replay import StepEvents, replay_parts
 from gapless.traces.sources.rocketmq.joining.findings import StoreFindings
 from gapless.traces.sources.rocketmq.joining.overdue_tasks import OverdueTasks
+from gapless.traces.sources.rocketmq.layouts.delayed.blame import NOT_SURE, PASSED
 from gapless.traces.sources.rocketmq.layouts.delayed.records import (
     COLUMNS,
     LOST,
@@ -41,7 +43,7 @@ BEHIND = 1 << 62  # where events stand that come behind all records of a message
 RETRIED = 60_000  # ms: within this time a broker has put a message, or has given it up
 BITS = 48  # of a number, in the number of a trace; its level stands above
 MOST = 1 << 12  # levels: a cursor of a higher one is damage, as a record there is
-NOT_JUDGED = "delayed messages are not compared with what was delivered: "
+NOT_JUDGED = "delayed messages are not compared with what was delivered"
 Truths = npt.NDArray[np.bool_]
 
 
@@ -80,14 +82,16 @@ class DelayedJudge(LayoutJudge):
         cursors = {queue: to for queue, to in cursors.items() if 0 < to and queue < MOST and self._is_sound(queue)}
         if not cursors:
             return
+        if not judged.judges(IS_WRITTEN, what=NOT_JUDGED):
+            return
         if why := self._why_not():
-            judged.note(f"{NOT_JUDGED}{why}")
+            judged.note(f"{NOT_JUDGED}: {why}")
             return
         found, reached = self.messages.blocks()
-        if reached < judged.end:
-            judged.note(f"{NOT_JUDGED}their log is damaged")
-            return
-        DelayLevels(judged, self.options, cursors, found).judge()
+        departs = judged.damage or any(found.spec == "log" for found in judged.breaches)
+        damaged = switch(on=reached < judged.end or bool(departs))
+        if judged.judges(OF_DAMAGED_LOG, damaged, what=NOT_JUDGED, its="their"):
+            DelayLevels(judged, self.options, cursors, found).judge()
 
     def _is_sound(self, queue: int) -> bool:
         """True if a level's queue has each number once, as far as was judged."""
@@ -96,14 +100,9 @@ class DelayedJudge(LayoutJudge):
 
     def _why_not(self) -> str:
         """The reason why no level can be judged, or an empty text."""
-        store, judged = self.store, self.judged
-        if store.live:
-            return "a broker is running on this store"
-        if store.dledger:
+        if self.store.dledger:
             return "their log is one of DLedger"
-        if judged.damage or any(found.spec == "log" for found in judged.breaches):
-            return "their log is damaged"
-        if store.setting("enableSlaveActingMaster"):
+        if self.store.setting("enableSlaveActingMaster"):
             return "with enableSlaveActingMaster another broker may have them"
         return ""
 
@@ -123,12 +122,12 @@ class DelayLevels:
         self.is_own = has_own_cursors(judged.store)
         self.found, self.parts = self._in_parts(found)
         for queue in self._twice(found) & cursors.keys():
-            judged.note(f"{NOT_JUDGED}numbers of level {queue + 1} were given again")
+            judged.note(f"{NOT_JUDGED}: numbers of level {queue + 1} were given again")
             del cursors[queue]
         self.cursors = cursors
         self.passed = _table(cursors)
         self.sure = self.passed
-        if not (self.store.clean and self.is_own and not self.store.copied):
+        if not judged.accuses(PASSED, switch(on=self.is_own) | KNOWN.RECENT):
             in_order = bool(self.store.settings) and not self.store.setting("enableScheduleAsyncDeliver")
             self.sure = np.minimum(self.passed, self._delivered_up_to() if in_order else 0)
         if self.store.forgets:
@@ -142,18 +141,11 @@ class DelayLevels:
         for n, found in enumerate(self.judged.breaches):
             if found.spec == "stage" and found.action == "pass_by":
                 level = int(found.trace.split("/")[1])
-                later = "" if self.store.first_life else "; a power loss in an earlier life may have taken it"
-                detail = f"the cursor of level {level} is {cursors[level - 1]:,} in config/{LEVELS}{later}"
-                self.judged.breaches[n] = replace(found, detail=detail)
-        if self.lacking:
-            is_known = self.store.copied or (self.store.settings and not self.is_own)  # that the cursor may be younger
-            tell = self.judged.note if is_known else self.judged.doubt
-            what = plural(self.lacking, "delayed message is", "delayed messages are")
-            tell(
-                f"{what} behind the cursor of a level and in no topic, the first is {self.name(self.first)}: legal if "
-                "the end of the log was lost with the power or a pool, or is older than the cursor, as in a copy or on "
-                "a slave; damage otherwise"
-            )
+                detail = f"the cursor of level {level} is {cursors[level - 1]:,} in config/{LEVELS}"
+                unless = self.judged.caveat(PASSED, KNOWN.DURABLE)
+                self.judged.breaches[n] = replace(found, detail="; ".join(filter(None, (detail, unless))))
+        slave = switch(on=bool(self.store.settings) and not self.is_own)
+        self.judged.blame(NOT_SURE, slave, count=self.lacking, first=self.name(self.first))
 
     def _in_parts(self, found: PackedBlocks) -> tuple[PackedBlocks, int]:
         """Returns all records of each message in one part, and the number of parts."""

@@ -15,9 +15,11 @@ import numpy as np
 from gapless.spec.catalog import SPECS
 from gapless.traces.judging.building import STEPS, Events
 from gapless.traces.options import Options
-from gapless.traces.report.wording import plural
+from gapless.traces.sources.rocketmq.blame.situation import Decision, switch
+from gapless.traces.sources.rocketmq.blame.store import OTHER_MOMENT
 from gapless.traces.sources.rocketmq.joining.findings import StoreFindings
 from gapless.traces.sources.rocketmq.joining.incremental_replay import IncrementalReplay
+from gapless.traces.sources.rocketmq.layouts.dledger_index.blame import NO_FILE, NO_UNITS
 from gapless.traces.sources.rocketmq.layouts.dledger_index.units import (
     INDEX_FILE,
     entries_between,
@@ -64,12 +66,15 @@ class DledgerIndexJudge(LayoutJudge):
         dledger = self.store.dledger
         if dledger is None or not includes_dledger_index(self.store, self.options):
             return
+        what = f"{dledger.index_name}/ is not judged"
+        if not self.judged.judges(OTHER_MOMENT, switch(on=False), what=what, it="it is"):
+            return
         if why_not := self._why_not(dledger.index_name):
             self.judged.note(f"{dledger.index_name}/ is not judged: {why_not}")
             return
         files = index_files(dledger)
         if not files:
-            self.judged.doubt(f"{dledger.index_name}/ has no file: whether entries have their units is not known")
+            self.judged.blame(NO_FILE, name=dledger.index_name)
             return
         trace, waiting = IncrementalReplay(self.judged, self.options, "dledger_index", dledger.index_name), None
         begin = self._begin(trace)
@@ -78,7 +83,8 @@ class DledgerIndexJudge(LayoutJudge):
             if not trace.reached.begun:
                 events = _behind(Events.of(SPEC, [INDEX.open(first=int(entries.number[0]))]), events)
             events = _behind(waiting, events) if waiting else events
-            kept = len(events.action) - (0 if self.store.clean else _wrong_at_the_end(events))
+            accuses = self.judged.accuses(NO_UNITS, switch(on=False))
+            kept = len(events.action) - (0 if accuses else _wrong_at_the_end(events))
             if refused := trace.replay(_part(events, 0, kept)):
                 trace.report(self.store.start, refused[1])
                 break
@@ -100,23 +106,17 @@ class DledgerIndexJudge(LayoutJudge):
         """Judges the last entries, which have no units."""
         if waiting:
             first, position = int(waiting.column("number")[0]), int(waiting.column("position")[0])
-            one, many = f"entry, {first:,}, has no unit", f"entries from {first:,} on have no units of theirs"
-            entries = plural(len(waiting.action), one, many)
-            if sum(file.base + file.length > position for file in self.store.files) > WRITTEN_AGAIN:
-                self.judged.doubt(
-                    f"{name}/: {entries}, further back than the {WRITTEN_AGAIN} files that a start writes units of "
-                    "again: legal after a loss of power, damage otherwise"
-                )
-                return
-            trace.replay(Events.of(SPEC, [INDEX.miss_units(number=first, killed=not self.store.clean)]))
-            self.judged.unwritten.append(f"{name}/: {entries}, as a kill or a power loss leaves it")
+            files = sum(file.base + file.length > position for file in self.store.files)
+            far = switch(on=files > WRITTEN_AGAIN)
+            values = {"name": name, "count": len(waiting.action), "first": first, "files": WRITTEN_AGAIN}
+            if self.judged.blame(NO_UNITS, far, **values) is Decision.PASS:
+                trace.replay(Events.of(SPEC, [INDEX.miss_units(number=first, killed=True)]))
+                self.judged.unwritten.append(NO_UNITS.sentence(self.judged.cell(NO_UNITS, far), values))
 
     def _why_not(self, name: str) -> str:
         """The reason if it cannot be compared with the log, or an empty text."""
         if any(link.path.startswith(f"{name}/") for link in self.store.broken):
             return "a link in it leads nowhere"
-        if self.store.of_moments:
-            return "it is of another moment than the log"
         if self.judged.damage or any(found.spec == "log" for found in self.judged.breaches):
             return "the log that it is of departs"
         return "" if (Path(self.store.path) / name).is_dir() else "it is not there"

@@ -8,7 +8,9 @@ from gapless.spec.catalog import SPECS
 from gapless.traces.judging.building import STEPS
 from gapless.traces.options import Options
 from gapless.traces.replay.exact import Event, replay
+from gapless.traces.sources.rocketmq.blame.situation import switch
 from gapless.traces.sources.rocketmq.joining.findings import StoreFindings
+from gapless.traces.sources.rocketmq.layouts.extension.blame import NOT_WHOLE
 from gapless.traces.sources.rocketmq.layouts.extension.worker import ReplayedUnits
 from gapless.traces.sources.rocketmq.layouts.layout import JoinSide, LayoutJudge, without
 from gapless.traces.sources.rocketmq.queues.extension_units import AT_ONCE, RefusedUnit, unit_file
@@ -42,22 +44,11 @@ class ExtensionJudge(LayoutJudge):
         for queue, bad in sorted(self.bad.items()):
             run = self.judged.queues.get(queue)
             judged = run is not None and not run.departs and run.recreated_at <= bad.position < self.judged.end
-            if not judged or not self.store.clean:
-                self.judged.unread[queue] = bad.position
-            if not judged:
-                continue
-            if self.store.clean:
+            behind = switch(on=judged and self._ends_before(queue, bad.offset))
+            if judged and self.judged.judges(NOT_WHOLE, behind, queue=name_of(queue), position=bad.position):
                 self._replay(queue, bad.event, bad.position, bad.offset)
-            elif self.store.copied and self._ends_before(queue, bad.offset):
-                self.judged.note(
-                    f"the extension of {name_of(queue)} was copied before its queue, whose entries name units behind "
-                    f"its end from {bad.position:,} of the log on: their tag codes are not judged"
-                )
             else:
-                self.judged.doubt(
-                    f"an entry of {name_of(queue)} names a unit in consumequeue_ext/ that is not whole: legal after a "
-                    "power loss, for queue and extension are flushed each on its own; damage otherwise"
-                )
+                self.judged.unread[queue] = bad.position
 
     def _ends_before(self, queue: Queue, offset: int) -> bool:
         """True if nothing is written in a queue's extension from an offset on: it was copied before."""

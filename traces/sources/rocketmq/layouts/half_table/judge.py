@@ -19,10 +19,13 @@ from gapless.spec.catalog import STRICT
 from gapless.traces.options import Options
 from gapless.traces.problems import Unreadable
 from gapless.traces.report.wording import plural
+from gapless.traces.sources.rocketmq.blame.situation import place, switch
+from gapless.traces.sources.rocketmq.blame.store import OF_DAMAGED_LOG
 from gapless.traces.sources.rocketmq.columns.bytes import Ints
 from gapless.traces.sources.rocketmq.columns.lookup import indices_among
 from gapless.traces.sources.rocketmq.joining.batch_replay import StepEvents, replay_batch
 from gapless.traces.sources.rocketmq.joining.findings import StoreFindings
+from gapless.traces.sources.rocketmq.layouts.half_table import blame as situations
 from gapless.traces.sources.rocketmq.layouts.half_table.records import (
     IS_FINAL,
     IS_HALF,
@@ -33,7 +36,7 @@ from gapless.traces.sources.rocketmq.layouts.half_table.records import (
     rows_of,
 )
 from gapless.traces.sources.rocketmq.layouts.layout import JoinSide, LayoutJudge, covered
-from gapless.traces.sources.rocketmq.layouts.message_database import FOLDER, HALVES
+from gapless.traces.sources.rocketmq.layouts.message_database import HALVES
 from gapless.traces.sources.rocketmq.layouts.message_tables import MessageDatabase, opened_database
 from gapless.traces.sources.rocketmq.queues.queue_database import why_unreadable
 from gapless.traces.sources.rocketmq.store.file_access import name_of_record
@@ -84,19 +87,15 @@ class HalfTableJudge(LayoutJudge):
         there = TABLE_HALVES in self.judged.queues or TABLE_HALVES in self.store.queues
         if not includes_half_table(self.options) or not there:
             return
-        if self.store.live and self.known and not self.known.rows:
-            self.judged.note(f"the table of halves in {HALF_TABLE}/ is judged once the log has been read beyond it")
-            return
-        if self.store.of_moments and not (self.known and self.known.rows):
-            self.judged.note(
-                f"the table of halves in {HALF_TABLE}/ is not judged: it is of another moment than the log"
-            )
+        rows = self.known.rows if self.known else None
+        if rows is None and not self.judged.judges(situations.OTHER_MOMENT, switch(on=self.known is not None)):
             return
         records, reached = self._records()
-        if reached < self.judged.end or self.judged.damage:
-            self.judged.note("the table of halves is not judged: its log is damaged")
+        damaged = switch(on=reached < self.judged.end or bool(self.judged.damage))
+        if not self.judged.judges(OF_DAMAGED_LOG, damaged, what="the table of halves is not judged", its="its"):
             return
-        rows = self.known.rows if self.known and self.known.rows else self._rows()
+        if rows is None:
+            rows = self._rows()
         if rows is not None:
             HalfTableReplay(self.judged, self.options, records, rows).judge()
 
@@ -113,7 +112,7 @@ class HalfTableJudge(LayoutJudge):
         found = table_of(opened_database(self.judged))
         if not isinstance(found, str):
             return found
-        self.judged.doubt(f"the table of halves in {FOLDER}/, which lists undecided ones, is not judged: {found}")
+        self.judged.blame(situations.UNREADABLE, why=found)
         return None
 
 
@@ -144,8 +143,6 @@ class HalfTableReplay:
         self.limit = number_set(self.store.settings, "transactionCheckMax") if self.store.settings_apply else 0
         self.checks = number_set(self.store.settings, "transactionCheckMax", CHECKS)
         self.interval = max(number_set(self.store.settings, "transactionCheckInterval", INTERVAL, most=LARGEST_TIME), 1)
-        # If no broker started on the files again, nothing of the log was cut off, and no row lost its half.
-        self.surely = (self.store.clean or self.store.live) and self.store.first_life
 
     def judge(self) -> None:
         """Judges every half and every row."""
@@ -180,13 +177,8 @@ class HalfTableReplay:
         """Returns the rows' events. A row without a half may be of a part of the log that was lost with the power."""
         rows, half = self.rows, indices_among(self.halves.position, self.rows.position)
         nowhere = half < 0
-        unsure = nowhere & (not self.store.first_life or (not self.store.clean))
-        unsure &= (rows.position >= self.judged.end) | (not self.store.first_life)
-        if count := int(unsure.sum()):
-            self.judged.doubt(
-                f"there is no half for {plural(count, 'row')} of the table of halves, the first for "
-                f"{rows.position[unsure][0]:,}: legal if the log lost its end with the power, damage otherwise"
-            )
+        unsure = nowhere & ~self.judged.accuses_where(situations.NO_HALF, rows.position >= self.judged.end)
+        self.judged.blame_for(situations.NO_HALF, rows.position[unsure])
         owner = np.zeros(len(half), np.int64)
         owner[~nowhere] = self.halves.owner[half[~nowhere]]
         within = rows.position <= rows.last
@@ -199,44 +191,19 @@ class HalfTableReplay:
 
     def _behind(self, behind: Truths) -> None:
         """Notes undecided halves behind the table's end."""
-        if self.store.live or not (count := int(behind.sum())):
-            return
-        halves = (
-            f"{count:,} undecided {'halves lie' if count > 1 else 'half lies'} behind the end of the table of halves"
-        )
-        if self.store.clean:
-            self.judged.doubt(f"{halves}: legal for what comes while a broker stops, damage otherwise")
-        else:
-            self.judged.note(f"{halves}: the next start adds them")
+        self.judged.blame(situations.BEHIND_THE_END, count=int(behind.sum()))
 
     def _missing(self, missing: Truths, decided: Truths) -> Iterator[StepEvents]:
         """Returns the events of halves without a row, with the flag that all their checks may be over."""
         spent = ~self._cannot_be_spent()
-        unsure = missing & ~decided & ~spent & (not self.surely)
-        if count := int(unsure.sum()):
-            first = int(self.halves.position[unsure][0])
-            self.judged.doubt(
-                f"{count:,} undecided {'halves have' if count > 1 else 'half has'} no row in the table of halves, the "
-                f"first at {first:,}: legal if a power loss took the end of the log with their decisions; "
-                "otherwise they are forgotten"
-            )
+        unsure = missing & ~decided & ~spent & (not self.judged.accuses(situations.NO_ROW))
+        self.judged.blame_for(situations.NO_ROW, self.halves.position[unsure])
         young = missing & ~decided & spent & self._are_young()
-        if count := int(young.sum()):
-            first = int(self.halves.position[young][0])
-            self.judged.doubt(
-                f"{count:,} undecided {'halves have' if count > 1 else 'half has'} no row in the table of halves, the "
-                f"first at {first:,}, and as far as the log tells the broker cannot have asked about "
-                f"{'them' if count > 1 else 'it'} {plural(self.checks, 'time')}: legal if it ran on without a message, "
-                f"one check in {self.interval / 1000:g} s; otherwise they are forgotten"
-            )
-            unsure |= young
-        given_up = missing & ~decided & spent & ~young
-        if count := int(given_up.sum()):
-            self.judged.note(
-                f"{count:,} undecided {'halves have' if count > 1 else 'half has'} no row in the table of halves: the "
-                "broker gives a half up after its last check, "
-                "and no record says how often it asked"
-            )
+        self.judged.blame_for(
+            situations.YOUNG, self.halves.position[young], checks=self.checks, seconds=self.interval / 1000
+        )
+        unsure |= young
+        self.judged.blame_for(situations.GIVEN_UP, self.halves.position[missing & ~decided & spent & ~young])
         kept = missing & ~unsure
         yield _of("miss_row", self.halves.position[kept], 2, {"spent": spent[kept]})
 
@@ -280,11 +247,8 @@ class HalfTableReplay:
         if not last or last < self.store.start:
             return
         there = bool(np.isin(last, self.halves.position))
-        if not there and not (self.store.first_life and (self.store.clean or last < self.judged.end)):
-            self.judged.doubt(
-                f"the table of halves ends at {last:,}, where no half lies: legal if the log lost its end with the "
-                "power, damage otherwise; halves up to there will be left out of it"
-            )
+        where = place(beyond=last >= self.judged.end)
+        if not there and not self.judged.judges(situations.END_WITHOUT_HALF, where, last=last):
             return
         yield _of("find_end", np.array([END]), 0, {"position": np.array([last]), "there": np.array([there])})
 

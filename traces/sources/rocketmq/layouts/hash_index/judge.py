@@ -23,8 +23,10 @@ from gapless.spec.catalog import SPECS, State
 from gapless.traces.options import Options
 from gapless.traces.replay.exact import replay
 from gapless.traces.report.wording import plural
+from gapless.traces.sources.rocketmq.blame.situation import Circumstance, Decision, switch
 from gapless.traces.sources.rocketmq.columns.bytes import Ints
-from gapless.traces.sources.rocketmq.joining.findings import SAY_SO, DeferredTrace, StoreFindings
+from gapless.traces.sources.rocketmq.joining.findings import DeferredTrace, StoreFindings
+from gapless.traces.sources.rocketmq.layouts.hash_index import blame as situations
 from gapless.traces.sources.rocketmq.layouts.hash_index.coverage import IndexCoverage, by_item
 from gapless.traces.sources.rocketmq.layouts.hash_index.file_replay import INDEX, FileReplay
 from gapless.traces.sources.rocketmq.layouts.hash_index.index_files import AT_ONCE, FOLDER, Index, IndexFile
@@ -100,7 +102,8 @@ class HashIndexJudge(LayoutJudge):
             elif file.name in self.known.replays:
                 replayed = self.known.replays[file.name].copy()
                 odd = self.found.odd_items(file.name)
-                whole = replay_up_to(reach, replayed, file, odd, lost_too=self.store.first_life)
+                lost_none = self.judged.accuses(situations.LOST_TAIL, switch(on=False))
+                whole = replay_up_to(reach, replayed, file, odd, lost_too=lost_none)
                 if whole and file is not index.files[-1]:
                     replayed.finish(file, clean=False)
                 self.judged.cover("hash_index", replayed.counts())
@@ -133,15 +136,8 @@ class HashIndexJudge(LayoutJudge):
         lost = odd[0][odd[1] & OWNED == 0]
         tail = file.items - len(lost)
         at_the_tail = len(lost) > 0 and lost[0] == tail
-        if at_the_tail and self.store.copied and self._point_beyond(file, tail):
-            self.judged.note(f"the end of {file.name}, {plural(len(lost), 'item')}, was copied after the log")
-            file, odd = _up_to(file, tail), odd[:, odd[0] < tail]
-        elif at_the_tail and not self.store.first_life:
-            self.judged.doubt(
-                f"the end of {file.name}, {plural(len(lost), 'item')}, points at no record that has its key: legal "
-                "after a power loss, for the log was cut off where they point, and in a copy of a running broker "
-                f"({SAY_SO}); damage otherwise"
-            )
+        beyond = switch(on=at_the_tail and self._point_beyond(file, tail))
+        if at_the_tail and not self.judged.judges(situations.LOST_TAIL, beyond, file=file.name, count=len(lost)):
             file, odd = _up_to(file, tail), odd[:, odd[0] < tail]
         known = self.known.replays.get(file.name)
         replayed = known.copy() if known else FileReplay(file.slots, self.options)
@@ -149,23 +145,17 @@ class HashIndexJudge(LayoutJudge):
         replayed.finish(file, clean=self.store.clean)
         self.judged.cover("hash_index", replayed.counts())
         departure = replayed.departure
-        doubted = departure is not None and self._is_deleted_next(file)
+        is_of_end = departure is not None and departure.event[0] in ("find_slot", "find_header")
+        situation = situations.COPIED_MEANWHILE if is_of_end else situations.NOT_WHOLE
+        doubted = departure is not None and not self.judged.accuses(situation, self._unflushed(file))
         if self.judged.exported:
             count = replayed.accepted + (departure is not None and not doubted)
             events = partial(replayed.repeat, file, odd, count, clean=self.store.clean)
             self.judged.later.append(DeferredTrace("hash_index", file.name, events))
         if departure is None:
             return
-        if doubted and self.store.copied and departure.event[0] in ("find_slot", "find_header"):
-            self.judged.note(f"{file.name} was copied while the broker wrote it (broken: {departure.because})")
-            return
-        if doubted:
-            self.judged.doubt(
-                f"{file.name} is not whole (broken: {departure.because}): legal after a power loss, for the broker "
-                f"deletes the file at its next start, and in a copy of a running broker ({SAY_SO}); damage otherwise"
-            )
-            return
-        self.judged.find(file.name, max(int(departure.state.last), self.store.start), departure)
+        if self.judged.judges(situation, self._unflushed(file), file=file.name, because=departure.because):
+            self.judged.find(file.name, max(int(departure.state.last), self.store.start), departure)
 
     def _point_beyond(self, file: IndexFile, tail: int) -> bool:
         """True if all items from one on point beyond the log's end."""
@@ -174,8 +164,12 @@ class HashIndexJudge(LayoutJudge):
 
     def _is_deleted_next(self, file: IndexFile) -> bool:
         """True if the broker's next start deletes the file, because it stopped in the middle of it."""
+        return not self.judged.accuses(situations.NOT_WHOLE, self._unflushed(file))
+
+    def _unflushed(self, file: IndexFile) -> Circumstance:
+        """Returns the circumstance of a file that the checkpoint does not know to be on disk."""
         known = self.store.checkpoint
-        return not self.store.clean and (known is None or file.header[1] > known.index)
+        return switch(on=known is None or file.header[1] > known.index)
 
     # -- keys --------------------------------------------------------------------------------------------------------
 
@@ -187,29 +181,17 @@ class HashIndexJudge(LayoutJudge):
             first, last = int(run[FIRST]), int(run[LAST])
             if self._is_consequence(first, last):
                 continue
-            why = self._why_lost(first, last)
-            if why is None:
+            decision = self._missing_decision(first, last)
+            if decision is Decision.VIOLATION:
                 keys = plural(run[KEYS], "key")
                 records = plural(run[RECORDS], f"record with {keys} is", f"records with {keys} up to {last} are")
                 self._missing(first, f"{records} without an item")
-            elif why:
-                self.judged.doubt(why)
-            else:
+            elif decision is not Decision.DOUBT:
                 lost += run[[RECORDS, KEYS]]
         for position in self.found.partly.tolist():
             if not self._is_consequence(position, position) and not self._is_cut_short(position):
                 self._missing(position, "the record has other keys that have their items")
-        if lost[0]:
-            self.judged.note(f"{plural(lost[0], 'record is', 'records are')} not in the hash index: {self._lawful}")
-
-    @property
-    def _lawful(self) -> str:
-        if not self.enabled:
-            return "messageIndexEnable is off"
-        return (
-            "a broker that was killed, or had messageIndexEnable off for a time, lacks a part of it, and builds none "
-            "of it later (docs/rocketmq.md#index)"
-        )
+        self.judged.blame(situations.LOST if self.enabled else situations.IS_OFF, count=int(lost[0]))
 
     @property
     def enabled(self) -> bool:
@@ -217,9 +199,9 @@ class HashIndexJudge(LayoutJudge):
         return all(is_on(self.store.settings, name, otherwise=True) for name in SWITCHES)
 
     @property
-    def promised(self) -> bool:
-        """True if all records must be in the index: it was on from the first record on, and nothing was lost."""
-        return self.enabled and self.store.clean and bool(self.store.settings) and self.store.settings_apply
+    def _promised(self) -> Circumstance:
+        """The circumstance of an index that was on from the first record on."""
+        return switch(on=self.enabled and bool(self.store.settings) and self.store.settings_apply)
 
     def _spans(self) -> list[tuple[int, int, IndexFile]]:
         """Returns the ranges of the log that the files cover."""
@@ -235,28 +217,23 @@ class HashIndexJudge(LayoutJudge):
         broken = {found.trace for found in self.judged.breaches if found.action in ("put", "find_slot", "find_header")}
         return any(low <= last and first <= high and file.name in broken for low, high, file in self._spans())
 
-    def _why_lost(self, first: int, last: int) -> str | None:
-        """Returns a doubt if no key of these records is found; empty if that is lawful, None if it is not."""
+    def _missing_decision(self, first: int, last: int) -> Decision:
+        """Returns the decision on records of which no key is found, after adding its doubt."""
         spans = self._spans()
-        behind = all(high < first for _, high, _ in spans)
-        if not self.enabled or (behind and not self.store.clean):
-            return ""
-        if self.promised:
-            return None
+        if not self.enabled:
+            return Decision.PASS
         inside = any(low < first and last < high for low, high, _ in spans)
-        if not inside and not behind and not self.store.first_life:
-            return ""
-        return (
-            f"records from {first:,} on are not in the hash index, and others are: legal if messageIndexEnable was "
-            "off for a time, damage otherwise"
-        )
+        behind = all(high < first for _, high, _ in spans)
+        between = situations.BEHIND_ALL_FILES if behind else situations.BETWEEN_FILES
+        return self.judged.blame(situations.INSIDE_A_FILE if inside else between, self._promised, first=first)
 
     def _is_cut_short(self, position: int) -> bool:
         """True if the other keys of a record went into a file that a start deleted, or were not written yet."""
         spans = self._spans()
-        if not self.store.first_life and any(position in (low, high) for low, high, _ in spans):
+        edge = any(position in (low, high) for low, high, _ in spans)
+        if edge and not self.judged.accuses(situations.AT_AN_EDGE):
             return True
-        if self.store.clean:
+        if self.judged.accuses(situations.NOT_WRITTEN):
             return False
         last = max(high for _, high, _ in spans)
         return position >= last or any(

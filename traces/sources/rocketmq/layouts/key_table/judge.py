@@ -16,10 +16,13 @@ import numpy.typing as npt
 
 from gapless.traces.options import Options
 from gapless.traces.problems import shown
+from gapless.traces.sources.rocketmq.blame.situation import NONE, Circumstance, Decision, place, switch
+from gapless.traces.sources.rocketmq.blame.store import ODD_ROW, OF_DAMAGED_LOG, OTHER_MOMENT
 from gapless.traces.sources.rocketmq.columns.bytes import Ints
 from gapless.traces.sources.rocketmq.columns.lookup import indices_among
 from gapless.traces.sources.rocketmq.joining.batch_replay import StepEvents, replay_batch
 from gapless.traces.sources.rocketmq.joining.findings import STORIES, StoreFindings
+from gapless.traces.sources.rocketmq.layouts.key_table import blame as situations
 from gapless.traces.sources.rocketmq.layouts.key_table.rows import (
     HOUR,
     ROW,
@@ -39,7 +42,7 @@ from gapless.traces.sources.rocketmq.store.settings import is_on
 INDEX_TABLE = "index-rocksdb"  # begins the names of records, as traces: their position follows
 SWITCHES = {"messageIndexEnable": True, "indexRocksDBEnable": False}  # settings, and what they are by default
 WEEK = 168 * HOUR  # rows of so many hours go at once
-NOT_JUDGED = f"the index of messages in {FOLDER}/ is not judged: "
+NOT_JUDGED = f"the index of messages in {FOLDER}/ is not judged"
 NAMED = 8  # rows that are named of a record
 LAST = -1  # the trace of the table's end: all others are positions
 STORE, FIND, PASS = range(3)  # where events stand in a trace
@@ -68,18 +71,15 @@ class IndexTableJudge(LayoutJudge):
         """Judges the table, if there is one."""
         if not includes_index_table(self.options):
             return
-        if self.store.copied:
-            if self._is_on:
-                self.judged.note(f"{NOT_JUDGED}it is of another moment than the log")
+        followed, count = switch(on=True), int(self._is_on)
+        if not self.judged.judges(OTHER_MOMENT, followed, what=NOT_JUDGED, it="it is", count=count):
             return
         table = read_table(self.judged, KEYS, NOT_JUDGED, index_table, is_on=self._is_on)
         if table is None or not (len(table.position) or table.last is not None or table.odd or self._is_on):
             return
         if table.odd:
-            self.judged.doubt(f"{NOT_JUDGED}it holds {shown(brief(table.odd))}, which no broker writes")
-        elif self.judged.damage:
-            self.judged.note("the table of keys is not judged: its log is damaged")
-        else:
+            self.judged.blame(ODD_ROW, what=NOT_JUDGED, odd=shown(brief(table.odd)))
+        elif self.judged.judges(OF_DAMAGED_LOG, switch(on=bool(self.judged.damage)), what=NOT_JUDGED, its="its"):
             IndexTableReplay(self.judged, self.options, table, is_on=self._is_on).judge()
 
     @property
@@ -141,7 +141,7 @@ class IndexTableReplay:
         of_row = np.where(row_of >= 0, order[row_of] if len(order) else -1, -1)
         kept = ~np.isin(position, unsure)
         lead = indices_among(records, position) >= 0  # to a record, whatever its keys are
-        cut = kept & (of_row < 0) & self._may_be_cut(position)
+        cut = kept & (of_row < 0) & (not self.judged.accuses(situations.NO_RECORD, place(beyond=False)))
         if count := int(cut.sum()):
             self.nowhere.append(CountWithFirst(count, int(position[cut][0])))
         kept &= ~cut
@@ -182,8 +182,9 @@ class IndexTableReplay:
         lacking = rows < keys
         behind = lacking & ~passed
         over = passed & none & self._is_over(positions, wanted.time[first] if len(first) else positions)
-        unsure = passed & none & ~over & (not self._promised)
-        early = unsure & (not self.store.first_life) & (positions < self.first)
+        unsure = passed & none & ~over & (not self.judged.accuses(situations.NO_ROWS, self._promised))
+        was_off = self.judged.cell(situations.BEFORE_THE_FIRST).decision is Decision.NOTE
+        early = unsure & was_off & (positions < self.first)
         unsure &= ~early
         for which, kept in ((behind, self.behind), (over, self.gone), (early, self.early), (unsure, self.unsure)):
             if count := int(which.sum()):
@@ -192,9 +193,9 @@ class IndexTableReplay:
         return StepEvents("pass_by", traces, np.full(len(traces), PASS), traces, {})
 
     @property
-    def _promised(self) -> bool:
-        """True if the table was written from the first record on."""
-        return self.is_on and self.store.settings_apply and not self.store.live
+    def _promised(self) -> Circumstance:
+        """The circumstance of a table that was written from the first record on."""
+        return switch(on=self.is_on and self.store.settings_apply)
 
     def _is_over(self, positions: Ints, times: Ints) -> Truths:
         """Returns the mask of records whose rows may have been deleted with their hour.
@@ -210,18 +211,13 @@ class IndexTableReplay:
         over: Truths = (before < 0) | (latest > hours) | (latest < hours - WEEK)
         return over
 
-    def _may_be_cut(self, positions: Ints) -> Truths:
-        """Returns the mask of rows whose records may have been cut off with a log's end, and replaced."""
-        return np.full(len(positions), not self.store.first_life)
-
     def _elsewhere(self, reached: int) -> None:
         """Counts rows beyond the end of the log. Those below its start are of expired records."""
         rows = self.table.between(reached, FARTHEST)
         position = self.table.position[rows]
-        if reached < self.judged.end or self.store.live:  # then records may follow there
-            return
-        if not (self.store.clean and self.store.first_life):
-            if len(position):
+        decision = self.judged.cell(situations.NO_RECORD, place(beyond=True)).decision
+        if reached < self.judged.end or decision is not Decision.VIOLATION:  # then records may follow there
+            if len(position) and decision is Decision.DOUBT and reached >= self.judged.end:
                 self.nowhere.append(CountWithFirst(len(position), int(position[0])))
             return
         none = np.zeros(len(position), np.bool_)
@@ -244,13 +240,10 @@ class IndexTableReplay:
         if self.table.last is None or self.last < self.store.start or (self.asked >= 0 and self.asked != self.last):
             return
         beyond = self.last >= reached
-        if not self.there and (self.store.live or (beyond and reached < self.judged.end)):
-            return
-        if not self.there and not (self.store.first_life and (self.store.clean or not beyond)):
-            self.judged.doubt(
-                f"the table of keys ends at {self.last:,}, where no record with keys lies: legal if the log lost its "
-                "end with the power, damage otherwise; records up to there will be left out of it"
-            )
+        if not self.there and (
+            (beyond and reached < self.judged.end)
+            or not self.judged.judges(situations.END_WITHOUT_RECORD, place(beyond=beyond), last=self.last)
+        ):
             return
         at = np.array([LAST])
         timely = self.timely or not self.there
@@ -296,43 +289,19 @@ class IndexTableReplay:
 
     def _note_counts(self) -> None:
         """Adds notes with all counts."""
-        lawful = not self.store.clean or self.store.live or not self.is_on
-        self._count(
-            self.behind, "record", "behind the end of the table of keys",
-            "the next start puts them into it, if indexRocksDBEnable is on" if lawful else "",
-            "legal for what comes while a broker stops, damage otherwise",
-        )  # fmt: skip
-        self._count(
-            self.gone, "record", "without rows in the table of keys, and so are all before them",
-            "rows go by the hour once the log has lost a file",
-        )  # fmt: skip
-        self._count(
-            self.early, "record", "without rows in the table of keys, and so are all before them",
-            "indexRocksDBEnable was off then",
-        )  # fmt: skip
-        self._count(
-            self.unsure, "record", "without rows in the table of keys, and others behind them have theirs",
-            doubt="legal if messageIndexEnable or indexRocksDBEnable was off for a time, damage otherwise",
-        )  # fmt: skip
-        self._count(
-            self.nowhere, "row of the table of keys", "for places where no record with their key lies",
-            doubt="legal if the log lost its end with the power, damage otherwise",
-        )  # fmt: skip
+        for situation, counted, more in (
+            (situations.BEHIND_THE_END, self.behind, switch(on=self.is_on)),
+            (situations.EXPIRED, self.gone, NONE),
+            (situations.BEFORE_THE_FIRST, self.early, NONE),
+            (situations.NO_ROWS, self.unsure, self._promised),
+            (situations.NO_RECORD, self.nowhere, NONE),
+        ):
+            if counted:
+                first, beyond = counted[0].first, place(beyond=counted[0].first >= self.judged.end)
+                self.judged.blame(situation, more | beyond, count=sum(one.many for one in counted), first=first)
         rows = len(self.table.position)
         end = f"ends at {self.last:,}" if self.last >= 0 else "says of no record that it was written for it"
         self.judged.note(f"the table of keys has {rows:,} row{'s' * (rows != 1)}, and {end}")
-
-    def _count(self, counted: list[CountWithFirst], what: str, are: str, note: str = "", doubt: str = "") -> None:
-        """Notes a count, or adds a doubt if it is not lawful."""
-        if not (count := sum(one.many for one in counted)):
-            return
-        noun, _, of = what.partition(" ")
-        many = f"{noun}{'s' * (count > 1)} {of}".strip()
-        text = f"{count:,} {many} {'are' if count > 1 else 'is'} {are}, the first at {counted[0].first:,}"
-        if note:
-            self.judged.note(f"{text}: {note}")
-        else:
-            self.judged.doubt(f"{text}: {doubt}")
 
 
 def _of(wanted: WantedRows, mine: Truths) -> WantedRows:

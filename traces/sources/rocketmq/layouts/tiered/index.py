@@ -20,12 +20,14 @@ import numpy as np
 from gapless.traces.options import Options
 from gapless.traces.replay.exact import Departure
 from gapless.traces.report.wording import plural
+from gapless.traces.sources.rocketmq.blame.situation import switch
 from gapless.traces.sources.rocketmq.columns.bytes import Ints
 from gapless.traces.sources.rocketmq.joining.findings import DeferredTrace, StoreFindings
 from gapless.traces.sources.rocketmq.layouts.hash_index.coverage import by_item
 from gapless.traces.sources.rocketmq.layouts.hash_index.file_replay import FileReplay
 from gapless.traces.sources.rocketmq.layouts.hash_index.index_files import Items
 from gapless.traces.sources.rocketmq.layouts.hash_index.matching import OWNED, TIMELY
+from gapless.traces.sources.rocketmq.layouts.tiered import blame as situations
 from gapless.traces.sources.rocketmq.layouts.tiered.files import TieredQueue, TieredStorage
 from gapless.traces.sources.rocketmq.layouts.tiered.index_files import TieredIndexFile, opened_index
 from gapless.traces.sources.rocketmq.layouts.tiered.indexed_messages import odd_items
@@ -61,8 +63,8 @@ class TieredIndexJudge:
         """Judges every file of the index."""
         files, unread = opened_index(self.judged)
         for one in unread:
-            say = self.judged.doubt if one.lost else self.judged.note
-            say(f"a file of the index of tiered storage is not judged: {one.why}")
+            what = "a file of the index of tiered storage is not judged"
+            self.judged.blame(situations.UNREAD, switch(on=one.lost), what=what, why=one.why)
         files = [file for file in files if includes_tiered_index(self.options, file.name)]
         for file in files:
             self._judge(file)
@@ -83,24 +85,16 @@ class TieredIndexJudge:
         replayed.finish(file, clean=clean)
         self.judged.cover("hash_index", replayed.counts())
         departure = replayed.departure
-        accused = departure is not None and self._is_sure(file, departure)
+        situation = situations.LEAST_HASH if _is_put_of_the_least(file, departure) else situations.INDEX_NOT_WHOLE
+        sealed = switch(on=file.sealed)
+        accused = departure is not None and self.judged.accuses(situation, sealed)
         if self.judged.exported:
             events = partial(replayed.repeat, file, odd, replayed.accepted + accused, clean=clean)
             self.judged.later.append(DeferredTrace("hash_index", file.name, events))
         if departure is not None and accused:
             self.judged.find(file.name, self.store.start, departure, self._leads_to(file, departure))
         elif departure is not None:
-            self.judged.doubt(
-                f"{file.file}, of the index of tiered storage, is not whole (broken: {departure.because}): legal if "
-                "a broker was killed or the power was lost while the file was written, as it is not flushed; damage "
-                "otherwise"
-            )
-
-    def _is_sure(self, file: TieredIndexFile, departure: Departure) -> bool:
-        """True if only damage can cause such a file: it was full, and sealed, in the store's first life."""
-        items = file.fields(int(departure.state.items), int(departure.state.items) + 1) if _is_put(departure) else ()
-        least = len(items) > 0 and int(items["hash"][0]) == LEAST  # type: ignore[call-overload]
-        return self.store.first_life and (file.sealed or self.store.clean) and not least
+            self.judged.blame(situation, sealed, file=file.file, because=departure.because)
 
     def _leads_to(self, file: TieredIndexFile, departure: Departure) -> str:
         """Returns the position to which the departing item leads; an empty text without one."""
@@ -143,18 +137,24 @@ class TieredIndexJudge:
         bits = odd_items(queue, [one.opened for one in tiered.log if one.length > 0], items[there], file.began)
         (odd,) = np.nonzero(bits != OWNED | TIMELY)
         self.found += len(there) - len(odd)
-        if len(odd) and not _is_of_one_life(tiered):
+        again = switch(on=_is_of_one_life(tiered))
+        if len(odd) and not self.judged.accuses(situations.LEADS_NOWHERE, again):
             self.passed[f"{name_of(queue)} may have been created again behind them"] += len(odd)
-            self.judged.doubt(
-                f"no message of {name_of(queue)} with their key is where {plural(len(odd), 'item')} of the index of "
-                "tiered storage would lead: legal if that queue was created again since, damage otherwise"
-            )
+            self.judged.blame(situations.LEADS_NOWHERE, again, queue=name_of(queue), count=len(odd))
             return nothing
         return np.stack([there[odd], bits[odd].astype(np.int64)])
 
 
 def _is_put(departure: Departure) -> bool:
     return departure.event[0] == "put"
+
+
+def _is_put_of_the_least(file: TieredIndexFile, departure: Departure | None) -> bool:
+    """True if a departure is at an item whose hash has no slot."""
+    if departure is None or not _is_put(departure):
+        return False
+    items = file.fields(int(departure.state.items), int(departure.state.items) + 1)
+    return len(items) > 0 and int(items["hash"][0]) == LEAST
 
 
 def _has_expired(tiered: TieredQueue, positions: Ints) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:

@@ -15,12 +15,15 @@ from gapless.spec.catalog import SPECS
 from gapless.traces.judging.building import STEPS, Events
 from gapless.traces.options import Options
 from gapless.traces.report.wording import plural
+from gapless.traces.sources.rocketmq.blame.situation import switch
+from gapless.traces.sources.rocketmq.blame.store import OTHER_MOMENTS
 from gapless.traces.sources.rocketmq.columns.bytes import Ints
 from gapless.traces.sources.rocketmq.joining.findings import StoreFindings
 from gapless.traces.sources.rocketmq.layouts.copied_queue import FOLLOWED, CopiedQueue, is_judged
 from gapless.traces.sources.rocketmq.layouts.copied_records import CopiedEntries
 from gapless.traces.sources.rocketmq.layouts.layout import JoinSide, LayoutJudge, without
 from gapless.traces.sources.rocketmq.layouts.originals import Buffers
+from gapless.traces.sources.rocketmq.layouts.tiered import blame as situations
 from gapless.traces.sources.rocketmq.layouts.tiered.files import TieredFile, TieredQueue, TieredStorage, opened_storage
 from gapless.traces.sources.rocketmq.layouts.tiered.index import TieredIndexJudge
 from gapless.traces.sources.rocketmq.segments.results import name_of
@@ -42,26 +45,18 @@ class TieredJudge(LayoutJudge):
             return
         for text in notes:
             self.judged.note(text)
-        if why_not := self._moment() or found.why_not:
-            say = self.judged.doubt if found.lost and not self._moment() else self.judged.note
-            say(f"tiered storage is not judged: {why_not}")
+        what = "tiered storage is not judged"
+        if not self.judged.judges(OTHER_MOMENTS, switch(on=self.store.watched), what=what):
             return
-        self._judge(found)
-
-    def _moment(self) -> str:
-        """Returns the reason if files and metadata need not agree, or an empty text."""
-        if self.store.live or self.store.watched:
-            return "a broker is running on this store; `gapless check` judges it once the broker has stopped"
-        return "its files and their metadata are of different moments" if self.store.copied else ""
+        if found.why_not:
+            self.judged.blame(situations.UNREAD, switch(on=found.lost), what=what, why=found.why_not)
+        else:
+            self._judge(found)
 
     def _judge(self, found: TieredStorage) -> None:
         """Judges every queue, and notes the files that the metadata leaves out."""
         if found.unlisted:
-            self.judged.doubt(
-                f"tiered storage has {plural(len(found.unlisted), 'file')} that its metadata does not list, the "
-                f"first {found.unlisted[0]}: the metadata is incomplete, and consumers do not receive those "
-                "messages"
-            )
+            self.judged.blame(situations.UNLISTED, count=len(found.unlisted), first=found.unlisted[0])
         followed = compared = queues = 0
         rooms = Buffers()
         for queue in found.queues:
@@ -102,28 +97,17 @@ class TieredQueueJudge:
         """
         gone = 0
         while gone < len(files) and (
-            (files[gone].length < 0 and not self.store.clean)
-            or (files[gone].length == 0 < files[gone].committed and not self.store.first_life)
+            (files[gone].length < 0 and not self.judged.accuses(situations.FILE_GONE))
+            or (files[gone].length == 0 < files[gone].committed and not self.judged.accuses(situations.FILE_EMPTY))
         ):
             gone += 1
         if not gone:
             return files
-        where = f"{self.name} in tiered storage"
-        if gone == len(files):
-            self.judged.doubt(
-                f"{where}: none of its files has the content that its metadata says is committed: they expired all "
-                "together, or are lost"
-            )
-        elif gone > 1 or not self._is_due(files[0]):
-            what = f"{gone:,} of its oldest files have" if gone > 1 else f"its oldest file, {files[0].name}, has"
-            why = (
-                "a broker deletes them one by one, each with its metadata"
-                if gone > 1
-                else "no record of the log is so young that its messages would have expired"
-            )
-            self.judged.doubt(f"{where}: {what} no content, and {why}: their messages are lost, or the power was")
-        else:
-            self.judged.note(f"{where}: its oldest file, {files[0].name}, has no content, and counts as expired")
+        situation = situations.SOME_GONE if gone > 1 else situations.OLDEST_GONE
+        self.judged.blame(
+            situations.ALL_GONE if gone == len(files) else situation,
+            switch(on=self._is_due(files[0])), queue=self.name, count=gone, file=files[0].name,
+        )  # fmt: skip
         return files[gone:]
 
     def _is_due(self, file: TieredFile) -> bool:

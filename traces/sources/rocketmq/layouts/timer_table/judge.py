@@ -19,29 +19,30 @@ import numpy.typing as npt
 from gapless.traces.options import Options
 from gapless.traces.problems import shown
 from gapless.traces.report.wording import plural
+from gapless.traces.sources.rocketmq.blame.situation import switch
+from gapless.traces.sources.rocketmq.blame.store import ODD_ROW, OF_DAMAGED_LOG, OTHER_MOMENT
 from gapless.traces.sources.rocketmq.columns.bytes import Ints
 from gapless.traces.sources.rocketmq.joining.batch_replay import StepEvents, replay_batch
 from gapless.traces.sources.rocketmq.joining.findings import StoreFindings
 from gapless.traces.sources.rocketmq.layouts.layout import JoinSide, covered
 from gapless.traces.sources.rocketmq.layouts.message_database import FOLDER, TIMERS, Pairs, TableCodec
 from gapless.traces.sources.rocketmq.layouts.message_tables import brief, read_table
-from gapless.traces.sources.rocketmq.layouts.timer_messages import TimerMessagesJudge
+from gapless.traces.sources.rocketmq.layouts.timer_messages import TimerMessagesJudge, over_for_sure
 from gapless.traces.sources.rocketmq.layouts.timer_records import TimerRows
+from gapless.traces.sources.rocketmq.layouts.timer_table import blame as situations
 from gapless.traces.sources.rocketmq.layouts.timer_table.worker import (
     TIMER_TABLE,
     includes_timer_table,
     needs_messages,
 )
 from gapless.traces.sources.rocketmq.layouts.timer_wheel.files import TimerLog, opened_timers
-from gapless.traces.sources.rocketmq.store.settings import is_slave
 
-NOT_JUDGED = f"the timers in {FOLDER}/ are not judged: "
+NOT_JUDGED = f"the timers in {FOLDER}/ are not judged"
 NUMBER, TIME = b"sys_topic_scan_offset_checkpoint", b"timeline_checkpoint"  # keys that are no rows
 ROWS = TableCodec(shortest=9, fields=">i4,>i8,", marks=(NUMBER, TIME))  # value: size and position of the message
 FOUND, LATER = 1 << 60, 1 << 61  # where events stand behind the messages of a timer
 END = np.iinfo(np.int64).min  # the trace of how far messages were read
 PROMPT = 10_000  # ms: a broker reads a message that waits within this time, unless it was just started
-DURING = 60_000  # ms: what was delivered just before a crash may not have been on disk
 MIXED = -7046029254386353131  # makes one number of a time and a key
 Truths = npt.NDArray[np.bool_]
 
@@ -72,21 +73,18 @@ class TimerTableJudge(TimerMessagesJudge):
         if not includes_timer_table(self.options):
             return
         is_on = self.store.setting("timerRocksDBEnable")
-        if self.store.copied:
-            if is_on:
-                self.judged.note(f"{NOT_JUDGED}they are of another moment than the log")
+        if not self.judged.judges(OTHER_MOMENT, switch(on=True), what=NOT_JUDGED, it="they are", count=int(is_on)):
             return
         table = read_table(self.judged, TIMERS, NOT_JUDGED, _table, is_on=is_on)
         if table is None or not (len(table.due) or table.number or table.time or table.odd or is_on):
             return
         if table.odd:
-            self.judged.doubt(f"{NOT_JUDGED}there is {shown(brief(table.odd))}, which no broker writes")
+            self.judged.blame(ODD_ROW, what=NOT_JUDGED, odd=shown(brief(table.odd)))
             return
         rows, reached = self.messages.rows()
-        if reached < self.judged.end or self.judged.damage:
-            self.judged.note(f"{NOT_JUDGED}their log is damaged")
-            return
-        TimerTableReplay(self.judged, self.options, table, rows, is_on=is_on).judge()
+        damaged = switch(on=reached < self.judged.end or bool(self.judged.damage))
+        if self.judged.judges(OF_DAMAGED_LOG, damaged, what=NOT_JUDGED, its="their"):
+            TimerTableReplay(self.judged, self.options, table, rows, is_on=is_on).judge()
 
 
 def _table(stretches: Iterator[Pairs]) -> TimerTable:
@@ -184,13 +182,9 @@ class TimerTableReplay:
         whole = there & (sizes[at] == table.size) if len(places) else there
         pairs = np.stack([self.of_waiting, self.waiting.position], axis=1)
         named = _in_pairs(pairs, np.stack([self.of_row, table.position], axis=1))
-        unsure = ~named & ((table.position >= self.judged.end) | (not self.store.first_life))
-        unsure &= not (self.store.clean and self.store.first_life)
-        if (count := int(unsure.sum())) and not self.store.live:
-            self.judged.doubt(
-                f"no message waits for {plural(count, 'row')} of the table of timers, the first for "
-                f"{table.position[unsure][0]:,}: legal if the log lost its end with the power, damage otherwise"
-            )
+        beyond = table.position >= self.judged.end
+        unsure = ~named & ~self.judged.accuses_where(situations.NO_MESSAGE, beyond)
+        self.judged.blame_for(situations.NO_MESSAGE, table.position[unsure])
         kept = ~unsure
         over = ~np.isin(self.of_row, self._cancelled_in_time())
         args = {"named": named[kept], "whole": (whole | ~named)[kept], "over": over[kept]}
@@ -198,7 +192,7 @@ class TimerTableReplay:
 
     def _cancelled_in_time(self) -> Ints:
         """Returns the mask of future timers whose rows were surely deleted: cancelled last, and long before."""
-        if not self.store.first_life or self.store.live:
+        if not self.judged.accuses(situations.CANCELLED):
             return np.zeros(0, np.int64)
         some = self.cancelling
         at = np.minimum(np.searchsorted(self.timers, self.of_cancelling), max(len(self.timers) - 1, 0))
@@ -214,15 +208,11 @@ class TimerTableReplay:
         """Returns the events of future timers whose messages are all in the table's input."""
         mine = (self.newest < self.table.number) & (self.due > self.table.time)
         lacks = mine & ~self.is_cancelled & (self.copies == 0) & ~np.isin(self.timers, self.of_row)
-        unsure = lacks & ((not self.store.first_life) | (self.due - self.stored < PROMPT))
+        late, early = (self.judged.accuses(situations.NO_ROW, switch(on=one)) for one in (False, True))
+        unsure = lacks & ~np.where(self.due - self.stored < PROMPT, late, early)
         wheeled = unsure & np.isin(self.waiting.position[self.first], self._in_the_wheel())
-        for which, tell, why in (
-            (wheeled, self.judged.note, "they are in the timer wheel"),
-            (unsure & ~wheeled, self.judged.doubt, "legal if timerRocksDBEnable was off for a time, damage otherwise"),
-        ):  # fmt: skip
-            if count := int(which.sum()):
-                waits = "messages wait" if count > 1 else "message waits"
-                tell(f"{count:,} {waits} for a time to come, and no row of the table of timers names them: {why}")
+        self.judged.blame(situations.IN_THE_WHEEL, count=int(wheeled.sum()))
+        self.judged.blame(situations.NO_ROW, switch(on=False), count=int((unsure & ~wheeled).sum()))
         mine &= ~unsure
         args = {"handed_on": (self.copies > 0)[mine]}
         return StepEvents("seek", self.timers[mine], np.full(int(mine.sum()), LATER), self._places(mine), args)
@@ -237,10 +227,7 @@ class TimerTableReplay:
     def _delivered(self) -> StepEvents:
         """Returns the events of timers whose time is over."""
         mine = (self.newest < self.table.number) & (self.due < self.table.time)
-        settings = self.store.settings
-        if not (self.store.clean and settings and not is_slave(settings)):
-            known = self.store.checkpoint
-            mine &= self.due < (known.log - DURING if known else 0)
+        mine &= over_for_sure(self.judged, self.due)
         if self.store.setting("enableSlaveActingMaster"):
             mine[:] = False
         copies = np.where(self.copies > 0, np.maximum(self.copies // self.messages, 1), 0)
@@ -253,11 +240,7 @@ class TimerTableReplay:
         number = self.table.number
         if not self.end:
             return []
-        if number > self.end and not (self.store.clean and self.store.first_life):
-            self.judged.doubt(
-                f"the table of timers has read {plural(number, 'waiting message')}, and there are {self.end:,}: "
-                "legal if the log lost its end with the power, damage otherwise"
-            )
+        if number > self.end and not self.judged.judges(situations.READ_BEYOND, number=number, end=self.end):
             return []
         at = np.array([END])
         args = {"number": np.array([number]), "end": np.array([self.end])}
@@ -265,20 +248,16 @@ class TimerTableReplay:
 
     def _doubt_rest(self) -> None:
         """Notes timers that a table far behind a cleanly ended log has not reached: they are not judged."""
-        known = self.store.checkpoint
-        if not (self.is_on and self.store.clean and known):
+        known, on = self.store.checkpoint, switch(on=self.is_on)
+        if not known:
             return
         unread = (self.newest >= self.table.number) & (self.stored < known.log - PROMPT)
         undone = (self.newest < self.table.number) & (self.due >= self.table.time) & (self.due < known.log - PROMPT)
         undone &= ~self.is_cancelled & (self.copies == 0)
         for which, what in ((unread, "did not read them"), (undone, "did not reach their time")):
             if count := int(which.sum()):
-                timers = "timers that wait" if count > 1 else "timer that waits"
-                self.judged.doubt(
-                    f"{count:,} {timers} cannot be judged, the first at {self._places(which)[0]:,}: the table of "
-                    f"timers {what}, more than {PROMPT // 1000} s before the log's end; legal if timerRocksDBEnable "
-                    "was off then or the broker was behind, damage otherwise"
-                )
+                first, seconds = int(self._places(which)[0]), PROMPT // 1000
+                self.judged.blame(situations.FAR_BEHIND, on, count=count, first=first, what=what, seconds=seconds)
 
     def _places(self, mine: Truths) -> Ints:
         places: Ints = self.waiting.position[self.first][mine]

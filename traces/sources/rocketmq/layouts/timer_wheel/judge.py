@@ -21,6 +21,8 @@ from gapless.traces.judging.building import STEPS
 from gapless.traces.options import Options
 from gapless.traces.replay.exact import replay
 from gapless.traces.report.wording import plural
+from gapless.traces.sources.rocketmq.blame.situation import Decision, switch
+from gapless.traces.sources.rocketmq.blame.store import IS_WRITTEN, OF_DAMAGED_LOG
 from gapless.traces.sources.rocketmq.columns.bytes import Ints
 from gapless.traces.sources.rocketmq.columns.lookup import distinct
 from gapless.traces.sources.rocketmq.columns.packed_blocks import PackedBlocks
@@ -28,7 +30,8 @@ from gapless.traces.sources.rocketmq.joining.batch_replay import Column, StepEve
 from gapless.traces.sources.rocketmq.joining.findings import STORIES, Breach, StoreFindings
 from gapless.traces.sources.rocketmq.joining.overdue_tasks import SHORTEST, OverdueTasks, WaitingTasks
 from gapless.traces.sources.rocketmq.layouts.layout import JoinSide, covered
-from gapless.traces.sources.rocketmq.layouts.timer_messages import TimerMessagesJudge
+from gapless.traces.sources.rocketmq.layouts.timer_messages import TimerMessagesJudge, over_for_sure
+from gapless.traces.sources.rocketmq.layouts.timer_wheel import blame as situations
 from gapless.traces.sources.rocketmq.layouts.timer_wheel.files import (
     SLOTS,
     UNIT,
@@ -59,12 +62,11 @@ from gapless.traces.sources.rocketmq.layouts.timer_wheel.parts import (
 )
 from gapless.traces.sources.rocketmq.layouts.timer_wheel.worker import TIMERS, includes_timer_wheel, needs_messages
 from gapless.traces.sources.rocketmq.store.names import TIMER_LOG, TIMER_TOPIC, TIMER_WHEEL
-from gapless.traces.sources.rocketmq.store.settings import is_slave, number_set
+from gapless.traces.sources.rocketmq.store.settings import number_set
 
 TIMER = STEPS["timer"]
 BEYOND = rule("timer/unit-names-a-message-that-waits").id
 FIRST, LATER, LAST = -1, 1 << 60, 1 << 61  # where events stand among the units of their time
-DURING = 60_000  # ms: what was to be delivered just before a crash may not have been on disk
 SETTLED = 5_000  # ms, and several rounds of flushing: after that, all is on disk
 ROUNDS = 3
 
@@ -84,14 +86,13 @@ class TimerWheelJudge(TimerMessagesJudge):
                     "there are messages that wait for their time, and no timerlog/: the timer wheel is not judged"
                 )
             return
-        if self.store.live:
-            self.judged.note("the timer wheel is not judged: a broker is running on this store")
+        what = "the timer wheel is not judged"
+        if not self.judged.judges(IS_WRITTEN, what=what):
             return
         found, reached = self.messages.blocks()
-        if reached < self.judged.end or self.judged.damage:
-            self.judged.note("the timer wheel is not judged: its log is damaged")
-            return
-        Wheel(self.judged, self.options, files, found).judge()
+        damaged = switch(on=reached < self.judged.end or bool(self.judged.damage))
+        if self.judged.judges(OF_DAMAGED_LOG, damaged, what=what, its="its"):
+            Wheel(self.judged, self.options, files, found).judge()
 
 
 class Wheel:
@@ -117,12 +118,7 @@ class Wheel:
     def judge(self) -> None:
         """Judges every time of the wheel."""
         replay_parts(self.judged, self.options, "timer", map(self._steps, self.parts), self._name)
-        if lacking := self.lacking:
-            self.judged.doubt(
-                f"{lacking:,} message{'s wait' if lacking > 1 else ' waits'} for {'their' if lacking > 1 else 'its'} "
-                "time and no unit of the timer log names them: legal if the power was lost, for the next start writes "
-                "them again; damage otherwise"
-            )
+        self.judged.blame(situations.NO_UNIT, count=self.lacking)
         units, times = plural(self.log.count, "unit"), plural(self.times, "time")
         self.judged.note(f"the timer log has {units}, of {times} in all")
 
@@ -160,7 +156,7 @@ class Wheel:
 
         Source: docs/rocketmq.md#timers-beyond.
         """
-        if self.store.copied:
+        if self.judged.cell(situations.UNIT_TO_COME).decision is Decision.PASS:
             return
         beyond = units.are(WAITS) & units.are(IS_WHOLE) & (units.message >= self.judged.end)
         (at,) = np.nonzero(beyond & (turn * self.precision >= self.files.read) & np.isin(turn, times))
@@ -202,9 +198,10 @@ class Wheel:
         needed = _last_of(turn[known], np.flatnonzero(known), pending)
         behind = np.minimum(units.place.searchsorted(last), len(turn) - 1)
         stands = (last >= 0) & (units.place[behind] == last) & (turn[behind] == pending) & (behind >= needed)
-        ahead = (last > self.log.last) & (not self.store.clean or not self.store.first_life)
+        ahead = (last > self.log.last) & (not self.judged.accuses(situations.SLOT_AHEAD))
         reported = (stands | (needed >= 0)) & ~ahead
-        counted = stands & known[behind] & (self.files.start == 0) & self.store.first_life & (not self.parts.repeats)
+        whole = switch(on=self.files.start == 0 and not self.parts.repeats)
+        counted = stands & known[behind] & self.judged.accuses(situations.SLOT_COUNT, whole)
         args = {"first": first, "last": last, "count": count, "counted": counted}
         return self._turn_events(pending[reported], ranks[np.where(stands, behind, needed)[reported]], args, reported)
 
@@ -227,8 +224,7 @@ class Wheel:
         """Returns the slots of times without a unit in the log."""
         last = slots["last"].astype(np.int64)
         end = self.log.last + UNIT.itemsize if self.log.count else self.files.start
-        cut = not self.store.clean or not self.store.first_life
-        mine = (last >= self.files.start) & ((last < end) | (not cut))
+        mine = (last >= self.files.start) & ((last < end) | self.judged.accuses(situations.SLOT_AHEAD))
         args = {name: slots[name].astype(np.int64) for name, _ in ENDS}
         args["counted"] = np.zeros(len(slots), np.int64)
         times = slots["time"].astype(np.int64)[mine]
@@ -246,9 +242,7 @@ class Wheel:
         """Returns the mask of units whose time is over: their messages, or later copies, must exist."""
         over = (units.at // self.precision * self.precision < self.files.read) & units.are(HAS_ROW) & ~units.are(AGAIN)
         over &= units.are(HAS_KEY) & (~units.are(CANCELLING) | units.are(ROLLS))
-        if not (self.store.clean and self._is_master):
-            known = self.store.checkpoint
-            over &= units.at < (known.log - DURING if known else 0)
+        over &= over_for_sure(self.judged, units.at)
         if self.store.setting("enableSlaveActingMaster"):
             self.judged.note(
                 "what became of timers is not judged: enableSlaveActingMaster lets another broker take them"
@@ -286,12 +280,6 @@ class Wheel:
                 )
             )
 
-    @property
-    def _is_master(self) -> bool:
-        """True if it is a master by its settings: a slave may know a time to be over before it has copies."""
-        settings = self.store.settings
-        return bool(settings) and not is_slave(settings)
-
     def _cancelled(self, units: UnitFacts, turn: Ints, at: Ints) -> Truths:
         """True if a unit of the same time cancels the message: by its key, with or without its topic."""
         (cancelling,) = np.nonzero(units.are(CANCELLING) & ~units.are(ROLLS) & units.are(HAS_ROW))
@@ -318,7 +306,7 @@ class Wheel:
                 "timers may be in rocksdbstore/ too (timerRocksDBEnable): they need no unit in the timer log"
             )
             done &= there
-        if not self.store.clean:
+        if not self.judged.accuses(situations.NO_UNIT):
             self.lacking += int((done & ~there).sum())
             done &= there
         (at,) = np.nonzero(done)

@@ -20,6 +20,7 @@ from gapless.traces.sources.rocketmq.columns.lookup import distinct, numbered
 from gapless.traces.sources.rocketmq.columns.packed_blocks import PackedBlocks
 from gapless.traces.sources.rocketmq.joining.findings import StoreFindings
 from gapless.traces.sources.rocketmq.layouts.timer_records import TimerRows
+from gapless.traces.sources.rocketmq.layouts.timer_wheel.blame import UNIT_BEYOND
 from gapless.traces.sources.rocketmq.layouts.timer_wheel.files import CANCELS, ROLLED, TimerLog, TimerUnits
 
 IN_A_PART = 1 << 17  # units and messages, about
@@ -222,10 +223,8 @@ class TimerParts:
 
     def _unknown(self, units: TimerUnits) -> Truths:
         """Returns the mask of units with unreadable messages: expired, or beyond a possibly cut end of the log."""
-        store = self.judged.store
-        cut = not store.clean or not store.first_life
-        beyond = (units.message >= self.judged.end) & cut
-        return units.whole & ((units.message < store.start) | beyond)
+        beyond = (units.message >= self.judged.end) & (not self.judged.accuses(UNIT_BEYOND))
+        return units.whole & ((units.message < self.judged.store.start) | beyond)
 
     # -- messages as their senders know them ---------------------------------------------------------------------------
 

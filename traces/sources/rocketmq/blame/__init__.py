@@ -1,0 +1,1 @@
+"""The table of situations in which a store accuses its broker, or may not."""
