@@ -30,7 +30,9 @@ from gapless.traces.sources.kafka.files.names import (
 SMALL = 64 << 10
 """Bytes that are read of a file of settings."""
 DEPTH = 3
-"""Folders between a path that is given and the data directories below it."""
+"""Levels of folders below a path in which data directories are looked for."""
+FOLDERS = 1000
+"""Folders that are looked into: a path that is none of ours may have any number below it."""
 
 
 class SegmentFiles(NamedTuple):
@@ -118,21 +120,40 @@ def data_directories(path: Path) -> list[DataDirectory]:
     name = partition_name(path.absolute().name)
     if name is not None and _has_log(path):
         return [_opened(path.absolute().parent, only=name)]
-    return [_opened(found) for found in _below(path, DEPTH)]
+    return [_opened(found) for found in sorted(_below(path))]
 
 
-def _below(path: Path, depth: int) -> Iterator[Path]:
-    if _is_data_directory(path):
-        yield path
-    elif depth:
-        for folder in sorted(_folders(path)):
-            yield from _below(path / folder, depth - 1)
+def has_data_directory(path: Path) -> bool:
+    """True if there is one: the first that is found is enough. Raises OSError."""
+    name = partition_name(path.absolute().name)
+    return (name is not None and _has_log(path)) or next(_below(path), None) is not None
 
 
-def _is_data_directory(path: Path) -> bool:
+def _below(path: Path) -> Iterator[Path]:
+    """The data directories at a path or below it: as deep, and in as many folders, as they may be expected."""
+    level, visited = [path], 0
+    for _ in range(DEPTH + 1):
+        following = list[Path]()
+        for folder in level[: FOLDERS - visited]:
+            visited += 1
+            try:
+                below = _folders(folder)
+                is_one = _is_data_directory(folder, below)
+            except OSError:
+                if folder == path:
+                    raise
+                continue  # another user's, or gone
+            if is_one:
+                yield folder
+            else:
+                following += (folder / name for name in below)
+        level = following
+
+
+def _is_data_directory(path: Path, folders: list[str]) -> bool:
     """True if partitions lie in it. The properties may be missing from a copy, and be all that is there at first."""
-    folders = [folder for folder in _folders(path) if partition_name(folder)]
-    return bool(folders) and ((path / META).is_file() or any(_has_log(path / folder) for folder in folders))
+    named = [folder for folder in folders if partition_name(folder)]
+    return bool(named) and ((path / META).is_file() or any(_has_log(path / folder) for folder in named))
 
 
 def _has_log(path: Path) -> bool:
