@@ -115,6 +115,18 @@ def fetch(address: int) -> None:
 
 
 @word(
+    llvm="  %place = inttoptr i64 %address to ptr\n  %there = load <64 x i8>, ptr %place, align 1\n"
+    "  %short = trunc i64 %byte to i8\n  %first = insertelement <64 x i8> poison, i8 %short, i64 0\n"
+    "  %every = shufflevector <64 x i8> %first, <64 x i8> poison, <64 x i32> zeroinitializer\n"
+    "  %same = icmp eq <64 x i8> %there, %every\n  %bits = bitcast <64 x i1> %same to i64\n  ret i64 %bits",
+    kinds=(I64, I64), answer=U64,
+)  # fmt: skip
+def bytes_like(address: int, byte: int) -> Any:
+    """A bit for each of the 64 bytes at an address: set where the byte has this value, the first is the lowest."""
+    return np.uint64(sum(1 << n for n, one in enumerate(ctypes.string_at(address, 64)) if one == byte))
+
+
+@word(
     llvm="  %found = call i64 @llvm.cttz.i64(i64 %bits, i1 0)\n  ret i64 %found",
     kinds=(U64,), answer=I64, declares=("declare i64 @llvm.cttz.i64(i64, i1)",),
 )  # fmt: skip

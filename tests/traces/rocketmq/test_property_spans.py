@@ -8,7 +8,10 @@ import numpy as np
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from gapless.native import BYTES, I64, INTS, native
+from gapless.traces.sources.rocketmq.columns.bytes import Bytes, Ints
 from gapless.traces.sources.rocketmq.columns.property_spans import find_spans, names_of, spans_of
+from gapless.traces.sources.rocketmq.columns.property_walk import ends_in, next_end
 from gapless.traces.sources.rocketmq.log.records import MAGIC_V1, MAGIC_V2
 
 NAMES = ("KEYS", "TAGS", "A", "UNIQ_KEY", "REAL_QID", "TIMER_DEL_UNIQKEY", "TIMER_DEL_UNIQKEZ")
@@ -45,3 +48,39 @@ def test_spans_are_those_of_the_values_that_a_broker_reads(texts: list[str], *, 
     values = [[data[low:high].tobytes() for low, high in row.reshape(-1, 2)] for row in by_python]
     assert values == [plainly(text) for text in encoded]
     assert ((by_python[:, ::2] == 0) == (by_python[:, 1::2] == 0)).all()
+
+
+@native(lambda *_: 1, kinds=(BYTES, I64, I64, INTS))
+def walk(b: Bytes, low: int, high: int, found: Ints) -> int:
+    """Writes the end of each property in `low:high`, and returns their number."""
+    count = 0
+    k = at = low
+    ends = ends_in(b, at, high)
+    while k < high:
+        w, at, ends = next_end(b, k, at, ends, high)
+        found[count] = w
+        count += 1
+        k = w + 1
+    return count
+
+
+@given(
+    lengths=st.lists(st.integers(0, 140), max_size=8),
+    before=st.integers(0, 3),
+    behind=st.sampled_from((b"", b"\x02", bytes(63), b"\x02" * 64, b"x" + b"\x02" * 64, bytes(200))),
+    closed=st.booleans(),
+)
+@example(lengths=[63, 63], before=0, behind=b"\x02" * 64, closed=False)
+@example(lengths=[64], before=1, behind=b"", closed=True)
+@example(lengths=[9, 9], before=0, behind=b"x" + b"\x02" * 64, closed=False)
+@example(lengths=[127, 1], before=0, behind=bytes(63), closed=False)
+def test_a_walk_stops_at_the_end_of_each_property(
+    lengths: list[int], before: int, behind: bytes, *, closed: bool
+) -> None:
+    text = b"\x02".join(b"x" * length for length in lengths) + b"\x02" * closed
+    data, low, high = np.frombuffer(bytes(before) + text + behind, np.uint8), before, before + len(text)
+    expected = [place for place in range(low, high) if data[place] == 2]
+    expected += [high] * (len(text) > 0 and not text.endswith(b"\x02"))
+    for walked in (walk.compiled, walk.by_python):
+        found = np.zeros(len(text) + 1, np.int64)
+        assert found[: walked(data, low, high, found)].tolist() == expected

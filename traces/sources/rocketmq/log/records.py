@@ -21,6 +21,7 @@ from gapless.traces.sources.rocketmq.columns.bytes import (
     u16,
     u32,
 )
+from gapless.traces.sources.rocketmq.columns.property_walk import ends_in, next_end
 from gapless.traces.sources.rocketmq.store.names import (
     OF_BROKER,
     PROPERTY_CRC,
@@ -262,9 +263,10 @@ def _unique_key(b: Bytes, p: int) -> tuple[int, int, int, int, int, int]:
     """
     r = parts(b, p, u32(b, p + 4) == MAGIC_V2)
     begin, end, first, first_end = 0, 0, 0, 0
-    k = r.low
+    k = at = r.low
+    ends = ends_in(b, at, r.high)
     while k < r.high:
-        w = place_of(b, k, r.high, 2)
+        w, at, ends = next_end(b, k, at, ends, r.high)
         if w - k > 9 and b[k] == 85 and is_name(b, k, k + 8, _KEY_NAME) and b[k + 8] == 1:  # U
             begin, end = k + 9, value_end(b, k + 9, w)
             if first_end == 0:

@@ -34,6 +34,7 @@ from gapless.traces.sources.rocketmq.columns.bytes import (
     readable,
     u32,
 )
+from gapless.traces.sources.rocketmq.columns.property_walk import ends_in, next_end
 from gapless.traces.sources.rocketmq.log.dledger_entries import DLEDGER_BLANK, is_wrapping
 from gapless.traces.sources.rocketmq.log.records import (
     BLANK,
@@ -294,8 +295,10 @@ def _properties(b: Bytes, r: RecordParts) -> _Routes:
     tags, tags_end, delay, count = 0, 0, 0, 1
     multi, multi_end, offset, offset_end = 0, 0, 0, 0
     k, e = r.low, r.high
+    at = k
+    ends = ends_in(b, at, e)
     while k < e:
-        w = place_of(b, k, e, 2)
+        w, at, ends = next_end(b, k, at, ends, e)
         if w - k >= 3 and (b[k] == 73 or b[k] == 84 or b[k] == 68):  # I, T or D: no other name is looked for
             v = place_of(b, k, w, 1)
             length = v - k if v < w - 1 else 0

@@ -31,6 +31,7 @@ from gapless.traces.sources.rocketmq.columns.bytes import (
     readable,
     u32,
 )
+from gapless.traces.sources.rocketmq.columns.property_walk import ends_in, next_end
 from gapless.traces.sources.rocketmq.log.records import (
     MAGIC_V2,
     SYS_COMMITTED,
@@ -198,9 +199,10 @@ def _kind(b: Bytes, r: RecordParts) -> int:
 @function(inline=True)
 def _is_marked(b: Bytes, r: RecordParts) -> bool:
     """True if a record carries the marker of a half."""
-    k, marked = r.low, False
+    k = at = r.low
+    marked, ends = False, ends_in(b, at, r.high)
     while k < r.high and not marked:
-        w = place_of(b, k, r.high, 2)
+        w, at, ends = next_end(b, k, at, ends, r.high)
         marked = w - k == 13 and is_name(b, k, k + 8, _HALF_MARKER) and is_name(b, k + 9, w, _TRUE)
         k = w + 1
     return marked
@@ -238,8 +240,10 @@ def _properties(b: Bytes, r: RecordParts) -> _TransactionProperties:
     real_topic, real_queue, immune, named = 0, -1, -1, -1
     marked, half, grouped, tagged, total = False, False, False, False, uint64(0)
     k, e = r.low, r.high
+    at = k
+    ends = ends_in(b, at, e)
     while k < e:
-        w = place_of(b, k, e, 2)
+        w, at, ends = next_end(b, k, at, ends, e)
         v = place_of(b, k, w, 1)
         if k < v < w - 1:
             kept = False

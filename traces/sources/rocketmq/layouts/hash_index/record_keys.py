@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from gapless.native import BYTES, I64, INTS, TABLE, function, int32, native
 from gapless.traces.sources.rocketmq.columns.bytes import Bytes, Ints, hash_on, is_name, place_of, u32
+from gapless.traces.sources.rocketmq.columns.property_walk import ends_in, next_end
 from gapless.traces.sources.rocketmq.log.records import MAGIC_V2, SYS_TRANSACTION, RecordParts, parts
 from gapless.traces.sources.rocketmq.store.names import UNIQ_KEY, as_bytes
 
@@ -45,9 +46,10 @@ def _of_record(b: Bytes, r: RecordParts, record: int, keys: Ints, n: int) -> int
     unique, unique_end, words, words_end, tags, tags_end = (
         0, 0, 0, 0, 0, 0,
     )  # fmt: skip
-    k = r.low
+    k = at = r.low
+    ends = ends_in(b, at, r.high)
     while k < r.high:
-        w = place_of(b, k, r.high, 2)
+        w, at, ends = next_end(b, k, at, ends, r.high)
         if w - k >= 6 and (b[k] == 85 or b[k] == 75 or b[k] == 84):  # U, K or T
             if b[k + 4] == 1:
                 if is_name(b, k, k + 4, _KEYS):
