@@ -34,6 +34,7 @@ from gapless.traces.sources.rocketmq.layouts.timer_messages import TimerMessages
 from gapless.traces.sources.rocketmq.layouts.timer_wheel import blame as situations
 from gapless.traces.sources.rocketmq.layouts.timer_wheel.files import (
     SLOTS,
+    TURN,
     UNIT,
     TimerFiles,
     TimerLog,
@@ -217,7 +218,8 @@ class Wheel:
 
     def _pending(self, slots: Units) -> Units:
         """Returns the slots of times that are not over."""
-        times = np.asarray(slots["time"]).astype(np.int64)
+        slots = slots[np.flatnonzero(np.asarray(slots).view(np.int64)[:: TURN.itemsize // 8])]  # most have no time
+        times = slots["time"].astype(np.int64)
         return np.asarray(slots[(times > 0) & (times * self.precision >= self.files.read)])
 
     def _without_units(self, slots: Units) -> StepEvents:
