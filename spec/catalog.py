@@ -1,7 +1,8 @@
 """The specs by which traces are judged, by name, with all that their readers need.
 
 A spec is found, not listed: every module of this package that ends with `ACTIONS` and `INVARIANTS` is one. What real
-brokers do instead stands in the module of the same name in `deviations/`, if they do.
+brokers do instead stands in the module of the same name in `deviations/`, if they do, and what is enabled when in the
+one in `laws/`; users have all in one file.
 """
 
 from __future__ import annotations
@@ -19,8 +20,7 @@ from types import FunctionType, ModuleType
 from typing import Any, get_args, get_origin, get_type_hints
 
 from gapless.spec import __path__ as folder
-from gapless.spec import deviations, language
-from gapless.spec.deviations import __path__ as deviation_paths
+from gapless.spec import deviations, language, laws
 from gapless.spec.language import APPLIES, ASSUMED, Bound, Deviation, Map, Refused, Takeover, require, waived
 from gapless.spec.reading.quantification import for_every_number
 
@@ -55,11 +55,13 @@ class Rule:
 class Spec:
     """One spec module, seen as data: actions and their arguments by name, fields, deviations.
 
-    `deviating` has what real brokers do instead; where there is none, a spec may state its deviations itself.
+    `deviating` has what real brokers do instead; where there is none, a spec may state its deviations itself. `laws`
+    has its enabledness laws, in addition to those in its own file.
     """
 
     module: ModuleType
     deviating: ModuleType | None = None
+    laws: ModuleType | None = None
 
     @property
     def name(self) -> str:
@@ -150,7 +152,7 @@ class Spec:
         """
         named = vars(self.module).items()
         made_of = {value for name, value in named if isinstance(value, ModuleType) and name.isidentifier()}
-        own = (self.module, self.deviating) if self.deviating else (self.module,)
+        own = (one for one in (self.module, self.deviating, self.laws) if one is not None)
         return (*own, *sorted(made_of, key=lambda module: module.__name__))
 
     @cached_property
@@ -240,10 +242,11 @@ class Spec:
     def enabled(self, *, weak: bool = False) -> tuple[Holds, ...]:
         """Enabledness laws: properties of one state in which all invariants hold. They are shown, never assumed.
 
-        With `weak`, those in the file of the deviations, from the weaker invariants.
+        With `weak`, those that need only the weaker invariants: of the design, and those in the file of the deviations.
         """
-        whose = self.deviating if weak else self.module
-        return tuple(getattr(whose, "ENABLED", ()))
+        weaker = (self.laws, "ENABLED_AFTER_DEVIATIONS"), (self.deviating, "ENABLED")
+        whose = weaker if weak else ((self.module, "ENABLED"), (self.laws, "ENABLED"))
+        return tuple(holds for module, name in whose for holds in getattr(module, name, ()))
 
     def allowed(self, profile: str) -> tuple[Deviation[Any], ...]:
         """The deviations that `profile` counts as anomalies."""
@@ -267,13 +270,13 @@ class Spec:
             raise
 
 
-def spec_from(module: ModuleType, deviating: ModuleType | None = None) -> Spec:
-    """The spec that a module states, with what real brokers do instead. Raises ValueError where it states none."""
+def spec_from(module: ModuleType, deviating: ModuleType | None = None, laws: ModuleType | None = None) -> Spec:
+    """The spec that a module states, with its deviations and laws. Raises ValueError where it states none."""
     if missing := [name for name in ("INITIAL", *STATED) if not hasattr(module, name)]:
         raise ValueError(f"{module.__name__} is no spec: it has no {' and no '.join(missing)}")
     if hasattr(module, "AT_REST") and END in (action.__name__ for action in module.ACTIONS):
         raise ValueError(f"{module.__name__} has an action {END}, and AT_REST, of which that action is made: rename it")
-    return Spec(module, deviating)
+    return Spec(module, deviating, laws)
 
 
 STATED = ("ACTIONS", "INVARIANTS")
@@ -285,12 +288,16 @@ END = "end"
 
 
 def _found() -> Iterator[Spec]:
-    paths = iter_modules(deviation_paths)
-    deviating = {module.name: import_module(f"{deviations.__name__}.{module.name}") for module in paths}
+    deviating, lawful = _modules(deviations), _modules(laws)
     for name in (module.name for module in iter_modules(folder) if not module.ispkg):
         module = import_module(f"gapless.spec.{name}")
         if all(hasattr(module, stated) for stated in STATED):
-            yield spec_from(module, deviating.get(name))
+            yield spec_from(module, deviating.get(name), lawful.get(name))
+
+
+def _modules(package: ModuleType) -> dict[str, ModuleType]:
+    """The modules of a package, by name."""
+    return {one.name: import_module(f"{package.__name__}.{one.name}") for one in iter_modules(package.__path__)}
 
 
 def _ours(name: str) -> Spec:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from gapless.spec import checkpoint, op_batch, transaction  # noqa: F401 - whose words are spoken here, too
 from gapless.spec.checkpoint import How
-from gapless.spec.language import Map, Number, accepts, implies, replace, require
+from gapless.spec.language import Map, Number, implies, replace, require
 from gapless.spec.transaction import NO_NUMBER, Phase
 
 OTHER = -1  # the counter of what is no version of the half that is followed
@@ -409,33 +409,6 @@ def every_half_is_done_with(s: State) -> bool:
     return s.half_cursor == s.half_end
 
 
-def rest_comes_with_a_decision_and_its_op(s: State) -> bool:
-    """Otherwise a half that is left undecided is taken for done, or rest never comes."""
-    if not accepts(_prepare_and_commit, s):
-        return True
-    begun = the_half_is_decided_or_set_aside(s) and an_op_names_what_was_decided(s)
-    half = prepare(s)
-    final = _prepare_and_commit(s)
-    undecided = not the_half_is_decided_or_set_aside(half) and not every_half_is_done_with(half)
-    unnamed = the_half_is_decided_or_set_aside(final) and not an_op_names_what_was_decided(final)
-    return begun and undecided and unnamed
-
-
-def _prepare_and_commit(s: State) -> State:
-    return commit(prepare(s))
-
-
-def a_producer_that_answers_is_heard(s: State) -> bool:
-    """Otherwise it is asked again, and may say something else."""
-    return (accepts(commit, s) and accepts(roll_back, s)) == (s.phase == Phase.PREPARED)
-
-
-def a_half_is_put_back_or_set_aside(s: State) -> bool:
-    """Otherwise its producer is never asked again, or it is given up while its producer may still answer."""
-    asked = implies(s.phase == Phase.PREPARED, accepts(put_back, s) or accepts(park, s))
-    return asked and implies(0 < s.max_checks, not accepts(put_back, s) or not accepts(park, s))
-
-
 INITIAL = State()
 ACTIONS = (
     open,
@@ -477,8 +450,3 @@ STEP_PROPERTIES = (
     nobody_is_asked_about_what_is_decided,
 )
 AT_REST = (the_half_is_decided_or_set_aside, an_op_names_what_was_decided, every_half_is_done_with)
-ENABLED = (
-    rest_comes_with_a_decision_and_its_op,
-    a_producer_that_answers_is_heard,
-    a_half_is_put_back_or_set_aside,
-)

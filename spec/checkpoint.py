@@ -8,7 +8,7 @@ leaves the cursor. A round of the check service works in memory, and after a cra
 from dataclasses import dataclass
 from enum import IntEnum
 
-from gapless.spec.language import Map, Number, accepts, all_between, greatest, implies, replace, require
+from gapless.spec.language import Map, Number, all_between, greatest, implies, replace, require
 
 NO_NUMBER = Number(-1)  # the number of an op that has expired with the log's first files
 
@@ -364,91 +364,6 @@ def every_op_is_done_with(s: State) -> bool:
     return s.op_cursor == s.op_end
 
 
-def a_check_service_begins_at_rest(s: State, half: Number, op: Number) -> bool:
-    """Otherwise it is found twice, or begins behind what it has yet to look at."""
-    if not accepts(open, s, half, op):
-        return implies(0 <= half and 0 <= op, 0 < s.opened or 0 < s.half_end or 0 < s.op_end)
-    after = open(s, half, op)
-    begins = after.half_end == half and after.op_end == op and not accepts(open, after, half, op)
-    return begins and every_half_is_done_with(after) and every_op_is_done_with(after)
-
-
-def what_has_begun_is_on_disk(s: State, half: Number, op: Number) -> bool:
-    """Otherwise a crash takes what is done with, or begins with what has expired."""
-    if not accepts(open, s, half, op):
-        return True
-    if not accepts(begin_and_crash, s, half, op):
-        return False
-    after = begin_and_crash(s, half, op)
-    return after.half_cursor == half and after.op_cursor == op and (after.expired != 0) == (0 < half)
-
-
-def begin_and_crash(s: State, half: Number, op: Number) -> State:
-    """The queues are found, the cursors are saved, and the broker starts again."""
-    return crash(save(open(s, half, op)), half, op)
-
-
-def halves_come_one_by_one(s: State) -> bool:
-    """Otherwise a half is lost, or two share a number."""
-    if not accepts(half, s, s.half_end):
-        return False
-    after = half(s, s.half_end)
-    return not accepts(half, after, s.half_end) and not accepts(half, s, Number(s.half_end + 1))
-
-
-def ops_come_one_by_one(s: State, reach: Number) -> bool:
-    """Otherwise an op is lost, or two share a number."""
-    if not accepts(op, s, s.op_end, reach):
-        return False
-    after = op(s, s.op_end, reach)
-    return not accepts(op, after, s.op_end, reach) and after.reaches[s.op_end] == reach
-
-
-def an_op_resolves_the_halves_up_to_its_reach(s: State, number: Number, by: Number) -> bool:
-    """Otherwise a decided half is asked about again, or one is passed that was never decided."""
-    there = s.half_cursor <= number and number < s.half_end and s.op_cursor <= by and by < s.op_end
-    return accepts(resolve, s, number, How.OP, by) == (there and number < s.reaches[by])
-
-
-def a_version_resolves_the_halves_before_it(s: State, number: Number, by: Number) -> bool:
-    """Otherwise a half that was put back is asked about twice, or lost."""
-    there = s.half_cursor <= number and number < by and by < s.half_end
-    return accepts(resolve, s, number, How.VERSION, by) == there
-
-
-def a_copy_resolves_its_half(s: State, number: Number, by: Number) -> bool:
-    """Otherwise what was given up is asked about again."""
-    there = s.half_cursor <= number and number < s.half_end
-    return accepts(resolve, s, number, How.COPY, by) == (there and 0 <= by)
-
-
-def a_round_that_finds_nothing_is_one(s: State) -> bool:
-    """Otherwise a check service that has nothing to do is accused."""
-    return accepts(advance, s, s.half_cursor) and accepts(advance_ops, s, s.op_cursor)
-
-
-def all_that_is_in_the_log_can_be_flushed(s: State) -> bool:
-    """Otherwise no cursor can ever be saved."""
-    return accepts(flush_and_save, s)
-
-
-def flush_and_save(s: State) -> State:
-    """All is flushed, and the cursors are saved."""
-    return save(flush(s, s.half_end, s.op_end, s.copy_end))
-
-
-def a_broker_starts_again_with_what_is_left(s: State, half: Number, op: Number) -> bool:
-    """Otherwise a broker that lost nothing which it owes is accused."""
-    left = s.half_flushed <= half and half <= s.half_end and s.op_flushed <= op and op <= s.op_end
-    return accepts(crash, s, half, op) == left
-
-
-def who_has_passed_all_is_at_rest(s: State) -> bool:
-    """Otherwise halves are left undecided where all seems to be done."""
-    halves = every_half_is_done_with(s) != (s.half_cursor < s.half_end)
-    return halves and every_op_is_done_with(s) != (s.op_cursor < s.op_end)
-
-
 INITIAL = State()
 ACTIONS = (open, half, resolve, advance, op, consume_op, advance_ops, flush, save, crash)
 INVARIANTS = (
@@ -474,16 +389,3 @@ STEP_PROPERTIES = (
     what_a_crash_took_is_forgotten,
 )
 AT_REST = (every_half_is_done_with, every_op_is_done_with)
-ENABLED = (
-    a_check_service_begins_at_rest,
-    what_has_begun_is_on_disk,
-    halves_come_one_by_one,
-    ops_come_one_by_one,
-    an_op_resolves_the_halves_up_to_its_reach,
-    a_version_resolves_the_halves_before_it,
-    a_copy_resolves_its_half,
-    a_round_that_finds_nothing_is_one,
-    all_that_is_in_the_log_can_be_flushed,
-    a_broker_starts_again_with_what_is_left,
-    who_has_passed_all_is_at_rest,
-)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from gapless.spec.language import Number, accepts, assume, implies, replace, require
+from gapless.spec.language import Number, assume, replace, require
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,26 +51,7 @@ def nobody_has_come_farther_than_the_queue(s: State) -> bool:
 # What can be done, from whatever state.
 
 
-def whoever_has_everything_may_say_so(s: State, to: Number) -> bool:
-    """Otherwise a group that lags, or has all, is called wrong, or one that is beyond the end is not."""
-    within = 0 <= to and to <= s.end
-    return accepts(save, s, to) == within and accepts(deliver, s, to) == within
-
-def _came(s: State, end: Number, to: Number) -> State:
-    return save(open(s, end), to)
-
-
-def who_has_come_to_the_end_may_say_so(s: State, end: Number, to: Number) -> bool:
-    """Otherwise a queue that was found has another end."""
-    there = s.reached <= end and 0 <= end
-    return implies(there, accepts(_came, s, end, to) == (0 <= to and to <= end))
-
-
 INITIAL = State()
 ACTIONS = (open, save, deliver)
 INVARIANTS = (nobody_has_come_farther_than_the_queue,)
 STEP_PROPERTIES = ()
-ENABLED = (
-    whoever_has_everything_may_say_so,
-    who_has_come_to_the_end_may_say_so,
-)

@@ -8,7 +8,7 @@ Source: docs/operator.md#overdue.
 from dataclasses import dataclass
 from enum import IntEnum
 
-from gapless.spec.language import accepts, implies, replace, require
+from gapless.spec.language import implies, replace, require
 
 ROUNDS = 20  # in which a task is done, or is overdue: a round may end early, and a pause of the process takes some
 OP_ROUNDS = 10  # the same of an op, whose round looks at one list in memory
@@ -109,49 +109,9 @@ def time_goes_on(before: State, after: State) -> bool:
 # What can be done, from whatever state.
 
 
-def a_task_is_found_once(s: State, task: TaskKind, due: int, period: int) -> bool:
-    """Otherwise two tasks are taken for one, or a task is overdue from its beginning."""
-    known = TaskKind.NONE < task and task <= TaskKind.END
-    return accepts(open, s, task, due, period) == (s.task == TaskKind.NONE and known and 0 < period and period <= DAY)
-
-
-def a_broker_may_live_on(s: State, time: int) -> bool:
-    """Otherwise no task is ever late."""
-    return accepts(live, s, time) == (0 <= time)
-
-
-def a_task_may_wait_as_long_as_its_grace(s: State) -> bool:
-    """Otherwise a broker that is in time is called late, or one that is late is not."""
-    return accepts(wait, s) == (s.late <= s.grace)
-
-
-def what_is_found_is_on_record(s: State, task: TaskKind, due: int, period: int) -> bool:
-    """Otherwise it is unknown since when it waits."""
-    return not accepts(open, s, task, due, period) or open(s, task, due, period).due == due
-
-
-def a_task_that_waits_says_how_long(s: State) -> bool:
-    """Otherwise it is unknown how near it is to being overdue."""
-    return not accepts(wait, s) or wait(s).found == s.late
-
-
-def _waits(s: State, task: TaskKind, due: int, period: int, time: int) -> State:
-    return wait(live(open(s, task, due, period), time))
-
-
-def a_task_has_its_rounds(s: State, task: TaskKind, due: int, period: int, time: int) -> bool:
-    """Otherwise a task is overdue after a round that ended early, or never."""
-    new = s.task == TaskKind.NONE and s.late == 0 and accepts(open, s, task, due, period) and 0 <= time
-    return implies(new, accepts(_waits, s, task, due, period, time) == (time <= rounds(task) * period))
-
-
 INITIAL = State()
 ACTIONS = (open, live, wait)
 INVARIANTS = (
     a_task_waits_within_its_grace, a_task_is_no_later_than_its_broker_lives, a_task_that_is_late_is_known,
 )
 STEP_PROPERTIES = (a_task_keeps_its_time, time_goes_on)
-ENABLED = (
-    a_task_is_found_once, a_broker_may_live_on, a_task_may_wait_as_long_as_its_grace, what_is_found_is_on_record,
-    a_task_that_waits_says_how_long, a_task_has_its_rounds,
-)

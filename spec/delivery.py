@@ -6,7 +6,7 @@ of a message, and what clients trace shows who was handed it. Source: docs/rocke
 
 from dataclasses import dataclass
 
-from gapless.spec.language import Position, accepts, assume, implies, replace, require
+from gapless.spec.language import Position, assume, implies, replace, require
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,22 +64,7 @@ def what_was_handed_out_stays_so(before: State, after: State) -> bool:
     return before.records <= after.records and before.seen <= after.seen and before.handed <= after.handed
 
 
-def what_can_be_read_can_be_handed_out(s: State) -> bool:
-    """Otherwise a message is in the log, and no consumer ever gets it."""
-    return accepts(hand, s) == (0 < s.seen)
-
-
-def _committed(s: State) -> State:
-    return hand(append(append(s, True), False))
-
-
-def a_half_can_be_handed_out_once_it_is_committed(s: State) -> bool:
-    """Otherwise a commit comes to nothing."""
-    return accepts(_committed, s)
-
-
 INITIAL = State()
 ACTIONS = (open, append, hand)
 INVARIANTS = (what_was_handed_out_could_be_read, what_can_be_read_is_in_the_log)
 STEP_PROPERTIES = (what_was_handed_out_stays_so,)
-ENABLED = (what_can_be_read_can_be_handed_out, a_half_can_be_handed_out_once_it_is_committed)

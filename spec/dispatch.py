@@ -7,7 +7,7 @@ docs/rocketmq.md#parallel-dispatch.
 
 from dataclasses import dataclass
 
-from gapless.spec.language import Map, Number, accepts, all_between, implies, replace, require
+from gapless.spec.language import Map, Number, all_between, implies, replace, require
 
 NO_NUMBER = Number(-1)  # the number that a worker is at, where no worker is at the queue
 
@@ -223,53 +223,6 @@ def every_entry_is_on_disk(s: State) -> bool:
 # What can be done, from whatever state.
 
 
-def _two_workers(s: State, number: Number, overlap: int, first: Number, second: Number) -> State:
-    found = open(s, number, overlap)
-    given = scan(scan(found, found.scanned), Number(found.scanned + 1))
-    return take(take(given, first), second)
-
-
-def two_workers_are_at_a_queue_only_where_they_may(
-    s: State, number: Number, overlap: int, first: Number, second: Number
-) -> bool:
-    """Otherwise a queue that was built for one worker is built by two, or workers wait for no reason."""
-    new = s.lives == 0 and s.scanned == 0 and 0 <= number
-    given = number <= first and first < number + 2 and number <= second and second < number + 2 and first != second
-    return implies(new, accepts(_two_workers, s, number, overlap, first, second) == (given and 0 < overlap))
-
-
-def what_stands_before_the_first_gap_may_become_visible(s: State, gap: Number) -> bool:
-    """Otherwise a message is written, nothing is missing before it, and its consumers wait."""
-    first = s.committed <= gap and all_between(s.committed, gap, lambda n: s.written[Number(n)] == 1)
-    return implies(first and s.written[gap] == 0, accepts(commit, s, gap))
-
-
-def what_stands_before_a_gap_may_survive(s: State, kept: Number) -> bool:
-    """Otherwise a broker that starts again after a crash is called broken."""
-    whole = all_between(s.committed, kept, lambda n: s.written[Number(n)] == 1)
-    return implies(s.flushed <= kept and whole, accepts(crash, s, kept))
-
-
-def all_that_is_visible_may_be_flushed(s: State) -> bool:
-    """Otherwise a start that trusts the queues finds entries missing."""
-    return accepts(flush, s, s.committed)
-
-
-def _flushed_and_crashed(s: State, to: Number, kept: Number) -> State:
-    return crash(flush(s, to), kept)
-
-
-def what_was_flushed_outlives_a_crash(s: State, to: Number, kept: Number) -> bool:
-    """Otherwise a disk forgot what it had stored."""
-    return implies(kept < to, not accepts(_flushed_and_crashed, s, to, kept))
-
-
-def who_is_at_rest_loses_nothing(s: State, kept: Number) -> bool:
-    """Otherwise what consumers have seen is gone after a stop in order."""
-    rests = every_message_is_visible(s) and every_entry_is_on_disk(s)
-    return implies(rests, accepts(crash, s, kept) == (kept == s.scanned))
-
-
 INITIAL = State()
 ACTIONS = (open, scan, take, write, commit, flush, crash)
 INVARIANTS = (
@@ -290,13 +243,5 @@ STEP_PROPERTIES = (
     numbers_are_given_one_by_one,
     a_new_life_begins_where_the_safe_entries_end,
     what_the_queue_was_built_for_never_changes,
-)
-ENABLED = (
-    two_workers_are_at_a_queue_only_where_they_may,
-    what_stands_before_the_first_gap_may_become_visible,
-    what_stands_before_a_gap_may_survive,
-    all_that_is_visible_may_be_flushed,
-    what_was_flushed_outlives_a_crash,
-    who_is_at_rest_loses_nothing,
 )
 AT_REST = (every_message_is_visible, every_entry_is_on_disk)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from gapless.spec.language import Number, accepts, replace, require
+from gapless.spec.language import Number, replace, require
 
 UNIT = 20  # bytes of a unit without a bitmap: its size, a tag code, a store time, and the bitmap's size
 END_BLANK = 4  # bytes that every file keeps behind its last unit
@@ -68,21 +68,7 @@ def units_come_one_by_one(before: State, after: State) -> bool:
 # What can be done, from whatever state.
 
 
-def a_unit_is_taken_if_it_is_what_its_entry_needs(
-    s: State, number: Number, size: int, bitmap: int, room: int, whole: bool, timely: bool
-) -> bool:
-    """Otherwise a whole extension is called broken, or a broken one is not."""
-    right = whole and timely and size == 20 + bitmap and 0 <= bitmap and 4 <= room
-    return accepts(find_unit, s, number, size, bitmap, room, whole, timely) == right
-
-
-def a_file_has_neither_more_nor_less_than_its_bytes(s: State, more: int, full: int) -> bool:
-    """Otherwise a broker that finds it refuses to start, or units are lost."""
-    return accepts(find_file, s, full + more, full) == (more == 0)
-
-
 INITIAL = State()
 ACTIONS = (find_file, find_unit)
 INVARIANTS = (units_are_counted, units_hold_their_fields_and_their_bitmaps)
 STEP_PROPERTIES = (units_come_one_by_one,)
-ENABLED = (a_unit_is_taken_if_it_is_what_its_entry_needs, a_file_has_neither_more_nor_less_than_its_bytes)

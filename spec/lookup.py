@@ -8,7 +8,7 @@ this. Source: docs/proposals.md#half-cache; docs/rocketmq-transactions.md#end-lo
 from dataclasses import dataclass
 from enum import IntEnum
 
-from gapless.spec.language import Map, Number, accepts, assume, implies, replace, require
+from gapless.spec.language import Map, Number, assume, implies, replace, require
 
 
 class LookupAnswer(IntEnum):
@@ -143,65 +143,6 @@ def only_a_crash_takes_halves_away(before: State, after: State) -> bool:
 # What can be done, from whatever state.
 
 
-def whoever_asks_is_answered_what_is_so(s: State, number: Number, message: int) -> bool:
-    """Otherwise a decision fails, or consumers receive another message than the one that was committed."""
-    there = s.start <= number and number < s.end
-    found = accepts(find, s, number, message) == (there and message == s.messages[number])
-    waits = accepts(wait, s, number) == (there and s.flushed <= number)
-    return found and waits and accepts(deny, s, number) != there
-
-
-def _found(
-    s: State, start: Number, end: Number, number: Number, message: int, asked: Number, given: int
-) -> State:
-    return find(append(open(s, start, end), number, message), asked, given)
-
-
-def what_is_written_can_be_asked_for(
-    s: State, start: Number, end: Number, number: Number, message: int, asked: Number, given: int
-) -> bool:
-    """Otherwise a half is in the log, and it can never be decided."""
-    new = s.lives == 0 and s.end == 0 and 0 <= start and start <= end
-    same = given == (message if asked == end else s.messages[asked])
-    there = number == end and start <= asked and asked <= end
-    return implies(new, accepts(_found, s, start, end, number, message, asked, given) == (there and same))
-
-
-def _found_twice(s: State, start: Number, end: Number) -> State:
-    return open(open(s, start, end), start, end)
-
-
-def halves_are_found_once(s: State, start: Number, end: Number) -> bool:
-    """Otherwise two logs are taken for one."""
-    return not accepts(_found_twice, s, start, end)
-
-
-def _asked_after_a_flush(s: State, to: Number, asked: Number) -> State:
-    return wait(flush(s, to), asked)
-
-
-def what_is_flushed_need_not_be_asked_for_again(s: State, to: Number, asked: Number) -> bool:
-    """Otherwise a producer asks for ever for what is there to be read, or is made to wait for ever."""
-    waits = s.flushed <= to and to <= asked and asked < s.end
-    return accepts(_asked_after_a_flush, s, to, asked) == waits and accepts(flush, s, s.end)
-
-
-def _asked_after_a_crash(s: State, kept: Number, asked: Number) -> State:
-    begun = restart(s, kept)
-    return find(begun, asked, begun.messages[asked])
-
-
-def _waits_after_a_crash(s: State, kept: Number, asked: Number) -> State:
-    return wait(restart(s, kept), asked)
-
-
-def a_crash_takes_what_it_took_and_nothing_more(s: State, kept: Number, asked: Number) -> bool:
-    """Otherwise a half is found that a crash took, or one that survived is not."""
-    survived = s.flushed <= kept and kept <= s.end and s.start <= asked and asked < kept
-    found = accepts(_asked_after_a_crash, s, kept, asked)
-    return found == survived and not accepts(_waits_after_a_crash, s, kept, asked)
-
-
 INITIAL = State()
 ACTIONS = (open, append, find, wait, deny, flush, restart)
 INVARIANTS = (ends_are_ordered, only_halves_of_the_log_are_messages)
@@ -210,11 +151,4 @@ STEP_PROPERTIES = (
     a_half_that_is_kept_stays_what_it_is,
     nothing_flushed_is_lost,
     only_a_crash_takes_halves_away,
-)
-ENABLED = (
-    whoever_asks_is_answered_what_is_so,
-    what_is_written_can_be_asked_for,
-    halves_are_found_once,
-    what_is_flushed_need_not_be_asked_for_again,
-    a_crash_takes_what_it_took_and_nothing_more,
 )

@@ -6,7 +6,7 @@ is silent. Maps are by the number of a request.
 
 from dataclasses import dataclass
 
-from gapless.spec.language import Map, Number, accepts, assume, implies, replace, require
+from gapless.spec.language import Map, Number, assume, implies, replace, require
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,99 +225,7 @@ def a_lost_connection_frees_no_permit(before: State, after: State) -> bool:
     return implies(before.cuts < after.cuts, after.in_use == before.in_use)
 
 
-# -- what can be done ----------------------------------------------------------------------------------------------
-
-
-def a_client_is_looked_at_once(s: State, permits: int, timeout: int) -> bool:
-    """Otherwise the permits of one client are taken for those of another, or none can be looked at."""
-    if not accepts(open, s, permits, timeout):
-        return s.permits != 0 or permits <= 0
-    return not accepts(open, open(s, permits, timeout), permits, timeout)
-
-
-def a_request_is_given_up_when_its_timeout_is_over(
-    s: State, number: Number, permits: int, timeout: int
-) -> bool:
-    """Otherwise a permit is lost with every silence, or a client asks again and again in silence."""
-    if not accepts(open, s, permits, timeout) or s.taken[number] != 0 or timeout < 1:
-        return True
-    asked = acquire(open(s, permits, timeout), number)
-    due = asked.clock + timeout
-    return accepts(time_out, tick(asked, due), number) and not accepts(time_out, tick(asked, due - 1), number)
-
-
-def time_may_stand_still(s: State) -> bool:
-    """Otherwise two events within one millisecond cannot both be recorded."""
-    return accepts(tick, s, s.clock)
-
-
-def who_waits_is_known(s: State, number: Number) -> bool:
-    """Otherwise a caller waits twice, and is called once."""
-    return not accepts(wait, s, number) or not accepts(wait, wait(s, number), number)
-
-
-def a_free_permit_is_taken(s: State, number: Number) -> bool:
-    """Otherwise a caller waits although it need not; or its request takes two permits, and gives back one."""
-    if not accepts(acquire, s, number):
-        return s.in_use == s.permits or s.taken[number] != 0
-    return not accepts(acquire, acquire(s, number), number)
-
-
-def an_answer_gives_all_back(s: State, number: Number) -> bool:
-    """Otherwise permits are lost with answers, or silence is counted that was none."""
-    if not accepts(acquire, s, number):
-        return True
-    asked = acquire(s, number)
-    if not accepts(reply, asked, number):
-        return False
-    answered = reply(asked, number)
-    return answered.in_use == s.in_use and answered.unanswered == s.unanswered
-
-
-def an_answer_of_an_earlier_stretch_is_heard(s: State, number: Number) -> bool:
-    """Otherwise a client gives up who was answered, or forgets a silence of the present stretch."""
-    if not accepts(acquire, s, number) or s.timeout < 1:
-        return True
-    asked = acquire(s, number)
-    return accepts(reply, tick(asked, asked.window + asked.timeout), number)
-
-
-def a_late_answer_is_on_record(s: State, number: Number) -> bool:
-    """Otherwise it is unknown that a coordinator answers too late."""
-    return not accepts(late_reply, s, number) or s.answers[number] < late_reply(s, number).answers[number]
-
-
-def a_lost_connection_is_on_record(s: State) -> bool:
-    """Otherwise what it does to permits is never asked."""
-    return s.cuts < disconnect(s).cuts
-
-
-def a_client_may_wait_for_its_answers(s: State, within: bool) -> bool:
-    """Otherwise a client is accused for the silence of its coordinator."""
-    return implies(s.in_use == s.permits or s.waiting == 0, accepts(rest, s, within))
-
-
-def rest_comes_when_all_is_given_back(s: State, number: Number) -> bool:
-    """Otherwise a permit that is lost is never missed, or rest never comes."""
-    if not accepts(acquire, s, number):
-        return implies(s.permits == 0, no_permit_is_held(s))
-    asked = acquire(s, number)
-    rested = no_permit_is_held(s)
-    return no_permit_is_held(reply(asked, number)) == rested and not (rested and no_permit_is_held(asked))
-
-
-def rest_comes_when_nobody_waits(s: State, number: Number) -> bool:
-    """Otherwise a caller that is never woken is never missed, or rest never comes."""
-    if not accepts(wait, s, number) or not accepts(acquire, wait(s, number), number):
-        return True
-    waiting = wait(s, number)
-    rested = nobody_waits(s)
-    return nobody_waits(acquire(waiting, number)) == rested and not (rested and nobody_waits(waiting))
-
-
-def nobody_waits_where_rest_leaves_a_permit_free(s: State, within: bool) -> bool:
-    """Otherwise a client at rest is reported as busy, or a caller that is never woken is never missed."""
-    return not accepts(rest, s, within) or s.permits <= s.in_use or nobody_waits(s)
+# -- at rest -------------------------------------------------------------------------------------------------------
 
 
 def no_permit_is_held(s: State) -> bool:
@@ -351,18 +259,3 @@ STEP_PROPERTIES = (
     a_lost_connection_frees_no_permit,
 )
 AT_REST = (no_permit_is_held, nobody_waits)
-ENABLED = (
-    a_client_is_looked_at_once,
-    a_request_is_given_up_when_its_timeout_is_over,
-    time_may_stand_still,
-    who_waits_is_known,
-    a_free_permit_is_taken,
-    an_answer_gives_all_back,
-    an_answer_of_an_earlier_stretch_is_heard,
-    a_late_answer_is_on_record,
-    a_lost_connection_is_on_record,
-    a_client_may_wait_for_its_answers,
-    rest_comes_when_all_is_given_back,
-    rest_comes_when_nobody_waits,
-    nobody_waits_where_rest_leaves_a_permit_free,
-)

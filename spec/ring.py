@@ -8,7 +8,7 @@ landed, docs/rocketmq.md#ring.
 from dataclasses import dataclass
 from typing import NewType
 
-from gapless.spec.language import Map, accepts, implies, replace, require
+from gapless.spec.language import Map, implies, replace, require
 
 Batch = NewType("Batch", int)
 Slot = NewType("Slot", int)
@@ -179,27 +179,6 @@ def every_batch_is_dispatched(s: State) -> bool:
 # What can be done, from whatever state.
 
 
-def _through_the_ring(s: State, slots: int) -> State:
-    made = cut(open(s, slots), Batch(0))
-    return dispatch(decode(made, Batch(0)), Batch(0))
-
-
-def a_batch_goes_through_a_ring_of_any_size(s: State, slots: int) -> bool:
-    """Otherwise the first batch waits for ever, and all others behind it."""
-    return implies(s.slots == 0 and s.cut == 0, accepts(_through_the_ring, s, slots) == (0 < slots))
-
-
-def a_ring_has_room_and_is_made_before_its_batches(s: State, slots: int) -> bool:
-    """Otherwise batches lie in a ring where no worker looks for them, or never come into one."""
-    return implies(slots <= 0 or 0 < s.slots or 0 < s.cut, not accepts(open, s, slots))
-
-
-def a_worker_waits_for_room_and_for_nothing_else(s: State, batch: Batch) -> bool:
-    """Otherwise a batch that fits waits, or one that does not takes the slot of another."""
-    waits = 0 <= batch and batch < s.cut and s.decoded[batch] == 0
-    return implies(waits, accepts(decode, s, batch) == (batch - s.next < s.slots))
-
-
 INITIAL = State()
 ACTIONS = (open, cut, decode, dispatch, truncate)
 INVARIANTS = (
@@ -216,10 +195,5 @@ STEP_PROPERTIES = (
     batches_are_cut_one_by_one,
     a_new_service_begins_with_nothing,
     the_ring_never_changes_its_size,
-)
-ENABLED = (
-    a_batch_goes_through_a_ring_of_any_size,
-    a_ring_has_room_and_is_made_before_its_batches,
-    a_worker_waits_for_room_and_for_nothing_else,
 )
 AT_REST = (every_batch_is_dispatched,)

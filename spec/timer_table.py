@@ -7,7 +7,7 @@ Source: docs/rocketmq.md#timers-rocksdb.
 
 from dataclasses import dataclass
 
-from gapless.spec.language import Number, Position, accepts, implies, replace, require
+from gapless.spec.language import Number, Position, implies, replace, require
 
 NOWHERE = Position(-1)  # of a message that is not there
 
@@ -113,67 +113,7 @@ def one_is_delivered_at_a_time(before: State, after: State) -> bool:
 # What can be done, from whatever state.
 
 
-def a_row_is_taken_if_it_is_that_of_a_timer_that_waits(s: State, named: bool, whole: bool, over: bool) -> bool:
-    """Otherwise a whole table is called broken, or what was cancelled is delivered."""
-    right = 0 < s.messages and named and whole and s.rows == 0 and (over or s.cancelled == 0)
-    return accepts(find_row, s, named, whole, over) == right
-
-
-def a_timer_without_a_row_was_cancelled_or_delivered(s: State, handed_on: bool) -> bool:
-    """Otherwise its message is never delivered."""
-    return accepts(seek, s, handed_on) == (0 < s.rows or 0 < s.cancelled or s.messages == 0 or handed_on)
-
-
-def what_waited_is_delivered(s: State, copies: int) -> bool:
-    """Otherwise no consumer ever receives it, or twice."""
-    none = 0 < s.cancelled or s.messages == 0
-    return accepts(deliver, s, copies) == (copies <= 1 and (0 < copies or none))
-
-
-def a_table_is_told_of_what_is_there(s: State, number: Number, end: Number) -> bool:
-    """Otherwise messages that come are never put into it."""
-    return accepts(read_to, s, number, end) == (number <= end)
-
-def a_message_lies_behind_those_before_it(s: State, position: Position) -> bool:
-    """Otherwise one message is taken for two."""
-    return accepts(wait, s, position) == (0 <= position and s.last < position)
-
-
-def _waits(s: State, position: Position, over: bool) -> State:
-    return find_row(wait(s, position), True, True, over)  # noqa: FBT003 - an event's flags
-
-
-def what_waits_may_have_its_row(s: State, position: Position, over: bool) -> bool:
-    """Otherwise a whole table is called broken."""
-    behind = 0 <= position and s.last < position
-    return implies(behind, accepts(_waits, s, position, over) == (s.rows == 0 and (over or s.cancelled == 0)))
-
-
-def _cancelled(s: State, over: bool) -> State:
-    return find_row(cancel(s), True, True, over)  # noqa: FBT003 - an event's flags
-
-
-def what_is_cancelled_has_no_row_until_its_time_is_over(s: State, over: bool) -> bool:
-    """Otherwise consumers receive what was called back."""
-    return accepts(_cancelled, s, over) == (0 < s.messages and s.rows == 0 and over)
-
-
-def _two_rows(s: State) -> State:
-    return find_row(find_row(s, True, True, True), True, True, True)  # noqa: FBT003 - an event's flags
-
-
-def a_second_row_is_noticed(s: State) -> bool:
-    """Otherwise its message is delivered twice."""
-    return not accepts(_two_rows, s)
-
-
 INITIAL = State()
 ACTIONS = (wait, cancel, find_row, seek, deliver, read_to)
 INVARIANTS = (what_has_a_row_waits, a_timer_has_one_row)
 STEP_PROPERTIES = (messages_come_one_behind_the_other, one_is_delivered_at_a_time)
-ENABLED = (
-    a_row_is_taken_if_it_is_that_of_a_timer_that_waits, a_timer_without_a_row_was_cancelled_or_delivered,
-    what_waited_is_delivered, a_table_is_told_of_what_is_there,
-    a_message_lies_behind_those_before_it, what_waits_may_have_its_row,
-    what_is_cancelled_has_no_row_until_its_time_is_over, a_second_row_is_noticed,
-)

@@ -7,7 +7,7 @@ names the version that it was asked about. Maps are by half number.
 from dataclasses import dataclass
 from enum import IntEnum
 
-from gapless.spec.language import Map, Number, Position, accepts, implies, replace, require
+from gapless.spec.language import Map, Number, Position, implies, replace, require
 
 NOWHERE = Position(-1)  # the position of a version that is not in the log
 NO_NUMBER = Number(-1)  # the number of a version that is not there
@@ -424,57 +424,6 @@ def an_op_names_what_was_decided(s: State) -> bool:
 # What can be done: of what becomes of the newest version. A helper's name says which steps it takes.
 
 
-def _rolled_back(s: State) -> State:
-    return roll_back(ask_to_roll_back(s, s.newest), s.newest)
-
-
-def _crashed_and_rolled_back(s: State) -> State:
-    return _rolled_back(crash(_rolled_back(s)))
-
-
-def _marked_and_crashed_and_rolled_back(s: State) -> State:
-    return _rolled_back(crash(mark(_rolled_back(s), s.newest)))
-
-
-def a_rollback_is_as_durable_as_its_op(s: State) -> bool:
-    """Otherwise a producer that was not heard is never asked again, or one that was heard is."""
-    undone = accepts(_crashed_and_rolled_back, s)
-    return undone == (s.phase == Phase.PREPARED) and not accepts(_marked_and_crashed_and_rolled_back, s)
-
-
-def _reported(s: State, number: Number) -> State:
-    asked = ask_to_commit(s, s.newest)
-    return acknowledge(commit(asked, s.newest, s.positions[s.newest], NOWHERE, True, False), number)  # noqa: FBT003
-
-
-def _reported_again(s: State, number: Number) -> State:
-    return acknowledge(_reported(s, number), number)
-
-
-def a_producer_is_told_of_its_commit(s: State, number: Number) -> bool:
-    """Otherwise it waits for ever, or believes that consumers see messages they never will."""
-    may_be_reported = s.phase == Phase.PREPARED and number == s.newest
-    return accepts(_reported, s, number) == may_be_reported and accepts(_reported_again, s, number) == may_be_reported
-
-
-def nobody_is_asked_about_what_is_not_there(s: State, number: Number, half: Position) -> bool:
-    """Otherwise the producer's answer finds no half, and the transaction stays open."""
-    return implies(s.positions[number] < 0, not accepts(ask_back, s, number, half))
-
-
-def what_is_at_rest_is_neither_asked_about_nor_set_aside(s: State, number: Number, position: Position) -> bool:
-    """Otherwise a waiting transaction is left alone, or a finished one is called open."""
-    asked = accepts(check, s, number, s.newest, position, s.checks + 1, True, True)  # noqa: FBT003
-    left = asked or accepts(park, s, s.newest, position, s.checks, True, False)  # noqa: FBT003
-    may_lie_there = s.positions[number] < 0 and s.positions[s.newest] < position
-    return implies(may_lie_there, the_transaction_is_decided_or_set_aside(s) == (not left))
-
-
-def what_is_at_rest_needs_no_op(s: State) -> bool:
-    """Otherwise a half that was decided is asked about again after the next start."""
-    return an_op_names_what_was_decided(s) == (not accepts(mark, s, s.newest))
-
-
 INITIAL = State()
 ACTIONS = (
     open, restart, ask_to_commit, ask_to_roll_back, prepare, outlive, check, commit, roll_back, mark, park, crash,
@@ -489,8 +438,4 @@ INVARIANTS = (
     a_producer_is_told_the_truth,
 )
 STEP_PROPERTIES = (what_was_seen_stays_seen, a_producer_is_asked_step_by_step, an_outcome_is_final)
-ENABLED = (
-    a_rollback_is_as_durable_as_its_op, a_producer_is_told_of_its_commit, nobody_is_asked_about_what_is_not_there,
-    what_is_at_rest_is_neither_asked_about_nor_set_aside, what_is_at_rest_needs_no_op,
-)
 AT_REST = (the_transaction_is_decided_or_set_aside, an_op_names_what_was_decided)

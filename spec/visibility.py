@@ -6,7 +6,7 @@ for it, or for a copy of it that is no final. Source: docs/rocketmq-transactions
 
 from dataclasses import dataclass
 
-from gapless.spec.language import Number, Position, accepts, implies, replace, require
+from gapless.spec.language import Number, Position, implies, replace, require
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,27 +79,7 @@ def a_step_adds_one(before: State, after: State) -> bool:
 # What can be done, from whatever state.
 
 
-def a_half_can_be_read_once_it_is_committed(s: State, number: Number, position: Position) -> bool:
-    """Otherwise consumers read what may be taken back, or a copy of what they may read is called a fault."""
-    return accepts(show, s, number, position) == (0 < s.finals)
-
-
-def _committed(s: State, number: Number, position: Position) -> State:
-    return show(commit(prepare(s, position)), number, position)
-
-
-def _only_rolled_back(s: State, number: Number, position: Position) -> State:
-    return show(roll_back(prepare(s, position)), number, position)
-
-
-def a_commit_makes_visible_and_nothing_else_does(s: State, number: Number, position: Position) -> bool:
-    """Otherwise a commit comes to nothing, or a message that was rolled back is delivered."""
-    taken = accepts(_committed, s, number, position)
-    return taken and accepts(_only_rolled_back, s, number, position) == (0 < s.finals)
-
-
 INITIAL = State()
 ACTIONS = (prepare, commit, roll_back, show)
 INVARIANTS = (what_consumers_can_read_is_committed, all_is_counted_from_zero)
 STEP_PROPERTIES = (what_is_in_the_log_stays_there, a_step_adds_one)
-ENABLED = (a_half_can_be_read_once_it_is_committed, a_commit_makes_visible_and_nothing_else_does)

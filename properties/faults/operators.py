@@ -137,12 +137,33 @@ def changed(spec: Spec, text: bytes | str, file: int = 0) -> Spec:
         )
         exec(compile(tree, f"<{spec.name} with a fault>", "exec"), made[module].__dict__)  # noqa: S102 - a spec, with one mistake
         made[module].__dict__["ENABLED"] = _enabled(spec, module, made)
-    return Spec(*made.values())
+    return Spec(made[spec.module], made[spec.deviating] if spec.deviating else None, _laws(spec, made))
 
 
-def _enabled(spec: Spec, module: ModuleType, made: Mapping[ModuleType, ModuleType]) -> tuple[FunctionType, ...]:
-    """The ENABLED laws for steps with a fault; everything else that they name stays the spec's own."""
-    names, changed = dict(vars(module)), vars(made[module])
+def _laws(spec: Spec, made: Mapping[ModuleType, ModuleType]) -> ModuleType | None:
+    """The laws in a module of their own, for steps with a fault."""
+    if spec.laws is None:
+        return None
+    laws = ModuleType(spec.laws.__name__, spec.laws.__doc__)
+    faulty = {module: _with_steps_of(spec, module, changed) for module, changed in made.items()}
+    tuples = {name: _enabled(spec, spec.laws, faulty, name) for name in ("ENABLED", "ENABLED_AFTER_DEVIATIONS")}
+    laws.__dict__.update(vars(spec.laws), **tuples)
+    return laws
+
+
+def _with_steps_of(spec: Spec, module: ModuleType, changed: ModuleType) -> ModuleType:
+    """A module of the spec with the steps of another text: no helper of theirs is another one."""
+    mixed = ModuleType(module.__name__, module.__doc__)
+    steps = {name for name, value in vars(module).items() if value in [*spec.steps, *spec.at_rest]}
+    mixed.__dict__.update(vars(module), **{name: vars(changed)[name] for name in steps})
+    return mixed
+
+
+def _enabled(
+    spec: Spec, module: ModuleType, made: Mapping[ModuleType, ModuleType], laws: str = "ENABLED"
+) -> tuple[FunctionType, ...]:
+    """The laws of a tuple for steps with a fault; everything else that they name stays the spec's own."""
+    names, changed = dict(vars(module)), vars(made.get(module, module))
     for name, value in vars(module).items():
         if isinstance(value, ModuleType):
             names[name] = made.get(value, value)
@@ -150,7 +171,7 @@ def _enabled(spec: Spec, module: ModuleType, made: Mapping[ModuleType, ModuleTyp
             names[name] = changed[name]
         elif isinstance(value, FunctionType) and value.__module__ == module.__name__ and name not in behind_steps(spec):
             names[name] = update_wrapper(FunctionType(value.__code__, names), value)
-    return tuple(names[holds.__name__] for holds in getattr(module, "ENABLED", ()))
+    return tuple(names[holds.__name__] for holds in getattr(module, laws, ()))
 
 
 def _is_of_steps(node: ast.stmt, steps: Collection[str]) -> bool:

@@ -1,8 +1,8 @@
-"""RocketMQ's deviations with its cursors, and more enabledness laws of the design."""
+"""RocketMQ's deviations with its cursors."""
 
 from gapless.spec import checkpoint
-from gapless.spec.checkpoint import NO_NUMBER, How, State
-from gapless.spec.language import Deviation, Number, accepts, applies, implies, replace
+from gapless.spec.checkpoint import State
+from gapless.spec.language import Deviation, Number, accepts, applies, replace
 
 
 def consume_an_op_that_is_still_needed(s: State, number: Number) -> State:
@@ -29,71 +29,6 @@ def crash_behind_a_saved_cursor(s: State, half: Number, op: Number) -> State:
 
 
 # -- what can be done ----------------------------------------------------------------------------------------------
-
-
-def what_was_never_saved_begins_where_the_queues_were_found(s: State, half: Number, op: Number) -> bool:
-    """Otherwise a crash before the first save begins with what has expired."""
-    if not accepts(checkpoint.open, s, half, op):
-        return True
-    return accepts(_open_and_crash, s, half, op) and _open_and_crash(s, half, op).op_cursor == op
-
-
-def _open_and_crash(s: State, half: Number, op: Number) -> State:
-    return checkpoint.crash(checkpoint.open(s, half, op), half, op)
-
-
-def a_broker_starts_again_where_it_saved(s: State) -> bool:
-    """Otherwise what was done with is done again after each start."""
-    if not accepts(checkpoint.save, s):
-        return True
-    if not accepts(_save_and_crash, s):
-        return False
-    after = _save_and_crash(s)
-    return after.half_cursor == s.half_cursor and after.op_cursor == s.op_cursor
-
-
-def _save_and_crash(s: State) -> State:
-    return checkpoint.crash(checkpoint.save(s), s.half_end, s.op_end)
-
-
-def _crash_twice(s: State, half: Number, op: Number, halves: Number, ops: Number) -> State:
-    return checkpoint.crash(checkpoint.crash(s, half, op), halves, ops)
-
-
-def what_a_crash_leaves_is_on_disk(s: State, half: Number, op: Number, halves: Number, ops: Number) -> bool:
-    """Otherwise a broker starts with records that the next crash takes, or cannot save its cursor.
-
-    Source: docs/rocketmq.md#recovery.
-    """
-    left = accepts(checkpoint.crash, s, half, op)
-    return accepts(_crash_twice, s, half, op, halves, ops) == (left and halves == half and ops == op)
-
-
-def an_op_of_an_earlier_version_resolves_the_half(s: State, number: Number, by: Number) -> bool:
-    """Otherwise a half decided before it came back is asked about again, or an undecided one is not."""
-    there = s.half_cursor <= number and number < s.half_end
-    left = (s.op_cursor <= by and by < s.op_end) or (by == NO_NUMBER and s.expired != 0)
-    return accepts(checkpoint.resolve, s, number, How.EARLIER, by) == (there and left)
-
-
-def _named_and_flushed(s: State, number: Number, by: Number, copy: Number) -> State:
-    return checkpoint.flush(checkpoint.resolve(s, number, How.OP, by), s.half_end, s.op_end, copy)
-
-
-def _replaced_and_flushed(s: State, number: Number, by: Number, copy: Number) -> State:
-    return checkpoint.flush(checkpoint.resolve(s, number, How.VERSION, by), s.half_end, s.op_end, copy)
-
-
-def _found_decided_and_flushed(s: State, number: Number, by: Number, copy: Number) -> State:
-    return checkpoint.flush(checkpoint.resolve(s, number, How.EARLIER, by), s.half_end, s.op_end, copy)
-
-
-def only_copies_count_as_set_aside(s: State, number: Number, by: Number, copy: Number) -> bool:
-    """Otherwise a copy that was never written counts as on disk."""
-    named = accepts(_named_and_flushed, s, number, by, copy)
-    replaced = accepts(_replaced_and_flushed, s, number, by, copy)
-    earlier = accepts(_found_decided_and_flushed, s, number, by, copy)
-    return implies(s.copy_end < copy, not named and not replaced and not earlier)
 
 
 def an_op_is_consumed_in_time_or_too_early(s: State, number: Number) -> bool:
@@ -135,11 +70,6 @@ GIVEN_UP = (
     checkpoint.what_was_passed_stays_as_it_was,
 )
 ENABLED = (
-    what_was_never_saved_begins_where_the_queues_were_found,
-    a_broker_starts_again_where_it_saved,
-    what_a_crash_leaves_is_on_disk,
-    an_op_of_an_earlier_version_resolves_the_half,
-    only_copies_count_as_set_aside,
     an_op_is_consumed_in_time_or_too_early,
     cursors_are_saved_whatever_is_on_disk,
     a_broker_starts_again_wherever_its_cursors_were_saved,

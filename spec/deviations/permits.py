@@ -23,14 +23,12 @@ def who_is_stuck_is_on_record(s: State, within: bool) -> bool:
     return not accepts(rest_in_a_deadlock, s, within) or rest_in_a_deadlock(s, within).stuck == s.waiting
 
 
-def who_was_stuck_is_free_again(s: State, within: bool) -> bool:
-    """Otherwise a deadlock that is over is reported for ever."""
-    return not accepts(permits.rest, s, within) or permits.rest(s, within).stuck == 0
-
-
 DEVIATIONS = (
     Deviation(rest_in_a_deadlock, permits.rest, frozenset({"pulsar"}),
         "docs/pulsar.md#self-deadlock: TransactionMetaStoreHandler completes, then releases; apache/pulsar#14866"),
 )
 GIVEN_UP = (permits.nobody_waits_for_a_free_permit,)
-ENABLED = (a_deadlock_of_a_client_is_its_own, who_is_stuck_is_on_record, who_was_stuck_is_free_again)
+ENABLED = (
+    a_deadlock_of_a_client_is_its_own,
+    who_is_stuck_is_on_record,
+)

@@ -227,75 +227,6 @@ def park_before_the_limit_of_today(
 # What can be done: of a transaction from its beginning on. A helper's name says which steps it takes.
 
 
-def _begun(s: State, max_checks: int, witnessed: int, number: Number, position: Position, marked: bool) -> State:
-    return transaction.prepare(transaction.open(s, Position(0), max_checks, witnessed), number, position, marked)
-
-
-def a_half_is_prepared_once_and_carries_its_marker(s: State, number: Number, position: Position, marked: bool) -> bool:
-    """Otherwise a producer cannot begin, or is asked about a message that was never prepared."""
-    taken = accepts(_begun, s, 0, 0, number, position, marked)
-    return taken == (s.phase == Phase.ABSENT and 0 <= position and marked)
-
-
-def _outlived(s: State, start: Position, number: Number, position: Position, times: int) -> State:
-    return transaction.outlive(transaction.open(s, start, 0, 0), number, position, times)
-
-
-def _asked_back(s: State, start: Position, number: Number, position: Position, times: int, half: Position) -> State:
-    return transaction.ask_back(_outlived(s, start, number, position, times), number, half)
-
-
-def a_version_may_outlive_the_ones_before_it(
-    s: State, start: Position, number: Number, position: Position, times: int, half: Position
-) -> bool:
-    """Otherwise a store without its oldest files cannot be judged, or a stranger's message is asked about."""
-    known = s.phase == Phase.ABSENT and 0 < start and 0 <= position and 0 <= times
-    found = accepts(_outlived, s, start, number, position, times) == known
-    asked = accepts(_asked_back, s, start, number, position, times, half)
-    return found and asked == (known and 0 < times and half == position)
-
-
-def _checked(s: State, max_checks: int, number: Number, position: Position, asked: bool, same: bool) -> State:
-    begun = _begun(s, max_checks, 0, Number(0), Position(0), True)  # noqa: FBT003 - an event's flag
-    return transaction.check(begun, number, Number(0), position, 1, asked, same)
-
-
-def a_half_is_put_back_behind_itself_and_its_producer_asked(
-    s: State, max_checks: int, number: Number, position: Position, asked: bool, same: bool
-) -> bool:
-    """Otherwise a producer is never asked, or about something else than it sent."""
-    due = number != 0 and 0 < position and asked and same and (max_checks == 0 or 1 <= max_checks)
-    return implies(s.phase == Phase.ABSENT, accepts(_checked, s, max_checks, number, position, asked, same) == due)
-
-
-def _committed(s: State, witnessed: int, number: Number, position: Position, half: Position, same: bool) -> State:
-    begun = _begun(s, 0, witnessed, Number(0), position, True)  # noqa: FBT003 - an event's flag
-    asked = transaction.ask_to_commit(begun, number)
-    return transaction.commit(asked, Number(0), half, NOWHERE, same, False)  # noqa: FBT003
-
-
-def what_was_asked_for_is_committed(
-    s: State, witnessed: int, number: Number, position: Position, half: Position, same: bool
-) -> bool:
-    """Otherwise a producer is not heard, or consumers receive what it did not send."""
-    asked = witnessed == 0 or number == 0 or 0 < s.commits_asked[Number(0)]
-    taken = accepts(_committed, s, witnessed, number, position, half, same)
-    known = s.phase == Phase.ABSENT and 0 <= position
-    return implies(known, taken == (asked and half == position and same))
-
-
-def _rolled_back(s: State, witnessed: int, number: Number, position: Position) -> State:
-    begun = _begun(s, 0, witnessed, Number(0), position, True)  # noqa: FBT003 - an event's flag
-    return transaction.roll_back(transaction.ask_to_roll_back(begun, number), Number(0))
-
-
-def what_was_asked_for_is_rolled_back(s: State, witnessed: int, number: Number, position: Position) -> bool:
-    """Otherwise a producer is not heard, or what it committed is lost."""
-    asked = witnessed == 0 or number == 0 or 0 < s.rollbacks_asked[Number(0)]
-    rolled_back = accepts(_rolled_back, s, witnessed, number, position) == asked
-    return implies(s.phase == Phase.ABSENT and 0 <= position, rolled_back)
-
-
 # What deviations are for, and what stays as it was with them.
 
 
@@ -433,11 +364,6 @@ def what_comes_late_leaves_the_newest_version_as_it_was(s: State, number: Number
     return implies(_in_order(s), committed and rolled_back and parked)
 
 
-def what_is_set_aside_stays_so_in_a_crash(s: State) -> bool:
-    """Otherwise a producer is asked again after its last check."""
-    return implies(s.phase == Phase.PARKED, transaction.the_transaction_is_decided_or_set_aside(transaction.crash(s)))
-
-
 DEVIATIONS = (
     Deviation(prepare_again, transaction.prepare, ROCKETMQ,
         "docs/rocketmq.md#n22: a client that was not answered sends the half again"),
@@ -490,11 +416,13 @@ GIVEN_UP = (
     transaction.an_op_names_a_half_once, transaction.a_producer_is_asked_step_by_step, transaction.an_outcome_is_final,
 )
 ENABLED = (
-    a_half_is_prepared_once_and_carries_its_marker, a_version_may_outlive_the_ones_before_it,
-    a_half_is_put_back_behind_itself_and_its_producer_asked, what_was_asked_for_is_committed,
-    what_was_asked_for_is_rolled_back, a_half_is_put_back_once_more, a_half_is_put_back_late,
-    a_life_has_a_limit_of_its_own, a_half_may_come_twice, a_half_is_committed_late,
-    a_half_is_rolled_back_and_has_its_op_late, a_half_is_set_aside_whatever_has_become_of_it,
-    what_is_resumed_has_all_its_checks, what_comes_late_leaves_the_newest_version_as_it_was,
-    what_is_set_aside_stays_so_in_a_crash,
+    a_half_is_put_back_once_more,
+    a_half_is_put_back_late,
+    a_life_has_a_limit_of_its_own,
+    a_half_may_come_twice,
+    a_half_is_committed_late,
+    a_half_is_rolled_back_and_has_its_op_late,
+    a_half_is_set_aside_whatever_has_become_of_it,
+    what_is_resumed_has_all_its_checks,
+    what_comes_late_leaves_the_newest_version_as_it_was,
 )

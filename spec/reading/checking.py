@@ -22,7 +22,7 @@ def checked(spec: Spec) -> Spec:
 
 def _files(spec: Spec) -> list[SpecFile]:
     """The files that state a spec; there are none of one that a program made."""
-    return [_spec_file(module) for module in (spec.module, spec.deviating) if module and has_text(module)]
+    return [_spec_file(module) for module in (spec.module, spec.deviating, spec.laws) if module and has_text(module)]
 
 
 @cache

@@ -16,7 +16,7 @@ from gapless.spec.reading.complaints import (
     Complaint,
     unknown,
 )
-from gapless.spec.reading.declarations import BOOL, STATES_TAKEN, WORD, SpecFile, is_map, names_given
+from gapless.spec.reading.declarations import BOOL, WORD, SpecFile, is_map, names_given
 
 COMPUTED = (ast.Add, ast.Sub, ast.Mult, ast.FloorDiv, ast.Mod)
 """The operations on numbers that every reader understands."""
@@ -26,7 +26,7 @@ def foreign_constant(file: SpecFile, name: str, foreign: ast.expr) -> Iterator[C
     """The complaint about a value at the top that is no constant, unless `_tuples` makes it."""
     word = f"`{first_line(foreign)}` at the top of a spec"
     match foreign:
-        case _ if name in STATES_TAKEN:
+        case _ if name in file.states_taken:
             return  # `_tuples` looks at its members
         case ast.Lambda():
             yield Complaint(foreign.lineno, word, A_FUNCTION)

@@ -18,6 +18,9 @@ NUMBERS_OF_THE_LANGUAGE = ((OF_THE_LANGUAGE, "Number"), (OF_THE_LANGUAGE, "Posit
 STATES_TAKEN = {"ACTIONS": 1, "INVARIANTS": 1, "STEP_PROPERTIES": 2, "AT_REST": 1, "ENABLED": 1}
 """The tuples that may end a spec file, of functions by name: how many states each function takes."""
 
+OF_LAWS = {"ENABLED_AFTER_DEVIATIONS": 1}
+"""The tuples that a module in `laws/` may have, too."""
+
 MORE_TUPLES = ("DEVIATIONS", "TAKEOVERS", "GIVEN_UP")
 """The tuples that say what real brokers do instead."""
 
@@ -46,6 +49,11 @@ class SpecFile:
     tree: ast.Module
     made_of: Mapping[str, SpecFile] = field(default_factory=dict)
     called: frozenset[str] = frozenset()
+
+    @property
+    def states_taken(self) -> Mapping[str, int]:
+        """The tuples that may end it, and how many states their functions take."""
+        return STATES_TAKEN | OF_LAWS if self.name.startswith("laws.") else STATES_TAKEN
 
     @cached_property
     def functions(self) -> dict[str, ast.FunctionDef]:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from gapless.spec.catalog import id_of
 from gapless.spec.language import APPLIES, ASSUMED
 from gapless.spec.reading.complaints import Complaint
-from gapless.spec.reading.declarations import STATES_TAKEN, SpecFile
+from gapless.spec.reading.declarations import SpecFile
 
 NO_RULES = (APPLIES, ASSUMED)
 A_WORD = re.compile(r"[\w.-]+")
@@ -64,7 +64,7 @@ SENTENCES = ("because", "otherwise")
 
 def _properties(file: SpecFile) -> Iterator[Complaint]:
     """Properties whose names differ by an article alone, which ids do without."""
-    tuples = (file.tuple_of(name) or () for name in STATES_TAKEN if name != "ACTIONS")
+    tuples = (file.tuple_of(name) or () for name in file.states_taken if name != "ACTIONS")
     named = {ast.unparse(member) for members in tuples for member in members}
     found: dict[str, str] = {}
     for name, function in file.functions.items():

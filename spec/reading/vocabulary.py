@@ -249,7 +249,7 @@ def not_imported(file: SpecFile) -> Iterator[Complaint]:
 
 def _tuples(file: SpecFile) -> Iterator[Complaint]:
     """The members of the tuples that end a spec: functions by their names, each of the kind that its tuple is of."""
-    for name, states in STATES_TAKEN.items():
+    for name, states in file.states_taken.items():
         if name not in file.values:
             continue
         members = file.tuple_of(name)
@@ -321,7 +321,7 @@ def _loops(file: SpecFile) -> Iterator[Complaint]:
 
 def _forgotten(file: SpecFile) -> Iterator[Complaint]:
     """Functions that no tuple names and no function calls, which no reader reads; and rules that no step needs."""
-    reached = _reached(file, (*STATES_TAKEN, *MORE_TUPLES, "BOUND"))
+    reached = _reached(file, (*file.states_taken, *MORE_TUPLES, "BOUND"))
     of_steps = _reached(file, ("ACTIONS", *MORE_TUPLES))
     for name, function in file.functions.items():
         if name not in reached:

@@ -11,7 +11,7 @@ def made_of(module: Module) -> tuple[str, ...]:
     if module.floor == "refinements":
         return tuple(f"gapless.spec.{name}" for name in module.path.stem.split("_as_"))
     composed = {"broker": ("log", "transaction"), "check_service": ("checkpoint", "op_batch", "transaction")}
-    own = (module.path.stem,) if module.floor == "deviations" else ()
+    own = (module.path.stem,) if module.floor in {"deviations", "laws"} else ()
     return tuple(f"gapless.spec.{name}" for name in (*own, *composed.get(module.path.stem, ())))
 
 

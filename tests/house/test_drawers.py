@@ -16,6 +16,7 @@ a folder of their own hides more than it sorts."""
 FLAT = {
     "spec": "one file a system",
     "spec/deviations": "one file a spec",
+    "spec/laws": "one file a spec",
     "properties/exploration/bounds": "one file a spec",
     "gapless/commands": "one file a command",
 }

@@ -93,7 +93,8 @@ class Story:
         """Return its spec, with the state that the story begins in."""
         if not self.given:
             return self.spec
-        return SpecFrom(self.spec.module, self.spec.deviating, state_with(self.spec.initial, self.given))
+        of = self.spec
+        return SpecFrom(of.module, of.deviating, of.laws, state_with(of.initial, self.given))
 
 
 def state_with(state: State, given: Mapping[str, int]) -> State:

@@ -1,4 +1,4 @@
-"""Enabledness laws of the broker. No broker deviates; they are here because `spec/broker.py` is full.
+"""Laws of `broker`: what is enabled in every state in which its invariants hold.
 
 A helper's name says which steps it takes, one after the other.
 """

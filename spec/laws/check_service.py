@@ -1,4 +1,4 @@
-"""Enabledness laws of the check service. No service deviates; `spec/check_service.py` is full.
+"""Laws of `check_service`: what is enabled in every state in which its invariants hold.
 
 A helper's name says which steps it takes, one after the other.
 """
@@ -8,6 +8,35 @@ from gapless.spec.check_service import State
 from gapless.spec.checkpoint import How
 from gapless.spec.language import Number, accepts, implies
 from gapless.spec.transaction import Phase
+
+
+def rest_comes_with_a_decision_and_its_op(s: State) -> bool:
+    """Otherwise a half that is left undecided is taken for done, or rest never comes."""
+    if not accepts(_prepare_and_commit, s):
+        return True
+    begun = check_service.the_half_is_decided_or_set_aside(s) and check_service.an_op_names_what_was_decided(s)
+    half = check_service.prepare(s)
+    final = _prepare_and_commit(s)
+    undecided = not check_service.the_half_is_decided_or_set_aside(half)
+    unended = not check_service.every_half_is_done_with(half)
+    decided = check_service.the_half_is_decided_or_set_aside(final)
+    return begun and undecided and unended and decided and not check_service.an_op_names_what_was_decided(final)
+
+
+def _prepare_and_commit(s: State) -> State:
+    return check_service.commit(check_service.prepare(s))
+
+
+def a_producer_that_answers_is_heard(s: State) -> bool:
+    """Otherwise it is asked again, and may say something else."""
+    return (accepts(check_service.commit, s) and accepts(check_service.roll_back, s)) == (s.phase == Phase.PREPARED)
+
+
+def a_half_is_put_back_or_set_aside(s: State) -> bool:
+    """Otherwise its producer is never asked again, or it is given up while its producer may still answer."""
+    asked = implies(s.phase == Phase.PREPARED, accepts(check_service.put_back, s) or accepts(check_service.park, s))
+    both = accepts(check_service.put_back, s) and accepts(check_service.park, s)
+    return asked and implies(0 < s.max_checks, not both)
 
 
 def _opened_twice(s: State, max_checks: int, more: int) -> State:
@@ -220,6 +249,7 @@ def what_is_at_rest_needs_no_op(s: State) -> bool:
 
 
 ENABLED = (
+    rest_comes_with_a_decision_and_its_op, a_producer_that_answers_is_heard, a_half_is_put_back_or_set_aside,
     a_new_half_queue_is_found_once, a_half_may_come_in_at_any_time,
     a_producer_commits_or_rolls_back_while_its_half_is_open, what_is_decided_is_entered_once,
     who_was_entered_has_its_op, an_op_resolves_what_waited_for_it, an_op_in_the_log_resolves_the_half_that_it_names,
