@@ -134,7 +134,8 @@ def epochs_swapped(case: Case) -> Label | None:
 def epochs_missing(case: Case) -> Label | None:
     """Take the entry of an epoch that has batches out of an epoch checkpoint."""
     for folder, path, rows in _epochs(case, 1):
-        used = {b.leader_epoch for p in folder.logs for b in walk(p).batches}
+        first = int(rows[0].split()[1])  # batches before it are below the log's start, and need none
+        used = {b.leader_epoch for p in folder.logs for b in walk(p).batches if b.base >= first}
         mine = [row for row in rows if int(row.split()[0]) in used]
         if mine:
             gone = case.random.choice(mine)
@@ -192,7 +193,7 @@ def segment_missing(case: Case) -> Label | None:
                 "files",
                 offset=int(gone.stem),
                 also=("log", "index", "timeindex"),
-                tail=False,
+                tail=not case.is_stopped and int(gone.stem) >= case.flushed.get((folder.topic, folder.number), 0),
             )
     return None
 
