@@ -13,6 +13,8 @@ from gapless.traces.sources.rocketmq.columns.bytes import Ints
 from gapless.traces.sources.rocketmq.columns.disk_blocks import Blocks
 from gapless.traces.sources.rocketmq.joining.checkpoint import REMEMBERED, Checkpoint, restore, save
 from gapless.traces.sources.rocketmq.joining.log import StoreJudge
+from gapless.traces.sources.rocketmq.layouts.half_table.judge import HalfCheckpoint
+from gapless.traces.sources.rocketmq.layouts.half_table.records import TableHalves
 from gapless.traces.sources.rocketmq.store.directory import open_store
 from gapless.traces.sources.rocketmq.watching.state_file import read_state, write_state
 from gapless.traces.sources.rocketmq.watching.watch_checkpoint import WatchCheckpoint
@@ -77,12 +79,17 @@ def test_a_file_of_a_state_holds_it_too(tmp_path: Path) -> None:
     judge.transactions.settled.add(halves(5))
     judge.transactions.settled.add(halves(7, first=50))
     judge.transactions.unpassed_ops.add(halves(2))
-    place = WatchCheckpoint(save(judge), None)
+    table = HalfCheckpoint(TableHalves(), 7)
+    table.records.add(np.arange(21).reshape(7, 3))
+    place = WatchCheckpoint(save(judge), None, others={"half_table": table})
     write_state(tmp_path / "state", SavedState("store", "strict", frozenset(), place, frozenset()), "1")
     found = read_state(tmp_path / "state", "store", "strict", frozenset(), "1")
     assert found is not None
     assert found.checkpoint.known.content == place.known.content
-    for one, other in zip(found.checkpoint.known.remembered, place.known.remembered, strict=True):
+    followed = found.checkpoint.others["half_table"]
+    assert followed.reached == 7
+    read, written = (*found.checkpoint.known.remembered, followed.records), (*place.known.remembered, table.records)
+    for one, other in zip(read, written, strict=True):
         assert type(one) is type(other)
         assert [block.tolist() for block in one.blocks()] == [block.tolist() for block in other.blocks()]
 
