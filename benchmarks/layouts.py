@@ -42,8 +42,8 @@ from gapless.traces.sources.rocketmq.log import scan
 from gapless.traces.sources.rocketmq.log.dledger_entries import DLEDGER_MAGIC, ENTRY_HEADER, HEADER
 from gapless.traces.sources.rocketmq.queues.batch_queues import UNIT as UNIT_OF_COMPACTED
 from gapless.traces.sources.rocketmq.segments.splits import Columns, SplitReader, splits
-from gapless.traces.sources.rocketmq.store.directory import open_store
 from gapless.traces.sources.rocketmq.store.names import TIMER_TOPIC
+from gapless.traces.sources.rocketmq.store.opening import open_store
 
 FIRST_FILE = f"{0:020d}"
 

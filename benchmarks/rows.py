@@ -29,11 +29,11 @@ def scan(path: str) -> None:
     """The checker's own scan: records found, checksums computed, columns filled, nothing judged."""
     from gapless.traces.options import Options  # noqa: PLC0415 - as below
     from gapless.traces.sources.rocketmq.segments import splits, tasks  # noqa: PLC0415 - not for the rows without
-    from gapless.traces.sources.rocketmq.store import directory, file_access  # noqa: PLC0415 - not for the rows without
+    from gapless.traces.sources.rocketmq.store import file_access, opening  # noqa: PLC0415 - not for the rows without
 
     tasks.prepare(Options())
     began = time.perf_counter()
-    store, space = directory.open_store(Path(path)), file_access.Space()
+    store, space = opening.open_store(Path(path)), file_access.Space()
     readers = (splits.SplitReader(store, split, space, steps=True) for split in splits.splits(store))
     records = sum(scanned.columns.count for reader in readers for scanned in reader.segments())
     answer(time.perf_counter() - began, records)

@@ -25,8 +25,9 @@ from gapless.native.signatures import entries_of, modules_of
 from gapless.runs.recording import STORE, TRACES, RunOptions, run
 from gapless.traces.events.lines import plain_lines
 from gapless.traces.replay.kernels import Loop
-from gapless.traces.sources.rocketmq.store.directory import open_store, store_folder
+from gapless.traces.sources.rocketmq.store.directory import store_folder
 from gapless.traces.sources.rocketmq.store.file_access import names_of_records
+from gapless.traces.sources.rocketmq.store.opening import open_store
 from gapless.traces.sources.rocketmq.watching.tail import Tail
 from tests.support.rocketmq.recordings import RECORDINGS, WITH_CLIENTS, recording_as_left, recording_with_client
 from tests.support.store_uses import USES

@@ -166,14 +166,14 @@ ROCKETMQ = "gapless.traces.sources.rocketmq"
 CALLERS = {
     f"{ROCKETMQ}.{name}"
     for name in (
-        *("layouts.registry", "segments.tasks", "joining.log", "explanations.finding", "summary", "watching.follower"),
+        *("layouts.registry", "segments.tasks", "joining.log", "explanations.finding", "summary"),
+        *("watching.follower", "store.opening"),
     )
 }
 """Modules that call layouts through their registry, which loads them by name."""
 
 
 INTO_LAYOUTS = {
-    "store.directory": {"hash_index"},  # opens the index with the store
     "startup.start_files": {"timer_wheel"},  # a start maps the wheel at its whole length
     "layouts.hash_index.explain": {"tiered"},  # tiered storage has an index of the same spec
     "layouts.tiered.index": {"hash_index"},

@@ -35,7 +35,7 @@ from gapless.traces.problems import Unreadable
 from gapless.traces.sources.event_files import file, small_files
 from gapless.traces.sources.rocketmq.check import StoreCheck
 from gapless.traces.sources.rocketmq.segments import splits
-from gapless.traces.sources.rocketmq.store.directory import open_store
+from gapless.traces.sources.rocketmq.store.opening import open_store
 from gapless.traces.specs import load
 from tests.support import dataframes, worker_lacks
 from tests.support.command_line import ROOT, gapless, gapless_process

@@ -23,7 +23,7 @@ from gapless.traces.sources.rocketmq.blame.situation import (
 )
 from gapless.traces.sources.rocketmq.blame.table import situations
 from gapless.traces.sources.rocketmq.joining.findings import StoreFindings
-from gapless.traces.sources.rocketmq.store.directory import open_store
+from gapless.traces.sources.rocketmq.store.opening import open_store
 from tests.support.rocketmq.recordings import recording
 
 DOCS = Path(__file__).parents[3] / "docs"

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from gapless import Report, check
-from gapless.traces.sources.rocketmq.store.directory import open_store
+from gapless.traces.sources.rocketmq.layouts.hash_index.index_files import index_in
+from gapless.traces.sources.rocketmq.store.opening import open_store
 from tests.support.rocketmq.killed_store import killed
 from tests.support.rocketmq.recordings import recording, recording_as_left
 from tests.support.rocketmq.stores import log_files, read_log
@@ -220,7 +221,7 @@ def test_an_index_that_was_copied_after_the_log_is_no_violation(tmp_path: Path, 
 def test_an_item_of_an_index_that_was_copied_is_judged(tmp_path: Path) -> None:
     store = shutil.copytree(recording_as_left("layouts/index_lives_5.5.0"), tmp_path / "left") / "store"
     (store / "abort").write_text("1")
-    index = open_store(store).index
+    index = index_in(open_store(store))
     assert index is not None
     file = index.files[-1]
     path, at = store / file.name, file.item_at(file.items // 2)

@@ -13,7 +13,7 @@ from gapless import check
 from gapless.traces.problems import Unreadable
 from gapless.traces.report.values import Report
 from gapless.traces.sources.rocketmq.log.dledger import dledger_of
-from gapless.traces.sources.rocketmq.store.directory import open_store
+from gapless.traces.sources.rocketmq.store.opening import open_store
 from tests.support.rocketmq.played_store import PlayedStore
 from tests.support.rocketmq.recordings import RECORDINGS, recording, recording_as_left
 from tests.support.rocketmq.replicas import compare

@@ -18,7 +18,7 @@ from tests.support.rocketmq.watched import Clock, Heard, checked, layout_of, sam
 from tests.support.toy_layout import judge
 
 RECORDS, RECORD = 90, Record("orders", b"body")
-PARTS = "worker", "follow", "export", "explain"
+PARTS = "opening", "worker", "follow", "export", "explain"
 TOY = Layout("toy_layout", "permits", "the heap", ("tokens", r"\w+"),
     works=True, follows=True, exports=True, package="tests.support")  # fmt: skip
 
@@ -129,7 +129,9 @@ def test_what_departs_is_reported_while_the_broker_runs(store: Path) -> None:
 def test_every_folder_has_its_line() -> None:
     there = Path(registry.__file__).parent.glob("*/judge.py")
     folders = {judge.parent.name: [judge.with_name(f"{part}.py").is_file() for part in PARTS] for judge in there}
-    assert folders == {layout.name: [layout.works, layout.follows, layout.exports, True] for layout in registry.LAYOUTS}
+    assert folders == {
+        layout.name: [layout.opens, layout.works, layout.follows, layout.exports, True] for layout in registry.LAYOUTS
+    }
     assert len({layout.spec for layout in registry.LAYOUTS}) == len(folders)
     for layout in registry.LAYOUTS:
         assert all((layout.worker, layout.join, layout.explanation, layout.exporter)), "each can be loaded"

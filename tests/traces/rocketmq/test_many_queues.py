@@ -12,9 +12,9 @@ import pytest
 from gapless import check
 from gapless.traces.sources.rocketmq.queues import joined_queues as queues
 from gapless.traces.sources.rocketmq.segments import splits
-from gapless.traces.sources.rocketmq.store.directory import open_store
 from gapless.traces.sources.rocketmq.store.file_access import read_entries
 from gapless.traces.sources.rocketmq.store.files import ENTRY, QueueFile
+from gapless.traces.sources.rocketmq.store.opening import open_store
 from tests.support.rocketmq.recordings import recording
 from tests.support.rocketmq.store_builder import StoreBuilder
 from tests.support.rocketmq.stores import Record

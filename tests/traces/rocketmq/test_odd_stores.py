@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from gapless import Report, check
-from gapless.traces.sources.rocketmq.store import directory, topics
+from gapless.traces.sources.rocketmq.store import opening, topics
 from tests.support.command_line import gapless
 from tests.support.rocketmq.recordings import RECORDINGS, copy_of, recording_as_left
 from tests.support.rocketmq.store_builder import StoreBuilder
@@ -467,7 +467,7 @@ def test_what_comes_while_a_store_is_read_is_left_out(running: Path, monkeypatch
         slots.write_bytes(entries)
         return opened
 
-    open_it = directory.open_store
+    open_it = opening.open_store
     monkeypatch.setattr("gapless.traces.sources.rocketmq.check.open_store", comes_then)
     report = check(running)
     assert (report.verdict, report.violations) == ("conforms", [])
@@ -486,7 +486,7 @@ def test_a_queue_that_is_deleted_while_it_is_read_is_no_violation(
         (recreated / f"{0:020}").write_bytes(entry.ljust(20000, b"\0"))
         return opened
 
-    open_it = directory.open_store
+    open_it = opening.open_store
     monkeypatch.setattr("gapless.traces.sources.rocketmq.check.open_store", deleted_then)
     report = check(running)
     assert report.violations == []
@@ -514,7 +514,7 @@ def test_a_log_whose_oldest_file_is_deleted_meanwhile_is_opened_again(
             log_files(running)[0].unlink()
         return opened
 
-    open_it = directory.open_store
+    open_it = opening.open_store
     monkeypatch.setattr("gapless.traces.sources.rocketmq.check.open_store", expired_then)
     report = check(running)
     assert len(calls) == 2

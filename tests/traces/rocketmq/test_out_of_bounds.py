@@ -20,9 +20,9 @@ from gapless.traces.replay.kernels import Loop
 from gapless.traces.sources.rocketmq.layouts.copied_records import differences
 from gapless.traces.sources.rocketmq.layouts.joined_keys import compaction_keys
 from gapless.traces.sources.rocketmq.log import records
-from gapless.traces.sources.rocketmq.store.directory import open_store
 from gapless.traces.sources.rocketmq.store.file_access import names_of_records
 from gapless.traces.sources.rocketmq.store.files import LogFile, Maps
+from gapless.traces.sources.rocketmq.store.opening import open_store
 from tests.support.night import NIGHT, by_day
 from tests.support.rocketmq.any_damage import mutate
 from tests.support.rocketmq.bounded_bytes import bound

@@ -21,7 +21,7 @@ from gapless.traces.sources.rocketmq.replicas.logs import compare_logs
 from gapless.traces.sources.rocketmq.replicas.queues import compare_queues
 from gapless.traces.sources.rocketmq.replicas.side import Side
 from gapless.traces.sources.rocketmq.replicas.values import PairRow
-from gapless.traces.sources.rocketmq.store.directory import open_store
+from gapless.traces.sources.rocketmq.store.opening import open_store
 from tests.support.command_line import gapless
 from tests.support.night import NIGHT
 from tests.support.rocketmq.recordings import recording, recording_as_left

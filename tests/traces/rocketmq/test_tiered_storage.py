@@ -21,8 +21,9 @@ from gapless.traces.sources.rocketmq.layouts.copied_records import (
     messages_between,
     repeated,
 )
-from gapless.traces.sources.rocketmq.store.directory import StoreDirectory, open_store
+from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.files import LogFile, Maps, Queue
+from gapless.traces.sources.rocketmq.store.opening import open_store
 from tests.support.command_line import gapless
 from tests.support.night import by_day
 from tests.support.rocketmq.recordings import RECORDINGS, copy_of, recording, recording_as_left

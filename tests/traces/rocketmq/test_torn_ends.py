@@ -14,7 +14,8 @@ from gapless.traces.sources.rocketmq.joining.findings import STORIES, StoreFindi
 from gapless.traces.sources.rocketmq.log import alternative_ends
 from gapless.traces.sources.rocketmq.log.alternative_ends import has_new_departures
 from gapless.traces.sources.rocketmq.store import file_access
-from gapless.traces.sources.rocketmq.store.directory import StoreDirectory, open_store
+from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
+from gapless.traces.sources.rocketmq.store.opening import open_store
 from tests.support.night import by_day
 from tests.support.rocketmq.damage import (
     FAULTS,

@@ -19,7 +19,7 @@ from gapless.traces.sources.rocketmq.clients.requests import client_log
 from gapless.traces.sources.rocketmq.clients.requests.request_lines import OK
 from gapless.traces.sources.rocketmq.columns.bytes import Bytes
 from gapless.traces.sources.rocketmq.report_rows import TraceTopicRow
-from gapless.traces.sources.rocketmq.store.directory import open_store
+from gapless.traces.sources.rocketmq.store.opening import open_store
 from tests.support.rocketmq.recordings import RECORDINGS, copy_of, recording_as_left
 from tests.support.rocketmq.stores import Record, encode, host, properties, read_log
 from tests.support.rocketmq.traced import (

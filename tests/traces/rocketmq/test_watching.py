@@ -22,8 +22,9 @@ from gapless.traces.problems import UsageError
 from gapless.traces.sources.rocketmq.segments import tasks
 from gapless.traces.sources.rocketmq.segments.results import SplitResult
 from gapless.traces.sources.rocketmq.segments.splits import Split
-from gapless.traces.sources.rocketmq.store.directory import StoreDirectory, open_store
+from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.files import FARTHEST
+from gapless.traces.sources.rocketmq.store.opening import open_store
 from gapless.traces.sources.rocketmq.watching import tail
 from gapless.traces.sources.rocketmq.watching.live_files import as_live
 from gapless.traces.watch import WatchStatus

@@ -15,7 +15,7 @@ from gapless.traces.sources.rocketmq.joining.checkpoint import REMEMBERED, Check
 from gapless.traces.sources.rocketmq.joining.log import StoreJudge
 from gapless.traces.sources.rocketmq.layouts.half_table.judge import HalfCheckpoint
 from gapless.traces.sources.rocketmq.layouts.half_table.records import TableHalves
-from gapless.traces.sources.rocketmq.store.directory import open_store
+from gapless.traces.sources.rocketmq.store.opening import open_store
 from gapless.traces.sources.rocketmq.watching.state_file import read_state, write_state
 from gapless.traces.sources.rocketmq.watching.watch_checkpoint import WatchCheckpoint
 from tests.support.night import NIGHT

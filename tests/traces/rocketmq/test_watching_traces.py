@@ -18,7 +18,7 @@ from gapless.traces.sources.rocketmq.clients.trace_bodies import ANSWER_ROWS, KE
 from gapless.traces.sources.rocketmq.clients.trace_topic_evidence import as_answers
 from gapless.traces.sources.rocketmq.log import scan
 from gapless.traces.sources.rocketmq.segments.splits import SplitReader, splits
-from gapless.traces.sources.rocketmq.store.directory import open_store
+from gapless.traces.sources.rocketmq.store.opening import open_store
 from gapless.traces.sources.rocketmq.watching.live_files import as_live
 from tests.support.night import by_day
 from tests.support.rocketmq.played_store import PlayedStore

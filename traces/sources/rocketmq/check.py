@@ -34,9 +34,9 @@ from gapless.traces.sources.rocketmq.store.directory import (
     StoreDirectory,
     is_unchanged,
     neighbouring_client_log,
-    open_store,
     renewed,
 )
+from gapless.traces.sources.rocketmq.store.opening import open_store
 from gapless.traces.sources.rocketmq.store.selection import SOME_QUEUE, queue_named
 from gapless.traces.sources.rocketmq.summary import summary
 

@@ -66,7 +66,7 @@ class RocketMQ:
     ) -> int:  # fmt: skip
         """Implements `Source`: needs memory for one segment, and 128 bytes of every step of a transaction."""
         from gapless.traces.sources.rocketmq.export import export  # noqa: PLC0415 - see above
-        from gapless.traces.sources.rocketmq.store.directory import open_store  # noqa: PLC0415 - see above
+        from gapless.traces.sources.rocketmq.store.opening import open_store  # noqa: PLC0415 - see above
 
         return export(path, open_store(found, evidence.config, copied=evidence.copied), out, progress)
 

@@ -14,7 +14,8 @@ from gapless.traces.events.event import utf8
 from gapless.traces.problems import UsageError, shown
 from gapless.traces.sources.rocketmq.log import scan
 from gapless.traces.sources.rocketmq.segments.splits import Columns, Split, SplitReader, splits
-from gapless.traces.sources.rocketmq.store.directory import StoreDirectory, open_store, store_folder
+from gapless.traces.sources.rocketmq.store.directory import StoreDirectory, store_folder
+from gapless.traces.sources.rocketmq.store.opening import open_store
 from gapless.traces.sources.tables import Spans, TablePart
 
 COLUMNS: list[pa.Field[Any]] = [

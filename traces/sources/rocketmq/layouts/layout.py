@@ -1,7 +1,9 @@
 """A layout: a kind of file next to a store's log, whose traces are judged together with the log.
 
 A layout is a folder and a line in `registry.py`. The line has the names that a report needs; the folder has the code,
-in up to five modules, each of which is loaded when it is needed:
+in up to six modules, each of which is loaded when it is needed:
+
+* `opening.py` has an `OpeningSide`, `OPENING`, of files that are opened with the store, for workers.
 
 * `worker.py` has a `WorkerSide`, `WORKER`: it looks into a segment while its records are in memory.
 * `judge.py` has a `JoinSide`, `LAYOUT`: it takes what workers found, segment by segment, and judges the layout's files
@@ -14,10 +16,11 @@ in up to five modules, each of which is loaded when it is needed:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
@@ -30,6 +33,7 @@ if TYPE_CHECKING:
     from gapless.traces.sources.rocketmq.segments.results import Segment, Subject
     from gapless.traces.sources.rocketmq.segments.splits import Columns, Sought
     from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
+    from gapless.traces.sources.rocketmq.store.files import LogFile
 
 
 OF_THE_LOG, OF_QUEUES, OF_TABLES = 1, 2, 3
@@ -48,6 +52,22 @@ class SegmentView(NamedTuple):
     end: int
     wrapped: int
     entries: QueueEvents
+
+
+Opens = Callable[[Path, Mapping[str, str], Sequence["LogFile"]], Any]
+"""Opens the files of a layout in a store, by its settings and the files of its log; None without any."""
+
+
+@dataclass(frozen=True)
+class OpeningSide:
+    """The part of a layout that opens its files with the store.
+
+    `opens`: raises Unreadable · `needs`: as of a `JoinSide` · `notes`: on the files, and on a running broker.
+    """
+
+    opens: Opens
+    needs: frozenset[str]
+    notes: Callable[[Any, bool], Iterable[str]]
 
 
 @dataclass(frozen=True)
@@ -155,9 +175,9 @@ class LayoutFollower:
         """
         raise NotImplementedError
 
-    def opening(self, *, running: bool) -> dict[str, Any]:  # noqa: ARG002 - as above
-        """Returns the arguments by which the store is opened otherwise for its judge. `running`: a broker runs."""
-        return {}
+    def opens(self, *, running: bool) -> Opens | None:  # noqa: ARG002 - as above
+        """Returns the way to open its files for the judge, if it is another one. `running`: a broker runs."""
+        return None
 
 
 @dataclass(frozen=True)
@@ -177,17 +197,25 @@ class Layout:
     """A layout by its name, and the spec of its traces.
 
     `subject`: what such a trace is · `traces`: patterns of the first part of its name and of what follows the slash,
-    where no user names it · `works`, `follows`, `exports`: it has these parts · `package`: where its folder lies.
+    where no user names it · `opens`, `works`, `follows`, `exports`: it has these parts · `package`: where its folder
+    lies.
     """
 
     name: str
     spec: str
     subject: str = ""
     traces: tuple[str, str] | None = None
+    opens: bool = False
     works: bool = False
     follows: bool = False
     exports: bool = False
     package: str = __package__
+
+    @cached_property
+    def opening(self) -> OpeningSide:
+        """The part that opens files with the store."""
+        found: OpeningSide = self._module("opening").OPENING
+        return found
 
     @cached_property
     def worker(self) -> WorkerSide:

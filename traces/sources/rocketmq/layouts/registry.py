@@ -6,7 +6,7 @@ from gapless.traces.sources.rocketmq.layouts.layout import Layout
 
 LAYOUTS: tuple[Layout, ...] = (
     Layout("hash_index", "hash_index", "the hash index", ("(index|tiered_index_file|rmq_sys_INDEX)", r"\d+"),
-        works=True, follows=True, exports=True),
+        opens=True, works=True, follows=True, exports=True),
     Layout("cursors", "cursor", "cursor"),
     Layout("extension", "extension", works=True, exports=True),
     Layout("delayed", "stage", "message", ("delayed", r"\d+/\d+"), works=True),

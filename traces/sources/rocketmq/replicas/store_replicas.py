@@ -13,7 +13,8 @@ from gapless.traces.sources.rocketmq.replicas.comparison import Comparison
 from gapless.traces.sources.rocketmq.replicas.replica_pair import compare_pair
 from gapless.traces.sources.rocketmq.replicas.side import Side
 from gapless.traces.sources.rocketmq.replicas.values import PairRow, ReplicaRow
-from gapless.traces.sources.rocketmq.store.directory import open_store, store_folder
+from gapless.traces.sources.rocketmq.store.directory import store_folder
+from gapless.traces.sources.rocketmq.store.opening import open_store
 
 DECIDES = ("departs", "unreadable")
 """The profile of replicas: its checks of one replica alone do not decide, because the other may explain them."""

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from gapless.traces.options import Options
 from gapless.traces.sources.following import RecordingFollower
-from gapless.traces.sources.rocketmq.store.directory import open_store
+from gapless.traces.sources.rocketmq.store.opening import open_store
 from gapless.traces.sources.rocketmq.watching.follower import Follower
 from gapless.traces.sources.rocketmq.watching.log_only import UnreadQueuesFollower, why_unread
 from gapless.traces.sources.rocketmq.watching.tail import StoreLogGauge, log_folders

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections import ChainMap, deque
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -39,7 +39,8 @@ from gapless.traces.sources.rocketmq.queues.joined_queues import MISSING
 from gapless.traces.sources.rocketmq.segments import tasks
 from gapless.traces.sources.rocketmq.segments.results import Piece, SplitResult, Subject
 from gapless.traces.sources.rocketmq.segments.splits import SPLIT, Split
-from gapless.traces.sources.rocketmq.store.directory import StoreDirectory, is_locked, open_store
+from gapless.traces.sources.rocketmq.store.directory import StoreDirectory, is_locked
+from gapless.traces.sources.rocketmq.store.opening import open_store
 from gapless.traces.sources.rocketmq.summary import summary
 from gapless.traces.sources.rocketmq.watching.breaches import departures, queue_breaches
 from gapless.traces.sources.rocketmq.watching.deletions import forget_deleted, is_recreated
@@ -119,7 +120,7 @@ class Follower:
         return EntriesInFiles(queues, self.options, self.clock)
 
     def _judge(self, saved: Mapping[str, Any] | None = None) -> StoreJudge:
-        """Begins a judgement. `saved`: what was found of layouts and traces before, to continue from."""
+        """Begins a judgement. `saved`: of layouts and traces."""
         self.anchor: Anchor | None = None
         self.others = _followers(self.options, self.store.start, saved or {})
         # Layouts and traces: time and position of the last look, time of the next. Entries: last look.
@@ -441,11 +442,11 @@ class Follower:
         if again:
             store = open_store(self.folder, self.config)
         else:
-            ways = [other.opening(running=not ends or self.is_running()) for other in self.others.values()]
-            store = open_store(self.folder, self.config, bare=not ends, **dict(ChainMap(*ways)))
+            running = not ends or self.is_running()
+            ways = {name: way for name, other in self.others.items() if (way := other.opens(running=running))}
+            store = open_store(self.folder, self.config, bare=not ends, opens=ways)
             store = store if ends else self._so_far(store)
-        known = None if again else self._known_of(store)
-        source = shown(str(self.path))
+        known, source = None if again else self._known_of(store), shown(str(self.path))
         clients = with_trace_topics(store, None, source) if known is None else None
         if known and (reported := self.others[TRACES].known(store, self.reached)):
             clients, known = reported[0].of_source(source), replace(known, promises=reported[1])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gapless.traces.report.values import Where
 from gapless.traces.sources.rocketmq.joining.findings import Breach, StoreFindings
-from gapless.traces.sources.rocketmq.layouts.hash_index.index_files import IndexFile
+from gapless.traces.sources.rocketmq.layouts.hash_index.index_files import IndexFile, files_in
 from gapless.traces.sources.rocketmq.layouts.layout import Explanation
 from gapless.traces.sources.rocketmq.layouts.tiered.index_files import TieredIndexFile, opened_index
 
@@ -22,8 +22,7 @@ def place(judged: StoreFindings, found: Breach) -> Where | None:
     if found.trace in judged.tiered_index:
         (tiered,) = (file for file in opened_index(judged)[0] if file.name == found.trace)
         return _place_in(tiered, tiered.file, found, TIERED.get(wrong_in_header(found), TIMES_OF_TIERED))
-    files = judged.store.index.files if judged.store.index else ()
-    file = next((file for file in files if file.name == found.trace), None)
+    file = next((file for file in files_in(judged.store) if file.name == found.trace), None)
     return _place_in(file, file.name, found, HEADER.get(wrong_in_header(found), 0)) if file else None
 
 

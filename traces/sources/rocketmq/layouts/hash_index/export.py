@@ -10,7 +10,7 @@ from gapless.spec.catalog import SPECS
 from gapless.traces.judging.building import STEPS, Events
 from gapless.traces.options import Options
 from gapless.traces.sources.rocketmq.joining.findings import StoreFindings
-from gapless.traces.sources.rocketmq.layouts.hash_index.index_files import FOLDER
+from gapless.traces.sources.rocketmq.layouts.hash_index.index_files import FOLDER, index_in
 from gapless.traces.sources.rocketmq.layouts.hash_index.worker import found_keys, sought
 from gapless.traces.sources.rocketmq.layouts.layout import ExportedEvents, LayoutExporter, SegmentView
 from gapless.traces.sources.rocketmq.segments.splits import Sought
@@ -29,14 +29,14 @@ class KeyExporter(LayoutExporter):
 
     def of_segment(self, view: SegmentView) -> Sequence[ExportedEvents]:
         """Remembers the keys of a segment that have their items."""
-        index = view.store.index
+        index = index_in(view.store)
         if index and self.sought() and view.columns.count:
             self.keys.append(found_keys(index, view.columns, view.start, view.end))
         return ()
 
     def at_end(self) -> Iterator[ExportedEvents]:
         """Yields a search for each of the keys."""
-        index, keys, end = self.judged.store.index, np.concatenate(self.keys), self.judged.end
+        index, keys, end = index_in(self.judged.store), np.concatenate(self.keys), self.judged.end
         if not index or not index.whole or not len(keys):
             return
         found = Events.room(SPECS["hash_index"], len(keys) + 1)

@@ -15,7 +15,6 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -24,10 +23,10 @@ from gapless.traces.sources.rocketmq.columns.bytes import Ints
 from gapless.traces.sources.rocketmq.layouts.hash_index import index_files
 from gapless.traces.sources.rocketmq.layouts.hash_index.coverage import IndexCoverage, by_item
 from gapless.traces.sources.rocketmq.layouts.hash_index.file_replay import FileReplay
-from gapless.traces.sources.rocketmq.layouts.hash_index.index_files import FOLDER, Index, IndexFile, Opener
+from gapless.traces.sources.rocketmq.layouts.hash_index.index_files import FOLDER, Index, IndexFile, Opener, index_in
 from gapless.traces.sources.rocketmq.layouts.hash_index.judge import IndexCheckpoint, replay_up_to
 from gapless.traces.sources.rocketmq.layouts.hash_index.worker import INDEX_KEYS, indexed
-from gapless.traces.sources.rocketmq.layouts.layout import LayoutFollower
+from gapless.traces.sources.rocketmq.layouts.layout import LayoutFollower, Opens
 from gapless.traces.sources.rocketmq.segments import log_reader
 from gapless.traces.sources.rocketmq.segments.log_reader import LogPoint, LogReader
 from gapless.traces.sources.rocketmq.segments.results import Subject
@@ -80,17 +79,18 @@ class IndexFollower(LayoutFollower):
         found = IndexCoverage()
         for section in self.sections:
             found.join(section.found)
-        if store.index and store.index.reach is None:
+        index = index_in(store)
+        if index and index.reach is None:
             reading = LogReader(self.reached, self.space)
             while reading.point.at < reached and (file := file_of(store, reading.point.at)):
-                self._match(store, store.index, reading, file, reached, found)
+                self._match(store, index, reading, file, reached, found)
         return IndexCheckpoint(found, self.conform, self.replays)
 
     # -- files ---------------------------------------------------------------------------------------------------------
 
-    def opening(self, *, running: bool) -> dict[str, Any]:
+    def opens(self, *, running: bool) -> Opens:
         """Implements `LayoutFollower`: files that were opened before are not read again."""
-        return {"opens_index": self.opened if running else partial(self._opened, self._counted)}
+        return self.opened if running else partial(self._opened, self._counted)
 
     def opened(self, folder: Path, settings: Mapping[str, str], log: Sequence[LogFile]) -> Index | None:
         """Opens the index that a broker is writing. Raises Unreadable, FileNotFoundError."""

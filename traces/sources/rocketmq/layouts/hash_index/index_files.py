@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from gapless.traces.sources.rocketmq.columns.bytes import Bytes, Ints
 from gapless.traces.sources.rocketmq.log import records
+from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.files import LogFile, read_exactly
 from gapless.traces.sources.rocketmq.store.names import INDEX_FOLDER
 from gapless.traces.sources.rocketmq.store.settings import number_set
@@ -125,8 +126,17 @@ class Index:
 
 Opener = Callable[[Path, int, int, Sequence[LogFile]], IndexFile]
 """Opens a file of an index: its length in bytes, how many slots it has, and the files of the log."""
-OpensIndex = Callable[[Path, Mapping[str, str], Sequence[LogFile]], Index | None]
-"""Opens the index of a store, by its settings and the files of its log."""
+
+
+def index_in(store: StoreDirectory) -> Index | None:
+    """Returns the hash index that was opened with a store."""
+    return store.opened.get("hash_index")
+
+
+def files_in(store: StoreDirectory) -> tuple[IndexFile, ...]:
+    """Returns the files of the hash index that was opened with a store; none without one."""
+    index = index_in(store)
+    return index.files if index else ()
 
 
 def index_of(

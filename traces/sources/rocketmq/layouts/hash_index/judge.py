@@ -29,7 +29,14 @@ from gapless.traces.sources.rocketmq.joining.findings import DeferredTrace, Stor
 from gapless.traces.sources.rocketmq.layouts.hash_index import blame as situations
 from gapless.traces.sources.rocketmq.layouts.hash_index.coverage import IndexCoverage, by_item
 from gapless.traces.sources.rocketmq.layouts.hash_index.file_replay import INDEX, FileReplay
-from gapless.traces.sources.rocketmq.layouts.hash_index.index_files import AT_ONCE, FOLDER, Index, IndexFile
+from gapless.traces.sources.rocketmq.layouts.hash_index.index_files import (
+    AT_ONCE,
+    FOLDER,
+    Index,
+    IndexFile,
+    files_in,
+    index_in,
+)
 from gapless.traces.sources.rocketmq.layouts.hash_index.matching import FIRST, KEYS, LAST, OWNED, RECORDS, TIMELY
 from gapless.traces.sources.rocketmq.layouts.hash_index.worker import IndexMatches, includes_hash_index
 from gapless.traces.sources.rocketmq.layouts.layout import JoinSide, LayoutJudge
@@ -70,22 +77,24 @@ class HashIndexJudge(LayoutJudge):
         """Adds the matches of one segment."""
         found: IndexMatches | None = segment.layouts.get(NAME)
         if found is not None:
-            assert self.store.index is not None  # noqa: S101 - otherwise no worker looked into it
-            self.found.add(found, self.store.index.files)
+            index = index_in(self.store)
+            assert index is not None  # noqa: S101 - otherwise no worker looked into it
+            self.found.add(found, index.files)
 
     def settle(self) -> None:
         """Judges every file, and every key, after the log's end is known."""
-        if self.store.index is None:
+        index = index_in(self.store)
+        if index is None:
             return
-        if self.store.live and self.store.index.reach is not None:
-            self._judge_so_far(self.store.index)
+        if self.store.live and index.reach is not None:
+            self._judge_so_far(index)
         elif includes_hash_index(self.store, self.options):
-            for file in self.store.index.files:
+            for file in index.files:
                 if file.name in self.known.conform:
                     self.judged.cover("hash_index", self.known.conform[file.name])
                 else:
                     self._judge(file, self._odd_items(file))
-            if self.store.index.whole:
+            if index.whole:
                 self._look_up()
 
     def _judge_so_far(self, index: Index) -> None:
@@ -205,7 +214,7 @@ class HashIndexJudge(LayoutJudge):
 
     def _spans(self) -> list[tuple[int, int, IndexFile]]:
         """Returns the ranges of the log that the files cover."""
-        files = self.store.index.files if self.store.index else ()
+        files = files_in(self.store)
         return [(int(file.lows[0]), int(file.highs[-1]), file) for file in files if len(file.lows)]
 
     def _is_consequence(self, first: int, last: int) -> bool:
@@ -290,14 +299,13 @@ def _known_items(file: IndexFile, known: int, reach: int) -> int:
 
 def files(judged: StoreFindings) -> list[str]:
     """Returns the names of the files of the index, and of that of tiered storage."""
-    plain = judged.store.index.files if judged.store.index else ()
-    return [*judged.tiered_index, *(file.name for file in plain)]
+    return [*judged.tiered_index, *(file.name for file in files_in(judged.store))]
 
 
 def traces(judged: StoreFindings) -> int:
     """Returns the number of files that were judged."""
     tiered = len(judged.tiered_index)
-    plain = len(judged.store.index.files) if judged.store.index else 0
+    plain = len(files_in(judged.store))
     return tiered + (plain if judged.covered.get("hash_index.open", 0) > tiered else 0)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from gapless.traces.options import Options
 from gapless.traces.replay.kernels import kernel
 from gapless.traces.sources.rocketmq.columns.bytes import Ints
-from gapless.traces.sources.rocketmq.layouts.hash_index.index_files import AT_ONCE, FOLDER, Index
+from gapless.traces.sources.rocketmq.layouts.hash_index.index_files import AT_ONCE, FOLDER, Index, index_in
 from gapless.traces.sources.rocketmq.layouts.hash_index.matching import (
     C_FIRST,
     C_FOUND,
@@ -70,7 +70,7 @@ class IndexMatches(NamedTuple):
 
 def includes_hash_index(store: StoreDirectory, options: Options) -> bool:
     """True if the hash index was selected: it belongs to no topic, and is skipped while a broker runs."""
-    if store.index is None or store.live or options.topic is not None:
+    if index_in(store) is None or store.live or options.topic is not None:
         return False
     return options.trace is None or options.trace.startswith(f"{FOLDER}/")
 
@@ -162,9 +162,10 @@ def prepare(store: StoreDirectory, options: Options) -> None:
 def examine(view: SegmentView, options: Options) -> IndexMatches | None:
     """Compares the keys of a segment with the index, if that is judged. Raises Unreadable."""
     store, columns = view.store, view.columns
-    if store.index is None or not columns.count or not includes_hash_index(store, options):
+    index = index_in(store)
+    if index is None or not columns.count or not includes_hash_index(store, options):
         return None
-    return indexed(store.index, columns, view.start, view.end)
+    return indexed(index, columns, view.start, view.end)
 
 
 WORKER = WorkerSide(sought=sought, prepare=prepare, examine=examine)
