@@ -4,7 +4,6 @@ A layout is a folder and a line in `registry.py`. The line has the names that a 
 in up to six modules, each of which is loaded when it is needed:
 
 * `opening.py` has an `OpeningSide`, `OPENING`, of files that are opened with the store, for workers.
-
 * `worker.py` has a `WorkerSide`, `WORKER`: it looks into a segment while its records are in memory.
 * `judge.py` has a `JoinSide`, `LAYOUT`: it takes what workers found, segment by segment, and judges the layout's files
   once the end of the log is known.
