@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from string import Formatter
 
 import pytest
 
@@ -13,6 +14,7 @@ from gapless.traces.sources.rocketmq.blame.circumstances import circumstances
 from gapless.traces.sources.rocketmq.blame.situation import (
     GROUPS,
     KNOWN,
+    Circumstance,
     Decision,
     DecisionCell,
     Situation,
@@ -23,11 +25,16 @@ from gapless.traces.sources.rocketmq.blame.situation import (
 )
 from gapless.traces.sources.rocketmq.blame.table import situations
 from gapless.traces.sources.rocketmq.joining.findings import StoreFindings
+from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.opening import open_store
 from tests.support.rocketmq.recordings import recording
 
 DOCS = Path(__file__).parents[3] / "docs"
 TABLE = situations()
+ENDS_AND_LIVES = GROUPS[0] | GROUPS[1]
+VALUES = {
+    name for one in TABLE for cell in one.cells for _, name, _, _ in Formatter().parse(one.template(cell)) if name
+}
 LETTERS = {
     Decision.VIOLATION: "V",
     Decision.DOUBT: "d",
@@ -234,6 +241,35 @@ def test_the_circumstances_of_stores() -> None:
     assert circumstances(copied) & GROUPS[0] == KNOWN.COPIED
     assert circumstances(replace(stopped, live=True, clean=False)) & GROUPS[0] == KNOWN.RUNNING
     assert circumstances(replace(stopped, modern=False)) == KNOWN.STOPPED | KNOWN.LATER_LIFE
+
+
+@pytest.mark.parametrize("one", TABLE, ids=lambda one: one.name)
+def test_each_cell_adds_its_sentence(one: Situation) -> None:
+    """Also those that no store of a test shows."""
+    store = open_store(recording("unclean"))
+    for known in one.combinations():
+        cell, found = one.cell(known), StoreFindings(as_it_is(store, known), end=0)
+        values: dict[str, object] = dict.fromkeys(VALUES, 7)
+        assert found.blame(one, known & ~ENDS_AND_LIVES, **values) is cell.decision
+        expected = [one.sentence(cell, values)] if cell.decision in (Decision.DOUBT, Decision.NOTE) else []
+        assert [*found.inconclusive, *found.notes] == expected
+        assert not found.inconclusive or cell.decision is Decision.DOUBT
+        assert all(text and "{" not in text for text in expected)
+        assert found.judges(one, known & ~ENDS_AND_LIVES, **values) == (cell.decision is Decision.VIOLATION)
+
+
+def as_it_is(store: StoreDirectory, known: Circumstance) -> StoreDirectory:
+    """The store in these circumstances."""
+    assert store.checkpoint is not None
+    known |= KNOWN.STOPPED if not known & GROUPS[0] else KNOWN(0)
+    return replace(
+        store,
+        live=bool(known & KNOWN.RUNNING),
+        copied=bool(known & KNOWN.COPIED),
+        clean=bool(known & KNOWN.STOPPED),
+        modern=not known & KNOWN.LATER_LIFE,
+        checkpoint=replace(store.checkpoint, recovered=0),
+    )
 
 
 def test_a_count_of_zero_adds_no_doubt() -> None:
