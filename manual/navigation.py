@@ -41,6 +41,7 @@ CONTENTS: dict[str, tuple[str, ...]] = {
         "docs/rocketmq-protocol",
         "docs/rocketmq-traces",
         "docs/pulsar",
+        "docs/kafka",
         "docs/reports",
         "docs/defects",
         "docs/detection",

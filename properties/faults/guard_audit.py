@@ -43,6 +43,9 @@ ARGUED: dict[tuple[str, str, str], str] = {
     ("permits", "rest_in_a_deadlock", "step-applies-here"): (
         "the deviation is tried only where `rest` refuses, and there it always applies"
     ),
+    ("producer", "go_on_behind_a_lost_marker", "step-applies-here"): (
+        "a law says where it applies: in a later epoch, where a transaction is open"
+    ),
     ("queue", "index_batch", "message-of-the-entry-is-in-the-log"): (
         "it is a need of `index`, and is audited there: a batch that ends where the queue ends begins before it"
     ),

@@ -80,6 +80,8 @@ FORGETS = {
     "half_table": "decide: forgets decisions=s.decisions + 1",
     "hash_index": "put: forgets first=position if s.items == 1 else s.first",
     "index_table": "store: forgets keys=keys",
+    "partition": "roll: forgets reached=Position(0)",
+    "producer": "append: forgets time=time",
     "queue": "index_batch: forgets indexed=Number(number + count)",
     "stage": "pass_by: forgets passed=s.passed + 1",
     "tiered": "find_entry: forgets read=Number(number + 1)",

@@ -185,6 +185,14 @@ LOST: dict[str, tuple[str, list[tuple[str, tuple[int, ...]]]]] = {
         "tiered-queue-file-holds-what-its-metadata-says",
         [("open", (0, 0)), ("find_queue_file", (0, -1, 2))],
     ),
+    "partition": (
+        "high-watermark-stays-within-the-log",
+        [("open", (0, 0, 0, 0, -1, 0, -1, -1, 0)), ("raise_watermark", (1, -1))],
+    ),
+    "producer": (
+        "snapshot-is-not-ahead-of-its-log",
+        [("open", (0, 0, -1, -1, -1, 0, -1, -1, -1, 1, 1)), ("snapshot", (0, 0, 0, 0, 0, 0, -1, -1))],
+    ),
     "startup": ("version-of-a-start-is-known", [("open", (1,))]),
     "dledger_index": (
         "every-dledger-entry-before-it-has-its-unit",

@@ -402,6 +402,74 @@ def of_permits(_spec: Spec, state: State, drawn: tuple[int, ...]) -> dict[tuple[
     }
 
 
+def constant(value: int) -> Callable[[], int]:
+    """Return a function of this value."""
+    return lambda: value
+
+
+def of_a_partition(_spec: Spec, state: State, drawn: tuple[int, ...]) -> dict[tuple[str, str], Callable[[], int]]:
+    """The same for Kafka's log: the batch that comes next, and indexes that name it."""
+    many, wrong = abs(drawn[0]) % 2 if drawn else 0, bool(drawn) and drawn[0] % 11 == 0
+    cut = {"segment": state.segment, "position": 0, "epoch": state.epoch, "since": state.since}
+    return {
+        **{("open", name): constant(value) for name, value in {"start": 0, "segment": 0, "offset": 0}.items()},
+        ("open", "epoch"): lambda: -1,
+        ("open", "since"): lambda: 0,
+        ("open", "timed"): lambda: -1,
+        ("lead", "epoch"): lambda: state.epoch + 1,
+        ("lead", "since"): lambda: state.end + wrong,
+        ("append", "first"): lambda: state.end,
+        ("append", "last"): lambda: state.end + many,
+        ("append", "count"): lambda: 1 + many,
+        ("append", "epoch"): lambda: state.epoch,
+        ("append", "position"): lambda: state.reached,
+        ("append", "size"): lambda: 61,
+        **{("append", flag): lambda: not wrong for flag in ("sound", "whole", "ordered", "dated")},
+        ("index", "offset"): lambda: state.end - 1,
+        ("index", "position"): lambda: state.reached - 61 + wrong,
+        ("index", "begins"): lambda: state.first,
+        ("index_time", "time"): lambda: state.newest,
+        ("index_time", "offset"): lambda: state.end - 1,
+        ("roll", "segment"): lambda: state.end,
+        ("roll", "rest"): lambda: int(wrong),
+        ("flush", "to"): lambda: state.end,
+        ("save", "at"): lambda: state.end,
+        ("raise_watermark", "to"): lambda: state.end - many,
+        ("raise_watermark", "undecided"): lambda: -1 if wrong else state.end - 2 * many,
+        ("delete", "to"): lambda: state.start + many,
+        ("clean", "to"): lambda: state.stable,
+        ("crash", "kept"): lambda: state.end - many,
+        ("truncate", "to"): lambda: state.end - many,
+        **{(step, name): constant(value) for step in ("crash", "truncate") for name, value in cut.items()},
+        **{(step, name): lambda: -1 for step in ("crash", "truncate") for name in ("newest", "timed")},
+    }
+
+
+def of_a_producer(_spec: Spec, state: State, drawn: tuple[int, ...]) -> dict[tuple[str, str], Callable[[], int]]:
+    """The same for a producer: the batch that comes next, and snapshots of what is known."""
+    more = abs(drawn[0]) % 3 if drawn else 0
+    as_known = ("epoch", "sequence", "offset", "delta", "time", "coordinator", "transaction")
+    return {
+        ("open", "known"): lambda: 0,
+        ("open", "offset"): lambda: -1,
+        ("open", "transaction"): lambda: -1,
+        ("open", "sequence"): lambda: -1,
+        ("open", "at"): lambda: more,
+        ("append", "epoch"): lambda: state.epoch if state.known and more else state.epoch + 1,
+        ("append", "sequence"): lambda: state.sequence + 1 if state.known and more else 0,
+        ("append", "first"): lambda: state.end,
+        ("append", "last"): lambda: state.end + more,
+        ("mark", "epoch"): lambda: state.epoch + more,
+        ("mark", "offset"): lambda: state.end,
+        ("mark", "coordinator"): lambda: state.coordinator + more - 1 + (more == 0),
+        ("snapshot", "at"): lambda: state.end + more,
+        **{("snapshot", name): constant(getattr(state, name)) for name in as_known},
+        ("expire", "limit"): lambda: 0,
+        ("expire", "idle"): lambda: more - 1,
+        ("forget", "start"): lambda: state.offset + more,
+    }
+
+
 def nothing_more(_spec: Spec, _state: State, _drawn: tuple[int, ...]) -> dict[tuple[str, str], Callable[[], int]]:
     return {}
 
@@ -417,6 +485,8 @@ LIKELY_ARGUMENTS = {
     "broker": of_a_broker,
     "coordinator": of_coordinators,
     "permits": of_permits,
+    "partition": of_a_partition,
+    "producer": of_a_producer,
     **dict.fromkeys(("tiered", "compaction", "dledger_index"), of_entries),
 }
 NO_BROKER = "nobody"  # a profile that allows no deviation at all

@@ -58,7 +58,7 @@ def test_each_of_many_files_is_judged_by_its_own_profile(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("header", "says"),
     [
-        ('"kind":"a","profile":"kafka"', "line 1: no such profile: kafka, expected one of strict, rocketmq, pulsar"),
+        ('"kind":"a","profile":"nats"', "line 1: no such profile: nats, expected one of strict, rocketmq, pulsar"),
         ('"profile":7', "line 1: profile is 7, expected a name, or no profile at all"),
         ('"profile":""', 'line 1: profile is "", expected a name'),
         ('"kind":["a"]', 'line 1: kind is ["a"], expected a name'),
@@ -72,7 +72,7 @@ def test_a_header_that_is_not_ours_is_reported(tmp_path: Path, header: str, says
     found = check(path)
     assert (found.verdict, found.profile) == ("unreadable", "strict")
     assert f"{path}, {says}" in found.sources[0].reasons[0]
-    if "kafka" in header:
+    if "nats" in header:
         assert check(path, profile="rocketmq").verdict == "conforms"
 
 
@@ -86,7 +86,7 @@ def test_null_and_absent_are_equivalent_in_a_header(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("key", "value", "says"),
     [
-        ("gapless-events-profile", "kafka", "its metadata: no such profile: kafka"),
+        ("gapless-events-profile", "nats", "its metadata: no such profile: nats"),
         ("gapless-events-profil", "strict", "its metadata has a key gapless-events-profil, expected gapless-events,"),
     ],
 )
@@ -117,7 +117,7 @@ def test_nothing_is_stated_of_files_that_are_written_later(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(("one", "other"), [FORMS, FORMS[::-1]])
-@pytest.mark.parametrize("origin", [Origin(), Origin("a-broker", "pulsar"), Origin(profile="kafka")])
+@pytest.mark.parametrize("origin", [Origin(), Origin("a-broker", "pulsar"), Origin(profile="nats")])
 def test_a_file_of_events_becomes_the_other_form_and_back(tmp_path: Path, one: str, other: str, origin: Origin) -> None:
     first, second, third = (tmp_path / f"{name}{suffix}" for name, suffix in zip("abc", (one, other, one), strict=True))
     schema.write_events(first, [tell(at) for at, tell in enumerate(QUEUE)], origin=origin)
