@@ -76,8 +76,9 @@ def test_control_batches(tmp_path: Path) -> None:
     emptied = batch(1, [], attributes=0x30, delta=0)
     two = batch(2, [Message(), Message()], attributes=0x30)
     header = batch(4, [Message(b"\0\0\0\0", struct.pack(">hh", 0, 3))], attributes=0x20)
-    found = scanned(tmp_path, odd + emptied + two + header + marker(5, commit=False))
-    assert found.batches.marker.tolist() == [MALFORMED, EMPTIED, MALFORMED, 3, 0]
+    miscounted = batch(4, [Message(b"\0" * 6, bytes(4))], attributes=0x30, count=2, delta=1)
+    found = scanned(tmp_path, odd + emptied + two + header + miscounted + marker(6, commit=False))
+    assert found.batches.marker.tolist() == [MALFORMED, EMPTIED, MALFORMED, 3, MALFORMED, 0]
 
 
 OLD = struct.pack(">bbii", 0, 0, -1, 1) + b"x"
