@@ -9,50 +9,55 @@ import typer
 
 from gapless.commands.terminal import failed, printing, telling
 
+FolderArgument = Annotated[
+    Path, typer.Argument(metavar="DIR", help="A new directory, or an empty one.", show_default=False)
+]
+MessagesOption = Annotated[int, typer.Option(metavar="N", min=0, help="Messages to send.")]
+TopicsOption = Annotated[int, typer.Option(metavar="N", min=1, max=1000, help="Topics to send to.")]
+QueuesOption = Annotated[int, typer.Option(metavar="N", min=1, max=1000, help="Queues of each topic.")]
+SizesOption = Annotated[str, typer.Option(metavar="FROM..TO", help="Bytes of a body: from..to, or one number.")]
+RateOption = Annotated[
+    float | None,
+    typer.Option(metavar="N", min=0.001, help="Messages a second; default: as fast as it goes.", show_default=False),
+]
+BatchOption = Annotated[int, typer.Option(metavar="N", min=1, max=100_000, help="Messages in one append.")]
+FlushOption = Annotated[Literal["async", "sync"], typer.Option(help="sync: a message is taken when it is on disk.")]
+WorkersOption = Annotated[int, typer.Option(metavar="N", min=1, max=64, help="Threads that build the queues.")]
+OverlapOption = Annotated[bool, typer.Option("--overlap/--alone", help="Whether several workers may be at one queue.")]
+FaultsOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="FAULT",
+        help="What goes wrong, several with commas: crash, torn, eio, enospc, slow-worker, failing-worker.",
+        show_default=False,
+    ),
+]
+TransactionsOption = Annotated[
+    bool,
+    typer.Option(
+        "--transactions",
+        help="Half of the messages are halves of transactions: committed, rolled back, or left to be asked about.",
+    ),
+]
+SeedOption = Annotated[int, typer.Option(metavar="N", min=0, max=2**32 - 1, help="The same seed gives the same store.")]
+FormOption = Annotated[Literal["parquet", "ndjson"], typer.Option("--format", help="Of the traces.")]
+
 
 def record(
-    folder: Annotated[
-        Path, typer.Argument(metavar="DIR", help="A new directory, or an empty one.", show_default=False)
-    ],
-    messages: Annotated[int, typer.Option(metavar="N", min=0, help="Messages to send.")] = 100_000,
-    topics: Annotated[int, typer.Option(metavar="N", min=1, max=1000, help="Topics to send to.")] = 2,
-    queues: Annotated[int, typer.Option(metavar="N", min=1, max=1000, help="Queues of each topic.")] = 4,
-    sizes: Annotated[
-        str, typer.Option(metavar="FROM..TO", help="Bytes of a body: from..to, or one number.")
-    ] = "100..2000",
-    rate: Annotated[
-        float | None,
-        typer.Option(
-            metavar="N", min=0.001, help="Messages a second; default: as fast as it goes.", show_default=False
-        ),
-    ] = None,
-    batch: Annotated[int, typer.Option(metavar="N", min=1, max=100_000, help="Messages in one append.")] = 1,
-    flush: Annotated[
-        Literal["async", "sync"], typer.Option(help="sync: a message is taken when it is on disk.")
-    ] = "async",
-    workers: Annotated[int, typer.Option(metavar="N", min=1, max=64, help="Threads that build the queues.")] = 2,
-    overlap: Annotated[  # noqa: FBT002 - a flag is what it is
-        bool, typer.Option("--overlap/--alone", help="Whether several workers may be at one queue.")
-    ] = True,
-    faults: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="FAULT",
-            help="What goes wrong, several with commas: crash, torn, eio, enospc, slow-worker, failing-worker.",
-            show_default=False,
-        ),
-    ] = None,
-    transactions: Annotated[  # noqa: FBT002 - as above
-        bool,
-        typer.Option(
-            "--transactions",
-            help="Half of the messages are halves of transactions: committed, rolled back, or left to be asked about.",
-        ),
-    ] = False,
-    seed: Annotated[
-        int, typer.Option(metavar="N", min=0, max=2**32 - 1, help="The same seed gives the same store.")
-    ] = 0,
-    form: Annotated[Literal["parquet", "ndjson"], typer.Option("--format", help="Of the traces.")] = "parquet",
+    folder: FolderArgument,
+    messages: MessagesOption = 100_000,
+    topics: TopicsOption = 2,
+    queues: QueuesOption = 4,
+    sizes: SizesOption = "100..2000",
+    rate: RateOption = None,
+    batch: BatchOption = 1,
+    flush: FlushOption = "async",
+    workers: WorkersOption = 2,
+    overlap: OverlapOption = True,  # noqa: FBT002 - a flag is what it is
+    faults: FaultsOption = None,
+    transactions: TransactionsOption = False,  # noqa: FBT002 - a flag is what it is
+    seed: SeedOption = 0,
+    form: FormOption = "parquet",
 ) -> None:
     """Run our own store on a workload, with faults if you like, and leave in DIR the store and its traces.
 

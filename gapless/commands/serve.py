@@ -30,45 +30,55 @@ def _servers() -> None:
     """Keep the name of the server in the command line, though there is one alone."""
 
 
+FolderArgument = Annotated[
+    Path, typer.Argument(metavar="DIR", help="Directory of its log; made where it is missing.", show_default=False)
+]
+MostOption = Annotated[
+    int, typer.Option("--max", metavar="N", min=0, help="Transactions that may be active at once; 0 is no limit.")
+]
+HostOption = Annotated[
+    str,
+    typer.Option(metavar="ADDRESS", help="The address to listen on; beyond the loopback with a secret or TLS alone."),
+]
+PortOption = Annotated[int, typer.Option(metavar="N", min=0, max=65535, help="The port; 0 is any that is free.")]
+KeepOption = Annotated[int, typer.Option(metavar="N", min=1, help="Outcomes to remember, the newest ones.")]
+MaxLifeOption = Annotated[
+    float,
+    typer.Option(
+        metavar="SECONDS", min=0.001, max=86400 * 366, help="How long a client may let a transaction be open."
+    ),
+]
+SecretFileOption = Annotated[
+    Path | None,
+    input_file(f"Clients must know the secret in this file; without it: the one in ${VARIABLE}, if any."),
+]
+TlsCertOption = Annotated[
+    Path | None, input_file("Encrypt by TLS, with the certificate in this file (PEM), and the key, if it is there.")
+]
+TlsKeyOption = Annotated[Path | None, input_file("The key of the certificate (PEM, without a password).")]
+TlsCaOption = Annotated[
+    Path | None, input_file("Clients must have a certificate of one of the authorities in this file (PEM).")
+]
+RecordOption = Annotated[Path | None, output_file("Write every step to this file when it ends, for gapless check.")]
+VerboseOption = Annotated[
+    bool, typer.Option("--verbose", help="Log a line for each connection and decision to standard error.")
+]
+
+
 @serve.command(short_help="Run a transaction coordinator.", epilog=epilog("serve coordinator"))
 def coordinator(
-    folder: Annotated[
-        Path, typer.Argument(metavar="DIR", help="Directory of its log; made where it is missing.", show_default=False)
-    ],
-    most: Annotated[
-        int, typer.Option("--max", metavar="N", min=0, help="Transactions that may be active at once; 0 is no limit.")
-    ] = 0,
-    host: Annotated[
-        str,
-        typer.Option(
-            metavar="ADDRESS", help="The address to listen on; beyond the loopback with a secret or TLS alone."
-        ),
-    ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(metavar="N", min=0, max=65535, help="The port; 0 is any that is free.")] = 0,
-    keep: Annotated[int, typer.Option(metavar="N", min=1, help="Outcomes to remember, the newest ones.")] = 100_000,
-    max_life: Annotated[
-        float,
-        typer.Option(
-            metavar="SECONDS", min=0.001, max=86400 * 366, help="How long a client may let a transaction be open."
-        ),
-    ] = 900.0,
-    secret_file: Annotated[
-        Path | None,
-        input_file(f"Clients must know the secret in this file; without it: the one in ${VARIABLE}, if any."),
-    ] = None,
-    tls_cert: Annotated[
-        Path | None, input_file("Encrypt by TLS, with the certificate in this file (PEM), and the key, if it is there.")
-    ] = None,
-    tls_key: Annotated[Path | None, input_file("The key of the certificate (PEM, without a password).")] = None,
-    tls_ca: Annotated[
-        Path | None, input_file("Clients must have a certificate of one of the authorities in this file (PEM).")
-    ] = None,
-    record: Annotated[
-        Path | None, output_file("Write every step to this file when it ends, for gapless check.")
-    ] = None,
-    verbose: Annotated[  # noqa: FBT002 - a flag is what it is
-        bool, typer.Option("--verbose", help="Log a line for each connection and decision to standard error.")
-    ] = False,
+    folder: FolderArgument,
+    most: MostOption = 0,
+    host: HostOption = "127.0.0.1",
+    port: PortOption = 0,
+    keep: KeepOption = 100_000,
+    max_life: MaxLifeOption = 900.0,
+    secret_file: SecretFileOption = None,
+    tls_cert: TlsCertOption = None,
+    tls_key: TlsKeyOption = None,
+    tls_ca: TlsCaOption = None,
+    record: RecordOption = None,
+    verbose: VerboseOption = False,  # noqa: FBT002 - a flag is what it is
 ) -> None:
     """Run a transaction coordinator, for tests of clients, until Ctrl-C or SIGTERM.
 

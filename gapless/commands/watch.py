@@ -26,54 +26,63 @@ LOOPBACK = "127.0.0.1"
 DAY = 86_400.0  # seconds: who looks less often uses a scheduler, and --once
 
 
+StoreArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="STORE",
+        help="The store directory of a broker, or a folder that contains it; it need not be there yet.",
+        show_default=False,
+    ),
+]
+MetricsOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="[HOST:]PORT",
+        help="Serve metrics for Prometheus there; on the loopback alone, unless a HOST is named, such as 0.0.0.0.",
+        show_default=False,
+    ),
+]
+ReportOption = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="DIR",
+        help="Keep report.html and report.json there, as of a check now: written once a minute, when something "
+        "departs, and at the end.",
+        file_okay=False,
+        show_default=False,
+    ),
+]
+StateOption = Annotated[
+    Path | None,
+    output_file("Keep the place there, and continue from it; without it, each start reads the whole log."),
+]
+EveryOption = Annotated[float, typer.Option(metavar="SECONDS", min=0.05, max=DAY, help="How often to look.")]
+GraceOption = Annotated[
+    float,
+    typer.Option(
+        metavar="SECONDS",
+        min=0.2,
+        max=DAY,
+        help="How long it may take to end after SIGTERM or Ctrl-C; a last report that takes longer is left out.",
+    ),
+]
+OnceOption = Annotated[
+    bool, typer.Option("--once", help="Go up to the present, report, keep the place, and exit with the verdict.")
+]
+
+
 def watch(
-    store: Annotated[
-        str,
-        typer.Argument(
-            metavar="STORE",
-            help="The store directory of a broker, or a folder that contains it; it need not be there yet.",
-            show_default=False,
-        ),
-    ],
-    metrics: Annotated[
-        str | None,
-        typer.Option(
-            metavar="[HOST:]PORT",
-            help="Serve metrics for Prometheus there; on the loopback alone, unless a HOST is named, such as 0.0.0.0.",
-            show_default=False,
-        ),
-    ] = None,
-    report: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="DIR",
-            help="Keep report.html and report.json there, as of a check now: written once a minute, when something "
-            "departs, and at the end.",
-            file_okay=False,
-            show_default=False,
-        ),
-    ] = None,
-    state: Annotated[
-        Path | None,
-        output_file("Keep the place there, and continue from it; without it, each start reads the whole log."),
-    ] = None,
+    store: StoreArgument,
+    metrics: MetricsOption = None,
+    report: ReportOption = None,
+    state: StateOption = None,
     config: ConfigOption = None,
     profile: ProfileOption = None,
     only: OnlyOption = None,
     ignore: IgnoreOption = None,
-    every: Annotated[float, typer.Option(metavar="SECONDS", min=0.05, max=DAY, help="How often to look.")] = 0.5,
-    grace: Annotated[
-        float,
-        typer.Option(
-            metavar="SECONDS",
-            min=0.2,
-            max=DAY,
-            help="How long it may take to end after SIGTERM or Ctrl-C; a last report that takes longer is left out.",
-        ),
-    ] = 1.0,
-    once: Annotated[  # noqa: FBT002 - a flag is what it is
-        bool, typer.Option("--once", help="Go up to the present, report, keep the place, and exit with the verdict.")
-    ] = False,
+    every: EveryOption = 0.5,
+    grace: GraceOption = 1.0,
+    once: OnceOption = False,  # noqa: FBT002 - a flag is what it is
 ) -> None:
     """Follow a RocketMQ store while its broker writes to it, and report each departure at once.
 
