@@ -68,6 +68,7 @@ CONTENTS: dict[str, tuple[str, ...]] = {
         "CONTRIBUTING",
         "tests/README",
         "tests/recordings/README",
+        "tests/recordings/kafka/README",
         "tests/recordings/lab/README",
         "tests/recordings/reports/README",
         "tests/interop/README",

@@ -15,7 +15,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gapless.properties.faults.false_friends import FALSE_FRIENDS, FalseFriend
-from gapless.properties.proof import counterexamples, cut_equivalence, induction, ledger, liveness, refinement, symbolic
+from gapless.properties.proof import (
+    counterexamples,
+    cut_equivalence,
+    induction,
+    ledger,
+    liveness,
+    refinement,
+    symbolic,
+    translation,
+)
 from gapless.properties.proof.claims import broker, checkpoint, dispatch
 from gapless.properties.proof.counterexamples import settled, story
 from gapless.properties.proof.induction import Obligation, Question
@@ -28,7 +37,8 @@ from tests.support.command_line import gapless_process
 from tests.support.night import NIGHT, by_day
 from tests.support.walks import walks
 
-WORK = 1_000_000  # Z3's own measure of work: about 0.4 s. No obligation of ours may cost more
+WORK = 1_000_000  # Z3's own measure of work: about 0.4 s. No obligation of ours may cost more, but for one kind:
+COVER = 4_000_000  # that all ways through a kernel are there is one question for a whole step
 EVERY_SPEC = pytest.mark.parametrize("spec", SPECS.values(), ids=SPECS)
 
 
@@ -37,11 +47,11 @@ DEAR = {"checkpoint", "op_batch"}  # seconds each
 
 @pytest.mark.parametrize("subject", [subject for subject in by_day(ledger.subjects()) if NIGHT or subject not in DEAR])
 def test_every_obligation_is_proved_at_a_bounded_cost(subject: str) -> None:
-    found = [ledger.settle(obligation, work=WORK) for obligation in ledger.every(subject)]
+    found = [ledger.settle(obligation, work=COVER) for obligation in ledger.every(subject)]
     assert found
     for entry in found:
         assert entry.result == "proved", "\n".join([f"{entry.spec}: {entry.step}: {entry.invariant}", *entry.story])
-        assert entry.work <= WORK
+        assert entry.work <= (COVER if entry.invariant == translation.COVERED.replace(" ", "_") else WORK)
 
 
 @EVERY_SPEC

@@ -19,6 +19,9 @@ COMMITTED: list[Call] = [
     *(("open", 0, 20), ("prepare", 0, 0, 1, 1), ("flush",), ("answer",), ("run",)),
     *(("ask_to_commit", 0), ("commit", 1, 1)),
 ]
+ONE_BATCH: list[Call] = [
+    ("open", 0, 0, 0, 0, -1, 0, -1, -1, 0), ("lead", 0, 0), ("append", 0, 0, 1, 0, 0, 70, 9, 1, 1, 1, 1),
+]  # fmt: skip
 REST: dict[str, tuple[list[Call], dict[str, list[Call]]]] = {
     "log": (
         [("open", 0, 1024), ("append", 0, 100, 0, 1, 1, 1, 1, 9), ("flush", 100)],
@@ -27,6 +30,14 @@ REST: dict[str, tuple[list[Call], dict[str, list[Call]]]] = {
     "queue": (
         [("open", 0, 0), ("append", 0, 1, 0, 340, 0), ("index", 0, 0, 340, 0)],
         {"every-message-has-its-entry": [("open", 0, 0), ("append", 0, 1, 0, 340, 0)]},
+    ),
+    "partition": (
+        [*ONE_BATCH, ("flush", 1), ("raise_watermark", 1, -1), ("save", 1, 1)],
+        {
+            "all-is-committed": [*ONE_BATCH, ("flush", 1), ("save", 1, 1)],
+            "all-is-on-disk": [*ONE_BATCH, ("raise_watermark", 1, -1), ("save", 1, 1)],
+            "snapshot-is-at-the-end": [*ONE_BATCH, ("flush", 1), ("raise_watermark", 1, -1)],
+        },
     ),
     "dispatch": (
         [("open", 0, 1), ("scan", 0), ("take", 0), ("write", 0), ("commit", 1), ("flush", 1)],

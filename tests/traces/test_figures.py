@@ -14,11 +14,11 @@ from rich.cells import cell_len
 
 from gapless import check
 from gapless.spec.catalog import SPECS, Spec
+from gapless.traces import report
 from gapless.traces.judging.findings import pictures
 from gapless.traces.judging.findings.timelines import COLUMNS, ROWS, timeline_of
 from gapless.traces.replay.exact import Departure, StoryStep
 from gapless.traces.replay.exact import replay as replayed
-from gapless.traces.report.page import budget
 from gapless.traces.report.page.html import html
 from gapless.traces.report.pictures.entries import LETTER, LogRecord, QueueEntries, QueueEntriesShapes, QueueEntry
 from gapless.traces.report.pictures.figures import figure
@@ -274,7 +274,7 @@ def test_names_are_shown_and_never_obeyed(picture: Picture) -> None:
 
 
 def test_each_kind_has_its_template() -> None:
-    folder = Path(budget.__file__).parent / "templates"
+    folder = Path(report.__file__).parent / "templates"
     assert {f"picture_{kind}.html.j2" for kind in SHAPES} == {path.name for path in folder.glob("picture_*")}
 
 

@@ -45,7 +45,7 @@ class CopiedEntries(NamedTuple):
 
         Their numbers rise from `before` on. `joined`: each message begins where the last one ends, not behind it.
         """
-        return _in_order(self.number, self.position, self.size, begin, end, before, joined)
+        return _in_order(self.number, self.position, self.size, begin, end, before, int(joined))
 
 
 @native(lambda number, *_: len(number), kinds=(INTS, INTS, INTS, I64, I64, I64, I64))
