@@ -23,7 +23,7 @@ NAMED = {
     "gapless/commands/options.py": 2,  # the help of PATH
     "gapless/commands/examples.py": 2,  # examples in the help
     "gapless/demo/demonstration.py": 1,  # the demo shows a broker's store, and says whose it is
-    "manual/navigation.py": 1,  # the table of contents has the page of a folder
+    "manual/navigation.py": 2,  # the table of contents has the pages of folders
 }
 """Modules in which code names brokers, and how often."""
 
