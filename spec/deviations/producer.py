@@ -18,10 +18,11 @@ def begin_anywhere(
 def go_on_behind_a_lost_marker(
     s: State, epoch: int, sequence: int, first: Number, last: Number, transactional: bool, time: int
 ) -> State:
-    """A batch of a later epoch, where a transaction is still open: its marker was lost with the broker's power."""
-    applies(s.transaction != NOWHERE and s.epoch < epoch)
+    """A batch of a later epoch joins the transaction that is open: its marker was lost with the broker's power."""
+    applies(s.transaction != NOWHERE and s.epoch < epoch and transactional)
     ended = replace(s, transaction=Number(NOWHERE))
-    return producer.append(ended, epoch, sequence, first, last, transactional, time)
+    written = producer.append(ended, epoch, sequence, first, last, transactional, time)
+    return replace(written, transaction=s.transaction)
 
 
 def mark_two_epochs_ahead(s: State, epoch: int, offset: Number, coordinator: int, time: int) -> State:
@@ -322,7 +323,7 @@ def who_is_forgotten_is_in_no_snapshot(s: State, offset: Number) -> bool:
 def a_lost_marker_shows_in_a_later_epoch(s: State, epoch: int, sequence: int, first: Number, last: Number) -> bool:
     """Otherwise a batch outside of its transaction passes for one behind a lost marker."""
     shows = s.transaction != NOWHERE and s.epoch < epoch
-    taken = accepts(go_on_behind_a_lost_marker, s, epoch, sequence, first, last, False, 0)  # noqa: FBT003 - a flag
+    taken = accepts(go_on_behind_a_lost_marker, s, epoch, sequence, first, last, True, 0)  # noqa: FBT003 - a flag
     return implies(not shows, not taken)
 
 
