@@ -19,6 +19,7 @@ OVERVIEW: tuple[Example, ...] = (
 MORE: dict[str, tuple[Example, ...]] = {
     "check": (
         ("gapless check store --client client.ndjson", "is anything lost that clients were promised?"),
+        ("gapless check /var/lib/kafka/data", "a Kafka broker's logs, indexes and producers"),
         ("gapless check recording", "a recorded Pulsar coordinator: its limit, one outcome for each"),
         ("gapless check traces/ --junit junit.xml --sarif found.sarif", "files for a CI (docs/ci.md)"),
         ("gapless check traces/ --baseline known.json", "only what is new fails"),

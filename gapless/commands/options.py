@@ -18,9 +18,9 @@ Paths = Annotated[
     list[str],
     typer.Argument(
         metavar="PATH",
-        help="Store directories, folders with a store/ or a Pulsar recording in it, or files of events (.parquet, "
-        ".ndjson, .ndjson.gz, .ndjson.zst), folders and patterns of them, here or at s3://, hdfs://, abfs:// or gs://; "
-        "- is standard input.",
+        help="Store directories, folders with a store/ or a Pulsar recording in it, Kafka data directories, or files "
+        "of events (.parquet, .ndjson, .ndjson.gz, .ndjson.zst), folders and patterns of them, here or at s3://, "
+        "hdfs://, abfs:// or gs://; - is standard input.",
         show_default=False,
     ),
 ]
@@ -28,7 +28,8 @@ OnePath = Annotated[
     str,
     typer.Argument(
         metavar="PATH",
-        help="A store directory, a folder with a store/ or a Pulsar recording in it, or a file of events.",
+        help="A store directory, a folder with a store/ or a Pulsar recording in it, a Kafka data directory, or a file "
+        "of events.",
         show_default=False,
     ),
 ]

@@ -649,7 +649,7 @@ def test_json_has_the_rows_of_every_source_next_to_the_rest(tidal: Report) -> No
 def test_json_has_a_key_for_every_kind_of_row_even_if_there_is_none() -> None:
     found = list(json.loads(check([]).as_json()))
     after = found.index("findings_total")
-    rows = ["queues", "transactions", "clients", "testimony", "coordinators", "overdue"]
+    rows = ["queues", "transactions", "clients", "testimony", "coordinators", "partitions", "overdue"]
     assert found[after + 1 :] == [*rows, "marks", "life", "seconds", "interrupted"]
 
 

@@ -53,9 +53,8 @@ def extent(report: Report, sections: Iterable[Section]) -> str:
     """The amount of what was read and checked."""
     known = [source for source in report.sources if source.kind != "unknown"] or report.sources
     read = [source.records for source in known if not presentation(source.kind).by_trace]
-    seen = [plural(sum(read), "record"), plural(report.counts.queues, "queue")]
-    if not read:
-        seen = [plural(report.counts.traces, "trace")]
+    seen = [plural(sum(read), "record")] if read else [plural(report.counts.traces, "trace")]
+    seen += [plural(report.counts.queues, "queue")] if read and report.counts.queues else []
     seen += [plural(*section.total) for section in sections if section.total[0]]
     return f"{', '.join(seen)} read, {plural(report.counts.events, 'event')} checked"
 

@@ -37,9 +37,6 @@ MAGIC = {
 """The kind of an archive by its first bytes."""
 
 BROKERS = (
-    ("a Kafka log directory", ("*/*.timeindex", "*.timeindex", "*/leader-epoch-checkpoint", "leader-epoch-checkpoint")),
-    ("a Kafka log directory", ("recovery-point-offset-checkpoint", "log-start-offset-checkpoint")),
-    ("a Kafka log directory", ("meta.properties", "__cluster_metadata-0")),
     ("a data directory of RabbitMQ", ("msg_stores", "rabbit_serial", "msg_store_persistent", "*.rdq", "*.segment")),
     ("a data directory of NATS JetStream", ("jetstream", "*/streams/*/meta.inf", "meta.inf", "*.blk")),
     ("a data directory of ActiveMQ", ("db.redo", "activemq-data-*.amq", "journal/activemq-data-*.amq")),
@@ -51,7 +48,8 @@ PARTS = (".log", ".index", ".timeindex", ".snapshot", ".rdq", ".blk", ".amq", ".
 """The ends of names of files in such folders."""
 
 READS = (
-    "gapless reads RocketMQ stores and recordings of Pulsar coordinators; for other brokers, record events: "
+    "gapless reads RocketMQ stores, Kafka data directories and recordings of Pulsar coordinators; for other brokers, "
+    "record events: "
     "docs/own-system.md"
 )
 

@@ -24,6 +24,7 @@ EVENTS = "event-trace"  # the kind of files of events
 OURS = (  # in the order in which they are asked whether a path is theirs
     EntryPoint("rocketmq", "gapless.traces.sources.rocketmq.source:SOURCE", GROUP),
     EntryPoint("pulsar", "gapless.traces.sources.pulsar.source:SOURCE", GROUP),
+    EntryPoint("kafka", "gapless.traces.sources.kafka.source:SOURCE", GROUP),
     EntryPoint("events", "gapless.traces.sources.event_files.source:SOURCE", GROUP),
 )
 

@@ -8,7 +8,7 @@ import pytest
 
 from gapless.traces.sources.kafka.files import directory as folders
 from gapless.traces.sources.kafka.files.checkpoints import broker_epoch, epoch_checkpoint, offset_checkpoint
-from gapless.traces.sources.kafka.files.directory import data_directories, has_data_directory
+from gapless.traces.sources.kafka.files.directory import data_directories, is_of_a_broker
 from gapless.traces.sources.kafka.files.indexes import aborted_index, offset_index, time_index
 from gapless.traces.sources.kafka.files.metadata import cluster_metadata
 from gapless.traces.sources.kafka.files.names import PartitionName, partition_name
@@ -53,15 +53,20 @@ def test_a_data_directory_is_found_by_each_of_its_names(directory: Path) -> None
     assert [one.path.name for one in data_directories(directory.parent)] == ["n1", "n2"]
 
 
-def test_no_more_folders_are_looked_into_than_there_should_be(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_of_a_broker_has_nothing_but_data_directories(
+    directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     above = directory.parent
-    for name in "abcdef":
-        (above / name).mkdir()
-    assert has_data_directory(above)
-    monkeypatch.setattr(folders, "FOLDERS", 3)
-    assert not has_data_directory(above)
-    assert has_data_directory(directory)
-    assert has_data_directory(directory / "orders-0")
+    assert is_of_a_broker(directory)
+    assert is_of_a_broker(directory / "orders-0")
+    assert is_of_a_broker(above)
+    shutil.copytree(directory, directory.with_name("n2"))
+    assert is_of_a_broker(above)
+    monkeypatch.setattr(folders, "FOLDERS", 1)
+    assert not is_of_a_broker(above)  # of very many folders none is looked into
+    monkeypatch.undo()
+    (above / "photos").mkdir()
+    assert not is_of_a_broker(above)
     with pytest.raises(FileNotFoundError):
         data_directories(above / "gone")
 

@@ -123,10 +123,16 @@ def data_directories(path: Path) -> list[DataDirectory]:
     return [_opened(found) for found in sorted(_below(path))]
 
 
-def has_data_directory(path: Path) -> bool:
-    """True if there is one: the first that is found is enough. Raises OSError."""
+def is_of_a_broker(path: Path, depth: int = 2) -> bool:
+    """True for a data directory, the folder of a partition, and a folder of nothing but such. Raises OSError."""
     name = partition_name(path.absolute().name)
-    return (name is not None and _has_log(path)) or next(_below(path), None) is not None
+    if name is not None and _has_log(path):
+        return True
+    below = _folders(path)
+    if _is_data_directory(path, below):
+        return True
+    seen = [folder for folder in below if not folder.startswith(".")]
+    return depth > 0 and 0 < len(seen) <= FOLDERS and all(is_of_a_broker(path / one, depth - 1) for one in seen)
 
 
 def _below(path: Path) -> Iterator[Path]:

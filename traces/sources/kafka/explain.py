@@ -1,0 +1,42 @@
+"""Turns departures of partitions and producers into findings of a report: place, sentence and story."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from gapless.traces.judging.findings.timelines import timeline_of
+from gapless.traces.problems import pasted, shown
+from gapless.traces.replay.exact import in_words, story
+from gapless.traces.replay.notation import breach, values_text
+from gapless.traces.report.values import Finding
+from gapless.traces.sources.kafka import PROFILE
+from gapless.traces.sources.kafka.joining.findings import PlacedDeparture
+
+NAMED = 5
+"""Traces that one finding names."""
+VALUES = 4
+"""Values at hand that a sentence has; a story has all."""
+
+
+def finding(path: Path, found: Sequence[PlacedDeparture], count: int, profile: str) -> Finding:
+    """Describes all departures from one rule as one finding, with the story of the first."""
+    first, departure = found[0], found[0].departure
+    trace, where = shown(first.trace), first.where
+    named = list(in_words(departure).items())[:VALUES]
+    broken = breach(departure.event[0], departure.because)
+    values = values_text(dict(named))
+    how = f" --profile {profile}" if profile != PROFILE else ""
+    lines = story(
+        departure,
+        title=f"{departure.spec} {trace} departs at {shown(where.file)}+{where.offset}.",
+        again=f"gapless explain {pasted(str(path))} --trace {pasted(first.trace)}{how}",
+    )
+    return Finding(
+        rule=departure.rule, severity="violation", spec=departure.spec, trace=trace, source=shown(path),
+        position=first.offset, where=where,
+        message=f"{trace}, offset {first.offset:,}: {broken}: {values}" if values else f"{trace}: {broken}",
+        summary=f"{trace}, offset {first.offset:,}: {broken}",
+        needs=departure.because, otherwise=departure.otherwise, here=departure.here, story=lines, count=count,
+        traces=list(dict.fromkeys(shown(one.trace) for one in found))[:NAMED], picture=timeline_of(departure),
+    )  # fmt: skip

@@ -1,0 +1,1 @@
+"""Joins the parts of each partition, and judges what needs the whole partition."""

@@ -1,0 +1,63 @@
+"""Judges one partition: its log, and all of its producers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gapless.traces.options import Options
+from gapless.traces.replay.exact import Event
+from gapless.traces.sources.kafka.joining.findings import LogFindings, PartitionSummary
+from gapless.traces.sources.kafka.joining.log_judge import LogJudge
+from gapless.traces.sources.kafka.joining.producer_judge import ProducerJudge
+from gapless.traces.sources.kafka.joining.reporter import Reporter
+from gapless.traces.sources.kafka.joining.tails import describe_tail
+from gapless.traces.sources.kafka.judging.part_results import PartResult
+from gapless.traces.sources.kafka.judging.parts import PartitionTerms
+
+
+class PartitionJudge:
+    """Judges one partition, part by part, in the order of their offsets."""
+
+    def __init__(self, terms: PartitionTerms, found: LogFindings, options: Options, *, listed: bool = False) -> None:
+        """`listed`: a row of each producer is wanted."""
+        self.terms = terms
+        self.listed = listed
+        self.reporter = Reporter(terms, found, options)
+        self.log = LogJudge(self.reporter)
+        self.producers = ProducerJudge(self.reporter)
+        self.last: PartResult | None = None
+
+    @property
+    def summary(self) -> PartitionSummary:
+        """The partition in numbers."""
+        return self.reporter.summary
+
+    @property
+    def end(self) -> int:
+        """The offset behind the last record, as far as the log was read."""
+        return self.last.end if self.last else self.terms.start
+
+    @property
+    def undecided(self) -> int:
+        """The first offset of the earliest transaction that is open; -1 if none is."""
+        return self.producers.table.undecided
+
+    def add(self, result: PartResult) -> None:
+        """Adds the result of the next part."""
+        self.summary.batches += result.batches
+        self.summary.records += result.records
+        self.summary.segments += result.part.opens
+        self.last = result
+        self.log.add(result)
+        self.producers.add(result)
+
+    def finish(self, events: Sequence[Event]) -> None:
+        """Judges what checkpoints say of the partition, as events behind its last part."""
+        table = self.producers.table
+        self.summary.producers = len(table.ids)
+        self.summary.departed = table.ended.tolist()
+        if self.listed:
+            self.summary.listed = list(zip(table.ids.tolist(), table.events.tolist(), strict=True))
+        if self.last is not None:
+            describe_tail(self.last, self.reporter.found)
+            self.log.finish(self.last, events)

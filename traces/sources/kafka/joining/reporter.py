@@ -1,0 +1,85 @@
+"""Reports the departures of one partition and of its producers, with their places."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from gapless.spec.catalog import SPECS, State
+from gapless.traces.judging import building
+from gapless.traces.judging.building import Events, Ints
+from gapless.traces.options import Options
+from gapless.traces.replay.exact import Departure, Event, Outcome, replay
+from gapless.traces.replay.notation import breach
+from gapless.traces.sources.kafka.joining.findings import LogFindings, PartitionSummary, PlacedDeparture
+from gapless.traces.sources.kafka.joining.places import PlaceFinder
+from gapless.traces.sources.kafka.joining.tails import NEXT_TO_THE_LOG, may_be_lost
+from gapless.traces.sources.kafka.judging.part_results import PartEvents, PartResult, read_part
+from gapless.traces.sources.kafka.judging.parts import PartitionTerms
+
+
+class Reporter:
+    """Finds out exactly how a trace departs, and reports it: a kernel says only where."""
+
+    def __init__(self, terms: PartitionTerms, found: LogFindings, options: Options) -> None:
+        self.terms = terms
+        self.found = found
+        self.options = options
+        self.summary = PartitionSummary(terms.name, start=terms.start)
+        self.broken_at: int | None = None  # the offset at which the log itself departs first
+        self.joints: list[tuple[str, str, int, Event]] | None = None  # those of an export
+        self._reading: tuple[PartResult, PartEvents] | None = None
+
+    def read(self, result: PartResult) -> PartEvents:
+        """Reads a part again, once for all that departs in it."""
+        if self._reading is None or self._reading[0] is not result:
+            self._reading = result, read_part(result.part)
+        return self._reading[1]
+
+    def exact(self, spec: str, state: State, events: Iterable[Event]) -> Outcome:
+        """Replays events by the plain functions."""
+        return replay(spec, state, events, profile=self.options.profile, ignored=self.options.ignored)
+
+    def departs(self, result: PartResult, trace: str, departure: Departure) -> None:
+        """Reports a departure, unless it is a consequence of another one, or may be what a lost power leaves."""
+        where, offset = PlaceFinder(result.part).of(departure)
+        if departure.spec == "producer" and self.broken_at is not None and offset >= self.broken_at:
+            return  # batches that are missing or damaged are reported of the log
+        if departure.spec == "partition" and departure.event[0] not in NEXT_TO_THE_LOG:
+            self.broken_at = offset if self.broken_at is None else min(self.broken_at, offset)
+        if may_be_lost(self.terms, departure, offset):
+            if not self.summary.doubts:  # the first one of a partition says enough
+                self.found.doubt(
+                    f"{where.file}+{where.offset}: {breach(departure.event[0], departure.because)}: legal if the "
+                    "broker was killed or the power was lost, for the next start mends it; damage otherwise"
+                )
+            self.summary.doubts = True
+            return
+        self.summary.departs = True
+        self.found.report(PlacedDeparture(trace, self.terms.name, offset, where, departure))
+
+    def anomalies(self, result: PartResult, spec: str, found: Mapping[str, tuple[int, str, int]]) -> None:
+        """Counts anomalies, by name: how many, and the trace and the offset of the first."""
+        for name, (count, trace, offset) in found.items():
+            self.found.anomaly(spec, name, count, trace, offset, PlaceFinder(result.part).at_offset(offset))
+
+    def joint(self, spec: str, trace: str, offset: int, event: Event) -> None:
+        """Keeps an event that no part has, if events are exported."""
+        if self.joints is not None:
+            self.joints.append((spec, trace, offset, event))
+
+
+def some(events: Events, low: int, high: int) -> Iterable[Event]:
+    """Yields the events `low:high`, one by one."""
+    return (events.at(number) for number in range(low, high))
+
+
+def state_of(spec: str, column: Ints) -> State:
+    """Returns a state by its scalars."""
+    initial, names = SPECS[spec].initial, SPECS[spec].scalars
+    kinds = {name: type(getattr(initial, name)) for name in names}
+    return type(initial)(**{name: kinds[name](int(value)) for name, value in zip(names, column, strict=True)})
+
+
+def column_of(spec: str, state: State) -> Ints:
+    """Returns the scalars of a state as a column: int64 [scalars, 1]."""
+    return building.states(SPECS[spec], 1, **{name: int(getattr(state, name)) for name in SPECS[spec].scalars})

@@ -1,0 +1,1 @@
+"""Reads and judges one part of a segment in one worker."""

@@ -1,0 +1,110 @@
+"""The result of the check of data directories: findings, rows and numbers for the report, and what was not judged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from gapless.traces.judging.findings.teller import anomaly
+from gapless.traces.options import Options
+from gapless.traces.problems import shown
+from gapless.traces.report.parts import Parts
+from gapless.traces.report.values import Finding, VerdictName
+from gapless.traces.sources.kafka.joining.findings import NAMED, LogFindings, PartitionSummary, PlacedDeparture
+from gapless.traces.sources.kafka.joining.tails import NEXT_TO_THE_LOG
+from gapless.traces.sources.kafka.report import PartitionRow
+from gapless.traces.suggestions import did_you_mean, first_of
+
+SPECS_JUDGED = ("partition", "producer")
+
+
+class InputFacts(NamedTuple):
+    """An input that was checked. `is_whole`: its brokers stopped in order · `names`: its partitions, if none fits."""
+
+    path: Path
+    options: Options
+    bytes: int
+    is_whole: bool
+    names: tuple[str, ...]
+
+
+def summary(check: InputFacts, found: LogFindings, *, interrupted: bool = False) -> Parts:
+    """Returns the part of the report about the data directories of a check."""
+    return Parts(
+        bytes=check.bytes,
+        records=found.records,
+        clean=check.is_whole,
+        reasons=[] if interrupted else [*_vacuous(check, found), *found.inconclusive],
+        notes=list(found.notes),
+        findings=_findings(check.path, found, check.options),
+        events={spec: _events(found, spec) for spec in SPECS_JUDGED},
+        traces=len(found.partitions) + found.producers,
+        coverage=dict(found.covered),
+        not_exercised=list(_not_exercised(check, found)),
+        anomalies={name: count for (_, name), (count, *_) in found.anomalies.items()},
+        rows={"partitions": _rows(check.path, found)},
+    )
+
+
+def _events(found: LogFindings, spec: str) -> int:
+    return sum(count for name, count in found.covered.items() if name.startswith(f"{spec}."))
+
+
+def _vacuous(check: InputFacts, found: LogFindings) -> Iterator[str]:
+    """Yields the reason if nothing was checked."""
+    asked = check.options.trace or check.options.topic
+    if not found.partitions and asked is not None:
+        names = [shown(name) for name in check.names]
+        yield f"no partition {shown(asked)} in it{did_you_mean(asked, names)}: there are {first_of(names, 8)}"
+    elif not found.batches:
+        yield "no batch in any log: nothing was checked"
+
+
+def _findings(path: Path, found: LogFindings, options: Options) -> list[Finding]:
+    """Returns one finding for all departures from one rule, and one for each kind of anomaly."""
+    from gapless.traces.sources.kafka import explain  # noqa: PLC0415 - most inputs need none
+
+    clusters: dict[str, list[PlacedDeparture]] = {}
+    for one in sorted(found.breaches, key=lambda one: (_rank(one), one.partition, one.offset)):
+        clusters.setdefault(one.departure.rule, []).append(one)
+    findings = [
+        explain.finding(path, group, len(group) + found.unreported[broken], options.profile)
+        for broken, group in clusters.items()
+    ]
+    for (spec, name), (count, trace, offset, where) in sorted(found.anomalies.items()):
+        findings.append(anomaly(spec, name, count, source=path, trace=trace, position=offset, where=where))
+    return findings
+
+
+def _rank(one: PlacedDeparture) -> int:
+    """The rank of a departure among others: what may explain others comes first."""
+    if one.departure.spec == "producer":
+        return 3 if one.departure.event[0] == "snapshot" else 2
+    return 1 if one.departure.event[0] in NEXT_TO_THE_LOG else 0
+
+
+def _rows(path: Path, found: LogFindings) -> list[PartitionRow]:
+    rows = sorted(found.partitions, key=lambda one: (not one.departs, -one.records, one.name))[:NAMED]
+    return [
+        PartitionRow(
+            source=shown(path), partition=shown(one.name), segments=one.segments, start=one.start, end=one.end,
+            stable=one.stable if one.stable >= 0 else None, batches=one.batches, records=one.records,
+            producers=one.producers, verdict=_verdict(one),
+        )
+        for one in sorted(rows, key=lambda one: one.name)
+    ]  # fmt: skip
+
+
+def _verdict(one: PartitionSummary) -> VerdictName:
+    return "departs" if one.departs else "inconclusive" if one.doubts else "conforms"
+
+
+def _not_exercised(check: InputFacts, found: LogFindings) -> Iterator[str]:
+    """Yields what was not judged, and which evidence would be needed."""
+    yield from found.not_exercised
+    yield "decisions of transactions, markers on all partitions, aborted indexes, groups: not judged yet"
+    for spec, action in (("partition", "crash"), ("partition", "truncate"), ("producer", "forget")):
+        yield f"{spec}.{action}: a data directory does not show this step: only a broker that records its steps does"
+    if not check.is_whole:
+        yield "partition.end: the broker did not stop in order"
