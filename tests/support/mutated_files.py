@@ -36,7 +36,7 @@ import pyarrow as pa
 from rich.console import Console
 
 from gapless import check
-from tests.support import pulsar_recordings
+from tests.support import pulsar_recordings, rooms
 from tests.support.rocketmq.any_damage import OF_BYTES
 from tests.support.rocketmq.recordings import recording, recording_with_client
 from tests.support.rocketmq.stores import SEAL, log_files, read_log
@@ -102,7 +102,7 @@ def of_pulsar(name: str) -> Callable[[], Path]:
 
 @cache
 def _room() -> Path:
-    return Path(tempfile.mkdtemp(prefix="gapless-mutated-"))
+    return rooms.room("mutated")
 
 
 @cache

@@ -3,11 +3,12 @@
 import json
 import shutil
 import tarfile
-import tempfile
 from collections.abc import Callable, Iterable
 from functools import cache
 from pathlib import Path
 from typing import Any
+
+from tests.support import rooms
 
 ARCHIVES = Path(__file__).parents[1] / "recordings" / "pulsar"
 NAMES = tuple(sorted(path.name.removesuffix(".tar.xz") for path in ARCHIVES.glob("*.tar.xz")))
@@ -21,7 +22,7 @@ Line = dict[str, Any]
 
 @cache
 def _room() -> Path:
-    return Path(tempfile.mkdtemp(prefix="gapless-pulsar-"))
+    return rooms.room("pulsar")
 
 
 @cache

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from tempfile import mkdtemp
 
 import pytest
 from hypothesis import given, settings
@@ -13,6 +12,7 @@ from gapless import Report, check
 from gapless.spec.catalog import SPECS
 from gapless.traces.events import schema
 from gapless.traces.rules import rules
+from tests.support import rooms
 from tests.support.event_files import UnplacedEvent, append, index, opened, step
 from tests.support.night import NIGHT
 from tests.support.rocketmq.recordings import recording, recording_as_left
@@ -32,7 +32,7 @@ def written(folder: Path, events: list[UnplacedEvent]) -> Path:
 def trace() -> Path:
     """A trace of a queue with a refused step, and an observation after it."""
     events = [opened(), append(0, 0), index(0, 0, saw={"indexed": 1}), append(5, 340, outcome="refused")]
-    return written(Path(mkdtemp()), events)
+    return written(rooms.room("hollow"), events)
 
 
 @cache

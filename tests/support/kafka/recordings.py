@@ -2,10 +2,11 @@
 
 import json
 import tarfile
-import tempfile
 from functools import cache
 from pathlib import Path
 from typing import Any
+
+from tests.support import rooms
 
 ARCHIVES = Path(__file__).parents[2] / "recordings" / "kafka"
 NAMES = tuple(sorted(path.name.removesuffix(".tar.xz") for path in ARCHIVES.glob("*.tar.xz")))
@@ -13,7 +14,7 @@ NAMES = tuple(sorted(path.name.removesuffix(".tar.xz") for path in ARCHIVES.glob
 
 @cache
 def _room() -> Path:
-    return Path(tempfile.mkdtemp(prefix="gapless-kafka-"))
+    return rooms.room("kafka")
 
 
 @cache

@@ -1,13 +1,12 @@
 """Stores that real brokers wrote, what is in them, and copies to damage; `tests/recordings/README.md` lists them."""
 
-import atexit
 import lzma
 import shutil
 import tarfile
-import tempfile
 from functools import cache
 from pathlib import Path
 
+from tests.support import rooms
 from tests.support.rocketmq.store_builder import varied
 from tests.support.rocketmq.transaction_broker import VERSIONS, lived
 from tests.support.rocketmq.transactions import Counts
@@ -65,9 +64,7 @@ def recording_with_client(name: str) -> Path:
 
 @cache
 def _room() -> Path:
-    room = tempfile.TemporaryDirectory(prefix="gapless-recordings-")
-    atexit.register(room.cleanup)
-    return Path(room.name)
+    return rooms.room("recordings")
 
 
 @cache
