@@ -55,8 +55,9 @@ def a_store(folder: Path) -> None:
 
 
 def a_pair(folder: Path) -> None:
-    """The same, a copy of a running broker's, a master with its slave, its slave damaged, one with traces."""
+    """The same, a running broker's copy, a master with its slave, its slave damaged, one with traces; and Kafka's."""
     a_store(folder)
+    shutil.copytree(ROOT / "examples/kafka", folder / "examples/kafka")
     shutil.copytree(recording_as_left("lab/copies") / "queues_older", folder / "copied")
     shutil.copytree(recording_as_left("traced/clean_5.5.0"), folder / "traced")
     (folder / "traced/client.ndjson").unlink()
