@@ -29,6 +29,7 @@ from gapless.traces.sources.rocketmq.store.directory import store_folder
 from gapless.traces.sources.rocketmq.store.file_access import names_of_records
 from gapless.traces.sources.rocketmq.store.opening import open_store
 from gapless.traces.sources.rocketmq.watching.tail import Tail
+from tests.support.kafka.recordings import recording
 from tests.support.rocketmq.recordings import RECORDINGS, WITH_CLIENTS, recording_as_left, recording_with_client
 from tests.support.store_uses import USES
 
@@ -43,6 +44,7 @@ LAYOUTS = [
 ]
 """The last of each layout."""
 TRACED = "traced/clean_5.5.0"
+KAFKA = "3.3.2-codecs-txn"
 
 
 class Calls(NamedTuple):
@@ -57,9 +59,9 @@ class Calls(NamedTuple):
 
 @pytest.fixture(scope="module")
 def called(tmp_path_factory: pytest.TempPathFactory) -> Calls:
-    """Stores of all layouts are checked, and our own store is used."""
+    """Stores of all layouts are checked, Kafka's logs too, and our own store is used."""
     stores = [*map(recording_as_left, (*LAYOUTS, TRACED)), *map(recording_with_client, WITH_CLIENTS[:2])]
-    return _apart(everything, stores, tmp_path_factory.mktemp("recorded"))
+    return _apart(everything, stores, recording(KAFKA), tmp_path_factory.mktemp("recorded"))
 
 
 def test_nothing_is_called_with_other_kinds_than_it_declares(called: Calls) -> None:
@@ -109,9 +111,10 @@ def _loads() -> Iterator[list[tuple[ObjectCode, Signature]]]:
         yield found
 
 
-def everything(stores: list[Path], room: Path) -> None:
+def everything(stores: list[Path], logs: Path, room: Path) -> None:
     """All that follows."""
     checked(stores)
+    check([logs], jobs=1)
     recorded(room)
     for use in USES:
         use()

@@ -22,7 +22,7 @@ from gapless.traces.sources.kafka.files.metadata import ClusterMetadata, cluster
 from gapless.traces.sources.kafka.files.names import METADATA_TOPIC, PartitionName
 from gapless.traces.sources.kafka.joining.findings import LogFindings
 from gapless.traces.sources.kafka.joining.partition_judge import PartitionJudge
-from gapless.traces.sources.kafka.judging.part_results import PartResult, judge_bundle
+from gapless.traces.sources.kafka.judging.part_results import PartResult, judge_bundle, prepare
 from gapless.traces.sources.kafka.judging.parts import (
     NONE,
     PART,
@@ -181,6 +181,7 @@ class LogCheck:
 
     def task(self, engine: Engine) -> PartTask:  # noqa: ARG002 - as `Recording` says
         """Implements `Recording`."""
+        prepare(self.options, self.bytes)
         return PartTask(self.options)
 
     def take(self, result: list[PartResult]) -> None:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gapless.native import expecting
 from gapless.spec.catalog import SPECS
 from gapless.traces.judging import building
 from gapless.traces.judging.building import Events, Ints
@@ -19,7 +20,8 @@ from gapless.traces.sources.kafka.judging.partition_events import UNREAD, partit
 from gapless.traces.sources.kafka.judging.parts import NONE, Bundle, SegmentPart
 from gapless.traces.sources.kafka.judging.producer_events import ProducerEvents, producer_events
 from gapless.traces.sources.kafka.judging.producer_pieces import ProducerPieces, counts, judge_producers
-from gapless.traces.sources.kafka.log.batches import Batches, Chunk, Scan, Stop, chunks
+from gapless.traces.sources.kafka.log import batches
+from gapless.traces.sources.kafka.log.batches import Batches, Chunk, Scan, Stop, chunks, rows_of
 from gapless.traces.sources.kafka.log.records import Contents
 
 
@@ -91,6 +93,17 @@ def _scanned(part: SegmentPart) -> tuple[Scan, Contents | None]:
     if contents is None:
         return found, None
     return found, type(records[0])(np.concatenate([one.table for one in records], axis=1))
+
+
+def prepare(options: Options, size: int) -> None:
+    """Compile the native code of workers, if so many bytes of logs are worth it: once, and before they are forked."""
+    from gapless.traces.sources.kafka.log import records  # noqa: PLC0415 - codecs load slowly
+
+    with expecting(rows_of(size)):
+        for name in ("partition", "producer"):
+            kernel(name, options.ignored).prepare()
+        for entry in (*batches.ENTRIES, *records.ENTRIES):
+            entry.prepare()
 
 
 def _deep_reader() -> Callable[[Chunk], Contents]:

@@ -13,7 +13,7 @@ from typing import BinaryIO
 
 import numpy as np
 
-from gapless.native import function, native
+from gapless.native import BYTES, I64, TABLE, function, native
 from gapless.native.big_endian import signed_16, signed_32, signed_64
 from gapless.traces.sources.kafka.log.checksums import crc32c
 from gapless.traces.sources.kafka.log.control import DATA, control_record
@@ -141,7 +141,12 @@ class Chunk:
     stop: Stop
 
 
-@native(lambda data, *_: len(data) >> 6)
+def rows_of(size: int) -> int:
+    """The rows of work that so many bytes are, for the choice between Python and native code."""
+    return size >> 6
+
+
+@native(lambda data, *_: rows_of(len(data)), kinds=(BYTES, I64, I64, I64, TABLE))
 def _scan(data: Bytes, position: int, until: int, size: int, table: Ints) -> tuple[int, int, int]:
     """Read batches that begin before `until`; `position` is that of the first byte, `size` the file's.
 
@@ -176,6 +181,10 @@ def _scan(data: Bytes, position: int, until: int, size: int, table: Ints) -> tup
         at = end
         why = _END
     return why, at, n
+
+
+ENTRIES = (_scan,)
+"""The functions that are compiled beforehand if there is much to do."""
 
 
 @function(inline=True)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gapless.native import by_library, function, native, uint32, uint64, word
+from gapless.native import BYTES, by_library, function, native, uint32, uint64, word
 from gapless.native.kinds import BOOL, U64
 from gapless.native.swar import eight
 
@@ -107,7 +107,7 @@ def _crc32c(b: Any, begin: int, end: int) -> int:
     return _by_bytes(ALL, bytes(b[begin:end])) ^ ALL
 
 
-@native(lambda b: len(b) >> 6)
+@native(lambda b: len(b) >> 6, kinds=(BYTES,))
 def _checksum(b: Bytes) -> int:
     return crc32c(b, 0, len(b))
 

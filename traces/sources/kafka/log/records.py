@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from gapless.native import function, int64, native, uint64
+from gapless.native import BYTES, TABLE, function, int64, native, uint64
 from gapless.native.swar import word_of
 from gapless.traces.sources.kafka.log.batches import (
     APPEND_TIME,
@@ -24,6 +24,7 @@ from gapless.traces.sources.kafka.log.batches import (
     MAX_TIME,
     PLAIN,
     Chunk,
+    rows_of,
 )
 from gapless.traces.sources.kafka.log.codecs import CodecError, TooLarge, Unpacker
 from gapless.traces.sources.kafka.log.control import MALFORMED
@@ -105,13 +106,17 @@ class RecordColumns(NumberTable):
         return None if at < 0 else self.data[at : int(self.table[end, number])].tobytes()
 
 
-@native(lambda data, *_: len(data) >> 6)
+@native(lambda data, *_: rows_of(len(data)), kinds=(BYTES, TABLE, TABLE.strided, TABLE, TABLE))
 def _walk(data: Bytes, spans: Ints, heads: Ints, found: Ints, records: Ints) -> int:
     """Read the records of each span; those that fit into `records` are written there. Returns their number."""
     written = 0
     for i in range(spans.shape[1]):
         written = _walk_batch(data, spans[OF, i], spans[BEGIN, i], spans[END, i], heads, found, records, written)
     return written
+
+
+ENTRIES = (_walk,)
+"""The functions that are compiled beforehand if there is much to do."""
 
 
 @function
