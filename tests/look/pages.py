@@ -9,7 +9,10 @@ from pathlib import Path
 from gapless import check
 from gapless.traces.report.page.html import html
 from tests.support import pulsar_recordings
+from tests.support.command_line import ROOT
 from tests.support.event_files import step, write
+from tests.support.kafka.damage import damaged
+from tests.support.kafka.recordings import recording as kafka_recording
 from tests.support.rocketmq.damage import (
     Pick,
     entry_into_the_middle,
@@ -21,6 +24,8 @@ from tests.support.rocketmq.damage import (
 )
 from tests.support.rocketmq.recordings import copy_of, recording, recording_as_left, recording_with_client
 from tests.support.rocketmq.transaction_damage import final_of_another_body, parked_too_early
+
+EXAMPLE = ROOT / "examples/kafka"
 
 
 def _of(*paths: Path) -> str:
@@ -75,6 +80,14 @@ def _gap() -> str:
         return _of(Path(room) / "queue.ndjson")
 
 
+def _epochs() -> str:
+    """A snapshot of Kafka's that has a wrong sequence, and a batch of an epoch that went back."""
+    with tempfile.TemporaryDirectory() as room:
+        damaged(kafka_recording("3.5.2-txn") / "n1", Path(room) / "snapshot", "snapshot_sequence", 3)
+        damaged(EXAMPLE / "whole", Path(room) / "epoch", "epoch_back", 3)
+        return _of(Path(room) / "snapshot", Path(room) / "epoch")
+
+
 def _nothing() -> str:
     """A folder without anything to check."""
     with tempfile.TemporaryDirectory() as room:
@@ -97,6 +110,9 @@ PAGES: dict[str, Callable[[], str]] = {
     "entry-behind-the-log": lambda: _faulty(entry_past_the_end),
     "parked": lambda: _faulty(parked_too_early, "immunity", "3"),
     "timelines": _timelines,
+    "kafka": lambda: _of(EXAMPLE / "damaged"),
+    "kafka-epochs": _epochs,
+    "kafka-whole": lambda: _of(EXAMPLE / "whole"),
     "nothing": _nothing,
     "whole": lambda: _of(recording_with_client("normal")),
     "several": lambda: _of(recording("lmq"), recording("midlife"), Path("no-such-place")),

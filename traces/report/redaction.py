@@ -131,7 +131,13 @@ class Redactor:
                 "not_exercised": [*map(self.text, given.not_exercised)],
                 "parts": {part: [*map(self._row, rows)] for part, rows in given.parts.items()},
                 "marks": [
-                    mark.model_copy(update={"source": self.text(mark.source), "label": self.text(mark.label)})
+                    mark.model_copy(
+                        update={
+                            "source": self.text(mark.source),
+                            "log": self.name(mark.log),
+                            "label": self.text(mark.label),
+                        }
+                    )
                     for mark in given.marks
                 ],
                 "life": [*map(self.line, given.life)],

@@ -111,12 +111,13 @@ class OverdueRow(ReportRow):
 
 
 class Mark(Model):
-    """A place on the picture of the log: a stretch `low:high` in bytes, and what it is."""
+    """A place on the picture of a log: a stretch `low:high` in bytes, and what it is."""
 
     source: str
+    log: str = Field(default="", description="the log, of a source that has several; `low:high` are offsets in it then")
     low: int
     high: int
-    kind: Literal["file", "log", "finding", "damage", "unread"]
+    kind: Literal["file", "log", "finding", "damage", "unread", "point"]
     label: str
 
 

@@ -1,4 +1,4 @@
-"""The picture of a log as shapes, which the page only draws: files, records, damage, and a pin for each finding."""
+"""The picture of a log as shapes, which the page draws: files, records, damage, points, findings."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ FRAME = SimpleNamespace(width=1000, height=136, left=8, right=992, pin=14, top=4
 BOXES = 40  # files beyond that share a box
 BOX_GAP = 8  # closer boxes become one, and so on: a picture has a few hundred shapes at most
 STRETCH_GAP = 3
+LINE = 16  # height of a line of words below the files
 LETTER = 7.4  # of a file's name
 PIN_GAP = 16
 
@@ -47,6 +48,21 @@ class Pin:
     severity: str
 
 
+@dataclass(frozen=True)
+class PointLabel:
+    """Named points of a log at one place: where their line is, and where their words stand."""
+
+    x: float
+    line: int
+    anchor: str
+    label: str
+
+    @property
+    def y(self) -> int:
+        """The foot of its words."""
+        return int(FRAME.bottom) + 28 + self.line * LINE
+
+
 class PinTarget(NamedTuple):
     """A finding with its number on the page and the link to it."""
 
@@ -61,6 +77,7 @@ class LogMap:
     """One log as shapes: the template only draws them."""
 
     source: str
+    name: str  # of the log, if its source has several: positions are offsets then
     low: int
     high: int
     more: int  # bytes of the files that are not drawn, for nothing is in them
@@ -70,7 +87,19 @@ class LogMap:
     stretches: list[LogShape]
     stems: list[int]
     pins: list[Pin]
+    points: list[PointLabel]
     kinds: set[str]  # what the legend has to explain
+
+    @property
+    def height(self) -> int:
+        """The height of the picture, with a line for each point that needs one."""
+        lines = max((point.line for point in self.points), default=0)
+        return max(int(FRAME.height), int(FRAME.bottom) + 36 + lines * LINE)
+
+    @property
+    def unit(self) -> str:
+        """The unit of its positions."""
+        return "offset" if self.name else "byte"
 
     @property
     def together(self) -> int:
@@ -78,30 +107,37 @@ class LogMap:
         return max(box.files for box in self.boxes)
 
 
-def drawable(report: Report) -> list[str]:
-    """The sources of which there is a picture; those with findings first."""
-    extents = {mark.source for mark in report.marks if mark.kind in ("file", "log") and mark.high > mark.low}
-    wanted = {finding.source for finding in report.findings}
-    paths = dict.fromkeys(source.path for source in report.sources if source.path in extents)
-    return sorted(paths, key=lambda path: path not in wanted)
+def drawable(report: Report) -> list[tuple[str, str]]:
+    """The logs of which there is a picture, by source and name; those with findings first."""
+    extents = [
+        (mark.source, mark.log) for mark in report.marks if mark.kind in ("file", "log") and mark.high > mark.low
+    ]
+    order = {source.path: number for number, source in enumerate(report.sources)}
+    logs = sorted((log for log in dict.fromkeys(extents) if log[0] in order), key=lambda log: order[log[0]])
+    return sorted(logs, key=lambda log: not any(_is_of(finding, *log) for finding in report.findings))
+
+
+def _is_of(finding: Finding, source: str, name: str) -> bool:
+    """True if a finding is about a log: its trace is the log, or lies in it."""
+    return finding.source == source and (not name or finding.trace == name or finding.trace.startswith(f"{name}/"))
 
 
 def log_maps(report: Report, most: int, linked: set[str]) -> list[LogMap]:
     """The pictures of at most so many logs. `linked`: the findings that have a place on the page."""
-    marks: dict[str, list[Mark]] = {}
+    marks: dict[tuple[str, str], list[Mark]] = {}
     for mark in report.marks:
-        marks.setdefault(mark.source, []).append(mark)
+        marks.setdefault((mark.source, mark.log), []).append(mark)
     found = [("finding", "", n, finding) for n, finding in enumerate(report.violations, 1)]
     found += [("anomaly", "a", n, first) for n, (_, _, first) in enumerate(allowed(report), 1) if first]
     named = [(f"{what}-{n}", f"{letter}{n}", finding) for what, letter, n, finding in found]
     pinned = [PinTarget(0, n, f"#{name}" if name in linked else "#findings", finding) for name, n, finding in named]
     return [
-        _log_map(source, marks[source], [one for one in pinned if one.finding.source == source])
-        for source in drawable(report)[:most]
+        _log_map(log, marks[log], [one for one in pinned if _is_of(one.finding, *log)])
+        for log in drawable(report)[:most]
     ]
 
 
-def _log_map(source: str, marks: list[Mark], found: list[PinTarget]) -> LogMap:
+def _log_map(log: tuple[str, str], marks: list[Mark], found: list[PinTarget]) -> LogMap:
     logs = [m for m in marks if m.kind == "log"]
     files = [m for m in marks if m.kind == "file" and m.high > m.low] or [m for m in logs if m.high > m.low]
     low, high = min(m.low for m in files), max(m.high for m in files)
@@ -118,11 +154,14 @@ def _log_map(source: str, marks: list[Mark], found: list[PinTarget]) -> LogMap:
     together = -(-len(files) // BOXES)
     pinned = sorted((one._replace(x=at(one.finding.position)) for one in found), key=lambda one: one.x)
     return LogMap(
-        source=source,
+        source=log[0],
+        name=log[1],
         low=low,
         high=drawn,
         more=high - drawn,
-        boxes=[_box(group, at) for group in _grouped([m for m in files if m.low < drawn], at, BOX_GAP, together)],
+        boxes=[
+            _box(group, at, log[1]) for group in _grouped([m for m in files if m.low < drawn], at, BOX_GAP, together)
+        ],
         records=at(end),
         end=end,
         stretches=[
@@ -132,6 +171,7 @@ def _log_map(source: str, marks: list[Mark], found: list[PinTarget]) -> LogMap:
         ],
         stems=sorted({round(one.x) for one in pinned}),
         pins=_pins(pinned),
+        points=_points([m for m in marks if m.kind == "point"], at),
         kinds={m.kind for m in others} | {one.finding.severity for one in found},
     )
 
@@ -153,15 +193,16 @@ def _grouped(marks: list[Mark], at: Callable[[int], float], gap: float, most: in
     return groups
 
 
-def _box(files: list[Mark], at: Callable[[int], float]) -> LogShape:
+def _box(files: list[Mark], at: Callable[[int], float], name: str) -> LogShape:
     x, end = at(files[0].low), at(files[-1].high)
     first, last = (clipped(file.label.rpartition("/")[2], 30) for file in (files[0], files[-1]))
     label = first if len(files) == 1 else plural(len(files), "file")
     title = first if len(files) == 1 else f"{label}: {first} to {last}"
     width = round(end - x, 1)
-    bytes_of_all = size(sum(file.high - file.low for file in files))
+    extent = sum(file.high - file.low for file in files)
+    shown = plural(extent, "offset") if name else size(extent)
     return LogShape(
-        x, width, "file", f"{title} ({bytes_of_all})", label if len(label) * LETTER + 8 <= width else "", len(files)
+        x, width, "file", f"{title} ({shown})", label if len(label) * LETTER + 8 <= width else "", len(files)
     )
 
 
@@ -170,6 +211,23 @@ def _stretch(kind: str, marks: list[Mark], at: Callable[[int], float]) -> LogSha
     what = clipped(marks[0].label, 80) if len(marks) == 1 else f"{len(marks):,} stretches"
     x, end = at(low), at(high)
     return LogShape(x, max(round(end - x, 1), 3), kind, f"{what}: {low:,} to {high:,} ({size(high - low)})")
+
+
+def _points(marks: list[Mark], at: Callable[[int], float]) -> list[PointLabel]:
+    """The points of a log in their order: those at one place together, each label in the first line that has room."""
+    places: dict[int, list[str]] = {}
+    for mark in sorted(marks, key=lambda mark: mark.low):
+        places.setdefault(mark.low, []).append(mark.label)
+    found, filled = [], list[float]()  # the right end of each line
+    for position, names in places.items():
+        x, label = at(position), f"{', '.join(names)}: {position:,}"
+        wide = len(label) * LETTER
+        anchor = "start" if x + wide <= FRAME.right else "end"
+        left = x if anchor == "start" else x - wide
+        line = next((n for n, end in enumerate(filled) if end + LETTER <= left), len(filled))
+        filled[line : line + 1] = [left + wide]
+        found.append(PointLabel(x, line, anchor, label))
+    return found
 
 
 def _pins(found: list[PinTarget]) -> list[Pin]:

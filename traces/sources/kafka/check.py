@@ -202,6 +202,12 @@ class LogCheck:
             return
         opened, judge = self.partitions[self.number], self.judge
         judge.finish(self._last_events(opened, judge))
+        kept = opened.checkpoints
+        stated = (
+            ("start", kept.start), ("clean up to", kept.cleaner), ("high watermark", kept.watermark),
+            ("recovery point", kept.recovery),
+        )  # fmt: skip
+        judge.summary.points = {name: offsets[opened.name] for name, offsets in stated if opened.name in offsets}
         self.found.add(judge.summary)
         self.judge = None
 

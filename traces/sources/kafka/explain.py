@@ -38,5 +38,6 @@ def finding(path: Path, found: Sequence[PlacedDeparture], count: int, profile: s
         message=f"{trace}, offset {first.offset:,}: {broken}: {values}" if values else f"{trace}: {broken}",
         summary=f"{trace}, offset {first.offset:,}: {broken}",
         needs=departure.because, otherwise=departure.otherwise, here=departure.here, story=lines, count=count,
-        traces=list(dict.fromkeys(shown(one.trace) for one in found))[:NAMED], picture=timeline_of(departure),
+        traces=list(dict.fromkeys(shown(one.trace) for one in found))[:NAMED],
+        picture=first.picture or timeline_of(departure),
     )  # fmt: skip

@@ -13,6 +13,7 @@ from gapless.traces.report.parts import Parts
 from gapless.traces.report.values import Finding, VerdictName
 from gapless.traces.sources.kafka.joining.findings import NAMED, LogFindings, PartitionSummary, PlacedDeparture
 from gapless.traces.sources.kafka.joining.tails import NEXT_TO_THE_LOG
+from gapless.traces.sources.kafka.log_marks import marks
 from gapless.traces.sources.kafka.report import PartitionRow
 from gapless.traces.suggestions import did_you_mean, first_of
 
@@ -31,19 +32,21 @@ class InputFacts(NamedTuple):
 
 def summary(check: InputFacts, found: LogFindings, *, interrupted: bool = False) -> Parts:
     """Returns the part of the report about the data directories of a check."""
+    findings = _findings(check.path, found, check.options)
     return Parts(
         bytes=check.bytes,
         records=found.records,
         clean=check.is_whole,
         reasons=[] if interrupted else [*_vacuous(check, found), *found.inconclusive],
         notes=list(found.notes),
-        findings=_findings(check.path, found, check.options),
+        findings=findings,
         events={spec: _events(found, spec) for spec in SPECS_JUDGED},
         traces=len(found.partitions) + found.producers,
         coverage=dict(found.covered),
         not_exercised=list(_not_exercised(check, found)),
         anomalies={name: count for (_, name), (count, *_) in found.anomalies.items()},
         rows={"partitions": _rows(check.path, found)},
+        marks=marks(shown(check.path), found.partitions, findings),
     )
 
 

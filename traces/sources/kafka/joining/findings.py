@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import NamedTuple
 
 from gapless.traces.replay.exact import Departure
+from gapless.traces.report.pictures.sequences import SequenceLine
 from gapless.traces.report.values import Where
 
 STORIES = 40
@@ -17,13 +19,17 @@ NAMED = 2000
 
 
 class PlacedDeparture(NamedTuple):
-    """A departure of one trace. `partition`: that it is of · `offset`: in it · `where`: file and byte."""
+    """A departure of one trace.
+
+    `partition`: that it is of · `offset`: in it · `where`: file and byte · `picture`: of a producer's batches.
+    """
 
     trace: str
     partition: str
     offset: int
     where: Where
     departure: Departure
+    picture: SequenceLine | None = None
 
 
 @dataclass
@@ -38,6 +44,9 @@ class PartitionSummary:
     batches: int = 0
     records: int = 0
     producers: int = 0
+    bases: list[int] = field(default_factory=list)  # the first offset of each segment, by its name
+    last_index: tuple[Path, int] | None = None  # the offset index of the last segment that has one, and its base
+    points: dict[str, int] = field(default_factory=dict)  # offsets that files next to the log state, by name
     departs: bool = False
     doubts: bool = False
     departed: Sequence[int] = ()  # producers

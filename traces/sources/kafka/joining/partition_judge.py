@@ -47,6 +47,10 @@ class PartitionJudge:
         self.summary.batches += result.batches
         self.summary.records += result.records
         self.summary.segments += result.part.opens
+        if result.part.opens:
+            self.summary.bases.append(result.part.segment.base)
+            if result.part.segment.offset_index is not None:
+                self.summary.last_index = result.part.segment.offset_index, result.part.segment.base
         self.last = result
         self.log.add(result)
         self.producers.add(result)
@@ -58,6 +62,7 @@ class PartitionJudge:
         self.summary.departed = table.ended.tolist()
         if self.listed:
             self.summary.listed = list(zip(table.ids.tolist(), table.events.tolist(), strict=True))
+        self.summary.end = self.end
         if self.last is not None:
             describe_tail(self.last, self.reporter.found)
             self.log.finish(self.last, events)

@@ -9,8 +9,10 @@ from gapless.spec.catalog import SPECS
 from gapless.traces.judging.building import STEPS, Events, Ints
 from gapless.traces.replay.exact import Departure
 from gapless.traces.replay.kernels import ReplayResult, kernel
+from gapless.traces.report.pictures.sequences import SequenceLine
 from gapless.traces.sources.kafka.joining.producer_table import ROWS, ProducerTable
 from gapless.traces.sources.kafka.joining.reporter import Reporter, some, state_of
+from gapless.traces.sources.kafka.joining.sequences import sequence_line
 from gapless.traces.sources.kafka.judging.part_results import PartResult, replay_rows
 from gapless.traces.sources.kafka.judging.producer_events import EXPIRED
 from gapless.traces.sources.kafka.judging.producer_pieces import (
@@ -142,11 +144,14 @@ class ProducerJudge:
             return
         outcome = self.reporter.exact("producer", state_of("producer", begin), some(found.events, low, bad + 1))
         if outcome.departure:
-            self._departs(result, producer, outcome.departure)
+            picture = sequence_line(found.events, low, bad, high, outcome.departure)
+            self._departs(result, producer, outcome.departure, picture)
 
-    def _departs(self, result: PartResult, producer: int, departure: Departure) -> None:
+    def _departs(
+        self, result: PartResult, producer: int, departure: Departure, picture: SequenceLine | None = None
+    ) -> None:
         self.table.end(np.array([producer]))
-        self.reporter.departs(result, self.trace(producer), departure)
+        self.reporter.departs(result, self.trace(producer), departure, picture)
 
 
 def _counted(piece: ProducerPieces, number: int, refused: int, action: npt.NDArray[np.int8]) -> Ints:

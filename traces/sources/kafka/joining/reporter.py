@@ -10,6 +10,7 @@ from gapless.traces.judging.building import Events, Ints
 from gapless.traces.options import Options
 from gapless.traces.replay.exact import Departure, Event, Outcome, replay
 from gapless.traces.replay.notation import breach
+from gapless.traces.report.pictures.sequences import SequenceLine
 from gapless.traces.sources.kafka.joining.findings import LogFindings, PartitionSummary, PlacedDeparture
 from gapless.traces.sources.kafka.joining.places import PlaceFinder
 from gapless.traces.sources.kafka.joining.tails import NEXT_TO_THE_LOG, may_be_lost
@@ -39,7 +40,9 @@ class Reporter:
         """Replays events by the plain functions."""
         return replay(spec, state, events, profile=self.options.profile, ignored=self.options.ignored)
 
-    def departs(self, result: PartResult, trace: str, departure: Departure) -> None:
+    def departs(
+        self, result: PartResult, trace: str, departure: Departure, picture: SequenceLine | None = None
+    ) -> None:
         """Reports a departure, unless it is a consequence of another one, or may be what a lost power leaves."""
         where, offset = PlaceFinder(result.part).of(departure)
         if departure.spec == "producer" and self.broken_at is not None and offset >= self.broken_at:
@@ -55,7 +58,7 @@ class Reporter:
             self.summary.doubts = True
             return
         self.summary.departs = True
-        self.found.report(PlacedDeparture(trace, self.terms.name, offset, where, departure))
+        self.found.report(PlacedDeparture(trace, self.terms.name, offset, where, departure, picture))
 
     def anomalies(self, result: PartResult, spec: str, found: Mapping[str, tuple[int, str, int]]) -> None:
         """Counts anomalies, by name: how many, and the trace and the offset of the first."""
