@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-OF_SPECS = frozenset({"hypothesis", "networkx", "z3"})
+OF_SPECS = frozenset({"hypothesis", "scipy", "z3"})
 """The names that are imported; the extra `spec` brings them."""
 
 

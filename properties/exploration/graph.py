@@ -9,8 +9,9 @@ from functools import cached_property
 from itertools import pairwise
 from typing import NamedTuple
 
-import networkx as nx
 import numpy as np
+import scipy  # loads its parts where they are used: most bounds can always be passed, and need none
+from numpy.typing import NDArray
 
 from gapless.spec.catalog import END, State
 
@@ -93,14 +94,24 @@ class StateGraph:
     @cached_property
     def terminal(self) -> list[list[int]]:
         """Terminal components: sets of states that are never left again, and in which each state reaches all others."""
-        graph: nx.DiGraph[int] = nx.DiGraph()
-        for n in self._enclosed():
-            graph.add_node(n)
-            graph.add_edges_from((n, target) for _, target in self.leaving(n))
-        condensed = nx.condensation(graph)
-        return sorted(sorted(condensed.nodes[c]["members"]) for c in condensed if condensed.out_degree(c) == 0)
+        enclosed = self._enclosed()
+        if not enclosed.size:
+            return []
+        number = np.full(len(self.states), -1)
+        number[enclosed] = np.arange(enclosed.size)
+        sources = number[np.repeat(np.arange(self.explored), np.diff(self.starts))]
+        leaves = sources >= 0
+        sources, targets = sources[leaves], number[np.array(self.targets, np.int64)[leaves]]
+        once, shape = np.ones(sources.size, np.int64), (enclosed.size, enclosed.size)
+        steps = scipy.sparse.csr_array((once, (sources, targets)), shape=shape)
+        _, component = scipy.sparse.csgraph.connected_components(steps, connection="strong")
+        left = component[sources][component[sources] != component[targets]]
+        ends = np.flatnonzero(~np.isin(component, left))
+        members = enclosed[ends[np.argsort(component[ends], kind="stable")]]
+        cuts = np.flatnonzero(np.diff(np.sort(component[ends]))) + 1
+        return sorted(part.tolist() for part in np.split(members, cuts))
 
-    def _enclosed(self) -> list[int]:
+    def _enclosed(self) -> NDArray[np.int64]:
         """The states from which no path leads to an open-ended one: mostly none."""
         sources = np.repeat(np.arange(self.explored), np.diff(self.starts))
         targets = np.array(self.targets, np.int64)[: self.starts[-1]]  # where the search ended, more may follow
@@ -111,4 +122,4 @@ class StateGraph:
         while count != escapes.sum():
             count = escapes.sum()
             escapes[sources[escapes[targets]]] = True
-        return [int(n) for n in np.flatnonzero(~escapes)]
+        return np.flatnonzero(~escapes)

@@ -14,7 +14,7 @@ from gapless.entry import NoPandas
 from tests.support.rocketmq.recordings import copy_of, recording, recording_as_left, recording_with_client
 
 HEAVY = (
-    "llvmlite", "pyarrow", "numpy.ma", "jinja2", "javaproperties", "networkx", "z3", "rocksdict", "ssl",
+    "llvmlite", "pyarrow", "numpy.ma", "jinja2", "javaproperties", "networkx", "scipy", "z3", "rocksdict", "ssl",
     "pandas", "pyspark", "hypothesis", "prometheus_client", "numpy",
 )  # fmt: skip
 LOADED = """

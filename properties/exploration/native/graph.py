@@ -8,6 +8,7 @@ from functools import cache
 from typing import Any, Protocol, overload
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gapless.properties.exploration.compiled.loop import escaping
 from gapless.properties.exploration.graph import Call, StateGraph
@@ -94,12 +95,12 @@ class NativeGraph(StateGraph):
         deadlocks = np.flatnonzero(stuck[: self._explored]).tolist()
         return self._found.whole.graph().deadlocks if deadlocks and not self._found.is_whole else deadlocks
 
-    def _enclosed(self) -> list[int]:
+    def _enclosed(self) -> NDArray[np.int64]:
         """The states from which no path leads to an open-ended one: most have one, by way of the farthest each time."""
         count, out = self._met, np.zeros(self._met, np.int64)
         beyond = self._tables.beyond.view(np.uint8)
         left = escaping(count, self._explored, beyond, self._tables.ahead, out)
-        return super()._enclosed() if left else []
+        return super()._enclosed() if left else np.empty(0, np.int64)
 
     def __getattr__(self, name: str) -> Any:
         """All states, and the accepted calls, which are found again for who wants them."""
