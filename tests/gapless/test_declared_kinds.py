@@ -25,6 +25,7 @@ from gapless.native.signatures import entries_of, modules_of
 from gapless.runs.recording import STORE, TRACES, RunOptions, run
 from gapless.traces.events.lines import plain_lines
 from gapless.traces.replay.kernels import Loop
+from gapless.traces.sources.kafka.judging import event_order
 from gapless.traces.sources.rocketmq.store.directory import store_folder
 from gapless.traces.sources.rocketmq.store.file_access import names_of_records
 from gapless.traces.sources.rocketmq.store.opening import open_store
@@ -90,7 +91,7 @@ def _apart(use: Callable[..., None], *args: Any) -> Calls:
 
 
 def _called(use: Callable[..., None], args: tuple[Any, ...]) -> Calls:
-    Native.few, Loop.few, plain_lines.MANY = -1, 0, 0
+    Native.few, Loop.few, plain_lines.MANY, event_order.MANY = -1, 0, 0, 0
     with _loads() as loads:
         use(*args)
     names = {code._name for code, _ in loads}

@@ -26,6 +26,7 @@ from gapless.traces.sources.kafka.judging.part_results import PartResult, judge_
 from gapless.traces.sources.kafka.judging.parts import (
     NONE,
     PART,
+    TASK,
     Bundle,
     PartitionTerms,
     SegmentPart,
@@ -88,7 +89,7 @@ class LogCheck:
         self.copied = evidence.copied
         self.partitions: list[OpenPartition] = []
         self.bytes = 0
-        self.splits: Sequence[Bundle] = list(bundles(self._parts(), options.split or PART))
+        self.splits: Sequence[Bundle] = list(bundles(self._parts(), options.split or TASK))
         self.judge: PartitionJudge | None = None
         self.number = -1
 

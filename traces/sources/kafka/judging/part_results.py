@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -23,6 +24,9 @@ from gapless.traces.sources.kafka.judging.producer_pieces import ProducerPieces,
 from gapless.traces.sources.kafka.log import batches
 from gapless.traces.sources.kafka.log.batches import Batches, Chunk, Scan, Stop, chunks, rows_of
 from gapless.traces.sources.kafka.log.records import Contents
+
+LARGE = 31 << 20
+"""Bytes of the largest block, or nearly, that glibc's malloc learns from."""
 
 
 class PartitionPiece(NamedTuple):
@@ -85,7 +89,7 @@ def _scanned(part: SegmentPart) -> tuple[Scan, Contents | None]:
     heads, records = [], []
     contents = _deep_reader() if part.terms.deep else None
     for last in chunks(part.segment.log, part.begin, part.end):
-        heads.append(last.batches.table.copy())
+        heads.append(last.batches.table)
         if contents is not None:
             records.append(contents(last))
     table = np.concatenate(heads, axis=1)
@@ -160,7 +164,18 @@ def event_offset(event: Event) -> int:
 
 def judge_bundle(bundle: Bundle, options: Options) -> list[PartResult]:
     """Judge some parts. Raises Unreadable."""
+    _keep_memory()
     return [_judged(part, options) for part in bundle.parts]
+
+
+@cache
+def _keep_memory() -> None:
+    """Let the process keep the memory of a part for the next one.
+
+    glibc hands memory back to the system as soon as twice the largest block is free that was ever given back, and each
+    page that it asks for again costs more than what is computed in it. So a large block is given back once, unused.
+    """
+    np.empty(LARGE, np.uint8)
 
 
 def _judged(part: SegmentPart, options: Options) -> PartResult:

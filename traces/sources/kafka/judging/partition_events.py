@@ -15,7 +15,7 @@ from gapless.traces.judging.building import Events, Ints
 from gapless.traces.sources.kafka.files.checkpoints import epoch_checkpoint
 from gapless.traces.sources.kafka.files.indexes import offset_index, time_index
 from gapless.traces.sources.kafka.files.snapshots import ProducerSnapshot
-from gapless.traces.sources.kafka.judging.event_order import EventOrder
+from gapless.traces.sources.kafka.judging.event_order import EventOrder, beginnings
 from gapless.traces.sources.kafka.judging.parts import NONE, SegmentPart
 from gapless.traces.sources.kafka.log.batches import Scan, Stop
 from gapless.traces.sources.kafka.log.records import ContentFault, Contents
@@ -57,10 +57,10 @@ def partition_events(
     )  # fmt: skip
     saved = np.array([one.offset for one in snapshots], np.int64)
     order.add(
-        "save", _keys(np.maximum.accumulate(heads.base).searchsorted(saved), SAVE), at=saved,
+        "save", _keys(heads.highest_base.searchsorted(saved), SAVE), at=saved,
         sound=np.array([not one.fault for one in snapshots], np.int64),
     )  # fmt: skip
-    order.add("append", _keys(np.arange(count), APPEND), **_batches(found, contents))
+    order.add("append", np.arange(APPEND, count * KINDS + APPEND, KINDS), **_batches(found, contents))
     _add_indexes(order, part, found, end)
     if part.is_last and part.terms.is_whole and found.stop in TORN:
         order.add(
@@ -85,7 +85,7 @@ def _keys_of_leaders(part: SegmentPart, found: Scan, since: Ints, end: int) -> I
 
     Those that begin behind the last batch come last: if records are missing there, the log says so first.
     """
-    before = np.maximum.accumulate(found.batches.base).searchsorted(since)
+    before = found.batches.highest_base.searchsorted(since)
     if (since[1:] < since[:-1]).any():
         return np.full(len(since), LEAD)
     is_late = (since > end) & (not part.terms.compacted)
@@ -147,7 +147,7 @@ def _inferred(part: SegmentPart, found: Scan, epoch: Ints, since: Ints) -> tuple
     the log is younger than the file, in a copy.
     """
     heads = found.batches
-    changes = np.flatnonzero(np.diff(heads.leader_epoch, prepend=NONE))
+    changes = beginnings(heads.leader_epoch, NONE)
     base, of = heads.base[changes], heads.leader_epoch[changes]
     if not len(since):
         lawful = np.full(len(base), part.terms.epochs is None or not part.terms.is_whole)
@@ -165,7 +165,7 @@ def _add_indexes(order: EventOrder, part: SegmentPart, found: Scan, end: int) ->
         entries = offset_index(part.segment.offset_index, part.segment.base)
         mine = _of_part(part, found, entries.offset, end)
         offset, position = entries.offset[mine], entries.position[mine]
-        behind = np.maximum.accumulate(heads.last).searchsorted(offset, side="right") - 1
+        behind = heads.highest_last.searchsorted(offset, side="right") - 1
         at = np.minimum(heads.position.searchsorted(position), max(len(heads) - 1, 0))
         begins = np.full(len(offset), NONE)
         if len(heads):
@@ -177,7 +177,7 @@ def _add_indexes(order: EventOrder, part: SegmentPart, found: Scan, end: int) ->
         times = time_index(part.segment.time_index, part.segment.base)
         mine = _of_part(part, found, times.offset, end)
         offset, time = times.offset[mine], times.time[mine]
-        behind = np.maximum.accumulate(heads.base).searchsorted(offset, side="right") - 1
+        behind = heads.highest_base.searchsorted(offset, side="right") - 1
         order.add("index_time", _keys(np.maximum.accumulate(behind), INDEX_TIME), time=time, offset=offset)
 
 

@@ -16,10 +16,14 @@ from gapless.traces.sources.kafka.files.directory import PartitionFiles, Segment
 from gapless.traces.sources.kafka.files.indexes import offset_index, time_index
 from gapless.traces.sources.kafka.log import batches
 
-PART = 64 << 20
-"""Bytes of a segment that one task reads, if nothing else is asked for."""
+TASK = 64 << 20
+"""Bytes that one task reads, if nothing else is asked for."""
+PART = 16 << 20
+"""Bytes of a segment that are judged together, if nothing else is asked for: their columns fit into a cache."""
 TOGETHER = 256
 """Parts that one task reads at most, however small they are."""
+LOOK = 64 << 10
+"""Bytes that are read at once to find the end of a batch."""
 NONE = -1
 
 
@@ -139,7 +143,7 @@ def _cuts(segment: SegmentFiles, most: int) -> Iterator[tuple[int, int, int]]:
 
 def _behind(log: Path, position: int, offset: int) -> int:
     """The byte behind the batch that ends with an offset; -1 if none does, or what lies there is no batch."""
-    for chunk in batches.chunks(log, position, position + batches.CHUNK):
+    for chunk in batches.chunks(log, position, position + batches.CHUNK, LOOK):
         (found,) = np.nonzero((chunk.batches.last == offset) & chunk.batches.is_sound)
         if len(found):
             return int(chunk.batches.position[found[0]] + chunk.batches.size[found[0]])

@@ -13,8 +13,9 @@ import numpy as np
 from gapless.spec.catalog import SPECS
 from gapless.traces.judging.building import Events, Ints
 from gapless.traces.sources.kafka.files.snapshots import ProducerSnapshot
-from gapless.traces.sources.kafka.judging.event_order import EventOrder
+from gapless.traces.sources.kafka.judging.event_order import EventOrder, beginnings
 from gapless.traces.sources.kafka.log.batches import Batches
+from gapless.traces.sources.kafka.log.tables import Flags
 
 ABORT, COMMIT = 0, 1
 SNAPSHOT, OF_BATCH, KINDS = range(3)  # in this order at one offset
@@ -36,26 +37,30 @@ def producer_events(heads: Batches, snapshots: list[ProducerSnapshot]) -> Produc
     """Make the events of all producers of a part, each in the order of the log."""
     order, groups = EventOrder(SPECS["producer"]), []
     of = (heads.producer >= 0) & heads.is_sound
-    data = np.flatnonzero(of & ~heads.is_control)
-    marks = np.flatnonzero(of & ((heads.marker == ABORT) | (heads.marker == COMMIT)))
+    data = _those(heads, of & ~heads.is_control)
+    marks = _those(heads, of & ((heads.marker == ABORT) | (heads.marker == COMMIT)))
     if len(data):
-        groups.append(heads.producer[data])
+        groups.append(data.producer)
         order.add(
-            "append", heads.base[data] * KINDS + OF_BATCH, epoch=heads.producer_epoch[data],
-            sequence=heads.sequence[data], first=heads.base[data], last=heads.last[data],
-            transactional=heads.is_transactional[data].astype(np.int64), time=heads.max_time[data],
+            "append", data.base * KINDS + OF_BATCH, epoch=data.producer_epoch, sequence=data.sequence,
+            first=data.base, last=data.last, transactional=data.is_transactional.astype(np.int64), time=data.max_time,
         )  # fmt: skip
     if len(marks):
-        groups.append(heads.producer[marks])
+        groups.append(marks.producer)
         order.add(
-            "mark", heads.base[marks] * KINDS + OF_BATCH, epoch=heads.producer_epoch[marks],
-            offset=heads.base[marks], coordinator=heads.coordinator[marks], time=heads.max_time[marks],
+            "mark", marks.base * KINDS + OF_BATCH, epoch=marks.producer_epoch, offset=marks.base,
+            coordinator=marks.coordinator, time=marks.max_time,
         )  # fmt: skip
     for one in snapshots:
         groups += _add_snapshot(order, one, heads.producer[of & (heads.base < one.offset)])
     events, keys, owners = order.events(groups)
-    begins = np.flatnonzero(np.diff(owners, prepend=NO_PRODUCER))
+    begins = beginnings(owners, NO_PRODUCER)
     return ProducerEvents(owners[begins], np.append(begins, len(owners)), events, keys // KINDS)
+
+
+def _those(heads: Batches, chosen: Flags) -> Batches:
+    """Some batches; all of them, as a rule, and then they are not copied."""
+    return heads if chosen.all() else Batches(heads.table[:, chosen])
 
 
 def _add_snapshot(order: EventOrder, one: ProducerSnapshot, seen: Ints) -> Iterator[Ints]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import cached_property
 from pathlib import Path
 from typing import BinaryIO
 
@@ -29,6 +30,8 @@ SMALLEST = HEAD - UNCOUNTED
 MAGIC = 2
 CHUNK = 4 << 20
 """Bytes that are read at once."""
+WIDTH = 1 << 15
+"""Batches that are read at once."""
 LARGEST = 128 << 20
 """Bytes of a batch that is read. A broker takes 1 MiB by default, and a consumer asks for 50 MiB at once."""
 
@@ -109,10 +112,27 @@ class Batches(NumberTable):
         )  # fmt: skip
         return found
 
+    @cached_property
+    def highest_base(self) -> Ints:
+        """The greatest base up to each batch: its own, unless offsets go back."""
+        return _risen(self.base)
+
+    @cached_property
+    def highest_last(self) -> Ints:
+        """The greatest last offset up to each batch."""
+        return _risen(self.last)
+
     @property
     def end(self) -> int:
         """The position behind the last batch; 0 if there is none."""
         return int(self.position[-1] + self.size[-1]) if len(self) else 0
+
+
+def _risen(column: Ints) -> Ints:
+    if (column[1:] >= column[:-1]).all():
+        return column
+    risen: Ints = np.maximum.accumulate(column)
+    return risen
 
 
 @dataclass(frozen=True)
@@ -223,7 +243,7 @@ def chunks(path: Path, begin: int = 0, end: int | None = None, chunk: int = CHUN
         while stop == Stop.MORE:
             file.seek(position + have)
             have += file.readinto(room[have:].data)
-            table = np.empty((ROWS, have // HEAD + 1), np.int64)
+            table = np.empty((ROWS, min(have // HEAD + 1, WIDTH)), np.int64)
             why, at, count = _scan(room[:have], position, until, size, table)
             stop = Stop(why)
             if stop == Stop.MORE and have < len(room) and position + have < size:
@@ -271,5 +291,5 @@ def scan(path: Path, begin: int = 0, end: int | None = None) -> Scan:
     """The batches that begin in this part of a segment, in columns. Raises OSError."""
     tables: list[Ints] = []
     for last in chunks(path, begin, end):
-        tables.append(last.batches.table.copy())
+        tables.append(last.batches.table)
     return Scan(Batches(np.concatenate(tables, axis=1)), begin, last.end, last.size, last.stop)
