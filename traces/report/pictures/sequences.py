@@ -30,7 +30,7 @@ class SequencedBatch(Model):
 
 
 class SequenceLine(Model):
-    """The last batches of a producer before a finding, the batch or snapshot that departs, and some that follow."""
+    """The last batches of a producer before a finding, the one that departs, and some behind it."""
 
     kind: Literal["sequences"] = "sequences"
     action: str = Field(description="the step that departs: `append` of a batch, or `snapshot`")
