@@ -68,7 +68,7 @@ def lead(s: State, epoch: int, since: Number) -> State:
     """
     require(s.epoch < epoch, "epoch-of-the-leader-goes-up",
         because="the epoch of the leader goes up", otherwise="two leaders write under one epoch, and replicas differ")
-    require(since == s.end or (s.compacted and s.end < since), "epoch-begins-where-the-log-ends",
+    require((s.compacted and s.end < since) or since == s.end, "epoch-begins-where-the-log-ends",
         because="an epoch begins where the log ends",
         otherwise="a follower cuts its log off at the wrong offset: committed records are lost, or replicas differ")
     return replace(s, epoch=epoch, since=since, end=since)
@@ -92,7 +92,7 @@ def append(
         because="a batch has room for its head", otherwise="a reader finds no batch behind it")
     require(sound, "batch-has-its-checksum",
         because="the batch has its checksum", otherwise="consumers refuse it, and never come past it")
-    require(first == s.end or (s.compacted and s.end < first), "offsets-follow-one-another",
+    require((s.compacted and s.end < first) or first == s.end, "offsets-follow-one-another",
         because="the offsets of batches follow one another",
         otherwise="a record is lost, or two records have one offset")
     require(first <= last, "batch-takes-an-offset",
@@ -100,7 +100,7 @@ def append(
     require(last - s.segment <= REACH, "offset-fits-its-segment",
         because="an offset lies so near its segment's name that an index has room for it",
         otherwise="an index names another offset")
-    require(count == last - first + 1 or (s.compacted and 0 <= count and count <= last - first),
+    require((s.compacted and 0 <= count and count <= last - first) or count == last - first + 1,
         "batch-has-a-record-for-each-offset",
         because="the batch has a record for each of its offsets, or fewer if the topic was compacted",
         otherwise="a record is lost, or two records have one offset")
@@ -136,7 +136,7 @@ def index(s: State, offset: Number, position: Position, begins: Number) -> State
         because="an index entry points at a batch", otherwise="consumers that begin there receive an error, or nothing")
     require(begins <= offset, "index-entry-points-at-its-offset-or-before-it",
         because="an index entry points at its offset or before it", otherwise="consumers pass over records")
-    require(offset + 1 == s.end or (s.compacted and s.first <= offset and offset < s.end), "index-entry-ends-a-batch",
+    require((s.compacted and s.first <= offset and offset < s.end) or offset + 1 == s.end, "index-entry-ends-a-batch",
         because="an index entry names the last offset of a batch", otherwise="consumers pass over records")
     require(s.indexed <= offset, "index-entries-go-up",
         because="the offsets of index entries go up", otherwise="who looks an offset up finds another entry")
@@ -184,7 +184,7 @@ def roll(s: State, segment: Number, rest: int) -> State:
     require(rest == 0, "full-segment-is-whole-batches",
         because="a segment that is full consists of whole batches",
         otherwise="records are lost, and no reader comes past the end of the segment")
-    require(segment == s.end or (s.compacted and s.end < segment), "segment-is-named-by-the-offset-that-comes-next",
+    require((s.compacted and s.end < segment) or segment == s.end, "segment-is-named-by-the-offset-that-comes-next",
         because="a segment is named by the offset that comes next",
         otherwise="records are lost, or two records have one offset")
     return replace(
@@ -396,7 +396,7 @@ def all_is_on_disk(s: State) -> bool:
 
 def a_snapshot_is_at_the_end(s: State) -> bool:
     """Otherwise a start reads the log for what it knew of its producers."""
-    return s.saved == s.end or s.start == s.end
+    return s.start == s.end or s.saved == s.end
 
 
 INITIAL = State()

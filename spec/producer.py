@@ -80,7 +80,7 @@ def append(
     require(not s.known or s.epoch <= epoch, "epoch-of-a-producer-does-not-go-back",
         because="the epoch of a producer does not go back",
         otherwise="a producer that was replaced still writes: its records are there twice, or in no order")
-    require(s.compacted or s.transaction == NOWHERE or transactional, "batch-is-in-the-transaction-that-is-open",
+    require(s.compacted or transactional or s.transaction == NOWHERE, "batch-is-in-the-transaction-that-is-open",
         because="a batch is in the transaction that is open",
         otherwise="a record is committed or aborted that belongs to no transaction")
     require(s.compacted or s.transaction == NOWHERE or epoch == s.epoch, "transaction-has-one-epoch",

@@ -29,7 +29,8 @@ def finding(path: Path, found: Sequence[PlacedDeparture], count: int, profile: s
     how = f" --profile {profile}" if profile != PROFILE else ""
     lines = story(
         departure,
-        title=f"{departure.spec} {trace} departs at {shown(where.file)}+{where.offset}.",
+        title=f"{departure.spec} {trace} departs at {shown(where.file)}+{where.offset}, offset {first.offset:,}.",
+        also=first.batch,
         again=f"gapless explain {pasted(str(path))} --trace {pasted(first.trace)}{how}",
     )
     return Finding(

@@ -21,7 +21,8 @@ NAMED = 2000
 class PlacedDeparture(NamedTuple):
     """A departure of one trace.
 
-    `partition`: that it is of · `offset`: in it · `where`: file and byte · `picture`: of a producer's batches.
+    `partition`: that it is of · `offset`: in it · `where`: file and byte · `picture`: of a producer's batches ·
+    `batch`: sentences on the batch that departs, if it is one.
     """
 
     trace: str
@@ -30,6 +31,7 @@ class PlacedDeparture(NamedTuple):
     where: Where
     departure: Departure
     picture: SequenceLine | None = None
+    batch: tuple[str, ...] = ()
 
 
 @dataclass

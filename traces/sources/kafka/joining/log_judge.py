@@ -8,9 +8,11 @@ from gapless.spec.catalog import SPECS
 from gapless.traces.judging import building
 from gapless.traces.judging.building import Ints
 from gapless.traces.replay.exact import Event
-from gapless.traces.sources.kafka.joining.reporter import Reporter, column_of, some, state_of
+from gapless.traces.sources.kafka.joining.history import PartHistory
+from gapless.traces.sources.kafka.joining.reporter import Reporter
+from gapless.traces.sources.kafka.joining.states import state_of
 from gapless.traces.sources.kafka.joining.tails import NEXT_TO_THE_LOG
-from gapless.traces.sources.kafka.judging.part_results import PartResult, replay_rows
+from gapless.traces.sources.kafka.judging.part_results import PartResult
 from gapless.traces.sources.kafka.judging.producer_pieces import counts
 
 PARTITION = SPECS["partition"]
@@ -27,10 +29,11 @@ class LogJudge:
     def __init__(self, reporter: Reporter) -> None:
         self.reporter = reporter
         self.state: Ints | None = None
+        self.history: PartHistory | None = None  # of the part that was added last, if it was judged again
 
     def add(self, result: PartResult) -> None:
         """Adds the result of the next part."""
-        piece, reporter = result.partition, self.reporter
+        piece, reporter, self.history = result.partition, self.reporter, None
         reporter.found.cover("partition", {"open": int(result.part.is_first)})
         agrees = self.state is None or (self.state[JOINED] == piece.begin[JOINED]).all()
         if agrees and piece.refused < 0:
@@ -48,24 +51,27 @@ class LogJudge:
         Behind an entry of an index that departs, the log itself is judged further. Returns the state at the end; None
         if the log departs.
         """
-        reporter, events = self.reporter, self.reporter.read(result).partition
-        low = 1 if begin is not None or result.partition.refused else 0
-        state = (result.partition.begin if begin is None else begin)[:, None] if low else building.states(PARTITION, 1)
+        reporter = self.reporter
+        self.history = self._history(result, begin)
         for _ in range(ENTRIES):
-            replayed = replay_rows(events, low, len(events.action), state, reporter.options)
+            replayed = self.history.replayed()
             bad = int(replayed.bad_at[0])
             reporter.found.cover("partition", counts(PARTITION, replayed.covered))
             if bad < 0:
                 return replayed.state[:, 0]
-            outcome = reporter.exact("partition", state_of("partition", state[:, 0]), some(events, low, bad + 1))
-            departure = outcome.departure
+            departure = self.history.departure(bad)
             if departure is not None:
                 reporter.departs(result, reporter.terms.name, departure)
                 if departure.event[0] not in NEXT_TO_THE_LOG:
                     return None
-            state = column_of("partition", departure.state if departure else outcome.state)
-            low = bad + 1
         return None
+
+    def _history(self, result: PartResult, begin: Ints | None) -> PartHistory:
+        """The steps of a part from a state on; from what it claims if there is none."""
+        events, piece = self.reporter.read(result).partition, result.partition
+        low = 1 if begin is not None or piece.refused else 0
+        state = (piece.begin if begin is None else begin)[:, None] if low else building.states(PARTITION, 1)
+        return PartHistory(events, low, len(events.action), state, self.reporter.options)
 
     def finish(self, last: PartResult, events: Sequence[Event]) -> None:
         """Judges what checkpoints say of the log, behind its last part."""
@@ -78,4 +84,8 @@ class LogJudge:
         reporter.found.cover("partition", outcome.covered)
         reporter.summary.end, reporter.summary.stable = int(outcome.state.end), int(outcome.state.stable)
         if outcome.departure:
-            reporter.departs(last, name, outcome.departure)
+            history = self.history or self._history(last, None)
+            history.to_the_end()
+            state, before = state_of("partition", self.state), history.taken
+            again = reporter.exact("partition", state, events, before=before, history=history.steps).departure
+            reporter.departs(last, name, again or outcome.departure)

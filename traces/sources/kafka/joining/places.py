@@ -13,6 +13,7 @@ from gapless.traces.report.values import Where
 from gapless.traces.sources.kafka.files import names
 from gapless.traces.sources.kafka.files.indexes import OFFSET_ENTRY, TIME_ENTRY, offset_index, time_index
 from gapless.traces.sources.kafka.files.snapshots import ENTRY, HEAD, producer_snapshot
+from gapless.traces.sources.kafka.joining.batch_wording import batch_in_words
 from gapless.traces.sources.kafka.judging.parts import SegmentPart
 from gapless.traces.sources.kafka.log.batches import Batches, chunks
 
@@ -86,6 +87,15 @@ class PlaceFinder:
     def _heads(self) -> Batches:
         found = chunks(self.part.segment.log, self.part.begin, self.part.end)
         return Batches(np.concatenate([chunk.batches.table.copy() for chunk in found], axis=1))
+
+    def batch_at(self, position: int) -> tuple[str, ...]:
+        """Return sentences on the batch at a byte of the log; none if no batch begins there. Raises OSError."""
+        (found,) = np.nonzero(self._heads.position == position)
+        if not len(found):
+            return ()
+        end = position + int(self._heads.size[found[0]])
+        chunk = next(chunk for chunk in chunks(self.part.segment.log, position, end) if len(chunk.batches))
+        return batch_in_words(chunk, deep=self.part.terms.deep)
 
     def _entry(self, offset: int) -> int:
         assert self.part.segment.offset_index is not None  # noqa: S101 - for the type checker: an entry of it departs

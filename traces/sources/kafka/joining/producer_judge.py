@@ -10,10 +10,12 @@ from gapless.traces.judging.building import STEPS, Events, Ints
 from gapless.traces.replay.exact import Departure
 from gapless.traces.replay.kernels import ReplayResult, kernel
 from gapless.traces.report.pictures.sequences import SequenceLine
+from gapless.traces.sources.kafka.joining.history import PartHistory
 from gapless.traces.sources.kafka.joining.producer_table import ROWS, ProducerTable
-from gapless.traces.sources.kafka.joining.reporter import Reporter, some, state_of
+from gapless.traces.sources.kafka.joining.reporter import Reporter
 from gapless.traces.sources.kafka.joining.sequences import sequence_line
-from gapless.traces.sources.kafka.judging.part_results import PartResult, replay_rows
+from gapless.traces.sources.kafka.joining.states import state_of
+from gapless.traces.sources.kafka.judging.part_results import PartResult
 from gapless.traces.sources.kafka.judging.producer_events import EXPIRED
 from gapless.traces.sources.kafka.judging.producer_pieces import (
     CLAIMED,
@@ -135,17 +137,17 @@ class ProducerJudge:
         found, piece = self.reporter.read(result).producers, result.producers
         producer = int(piece.producers[number])
         low, high = found.starts[number : number + 2].tolist()
-        replayed = replay_rows(found.events, low, high, begin[:, None], self.reporter.options)
+        history = PartHistory(found.events, low, high, begin[:, None], self.reporter.options)
+        replayed = history.replayed()
         counted = _counted(piece, number, refused, found.events.action[low:high])
         self.reporter.found.cover("producer", counts(PRODUCER, replayed.covered - counted))
         bad = int(replayed.bad_at[0])
         if bad < 0:
             self.table.put(np.array([producer]), replayed.state)
             return
-        outcome = self.reporter.exact("producer", state_of("producer", begin), some(found.events, low, bad + 1))
-        if outcome.departure:
-            picture = sequence_line(found.events, low, bad, high, outcome.departure)
-            self._departs(result, producer, outcome.departure, picture)
+        if departure := history.departure(bad):
+            picture = sequence_line(found.events, low, bad, high, departure)
+            self._departs(result, producer, departure, picture)
 
     def _departs(
         self, result: PartResult, producer: int, departure: Departure, picture: SequenceLine | None = None

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Mapping
 
-from gapless.spec.catalog import SPECS, State
-from gapless.traces.judging import building
-from gapless.traces.judging.building import Events, Ints
+from gapless.spec.catalog import State
 from gapless.traces.options import Options
-from gapless.traces.replay.exact import Departure, Event, Outcome, replay
+from gapless.traces.replay.exact import Departure, Event, Outcome, PastStep, replay
 from gapless.traces.replay.notation import breach
 from gapless.traces.report.pictures.sequences import SequenceLine
 from gapless.traces.sources.kafka.joining.findings import LogFindings, PartitionSummary, PlacedDeparture
@@ -16,6 +15,9 @@ from gapless.traces.sources.kafka.joining.places import PlaceFinder
 from gapless.traces.sources.kafka.joining.tails import NEXT_TO_THE_LOG, may_be_lost
 from gapless.traces.sources.kafka.judging.part_results import PartEvents, PartResult, read_part
 from gapless.traces.sources.kafka.judging.parts import PartitionTerms
+
+BATCHES = frozenset({"append", "mark"})
+"""Steps that are batches of the log."""
 
 
 class Reporter:
@@ -36,15 +38,22 @@ class Reporter:
             self._reading = result, read_part(result.part)
         return self._reading[1]
 
-    def exact(self, spec: str, state: State, events: Iterable[Event]) -> Outcome:
-        """Replays events by the plain functions."""
-        return replay(spec, state, events, profile=self.options.profile, ignored=self.options.ignored)
+    def exact(
+        self, spec: str, state: State, events: Iterable[Event], *, before: int = 0,
+        history: deque[PastStep] | None = None,
+    ) -> Outcome:  # fmt: skip
+        """Replays events by the plain functions; `history` has the last of the events before them."""
+        return replay(
+            spec, state, events, profile=self.options.profile, ignored=self.options.ignored, before=before,
+            history=history,
+        )  # fmt: skip
 
     def departs(
         self, result: PartResult, trace: str, departure: Departure, picture: SequenceLine | None = None
     ) -> None:
         """Reports a departure, unless it is a consequence of another one, or may be what a lost power leaves."""
-        where, offset = PlaceFinder(result.part).of(departure)
+        places = PlaceFinder(result.part)
+        where, offset = places.of(departure)
         if departure.spec == "producer" and self.broken_at is not None and offset >= self.broken_at:
             return  # batches that are missing or damaged are reported of the log
         if departure.spec == "partition" and departure.event[0] not in NEXT_TO_THE_LOG:
@@ -58,7 +67,8 @@ class Reporter:
             self.summary.doubts = True
             return
         self.summary.departs = True
-        self.found.report(PlacedDeparture(trace, self.terms.name, offset, where, departure, picture))
+        batch = places.batch_at(where.offset) if departure.event[0] in BATCHES else ()
+        self.found.report(PlacedDeparture(trace, self.terms.name, offset, where, departure, picture, batch))
 
     def anomalies(self, result: PartResult, spec: str, found: Mapping[str, tuple[int, str, int]]) -> None:
         """Counts anomalies, by name: how many, and the trace and the offset of the first."""
@@ -69,20 +79,3 @@ class Reporter:
         """Keeps an event that no part has, if events are exported."""
         if self.joints is not None:
             self.joints.append((spec, trace, offset, event))
-
-
-def some(events: Events, low: int, high: int) -> Iterable[Event]:
-    """Yields the events `low:high`, one by one."""
-    return (events.at(number) for number in range(low, high))
-
-
-def state_of(spec: str, column: Ints) -> State:
-    """Returns a state by its scalars."""
-    initial, names = SPECS[spec].initial, SPECS[spec].scalars
-    kinds = {name: type(getattr(initial, name)) for name in names}
-    return type(initial)(**{name: kinds[name](int(value)) for name, value in zip(names, column, strict=True)})
-
-
-def column_of(spec: str, state: State) -> Ints:
-    """Returns the scalars of a state as a column: int64 [scalars, 1]."""
-    return building.states(SPECS[spec], 1, **{name: int(getattr(state, name)) for name in SPECS[spec].scalars})
