@@ -37,6 +37,8 @@ from rich.console import Console
 
 from gapless import check
 from tests.support import pulsar_recordings, rooms
+from tests.support.kafka import checksums
+from tests.support.kafka.recordings import recording as kafka_recording
 from tests.support.rocketmq.any_damage import OF_BYTES
 from tests.support.rocketmq.recordings import recording, recording_with_client
 from tests.support.rocketmq.stores import SEAL, log_files, read_log
@@ -44,6 +46,7 @@ from tests.support.rocketmq.stores import SEAL, log_files, read_log
 SECONDS = 20  # of processor time that a check may take
 PATIENCE = 6 * SECONDS  # of the clock: other processes run
 MEMORY = 1 << 30  # bytes that a check may have in memory
+MENDED = 0.5  # of the cases in which checksums can be made right again, those in which they are
 CODECS: dict[str, Literal["gzip", "zstd"]] = {"gz": "gzip", "zst": "zstd"}  # of lines, by the end of a name
 ROOM = 1 << 34  # bytes of addresses that it may ask for: far beyond, but not for ever
 
@@ -58,6 +61,7 @@ class FileKind:
     bases: tuple[Callable[[], Path], ...]
     files: tuple[str, ...]
     alone: bool = False  # each file is an input by itself
+    mend: Callable[[Path], None] | None = None  # makes the checksums in a file right again, so that more of it is read
 
 
 @dataclass
@@ -98,6 +102,11 @@ def with_client(name: str) -> Callable[[], Path]:
 def of_pulsar(name: str) -> Callable[[], Path]:
     """A recording of a coordinator."""
     return lambda: pulsar_recordings.recording(name)
+
+
+def of_kafka(name: str) -> Callable[[], Path]:
+    """A data directory of a broker."""
+    return lambda: kafka_recording(name) / "n1"
 
 
 @cache
@@ -189,6 +198,24 @@ KINDS: dict[str, FileKind] = {
     "Pulsar": FileKind(
         (of_pulsar("coord-limit"), of_pulsar("broker-timeouts")), ("*.ndjson", "*.conf", "*.json", "*.properties")
     ),
+    "Kafka log": FileKind(
+        (of_kafka("3.3.2-codecs-txn"), of_kafka("4.4.0-append-time"), of_kafka("4.4.0-kill")),
+        ("*-?/*.log",),
+        mend=checksums.mend,
+    ),
+    "Kafka index": FileKind(
+        (of_kafka("3.3.2-codecs-txn"), of_kafka("4.4.0-kill")), ("*/*.index", "*/*.timeindex", "*/*.txnindex")
+    ),
+    "Kafka snapshot": FileKind(
+        (of_kafka("3.3.2-codecs-txn"), of_kafka("4.4.0-kill")), ("*/*.snapshot", "*/*.checkpoint"), mend=checksums.mend
+    ),
+    "Kafka checkpoint": FileKind(
+        (of_kafka("3.5.2-compact"), of_kafka("4.4.0-kill")), ("*-checkpoint", "*/leader-epoch-checkpoint")
+    ),
+    "Kafka properties": FileKind(
+        (of_kafka("3.5.2-compact"), of_kafka("4.4.0-kill")),
+        ("meta.properties", "*/partition.metadata", ".kafka_cleanshutdown"),
+    ),
     "client log": FileKind((with_client("lmq"), with_client("pop_retry")), ("client.ndjson",)),
 }
 
@@ -206,7 +233,7 @@ def sealed(folder: Path) -> Ranges:
             carried = data[-20:-11] == SEAL[:9] and digits.isdigit()
             if carried and int(digits[::-1]) == zlib.crc32(data[:-20]) & 0x7FFFFFFF:
                 found.setdefault(name, []).append((begin, begin + record.size))
-    return found
+    return found | checksums.covered(folder)
 
 
 def is_broken(before: bytes, after: bytes, ranges: Sequence[tuple[int, int]]) -> bool:
@@ -313,14 +340,18 @@ class DamageBench:
         try:
             for mutation in done:
                 mutation(file, choose)
+            is_mended = self.kind.mend is not None and choose.random() < MENDED
+            if self.kind.mend is not None and is_mended:
+                self.kind.mend(file)
             after = file.read_bytes()
             outcome = judged_apart(file if self.kind.alone else copy)
         finally:
             file.write_bytes(before)
-        ranges = self.sealed[at].get(str(file.relative_to(copy)), [])
+        ranges = [] if is_mended else self.sealed[at].get(str(file.relative_to(copy)), [])
         if outcome.verdict == "conforms" and is_broken(before, after, ranges):
             outcome = outcome._replace(wrong=outcome.wrong or "it conforms, though bytes under a checksum are others")
-        return f"{' + '.join(one.__name__ for one in done)} in {file.relative_to(copy.parent)}", outcome
+        what = " + ".join([*(one.__name__ for one in done), *(["mend"] if is_mended else [])])
+        return f"{what} in {file.relative_to(copy.parent)}", outcome
 
 
 def _is_of(path: Path, copy: Path, patterns: Sequence[str]) -> bool:

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.support import mutated_files
+from tests.support.kafka import checksums
+from tests.support.kafka.directories import data_directory
 from tests.support.mutated_files import DamageBench, FileKind, is_broken, judged_apart, sealed
 from tests.support.rocketmq.any_damage import OF_BYTES
 from tests.support.rocketmq.store_builder import varied
@@ -100,6 +102,22 @@ def test_a_log_that_conforms_though_bytes_under_a_checksum_changed_is_noticed(
     assert [what for what, _ in again] == [what for what, _ in whole]
     assert any("bytes under a checksum" in outcome.wrong for _, outcome in again)
     assert before == {path: path.read_bytes() for path in before}
+
+
+def test_kafkas_batches_are_under_checksums_and_can_be_mended(tmp_path: Path) -> None:
+    path = data_directory(tmp_path / "n1")
+    ranges = sealed(path)
+    assert {name: len(found) for name, found in ranges.items()} == {
+        f"orders-0/{base:020}.log": count for base, count in ((0, 2), (3, 2), (6, 1))
+    }
+    log = path / "orders-0" / f"{0:020}.log"
+    before = log.read_bytes()
+    log.write_bytes(before[:-1] + bytes([before[-1] ^ 1]))
+    assert len(sealed(path)[f"orders-0/{log.name}"]) == 1
+    checksums.mend(log)
+    assert sealed(path) == ranges
+    (path / ".kafka_cleanshutdown").unlink()
+    assert sealed(path) == {}
 
 
 @pytest.mark.parametrize("mutation", OF_BYTES)
