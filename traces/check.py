@@ -22,7 +22,7 @@ from gapless.traces.files.file_times import newest_change
 from gapless.traces.files.remote import path_of
 from gapless.traces.files.scratch_folders import removed_at_the_end
 from gapless.traces.inputs import Input, named, once, unknown
-from gapless.traces.options import Options
+from gapless.traces.options import DEPTHS, Depth, Options
 from gapless.traces.problems import Gone, NothingThere, Unreadable, UsageError, os_problem, shown
 from gapless.traces.replay.kernels import kernel
 from gapless.traces.report import sections
@@ -64,6 +64,7 @@ def check(
     master: str | None = None,
     conf: Mapping[str, str] | None = None,
     split: int | None = None,
+    depth: Depth | None = None,
     verdicts: str | os.PathLike[str] | None = None,
     verdicts_mode: str = "error",
     specs: Sequence[str | os.PathLike[str] | Spec] = (),
@@ -81,7 +82,8 @@ def check(
     TOPIC/QUEUE · `only`, `ignore`: rule ids, or a spec's name for all of its rules · `jobs`: processes, default: chosen
     by input size; with Spark, tasks that are started together · `engine`: who does the work; `auto` is `local` ·
     `master`: the Spark cluster; without it, the active session, or as Spark is set, or `local[*]` · `conf`: settings
-    of a Spark session that is started, before Spark's own · `split`: bytes that one task reads · `verdicts`: a
+    of a Spark session that is started, before Spark's own · `split`: bytes that one task reads · `depth`:
+    `shallow` leaves records unread where a source can, `deep` reads them; default: by size · `verdicts`: a
     directory to make, here or at an address, for the verdict of every trace in Parquet files · `verdicts_mode`:
     `overwrite` replaces a table that is there, `error` refuses it · `specs`: files or modules with your own specs,
     to which events may belong. Raises UsageError, and EngineFailure where a cluster cannot do the work;
@@ -90,7 +92,9 @@ def check(
     return checked(
         paths,
         Evidence.of(config, client, copied=copied, trace_topics=trace_topics, only_broker=only_broker),
-        options_of(profile=profile, topic=topic, trace=trace, only=only, ignore=ignore, split=split, specs=specs),
+        options_of(
+            profile=profile, topic=topic, trace=trace, only=only, ignore=ignore, split=split, depth=depth, specs=specs
+        ),
         jobs=jobs,
         engine=engine,
         master=master,
@@ -212,6 +216,7 @@ def options_of(
     only: Sequence[str] = (),
     ignore: Sequence[str] = (),
     split: int | None = None,
+    depth: Depth | None = None,
     specs: Sequence[Named | Spec] = (),
 ) -> Options:
     """Return the options, as users and command lines name them; without a profile, each source has its own.
@@ -222,9 +227,13 @@ def options_of(
         raise UsageError(no_such_profile(profile))
     if split is not None and split < 1:
         raise UsageError(f"split: {split}, expected at least 1 byte")
+    if depth is not None and depth not in DEPTHS:
+        raise UsageError(f"depth: {shown(depth)}, expected {one_of(DEPTHS)}")
     own = own_specs(specs)
     ignored = ignored_rules(only, ignore, own)
-    return Options(profile=profile or "", topic=topic, trace=trace, ignored=ignored, split=split, specs=own)
+    return Options(
+        profile=profile or "", topic=topic, trace=trace, ignored=ignored, split=split, depth=depth, specs=own
+    )
 
 
 def _table(folder: Named | None, mode: str) -> AbstractContextManager[Table | None]:
@@ -406,7 +415,7 @@ class InputCheck:
 
         An event counts if at least one rule was checked at it.
         """
-        checked, unchecked = judged(self.parts.coverage, self.options.ignored, self.options.specs)
+        checked, unchecked = judged(self.parts.coverage, self.options.ignored | self.parts.unread, self.options.specs)
         return checked | (self.parts.event_rules - self.options.ignored), {
             spec: count - unchecked.get(spec, 0) for spec, count in self.parts.events.items()
         }
@@ -421,6 +430,8 @@ class InputCheck:
 
     def _notes(self) -> Iterator[str]:
         yield from self.parts.notes
+        if self.options.depth and not self.parts.depth and self.kind != "unknown":
+            yield f"--depth {self.options.depth} changes nothing here: all of it is read"
         if self.given.note:
             yield self.given.note
         if self.options.ignored and self.kind != "unknown":

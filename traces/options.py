@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal, get_args
 
 from gapless.spec.catalog import SPECS, Spec
+
+Depth = Literal["shallow", "deep"]
+DEPTHS: tuple[Depth, ...] = get_args(Depth)
+"""Shallow: without what each record costs. A source that has no depths reads everything."""
 
 
 @dataclass(frozen=True)
@@ -18,6 +23,7 @@ class Options:
     ignored: frozenset[str] = frozenset()  # ids of rules that may be broken
     listed: bool = False  # the verdict of every trace is wanted
     split: int | None = None  # bytes that one task reads; None: what usually does best
+    depth: Depth | None = None  # None: as the source chooses by size
     specs: tuple[Spec, ...] = ()  # that the user brings
 
     @property

@@ -14,6 +14,7 @@ from gapless.commands.options import (
     ClientOption,
     ConfigOption,
     CopiedOption,
+    DepthOption,
     IgnoreOption,
     OnlyBrokerOption,
     OnlyOption,
@@ -70,6 +71,7 @@ def check(
     topic: Annotated[
         str | None, typer.Option(metavar="TOPIC", help="Judge only this topic's queues.", show_default=False)
     ] = None,
+    depth: DepthOption = None,
     only: OnlyOption = None,
     ignore: IgnoreOption = None,
     jobs: Annotated[
@@ -162,6 +164,7 @@ def check(
                 options_of(
                     profile=profile and profile.value,
                     topic=topic,
+                    depth=depth,
                     only=only or (),
                     ignore=ignore or (),
                     specs=spec or (),

@@ -12,6 +12,7 @@ from gapless.commands.options import (
     ClientOption,
     ConfigOption,
     CopiedOption,
+    DepthOption,
     OnePath,
     OnlyBrokerOption,
     ProfileOption,
@@ -47,6 +48,7 @@ def explain(
     copied: CopiedOption = False,  # noqa: FBT002 - a flag is what it is
     trace_topic: TraceTopicOption = None,
     only_broker: OnlyBrokerOption = False,  # noqa: FBT002 - a flag is what it is
+    depth: DepthOption = None,
     spec: SpecOption = None,
     save: Annotated[Path | None, output_file("Write the first violation as a .story file, which pytest runs.")] = None,
     redact: RedactOption = False,  # noqa: FBT002 - a flag is what it is
@@ -71,7 +73,7 @@ def explain(
     evidence = Evidence.of(config, client, copied=copied, trace_topics=trace_topic or (), only_broker=only_broker)
     try:
         with telling(), progress_bar() as progress:
-            options = options_of(profile=profile and profile.value, trace=trace, specs=own)
+            options = options_of(profile=profile and profile.value, trace=trace, depth=depth, specs=own)
             report = checked(path, evidence, options, progress=progress)
     except UsageError as error:
         raise failed(str(error)) from None

@@ -10,6 +10,7 @@ import typer
 
 from gapless.commands.terminal import refuse_output
 from gapless.spec.catalog import PROFILES
+from gapless.traces.options import Depth
 
 Profile = StrEnum("Profile", list(PROFILES))  # type: ignore[misc] # its members are known where the specs are
 PROFILE_NAMES = "|".join(PROFILES)
@@ -71,6 +72,14 @@ OnlyBrokerOption = Annotated[
     bool,
     typer.Option(
         "--only-broker", help="The clients of this broker have no other: all that their traces received must be here."
+    ),
+]
+DepthOption = Annotated[
+    Depth | None,
+    typer.Option(
+        metavar="shallow|deep",
+        help="Read heads and checksums of batches alone, or records too, where a source can; default: by size.",
+        show_default=False,
     ),
 ]
 OnlyOption = Annotated[

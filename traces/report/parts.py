@@ -19,8 +19,9 @@ class Parts:
     `profile` is the one that it was judged by, where that is for the recording to say. `unreadable` says why it
     cannot be judged at all, `reasons` why not everything was. `findings` come in the order in which they explain one
     another: the source knows it. `rows` are the source's own rows by name, each a model
-    of its own; `event_rules` are the rules about events that were checked, apart from the needs of steps; `listed`
-    counts the rows that tasks wrote into the verdict table, and `verdicts` are those still to be written.
+    of its own; `depth` is the one that was read, empty where there is one only, and `unread` are the ids of rules about
+    what it left out; `event_rules` are the rules about events that were checked, apart from the needs of steps;
+    `listed` counts the rows that tasks wrote into the verdict table, and `verdicts` are those still to be written.
     """
 
     bytes: int = 0
@@ -37,6 +38,8 @@ class Parts:
     events: dict[str, int] = field(default_factory=dict)
     traces: int = 0
     coverage: dict[str, int] = field(default_factory=dict)
+    depth: str = ""
+    unread: frozenset[str] = frozenset()
     event_rules: set[str] = field(default_factory=set)
     not_exercised: list[str] = field(default_factory=list)
     anomalies: dict[str, int] = field(default_factory=dict)

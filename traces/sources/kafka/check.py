@@ -11,7 +11,7 @@ from gapless.spec.catalog import END
 from gapless.traces.engines.engine import Engine
 from gapless.traces.evidence import Evidence
 from gapless.traces.judging.building import STEPS
-from gapless.traces.options import Options
+from gapless.traces.options import Depth, Options
 from gapless.traces.problems import NothingThere, shown
 from gapless.traces.replay.exact import Event
 from gapless.traces.report.parts import Parts
@@ -37,7 +37,7 @@ from gapless.traces.sources.kafka.selection import includes_partition
 from gapless.traces.sources.kafka.summary import InputFacts, summary
 
 DEEP = 4 << 30
-"""Bytes of an input up to which records are read, unless it is asked for otherwise."""
+"""Bytes of an input up to which records are read, unless a depth is asked for."""
 PARTITION = STEPS["partition"]
 
 
@@ -89,7 +89,9 @@ class LogCheck:
         self.copied = evidence.copied
         self.partitions: list[OpenPartition] = []
         self.bytes = 0
-        self.splits: Sequence[Bundle] = list(bundles(self._parts(), options.split or TASK))
+        parts = list(self._parts())
+        self.depth: Depth = options.depth or ("deep" if self.bytes <= DEEP else "shallow")
+        self.splits: Sequence[Bundle] = list(bundles(self._at_depth(parts), options.split or TASK))
         self.judge: PartitionJudge | None = None
         self.number = -1
 
@@ -106,6 +108,13 @@ class LogCheck:
             for folder in directory.partitions():
                 if includes_partition(self.options, self._trace(folder), folder.name.topic):
                     yield from self._opened(directory, folder, checkpoints, cluster)
+
+    def _at_depth(self, parts: Sequence[SegmentPart]) -> Iterator[SegmentPart]:
+        """The parts at the depth that is read: it may depend on the size of all."""
+        deep = self.depth == "deep"
+        self.partitions = [one._replace(terms=one.terms._replace(deep=deep)) for one in self.partitions]
+        terms = {one.terms.name: one.terms for one in self.partitions}
+        return (part._replace(terms=terms[part.terms.name]) for part in parts)
 
     def _metadata(self) -> dict[Path, ClusterMetadata]:
         found = ((directory.path, cluster_metadata(directory.path)) for directory in self.directories)
@@ -279,7 +288,7 @@ class LogCheck:
         is_whole = not self.copied and all(directory.is_stopped for directory in self.directories)
         folders = (folder for directory in self.directories for folder in directory.partitions())
         names = sorted({self._trace(folder) for folder in folders} if not self.partitions else ())
-        return InputFacts(self.path, self.options, self.bytes, is_whole, tuple(names))
+        return InputFacts(self.path, self.options, self.bytes, is_whole, tuple(names), self.depth)
 
 
 LEAVING = {

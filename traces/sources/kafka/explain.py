@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from gapless.traces.judging.findings.timelines import timeline_of
+from gapless.traces.options import Options
 from gapless.traces.problems import pasted, shown
 from gapless.traces.replay.exact import in_words, story
 from gapless.traces.replay.notation import breach, values_text
@@ -19,14 +20,15 @@ VALUES = 4
 """Values at hand that a sentence has; a story has all."""
 
 
-def finding(path: Path, found: Sequence[PlacedDeparture], count: int, profile: str) -> Finding:
+def finding(path: Path, found: Sequence[PlacedDeparture], count: int, options: Options) -> Finding:
     """Describes all departures from one rule as one finding, with the story of the first."""
     first, departure = found[0], found[0].departure
     trace, where = shown(first.trace), first.where
     named = list(in_words(departure).items())[:VALUES]
     broken = breach(departure.event[0], departure.because)
     values = values_text(dict(named))
-    how = f" --profile {profile}" if profile != PROFILE else ""
+    how = f" --profile {options.profile}" if options.profile != PROFILE else ""
+    how += f" --depth {options.depth}" if options.depth else ""
     lines = story(
         departure,
         title=f"{departure.spec} {trace} departs at {shown(where.file)}+{where.offset}, offset {first.offset:,}.",

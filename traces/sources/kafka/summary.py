@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from gapless.spec import catalog
 from gapless.traces.judging.findings.teller import anomaly
-from gapless.traces.options import Options
+from gapless.traces.options import Depth, Options
 from gapless.traces.problems import shown
 from gapless.traces.report.parts import Parts
 from gapless.traces.report.values import Finding, VerdictName
@@ -18,6 +19,17 @@ from gapless.traces.sources.kafka.report import PartitionRow
 from gapless.traces.suggestions import did_you_mean, first_of
 
 SPECS_JUDGED = ("partition", "producer")
+OF_RECORDS = frozenset(
+    catalog.rule(f"partition/{name}").id
+    for name in (
+        "records-end-where-their-batch-ends", "offsets-of-a-batch-go-up", "time-of-a-batch-is-that-of-a-record",
+    )
+)  # fmt: skip
+"""The rules that only a check that reads records can judge."""
+DEPTH_NOTES: dict[Depth, str] = {
+    "shallow": "heads of batches and checksums were read, and no record (--depth shallow)",
+    "deep": "every record was read (--depth deep)",
+}
 
 
 class InputFacts(NamedTuple):
@@ -28,6 +40,7 @@ class InputFacts(NamedTuple):
     bytes: int
     is_whole: bool
     names: tuple[str, ...]
+    depth: Depth
 
 
 def summary(check: InputFacts, found: LogFindings, *, interrupted: bool = False) -> Parts:
@@ -38,7 +51,9 @@ def summary(check: InputFacts, found: LogFindings, *, interrupted: bool = False)
         records=found.records,
         clean=check.is_whole,
         reasons=[] if interrupted else [*_vacuous(check, found), *found.inconclusive],
-        notes=list(found.notes),
+        notes=[DEPTH_NOTES[check.depth], *found.notes],
+        depth=check.depth,
+        unread=OF_RECORDS if check.depth == "shallow" else frozenset(),
         findings=findings,
         events={spec: _events(found, spec) for spec in SPECS_JUDGED},
         traces=len(found.partitions) + found.producers,
@@ -72,7 +87,7 @@ def _findings(path: Path, found: LogFindings, options: Options) -> list[Finding]
     for one in sorted(found.breaches, key=lambda one: (_rank(one), one.partition, one.offset)):
         clusters.setdefault(one.departure.rule, []).append(one)
     findings = [
-        explain.finding(path, group, len(group) + found.unreported[broken], options.profile)
+        explain.finding(path, group, len(group) + found.unreported[broken], options)
         for broken, group in clusters.items()
     ]
     for (spec, name), (count, trace, offset, where) in sorted(found.anomalies.items()):
@@ -106,6 +121,9 @@ def _verdict(one: PartitionSummary) -> VerdictName:
 def _not_exercised(check: InputFacts, found: LogFindings) -> Iterator[str]:
     """Yields what was not judged, and which evidence would be needed."""
     yield from found.not_exercised
+    if check.depth == "shallow":
+        for rule in sorted(OF_RECORDS):
+            yield f"{rule}: records were not read: --depth deep reads them"
     yield "decisions of transactions, markers on all partitions, aborted indexes, groups: not judged yet"
     for spec, action in (("partition", "crash"), ("partition", "truncate"), ("producer", "forget")):
         yield f"{spec}.{action}: a data directory does not show this step: only a broker that records its steps does"
