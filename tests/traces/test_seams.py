@@ -129,9 +129,9 @@ def test_replicas_of_another_package_are_compared(with_verbs: Path) -> None:
 
 
 def test_recordings_of_another_package_are_a_table_and_their_form_has_a_schema(with_verbs: Path) -> None:
-    toy, ours = registry.tabled()
+    toy, *ours = registry.tabled()
     table = format_of(toy)({"path": str(with_verbs)})
-    assert [table.name(), format_of(ours).name()] == ["toy-csv", "rocketmq-store"]
+    assert [table.name(), *(format_of(one).name() for one in ours)] == ["toy-csv", "rocketmq-store", "kafka-log"]
     reader = table.reader(table.schema())
     rows = [row for part in reader.partitions() for batch in reader.read(part) for row in batch.to_pylist()]
     assert rows == [{"trace": "a/0", "action": action} for action in ("open", "append", "index")]

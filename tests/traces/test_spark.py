@@ -41,6 +41,7 @@ from tests.support import dataframes, worker_lacks
 from tests.support.command_line import ROOT, gapless, gapless_process
 from tests.support.event_files import ODD, append, cut, index, mixed_traces, opened, table_in, write
 from tests.support.event_rows import every_kind, traces
+from tests.support.kafka import recordings as kafka_recordings
 from tests.support.night import NIGHT
 from tests.support.rocketmq import damage, transaction_damage
 from tests.support.rocketmq.damage import Change, Fault, Pick, name_of
@@ -112,6 +113,17 @@ def test_both_engines_say_the_same_of_transactions_and_promises(
     assert report["verdict"] == ("departs" if fault else "conforms")
     assert report["clients"]
     assert {row["spec"] for row in table} == {"log", "queue", "transaction", "checkpoint", "op_batch"}
+
+
+@pytest.mark.usefixtures("engine")
+@pytest.mark.parametrize("name", ["examples/damaged", "4.0.0-timeouts", *(kafka_recordings.NAMES if NIGHT else [])])
+def test_both_engines_say_the_same_of_data_directories(name: str, tmp_path: Path) -> None:
+    of_ours = name == "examples/damaged"
+    path = ROOT / "examples/kafka/damaged" if of_ours else kafka_recordings.recording(name)
+    report, table = agree(path, tmp_path, 1500)
+    assert of_ours == (report["verdict"] == "departs")
+    assert {row["spec"] for row in table} == {"partition", "producer"}
+    assert len(table) == report["counts"]["traces"]
 
 
 DAMAGED: tuple[Fault | Change, ...] = (
@@ -269,9 +281,11 @@ def test_the_example_of_tables_runs(engine: Spark, tmp_path: Path, capsys: pytes
     damage.body_flipped(store, Pick("any", "tables"))
     names: dict[str, Any] = {"spark": SparkSession(engine.context), "folder": store.parent}
     write(store.parent / "events.parquet", mixed_traces([0, 0, 0], mingled=1))
+    shutil.copytree(ROOT / "examples/kafka/whole", store.parent / "kafka")
     exec(example, names)  # noqa: S102 - a page of ours
     shown = capsys.readouterr().out
     assert re.search(r"\| *T/1\| +\d+\|\n\| *T/2\| +\d+\|", shown)
+    assert re.search(r"\| *orders\| *none\| +99\|", shown)
     damaged = names["records"].where("NOT whole").select("position").distinct()
     assert damaged.count() == 1, "one record, which may be in several queues"
     plan = names["entries"]._jdf.queryExecution().executedPlan().toString()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ from gapless.traces.sources.source import Recording
 
 if TYPE_CHECKING:
     from gapless.traces.report.outputs.verdict_table import TableRows
+    from gapless.traces.sources.tables import SparkTable
 
 
 class Kafka:
@@ -26,6 +28,7 @@ class Kafka:
     expected_folder = (
         "a Kafka data directory: there is no folder of a partition with a .log file in it, such as orders-0/"
     )
+    table_format = KIND
     expected_file = ""
 
     def recognise(self, path: Path) -> Path | None:
@@ -56,6 +59,12 @@ class Kafka:
         from gapless.traces.sources.kafka.export import export  # noqa: PLC0415 - see above
 
         return export(path, found, out, options, evidence, progress)
+
+    def table(self, paths: Sequence[Path], split: int) -> SparkTable:
+        """Implements `TableSource`: a row for each batch of every log."""
+        from gapless.traces.sources.kafka.table import log_table  # noqa: PLC0415 - see above
+
+        return log_table(paths, split, self.expected_folder)
 
 
 SOURCE = Kafka()

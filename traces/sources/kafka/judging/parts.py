@@ -106,7 +106,7 @@ def parts_of(terms: PartitionTerms, files: PartitionFiles, most: int) -> Iterato
         last = number + 1 == len(files.segments)
         rolled_to = NONE if last else files.segments[number + 1].base
         snapshots = [(at, path) for at, path in files.snapshots if at >= segment.base and (last or at < rolled_to)]
-        cuts = list(_cuts(segment, most))
+        cuts = list(segment_cuts(segment, most))
         begins = [(0, segment.base, NONE), *cuts]
         for place, (begin, offset, timed) in enumerate(begins):
             closes = place + 1 == len(begins)
@@ -118,7 +118,7 @@ def parts_of(terms: PartitionTerms, files: PartitionFiles, most: int) -> Iterato
             )  # fmt: skip
 
 
-def _cuts(segment: SegmentFiles, most: int) -> Iterator[tuple[int, int, int]]:
+def segment_cuts(segment: SegmentFiles, most: int) -> Iterator[tuple[int, int, int]]:
     """The places at which a large segment is cut: byte, offset, and the last time in the time index before it.
 
     Each lies behind all batches that one entry of the offset index stands for: there, the time index has the greatest
