@@ -136,7 +136,7 @@ def test_a_file_that_is_no_spec_is_reported_with_its_line(here: Path, name: str,
         ("nothing.py", "nothing.py: no such file in "),
         ("folder.py", "folder.py: a folder: name each file in it"),
         ("bytes.py", "bytes.py:1: not text in UTF-8"),
-        ("nobody.nothing", "there is no spec 'nobody.nothing': choose among broker, check_service"),
+        ("nobody.nothing", "there is no spec 'nobody.nothing': choose among aborted_index, broker, check_service"),
         ("", "there is no spec ''"),
     ],
 )

@@ -594,4 +594,7 @@ def test_the_command_says_what_it_does_not_know() -> None:
     assert "unknown" in unknown.stdout
     unknown = gapless_process("prove", "op_bacth")
     assert unknown.returncode == 2
-    assert "there is no spec 'op_bacth' (did you mean op_batch?): choose among broker, check_service" in unknown.stderr
+    assert (
+        "there is no spec 'op_bacth' (did you mean op_batch?): choose among aborted_index, broker, check_service"
+        in unknown.stderr
+    )

@@ -193,6 +193,10 @@ LOST: dict[str, tuple[str, list[tuple[str, tuple[int, ...]]]]] = {
         "snapshot-is-not-ahead-of-its-log",
         [("open", (0, 0, -1, -1, -1, 0, -1, -1, -1, 1, 1)), ("snapshot", (0, 0, 0, 0, 0, 0, -1, -1))],
     ),
+    "aborted_index": (
+        "every-abort-is-in-the-index",
+        [("open", (0,)), ("abort", (7, 0, 1, 2)), ("abort", (7, 2, 3, 4))],
+    ),
     "startup": ("version-of-a-start-is-known", [("open", (1,))]),
     "dledger_index": (
         "every-dledger-entry-before-it-has-its-unit",

@@ -470,6 +470,21 @@ def of_a_producer(_spec: Spec, state: State, drawn: tuple[int, ...]) -> dict[tup
     }
 
 
+def of_an_aborted_index(_spec: Spec, state: State, drawn: tuple[int, ...]) -> dict[tuple[str, str], Callable[[], int]]:
+    """The same for an index of aborted transactions: the abort that comes next, and its entry."""
+    more = abs(drawn[0]) % 3 if drawn else 0
+    wrong = bool(drawn) and drawn[0] % 11 == 0
+    return {
+        ("abort", "first"): lambda: state.end + more - 1 + (state.end == 0),
+        ("abort", "last"): lambda: state.end + more + 1,
+        ("abort", "stable"): lambda: state.end + more + 2 - more % 2,
+        ("enter", "producer"): constant(state.producer),
+        ("enter", "first"): lambda: state.first + wrong,
+        ("enter", "last"): lambda: state.end - 1,
+        ("enter", "stable"): constant(state.stable),
+    }
+
+
 def nothing_more(_spec: Spec, _state: State, _drawn: tuple[int, ...]) -> dict[tuple[str, str], Callable[[], int]]:
     return {}
 
@@ -487,6 +502,7 @@ LIKELY_ARGUMENTS = {
     "permits": of_permits,
     "partition": of_a_partition,
     "producer": of_a_producer,
+    "aborted_index": of_an_aborted_index,
     **dict.fromkeys(("tiered", "compaction", "dledger_index"), of_entries),
 }
 NO_BROKER = "nobody"  # a profile that allows no deviation at all

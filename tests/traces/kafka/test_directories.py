@@ -18,8 +18,6 @@ from tests.support.kafka.recordings import NAMES, manifest, recording
 from tests.support.night import NIGHT, by_day
 
 DIRECTORIES = [(name, directory) for name in NAMES for directory in manifest(name)["expected"]]
-OF_ABORTED = frozenset({"aborted_dropped", "aborted_twice", "aborted_wrong", "aborted_lost", "marker_turned"})
-"""Faults that the index of aborted transactions shows, which is not judged yet: the report says so."""
 LAWFUL_OF_OLD = frozenset({"marker_coordinator_back", "marker_epoch"})
 """Faults that released versions have by themselves: anomalies."""
 ANOTHER_FOLDER = frozenset({"two_folders"})
@@ -130,7 +128,7 @@ def test_a_fault_is_found_where_it_lies(name: str, kind: str, tmp_path: Path) ->
     if label is None:
         pytest.skip("the recording has no room for it")
     report = check(tmp_path if kind in ANOTHER_FOLDER else tmp_path / "n1", jobs=1)
-    if kind in OF_ABORTED or label.equivalent or {(kind, ""), (kind, name)} & ARGUED:
+    if label.equivalent or {(kind, ""), (kind, name)} & ARGUED:
         return
     if kind in LAWFUL_OF_OLD and not report.violations:
         assert report.anomalies

@@ -39,6 +39,8 @@ from gapless.traces.sources.kafka.summary import InputFacts, summary
 DEEP = 4 << 30
 """Bytes of an input up to which records are read, unless a depth is asked for."""
 PARTITION = STEPS["partition"]
+NEVER = 1 << 62
+"""An offset that no log has."""
 
 
 class Checkpoints(NamedTuple):
@@ -169,12 +171,22 @@ class LogCheck:
             is_whole=directory.is_stopped and not self.copied and name.topic != METADATA_TOPIC,  # which is not closed
             recovered=checkpoints.recovery.get(name, 0),
             epochs=files.epochs,
+            judged_from=self._judged_from(directory, checkpoints, name, compacted=compacted),
             deep=True,
         )
         state = cluster.partitions.get(name) if cluster else None
         self.partitions.append(OpenPartition(terms, name, checkpoints, state is not None and len(state.replicas) == 1))
         self.bytes += sum(segment.size for segment in files.segments)
         yield from parts_of(terms, files, self.options.split or PART)
+
+    def _judged_from(
+        self, directory: DataDirectory, checkpoints: Checkpoints, name: PartitionName, *, compacted: bool
+    ) -> int:
+        """The offset from which on no cleaner took anything away; beyond all offsets if that is not known."""
+        if not compacted:
+            return 0
+        is_known = directory.is_stopped and not self.copied and name in checkpoints.cleaner
+        return checkpoints.cleaner[name] if is_known else NEVER
 
     def _trace(self, folder: PartitionFolder) -> str:
         """The name of a partition's trace; with its directory, if there are several."""

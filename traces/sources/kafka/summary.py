@@ -18,7 +18,7 @@ from gapless.traces.sources.kafka.log_marks import marks
 from gapless.traces.sources.kafka.report import PartitionRow
 from gapless.traces.suggestions import did_you_mean, first_of
 
-SPECS_JUDGED = ("partition", "producer")
+SPECS_JUDGED = ("partition", "producer", "aborted_index")
 OF_RECORDS = frozenset(
     catalog.rule(f"partition/{name}").id
     for name in (
@@ -97,6 +97,8 @@ def _findings(path: Path, found: LogFindings, options: Options) -> list[Finding]
 
 def _rank(one: PlacedDeparture) -> int:
     """The rank of a departure among others: what may explain others comes first."""
+    if one.departure.spec == "aborted_index":
+        return 4
     if one.departure.spec == "producer":
         return 3 if one.departure.event[0] == "snapshot" else 2
     return 1 if one.departure.event[0] in NEXT_TO_THE_LOG else 0
@@ -124,7 +126,9 @@ def _not_exercised(check: InputFacts, found: LogFindings) -> Iterator[str]:
     if check.depth == "shallow":
         for rule in sorted(OF_RECORDS):
             yield f"{rule}: records were not read: --depth deep reads them"
-    yield "decisions of transactions, markers on all partitions, aborted indexes, groups: not judged yet"
+    yield "decisions of transactions, markers on all partitions, groups: not judged yet"
+    if "aborted_index.open" not in found.covered:
+        yield "aborted_index: no records were aborted, but in topics that may be compacted"
     for spec, action in (("partition", "crash"), ("partition", "truncate"), ("producer", "forget")):
         yield f"{spec}.{action}: a data directory does not show this step: only a broker that records its steps does"
     if not check.is_whole:

@@ -12,6 +12,7 @@ from tests.support.kafka.faults.case import Case, Label, label, write
 from tests.support.kafka.files import Folder
 
 INDEX, TIME = "partition.index", "partition.index_time"
+ABORTED = "aborted_index"
 
 
 def segments(case: Case, suffix: str, size: int, least: int) -> Iterator[tuple[Folder, Path, list[bytes], int]]:
@@ -133,7 +134,7 @@ def aborted_dropped(case: Case) -> Label | None:
     """Drop an entry of an index of aborted transactions."""
     for _folder, path, entries, number in _aborted(case):
         write(path, b"".join(entries[:number] + entries[number + 1 :]))
-        return label(case, "aborted_dropped", path, "aborted", position=number * 34, what="part 2")
+        return label(case, "aborted_dropped", path, ABORTED, position=number * 34)
     return None
 
 
@@ -141,7 +142,7 @@ def aborted_twice(case: Case) -> Label | None:
     """Double an entry of an index of aborted transactions."""
     for _folder, path, entries, number in _aborted(case):
         write(path, b"".join(entries[: number + 1] + entries[number:]))
-        return label(case, "aborted_twice", path, "aborted", position=number * 34 + 34, what="part 2")
+        return label(case, "aborted_twice", path, ABORTED, position=number * 34 + 34)
     return None
 
 
@@ -150,7 +151,7 @@ def aborted_wrong(case: Case) -> Label | None:
     for _folder, path, entries, number in _aborted(case):
         version, producer, first, last, stable = struct.unpack(">hqqqq", entries[number])
         replaced(path, 34, number, struct.pack(">hqqqq", version, producer, first + 1, last, stable))
-        return label(case, "aborted_wrong", path, "aborted", position=number * 34, what="part 2")
+        return label(case, "aborted_wrong", path, ABORTED, position=number * 34)
     return None
 
 
@@ -158,7 +159,7 @@ def aborted_lost(case: Case) -> Label | None:
     """Remove an index of aborted transactions."""
     for _folder, path, _entries, _ in _aborted(case):
         path.unlink()
-        return label(case, "aborted_lost", path, "aborted", position=0, what="part 2")
+        return label(case, "aborted_lost", path, ABORTED, position=0)
     return None
 
 

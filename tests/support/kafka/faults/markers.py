@@ -80,9 +80,9 @@ def marker_turned(case: Case) -> Label | None:
         place,
         MARK,
         "partition.index",
-        "aborted",
+        "aborted_index",
         also=("txnindex",),
-        what="shows in the index of aborted transactions (part 2)",
+        what="shows in the index of aborted transactions",
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from gapless.traces.options import Options
 from gapless.traces.replay.exact import Event
+from gapless.traces.sources.kafka.joining.abort_judge import AbortJudge
 from gapless.traces.sources.kafka.joining.findings import LogFindings, PartitionSummary
 from gapless.traces.sources.kafka.joining.log_judge import LogJudge
 from gapless.traces.sources.kafka.joining.producer_judge import ProducerJudge
@@ -25,6 +26,7 @@ class PartitionJudge:
         self.reporter = Reporter(terms, found, options)
         self.log = LogJudge(self.reporter)
         self.producers = ProducerJudge(self.reporter)
+        self.aborts = AbortJudge(self.reporter)
         self.last: PartResult | None = None
 
     @property
@@ -54,6 +56,7 @@ class PartitionJudge:
         self.last = result
         self.log.add(result)
         self.producers.add(result)
+        self.aborts.add(result)
 
     def finish(self, events: Sequence[Event]) -> None:
         """Judges what checkpoints say of the partition, as events behind its last part."""

@@ -11,7 +11,14 @@ from gapless.spec import catalog
 from gapless.traces.replay.exact import Departure, named
 from gapless.traces.report.values import Where
 from gapless.traces.sources.kafka.files import names
-from gapless.traces.sources.kafka.files.indexes import OFFSET_ENTRY, TIME_ENTRY, offset_index, time_index
+from gapless.traces.sources.kafka.files.indexes import (
+    ABORTED_ENTRY,
+    OFFSET_ENTRY,
+    TIME_ENTRY,
+    aborted_index,
+    offset_index,
+    time_index,
+)
 from gapless.traces.sources.kafka.files.snapshots import ENTRY, HEAD, producer_snapshot
 from gapless.traces.sources.kafka.joining.batch_wording import batch_in_words
 from gapless.traces.sources.kafka.judging.parts import SegmentPart
@@ -35,7 +42,32 @@ class PlaceFinder:
 
     def of(self, departure: Departure) -> tuple[Where, int]:
         """Return the place of a departure, and the offset that it is about. Raises OSError."""
-        return self._of_log(departure) if departure.spec == "partition" else self._of_producer(departure)
+        match departure.spec:
+            case "partition":
+                return self._of_log(departure)
+            case "aborted_index":
+                return self._of_aborted(departure)
+            case _:
+                return self._of_producer(departure)
+
+    def _of_aborted(self, departure: Departure) -> tuple[Where, int]:
+        """Return the place of an entry; where one is missing, the place that it would have."""
+        args, path = named(departure.spec, departure.event), self.part.segment.aborted_index
+        is_entry = departure.event[0] == "enter"
+        offset = args["last"] if is_entry else int(departure.state.end) - 1
+        at = 0
+        if path is not None:
+            entries = aborted_index(path)
+            behind = entries.last >= offset
+            if is_entry:
+                behind = (entries.last == offset) & (entries.first == args["first"])
+                behind &= (entries.producer == args["producer"]) & (entries.stable == args["stable"])
+            (found,) = np.nonzero(behind)
+            is_second = is_entry and departure.state.hidden == departure.state.end
+            number = int(found[-1 if is_second else 0]) if len(found) else len(entries.last)
+            at = number * ABORTED_ENTRY.itemsize
+        file = self.part.segment.log.with_suffix(".txnindex").name
+        return Where(file=f"{self.part.terms.folder}/{file}", offset=at), offset
 
     def _of_log(self, departure: Departure) -> tuple[Where, int]:  # noqa: PLR0911 - one for every kind of place
         args, end = named(departure.spec, departure.event), int(departure.state.end)

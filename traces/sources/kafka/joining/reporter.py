@@ -54,7 +54,7 @@ class Reporter:
         """Reports a departure, unless it is a consequence of another one, or may be what a lost power leaves."""
         places = PlaceFinder(result.part)
         where, offset = places.of(departure)
-        if departure.spec == "producer" and self.broken_at is not None and offset >= self.broken_at:
+        if departure.spec != "partition" and self.broken_at is not None and offset >= self.broken_at:
             return  # batches that are missing or damaged are reported of the log
         if departure.spec == "partition" and departure.event[0] not in NEXT_TO_THE_LOG:
             self.broken_at = offset if self.broken_at is None else min(self.broken_at, offset)

@@ -24,9 +24,9 @@ OF_LOST_PAGES = frozenset({
 
 def may_be_lost(terms: PartitionTerms, departure: Departure, offset: int) -> bool:
     """True if a departure may be what a loss of power leaves: the next start mends it."""
-    if terms.is_whole or departure.spec != "partition" or offset < terms.recovered:
+    if terms.is_whole or departure.spec == "producer" or offset < terms.recovered:
         return False
-    return departure.event[0] in NEXT_TO_THE_LOG or departure.rule in OF_LOST_PAGES
+    return departure.spec == "aborted_index" or departure.event[0] in NEXT_TO_THE_LOG or departure.rule in OF_LOST_PAGES
 
 
 def describe_tail(last: PartResult, found: LogFindings) -> None:

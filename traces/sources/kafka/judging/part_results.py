@@ -17,6 +17,7 @@ from gapless.traces.problems import Unreadable
 from gapless.traces.replay.exact import Event
 from gapless.traces.replay.kernels import ReplayResult, kernel
 from gapless.traces.sources.kafka.files.snapshots import ProducerSnapshot, producer_snapshot
+from gapless.traces.sources.kafka.judging.aborted_piece import AbortedPiece, aborted_piece
 from gapless.traces.sources.kafka.judging.partition_events import UNREAD, partition_events
 from gapless.traces.sources.kafka.judging.parts import NONE, Bundle, SegmentPart
 from gapless.traces.sources.kafka.judging.producer_events import ProducerEvents, producer_events
@@ -53,6 +54,7 @@ class PartResult(NamedTuple):
     part: SegmentPart
     partition: PartitionPiece
     producers: ProducerPieces
+    aborted: AbortedPiece
     stop: Stop
     reached: int
     size: int
@@ -124,6 +126,7 @@ def judge_part(part: SegmentPart, options: Options) -> PartResult:
         part=part,
         partition=_judge_partition(read, options),
         producers=judge_producers(part.terms, read.producers, read.snapshots, options),
+        aborted=aborted_piece(part, read.found, read.snapshots),
         stop=read.found.stop,
         reached=read.found.end,
         size=read.found.size,

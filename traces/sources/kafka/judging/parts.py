@@ -34,7 +34,8 @@ class PartitionTerms(NamedTuple):
     `log_start`: of the log, which may begin within that segment · `compacted`: the topic was ever compacted, or it is
     not known that it never was · `checked`: clients write it, so that sequences are judged · `is_whole`: its broker
     stopped in order · `recovered`: the recovery point, 0 if it is not known · `epochs`: its checkpoint of leader epochs
-    · `deep`: records are read, not heads of batches alone.
+    · `judged_from`: the offset from which on no cleaner took anything away ·
+    `deep`: records are read, not heads of batches alone.
     """
 
     name: str
@@ -46,6 +47,7 @@ class PartitionTerms(NamedTuple):
     is_whole: bool
     recovered: int
     epochs: Path | None
+    judged_from: int
     deep: bool
 
 
