@@ -55,11 +55,10 @@ class LogJudge:
         self.history = self._history(result, begin)
         for _ in range(ENTRIES):
             replayed = self.history.replayed()
-            bad = int(replayed.bad_at[0])
             reporter.found.cover("partition", counts(PARTITION, replayed.covered))
-            if bad < 0:
+            if replayed.bad_at[0] < 0 or self.history.is_over:
                 return replayed.state[:, 0]
-            departure = self.history.departure(bad)
+            departure = self.history.departure(replayed)
             if departure is not None:
                 reporter.departs(result, reporter.terms.name, departure)
                 if departure.event[0] not in NEXT_TO_THE_LOG:

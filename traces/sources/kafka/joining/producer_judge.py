@@ -141,13 +141,13 @@ class ProducerJudge:
         replayed = history.replayed()
         counted = _counted(piece, number, refused, found.events.action[low:high])
         self.reporter.found.cover("producer", counts(PRODUCER, replayed.covered - counted))
-        bad = int(replayed.bad_at[0])
-        if bad < 0:
+        if replayed.bad_at[0] < 0:
             self.table.put(np.array([producer]), replayed.state)
-            return
-        if departure := history.departure(bad):
-            picture = sequence_line(found.events, low, bad, high, departure)
+        elif departure := history.departure(replayed):
+            picture = sequence_line(found.events, low, history.at - 1, high, departure)
             self._departs(result, producer, departure, picture)
+        else:
+            self.table.put(np.array([producer]), history.state)
 
     def _departs(
         self, result: PartResult, producer: int, departure: Departure, picture: SequenceLine | None = None
