@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from gapless.traces.check import Named, checked
 from gapless.traces.engines.engine import Progress
 from gapless.traces.evidence import NO_EVIDENCE, Evidence
 from gapless.traces.options import EVERYTHING
-from gapless.traces.problems import UsageError
-from gapless.traces.sources.registry import comparing
-from gapless.traces.sources.verbs import ReplicaComparison
+from gapless.traces.problems import UsageError, pasted, shown
+from gapless.traces.sources.registry import comparing, knows, recognised
+from gapless.traces.sources.verbs import ComparingSource, ReplicaComparison
 
 
 def compare(
@@ -34,7 +35,24 @@ def compare(
     if not slaves:
         raise UsageError("compare: nothing to compare the master with; name at least one slave")
     paths = [Path(path) for path in (master, *slaves)]
-    replicas = comparing(paths).replicas(evidence)
+    source = comparing(paths)
+    _refuse_others(source, paths)
+    replicas = source.replicas(evidence)
     for path in paths:
         replicas.take(path, checked(path, evidence, EVERYTHING, jobs=jobs, progress=progress))
     return replicas.compared()
+
+
+def _refuse_others(source: ComparingSource, paths: Sequence[Path]) -> None:
+    """Refuse recordings of a kind without replicas. Raises UsageError."""
+    if any(knows(source, path) for path in paths):
+        return
+    for path in paths:
+        with suppress(OSError):
+            known = recognised(path)
+            if known is not None and not isinstance(known[0], ComparingSource):
+                label = known[0].presentation.label
+                raise UsageError(
+                    f"{shown(path)}: a recording whose replicas are not compared ({label}): gapless check "
+                    f"{pasted(path)} judges each by itself"
+                )

@@ -72,7 +72,7 @@ def _in_folder(folder: Path) -> list[Input]:
     for path, size in tree.files:
         one = _file(path, size)
         if one.source is None and not one.problem:
-            left.append(str(path.relative_to(folder)))
+            left.append("/".join(path.parts[len(folder.parts) :]))  # a remote path relative to another is none
         else:
             known.append(one)
     if known and tree.others:

@@ -10,6 +10,7 @@ import os
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -113,7 +114,7 @@ class StoreWatch:
         self.path, self.listeners, self.every, self.clock = Path(path), listeners, every, clock
         self.evidence, self.asked = evidence, options
         self._choose_source()
-        if self.path.exists() and not self.path.is_dir() and not knows(self.source, self.path):
+        if not knows(self.source, self.path) and self._is_of_another_kind():
             raise UsageError(f"{shown(path)}: {_refusal(self.path)}")
         self.state = Path(state) if state else None
         self.version = version
@@ -140,6 +141,12 @@ class StoreWatch:
         self.source: FollowingSource = following(self.path)
         self.options = replace(self.asked, profile=self.asked.profile or self.source.profile)
         self.gauge: LogGauge = self.source.gauge(self.path)
+
+    def _is_of_another_kind(self) -> bool:
+        """True for a file, and for a recording that is not followed: no store will come there."""
+        with suppress(OSError):
+            return self.path.is_file() or (self.path.is_dir() and recognised(self.path) is not None)
+        return False
 
     def _kept(self, state: Path) -> SavedState | None:
         return self.source.read_state(state, self._named, self.options, self.version)

@@ -17,7 +17,6 @@ NAMED = {
     "traces/options.py": 1,  # the profile where none is named
     "traces/sources/registry.py": 6,  # a line for each source: its name, and its place
     "traces/sources/foreign.py": 2,  # the sentence on what is read and what is not, and the folders of other systems
-    "traces/files/remote.py": 1,  # the sentence on what is read from a disk only
     "traces/report/public_links.py": 1,  # tickets of a public tracker become links
     "properties/faults/false_friends.py": 17,  # the profile that a false friend is judged by
     "gapless/commands/options.py": 2,  # the help of PATH

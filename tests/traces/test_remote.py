@@ -67,6 +67,7 @@ def bucket(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (folder / "small" / f"number={number}").mkdir(parents=True)
         shutil.copy(folder / "traces" / NAMES[2 * (number % 2)], folder / "small" / f"number={number}")
     shutil.copy(ROOT / "examples/lease.ndjson", folder)
+    shutil.copytree(ROOT / "examples/kafka/whole", folder / "kafka")
     (folder / "broker" / "commitlog").mkdir(parents=True)
     (folder / "broker" / "commitlog" / "00000000000000000000").write_bytes(bytes(100))
     return folder
@@ -248,7 +249,9 @@ def test_workers_that_may_not_write_there_are_known_before_any_work(
         ("s3://none/a.ndjson", "there is no s3://none"),
         ("s3://none/traces/", "there is no s3://none"),
         ("s3://none/*.parquet", "there is no s3://none"),
-        ("s3://bucket/broker", "a store directory or a Pulsar recording is read from a disk: copy it to one"),
+        ("s3://bucket/broker", "a broker's own directory or recording is read from a disk: copy it to one"),
+        ("s3://bucket/kafka", "a broker's own directory or recording is read from a disk: copy it to one"),
+        ("s3://bucket/kafka/orders-0", "a broker's own directory or recording is read from a disk: copy it to one"),
         ("hdfs://nowhere/a.ndjson", "Hadoop's libraries are not found: set JAVA_HOME, HADOOP_HOME and CLASSPATH"),
     ],
 )

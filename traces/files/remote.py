@@ -199,7 +199,7 @@ class RemotePath(PosixPath):
         """Describe why it is no input. Raises OSError if it does not exist."""
         self.stat()
         return (
-            "neither a file of events nor a folder of such; a store directory or a Pulsar recording is read from a "
+            "neither a file of events nor a folder of such; a broker's own directory or recording is read from a "
             "disk: copy it to one"
         )
 

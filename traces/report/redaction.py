@@ -33,6 +33,8 @@ NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?(?:ms|s|h|d|kB)?")
 SUFFIX = re.compile(r"\.(?:ndjson|jsonl|parquet|json|conf|gz|zst|bak)$")
 OURS = re.compile(r"commitlog|tc\d+|[A-Z0-9]+(?:_[A-Z0-9]+)+")
 """Names that are no secret: those that we give to traces, and, if they are words of ours, system topics of brokers."""
+FILE = re.compile(r"\d{20}\.(?:log|index|timeindex|txnindex|snapshot)")
+"""Files of a log, which are named by an offset: no secret either."""
 
 # Lines of a story that have nothing but steps, values and the words of a spec.
 NOTATION = re.compile(r'\s*\d+\. \w+\(|Here: |\w+ breaks the rule "|Rule: |Consequence: |[\d,]+ of [\d,]+ events ')
@@ -219,6 +221,8 @@ def _is_secret(name: str) -> bool:
 def _is_ours(token: str) -> bool:
     """True if a word is one of ours, alone or in the plural."""
     word = token.lower()
+    if FILE.fullmatch(token):
+        return True
     if word in vocabulary() or word.removesuffix("s") in vocabulary():
         return True
     return any(re.fullmatch(head, token) for head in (r"tc\d+", *_heads()))
