@@ -21,6 +21,7 @@ from gapless.traces.sources.kafka.files.directory import DataDirectory, Partitio
 from gapless.traces.sources.kafka.files.metadata import ClusterMetadata, cluster_metadata
 from gapless.traces.sources.kafka.files.names import METADATA_TOPIC, PartitionName
 from gapless.traces.sources.kafka.joining.findings import LogFindings
+from gapless.traces.sources.kafka.joining.life import ProducerLife
 from gapless.traces.sources.kafka.joining.partition_judge import PartitionJudge
 from gapless.traces.sources.kafka.judging.part_results import PartResult, judge_bundle, prepare
 from gapless.traces.sources.kafka.judging.parts import (
@@ -33,7 +34,7 @@ from gapless.traces.sources.kafka.judging.parts import (
     bundles,
     parts_of,
 )
-from gapless.traces.sources.kafka.selection import includes_partition
+from gapless.traces.sources.kafka.selection import includes_partition, wanted_producer
 from gapless.traces.sources.kafka.summary import InputFacts, summary
 
 DEEP = 4 << 30
@@ -87,7 +88,8 @@ class LogCheck:
             raise NothingThere(f"{shown(str(path))}: no partition lies in it any more: expected folders like orders-0")
         self.root = found
         self.listed = listed
-        self.joints: list[tuple[str, str, int, Event]] | None = [] if exported else None
+        self.joints: list[tuple[str, str, int, Event]] | None = [] if exported or options.trace else None
+        self.life = ProducerLife(options) if options.trace and not exported else None
         self.copied = evidence.copied
         self.partitions: list[OpenPartition] = []
         self.bytes = 0
@@ -173,6 +175,7 @@ class LogCheck:
             epochs=files.epochs,
             judged_from=self._judged_from(directory, checkpoints, name, compacted=compacted),
             deep=True,
+            producer=wanted_producer(self.options, self._trace(folder)),
         )
         state = cluster.partitions.get(name) if cluster else None
         self.partitions.append(OpenPartition(terms, name, checkpoints, state is not None and len(state.replicas) == 1))
@@ -217,6 +220,8 @@ class LogCheck:
                 self.judge = self._judge_of(self.partitions[self.number].terms)
             assert self.judge is not None  # noqa: S101 - for the type checker: each partition has a first part
             self.judge.add(one)
+            if self.life is not None and one.part.terms.producer != NONE:
+                self.life.add(self.judge.reporter, one, self.taken_joints())
 
     def close(self) -> None:
         """Judges the end of the partition that was joined last."""
@@ -285,6 +290,8 @@ class LogCheck:
         """Returns the result of all parts."""
         self.close()
         parts = summary(self._facts, self.found)
+        if self.life is not None and not parts.violations:
+            parts.life = self.life.lines()
         if self.listed:
             from gapless.traces.sources.kafka.verdict_rows import verdict_rows  # noqa: PLC0415 - pyarrow loads slowly
 

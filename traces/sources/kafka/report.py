@@ -64,7 +64,8 @@ def tiles(report: Report) -> Iterator[Tile]:
 
 def conforms(report: Report, trace: str) -> Iterator[str]:
     """The sentence of `gapless explain` on a trace that departs nowhere."""
-    yield f"{trace} conforms: {report.counts.events:,} events."
+    events = report.counts.by_spec.get("producer" if report.life else "partition", 0)
+    yield from (f"{trace} conforms: {events:,} events.", *(("", *report.life) if report.life else ()))
 
 
 TERMS = (

@@ -4,9 +4,21 @@ from __future__ import annotations
 
 from gapless.traces.options import Options
 
+ALL = -1
+DIGITS = 18
+"""Digits of a producer's id: brokers count them up from 0."""
+
 
 def includes_partition(options: Options, trace: str, topic: str) -> bool:
     """True if a partition is to be read: it, or one of its producers, is asked for."""
     if options.trace is not None:
-        return options.trace == trace or options.trace.startswith(f"{trace}/")
+        return options.trace == trace or wanted_producer(options, trace) != ALL
     return options.topic is None or options.topic == topic
+
+
+def wanted_producer(options: Options, trace: str) -> int:
+    """Return the id of the producer of a partition that is asked for; `ALL` if none is."""
+    partition, slash, producer = (options.trace or "").rpartition("/")
+    if not slash or partition != trace or len(producer) > DIGITS or not (producer.isascii() and producer.isdigit()):
+        return ALL
+    return int(producer)

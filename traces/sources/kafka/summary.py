@@ -16,6 +16,7 @@ from gapless.traces.sources.kafka.joining.findings import NAMED, LogFindings, Pa
 from gapless.traces.sources.kafka.joining.tails import NEXT_TO_THE_LOG
 from gapless.traces.sources.kafka.log_marks import marks
 from gapless.traces.sources.kafka.report import PartitionRow
+from gapless.traces.sources.kafka.selection import ALL
 from gapless.traces.suggestions import did_you_mean, first_of
 
 SPECS_JUDGED = ("partition", "producer", "aborted_index")
@@ -75,6 +76,8 @@ def _vacuous(check: InputFacts, found: LogFindings) -> Iterator[str]:
     if not found.partitions and asked is not None:
         names = [shown(name) for name in check.names]
         yield f"no partition {shown(asked)} in it{did_you_mean(asked, names)}: there are {first_of(names, 8)}"
+    elif asked is not None and not found.producers and any(one.producer != ALL for one in found.partitions):
+        yield f"no batch of producer {shown(asked)} in it: gapless check --verdicts DIR lists the producers"
     elif not found.batches:
         yield "no batch in any log: nothing was checked"
 

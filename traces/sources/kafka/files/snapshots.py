@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -40,6 +40,11 @@ class ProducerSnapshot:
     time: Ints
     coordinator: Ints
     first_open: Ints
+
+    def only(self, producer: int) -> ProducerSnapshot:
+        """Return the same snapshot with the line of one producer alone."""
+        mine = self.producer == producer
+        return replace(self, **{name: getattr(self, name)[mine] for name in ENTRY.names or ()})
 
     def __len__(self) -> int:
         return len(self.producer)

@@ -49,6 +49,7 @@ class PartitionSummary:
     bases: list[int] = field(default_factory=list)  # the first offset of each segment, by its name
     last_index: tuple[Path, int] | None = None  # the offset index of the last segment that has one, and its base
     points: dict[str, int] = field(default_factory=dict)  # offsets that files next to the log state, by name
+    producer: int = -1  # the only one that was judged, or -1
     departs: bool = False
     doubts: bool = False
     departed: Sequence[int] = ()  # producers

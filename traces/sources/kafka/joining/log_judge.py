@@ -13,6 +13,7 @@ from gapless.traces.sources.kafka.joining.reporter import Reporter
 from gapless.traces.sources.kafka.joining.states import state_of
 from gapless.traces.sources.kafka.joining.tails import NEXT_TO_THE_LOG
 from gapless.traces.sources.kafka.judging.part_results import PartResult
+from gapless.traces.sources.kafka.judging.parts import NONE
 from gapless.traces.sources.kafka.judging.producer_pieces import counts
 
 PARTITION = SPECS["partition"]
@@ -81,7 +82,9 @@ class LogJudge:
             reporter.joint("partition", name, last.end, event)
         outcome = reporter.exact("partition", state_of("partition", self.state), events)
         reporter.found.cover("partition", outcome.covered)
-        reporter.summary.end, reporter.summary.stable = int(outcome.state.end), int(outcome.state.stable)
+        reporter.summary.end = int(outcome.state.end)
+        if reporter.terms.producer == NONE:  # else not all open transactions are known
+            reporter.summary.stable = int(outcome.state.stable)
         if outcome.departure:
             history = self.history or self._history(last, None)
             history.to_the_end()

@@ -27,7 +27,7 @@ class Reporter:
         self.terms = terms
         self.found = found
         self.options = options
-        self.summary = PartitionSummary(terms.name, start=terms.start)
+        self.summary = PartitionSummary(terms.name, start=terms.start, producer=terms.producer)
         self.broken_at: int | None = None  # the offset at which the log itself departs first
         self.joints: list[tuple[str, str, int, Event]] | None = None  # those of an export
         self._reading: tuple[PartResult, PartEvents] | None = None

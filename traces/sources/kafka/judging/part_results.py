@@ -83,7 +83,10 @@ def read_part(part: SegmentPart) -> PartEvents:
     snapshots = [producer_snapshot(path, offset) for offset, path in taken]
     partition, leaders = partition_events(part, found, contents, snapshots)
     sound = [one for one in snapshots if not one.fault]
-    return PartEvents(found, partition, leaders.inferred, producer_events(found.batches, sound), sound)
+    heads, wanted = found.batches, part.terms.producer
+    if wanted != NONE:
+        heads, sound = Batches(heads.table[:, heads.producer == wanted]), [one.only(wanted) for one in sound]
+    return PartEvents(found, partition, leaders.inferred, producer_events(heads, sound), sound)
 
 
 def _scanned(part: SegmentPart) -> tuple[Scan, Contents | None]:

@@ -35,7 +35,7 @@ class PartitionTerms(NamedTuple):
     not known that it never was · `checked`: clients write it, so that sequences are judged · `is_whole`: its broker
     stopped in order · `recovered`: the recovery point, 0 if it is not known · `epochs`: its checkpoint of leader epochs
     · `judged_from`: the offset from which on no cleaner took anything away ·
-    `deep`: records are read, not heads of batches alone.
+    `deep`: records are read, not heads of batches alone · `producer`: the only one that is judged, or -1 for all.
     """
 
     name: str
@@ -49,6 +49,7 @@ class PartitionTerms(NamedTuple):
     epochs: Path | None
     judged_from: int
     deep: bool
+    producer: int = NONE
 
 
 class SegmentPart(NamedTuple):
