@@ -42,6 +42,12 @@ def test_every_form_names_the_batch_the_rule_and_the_place(tmp_path: Path) -> No
     assert [RULE in ET.tostring(case, encoding="unicode") for case in failures] == [True]
 
 
+def test_the_first_screen_counts_violations_and_calls_no_record_one(tmp_path: Path) -> None:
+    page = forms(EXAMPLE / "damaged", tmp_path)["--report"]
+    assert "1 violation<" in page
+    assert "1 not allowed" not in page
+
+
 def test_of_a_sound_directory_no_form_has_a_finding(tmp_path: Path) -> None:
     found = forms(EXAMPLE / "whole", tmp_path)
     assert json.loads(found["--json"])["findings"] == []
@@ -78,3 +84,17 @@ def test_no_topic_no_key_and_no_value_is_in_a_redacted_report(kind: str, tmp_pat
             assert not re.search(rf"(?<![\w]){re.escape(name)}(?![\w])", text), (form, name)
         assert not values & set(re.findall(r"(?=([a-h]{12}))", text)), form
         assert kind != "sequence_gap" or "00000000000000000000.log" in text, f"{form}: a place stays"
+
+
+@pytest.mark.parametrize(
+    ("trace", "code", "answer"),
+    [
+        ("orders-0/2", 0, "orders-0/2 conforms: 17 events."),
+        ("orders-0/99", 3, "no batch of producer orders-0/99 in it"),
+        ("orders-0/", 3, "no partition orders-0/ in it"),
+        ("orders-9", 3, "no partition orders-9 in it"),
+    ],
+)
+def test_explain_knows_the_producers_of_a_partition(trace: str, code: int, answer: str) -> None:
+    done = gapless("explain", EXAMPLE / "whole", "--trace", trace)
+    assert (done.exit_code, answer in done.output) == (code, True)

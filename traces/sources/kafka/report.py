@@ -58,7 +58,8 @@ def tiles(report: Report) -> Iterator[Tile]:
     producers, state = broken_traces(finding for finding in report.violations if finding.spec == "producer")
     records = sum(row.records for row in rows)
     yield tile(len(rows), ("partition", "partitions"), sum(row.verdict == "departs" for row in rows))
-    yield tile(records, ("record", "records"), report.findings_total, "not allowed", "all allowed")
+    found = report.findings_total
+    yield tile(records, ("record", "records"), found, "violation" if found == 1 else "violations", "no violation")
     yield tile(sum(row.producers for row in rows), ("producer", "producers"), producers, state, "none breaks a rule")
 
 
