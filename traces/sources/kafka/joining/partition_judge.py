@@ -13,7 +13,7 @@ from gapless.traces.sources.kafka.joining.producer_judge import ProducerJudge
 from gapless.traces.sources.kafka.joining.reporter import Reporter
 from gapless.traces.sources.kafka.joining.tails import describe_tail
 from gapless.traces.sources.kafka.judging.part_results import PartResult
-from gapless.traces.sources.kafka.judging.parts import PartitionTerms
+from gapless.traces.sources.kafka.judging.parts import NONE, PartitionTerms
 
 
 class PartitionJudge:
@@ -28,6 +28,7 @@ class PartitionJudge:
         self.producers = ProducerJudge(self.reporter)
         self.aborts = AbortJudge(self.reporter)
         self.last: PartResult | None = None
+        self.snapped = NONE  # the offset of the last snapshot that was read
 
     @property
     def summary(self) -> PartitionSummary:
@@ -41,8 +42,15 @@ class PartitionJudge:
 
     @property
     def undecided(self) -> int:
-        """The first offset of the earliest transaction that is open; -1 if none is."""
-        return self.producers.table.undecided
+        """The first offset of the earliest transaction that is open; -1 if none is.
+
+        Of a compacted log markers may be gone. There, older transactions are open only if the snapshot at the active
+        segment, which no cleaner touches, has them.
+        """
+        active = self.last.part.segment.base if self.last else self.terms.start
+        if not self.terms.compacted or self.snapped >= active:
+            return self.producers.table.undecided()
+        return self.producers.table.undecided(min(active, self.terms.judged_from))
 
     def add(self, result: PartResult) -> None:
         """Adds the result of the next part."""
@@ -54,6 +62,7 @@ class PartitionJudge:
             if result.part.segment.offset_index is not None:
                 self.summary.last_index = result.part.segment.offset_index, result.part.segment.base
         self.last = result
+        self.snapped = max([self.snapped, *(one.offset for one in result.producers.snapshots)])
         self.log.add(result)
         self.producers.add(result)
         self.aborts.add(result)

@@ -70,9 +70,8 @@ class ProducerTable:
         judged: Ints = ids[~np.isin(ids, self.ended)]
         return judged
 
-    @property
-    def undecided(self) -> int:
-        """The first offset of the earliest transaction that is open; -1 if none is."""
+    def undecided(self, begin: int = 0) -> int:
+        """The first offset of the earliest transaction that is open, of those from `begin` on; -1 if none is."""
         transactions = self.states[SCALARS["transaction"]]
-        open_ones = transactions[transactions >= 0]
+        open_ones = transactions[transactions >= begin]
         return int(open_ones.min()) if len(open_ones) else -1
