@@ -34,6 +34,7 @@ from rich.table import Table
 from benchmarks import bigstore, bigtraces, dataframes, dispatched, durable, layouts, reading, small_files
 from benchmarks.bigstore import Extent, Shape, extent
 from benchmarks.implementation import BATCH, BODY
+from benchmarks.kafka_directories import rows as kafka_rows
 from gapless.properties.exploration.bounds import bound_of
 from gapless.properties.exploration.search import How, explore
 from gapless.spec.catalog import SPECS
@@ -120,6 +121,7 @@ def main() -> None:
         "files": lambda: _file_rows(stores, chosen.files),
         "dataframes": lambda: _dataframe_rows(stores, chosen.records),
         "explored": _explored_rows,
+        "kafka": lambda: (Row(*row) for row in kafka_rows(stores, chosen.records)),
     }
     if unknown := set(chosen.only or ()) - set(parts):
         parser.error(f"{', '.join(sorted(unknown))}: expected some of {', '.join(parts)}")

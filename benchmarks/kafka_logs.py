@@ -73,14 +73,15 @@ def segment(folder: Path, records: int, each: int, codec: int) -> Path:
 
 
 def _batch(chance: random.Random, count: int, codec: int) -> bytes:
-    body = b"".join(_record(chance, number) for number in range(count))
-    covered = struct.pack(">hiqqqhii", codec, count - 1, 1 << 40, (1 << 40) + count, -1, -1, -1, count) + _packed(
+    body = b"".join(record(chance, number) for number in range(count))
+    covered = struct.pack(">hiqqqhii", codec, count - 1, 1 << 40, (1 << 40) + count, -1, -1, -1, count) + packed(
         body, codec
     )
     return bytes(struct.pack(">qiibI", 0, len(covered) + 9, 0, 2, checksum(covered)) + covered)
 
 
-def _record(chance: random.Random, number: int) -> bytes:
+def record(chance: random.Random, number: int) -> bytes:
+    """A record of about a hundred bytes, `number` in its batch."""
     order = {"order": chance.randrange(10**6), "customer": f"c-{chance.randrange(10**4)}", "amount": chance.random()}
     value = json.dumps(order | {"state": chance.choice(["new", "paid", "sent"])}).encode()[:SIZE]
     body = b"\0" + _varint(number) + _varint(number) + _varint(-1) + _varint(len(value)) + value + b"\0"
@@ -92,7 +93,8 @@ def _varint(value: int) -> bytes:
     return bytes([bits]) if bits < 128 else bytes([bits & 127 | 128, bits >> 7])
 
 
-def _packed(body: bytes, codec: int) -> bytes:
+def packed(body: bytes, codec: int) -> bytes:
+    """The records of a batch as a producer packs them."""
     if codec == SNAPPY:
         return bytes(pa.compress(body, "snappy", asbytes=True))
     if codec == GZIP:
