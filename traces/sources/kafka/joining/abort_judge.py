@@ -141,12 +141,17 @@ def _aborts(whole: TransactionColumns, entries: AbortedColumns, judged_from: int
     ends = np.where(whole.last[order] == NONE, STILL_OPEN, whole.last[order])
     earliest = np.maximum.accumulate(ends).searchsorted(last, side="right")
     stable = np.minimum(begins[earliest], last + 1)
-    # Where the records of an open transaction were deleted, a broker may count from the log's start.
+    first = whole.first[rows]
+    # Where the records of an open transaction were deleted, a broker may count from the log's start; below the
+    # cleaner's point markers may be gone, and transactions seem to be open that are not.
     at = np.minimum(entries.last.searchsorted(last), max(len(entries.last) - 1, 0))
     if len(entries.last):
-        deleted = (stable < log_start) & (entries.last[at] == last) & (entries.stable[at] <= log_start)
-        stable = np.where(deleted, entries.stable[at], stable)
-    return whole.producer[rows], whole.first[rows], last, stable
+        named = entries.last[at] == last
+        deleted = named & (stable < log_start) & (entries.stable[at] <= log_start)
+        stable = np.where(deleted | (named & (stable < judged_from)), entries.stable[at], stable)
+        first = np.where(named & (first < judged_from), entries.first[at], first)
+        stable, first = np.clip(stable, 0, last + 1), np.clip(first, 0, last - 1)
+    return whole.producer[rows], first, last, stable
 
 
 def _events(aborts: tuple[Ints, ...], entries: AbortedColumns, mine: Flags, *, closes: bool) -> Events:
