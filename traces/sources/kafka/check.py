@@ -16,7 +16,7 @@ from gapless.traces.problems import NothingThere, shown
 from gapless.traces.replay.exact import Event
 from gapless.traces.report.parts import Parts
 from gapless.traces.sources.kafka.files import names
-from gapless.traces.sources.kafka.files.checkpoints import offset_checkpoint
+from gapless.traces.sources.kafka.files.checkpoints import epoch_checkpoint, offset_checkpoint
 from gapless.traces.sources.kafka.files.directory import DataDirectory, PartitionFolder, data_directories
 from gapless.traces.sources.kafka.files.metadata import ClusterMetadata, cluster_metadata
 from gapless.traces.sources.kafka.files.names import METADATA_TOPIC, PartitionName
@@ -141,9 +141,20 @@ class LogCheck:
         for name in (names.RECOVERY, names.WATERMARK, names.LOG_START, names.CLEANER):
             kept = offset_checkpoint(directory.path / name)
             if kept is not None and kept.fault:
-                self.found.note(f"{self._shown(directory.path / name)} is not used as a whole: {kept.fault}")
+                self._doubt_checkpoint(directory.path / name, kept.fault)
             found.append(kept.offsets if kept else {})
         return Checkpoints(*found)
+
+    def _doubt_checkpoint(self, path: Path, fault: str) -> None:
+        self.found.doubt(f"{self._shown(path)} cannot be read as a whole, and a broker does not start with it: {fault}")
+
+    def _epochs(self, path: Path | None) -> Path | None:
+        """The checkpoint of leader epochs; None if it is missing, or damaged: then the batches have the epochs."""
+        kept = epoch_checkpoint(path) if path else None
+        if path and kept and kept.fault:
+            self._doubt_checkpoint(path, kept.fault)
+            return None
+        return path
 
     def _note_leaving(self, directory: DataDirectory) -> None:
         for folder in directory.leaving() if directory.only is None else ():
@@ -172,7 +183,7 @@ class LogCheck:
             checked=not name.topic.startswith("__"),
             is_whole=directory.is_stopped and not self.copied and name.topic != METADATA_TOPIC,  # which is not closed
             recovered=checkpoints.recovery.get(name, 0),
-            epochs=files.epochs,
+            epochs=self._epochs(files.epochs),
             judged_from=self._judged_from(directory, checkpoints, name, compacted=compacted),
             deep=True,
             producer=wanted_producer(self.options, self._trace(folder)),
