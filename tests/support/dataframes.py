@@ -21,7 +21,7 @@ from tests.support.event_rows import Row, by_trace, columns, every_kind, judged_
 ARGS = {name: f"args_{name}" for name in SPECS["queue"].arguments}
 SCHEMA = "queue_name STRING, seq BIGINT, action STRING, num INT, start BIGINT, note STRING, at TIMESTAMP"
 MISTAKES: Sequence[tuple[str, dict[str, Any]]] = (
-    ("spec: there is no queu, expected broker, .*did you mean queue", {"spec": "queu"}),
+    ("spec: there is no queu, expected aborted_index, .*did you mean queue", {"spec": "queu"}),
     ("no such profile: stric, expected .*did you mean strict", {"profile": "stric"}),
     ("no such rule: queue/no-such", {"only": ["queue/no-such"]}),
     (

@@ -232,7 +232,7 @@ def test_nothing_is_written_that_could_not_be_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changed", "words"),
     [
-        ({"spec": "queues"}, "spec is 'queues', expected broker, check_service, "),
+        ({"spec": "queues"}, "spec is 'queues', expected aborted_index, broker, "),
         ({"action": "appendix"}, "action is 'appendix', expected a step of queue: open, "),
         ({"args": {"number": 1}}, "args of append are number, expected number, count, position, size, tag"),
         ({"args": an_append()["args"] | {"start": 3}}, "args of append are number, count, position, size, tag, start,"),
@@ -613,7 +613,7 @@ def test_columns_of_other_widths_are_welcome(tmp_path: Path) -> None:
         (
             columns_of(spec=pa.array(["queue", "queue", "que"])),
             OURS,
-            "row 2: spec is 'que', expected broker, check_service, ",
+            "row 2: spec is 'que', expected aborted_index, broker, ",
         ),
         (columns_of(trace=pa.array(["T/0", None, "T/0"])), OURS, "row 1: missing: trace"),
         (columns_of(action=pa.array(["append", "open", "append"])), OURS, "row 1: args of open are "),

@@ -167,7 +167,7 @@ def test_whatever_goes_otherwise_is_caught(old: str, new: str, complaint: str) -
     [
         ("gapless story 1", "a story", "line 1: expected 'gapless story 1', as every story begins"),
         ("spec: queue", "spec: q", "line 2: there is no spec 'q': choose among"),
-        ("spec: queue", "", "line 1: there is no spec, expected spec: one of broker"),
+        ("spec: queue", "", "line 1: there is no spec, expected spec: one of aborted_index"),
         ("strict", "stern", "line 3: no such profile: stern, expected one of strict"),
         ("profile: strict", "given: ends = 1", "line 3: given is 'ends', expected one of start"),
         ("profile: strict", "who: me", "line 3: there is a 'who', expected spec, profile or given"),
