@@ -336,7 +336,13 @@ def a_segment_contains_what_its_name_says(s: State) -> bool:
 
 def indexes_name_what_was_written(s: State) -> bool:
     """Otherwise consumers begin behind the records that they ask for."""
-    return s.indexed <= s.end and s.index_reached <= s.reached and s.timed <= s.newest
+    within = s.segment <= s.indexed and s.indexed <= s.end and s.index_reached <= s.reached
+    return within and NOWHERE <= s.timed and s.timed <= s.newest
+
+
+def a_time_is_new_that_a_batch_has(s: State) -> bool:
+    """Otherwise a segment's first time index entry is taken for one that names no batch."""
+    return implies(s.newer, NOWHERE < s.newest)
 
 
 def an_offset_is_written_once(before: State, after: State) -> bool:
@@ -406,6 +412,7 @@ ACTIONS = (
 INVARIANTS = (
     offsets_are_ordered, the_cleaner_stays_below_the_stable_offset, what_is_on_disk_was_written,
     an_epoch_begins_within_the_log, a_segment_contains_what_its_name_says, indexes_name_what_was_written,
+    a_time_is_new_that_a_batch_has,
 )
 STEP_PROPERTIES = (
     an_offset_is_written_once, an_index_has_room_for_every_offset, what_is_cut_off_is_the_end_alone,

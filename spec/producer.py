@@ -236,8 +236,9 @@ def a_snapshot_knows_no_more_than_the_log(s: State) -> bool:
 
 def who_is_not_known_has_nothing(s: State) -> bool:
     """Otherwise a broker refuses a producer for what it has forgotten."""
-    nothing = s.epoch == NOWHERE and s.sequence == NOWHERE and s.coordinator == NOWHERE and s.transaction == NOWHERE
-    return (s.known and s.opened) or (not s.known and nothing)
+    numbers = s.epoch == NOWHERE and s.sequence == NOWHERE and s.coordinator == NOWHERE
+    places = s.offset == NOWHERE and s.delta == 0 and s.time == NOWHERE and s.transaction == NOWHERE
+    return (s.known and s.opened) or (not s.known and numbers and places)
 
 
 def epochs_of_a_producer_rise(before: State, after: State) -> bool:

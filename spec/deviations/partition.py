@@ -436,6 +436,19 @@ def an_unclean_election_loses_what_was_committed(s: State, to: Number, again: Nu
     return implies(0 <= s.epoch and 0 <= s.since, accepts(_elected, s, to, again) == lawful)
 
 
+def _elected_and_cleaned(s: State, to: Number, again: Number) -> State:
+    left = elect_uncleanly(s, to, s.start, Position(0), NOWHERE, Number(0), NOWHERE, NOWHERE)
+    return partition.clean(left, again)
+
+
+def what_is_clean_and_stable_is_cut_off_with_its_log(s: State, to: Number, again: Number) -> bool:
+    """Otherwise the cleaner is accused behind an unclean election, or goes too far unnoticed."""
+    lawful = s.start <= to and to < s.high
+    cleaned = (s.cleaned <= again or to <= again) and again <= s.stable and again <= to
+    taken = accepts(_elected_and_cleaned, s, to, again)
+    return implies(0 <= s.epoch and 0 <= s.since, taken == (lawful and cleaned))
+
+
 DEVIATIONS = (
     Deviation(open_anew, partition.open, frozenset({"kafka"}),
         "docs/kafka.md#created-again: a topic deleted and created again has its offsets from 0 on"),
@@ -463,4 +476,5 @@ ENABLED = (
     the_greatest_time_of_what_is_left_is_known, what_was_on_disk_before_a_cut_is_on_disk,
     consumers_read_what_every_replica_has, the_cleaner_stops_at_what_is_not_decided, the_cleaner_goes_on,
     what_is_committed_may_be_deleted, a_topic_may_be_made_anew, an_unclean_election_loses_what_was_committed,
+    what_is_clean_and_stable_is_cut_off_with_its_log,
 )

@@ -43,7 +43,7 @@ DEAD: set[tuple[str, str]] = set()
 
 WORDS: dict[str, dict[str, int]] = {
     "benchmarks": {"questions": 3, "long": 1, "persons": 3, "riddles": 10},
-    "properties": {"persons": 7, "riddles": 7},
+    "properties": {"persons": 7, "riddles": 8},
     "spec": {"persons": 1, "riddles": 3},
     "tests": {"questions": 4, "long": 2, "persons": 20, "riddles": 46, "participles": 1},
     "traces": {"long": 5, "persons": 8, "riddles": 17, "participles": 1},
