@@ -326,4 +326,4 @@ LEAVING = {
     "future": "it is on its way from another directory",
     "stray": "the cluster does not know it",
 }
-"""Why folders are left alone, by their suffix."""
+"""Reasons for which folders are left alone, by their suffix."""

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from gapless.traces.replay.exact import Departure
 from gapless.traces.report.pictures.sequences import SequenceLine
 from gapless.traces.report.values import Where
+from gapless.traces.sources.remarks import Remarks
 
 STORIES = 40
 """Departures from one rule that are reported; more are counted with them."""
@@ -57,7 +58,7 @@ class PartitionSummary:
 
 
 @dataclass
-class LogFindings:
+class LogFindings(Remarks):
     """All findings about one input."""
 
     breaches: list[PlacedDeparture] = field(default_factory=list)
@@ -92,16 +93,6 @@ class LogFindings:
         """Counts anomalies; the first one that was found is their exemplar."""
         before = self.anomalies.get((spec, name), (0, trace, offset, where))
         self.anomalies[spec, name] = (before[0] + count, *before[1:])
-
-    def doubt(self, text: str) -> None:
-        """Adds a reason for an open question, once."""
-        if text not in self.inconclusive:
-            self.inconclusive.append(text)
-
-    def note(self, text: str) -> None:
-        """Adds a note, once."""
-        if text not in self.notes:
-            self.notes.append(text)
 
     def add(self, one: PartitionSummary) -> None:
         """Adds the numbers of a partition that was judged to its end."""

@@ -16,6 +16,7 @@ from gapless.traces.judging.findings.lateness import LateTask
 from gapless.traces.replay.exact import Departure, Event, named
 from gapless.traces.report.pictures.kinds import Picture
 from gapless.traces.report.values import Moments, VerdictName
+from gapless.traces.sources.remarks import Remarks
 from gapless.traces.sources.rocketmq.blame.circumstances import circumstances
 from gapless.traces.sources.rocketmq.blame.situation import NONE, Circumstance, Decision, DecisionCell, Situation, place
 from gapless.traces.sources.rocketmq.clients.evidence import ClientEvidence
@@ -149,7 +150,7 @@ class DeferredTrace(NamedTuple):
 
 
 @dataclass
-class StoreFindings:
+class StoreFindings(Remarks):
     """All findings about one store."""
 
     store: StoreDirectory
@@ -305,13 +306,3 @@ class StoreFindings:
     def judges(self, situation: Situation, more: Circumstance = NONE, /, **values: object) -> bool:
         """True if something is judged; adds the note why not."""
         return self.blame(situation, more, **values) is Decision.VIOLATION
-
-    def doubt(self, text: str) -> None:
-        """Adds a reason for an open question, once."""
-        if text not in self.inconclusive:
-            self.inconclusive.append(text)
-
-    def note(self, text: str) -> None:
-        """Adds a note, once."""
-        if text not in self.notes:
-            self.notes.append(text)
