@@ -256,8 +256,11 @@ def delete(s: State, to: Number) -> State:
     return replace(s, start=to, stable=Number(greatest(s.stable, to)))
 
 
-def clean(s: State, to: Number) -> State:
+def clean(s: State, to: Number, again: Number) -> State:
     """The cleaner went through everything below `to`: of each key the last record is left.
+
+    `again`: the last offset whose record has a key that comes again below `to`; -1 if there is none. Below the log's
+    start nothing is cleaned.
 
     Source: docs/kafka.md#cleaning; LogCleanerManager.cleanableOffsets.
     """
@@ -266,6 +269,9 @@ def clean(s: State, to: Number) -> State:
     require(to <= s.stable, "cleaner-stays-below-the-stable-offset",
         because="the cleaner never passes the stable offset",
         otherwise="records of a transaction that is not decided take the place of older ones")
+    require(again < s.start, "cleaner-leaves-a-key-once",
+        because="of each key the cleaner leaves one record",
+        otherwise="a record that was replaced stays for ever, and who reads the topic from its start receives it")
     return replace(s, cleaned=to)
 
 

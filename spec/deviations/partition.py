@@ -115,7 +115,7 @@ def a_watermark_is_raised_from_the_start_of_the_log(
 
 
 def _opened_and_flushed(s: State, start: Number, offset: Number, to: Number, cleaned: Number) -> State:
-    return partition.clean(partition.flush(_opened_empty(s, start, offset), to), cleaned)
+    return partition.clean(partition.flush(_opened_empty(s, start, offset), to), cleaned, Number(NOWHERE))
 
 
 def nothing_is_clean_or_on_disk_below_the_start_of_a_log(
@@ -388,7 +388,7 @@ def consumers_read_what_every_replica_has(s: State, to: Number, undecided: Numbe
 
 
 def _raised_and_cleaned(s: State, to: Number, undecided: Number, cleaned: Number) -> State:
-    return partition.clean(partition.raise_watermark(s, to, undecided), cleaned)
+    return partition.clean(partition.raise_watermark(s, to, undecided), cleaned, Number(NOWHERE))
 
 
 def the_cleaner_stops_at_what_is_not_decided(s: State, to: Number, undecided: Number, cleaned: Number) -> bool:
@@ -400,12 +400,18 @@ def the_cleaner_stops_at_what_is_not_decided(s: State, to: Number, undecided: Nu
 
 
 def _cleaned_twice(s: State, to: Number, again: Number) -> State:
-    return partition.clean(partition.clean(s, to), again)
+    return partition.clean(partition.clean(s, to, Number(NOWHERE)), again, Number(NOWHERE))
 
 
 def the_cleaner_goes_on(s: State, to: Number, again: Number) -> bool:
     """Otherwise the cleaner begins again, and never comes to the end."""
     return accepts(_cleaned_twice, s, to, again) == (s.cleaned <= to and to <= again and again <= s.stable)
+
+
+def the_cleaner_leaves_one_record_of_a_key(s: State, to: Number, again: Number) -> bool:
+    """Otherwise a cleaner is accused of what lies below the log's start, or an old record stays unnoticed."""
+    lawful = s.cleaned <= to and to <= s.stable
+    return accepts(partition.clean, s, to, again) == (lawful and again < s.start)
 
 
 def _deleted_twice(s: State, to: Number, again: Number) -> State:
@@ -438,7 +444,7 @@ def an_unclean_election_loses_what_was_committed(s: State, to: Number, again: Nu
 
 def _elected_and_cleaned(s: State, to: Number, again: Number) -> State:
     left = elect_uncleanly(s, to, s.start, Position(0), NOWHERE, Number(0), NOWHERE, NOWHERE)
-    return partition.clean(left, again)
+    return partition.clean(left, again, Number(NOWHERE))
 
 
 def what_is_clean_and_stable_is_cut_off_with_its_log(s: State, to: Number, again: Number) -> bool:
@@ -475,6 +481,7 @@ ENABLED = (
     a_log_goes_on_where_it_was_cut_off, indexes_go_on_where_they_were_cut_off,
     the_greatest_time_of_what_is_left_is_known, what_was_on_disk_before_a_cut_is_on_disk,
     consumers_read_what_every_replica_has, the_cleaner_stops_at_what_is_not_decided, the_cleaner_goes_on,
+    the_cleaner_leaves_one_record_of_a_key,
     what_is_committed_may_be_deleted, a_topic_may_be_made_anew, an_unclean_election_loses_what_was_committed,
     what_is_clean_and_stable_is_cut_off_with_its_log,
 )

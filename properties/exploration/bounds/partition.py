@@ -38,6 +38,7 @@ BOUND = Bound(
         "open.newest": (-1,),
         "first": (0, 1),
         "at": (0, 1, 2),
+        "again": (-1, 0),
         "last": (0, 1, REACH + 1),
         "count": (0, 1, 2),
         "size": (60, 61),

@@ -33,6 +33,11 @@ def judged(name: str, kind: str, room: Path) -> Report:
         ("3.5.2-txn", "index_swapped", ["Here: offset = ", ", end = "]),
         ("3.5.2-txn", "snapshot_missing", ["Here: end = ", ", saved = "]),
         ("4.4.0-append-time", "watermark_ahead", ["Here: to = ", ", end = ", "append(first="]),
+        (
+            "3.9.2-coordinators",
+            "key_again",
+            ["Here: again = ", ", start = ", ", has the same key."],
+        ),
         ("3.3.2-codecs-txn", "segment_missing", ["Here: segment: the step says ", "; end = "]),
     ],
 )

@@ -22,7 +22,7 @@ def judge(*, compacted: bool, snapped: int, judged_from: int, transactions: list
     """A partition that was read to its end, whose producers have these open transactions."""
     terms = PartitionTerms(
         name="a-0", folder="a-0", start=0, log_start=0, compacted=compacted, checked=True, is_whole=True, recovered=0,
-        epochs=None, judged_from=judged_from, deep=True,
+        epochs=None, judged_from=judged_from, cleaned=0, is_cleaned=False, deep=True,
     )  # fmt: skip
     found = PartitionJudge(terms, LogFindings(), Options(profile="kafka"))
     ids = np.arange(len(transactions), dtype=np.int64)

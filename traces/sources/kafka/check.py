@@ -173,6 +173,7 @@ class LogCheck:
             return
         for file in files.lone[:3]:
             self.found.note(f"{self._shown(file)} belongs to no segment, and is not used")
+        is_stopped = directory.is_stopped and not self.copied
         compacted = cluster is None or cluster.may_be_compacted(name.topic) or name in checkpoints.cleaner
         terms = PartitionTerms(
             name=self._trace(folder),
@@ -181,10 +182,12 @@ class LogCheck:
             log_start=max(files.segments[0].base, checkpoints.start.get(name, 0)),
             compacted=compacted and name.topic != METADATA_TOPIC,
             checked=not name.topic.startswith("__"),
-            is_whole=directory.is_stopped and not self.copied and name.topic != METADATA_TOPIC,  # which is not closed
+            is_whole=is_stopped and name.topic != METADATA_TOPIC,  # which is not closed
             recovered=checkpoints.recovery.get(name, 0),
             epochs=self._epochs(files.epochs),
             judged_from=self._judged_from(directory, checkpoints, name, compacted=compacted),
+            cleaned=checkpoints.cleaner.get(name, 0),
+            is_cleaned=is_stopped and cluster is not None and cluster.is_compacted(name.topic),
             deep=True,
             producer=wanted_producer(self.options, self._trace(folder)),
         )
@@ -274,7 +277,7 @@ class LogCheck:
         if start > terms.start and self._is_within(start, opened, "its start", end):
             events.append(PARTITION.delete(to=start))
         if cleaned > terms.start and self._is_within(cleaned, opened, "the cleaner's point", end):
-            events.append(PARTITION.clean(to=cleaned))
+            events.append(PARTITION.clean(to=cleaned, again=judge.repeated_key()))
         if terms.is_whole and opened.is_alone and recovery is not None and watermark is not None:
             events.append((END, ()))
         return events

@@ -24,6 +24,7 @@ OF_RECORDS = frozenset(
     catalog.rule(f"partition/{name}").id
     for name in (
         "records-end-where-their-batch-ends", "offsets-of-a-batch-go-up", "time-of-a-batch-is-that-of-a-record",
+        "cleaner-leaves-a-key-once",
     )
 )  # fmt: skip
 """The rules that only a check that reads records can judge."""

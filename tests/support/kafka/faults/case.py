@@ -13,7 +13,7 @@ from typing import NamedTuple, TypeVar
 from tests.support.kafka import files
 from tests.support.kafka.batches import Batch, crc32c, marker, walk
 from tests.support.kafka.files import INTERNAL, Folder
-from tests.support.kafka.metadata import compacted_topics
+from tests.support.kafka.metadata import compacted_topics, settings
 
 T = TypeVar("T")
 FIELDS = {
@@ -95,6 +95,27 @@ class Case:
             for folder in files.folders(self.directory)
             if folder.topic != "__cluster_metadata" and not folder.topic.startswith("__share")
         ]
+
+    @cached_property
+    def cleaned(self) -> list[Folder]:
+        """Partitions of topics that are compacted still, where a cleaner was, after a stop in order."""
+        policies = {s.resource: s.value or "" for s in settings(self.directory) if s.name == "cleanup.policy"}
+        return [
+            folder
+            for folder in self.folders
+            if self.is_stopped and "compact" in policies.get(folder.topic, "") and self.point(folder) > 0
+        ]
+
+    def point(self, folder: Folder) -> int:
+        """The cleaner's point of a partition."""
+        found = files.checkpoint(self.directory / "cleaner-offset-checkpoint")
+        return found.get((folder.topic, folder.number), 0)
+
+    def in_order(self, folder: Folder) -> Iterator[Place]:
+        """All batches of a partition."""
+        for path in folder.logs:
+            batches = walk(path).batches
+            yield from (Place(folder, path, batches, number) for number in range(len(batches)))
 
     @cached_property
     def plain(self) -> list[Folder]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from tests.support.kafka.batches import unpacked, varint
+from tests.support.kafka.batches import records, unpacked, varint
 from tests.support.kafka.faults.case import Case, Label, Place, changed, is_data, resealed, rewritten
 
+HEAD = 61
 APPEND, ROLL, PRODUCER, MARK, SNAPSHOT = (
     "partition.append",
     "partition.roll",
@@ -189,7 +190,29 @@ def record_order(case: Case) -> Label | None:
     return case.label("record_order", place, APPEND)
 
 
+def key_again(case: Case) -> Label | None:
+    """Give a record where the cleaner was the key of one before it."""
+    for folder in case.shuffled(case.cleaned):
+        found = [
+            (place, record)
+            for place in case.in_order(folder)
+            if is_data(place) and place.batch.codec == 0
+            for record in records(place.batch)[:1]
+            if record.key and record.offset < case.point(folder)
+        ]
+        for number, (place, record) in case.shuffled(list(enumerate(found))):
+            old, data = record.key or b"", place.batch.data
+            for earlier, other in case.shuffled(found[:number]):
+                new = other.key or b""
+                if new != old and len(new) == len(old):
+                    at = data.index(old, HEAD)
+                    rewritten(place, resealed(data[:at] + new + data[at + len(new) :]))
+                    return case.label("key_again", earlier, "partition.clean", what=f"as at {record.offset}", later=0)
+    return None
+
+
 FAULTS = (
+    key_again,
     sequence_gap,
     sequence_again,
     epoch_in_the_middle,

@@ -69,6 +69,13 @@ class ClusterMetadata:
             return True
         return self.topics[topic].was_compacted or COMPACT in self.defaults.get(f"log.{POLICY}", "")
 
+    def is_compacted(self, topic: str) -> bool:
+        """True if it is known that a topic is compacted, as of the end of the log."""
+        if self.fault or topic not in self.topics or self.topics[topic].is_removed:
+            return False
+        default = self.defaults.get(f"log.{POLICY}", "")
+        return topic in COMPACTED or COMPACT in self.topics[topic].settings.get(POLICY, default)
+
 
 def cluster_metadata(folder: Path) -> ClusterMetadata | None:
     """Read the cluster's metadata from a data directory; None if its log is not there. Raises OSError."""
@@ -112,6 +119,7 @@ class _Replay:
     def __init__(self, found: ClusterMetadata) -> None:
         self.found = found
         self._names: dict[str, str] = {}  # of topics, by their ids
+        self._early: dict[str, list[tuple[str, str | None]]] = {}  # settings of topics that come later: before 3.4
         self._verbs: dict[int, Callable[[FieldReader, int], None]] = {
             TOPIC: self._topic,
             PARTITION: self._partition,
@@ -136,10 +144,10 @@ class _Replay:
         name, identity = fields.text() or "", fields.identity()
         before = self.found.topics.get(name)
         self._names[identity] = name
-        if before is None:
-            self.found.topics[name] = TopicSettings(identity)
-        elif before.id != identity:
-            self.found.topics[name] = TopicSettings(identity, before.generations + 1)
+        if before is None or before.id != identity:
+            self.found.topics[name] = TopicSettings(identity, before.generations + 1 if before else 1)
+        for setting, value in self._early.pop(name, ()):
+            self._set_of_topic(self.found.topics[name], setting, value)
 
     def _partition(self, fields: FieldReader, version: int) -> None:  # noqa: ARG002 - as above
         number, topic = fields.number(4), self._names.get(fields.identity())
@@ -165,12 +173,18 @@ class _Replay:
 
     def _config(self, fields: FieldReader, version: int) -> None:  # noqa: ARG002 - as above
         kind, resource, name, value = fields.number(1), fields.text() or "", fields.text() or "", fields.text()
-        topic = self.found.topics.get(resource) if kind == OF_TOPIC else None
+        topic = self.found.topics.get(resource)
         if kind == OF_BROKER and resource == "":
             _set(self.found.defaults, name, value)
-        if topic is not None:
-            _set(topic.settings, name, value)
-            topic.was_compacted |= name == POLICY and COMPACT in (value or "")
+        if kind == OF_TOPIC and (topic is None or topic.is_removed):
+            self._early.setdefault(resource, []).append((name, value))
+        elif kind == OF_TOPIC and topic is not None:
+            self._set_of_topic(topic, name, value)
+
+    @staticmethod
+    def _set_of_topic(topic: TopicSettings, name: str, value: str | None) -> None:
+        _set(topic.settings, name, value)
+        topic.was_compacted |= name == POLICY and COMPACT in (value or "")
 
     def _removed_topic(self, fields: FieldReader, version: int) -> None:  # noqa: ARG002 - as above
         name = self._names.get(fields.identity())

@@ -91,7 +91,7 @@ class AbortJudge:
             )
             if outcome.departure is None:
                 break
-            reporter.departs(result, reporter.terms.name, outcome.departure)
+            reporter.departs(result.part, reporter.terms.name, outcome.departure)
             self.state = column_of("aborted_index", outcome.departure.state)
             if outcome.departure.rule != FOREIGN:
                 self._pass_over()

@@ -7,11 +7,13 @@ from collections.abc import Sequence
 from gapless.spec.catalog import SPECS
 from gapless.traces.judging import building
 from gapless.traces.judging.building import Ints
-from gapless.traces.replay.exact import Event
+from gapless.traces.replay.exact import Departure, Event
 from gapless.traces.sources.kafka.joining.history import PartHistory
+from gapless.traces.sources.kafka.joining.places import KEPT_ONCE
 from gapless.traces.sources.kafka.joining.reporter import Reporter
 from gapless.traces.sources.kafka.joining.states import state_of
 from gapless.traces.sources.kafka.joining.tails import NEXT_TO_THE_LOG
+from gapless.traces.sources.kafka.judging.key_judge import RepeatedKey
 from gapless.traces.sources.kafka.judging.part_results import PartResult
 from gapless.traces.sources.kafka.judging.parts import NONE
 from gapless.traces.sources.kafka.judging.producer_pieces import counts
@@ -30,6 +32,7 @@ class LogJudge:
     def __init__(self, reporter: Reporter) -> None:
         self.reporter = reporter
         self.state: Ints | None = None
+        self.repeated: RepeatedKey | None = None  # where the cleaner was
         self.history: PartHistory | None = None  # of the part that was added last, if it was judged again
 
     def add(self, result: PartResult) -> None:
@@ -61,7 +64,7 @@ class LogJudge:
                 return replayed.state[:, 0]
             departure = self.history.departure(replayed)
             if departure is not None:
-                reporter.departs(result, reporter.terms.name, departure)
+                reporter.departs(result.part, reporter.terms.name, departure)
                 if departure.event[0] not in NEXT_TO_THE_LOG:
                     return None
         return None
@@ -90,4 +93,13 @@ class LogJudge:
             history.to_the_end()
             state, before = state_of("partition", self.state), history.taken
             again = reporter.exact("partition", state, events, before=before, history=history.steps).departure
-            reporter.departs(last, name, again or outcome.departure)
+            self._departs(last, again or outcome.departure)
+
+    def _departs(self, last: PartResult, departure: Departure) -> None:
+        """Reports what checkpoints make depart; a key that is there twice, where its first record lies."""
+        key = self.repeated if departure.rule == KEPT_ONCE else None
+        if key is None:
+            self.reporter.departs(last.part, self.reporter.terms.name, departure)
+        else:
+            also = f"The record at offset {key.later:,}, below the cleaner's point, has the same key."
+            self.reporter.departs(key.part, self.reporter.terms.name, departure, also=(also,))

@@ -9,9 +9,11 @@ from gapless.traces.replay.exact import Event
 from gapless.traces.sources.kafka.joining.abort_judge import AbortJudge
 from gapless.traces.sources.kafka.joining.findings import LogFindings, PartitionSummary
 from gapless.traces.sources.kafka.joining.log_judge import LogJudge
+from gapless.traces.sources.kafka.joining.places import KEPT_ONCE
 from gapless.traces.sources.kafka.joining.producer_judge import ProducerJudge
 from gapless.traces.sources.kafka.joining.reporter import Reporter
 from gapless.traces.sources.kafka.joining.tails import describe_tail
+from gapless.traces.sources.kafka.judging.key_judge import KeyJudge
 from gapless.traces.sources.kafka.judging.part_results import PartResult
 from gapless.traces.sources.kafka.judging.parts import NONE, PartitionTerms
 
@@ -27,6 +29,7 @@ class PartitionJudge:
         self.log = LogJudge(self.reporter)
         self.producers = ProducerJudge(self.reporter)
         self.aborts = AbortJudge(self.reporter)
+        self.keys = KeyJudge()
         self.last: PartResult | None = None
         self.snapped = NONE  # the offset of the last snapshot that was read
 
@@ -66,6 +69,31 @@ class PartitionJudge:
         self.log.add(result)
         self.producers.add(result)
         self.aborts.add(result)
+        self.keys.add(result.part, result.keys)
+
+    def repeated_key(self) -> int:
+        """Returns the offset of a record below the cleaner's point whose key comes again there; -1 if none has to go.
+
+        Of a topic that is not compacted any more, and in a directory that was not stopped in order, the point may be
+        another log's or a younger one's. Raises OSError.
+        """
+        if self.log.state is None or not self.terms.deep:
+            return NONE
+        found, name = self.keys.repeated(), self.terms.name
+        if not self.keys.is_whole:
+            share = f": keys were compared of which the hash ends in {self.keys.zeros} zeros" if self.keys.zeros else ""
+            self.reporter.found.not_exercised.append(f"{KEPT_ONCE}: {name}: not all keys were compared{share}")
+        if found is None:
+            return NONE
+        if not self.terms.is_cleaned:
+            self.reporter.found.doubt(
+                f"{name}: the records at {found.offset:,} and {found.later:,} have one key, and the cleaner's point is "
+                f"{self.terms.cleaned:,}: legal if the log was copied before its point, or the topic is no longer "
+                "compacted; damage otherwise"
+            )
+            return NONE
+        self.log.repeated = found
+        return found.offset
 
     def finish(self, events: Sequence[Event]) -> None:
         """Judges what checkpoints say of the partition, as events behind its last part."""

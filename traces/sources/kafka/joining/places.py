@@ -25,6 +25,7 @@ from gapless.traces.sources.kafka.judging.parts import SegmentPart
 from gapless.traces.sources.kafka.log.batches import Batches, chunks
 
 SAVED = catalog.rule("partition/snapshot-is-at-the-end").id
+KEPT_ONCE = catalog.rule("partition/cleaner-leaves-a-key-once").id
 CHECKPOINTS = {
     "flush": names.RECOVERY,
     "raise_watermark": names.WATERMARK,
@@ -85,6 +86,8 @@ class PlaceFinder:
                 return self._file(path, 0), args["at"]
             case "lead":
                 return self._file(self.part.terms.epochs, 0), args["since"]
+            case "clean" if departure.rule == KEPT_ONCE:
+                return self.at_offset(args["again"]), args["again"]
             case action if action in CHECKPOINTS:
                 return Where(file=f"{self._root}{CHECKPOINTS[action]}", offset=0), args["to"]
             case catalog.END:

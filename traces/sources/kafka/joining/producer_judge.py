@@ -153,7 +153,7 @@ class ProducerJudge:
         self, result: PartResult, producer: int, departure: Departure, picture: SequenceLine | None = None
     ) -> None:
         self.table.end(np.array([producer]))
-        self.reporter.departs(result, self.trace(producer), departure, picture)
+        self.reporter.departs(result.part, self.trace(producer), departure, picture)
 
 
 def _counted(piece: ProducerPieces, number: int, refused: int, action: npt.NDArray[np.int8]) -> Ints:

@@ -14,7 +14,7 @@ from gapless.traces.sources.kafka.joining.findings import LogFindings, Partition
 from gapless.traces.sources.kafka.joining.places import PlaceFinder
 from gapless.traces.sources.kafka.joining.tails import NEXT_TO_THE_LOG, may_be_lost
 from gapless.traces.sources.kafka.judging.part_results import PartEvents, PartResult, read_part
-from gapless.traces.sources.kafka.judging.parts import PartitionTerms
+from gapless.traces.sources.kafka.judging.parts import PartitionTerms, SegmentPart
 
 BATCHES = frozenset({"append", "mark"})
 """Steps that are batches of the log."""
@@ -49,10 +49,11 @@ class Reporter:
         )  # fmt: skip
 
     def departs(
-        self, result: PartResult, trace: str, departure: Departure, picture: SequenceLine | None = None
-    ) -> None:
+        self, part: SegmentPart, trace: str, departure: Departure, picture: SequenceLine | None = None,
+        also: tuple[str, ...] = (),
+    ) -> None:  # fmt: skip
         """Reports a departure, unless it is a consequence of another one, or may be what a lost power leaves."""
-        places = PlaceFinder(result.part)
+        places = PlaceFinder(part)
         where, offset = places.of(departure)
         if departure.spec != "partition" and self.broken_at is not None and offset >= self.broken_at:
             return  # batches that are missing or damaged are reported of the log
@@ -67,7 +68,7 @@ class Reporter:
             self.summary.doubts = True
             return
         self.summary.departs = True
-        batch = places.batch_at(where.offset) if departure.event[0] in BATCHES else ()
+        batch = (*also, *places.batch_at(where.offset)) if departure.event[0] in BATCHES or also else ()
         self.found.report(PlacedDeparture(trace, self.terms.name, offset, where, departure, picture, batch))
 
     def anomalies(self, result: PartResult, spec: str, found: Mapping[str, tuple[int, str, int]]) -> None:

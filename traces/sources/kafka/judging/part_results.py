@@ -23,7 +23,8 @@ from gapless.traces.sources.kafka.judging.parts import NONE, Bundle, SegmentPart
 from gapless.traces.sources.kafka.judging.producer_events import ProducerEvents, producer_events
 from gapless.traces.sources.kafka.judging.producer_pieces import ProducerPieces, counts, judge_producers
 from gapless.traces.sources.kafka.log import batches
-from gapless.traces.sources.kafka.log.batches import Batches, Chunk, Scan, Stop, chunks, rows_of
+from gapless.traces.sources.kafka.log.batches import Batches, Scan, Stop, chunks, rows_of
+from gapless.traces.sources.kafka.log.keys import NO_KEYS, KeyCollector, RecordKeys
 from gapless.traces.sources.kafka.log.records import Contents
 
 LARGE = 31 << 20
@@ -62,6 +63,7 @@ class PartResult(NamedTuple):
     records: int
     batches: int
     newest: int
+    keys: RecordKeys
 
 
 class PartEvents(NamedTuple):
@@ -72,11 +74,12 @@ class PartEvents(NamedTuple):
     inferred: int
     producers: ProducerEvents
     snapshots: list[ProducerSnapshot]
+    keys: RecordKeys
 
 
 def read_part(part: SegmentPart) -> PartEvents:
     """Read a part into events. Raises OSError."""
-    found, contents = _scanned(part)
+    found, contents, keys = _scanned(part)
     end = int(found.batches.last[-1]) + 1 if len(found.batches) else part.offset
     kept = part.terms.is_whole or found.stop not in UNREAD
     taken = [one for one in part.snapshots if (part.terms.is_whole and kept) or one[0] <= end]  # others were lost
@@ -86,22 +89,24 @@ def read_part(part: SegmentPart) -> PartEvents:
     heads, wanted = found.batches, part.terms.producer
     if wanted != NONE:
         heads, sound = Batches(heads.table[:, heads.producer == wanted]), [one.only(wanted) for one in sound]
-    return PartEvents(found, partition, leaders.inferred, producer_events(heads, sound), sound)
+    return PartEvents(found, partition, leaders.inferred, producer_events(heads, sound), sound, keys)
 
 
-def _scanned(part: SegmentPart) -> tuple[Scan, Contents | None]:
-    """The batches of a part, and if it is read deeply their records."""
+def _scanned(part: SegmentPart) -> tuple[Scan, Contents | None, RecordKeys]:
+    """The batches of a part, and if it is read deeply their records, and the keys where the cleaner was."""
     heads, records = [], []
+    keys = KeyCollector(part.terms.log_start, part.terms.cleaned) if part.offset < part.terms.cleaned else None
     contents = _deep_reader() if part.terms.deep else None
     for last in chunks(part.segment.log, part.begin, part.end):
         heads.append(last.batches.table)
         if contents is not None:
-            records.append(contents(last))
+            records.append(contents(last, keys=keys))
     table = np.concatenate(heads, axis=1)
     found = Scan(Batches(table), part.begin, last.end, last.size, last.stop)
     if contents is None:
-        return found, None
-    return found, type(records[0])(np.concatenate([one.table for one in records], axis=1))
+        return found, None, NO_KEYS
+    whole = type(records[0])(np.concatenate([one.table for one in records], axis=1))
+    return found, whole, keys.keys if keys else NO_KEYS
 
 
 def prepare(options: Options, size: int) -> None:
@@ -115,7 +120,7 @@ def prepare(options: Options, size: int) -> None:
             entry.prepare()
 
 
-def _deep_reader() -> Callable[[Chunk], Contents]:
+def _deep_reader() -> Callable[..., Contents]:
     from gapless.traces.sources.kafka.log.records import contents  # noqa: PLC0415 - codecs load slowly
 
     return contents
@@ -137,6 +142,7 @@ def judge_part(part: SegmentPart, options: Options) -> PartResult:
         records=int(heads.count.sum()),
         batches=len(heads),
         newest=int(heads.max_time.max(initial=NONE)),
+        keys=read.keys,
     )
 
 

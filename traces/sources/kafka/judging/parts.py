@@ -34,8 +34,9 @@ class PartitionTerms(NamedTuple):
     `log_start`: of the log, which may begin within that segment · `compacted`: the topic was ever compacted, or it is
     not known that it never was · `checked`: clients write it, so that sequences are judged · `is_whole`: its broker
     stopped in order · `recovered`: the recovery point, 0 if it is not known · `epochs`: its checkpoint of leader epochs
-    · `judged_from`: the offset from which on no cleaner took anything away ·
-    `deep`: records are read, not heads of batches alone · `producer`: the only one that is judged, or -1 for all.
+    · `judged_from`: the offset from which on no cleaner took anything away · `cleaned`: the cleaner's point, 0 if it
+    is not known · `is_cleaned`: that is the point of this very log, and the topic is compacted still · `deep`: records
+    are read, not heads of batches alone · `producer`: the only one that is judged, or -1 for all.
     """
 
     name: str
@@ -48,6 +49,8 @@ class PartitionTerms(NamedTuple):
     recovered: int
     epochs: Path | None
     judged_from: int
+    cleaned: int
+    is_cleaned: bool
     deep: bool
     producer: int = NONE
 

@@ -28,6 +28,7 @@ from gapless.traces.sources.kafka.log.batches import (
 )
 from gapless.traces.sources.kafka.log.codecs import CodecError, TooLarge, Unpacker
 from gapless.traces.sources.kafka.log.control import MALFORMED
+from gapless.traces.sources.kafka.log.keys import MOST, KeyCollector
 from gapless.traces.sources.kafka.log.tables import Bytes, FlagRow, Flags, Ints, NumberTable, Row
 from gapless.traces.sources.kafka.log.varints import NONE, signed_varint
 
@@ -208,11 +209,21 @@ def _hash(data: Bytes, p: int, end: int) -> int:
 NO_RECORDS = np.empty((RECORD_ROWS, 0), np.int64)
 
 
-def contents(chunk: Chunk, unpacker: Unpacker | None = None) -> Contents:
-    """The records of each batch of a chunk, in short. Of many chunks, one `unpacker` takes memory once."""
-    found = _nothing(len(chunk.batches))
+def contents(chunk: Chunk, unpacker: Unpacker | None = None, keys: KeyCollector | None = None) -> Contents:
+    """The records of each batch of a chunk, in short. Of many chunks, one `unpacker` takes memory once.
+
+    `keys`: those of clients' records are added to it.
+    """
+    heads, found = chunk.batches, _nothing(len(chunk.batches))
     for data, spans in _unpacked(chunk, found, unpacker):
-        _walk(data, spans, chunk.batches.table, found, NO_RECORDS)
+        _walk(data, spans, heads.table, found, NO_RECORDS)
+        if keys is None or not keys.wants(heads.base[spans[OF]]):
+            continue
+        if int(found[PARSED, spans[OF]].sum()) > MOST:
+            keys.is_whole = False
+            continue
+        columns = _columns(data, spans, heads.table, found)
+        keys.add(columns.key_hash, columns.offset, columns.has_key & ~heads.is_control[columns.batch])
     found[FAULT, chunk.batches.marker == MALFORMED] = _CONTROL
     return Contents(found)
 
@@ -225,9 +236,14 @@ def records(chunk: Chunk) -> Iterator[RecordColumns]:
     heads, found = chunk.batches.table, _nothing(len(chunk.batches))
     for data, spans in _unpacked(chunk, found):
         _walk(data, spans, heads, found, NO_RECORDS)
-        room = np.empty((RECORD_ROWS, int(found[PARSED, spans[OF]].sum())), np.int64)
-        count = _walk(data, spans, heads, found, room)
-        yield RecordColumns(room[:, :count], data)
+        yield _columns(data, spans, heads, found)
+
+
+def _columns(data: Bytes, spans: Ints, heads: Ints, found: Ints) -> RecordColumns:
+    """The records of batches that were walked over once, so that their number is known."""
+    room = np.empty((RECORD_ROWS, int(found[PARSED, spans[OF]].sum())), np.int64)
+    count = _walk(data, spans, heads, found, room)
+    return RecordColumns(room[:, :count], data)
 
 
 def _nothing(count: int) -> Ints:
