@@ -88,6 +88,11 @@ class Spec:
         return self.module.INITIAL
 
     @cached_property
+    def starts(self) -> Mapping[str, Callable[..., State]]:
+        """The functions of `INITIALS` by name: each outcome on `initial` is an initial state, if there are any."""
+        return {start.__name__: start for start in getattr(self.module, "INITIALS", ())}
+
+    @cached_property
     def actions(self) -> Mapping[str, Callable[..., State]]:
         """Every action by name, in the order of `ACTIONS`; an event's code is its index here.
 
@@ -306,9 +311,8 @@ def _ours(name: str) -> Spec:
 
 SPECS: Mapping[str, Spec] = {spec.name: spec for spec in _found()}
 STRICT = "strict"  # the profile of the design itself, which allows no broker's deviations
-PROFILES = tuple(
-    dict.fromkeys((STRICT, *(p for spec in SPECS.values() for d in spec.deviations for p in sorted(d.profiles))))
-)
+_DEVIATIONS = tuple(deviation for spec in SPECS.values() for deviation in spec.deviations)
+PROFILES = tuple(dict.fromkeys((STRICT, *(profile for one in _DEVIATIONS for profile in sorted(one.profiles)))))
 """Whose deviations a check may allow: no broker's, or those of one that a deviation names."""
 
 

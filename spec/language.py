@@ -28,6 +28,7 @@ __all__ = [
     "all_between",
     "applies",
     "assume",
+    "every_map",
     "filled",
     "greatest",
     "implies",
@@ -35,6 +36,7 @@ __all__ = [
     "replace",
     "require",
     "seen_as",
+    "some_between",
 ]
 
 Position = NewType("Position", int)
@@ -185,6 +187,11 @@ def all_between(low: int, high: int, holds: Callable[[int], bool]) -> bool:
     return all(holds(n) for n in range(low, high))
 
 
+def some_between(low: int, high: int, holds: Callable[[int], bool]) -> bool:
+    """True if `holds(n)` for some `n` with `low <= n < high`."""
+    return not all_between(low, high, lambda n: not holds(n))
+
+
 def accepts(step: Callable[..., Any], *args: Any) -> bool:
     """True if `step(*args)`, the state first, is accepted: TLA+'s ENABLED. A word for properties, not for steps."""
     at_work = reader.get()
@@ -292,10 +299,19 @@ class Bound:
 
     `says`: the bound in words · `within(s)`: whether steps are taken from a state; one beyond is judged, and not left ·
     `numbers`: what each argument is tried with, by its name (`number`) or with its step (`append.size`), which takes
-    precedence · `worth`: of a step, which of its arguments are tried together.
+    precedence; a function of earlier arguments, by their names, says it for each of their values · `worth`: of a step,
+    which of its arguments are tried together.
     """
 
     says: str
     within: Callable[[Any], bool]
-    numbers: Mapping[str, Sequence[int]]
+    numbers: Mapping[str, Sequence[Any] | Callable[..., Sequence[Any]]]
     worth: Mapping[str, Callable[[Any], bool]] = field(default_factory=dict)
+
+
+def every_map(keys: Sequence[int], values: Sequence[V], default: V) -> Sequence[Map[Any, V]]:
+    """Every Map that has one of the values at each of the keys, and `default` elsewhere. A word for bounds."""
+    found: list[Map[Any, V]] = [Map(default)]
+    for key in keys:
+        found = [entries.set(key, value) for entries in found for value in values]
+    return found

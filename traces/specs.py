@@ -291,6 +291,8 @@ FEW_CASES = 10_000
 def _are_numbers(numbers: object) -> bool:
     """True if each argument has its numbers. A range has nothing else, and may be too long to look through."""
     return isinstance(numbers, Mapping) and all(
-        isinstance(some, range) or (isinstance(some, Collection) and all(isinstance(number, int) for number in some))
+        isinstance(some, range)
+        or callable(some)
+        or (isinstance(some, Collection) and all(isinstance(one, int | Map) for one in some))
         for some in numbers.values()
     )

@@ -8,7 +8,7 @@ from enum import IntEnum
 from functools import cache
 from inspect import signature
 from math import prod
-from typing import Any
+from typing import Any, get_origin
 
 from gapless.properties.exploration.bounds import FLAG, Bound, NoBound, NotSymbolic, bound_of
 from gapless.properties.exploration.search import STATES, Exploration, How, OnCompile, OnProgress, explore
@@ -89,8 +89,13 @@ def up_to(spec: Spec, number: int) -> Bound:
 
 def _parameters(spec: Spec) -> Iterator[tuple[str, Any]]:
     """Every parameter that a step or a property has behind its states, and its type."""
-    for name, step in spec.actions.items():
+    for name, step in (*spec.starts.items(), *spec.actions.items()):
         for one in list(signature(step).parameters.values())[1:]:
+            if get_origin(one.annotation) is Map:
+                raise NoBound(
+                    f"{name} of {spec.called} is given a Map: write which ones, "
+                    f'`"{one.name}": every_map(range(3), (0, 1), 0)`, into the numbers of a BOUND'
+                )
             yield f"{name}.{one.name}", one.annotation
     for holds in (*spec.invariants(), *spec.step_properties()):
         for one in signature(holds).parameters.values():
@@ -125,5 +130,12 @@ def _near(value: Any, begun: Any, number: int) -> bool:
 
 def _calls(spec: Spec, bound: Bound) -> int:
     """The number of calls tried in each state."""
-    sizes = {name: [len(bound.numbers[f"{name}.{one}"]) for one in spec.parameters[name]] for name in spec.actions}
+    sizes = {name: [len(_tried_with(bound, f"{name}.{one}")) for one in spec.parameters[name]] for name in spec.actions}
     return sum(prod(several) for several in sizes.values())
+
+
+def _tried_with(bound: Bound, argument: str) -> Sequence[int]:
+    """The numbers of an argument in a bound that is found: none depend on others."""
+    some = bound.numbers[argument]
+    assert not callable(some)  # noqa: S101 - for the type checker
+    return some

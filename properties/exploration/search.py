@@ -21,7 +21,7 @@ from itertools import starmap
 from operator import attrgetter
 from typing import Any, Literal
 
-from gapless.properties.exploration.bounds import Bound, arguments, universal
+from gapless.properties.exploration.bounds import Bound, arguments, initial_states, universal
 from gapless.properties.exploration.graph import Call, StateGraph
 from gapless.properties.exploration.native.search import (
     BROKEN_STATE,
@@ -193,6 +193,7 @@ class _Search:
         self.recounted = False  # whether plain functions counted what the last state refused
         self.numbers: dict[Any, int] = {}  # the number of every state that was met, by its contents
         self.read = _contents(spec.initial)
+        self.starts = list({self.read(state): state for state in initial_states(bound, spec)}.values())
         self.refused: dict[str, Counter[str]] = defaultdict(Counter)
         self.stand_ins = {name: spec.stand_ins(name, profile) if profile else () for name in spec.actions}
         self.moves = [
@@ -215,8 +216,7 @@ class _Search:
 
     def run_natively(self, native: NativeSearch, progress: OnProgress | None) -> BrokenProperty | None:
         """Run by native code; the plain functions confirm what is broken. Raises NotCompilable."""
-        broken = self.judge(self.invariants, (self.spec.initial,), None, 0)
-        if broken:
+        if any(self.judge(self.invariants, (state,), None, 0) for state in self.starts):
             raise NotCompilable("the search ends where it begins")
         found = native.run(self.limit, progress)
         graph, end = found.graph(), found.ended
@@ -266,7 +266,7 @@ class _Search:
         calls = {
             name: [args for _, args in calls] for name, (_, calls, _, _) in zip(spec.actions, self.moves, strict=True)
         }
-        return NativeSearch(spec, self.bound, allowed, SearchTask(calls, *asked))
+        return NativeSearch(spec, self.bound, allowed, SearchTask(self.starts, calls, *asked))
 
     def refusals(self) -> dict[tuple[str, str], int]:
         """The number of refusals of each action or deviation, by rule."""
@@ -293,8 +293,8 @@ class _Search:
         """
         graph = self.graph
         calls = sum(len(calls) for _, calls, _, _ in self.moves)
-        if not graph.states:
-            broken = self.meet(self.spec.initial, self.read(self.spec.initial), None)
+        for state in () if graph.states else self.starts:
+            broken = self.meet(state, self.read(state), None)
             if broken:
                 return broken
         while graph.explored < len(graph.states):

@@ -129,6 +129,7 @@ def story(one: Exploration) -> list[str]:
     return [
         f"{spec.name} breaks {broken.sentence} after {_steps(len(steps))}.",
         "",
+        *([f"  In the initial state with {values_text(differing(spec.initial, states[0]))}:"] if spec.starts else []),
         *(f"  {n}. {text:<{width}}   {what}" for n, (text, what) in enumerate(steps, 1)),
         *([""] if steps else []),
         f"The state breaks the property {_sentence(broken)}.",
@@ -223,7 +224,9 @@ def _where(one: Exploration, state: int) -> str:
     """The state, and the shortest way there, in a line that is no longer than others."""
     values = values_text(differing(one.spec.initial, one.graph.states[state]))
     way = ", ".join(called(one.spec, call) for call in one.graph.path(one.graph.way(state)))
-    return f"{_clipped(values or 'all is as in the beginning')} · after {_clipped(way or 'no step')}"
+    begun = values_text(differing(one.spec.initial, one.graph.states[one.graph.way(state)[0]]))
+    start = f", from the initial state with {_clipped(begun)}" if begun else ""
+    return f"{_clipped(values or 'all is as in the beginning')} · after {_clipped(way or 'no step')}{start}"
 
 
 def _clipped(text: str) -> str:

@@ -26,7 +26,7 @@ from gapless.properties.fuzzing import wild_specs
 from gapless.properties.fuzzing.differential import Disagreement
 from gapless.properties.fuzzing.differential import loaded as loaded_from_file
 from gapless.spec.catalog import Spec, State, spec_from
-from gapless.spec.language import Bound, Map, Refused
+from gapless.spec.language import Bound, Map, Refused, every_map
 from gapless.spec.reading.checking import checked
 from gapless.spec.reading.vocabulary import ForeignWords
 from gapless.traces.judging.batches import state_of
@@ -182,9 +182,10 @@ def _same(one: State, other: State) -> bool:
 
 def _explore(spec: Spec, seen: Counter[str]) -> None:
     """Every state within a bound, plainly and by native code: as many of them, and the same steps."""
-    numbers = {
+    numbers: dict[str, Sequence[Any]] = {
         name: (0, 1) if any(name in some for some in spec.flags.values()) else (0, 1, 2, -1) for name in spec.arguments
     }
+    numbers |= {"y0": (0, 1, 4), "y1": (-1, 2), "z": every_map((0, 1), (0, 5), 0)}
     bound = Bound(says="small numbers", within=_is_small, numbers=numbers)
     plain, native = (explore(spec, bound, limit=STATES, how=how) for how in ("plain", "native"))
     for what in ("states", "accepted", "refused"):

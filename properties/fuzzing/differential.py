@@ -19,14 +19,14 @@ import z3
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
 from gapless.properties.campaign import CaseTally, described, error_of
-from gapless.properties.exploration.bounds import FLAG, arguments
+from gapless.properties.exploration.bounds import FLAG, NoBound, arguments
 from gapless.properties.exploration.search import BrokenProperty, Exploration, explore
 from gapless.properties.fuzzing.random_specs import specs
 from gapless.properties.proof import counterexamples, induction, symbolic
 from gapless.properties.proof.induction import COVERED, INITIAL, Obligation, ask, theory
 from gapless.spec import catalog
 from gapless.spec.catalog import Spec, State, spec_from
-from gapless.spec.language import Bound, Map, Refused
+from gapless.spec.language import Bound, Map, Refused, every_map
 
 WORK = 400_000  # Z3's own measure of work that one obligation may cost: what is not proved by then is unknown
 WINDOW, VALUES = range(-1, 4), 9  # keys and numbers among which examples are looked for
@@ -42,7 +42,11 @@ BOUND = Bound(
         for value in (getattr(s, name),)
         for number in (value.entries.values() if isinstance(value, Map) else (value,))
     ),
-    numbers={"k": TRIED, **{f"x{n}": TRIED for n in range(2)}},
+    numbers={
+        "k": TRIED,
+        **{f"{letter}{n}": TRIED for letter in "xy" for n in range(2)},
+        "z": every_map(range(2), (0, 1), 0),
+    },
 )
 
 
@@ -79,7 +83,10 @@ def _judged(spec: Spec) -> Counter[str]:
         if obligation.invariant == COVERED and fate == "refuted":
             raise Disagreement(f"{obligation.step}: {COVERED}: {fate}")
     bound = _bound(spec)
-    found = explore(spec, bound, limit=STATES)
+    try:
+        found = explore(spec, bound, limit=STATES)
+    except NoBound:  # no initial state is made of numbers that are tried
+        return seen
     kept = {verdict for (_, invariant), verdict in verdicts.items() if invariant != induction.CAN_HAPPEN}
     proved = kept == {"proved"}
     seen["specs proved"] += proved
@@ -96,7 +103,7 @@ def _judged(spec: Spec) -> Counter[str]:
 
 def _bound(spec: Spec) -> Bound:
     numbers = dict(BOUND.numbers)
-    for name, action in spec.actions.items():
+    for name, action in (*spec.actions.items(), *spec.starts.items()):
         for parameter in inspect.signature(action).parameters.values():
             if parameter.annotation is bool:
                 numbers[f"{name}.{parameter.name}"] = FLAG
@@ -126,7 +133,9 @@ def _replay(obligation: Obligation, example: counterexamples.Example) -> None:
     """Check the example by the plain functions and nothing else."""
     assert obligation.holds is not None  # noqa: S101 - asked of properties only
     after = example.before
-    if obligation.step != INITIAL:
+    if obligation.begins:
+        after = obligation.steps[0](after, *example.args.values()) if obligation.steps else after
+    else:
         for holds in obligation.spec.invariants():
             count = len(inspect.signature(holds).parameters) - 1
             if not all(holds(example.before, *some) for some in product(range(-4, 7), repeat=count)):
@@ -138,9 +147,10 @@ def _replay(obligation: Obligation, example: counterexamples.Example) -> None:
 
 def _break(spec: Spec, found: Exploration, broken: BrokenProperty, verdicts: Mapping[tuple[str, str], str]) -> None:
     """Check that the step that breaks a property is not proved to keep it, where all were true before."""
-    step = broken.path[-1].action if broken.path else INITIAL
-    if verdicts[step, broken.sentence] != "proved":
+    steps = [broken.path[-1].action] if broken.path else [*spec.starts] or [INITIAL]
+    if any(verdicts[step, broken.sentence] != "proved" for step in steps):
         return
+    step = steps[0]
     before = symbolic.symbolic(found.graph.states[broken.way[-2]]) if broken.path else None
     of = theory(spec, False, None)  # noqa: FBT003 - the design's own steps
     with symbolic.read(of.reading):

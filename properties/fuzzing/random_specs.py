@@ -24,7 +24,7 @@ HEAD = '''"""A random spec."""
 
 from dataclasses import dataclass
 
-from gapless.spec.language import Map, Number, all_between, greatest, implies, replace, require
+from gapless.spec.language import Map, Number, all_between, applies, greatest, implies, replace, require, some_between
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +35,7 @@ class State:
 
 TAIL = """
 INITIAL = State()
+INITIALS = ({starts})
 ACTIONS = ({actions},)
 INVARIANTS = ({invariants},)
 STEP_PROPERTIES = ({step_properties})
@@ -109,7 +110,8 @@ def truth(draw: Draw, names: Names, depth: int = DEPTH) -> str:
             return _one(draw, *names.flags)
         case 3:
             low, high = number(draw, names, 0), number(draw, names, 0)
-            return f"all_between({low}, {high}, lambda n{names.bound}: {truth(draw, names.within(), depth - 1)})"
+            word = _one(draw, "all_between", "some_between")
+            return f"{word}({low}, {high}, lambda n{names.bound}: {truth(draw, names.within(), depth - 1)})"
         case 4:
             return f"({truth(draw, names, depth - 1)} {_one(draw, 'and', 'or')} {truth(draw, names, depth - 1)})"
         case 5:
@@ -137,6 +139,21 @@ def step(draw: Draw, which: int, names: Names) -> str:
         lines += [f"    if {truth(draw, names)}:", f"        return {effect(draw, names)}"]
     lines.append(f"    return {effect(draw, names)}")
     return "\n".join(lines) + "\n"
+
+
+def start(draw: Draw, names: Names) -> str:
+    """A function that makes initial states, of numbers, flags and Maps."""
+    kinds = [_one(draw, "int", "bool") for _ in range(draw(_upto(2)))]
+    given = {kind: tuple(f"y{n}" for n, one in enumerate(kinds) if one == kind) for kind in KINDS}
+    arguments = [f"y{n}: {kind}" for n, kind in enumerate(kinds)]
+    names = replace(names, numbers=given["int"], flags=given["bool"])
+    lines = [f"    applies({truth(draw, names, 1)})"] * draw(_upto(1))
+    lines.append(f"    return {effect(draw, names)}")
+    if names.maps and draw(_upto(1)):
+        arguments.append("z: Map[Number, int]")
+        changes = f"m=z.set(Number({number(draw, names, 0)}), {number(draw, names, 1)})" if draw(_upto(1)) else "m=z"
+        lines[-1] = f"    return replace(s, {changes}, a={number(draw, names)})"
+    return "\n".join([f"def begin({', '.join(['s: State', *arguments])}) -> State:", *lines]) + "\n"
 
 
 def effect(draw: Draw, names: Names) -> str:
@@ -195,9 +212,14 @@ def specs(draw: Draw) -> str:
     actions = [step(draw, n, names) for n in range(1 + draw(_upto(1)))]
     invariants = [invariant(draw, n, names) for n in range(1 + draw(_upto(1)))]
     of_steps = [step_property(draw, names) for _ in range(draw(_upto(1)))]
+    starts = [start(draw, names) for _ in range(max(draw(_upto(3)) - 2, 0))]
     tail = TAIL.format(
         actions=", ".join(f"step_{n}" for n in range(len(actions))),
         invariants=", ".join(f"holds_{n}" for n in range(len(invariants))),
         step_properties="kept," * len(of_steps),
+        starts="begin," * len(starts),
     )
-    return "\n\n".join([HEAD.format(fields="\n".join(fields)).rstrip() + "\n", *actions, *invariants, *of_steps]) + tail
+    return (
+        "\n\n".join([HEAD.format(fields="\n".join(fields)).rstrip() + "\n", *starts, *actions, *invariants, *of_steps])
+        + tail
+    )

@@ -26,7 +26,7 @@ HEAD = '''"""A spec that means nothing."""
 
 from dataclasses import dataclass
 
-from gapless.spec.language import Map, Number, all_between, applies, greatest, implies, replace, require
+from gapless.spec.language import Map, Number, all_between, applies, greatest, implies, replace, require, some_between
 
 TOP = 2 ** 63 - 1
 BOTTOM = -2 ** 63
@@ -48,6 +48,7 @@ def fine(s: State) -> bool:
 
 
 INITIAL = State()
+INITIALS = ({starts})
 ACTIONS = ({actions},)
 INVARIANTS = (fine,)
 '''
@@ -142,7 +143,7 @@ class Drawn:
         self.keys, self.arguments = (*keys, name), (*arguments, name)
         body = self.truth(depth)
         self.keys, self.arguments = keys, arguments
-        return f"all_between({low}, {high}, lambda {name}: {body})"
+        return f"{self.one(('all_between', 'some_between'))}({low}, {high}, lambda {name}: {body})"
 
     # -- Maps
 
@@ -194,6 +195,14 @@ class Drawn:
         lines.append(f"    return {self.effect()}")
         return "\n".join(lines) + "\n"
 
+    def start(self) -> str:
+        """A function that makes initial states, of small numbers and a Map."""
+        self.arguments, self.flags, self.keys = ("y0", "y1"), ("s.f",), ()
+        changes = f"a=y0, b={self.number(1)}" + ", m=z.set(Number(y1), y0)" * ("m" in self.maps)
+        lines = ["def begin(s: State, y0: int, y1: int, z: Map[Number, int]) -> State:", '    """Do it."""']
+        lines += [f"    applies({self.truth(1)} or y0 == 0)", f"    return replace(s, {changes})"]
+        return "\n".join(lines) + "\n"
+
 
 def spec(number: int) -> str:
     """The spec of this number, the same every time, as text."""
@@ -205,8 +214,9 @@ def spec(number: int) -> str:
     fields += [f"    {name}: Map[Number, int] = Map({default})" for name, default in drawn.maps.items()]
     steps = [drawn.step(which) for which in range(1 + drawn.upto(2))]
     actions = ", ".join(f"step_{which}" for which in range(len(steps)))
+    starts = [drawn.start()] if drawn.upto(3) == 0 else []
     return (
-        "\n\n".join([HEAD.format(fields="\n".join(fields)).rstrip() + "\n", *steps])
+        "\n\n".join([HEAD.format(fields="\n".join(fields)).rstrip() + "\n", *steps, *starts])
         + "\n"
-        + TAIL.format(actions=actions)
+        + TAIL.format(actions=actions, starts="begin," * len(starts))
     )

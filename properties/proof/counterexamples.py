@@ -51,7 +51,7 @@ class Example:
     """A state that satisfies all invariants, steps from it, and the values (`free`) that break a property."""
 
     before: State
-    args: Mapping[str, int]
+    args: Mapping[str, Any]
     after: State
     free: Mapping[str, int]
 
@@ -176,9 +176,11 @@ def _plainest(spec: Spec, question: Question, window: range, asked: Sequence[Any
     for field in fields(question.before):
         value, plain = getattr(question.before, field.name), getattr(spec.initial, field.name)
         if isinstance(value, UnknownMap):
-            cells += [(symbolic.number(value[key]), value.default) for key in window]
+            cells += [(symbolic.number(value[key]), int(plain.default)) for key in window]
         else:
             cells.append((symbolic.number(value), int(plain)))
+    given: list[UnknownMap] = [value for value in question.args.values() if isinstance(value, UnknownMap)]
+    cells += [(symbolic.number(entries[key]), 0) for entries in given for key in window]
     natural = [min(0, usual) <= cell for cell, usual in cells]
     for wish in (*natural, *(cell == usual for cell, usual in cells)):
         if solver.check(wish) == z3.sat:
@@ -229,15 +231,26 @@ def _values_within(question: Question, window: range, bound: int) -> Iterator[An
     for field in fields(question.before):
         value = getattr(question.before, field.name)
         values += [value[key] for key in window] if isinstance(value, UnknownMap) else [value]
+    values += [one[key] for one in values if isinstance(one, UnknownMap) for key in window]
     for value in values:
-        term = symbolic.number(value)
-        yield -bound <= term
-        yield term <= bound
+        if not isinstance(value, UnknownMap):
+            term = symbolic.number(value)
+            yield -bound <= term
+            yield term <= bound
 
 
-def decoded_values(values: Mapping[str, Any], model: Any) -> dict[str, int]:
-    """The values of some terms in a model, by name."""
-    return {name: _plain(value, model) for name, value in values.items()}
+def decoded_values(values: Mapping[str, Any], model: Any, window: range = range(0)) -> dict[str, Any]:
+    """The values of some terms in a model, by name; those of a Map at the keys of the window."""
+    return {
+        name: _decoded_map(value, 0, model, window) if isinstance(value, UnknownMap) else _plain(value, model)
+        for name, value in values.items()
+    }
+
+
+def _decoded_map(value: UnknownMap, default: int, model: Any, window: range) -> Map[Any, int]:
+    """A Map in a model, at the keys of the window."""
+    entries = {key: _plain(value[key], model) for key in window}
+    return Map(default, immutables.Map({key: entry for key, entry in entries.items() if entry != default}))
 
 
 def _plain(value: Any, model: Any) -> int:
@@ -249,7 +262,7 @@ def confirmed_at(
     obligation: Obligation, question: Question, model: Any, window: range, before: State
 ) -> Example | None:
     """The example of a model, in a state that is known already, if the plain functions confirm it."""
-    args, free = decoded_values(question.args, model), decoded_values(question.free, model)
+    args, free = decoded_values(question.args, model, window), decoded_values(question.free, model)
     return _confirmed(obligation, before, args, free, window)
 
 
@@ -260,9 +273,7 @@ def _decoded(obligation: Obligation, question: Question, model: Any, window: ran
     for field in fields(question.before):
         value = getattr(question.before, field.name)
         if isinstance(value, UnknownMap):
-            entries = {key: plain(value[key]) for key in window}
-            kept = {key: entry for key, entry in entries.items() if entry != value.default}
-            given[field.name] = Map(value.default, immutables.Map(kept))
+            given[field.name] = _decoded_map(value, int(value.default or 0), model, window)
         else:
             given[field.name] = _of_kind(getattr(obligation.spec.initial, field.name), plain(value))
     return confirmed_at(obligation, question, model, window, type(question.before)(**given))
@@ -285,7 +296,7 @@ def _confirmed(
     obligation: Obligation, before: State, args: dict[str, int], free: dict[str, int], window: range
 ) -> Example | None:
     """The example, if the plain functions say so too."""
-    if obligation.step != induction.INITIAL and not _is_good(obligation, before, window):
+    if not obligation.begins and not _is_good(obligation, before, window):
         return None
     after = before
     for step in obligation.steps:
@@ -350,7 +361,7 @@ def story(result: Result, run: Run | None = None) -> list[str]:
     lines = [_title(obligation), ""]
     if run:
         lines += ["  From the beginning:"]
-    elif obligation.step != induction.INITIAL:
+    elif not obligation.begins:
         lines += [f"  In a state with {_state(obligation.spec, example.before)}, which may not be reachable,"]
     lines += [f"  {n}. {call:<{width}}   {effect}" for n, (call, effect) in enumerate(calls, 1)]
     return [*lines, *([""] if lines[-1] else []), *_broken(obligation, example)]
@@ -378,9 +389,10 @@ def _broken(obligation: Obligation, example: Example) -> Iterator[str]:
         yield f"{obligation.confirms(example.before, example.args, example.after)}."
 
 
-def _arguments(step: Callable[..., State], args: Mapping[str, int]) -> dict[str, int | str]:
+def _arguments(step: Callable[..., State], args: Mapping[str, Any]) -> dict[str, int | str]:
     kinds = signature(step).parameters
-    return {name: by_name(kinds[name].annotation, int(value)) for name, value in args.items()}
+    numbers = {name: value for name, value in args.items() if not isinstance(value, Map)}  # its effect shows a Map
+    return {name: by_name(kinds[name].annotation, int(value)) for name, value in numbers.items()}
 
 
 def _state(spec: Spec, state: State) -> str:

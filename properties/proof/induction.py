@@ -21,7 +21,7 @@ from typing import Any, Literal
 import z3
 
 from gapless.properties.proof import symbolic
-from gapless.properties.proof.boolean_terms import all_of, any_of, negated
+from gapless.properties.proof.boolean_terms import TRUE, all_of, any_of, negated
 from gapless.properties.proof.symbolic import Quantification, State, Unknown, Way
 from gapless.spec.catalog import Spec, assumed
 from gapless.spec.language import waived
@@ -45,7 +45,7 @@ class Question:
 
     terms: tuple[Any, ...]
     before: State = None
-    args: dict[str, Unknown] = field(default_factory=dict)
+    args: dict[str, Any] = field(default_factory=dict)
     free: dict[str, Unknown] = field(default_factory=dict)  # values of the property's universal parameters
 
 
@@ -54,7 +54,7 @@ class _Read:
     """A cache of readings: the ways through each step from any state, its violations, and its properties."""
 
     before: State
-    ways: dict[Step, tuple[dict[str, Unknown], list[Way]]] = field(default_factory=dict)
+    ways: dict[Step, tuple[dict[str, Any], list[Way]]] = field(default_factory=dict)
     broken: dict[tuple[Step, Predicate, int], Any] = field(default_factory=dict)
     formulas: dict[Predicate, Any] = field(default_factory=dict)
 
@@ -90,7 +90,7 @@ class Theory:
         """That every invariant holds of the state before the step."""
         return _known(self.spec.initial, self.invariants, self.reading)
 
-    def ways(self, step: Step) -> tuple[dict[str, Unknown], list[Way]]:
+    def ways(self, step: Step) -> tuple[dict[str, Any], list[Way]]:
         """The arguments of a step, and every way through it."""
         if step not in self.read.ways:
             args = symbolic.unknown_arguments(step)
@@ -124,6 +124,41 @@ class Theory:
         free = symbolic.unknown_arguments(holds, tag="some ")
         with symbolic.read(self.reading):
             return Question((negated(symbolic.formula(holds, initial, *free.values())),), initial, {}, free)
+
+    def begun(self, start: Step) -> Question:
+        """A way in which a function of INITIALS makes an initial state."""
+        initial, args, found = self._starting(start)
+        return Question((symbolic.taken(found),), initial, args)
+
+    def wrongly_begun(self, start: Step, holds: Predicate) -> Question:
+        """An initial state that a function of INITIALS makes, and that does not satisfy an invariant."""
+        initial, args, found = self._starting(start)
+        free = symbolic.unknown_arguments(holds, tag="some ")
+        with symbolic.read(self.reading):
+            broken = [
+                all_of(way.walked, negated(symbolic.formula(holds, way.outcome, *free.values())))
+                for way in found
+                if way.accepted
+            ]
+        return Question((any_of(*broken),), initial, args, free)
+
+    def uncovered_start(self, start: Step) -> Question:
+        """Arguments for which no way through a function of INITIALS is walked, or two are."""
+        _, args, found = self._starting(start)
+        return Question((symbolic.uncovered([way.facts for way in found]),), args=args)
+
+    def initial_states(self) -> Iterator[tuple[Any, State]]:
+        """Every initial state, each behind what must be so for it."""
+        yield TRUE, symbolic.symbolic(self.spec.initial)
+        for start in self.spec.starts.values():
+            yield from ((way.walked, way.outcome) for way in self._starting(start)[2] if way.accepted)
+
+    def _starting(self, start: Step) -> tuple[State, dict[str, Any], list[Way]]:
+        """The state that a function of INITIALS is called with, its arguments, and the ways through it."""
+        initial = symbolic.symbolic(self.spec.initial)
+        args = symbolic.unknown_arguments(start)
+        with symbolic.read(self.reading):
+            return initial, args, symbolic.ways(start, initial, args)
 
     def broken(self, step: Step, holds: Predicate, states: int) -> Question:
         """A step from a state with all invariants, after which (with two `states`: across which) this is false."""
@@ -227,6 +262,11 @@ class Obligation:
         return (*dict.fromkeys(sentence for step in self.steps for sentence in assumed(step)), *self.assumes)
 
     @property
+    def begins(self) -> bool:
+        """True if it is about an initial state."""
+        return self.step == INITIAL or self.step in self.spec.starts
+
+    @property
     def about(self) -> str:
         """The spec's name, or what else it is about."""
         return self.subject or self.spec.name
@@ -251,6 +291,12 @@ def inductive(spec: Spec, *, weak: bool, only: Sequence[Step] | None = None) -> 
     of = theory(spec, weak, None)
     for holds in of.invariants if only is None else ():
         yield Obligation(spec, holds.__name__, INITIAL, methodcaller("not_initially", holds), weak, holds=holds)
+    for start in spec.starts.values() if only is None else ():
+        name = start.__name__
+        yield Obligation(spec, CAN_HAPPEN, name, methodcaller("begun", start), weak, "sat", (start,))
+        for holds in of.invariants:
+            asked = methodcaller("wrongly_begun", start, holds)
+            yield Obligation(spec, holds.__name__, name, asked, weak, "unsat", (start,), holds)
     for step in of.steps if only is None else only:
         yield Obligation(spec, CAN_HAPPEN, step.__name__, methodcaller("accepted", step), weak, "sat", (step,))
         for properties, states in ((of.invariants, 1), (of.step_properties, 2)):
@@ -274,6 +320,8 @@ def covering(spec: Spec) -> Iterator[Obligation]:
     """That the ways through every step cover every input, and no two overlap: only then proofs of them are of it."""
     for step in spec.steps:
         yield Obligation(spec, COVERED, step.__name__, methodcaller("uncovered", step), otherwise=LOST)
+    for start in spec.starts.values():
+        yield Obligation(spec, COVERED, start.__name__, methodcaller("uncovered_start", start), otherwise=LOST)
 
 
 def enabled(spec: Spec) -> Iterator[Obligation]:

@@ -406,7 +406,7 @@ SEARCHED = "a run from the beginning to it is being looked for"
 def needs_a_run(obligation: Obligation, result: Result) -> bool:
     """True if an example was found in a state that may not be reachable."""
     found = result.verdict == "refuted" and result.example is not None
-    return found and obligation.step != induction.INITIAL
+    return found and not obligation.begins
 
 
 def with_a_run(obligation: Obligation, result: Result) -> LedgerEntry:

@@ -112,12 +112,14 @@ class _RefinementQuestions:
     refinement: Refinement
 
     def not_initially(self, theory: Theory) -> Question:
-        """That the abstract state of the initial state is not initial."""
-        initial = symbolic.symbolic(theory.spec.initial)
+        """That the abstract state of an initial state is not the initial one."""
         wanted = symbolic.symbolic(self.refinement.abstract.initial)
+        apart = []
         with symbolic.read(theory.reading):
-            seen = symbolic.ways(self.refinement.sees, initial, ())
-        return Question((any_of(*(all_of(way.walked, self._apart(way.outcome, wanted)) for way in seen)),))
+            for begun, initial in theory.initial_states():
+                seen = symbolic.ways(self.refinement.sees, initial, ())
+                apart += [all_of(begun, way.walked, self._apart(way.outcome, wanted)) for way in seen]
+        return Question((any_of(*apart),))
 
     def no_step(self, theory: Theory, name: str) -> Question:
         """A step that the abstract step refuses, or after which the abstract state is another."""

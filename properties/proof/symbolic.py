@@ -15,7 +15,7 @@ from functools import cached_property, lru_cache
 from inspect import signature
 from itertools import product
 from operator import attrgetter
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args, get_origin
 
 import z3
 
@@ -147,7 +147,7 @@ class UnknownMap:
 
     __hash__ = None  # type: ignore[assignment]
 
-    def __init__(self, default: int, term: Any) -> None:
+    def __init__(self, default: int | None, term: Any) -> None:
         self.default = default
         self.term = term
         self.made: dict[tuple[Any, ...], tuple[Any, Any]] = {}
@@ -165,15 +165,21 @@ class UnknownMap:
 
     def cleared(self) -> UnknownMap:
         """The Map without its entries, as `Map.cleared`."""
+        self._require_default()
         return _once(self.made, "cleared", None, lambda: self._of(z3.K(z3.IntSort(), number(self.default))))
 
     def forget_from(self, low: Any) -> UnknownMap:
         """The Map without keys from a number on, as `Map.forget_from`."""
+        self._require_default()
         return _once(self.made, "forget from", low, lambda: self._of(self._kept(number(low))))
 
     def _kept(self, low: Any) -> Any:
         key = z3.Int("k!forgotten")  # bound at once, so that a second call makes the same term
         return z3.Lambda([key], z3.If(key < low, z3.Select(self.term, key), number(self.default)))
+
+    def _require_default(self) -> None:
+        if self.default is None:
+            raise TypeError("a Map that makes an initial state is neither cleared nor forgotten: set what differs")
 
     def _of(self, term: Any) -> UnknownMap:
         return UnknownMap(self.default, term)
@@ -289,10 +295,20 @@ def unknown_state(initial: State, tag: str = "") -> State:
     return type(initial)(**found)
 
 
-def unknown_arguments(step: Callable[..., Any], after: int = 1, tag: str = "its ") -> dict[str, Unknown]:
+def unknown_arguments(step: Callable[..., Any], after: int = 1, tag: str = "its ") -> dict[str, Any]:
     """Arguments of which nothing is known, by name; the first `after` parameters, states, are left out."""
     parameters = list(signature(step).parameters.values())[after:]
-    return {p.name: Unknown((z3.Bool if p.annotation in (bool, "bool") else z3.Int)(tag + p.name)) for p in parameters}
+    return {p.name: _unknown_argument(p.annotation, tag + p.name) for p in parameters}
+
+
+def _unknown_argument(kind: Any, name: str) -> Any:
+    """An argument of which nothing is known. Of a Map that makes an initial state, not even the default is."""
+    if get_origin(kind) is Map:
+        if get_args(kind)[-1] is not bool:
+            return UnknownMap(None, z3.Array(name, z3.IntSort(), z3.IntSort()))
+        flags, key = z3.Array(name, z3.IntSort(), z3.BoolSort()), z3.Int("k!flag")
+        return UnknownMap(None, z3.Lambda([key], number(z3.Select(flags, key))))
+    return Unknown((z3.Bool if kind in (bool, "bool") else z3.Int)(name))
 
 
 def symbolic(state: State) -> State:

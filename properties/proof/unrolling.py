@@ -18,7 +18,7 @@ from gapless.properties.proof import induction, symbolic
 from gapless.properties.proof.boolean_terms import all_of, any_of
 from gapless.properties.proof.counterexamples import Run, confirmed_at, decoded_values, small
 from gapless.properties.proof.induction import Obligation, Question, Theory, ask
-from gapless.properties.proof.symbolic import State, Unknown, number
+from gapless.properties.proof.symbolic import State, Unknown, UnknownMap, Way, number
 from gapless.spec.language import Refused
 
 DEPTH = 7  # steps before the one that breaks something
@@ -30,7 +30,7 @@ WORK = 4_000_000  # Z3's own measure of work that one depth may cost
 def run_to(obligation: Obligation, depth: int = DEPTH) -> Run | None:
     """The shortest run from the initial state to an example against an obligation; None where none was found."""
     question = obligation.question(WINDOW)
-    if question.before is None or obligation.step == induction.INITIAL:
+    if question.before is None or obligation.begins:
         return None
     unrolled = _UnrolledSteps(induction.theory(obligation.spec, obligation.weak, WINDOW), question)
     for count in range(depth + 1):
@@ -82,14 +82,41 @@ class _UnrolledSteps:
         """That so many steps lead from the initial state to the one that the question is about."""
         states = [symbolic.unknown_state(self.of.spec.initial, f"{n}: ") for n in range(count)]
         states.append(self.question.before)
-        yield self._same(symbolic.symbolic(self.of.spec.initial), states[0])
+        yield self._begun(states[0])
         taken, after = self.step
         for n in range(count):
             pairs = [*_pairs(self.of.before, states[n]), *_pairs(after, states[n + 1]), (WHICH, _which(n))]
             yield z3.substitute(taken, *pairs, *((v.term, _argument(n, v)) for v in self.arguments))
 
+    @cached_property
+    def starts(self) -> tuple[tuple[dict[str, Any], list[Way]], ...]:
+        """The arguments of each function of INITIALS, and the ways through it."""
+        initial, found = symbolic.symbolic(self.of.spec.initial), []
+        for start in self.of.spec.starts.values():
+            args = symbolic.unknown_arguments(start, tag=f"{start.__name__}: ")
+            with symbolic.read(self.of.reading):
+                found.append((args, symbolic.ways(start, initial, args)))
+        return tuple(found)
+
+    def _begun(self, state: State) -> Any:
+        """That a state is an initial one; where there are several, `BEGUN_BY` is the function that makes it."""
+        if not self.starts:
+            return self._same(symbolic.symbolic(self.of.spec.initial), state)
+        return any_of(
+            *(
+                all_of(BEGUN_BY == n, way.walked, self._same(way.outcome, state))
+                for n, (_, ways) in enumerate(self.starts)
+                for way in ways
+                if way.accepted
+            )
+        )
+
     def within(self, count: int, low: int, high: int) -> Iterator[Any]:
         """That what the steps are taken with lies between two numbers, that of the last step too."""
+        for args, _ in self.starts:
+            numbers = [value[key] for value in args.values() if isinstance(value, UnknownMap) for key in WINDOW]
+            for value in (*numbers, *(value for value in args.values() if isinstance(value, Unknown))):
+                yield all_of(low <= number(value), number(value) <= high)
         for n in range(count):
             for value in self.arguments:
                 term = number(Unknown(_argument(n, value)))
@@ -116,6 +143,11 @@ class _UnrolledSteps:
             solver.add(term == value)
             return value
 
+        if self.starts:
+            args, _ = self.starts[settle(BEGUN_BY, 0)]
+            for value in args.values():
+                if isinstance(value, Unknown):
+                    settle(number(value), low)
         for n in range(count):
             step = self.steps[settle(_which(n), 0)]
             for value in self.of.ways(step)[0].values():
@@ -127,6 +159,16 @@ class _UnrolledSteps:
     def replayed(self, obligation: Obligation, model: Any, count: int) -> Run | None:
         """The run that a model stands for, if the plain functions take every step of it."""
         state, steps = self.of.spec.initial, []
+        if self.starts:
+            at = model.eval(BEGUN_BY, model_completion=True).as_long()
+            start, (given, _) = list(self.of.spec.starts.values())[at], self.starts[at]
+            args = decoded_values(given, model, WINDOW)
+            try:
+                begun = start(state, *args.values())
+            except Refused:
+                return None
+            steps.append((start, args, state, begun))
+            state = begun
         for n in range(count):
             step = self.steps[model.eval(_which(n), model_completion=True).as_long()]
             args = decoded_values({name: _argument(n, value) for name, value in self.of.ways(step)[0].items()}, model)
@@ -141,6 +183,7 @@ class _UnrolledSteps:
 
 
 WHICH = z3.Int("which")
+BEGUN_BY = z3.Int("begun by")
 
 
 def _which(n: int) -> Any:

@@ -35,7 +35,7 @@ def unknown(line: int, word: str, name: str, names: Iterable[str], others: str, 
 
 
 A_QUANTIFIER = "`all_between(low, high, lambda n: …)`, or in an invariant a parameter, which is universal"
-AN_EXISTS = "`not all_between(low, high, lambda n: not …)`"
+AN_EXISTS = "`some_between(low, high, lambda n: …)`"
 A_GUARD = '`require(condition, "an-id", because="…", otherwise="…")`, or `applies(condition)`'
 A_NEW_NAME = "a new name: `after = before + 1`"
 A_FIELD = "a field of the state, a number or a `Map`"

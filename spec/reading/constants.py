@@ -16,7 +16,7 @@ from gapless.spec.reading.complaints import (
     Complaint,
     unknown,
 )
-from gapless.spec.reading.declarations import BOOL, WORD, SpecFile, is_map, names_given
+from gapless.spec.reading.declarations import BOOL, OF_STEPS, WORD, SpecFile, is_map, names_given
 
 COMPUTED = (ast.Add, ast.Sub, ast.Mult, ast.FloorDiv, ast.Mod)
 """The operations on numbers that every reader understands."""
@@ -131,7 +131,7 @@ def _of_a_map(file: SpecFile, outer: ast.AST, node: ast.Attribute) -> Iterator[C
 
 def _arguments_of_bound(file: SpecFile, numbers: ast.Dict) -> Iterator[Complaint]:
     """Keys of a bound's numbers that are no argument of a step; or else arguments without numbers."""
-    members = map(ast.unparse, file.tuple_of("ACTIONS") or ())
+    members = [ast.unparse(one) for name in OF_STEPS for one in file.tuple_of(name) or ()]
     steps = [file.functions[name] for name in members if name in file.functions]
     arguments = [(step.name, one.arg) for step in steps for one in step.args.args[1:]]
     known = [*dict.fromkeys(name for _, name in arguments), *(f"{step}.{name}" for step, name in arguments)]

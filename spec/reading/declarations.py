@@ -15,11 +15,14 @@ MAP_OF = "a Map of "
 OF_THE_LANGUAGE = "gapless.spec.language"
 NUMBERS_OF_THE_LANGUAGE = ((OF_THE_LANGUAGE, "Number"), (OF_THE_LANGUAGE, "Position"))
 
-STATES_TAKEN = {"ACTIONS": 1, "INVARIANTS": 1, "STEP_PROPERTIES": 2, "AT_REST": 1, "ENABLED": 1}
+STATES_TAKEN = {"ACTIONS": 1, "INITIALS": 1, "INVARIANTS": 1, "STEP_PROPERTIES": 2, "AT_REST": 1, "ENABLED": 1}
 """The tuples that may end a spec file, of functions by name: how many states each function takes."""
 
 OF_LAWS = {"ENABLED_AFTER_DEVIATIONS": 1}
 """The tuples that a module in `laws/` may have, too."""
+
+OF_STEPS = ("ACTIONS", "INITIALS")
+"""The tuples whose functions return a state."""
 
 MORE_TUPLES = ("DEVIATIONS", "TAKEOVERS", "GIVEN_UP")
 """The tuples that say what real brokers do instead."""

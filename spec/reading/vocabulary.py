@@ -41,9 +41,11 @@ from gapless.spec.reading.constants import (
 from gapless.spec.reading.declarations import (
     BOOL,
     MORE_TUPLES,
+    OF_STEPS,
     OF_THE_LANGUAGE,
     STATES_TAKEN,
     SpecFile,
+    is_map,
     is_state,
     loaded,
     names_given,
@@ -270,8 +272,26 @@ def _tuples(file: SpecFile) -> Iterator[Complaint]:
                 instead = f"it into `{other}`, or " if other and member not in there else ""
                 instead += _head(file.functions[member], name, states)
                 yield Complaint(line, f"`{member}` in `{name}`", instead)
+            else:
+                yield from _of_member(file, name, file.functions[member])
         if not members and name == "ACTIONS":
             yield Complaint(file.values[name].lineno, f"`{name} = ()`", "the steps into it, by their names")
+
+
+def _of_member(file: SpecFile, name: str, function: ast.FunctionDef) -> Iterator[Complaint]:
+    """The faults of a function of the right kind: its Maps that are no state's, and what only steps have."""
+    if name != "INITIALS":
+        for one in function.args.args:
+            if is_map(file.kind_of_annotation(one.annotation)):
+                word = f"`{one.arg}: {ast.unparse(one.annotation or NONE)}`"
+                yield Complaint(one.lineno, word, "`int`: one number; only functions of `INITIALS` are given a `Map`")
+        return
+    if function.name in map(ast.unparse, file.tuple_of("ACTIONS") or ()):
+        instead = "a function of its own: what makes an initial state is no step"
+        yield Complaint(function.lineno, f"`{function.name}` in `ACTIONS` and in `INITIALS`", instead)
+    for word in sorted({"require", "assume"} & set(loaded(function))):
+        instead = "`applies(condition)`: it selects states, and no trace can break it"
+        yield Complaint(function.lineno, f"`{word}` in `{function.name}`, which makes initial states", instead)
 
 
 def _no_member(file: SpecFile, name: str, member: str, line: int) -> Iterator[Complaint]:
@@ -285,7 +305,7 @@ def _no_member(file: SpecFile, name: str, member: str, line: int) -> Iterator[Co
 
 def _head(function: ast.FunctionDef, name: str, states: int) -> str:
     """The signature that a function has in its tuple."""
-    if name == "ACTIONS":
+    if name in OF_STEPS:
         return (
             f"`def {function.name}(s: State, …) -> State`: it takes the state, then arguments, and gives the next state"
         )
@@ -303,7 +323,7 @@ def _fits(file: SpecFile, function: ast.FunctionDef, name: str, states: int) -> 
     """True if a function takes as many states as those of its tuple do, and returns what they return."""
     kinds = [file.kind_of_annotation(one.annotation) for one in function.args.args]
     returned = file.kind_of_annotation(function.returns)
-    right = is_state(returned) and returned == kinds[0] if name == "ACTIONS" and kinds else returned == BOOL
+    right = is_state(returned) and returned == kinds[0] if name in OF_STEPS and kinds else returned == BOOL
     return right and sum(map(is_state, kinds)) == states and all(map(is_state, kinds[:states]))
 
 
@@ -322,7 +342,7 @@ def _loops(file: SpecFile) -> Iterator[Complaint]:
 def _forgotten(file: SpecFile) -> Iterator[Complaint]:
     """Functions that no tuple names and no function calls, which no reader reads; and rules that no step needs."""
     reached = _reached(file, (*file.states_taken, *MORE_TUPLES, "BOUND"))
-    of_steps = _reached(file, ("ACTIONS", *MORE_TUPLES))
+    of_steps = _reached(file, (*OF_STEPS, *MORE_TUPLES))
     for name, function in file.functions.items():
         if name not in reached:
             where = _its_tuple(file, function)
@@ -334,14 +354,14 @@ def _forgotten(file: SpecFile) -> Iterator[Complaint]:
 
 def _of_properties(file: SpecFile) -> Iterator[Complaint]:
     """Words for properties and refinements in the functions of a step; the properties at rest are the step `end`."""
-    for name in sorted(_reached(file, ("ACTIONS", "DEVIATIONS", "TAKEOVERS", "AT_REST"), ())):
+    for name in sorted(_reached(file, (*OF_STEPS, "DEVIATIONS", "TAKEOVERS", "AT_REST"), ())):
         for word in sorted(_NOT_FOR_STEPS & set(loaded(file.functions[name]))):
             where = f"`{word}` in `{name}`, which a step is made of"
             yield Complaint(file.functions[name].lineno, where, "`require(…)` of the state itself")
 
 
 _GUARDS = frozenset(GUARDS)
-_NOT_FOR_STEPS = {"accepts", "filled", "seen_as"}
+_NOT_FOR_STEPS = {"accepts", "every_map", "filled", "seen_as"}
 
 
 def _reached(file: SpecFile, tuples: Sequence[str], called: Collection[str] | None = None) -> set[str]:

@@ -13,15 +13,16 @@ and take no step from there: the states after `open` show more.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from importlib import import_module
+from inspect import signature
 from itertools import product
-from types import SimpleNamespace
+from types import MappingProxyType, SimpleNamespace
 from typing import Any
 
 from gapless.spec.catalog import Spec, State
-from gapless.spec.language import Bound, Map
+from gapless.spec.language import Bound, Map, Refused
 from gapless.spec.reading.trees.map_effects import Window
 
 __all__ = [
@@ -32,6 +33,7 @@ __all__ = [
     "bound_of",
     "count_entries",
     "has_wide",
+    "initial_states",
     "most",
     "one_wrong",
     "universal",
@@ -44,9 +46,9 @@ MOST = 1 << 24  # tuples of arguments of one step: they are kept in memory, and 
 
 def arguments(bound: Bound, spec: Spec, step: str) -> list[tuple[int, ...]]:
     """Every tuple of arguments that a step is tried with, each once. Raises NoBound."""
-    names = spec.parameters[step]
-    _require_few(bound, spec, step)
-    every = product(*(_numbers(bound, spec, name, step) for name in names))
+    names = tuple(signature({**spec.actions, **spec.starts}[step]).parameters)[1:]
+    _require_few(bound, spec, step, names)
+    every = _tuples(bound, spec, names, step)
     worth = bound.worth.get(step)
     if worth is None:
         return list(every)
@@ -62,17 +64,76 @@ def arguments(bound: Bound, spec: Spec, step: str) -> list[tuple[int, ...]]:
 
 def universal(bound: Bound, spec: Spec, names: Sequence[str]) -> list[tuple[int, ...]]:
     """Every tuple of numbers for which a property is checked. Raises NoBound."""
-    return list(product(*(_numbers(bound, spec, name) for name in names)))
+    return list(_tuples(bound, spec, names))
 
 
-def _require_few(bound: Bound, spec: Spec, step: str) -> None:
+def initial_states(bound: Bound, spec: Spec) -> Iterator[State]:
+    """The states in which exploration begins: those that INITIALS make, else INITIAL alone. Raises NoBound."""
+    if not spec.starts:
+        yield spec.initial
+    begun = False
+    for name, start in spec.starts.items():
+        for args in arguments(bound, spec, name):
+            try:
+                state = start(spec.initial, *args)
+            except Refused:
+                continue
+            begun = True
+            _require_defaults(spec, name, state)
+            yield state
+    if spec.starts and not begun:
+        raise NoBound(f"no function of INITIALS applies within the bound of {spec.called}: name other numbers")
+
+
+def _require_defaults(spec: Spec, start: str, state: State) -> None:
+    """Raise NoBound where a Map of a state has another default than its field's: it would be another type of Map."""
+    for name in spec.maps:
+        found, own = getattr(state, name).default, getattr(spec.initial, name).default
+        if found != own:
+            raise NoBound(
+                f"{start} gives {name} a Map whose default is {found}, and that of INITIAL is {own}: "
+                f"write `every_map(keys, values, {own})`"
+            )
+
+
+def _tuples(bound: Bound, spec: Spec, names: Sequence[str], step: str = "") -> Iterator[tuple[Any, ...]]:
+    """Every tuple of what arguments are tried with; the last one changes first."""
+    if not any(callable(_declared(bound, name, step)) for name in names):
+        yield from product(*(_numbers(bound, spec, name, step) for name in names))
+        return
+    for tried, args in enumerate(_dependent(bound, spec, names, step, ())):
+        _require_fewer(spec, step, tried)
+        yield args
+
+
+def _dependent(
+    bound: Bound, spec: Spec, names: Sequence[str], step: str, before: tuple[Any, ...]
+) -> Iterator[tuple[Any, ...]]:
+    """The same behind some arguments, where these decide which numbers the next ones are tried with."""
+    if len(before) == len(names):
+        yield before
+        return
+    given = dict(zip(names, before, strict=False))
+    for value in _numbers(bound, spec, names[len(before)], step, given):
+        yield from _dependent(bound, spec, names, step, (*before, value))
+
+
+def _require_few(bound: Bound, spec: Spec, step: str, names: Sequence[str]) -> None:
     """Raise NoBound where a step would be tried with more arguments than anybody waits for."""
     tried = 1
-    for name in spec.parameters[step]:
+    for name in names:
         some = _declared(bound, name, step)
-        if some is not None:
-            endless = isinstance(some, range) and some[MOST : MOST + 1]  # len() fails of very long ones
-            tried *= MOST + 1 if endless else len(some)
+        if some is not None and not callable(some):
+            tried *= _count(some)
+    _require_fewer(spec, step, tried)
+
+
+def _count(some: Sequence[Any]) -> int:
+    """The length, or more than are tried: len() fails of very long ranges."""
+    return MOST + 1 if isinstance(some, range) and some[MOST : MOST + 1] else len(some)
+
+
+def _require_fewer(spec: Spec, step: str, tried: int) -> None:
     if tried > MOST:
         raise NoBound(
             f"the bound of {spec.name} tries {step} with more than {MOST:,} combinations of arguments in each state: "
@@ -80,13 +141,25 @@ def _require_few(bound: Bound, spec: Spec, step: str) -> None:
         )
 
 
-def _declared(bound: Bound, name: str, step: str) -> Sequence[int] | None:
+def _declared(bound: Bound, name: str, step: str) -> Sequence[Any] | Callable[..., Sequence[Any]] | None:
     """The numbers that a bound names for an argument: those for this step before those for all."""
     return bound.numbers.get(f"{step}.{name}", bound.numbers.get(name))
 
 
-def _numbers(bound: Bound, spec: Spec, name: str, step: str = "") -> Sequence[int]:
+def _numbers(
+    bound: Bound, spec: Spec, name: str, step: str = "", given: Mapping[str, Any] = MappingProxyType({})
+) -> Sequence[Any]:
+    """The numbers of an argument, once each; `given`: the arguments before it, which may decide."""
     some = _declared(bound, name, step)
+    if callable(some):
+        asked = tuple(signature(some).parameters)
+        if unknown := [one for one in asked if one not in given]:
+            raise NoBound(
+                f"the numbers of {name} in the bound of {spec.called} depend on {unknown[0]}, which is no earlier "
+                f"argument{f' of {step}' if step else ''}: name the arguments before {name}"
+            )
+        some = some(*(given[one] for one in asked))
+        _require_fewer(spec, step, _count(some))
     if some is not None:
         return tuple(dict.fromkeys(some))
     where = f" of the step {step}" if step else ", over which an invariant speaks,"

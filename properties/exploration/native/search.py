@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -27,6 +27,7 @@ from gapless.properties.exploration.compiled.ranges import Range, unsafe
 from gapless.properties.exploration.compiled.search_program import search_functions
 from gapless.properties.exploration.compiled.steps import NotExact, SearchSteps
 from gapless.properties.exploration.graph import Call
+from gapless.properties.exploration.native.first_states import FirstStates
 from gapless.properties.exploration.native.graph import NativeGraph
 from gapless.properties.exploration.native.tables import Ints, PackingCache, Steps, Tables
 from gapless.properties.exploration.packing import LIMIT, PackedField, StateLayout
@@ -56,8 +57,9 @@ class NotCompilable(Exception):  # noqa: N818 - its message says all.
 
 @dataclass(frozen=True)
 class SearchTask:
-    """The task of a search: the calls, and the properties with the rows of numbers that they are asked for."""
+    """The task of a search: its first states, the calls, and the properties with the rows of numbers to ask for."""
 
+    starts: Sequence[State]
     calls: Mapping[str, Sequence[tuple[int, ...]]]
     alone: Sequence[tuple[Callable[..., bool], Sequence[str], Sequence[tuple[int, ...]]]]
     pairs: Sequence[tuple[Callable[..., bool], Sequence[str], Sequence[tuple[int, ...]]]]
@@ -77,6 +79,7 @@ class NativeSearch:
     def __init__(self, spec: Spec, bound: Bound, allowed: Sequence[bool], asked: SearchTask) -> None:
         self.spec, self.bound, self.asked = spec, bound, asked
         self.allowed = tuple(allowed)
+        self.first = FirstStates(spec, asked.starts)
         asks = *spec.invariants(), *spec.step_properties(), *spec.at_rest, bound.within
         if constant := constant_map(*spec.steps, *asks):
             raise NotCompilable(f"it speaks of `{constant}`, a Map that is no field")
@@ -111,7 +114,7 @@ class NativeSearch:
     @cached_property
     def is_compiled(self) -> bool:
         """True if it was compiled before."""
-        packing = self._kept.packing(self._least)
+        packing = self._kept_packing
         return packing is not None and bool(self.functions(packing)["search"].code.is_kept)
 
     @cached_property
@@ -122,10 +125,10 @@ class NativeSearch:
     def run(self, limit: int, progress: OnProgress | None) -> NativeFound:
         """Explore all states, at most so many. Raises NotCompilable."""
         least = self._least
-        kept = self._kept.packing(least)
+        kept = self._kept_packing
         seen = None if kept else self._seen(least)
         packing: StateLayout | None = kept or (seen and seen.roomier())
-        whole = packing is not kept or not self.bound.within(self.spec.initial)
+        whole = packing is not kept or not all(map(self.bound.within, self.asked.starts))
         while packing is not None:
             tables = self._tables(packing, limit, whole=whole)
             run = NativeRun(self, packing, tables, whole=whole)
@@ -158,8 +161,14 @@ class NativeSearch:
             self, packing, tables, SearchEnd(status, int(tables.counts[0]), int(tables.counts[3])), is_whole=True
         )
 
+    @property
+    def _kept_packing(self) -> StateLayout | None:
+        """The packing of before, where all first states fit into it."""
+        kept = self._kept.packing(self._least)
+        return kept if kept is not None and self.first.fit(kept) else None
+
     def _tables(self, packing: StateLayout, limit: int, *, whole: bool) -> Tables:
-        room = min(self._kept.states(whole=whole), limit) + BLOCK + len(self.flat_calls)
+        room = max(min(self._kept.states(whole=whole), limit), len(self.asked.starts)) + BLOCK + len(self.flat_calls)
         return Tables.new(packing, len(self.kinds), len(self.reasons), room, whole=whole)
 
     def _next(self, packing: StateLayout, tables: Tables, status: int) -> StateLayout:
@@ -223,7 +232,7 @@ class NativeSearch:
     def _least(self) -> StateLayout | None:
         """The least that the initial state fits into, with the keys that calls tell of."""
         spec, initial = self.spec, self.spec.initial
-        if any(not -LIMIT < number < LIMIT for number in _numbers_in(spec)):
+        if not self.first.are_small:
             return None
         hints = get_type_hints(type(initial))
         kinds = [get_args(hints[name])[0] for name in spec.maps if get_args(hints[name])]
@@ -233,7 +242,7 @@ class NativeSearch:
             for at, parameter in enumerate(spec.parameters[name]):
                 if of.get(parameter) in kinds:
                     keys.update(args[at] for args in self.asked.calls[name])
-        begun = [key for name in spec.maps for key in getattr(initial, name).entries]
+        begun = self.first.keys
         origin = min(*keys, *begun, 0)
         width = max(min(max(keys) + 2 - origin, 64), *(key + 1 - origin for key in begun), 1)
         packing = StateLayout(
@@ -243,7 +252,7 @@ class NativeSearch:
             width,
             tuple(hints[name] for name in spec.scalars) + tuple(get_args(hints[name])[1] for name in spec.maps),
         )
-        return self._with_room(packing, initial) if width <= WIDEST else None
+        return self.first.widened(packing) if width <= WIDEST else None
 
     def _with_room(self, packing: StateLayout, state: State) -> StateLayout:
         """One that a state fits into, too, as far as that is possible."""
@@ -256,7 +265,7 @@ class NativeSearch:
 
     def _seen(self, packing: StateLayout | None) -> StateLayout | None:
         """One with room for what some walks at random come to: for each packing, there is something to compile."""
-        chance, calls, state = random.Random(0), self.flat_calls, self.spec.initial  # noqa: S311 - no secret.
+        chance, calls, state = random.Random(0), self.flat_calls, self.asked.starts[0]  # noqa: S311 - no secret.
         for _ in range(SAMPLED if packing and calls else 0):
             name, args = chance.choice(calls)
             try:
@@ -265,7 +274,7 @@ class NativeSearch:
                 continue
             packing = self._with_room(packing, state)  # type: ignore[arg-type]
             if not self.bound.within(state):
-                state = self.spec.initial
+                state = chance.choice(self.asked.starts)
         return packing
 
     @property
@@ -325,15 +334,6 @@ def _last_of(calls: Sequence[tuple[int, ...]]) -> range:
     return range(first, first + len(calls))
 
 
-def _numbers_in(spec: Spec) -> Iterator[int]:
-    """The numbers of a spec's initial state."""
-    for name in spec.scalars:
-        yield int(getattr(spec.initial, name))
-    for name in spec.maps:
-        begun = getattr(spec.initial, name)
-        yield from (int(begun.default), *map(int, begun.entries.values()), *map(int, begun.entries))
-
-
 class NativeRun:
     """A search with one packing, from the state on that its tables tell.
 
@@ -354,16 +354,13 @@ class NativeRun:
         progress: OnProgress | None = None,
     ) -> int:  # fmt: skip
         """Explore, at most up to state `until`, and up to so many accepted calls; how that ended."""
-        search, packing, tables, spec = self.search, self.packing, self.tables, self.search.spec
+        search, packing, tables = self.search, self.packing, self.tables
         native, most, runs = search.functions(packing), len(search.flat_calls), search.runs[0].reshape(-1)
         numbers, lows = search.numbers[0].reshape(-1), search.numbers[1]
         rows, words = BLOCK + most, packing.words
         steps = kept or Steps.room(0, 0)
         if not kept:
-            numbered = [int(getattr(spec.initial, name)) for name in spec.scalars]
-            maps = [getattr(spec.initial, name).__getitem__ for name in spec.maps]
-            tables.states[0] = packing.packed(numbered, maps)
-            tables.beyond[0] = not search.bound.within(spec.initial)
+            search.first.put(packing, tables, search.bound.within)
             tables.fill_slots(native)
         after, ends, fill = np.zeros(rows * (words + 2), np.uint64), np.zeros(BLOCK, np.int64), np.zeros(3, np.int64)
         status, given = FULL, tuple[Any, ...]()
