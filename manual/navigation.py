@@ -42,6 +42,7 @@ CONTENTS: dict[str, tuple[str, ...]] = {
         "docs/rocketmq-traces",
         "docs/pulsar",
         "docs/kafka",
+        "docs/kafka-transactions",
         "docs/reports",
         "docs/defects",
         "docs/detection",

@@ -455,10 +455,11 @@ def what_is_clean_and_stable_is_cut_off_with_its_log(s: State, to: Number, again
     return implies(0 <= s.epoch and 0 <= s.since, taken == (lawful and cleaned))
 
 
+KAFKA = frozenset({"kafka", "kafka-3.5"})
 DEVIATIONS = (
-    Deviation(open_anew, partition.open, frozenset({"kafka"}),
+    Deviation(open_anew, partition.open, KAFKA,
         "docs/kafka.md#created-again: a topic deleted and created again has its offsets from 0 on"),
-    Deviation(elect_uncleanly, partition.truncate, frozenset({"kafka"}),
+    Deviation(elect_uncleanly, partition.truncate, KAFKA,
         "docs/kafka.md#unclean: unclean.leader.election.enable lets a replica lead that lacks committed records"),
 )
 GIVEN_UP = (

@@ -327,14 +327,15 @@ def a_lost_marker_shows_in_a_later_epoch(s: State, epoch: int, sequence: int, fi
     return implies(not shows, not taken)
 
 
+KAFKA = frozenset({"kafka", "kafka-3.5"})
 DEVIATIONS = (
-    Deviation(begin_anywhere, producer.append, frozenset({"kafka"}),
+    Deviation(begin_anywhere, producer.append, KAFKA,
         "docs/kafka.md#unknown-producers: sequences of a producer that is not known are not compared"),
-    Deviation(go_on_behind_a_lost_marker, producer.append, frozenset({"kafka"}),
+    Deviation(go_on_behind_a_lost_marker, producer.append, KAFKA,
         "docs/kafka.md#lost-markers: a marker that was not on disk is lost with the power"),
-    Deviation(mark_two_epochs_ahead, producer.mark, frozenset({"kafka"}),
+    Deviation(mark_two_epochs_ahead, producer.mark, KAFKA,
         "docs/kafka.md#epoch-raised-twice: KAFKA-19367, 4.0.0"),
-    Deviation(mark_by_a_coordinator_of_before, producer.mark, frozenset({"kafka"}),
+    Deviation(mark_by_a_coordinator_of_before, producer.mark, KAFKA,
         "docs/kafka.md#coordinator-epochs: KAFKA-9144, before 2.4"),
 )
 GIVEN_UP = (

@@ -151,5 +151,6 @@ def test_a_missing_permission_names_the_owner_and_the_way_out(folder: Path) -> N
 def test_a_value_from_pyproject_is_blamed_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "pyproject.toml").write_text('[tool.gapless]\nprofile = "strikt"\n')
     monkeypatch.chdir(tmp_path)
-    said = "gapless check: --profile strikt: expected strict, rocketmq, pulsar or kafka (did you mean strict?) "
+    named = "strict, rocketmq, pulsar, kafka or kafka-3.5"
+    said = f"gapless check: --profile strikt: expected {named} (did you mean strict?) "
     assert gapless("check", "x").stderr == f"{said}(from [tool.gapless] in pyproject.toml)\n"

@@ -197,6 +197,14 @@ LOST: dict[str, tuple[str, list[tuple[str, tuple[int, ...]]]]] = {
         "every-abort-is-in-the-index",
         [("open", (0,)), ("abort", (7, 0, 1, 2)), ("abort", (7, 2, 3, 4))],
     ),
+    "kafka_transaction": (
+        "complete-transaction-has-its-marker-in-every-partition",
+        [("open", (0, 7, 0)), ("add", (0, 0)), ("decide", (1, 0, 1, 1)), ("complete", (7, 0))],
+    ),
+    "group_offsets": (
+        "offset-that-is-committed-counts-from-0",
+        [("open", (0, -1)), ("commit", (0, -2))],
+    ),
     "startup": ("version-of-a-start-is-known", [("open", (1,))]),
     "dledger_index": (
         "every-dledger-entry-before-it-has-its-unit",

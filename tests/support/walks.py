@@ -445,6 +445,54 @@ def of_a_partition(_spec: Spec, state: State, drawn: tuple[int, ...]) -> dict[tu
     }
 
 
+def of_a_kafka_transaction(
+    _spec: Spec, state: State, drawn: tuple[int, ...]
+) -> dict[tuple[str, str], Callable[[], int]]:
+    """The same for a transactional id of Kafka: partitions 0 and 1, epochs as they come, markers as decided."""
+    some = abs(drawn[0]) if drawn else 0
+    part, wrong, protocol = some % 2, some % 11 == 0, 1 + some // 2 % 2
+    end = state.reached[part]
+    return {
+        ("open", "phase"): lambda: (-1, 0, 0, 1)[some % 4],
+        ("open", "epoch"): lambda: -1 if some % 4 == 0 else 0,
+        ("init", "pid"): lambda: state.pid + wrong,
+        ("init", "epoch"): lambda: state.epoch + 1 - wrong,
+        **{(step, "part"): lambda: part for step in ("add", "write", "mark", "crash", "received")},
+        ("add", "epoch"): lambda: state.epoch,
+        ("write", "first"): lambda: end,
+        ("write", "last"): lambda: end + some % 3,
+        ("write", "epoch"): lambda: state.epoch - wrong,
+        ("decide", "protocol"): lambda: protocol,
+        ("decide", "epoch"): lambda: state.epoch + (protocol == 2) + wrong,
+        ("decide", "whole"): lambda: not wrong,
+        ("time_out", "epoch"): lambda: state.epoch + 1,
+        ("time_out", "whole"): lambda: 1,
+        ("mark", "commit"): lambda: int(state.phase == 2) if some % 5 else 0,
+        ("mark", "epoch"): lambda: state.epoch,
+        ("mark", "offset"): lambda: end,
+        ("complete", "pid"): lambda: state.pid,
+        ("complete", "epoch"): lambda: state.epoch,
+        ("crash", "kept"): lambda: end - some % 2,
+        ("received", "offset"): lambda: state.began[part],
+    }
+
+
+def of_group_offsets(_spec: Spec, state: State, drawn: tuple[int, ...]) -> dict[tuple[str, str], Callable[[], int]]:
+    """The same for the offset of a group: producers 0 and 1, records as they come."""
+    some = abs(drawn[0]) if drawn else 0
+    placed = ("commit", "commit_in_transaction", "mark", "tombstone", "expire")
+    return {
+        ("open", "at"): lambda: 0,
+        **{(step, "at"): lambda: state.end + some % 2 for step in placed},
+        **{(step, "pid"): lambda: some % 2 for step in ("commit_in_transaction", "mark", "settle")},
+        ("commit", "offset"): lambda: some % 7,
+        ("commit_in_transaction", "offset"): lambda: some % 7,
+        ("expire", "limit"): lambda: 0,
+        ("expire", "idle"): lambda: some % 3 - 1,
+        ("receive", "offset"): lambda: state.offset,
+    }
+
+
 def of_a_producer(_spec: Spec, state: State, drawn: tuple[int, ...]) -> dict[tuple[str, str], Callable[[], int]]:
     """The same for a producer: the batch that comes next, and snapshots of what is known."""
     more = abs(drawn[0]) % 3 if drawn else 0
@@ -500,6 +548,8 @@ LIKELY_ARGUMENTS = {
     "broker": of_a_broker,
     "coordinator": of_coordinators,
     "permits": of_permits,
+    "group_offsets": of_group_offsets,
+    "kafka_transaction": of_a_kafka_transaction,
     "partition": of_a_partition,
     "producer": of_a_producer,
     "aborted_index": of_an_aborted_index,
@@ -524,7 +574,8 @@ LONG = {"broker": 70, "check_service": 60, "checkpoint": 40, "coordinator": 40, 
 
 def broker(spec: Spec) -> str:
     """The profile of the broker whose deviations the spec knows."""
-    return next((name for deviation in spec.deviations for name in sorted(deviation.profiles)), NO_BROKER)
+    profiles = sorted({name for deviation in spec.deviations for name in deviation.profiles})
+    return max(profiles, key=lambda profile: len(spec.allowed(profile)), default=NO_BROKER)
 
 
 EVERY_PROFILE = pytest.mark.parametrize("profile", [*PROFILES, NO_BROKER])

@@ -22,6 +22,7 @@ COMMITTED: list[Call] = [
 ONE_BATCH: list[Call] = [
     ("open", 0, 0, 0, 0, -1, 0, -1, -1, 0), ("lead", 0, 0), ("append", 0, 0, 1, 0, 0, 70, 9, 1, 1, 1, 1),
 ]  # fmt: skip
+WRITTEN: list[Call] = [("open", 0, 7, 0), ("add", 0, 0), ("write", 0, 0, 0, 0), ("decide", 0, 0, 1, 1)]
 REST: dict[str, tuple[list[Call], dict[str, list[Call]]]] = {
     "log": (
         [("open", 0, 1024), ("append", 0, 100, 0, 1, 1, 1, 1, 9), ("flush", 100)],
@@ -30,6 +31,13 @@ REST: dict[str, tuple[list[Call], dict[str, list[Call]]]] = {
     "queue": (
         [("open", 0, 0), ("append", 0, 1, 0, 340, 0), ("index", 0, 0, 340, 0)],
         {"every-message-has-its-entry": [("open", 0, 0), ("append", 0, 1, 0, 340, 0)]},
+    ),
+    "kafka_transaction": (
+        [*WRITTEN, ("mark", 0, 0, 0, 1), ("complete", 7, 0)],
+        {
+            "nothing-hangs": WRITTEN,
+            "every-decision-is-complete": [*WRITTEN, ("mark", 0, 0, 0, 1)],
+        },
     ),
     "partition": (
         [*ONE_BATCH, ("flush", 1), ("raise_watermark", 1, -1), ("save", 1, 1)],
