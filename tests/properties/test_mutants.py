@@ -90,10 +90,14 @@ FORGETS = {
 }
 
 
-@pytest.mark.parametrize(("spec", "name"), FORGETS.items(), ids=FORGETS)
-def test_a_step_that_forgets_what_a_later_one_needs_is_refuted(spec: str, name: str) -> None:
+COSTLY = set() if NIGHT else {"partition", "producer"}
+"""Specs whose steps take Z3 some seconds: by night."""
+
+
+@pytest.mark.parametrize("spec", [spec for spec in FORGETS if spec not in COSTLY])
+def test_a_step_that_forgets_what_a_later_one_needs_is_refuted(spec: str) -> None:
     """No invariant notices, for all is as it was: what can be done next does."""
-    fault = next(fault for fault in operators.faults(SPECS[spec]) if fault.name == name)
+    fault = next(fault for fault in operators.faults(SPECS[spec]) if fault.name == FORGETS[spec])
     assert judge(SPECS[spec], fault, compared=False).refuted.startswith("ALWAYS: ")
 
 
