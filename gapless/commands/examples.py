@@ -132,9 +132,9 @@ EXIT_CODES: dict[str, dict[int, str]] = {
     },
     "prove": {
         0: "all holds",
-        1: "something does not, and here is the story",
+        1: "something does not in a run from the beginning, and here is the story",
         2: "wrong usage",
-        3: "unknown or out of budget",
+        3: "unknown, out of budget, or false only in a state that may be unreachable",
     },
     "rules": _DONE,
     "steps": _DONE,

@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
@@ -18,6 +18,26 @@ from gapless.commands.terminal import Terminal, failed, now_and_then, printing, 
 
 if TYPE_CHECKING:
     from gapless.properties.exploration.search import Exploration, How
+    from gapless.spec.catalog import Spec
+
+
+WideOption = Annotated[bool, typer.Option("--wide", help="As far as native code gets, which is compiled first, once.")]
+PlainOption = Annotated[
+    bool, typer.Option("--plain", help="Compile nothing: the plain functions alone, as a second opinion.")
+]
+StatesOption = Annotated[int, typer.Option(metavar="N", min=1, help="Give up on a spec that has more states.")]
+SymmetryOption = Annotated[
+    bool, typer.Option("--symmetry", help="Once for all states that differ in interchangeable numbers alone.")
+]
+WalksOption = Annotated[
+    int | None,
+    typer.Option(metavar="N", min=1, help="Walk at random N times instead of exploring all.", show_default=False),
+]
+SeedOption = Annotated[int, typer.Option(metavar="S", help="The random seed of --walks.")]
+LengthOption = Annotated[int, typer.Option(metavar="N", min=1, help="The most steps of one of the --walks.")]
+InteractiveOption = Annotated[
+    bool, typer.Option("--interactive", help="Step by hand: possible steps, what each changes, and back.")
+]
 
 
 def explore(
@@ -32,42 +52,42 @@ def explore(
             show_default=False,
         ),
     ] = None,
-    wide: Annotated[  # noqa: FBT002 - a flag is what it is
-        bool, typer.Option("--wide", help="As far as native code gets, which is compiled first, once.")
-    ] = False,
-    plain: Annotated[  # noqa: FBT002 - as above
-        bool, typer.Option("--plain", help="Compile nothing: the plain functions alone, as a second opinion.")
-    ] = False,
-    states: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Give up on a spec that has more states.")
-    ] = 8_000_000,
+    wide: WideOption = False,  # noqa: FBT002 - a flag is what it is
+    plain: PlainOption = False,  # noqa: FBT002 - as above
+    states: StatesOption = 8_000_000,
+    symmetry: SymmetryOption = False,  # noqa: FBT002 - as above
+    walks: WalksOption = None,
+    seed: SeedOption = 0,
+    length: LengthOption = 200,
+    interactive: InteractiveOption = False,  # noqa: FBT002 - as above
     graph: Annotated[Path | None, output_file("Draw the states: an .svg of one spec, or an .html page.")] = None,
     json: JsonOption = None,
 ) -> None:
     """Try every step in every state within small bounds, and check every property.
 
     The bounds lie in properties/exploration/bounds/; a spec of yours says its own as BOUND, or one is found for it.
-    What takes long is compiled, and finds the same states in the same order.
+    What takes long is compiled, and finds the same states in the same order. Where there are too many states, --walks
+    tries some of them, and --symmetry those that differ in more than names.
     """
     from gapless.properties.exploration import state_diagram, summary
-    from gapless.properties.exploration.adaptive_bounds import explored
     from gapless.properties.exploration.bounds import NoBound, has_wide
 
     every = chosen(specs or [])
+    _require_one_way(symmetry=symmetry, walks=walks, interactive=interactive, all_states=wide or plain or graph)
+    if interactive:
+        _step_by_hand(every, profile)
+        return
+    if walks:
+        _walk(every, profile, walks, seed, length, json)
     if wide and not specs:
         every = [spec for spec in every if has_wide(spec)]
-    found = []
+    how: How = "plain" if plain else "auto"
     try:
         if graph:
             state_diagram.kind(graph, len(every))
-        for spec in every:
-            with _exploring(spec.name) as progress, errors_of(spec):
-                how: How = "plain" if plain else "auto"
-                found.append(
-                    explored(
-                        spec, profile=profile, wide=wide, limit=states, how=how, progress=progress, compiling=_compiling
-                    )
-                )
+        found = [
+            _explored(spec, profile=profile, wide=wide, limit=states, how=how, symmetry=symmetry) for spec in every
+        ]
     except (NoBound, state_diagram.NoPicture) as error:
         raise failed(str(error)) from None
     code = summary.exit_code(found)
@@ -79,6 +99,72 @@ def explore(
         if str(json) != "-":
             _tabled(found, graph)
     raise typer.Exit(code)
+
+
+def _explored(spec: Spec, **options: Any) -> Exploration:
+    """All states of a spec. Exits with 2 where symmetry is asked for, and there is none. Raises NoBound."""
+    from gapless.properties.exploration.adaptive_bounds import explored
+    from gapless.properties.exploration.symmetry import NotSymmetric
+
+    try:
+        with _exploring(spec.name) as progress, errors_of(spec):
+            return explored(spec, progress=progress, compiling=_compiling, **options)
+    except NotSymmetric as error:
+        raise failed(f"--symmetry: {spec.called}: {error}: leave it out") from None
+
+
+def _require_one_way(*, symmetry: bool, walks: int | None, interactive: bool, all_states: object) -> None:
+    """Exit with 2 where a command asks for two ways to explore at once."""
+    asked = {"--symmetry": symmetry, "--walks": walks, "--interactive": interactive}
+    given = [name for name, value in asked.items() if value]
+    if len(given) > 1:
+        raise failed(f"{given[0]} and {given[1]} explore in two ways: leave out one of them")
+    if given and all_states:
+        raise failed(f"{given[0]}: --wide, --plain and --graph are about all states: leave out one of them")
+
+
+def _walk(every: Sequence[Spec], profile: str | None, count: int, seed: int, length: int, json: Path | None) -> None:
+    """Walk at random through each spec, and exit."""
+    from gapless.properties.exploration import summary, walk_report
+    from gapless.properties.exploration.adaptive_bounds import bound_for
+    from gapless.properties.exploration.bounds import NoBound
+    from gapless.properties.exploration.walks import walks
+
+    if profile:
+        raise failed("--walks: it takes the design's own steps: leave --profile out")
+    found = []
+    try:
+        for spec in every:
+            with errors_of(spec):
+                found.append(walks(spec, bound_for(spec), count, seed, length))
+    except NoBound as error:
+        raise failed(str(error)) from None
+    code = walk_report.exit_code(found)
+    with printing(code):
+        if json:
+            made = summary.ExplorationReport(schema=1, explored=[], walks=[*map(walk_report.report, found)])
+            write(json, made.model_dump_json(by_alias=True, indent=1) + "\n")
+        if str(json) != "-":
+            for one in found:
+                print(*walk_report.lines(one), sep="\n")
+                if one.broken:
+                    print("", *walk_report.story(one), sep="\n")
+    raise typer.Exit(code)
+
+
+def _step_by_hand(every: Sequence[Spec], profile: str | None) -> None:
+    """Ask for one step after another."""
+    from gapless.properties.exploration.adaptive_bounds import bound_for
+    from gapless.properties.exploration.bounds import NoBound
+    from gapless.properties.exploration.stepping import step_by_hand
+
+    if len(every) != 1 or profile:
+        raise failed("--interactive: name one spec, and no --profile")
+    try:
+        with errors_of(every[0]), printing(0):
+            step_by_hand(every[0], bound_for(every[0]), lambda: input("> "), print)
+    except NoBound as error:
+        raise failed(str(error)) from None
 
 
 def _compiling(name: str) -> None:

@@ -41,14 +41,17 @@ def explored(
     progress: OnProgress | None = None,
     how: How = "auto",
     compiling: OnCompile | None = None,
+    symmetry: bool = False,
 ) -> Exploration:
-    """Explore a spec within `bound_for` it, or as far as native code gets. Raises NoBound, ForeignWords."""
+    """Explore a spec within `bound_for` it, or as far as native code gets. Raises NoBound, NotSymmetric."""
     if wide and isinstance(spec, GivenSpec):
         raise NoBound(f"{spec.called} has no bound that is wide: write a greater one as BOUND, and leave --wide out")
-    if spec.bound is None and isinstance(spec, GivenSpec):
+    if spec.bound is None and isinstance(spec, GivenSpec) and not symmetry:
         return _grown(spec, profile)
-    bound = bound_of(spec, profile, wide=wide)
-    return explore(spec, bound, profile=profile, limit=limit, progress=progress, how=how, compiling=compiling)
+    bound = bound_for(spec, profile) if symmetry else bound_of(spec, profile, wide=wide)
+    return explore(
+        spec, bound, profile=profile, limit=limit, progress=progress, how=how, compiling=compiling, symmetry=symmetry
+    )
 
 
 @cache

@@ -33,6 +33,7 @@ from gapless.properties.exploration.native.search import (
     SearchEnd,
     SearchTask,
 )
+from gapless.properties.exploration.symmetry import SymmetryGroup, folding
 from gapless.spec.catalog import Spec, State
 from gapless.spec.language import Map, Refused
 from gapless.spec.reading.checking import checked
@@ -85,6 +86,15 @@ class Exploration:
     seconds: float
     native: bool = False  # whether native code explored it
     not_native: str = ""  # why native code was left out of a search that takes long
+    folding: SymmetryGroup | None = None  # by which states that differ in names alone are explored once
+
+    @property
+    def unfolded(self) -> int:
+        """The number of states within the bound, those that were folded among them."""
+        if self.folding is None:
+            return self.states
+        inside = (state for n, state in enumerate(self.graph.states) if n not in self.graph.beyond)
+        return sum(map(self.folding.size, inside))
 
     @property
     def tried(self) -> int:
@@ -125,8 +135,12 @@ def explore(
     progress: OnProgress | None = None,
     how: How = "auto",
     compiling: OnCompile | None = None,
+    symmetry: bool = False,
 ) -> Exploration:
     """Explore every state within `bound`; with the deviations of `profile`, if one is named.
+
+    With `symmetry`, states that differ only in the numbers of interchangeable things are explored once, by the plain
+    functions. Raises NotSymmetric.
 
     With deviations, only the weak invariants and the weak step properties are checked: after a deviation, the design's
     own steps need not keep the others either. `how`: what cannot be compiled is plain, whatever is asked for.
@@ -135,6 +149,9 @@ def explore(
     checked(spec)
     began = time.perf_counter()
     search = _Search(spec, bound, profile, limit)
+    folded = folding(spec, bound) if symmetry else None
+    if folded:
+        search.read, how = folded.key, "plain"
     broken = _searched(search, how, progress, compiling)
     return Exploration(
         spec=spec,
@@ -148,6 +165,7 @@ def explore(
         seconds=time.perf_counter() - began,
         native=search.found is not None,
         not_native=search.not_native,
+        folding=folded,
     )
 
 

@@ -42,6 +42,7 @@ class SpecReport(_Model):
     profile: str | None
     result: SearchResult
     states: int = Field(description="states within the bound")
+    unfolded: int = Field(description="the same, with those that symmetry leaves out; equal without symmetry")
     beyond: int = Field(description="states next to them that the bound cuts off: judged, and not left")
     transitions: int = Field(description="accepted steps between states within the bound")
     tried: int = Field(description="accepted and refused steps")
@@ -56,11 +57,29 @@ class SpecReport(_Model):
     seconds: float
 
 
+class WalkReport(_Model):
+    """The walks through the states of one spec."""
+
+    spec: str
+    bound: str
+    seed: int
+    walks: int
+    steps: int
+    states: int = Field(description="different states that were met; there may be more")
+    accepted: dict[str, int] = Field(description="by step")
+    refused: dict[str, dict[str, int]] = Field(description="by step, and by rule")
+    never_taken: list[str]
+    never_refused: list[str] = Field(description="steps, each with a rule that refused it in no walk")
+    path: list[str] = Field(description="the calls that break a property, shortened; empty if none is broken")
+    story: list[str]
+
+
 class ExplorationReport(_Model):
     """The exploration of several specs; `schema` is raised when a key changes its meaning or goes."""
 
     schema_: int = Field(1, alias="schema")
     explored: list[SpecReport]
+    walks: list[WalkReport] = Field(default=[], description="with --walks, in place of the others")
 
 
 def report(found: Iterable[Exploration]) -> ExplorationReport:
@@ -82,6 +101,7 @@ def _spec_report(one: Exploration) -> SpecReport:
         profile=one.profile,
         result=one.result,
         states=one.states,
+        unfolded=one.unfolded,
         beyond=len(graph.beyond),
         transitions=one.transitions,
         tried=one.tried,
@@ -118,14 +138,18 @@ def story(one: Exploration) -> list[str]:
     """The shortest path to a broken property; empty where none is."""
     if not one.broken:
         return []
-    broken, spec = one.broken, one.spec
-    states = [one.graph.states[number] for number in broken.way]
+    again = f"gapless explore {pasted(one.spec.called)}" + (f" --profile {one.profile}" if one.profile else "")
+    states = [one.graph.states[number] for number in one.broken.way]
+    return story_of(one.spec, one.broken, states, again + " --symmetry" * (one.folding is not None))
+
+
+def story_of(spec: Spec, broken: BrokenProperty, states: Sequence[State], again: str) -> list[str]:
+    """A path with what each step changes, and the property that is broken at its end."""
     pairs = zip(broken.path, pairwise(states), strict=True)
     steps = [(called(spec, call), changes_text(changes(before, after))) for call, (before, after) in pairs]
     width = column(steps)
     looked_at = broken_for(broken.holds, states[-broken.states :], broken.witness)
     here = values_text(looked_at or differing(spec.initial, states[-1]))
-    again = f"gapless explore {pasted(spec.called)}" + (f" --profile {one.profile}" if one.profile else "")
     return [
         f"{spec.name} breaks {broken.sentence} after {_steps(len(steps))}.",
         "",
@@ -184,6 +208,11 @@ def remarks(one: Exploration) -> list[str]:
         waiting = len(graph.states) - graph.explored
         lines.append(
             f"{name}: {waiting:,} states were met and not explored; --states {4 * len(graph.states)} continues."
+        )
+    if one.folding:
+        lines.append(
+            f"{name}: states that differ only in the numbers of {one.folding.kind} are explored once: "
+            f"{one.states:,} stand for {one.unfolded:,}."
         )
     if one.not_native:
         lines.append(f"{name}: explored by calling the plain functions; there is no native code, for {one.not_native}.")

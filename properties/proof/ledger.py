@@ -104,6 +104,7 @@ class LedgerEntry(BaseModel):
     )
     why: str = ""
     story: list[str] = []
+    reached: bool = Field(default=True, description="of what is refuted: not only in a state that may be unreachable")
 
 
 class Ledger(BaseModel):
@@ -125,11 +126,10 @@ class Ledger(BaseModel):
 
     @property
     def exit_code(self) -> int:
-        """0 all proved · 1 a property is false · 3 unknown, or the budget is spent."""
-        results = {entry.result for entry in self.obligations}
-        if "refuted" in results:
+        """0 proved · 1 false in a run from the beginning · 3 unknown, out of budget, or perhaps unreachable."""
+        if any(entry.result == "refuted" and entry.reached for entry in self.obligations):
             return 1
-        return 3 if results & {"unknown", "budget"} or not results else 0
+        return 3 if {entry.result for entry in self.obligations} != {"proved"} else 0
 
 
 def subjects() -> tuple[str, ...]:
@@ -397,7 +397,8 @@ def _cause(obligation: Obligation, error: Exception) -> str:
 def _answered(obligation: Obligation, result: Result) -> LedgerEntry:
     story = counterexamples.story(result) if result.example is not None and result.verdict == "refuted" else []
     why = SEARCHED if needs_a_run(obligation, result) else result.why
-    return _entry(obligation, result.verdict, round(result.ms, 1), result.work, why, story)
+    entry = _entry(obligation, result.verdict, round(result.ms, 1), result.work, why, story)
+    return entry.model_copy(update={"reached": why != SEARCHED})
 
 
 SEARCHED = "a run from the beginning to it is being looked for"
@@ -416,7 +417,8 @@ def with_a_run(obligation: Obligation, result: Result) -> LedgerEntry:
     except Exception:  # noqa: BLE001 - the refutation stands without it
         run = None
     why = result.why if run else UNREACHED
-    return _entry(obligation, "refuted", round(result.ms, 1), result.work, why, counterexamples.story(result, run))
+    entry = _entry(obligation, "refuted", round(result.ms, 1), result.work, why, counterexamples.story(result, run))
+    return entry.model_copy(update={"reached": run is not None})
 
 
 def settle(obligation: Obligation, *, work: int = induction.WORK, seed: int = 0) -> LedgerEntry:

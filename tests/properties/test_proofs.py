@@ -562,9 +562,11 @@ def test_what_cannot_be_read_is_unknown_and_reported(monkeypatch: pytest.MonkeyP
 
 
 def test_the_exit_code_is_that_of_the_worst() -> None:
-    def ledger_of(*results: ledger.Outcome) -> int:
+    def ledger_of(*results: ledger.Outcome, reached: bool = True) -> int:
         entries = [
-            ledger.LedgerEntry(spec="x", invariant="y", step="z", under="design", result=r, ms=0, work=0)
+            ledger.LedgerEntry(
+                spec="x", invariant="y", step="z", under="design", result=r, ms=0, work=0, reached=reached
+            )
             for r in results
         ]
         return ledger.Ledger(z3="", digests={}, obligations=entries, seconds=0).exit_code
@@ -573,6 +575,7 @@ def test_the_exit_code_is_that_of_the_worst() -> None:
     assert ledger_of("proved", "unknown") == 3
     assert ledger_of("budget", "proved") == 3
     assert ledger_of("unknown", "refuted") == 1
+    assert ledger_of("proved", "refuted", reached=False) == 3
     assert ledger_of() == 3
 
 

@@ -53,4 +53,4 @@ def test_a_search_that_fails_leaves_the_refutation(wrong: Path, monkeypatch: pyt
     )
     monkeypatch.setattr(unrolling, "run_to", fails)
     entry = ledger.settle(obligation)
-    assert (entry.result, entry.why) == ("refuted", ledger.UNREACHED)
+    assert (entry.result, entry.why, entry.reached) == ("refuted", ledger.UNREACHED, False)

@@ -35,6 +35,7 @@ __all__ = [
     "has_wide",
     "initial_states",
     "most",
+    "numbers_of",
     "one_wrong",
     "universal",
     "untouched",
@@ -99,7 +100,7 @@ def _require_defaults(spec: Spec, start: str, state: State) -> None:
 def _tuples(bound: Bound, spec: Spec, names: Sequence[str], step: str = "") -> Iterator[tuple[Any, ...]]:
     """Every tuple of what arguments are tried with; the last one changes first."""
     if not any(callable(_declared(bound, name, step)) for name in names):
-        yield from product(*(_numbers(bound, spec, name, step) for name in names))
+        yield from product(*(numbers_of(bound, spec, name, step) for name in names))
         return
     for tried, args in enumerate(_dependent(bound, spec, names, step, ())):
         _require_fewer(spec, step, tried)
@@ -114,7 +115,7 @@ def _dependent(
         yield before
         return
     given = dict(zip(names, before, strict=False))
-    for value in _numbers(bound, spec, names[len(before)], step, given):
+    for value in numbers_of(bound, spec, names[len(before)], step, given):
         yield from _dependent(bound, spec, names, step, (*before, value))
 
 
@@ -146,7 +147,7 @@ def _declared(bound: Bound, name: str, step: str) -> Sequence[Any] | Callable[..
     return bound.numbers.get(f"{step}.{name}", bound.numbers.get(name))
 
 
-def _numbers(
+def numbers_of(
     bound: Bound, spec: Spec, name: str, step: str = "", given: Mapping[str, Any] = MappingProxyType({})
 ) -> Sequence[Any]:
     """The numbers of an argument, once each; `given`: the arguments before it, which may decide."""
