@@ -55,6 +55,7 @@ CONTENTS: dict[str, tuple[str, ...]] = {
         "docs/design",
         "docs/proposals",
         "docs/performance",
+        "docs/protocols",
         "properties/README",
         "properties/faults/guards",
         "properties/faults/zoo",

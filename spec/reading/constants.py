@@ -130,13 +130,14 @@ def _of_a_map(file: SpecFile, outer: ast.AST, node: ast.Attribute) -> Iterator[C
 
 
 def _arguments_of_bound(file: SpecFile, numbers: ast.Dict) -> Iterator[Complaint]:
-    """Keys of a bound's numbers that are no argument of a step; or else arguments without numbers."""
+    """Keys of a bound's numbers that are no argument of a step or property; or else arguments without numbers."""
     members = [ast.unparse(one) for name in OF_STEPS for one in file.tuple_of(name) or ()]
     steps = [file.functions[name] for name in members if name in file.functions]
     arguments = [(step.name, one.arg) for step in steps for one in step.args.args[1:]]
     known = [*dict.fromkeys(name for _, name in arguments), *(f"{step}.{name}" for step, name in arguments)]
+    spoken_of = {*known, *_universal_parameters(file)}
     keys = {str(key.value): key for key in numbers.keys if isinstance(key, ast.Constant)}
-    if strange := [key for key in keys if key not in known]:
+    if strange := [key for key in keys if key not in spoken_of]:
         others = f"an argument of a step: {', '.join(known)}"
         word = f"`{strange[0]}` in the numbers of `BOUND`"
         yield unknown(keys[strange[0]].lineno, word, strange[0], known, others)
@@ -146,6 +147,14 @@ def _arguments_of_bound(file: SpecFile, numbers: ast.Dict) -> Iterator[Complaint
                 word = f"`{name}` of the step `{step}`, for which `BOUND` has no numbers"
                 yield Complaint(numbers.lineno, word, f'`"{name}": range(3)` into them')
                 return
+
+
+def _universal_parameters(file: SpecFile) -> Iterator[str]:
+    """The parameters of invariants and step properties, for each number of which they are true."""
+    for name in ("INVARIANTS", "STEP_PROPERTIES"):
+        for member in map(ast.unparse, file.tuple_of(name) or ()):
+            if member in file.functions:
+                yield from (one.arg for one in file.functions[member].args.args[file.states_taken[name] :])
 
 
 def is_bound(node: ast.stmt) -> bool:
