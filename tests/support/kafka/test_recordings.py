@@ -11,7 +11,7 @@ from tests.support.kafka.recordings import ARCHIVES, NAMES, manifest, recording
 from tests.support.night import NIGHT, by_day
 
 NUMBERS = ("batches", "records", "control", "producers")
-STOPPED = NAMES if NIGHT else ("4.4.0-kill", "3.5.2-policy-turns")  # whose `n1` faults are planted in
+STOPPED = NAMES if NIGHT else ("4.4.0-kill", "3.5.2-policy-turns", "3.5.2-compact")  # whose `n1` faults are planted in
 RARE = {"marker_epoch_back"}  # not every recording has room
 
 
