@@ -31,7 +31,7 @@ def test_a_damaged_checkpoint_is_named_and_leaves_a_doubt(directory: Path, name:
     (directory / name).write_text(DAMAGED[damage])
     report = check([directory], jobs=1)
     (source,) = report.sources
-    assert (report.verdict, report.findings) == ("inconclusive", [])
+    assert (report.verdict, report.violations) == ("inconclusive", [])
     (reason,) = source.reasons
     assert name in reason
     assert "a broker does not start with it" in reason

@@ -18,7 +18,7 @@ def files(folder: Path) -> dict[str, bytes]:
 def test_the_example_conforms_and_its_damaged_copy_has_one_violation() -> None:
     assert check([EXAMPLE / "whole"], jobs=1).verdict == "conforms"
     report = check([EXAMPLE / "damaged"], jobs=1)
-    (finding,) = report.findings
+    (finding,) = report.violations
     assert (report.verdict, finding.rule, finding.trace) == ("departs", "producer/sequence-is-given-once", "orders-0/2")
     assert finding.where is not None
     assert (finding.where.file, finding.where.offset) == (LOG, REPLACED)

@@ -7,7 +7,18 @@ import pytest
 
 from gapless.traces.sources.kafka.files.fields import OutOfBounds
 from gapless.traces.sources.kafka.files.names import PartitionName
-from gapless.traces.sources.kafka.files.transaction_table import TOMBSTONE, UNKNOWN, rows_of, transaction_rows
+from gapless.traces.sources.kafka.files.transaction_table import (
+    COUNT,
+    PROTOCOL,
+    SET,
+    STARTED,
+    TOMBSTONE,
+    UNKNOWN,
+    UPDATED,
+    WHOLE,
+    rows_of,
+    transaction_rows,
+)
 from gapless.traces.sources.kafka.log.records import RecordColumns
 from tests.support.kafka.recordings import recording
 
@@ -27,6 +38,23 @@ def _columns(*pairs: tuple[bytes | None, bytes | None]) -> RecordColumns:
         data += (key or b"") + (value or b"")
         rows.append([0, number, 0, -1 if key is None else at, middle, -1 if value is None else middle, end, 0])
     return RecordColumns(np.array(rows, np.int64).T.copy(), np.frombuffer(data, np.uint8))
+
+
+@pytest.mark.parametrize("value", [OLD, NEW])
+def test_details_in_columns_are_those_of_one_row_and_none_of_what_is_cut(value: bytes) -> None:
+    rows = rows_of(_columns((KEY, value), *((KEY, value[:length]) for length in range(len(value))), (KEY, None)))
+    details = rows.details()
+    one = rows.detail(0)
+    found = details[[COUNT, UPDATED, STARTED, PROTOCOL, WHOLE], 0].tolist()
+    assert found == [len(one.partitions), one.updated, one.started, one.protocol, 1]
+    assert not details[WHOLE, 1:].any()
+
+
+def test_partitions_have_the_hash_of_their_set_in_any_order_and_version() -> None:
+    turned = HEAD + struct.pack(">ih6siih6siiqq", 2, 6, b"orders", 1, 4, 6, b"orders", 1, 5, 2_000, 1_000)
+    both = HEAD + struct.pack(">ih6siiiqq", 1, 6, b"orders", 2, 5, 4, 2_000, 1_000)
+    sets = rows_of(_columns((KEY, OLD), (KEY, NEW), (KEY, turned), (KEY, both))).details()[SET].tolist()
+    assert sets[0] == sets[1] != sets[2] == sets[3]
 
 
 @pytest.mark.parametrize(("value", "protocol"), [(OLD, 1), (NEW, 2)])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache, partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -36,6 +37,8 @@ from gapless.traces.sources.kafka.judging.parts import (
 )
 from gapless.traces.sources.kafka.selection import includes_partition, wanted_producer
 from gapless.traces.sources.kafka.summary import InputFacts, summary
+from gapless.traces.sources.kafka.transactions.gathering import PartitionPlace, TransactionGatherer, role_of
+from gapless.traces.sources.kafka.transactions.judge import JudgedIds
 
 DEEP = 4 << 30
 """Bytes of an input up to which records are read, unless a depth is asked for."""
@@ -60,6 +63,7 @@ class OpenPartition(NamedTuple):
     name: PartitionName
     checkpoints: Checkpoints
     is_alone: bool
+    placed: PartitionPlace
 
 
 @dataclass(frozen=True)
@@ -93,6 +97,8 @@ class LogCheck:
         self.copied = evidence.copied
         self.partitions: list[OpenPartition] = []
         self.bytes = 0
+        self.roles = cache(partial(role_of, self.directories, options))
+        self.transactions = TransactionGatherer(self.found, options, exported=exported)
         parts = list(self._parts())
         self.depth: Depth = options.depth or ("deep" if self.bytes <= DEEP else "shallow")
         self.splits: Sequence[Bundle] = list(bundles(self._at_depth(parts), options.split or TASK))
@@ -190,9 +196,14 @@ class LogCheck:
             is_cleaned=is_stopped and cluster is not None and cluster.is_compacted(name.topic),
             deep=True,
             producer=wanted_producer(self.options, self._trace(folder)),
+            transactions=self.roles(name.topic),
         )
         state = cluster.partitions.get(name) if cluster else None
-        self.partitions.append(OpenPartition(terms, name, checkpoints, state is not None and len(state.replicas) == 1))
+        is_alone, placed = (
+            state is not None and len(state.replicas) == 1,
+            PartitionPlace(name, terms, directory, cluster),
+        )
+        self.partitions.append(OpenPartition(terms, name, checkpoints, is_alone, placed))
         self.bytes += sum(segment.size for segment in files.segments)
         yield from parts_of(terms, files, self.options.split or PART)
 
@@ -232,8 +243,10 @@ class LogCheck:
                 while self.partitions[self.number].terms.name != one.part.terms.name:
                     self.number += 1
                 self.judge = self._judge_of(self.partitions[self.number].terms)
+                self.transactions.begin(self.partitions[self.number].placed)
             assert self.judge is not None  # noqa: S101 - for the type checker: each partition has a first part
             self.judge.add(one)
+            self.transactions.add(one)
             if self.life is not None and one.part.terms.producer != NONE:
                 self.life.add(self.judge.reporter, one, self.taken_joints())
 
@@ -250,6 +263,7 @@ class LogCheck:
         )  # fmt: skip
         judge.summary.points = {name: offsets[opened.name] for name, offsets in stated if opened.name in offsets}
         self.found.add(judge.summary)
+        self.transactions.end(departs=judge.reporter.broken_at is not None)
         self.judge = None
 
     def _judge_of(self, terms: PartitionTerms) -> PartitionJudge:
@@ -303,18 +317,21 @@ class LogCheck:
     def summarised(self) -> Parts:
         """Returns the result of all parts."""
         self.close()
-        parts = summary(self._facts, self.found)
+        ids = self.transactions.judged()
+        if self.options.trace in ids.names:
+            self.found.keep_only(self.options.trace)
+        parts = summary(self._facts, self.found, ids)
         if self.life is not None and not parts.violations:
-            parts.life = self.life.lines()
+            parts.life = ids.life or self.life.lines()
         if self.listed:
             from gapless.traces.sources.kafka.verdict_rows import verdict_rows  # noqa: PLC0415 - pyarrow loads slowly
 
-            parts.verdicts = verdict_rows(self.path, self.found)
+            parts.verdicts = verdict_rows(self.path, self.found, ids)
         return parts
 
     def so_far(self) -> Parts:
         """Implements `Recording`."""
-        return summary(self._facts, self.found, interrupted=True)
+        return summary(self._facts, self.found, JudgedIds(), interrupted=True)
 
     @property
     def _facts(self) -> InputFacts:

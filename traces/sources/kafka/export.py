@@ -45,6 +45,9 @@ def _batches(check: LogCheck, source: str, progress: Progress | None) -> Iterato
             progress(done, check.bytes)
     check.close()
     yield from _joints(check, source)
+    for names, made, position in check.transactions.judged().blocks:
+        trace = np.repeat(np.arange(len(names)), np.diff(made.starts))
+        yield _batch(made.events, source, list(names), trace, position)
 
 
 def _joints(check: LogCheck, source: str) -> Iterator[pa.RecordBatch]:

@@ -12,14 +12,17 @@ from gapless.traces.options import Depth, Options
 from gapless.traces.problems import shown
 from gapless.traces.report.parts import Parts
 from gapless.traces.report.values import Finding, VerdictName
+from gapless.traces.sources.kafka.files.names import TRANSACTION_TOPIC
 from gapless.traces.sources.kafka.joining.findings import NAMED, LogFindings, PartitionSummary, PlacedDeparture
 from gapless.traces.sources.kafka.joining.tails import NEXT_TO_THE_LOG
 from gapless.traces.sources.kafka.log_marks import marks
 from gapless.traces.sources.kafka.report import PartitionRow
-from gapless.traces.sources.kafka.selection import ALL
+from gapless.traces.sources.kafka.selection import ALL, is_transactional_id
+from gapless.traces.sources.kafka.transactions.judge import JudgedIds
 from gapless.traces.suggestions import did_you_mean, first_of
 
-SPECS_JUDGED = ("partition", "producer", "aborted_index")
+TRANSACTION = "kafka_transaction"
+SPECS_JUDGED = ("partition", "producer", "aborted_index", TRANSACTION)
 OF_RECORDS = frozenset(
     catalog.rule(f"partition/{name}").id
     for name in (
@@ -45,22 +48,22 @@ class InputFacts(NamedTuple):
     depth: Depth
 
 
-def summary(check: InputFacts, found: LogFindings, *, interrupted: bool = False) -> Parts:
+def summary(check: InputFacts, found: LogFindings, ids: JudgedIds, *, interrupted: bool = False) -> Parts:
     """Returns the part of the report about the data directories of a check."""
     findings = _findings(check.path, found, check.options)
     return Parts(
         bytes=check.bytes,
         records=found.records,
         clean=check.is_whole,
-        reasons=[] if interrupted else [*_vacuous(check, found), *found.inconclusive],
+        reasons=[] if interrupted else [*_vacuous(check, found, ids), *found.inconclusive],
         notes=[DEPTH_NOTES[check.depth], *found.notes],
         depth=check.depth,
         unread=OF_RECORDS if check.depth == "shallow" else frozenset(),
         findings=findings,
         events={spec: _events(found, spec) for spec in SPECS_JUDGED},
-        traces=len(found.partitions) + found.producers,
+        traces=len(found.partitions) + found.producers + len(ids.names),
         coverage=dict(found.covered),
-        not_exercised=list(_not_exercised(check, found)),
+        not_exercised=list(_not_exercised(check, found, ids)),
         anomalies={name: count for (_, name), (count, *_) in found.anomalies.items()},
         rows={"partitions": _rows(check.path, found)},
         marks=marks(shown(check.path), found.partitions, findings),
@@ -71,7 +74,7 @@ def _events(found: LogFindings, spec: str) -> int:
     return sum(count for name, count in found.covered.items() if name.startswith(f"{spec}."))
 
 
-def _vacuous(check: InputFacts, found: LogFindings) -> Iterator[str]:
+def _vacuous(check: InputFacts, found: LogFindings, ids: JudgedIds) -> Iterator[str]:
     """Yields the reason if nothing was checked."""
     asked = check.options.trace or check.options.topic
     if not found.partitions and asked is not None:
@@ -79,6 +82,9 @@ def _vacuous(check: InputFacts, found: LogFindings) -> Iterator[str]:
         yield f"no partition {shown(asked)} in it{did_you_mean(asked, names)}: there are {first_of(names, 8)}"
     elif asked is not None and not found.producers and any(one.producer != ALL for one in found.partitions):
         yield f"no batch of producer {shown(asked)} in it: gapless check --verdicts DIR lists the producers"
+    elif asked is not None and is_transactional_id(asked) and asked not in ids.names:
+        names = [shown(name) for name in ids.names]
+        yield f"no transactional id {shown(asked)} in it{did_you_mean(asked, names)}: there are {first_of(names, 8)}"
     elif not found.batches:
         yield "no batch in any log: nothing was checked"
 
@@ -101,6 +107,8 @@ def _findings(path: Path, found: LogFindings, options: Options) -> list[Finding]
 
 def _rank(one: PlacedDeparture) -> int:
     """The rank of a departure among others: what may explain others comes first."""
+    if one.departure.spec == TRANSACTION:
+        return 5
     if one.departure.spec == "aborted_index":
         return 4
     if one.departure.spec == "producer":
@@ -124,16 +132,23 @@ def _verdict(one: PartitionSummary) -> VerdictName:
     return "departs" if one.departs else "inconclusive" if one.doubts else "conforms"
 
 
-def _not_exercised(check: InputFacts, found: LogFindings) -> Iterator[str]:
+def _not_exercised(check: InputFacts, found: LogFindings, ids: JudgedIds) -> Iterator[str]:
     """Yields what was not judged, and which evidence would be needed."""
     yield from found.not_exercised
     if check.depth == "shallow":
         for rule in sorted(OF_RECORDS):
             yield f"{rule}: records were not read: --depth deep reads them"
-    yield "decisions of transactions, markers on all partitions, groups: not judged yet"
+    if not ids.names:
+        yield f"{TRANSACTION}: no row of {TRANSACTION_TOPIC} was read: decisions and their markers were not judged"
+    yield "offsets of consumer groups: not judged yet"
     if "aborted_index.open" not in found.covered:
         yield "aborted_index: no records were aborted, but in topics that may be compacted"
-    for spec, action in (("partition", "crash"), ("partition", "truncate"), ("producer", "forget")):
+    for spec, action in (
+        ("partition", "crash"),
+        ("partition", "truncate"),
+        ("producer", "forget"),
+        (TRANSACTION, "crash"),
+    ):
         yield f"{spec}.{action}: a data directory does not show this step: only a broker that records its steps does"
     if not check.is_whole:
         yield "partition.end: the broker did not stop in order"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +13,14 @@ from gapless.traces.events.event import ROWS, utf8
 from gapless.traces.problems import shown
 from gapless.traces.report.outputs.verdict_table import SCHEMA
 from gapless.traces.sources.kafka.joining.findings import LogFindings, PlacedDeparture
+from gapless.traces.sources.kafka.transactions.judge import JudgedIds
+
+TRANSACTION = "kafka_transaction"
 
 
-def verdict_rows(path: Path, found: LogFindings) -> Iterator[pa.RecordBatch]:
+def verdict_rows(path: Path, found: LogFindings, ids: JudgedIds) -> Iterator[pa.RecordBatch]:
     """Yields a row for every trace, as batches of the table's schema."""
-    rows = _rows(found)
+    rows = chain(_rows(found), _rows_of_ids(found, ids))
     while some := list(islice(rows, ROWS)):
         table = [{"source": shown(path), **row, "trace": utf8(row["trace"])} for row in some]
         yield pa.RecordBatch.from_pylist(table, schema=SCHEMA)
@@ -35,6 +38,13 @@ def _rows(found: LogFindings) -> Iterator[dict[str, Any]]:
             trace = f"{partition.name}/{producer}"
             verdict = "departs" if producer in departed else "conforms"
             yield _row("producer", trace, events, verdict, first.get(("producer", trace)))
+
+
+def _rows_of_ids(found: LogFindings, ids: JudgedIds) -> Iterator[dict[str, Any]]:
+    first = {one.trace: one for one in reversed(found.breaches) if one.departure.spec == TRANSACTION}
+    for trace, events in zip(ids.names, ids.events, strict=True):
+        verdict = "departs" if trace in ids.departed else "conforms"
+        yield _row(TRANSACTION, trace, events, verdict, first.get(trace))
 
 
 def _row(spec: str, trace: str, events: int, verdict: str, breach: PlacedDeparture | None) -> dict[str, Any]:

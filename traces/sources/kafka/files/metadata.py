@@ -17,7 +17,7 @@ from gapless.traces.sources.kafka.log.records import records
 
 FRAME = 1
 """The version of the frame around a record: its type and version follow."""
-TOPIC, PARTITION, CONFIG, PARTITION_CHANGE, REMOVED_TOPIC, FEATURE, PRODUCER_IDS = 2, 3, 4, 5, 9, 12, 15
+BROKER, TOPIC, PARTITION, CONFIG, PARTITION_CHANGE, REMOVED_TOPIC, FEATURE, PRODUCER_IDS = 0, 2, 3, 4, 5, 9, 12, 15
 OF_TOPIC, OF_BROKER = 2, 4
 """Kinds of resources that have settings."""
 SAME_LEADER = -2
@@ -52,6 +52,7 @@ class PartitionState:
 class ClusterMetadata:
     """All that is read. `begins`: the log's first offset · `fault`: the reason for which something is left out.
 
+    `starts`: the times at which brokers started ·
     `defaults`: settings of all brokers; each of them may have others in a file of its own.
     """
 
@@ -61,6 +62,7 @@ class ClusterMetadata:
     features: dict[str, int] = field(default_factory=dict)
     defaults: dict[str, str] = field(default_factory=dict)
     next_producer: int = -1
+    starts: list[int] = field(default_factory=list)
     fault: str = ""
 
     def may_be_compacted(self, topic: str) -> bool:
@@ -106,7 +108,7 @@ def _replay_file(file: Path, replay: _Replay) -> None:
             is_control = chunk.batches.is_control[columns.batch]
             for number in range(len(columns)):
                 if not is_control[number] and (value := columns.value(number)) is not None:
-                    replay.apply(value)
+                    replay.apply(value, int(columns.time[number]))
         if not chunk.batches.is_sound.all():
             replay.found.fault = f"{file.name} has a batch whose checksum is another one"
         elif chunk.stop not in {Stop.END, Stop.MORE, Stop.ZEROS}:
@@ -120,7 +122,9 @@ class _Replay:
         self.found = found
         self._names: dict[str, str] = {}  # of topics, by their ids
         self._early: dict[str, list[tuple[str, str | None]]] = {}  # settings of topics that come later: before 3.4
+        self._time = -1
         self._verbs: dict[int, Callable[[FieldReader, int], None]] = {
+            BROKER: self._broker,
             TOPIC: self._topic,
             PARTITION: self._partition,
             CONFIG: self._config,
@@ -130,8 +134,9 @@ class _Replay:
             PRODUCER_IDS: self._producer_ids,
         }
 
-    def apply(self, value: bytes) -> None:
+    def apply(self, value: bytes, time: int = -1) -> None:
         """Apply a record; others than these are skipped."""
+        self._time = time
         fields = FieldReader(value)
         try:
             frame, kind, version = fields.varint(), fields.varint(), fields.varint()
@@ -139,6 +144,9 @@ class _Replay:
                 self._verbs[kind](fields, version)
         except OutOfBounds:
             self.found.fault = "a record of the cluster's metadata ends too early"
+
+    def _broker(self, fields: FieldReader, version: int) -> None:  # noqa: ARG002 - as the others
+        self.found.starts.append(self._time)
 
     def _topic(self, fields: FieldReader, version: int) -> None:  # noqa: ARG002 - all versions begin so
         name, identity = fields.text() or "", fields.identity()

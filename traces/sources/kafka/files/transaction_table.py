@@ -7,15 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from gapless.native import BYTES, INTS, TABLE, function, handed, int64, native, uint64
+from gapless.native.big_endian import signed_16, signed_32, signed_64
 from gapless.traces.sources.kafka.files.fields import FieldReader, int32
 from gapless.traces.sources.kafka.files.names import PartitionName
 from gapless.traces.sources.kafka.log.batches import chunks
-from gapless.traces.sources.kafka.log.records import KEY, KEY_END, VALUE, VALUE_END, RecordColumns, records
+from gapless.traces.sources.kafka.log.records import KEY, KEY_END, VALUE, VALUE_END, RecordColumns, records, text_hash
 from gapless.traces.sources.kafka.log.tables import Bytes, Ints
+from gapless.traces.sources.kafka.log.varints import NONE, unsigned_varint
 
 TOMBSTONE, UNKNOWN = -1, -2
 """Instead of a status: the id is forgotten; a key or a value that this reader does not know."""
@@ -24,6 +27,9 @@ KEY_HEAD = 4  # bytes of a key up to the id: version, length
 NOWHERE = -1  # of a value that is not there, and where there is no number
 FLEXIBLE = 1  # the version from which on lengths are varints, and tags follow
 CLIENT_PROTOCOL = 2  # the tag of the protocol that the client uses
+OLDEST = 1  # the protocol of clients without that tag
+SET, COUNT, UPDATED, STARTED, PROTOCOL, WHOLE, DETAIL_ROWS = range(7)
+"""Rows of the table of details: a column for each row of the table of transactions."""
 
 
 class TransactionRows(NamedTuple):
@@ -48,6 +54,12 @@ class TransactionRows(NamedTuple):
         """The fields behind the head of a row that has a value. Raises OutOfBounds."""
         fields = FieldReader((self.records.value(row) or b"")[HEAD:])
         return _flexible(fields) if self.version[row] >= FLEXIBLE else _plain(fields)
+
+    def details(self) -> Ints:
+        """The fields behind the heads of all rows: int64 [DETAIL_ROWS, rows]. Partitions are known by their hash."""
+        found, at = np.zeros((DETAIL_ROWS, len(self.offset)), np.int64), self.records.table
+        _details(handed(self.records.data), handed(at[VALUE]), handed(at[VALUE_END]), handed(self.version), found)
+        return found
 
 
 class TransactionDetail(NamedTuple):
@@ -93,6 +105,91 @@ def _number(data: Bytes, at: Ints, width: int) -> Ints:
     big = np.ascontiguousarray(data[places]).view(f">i{width}").reshape(-1)
     numbers[there] = big
     return numbers
+
+
+@native(lambda _data, value, *_: len(value), kinds=(BYTES, INTS, INTS, INTS, TABLE))
+def _details(data: Bytes, value: Ints, end: Ints, version: Ints, found: Ints) -> None:
+    """Read the fields behind the heads; WHOLE is 1 where all are there."""
+    for row in range(len(value)):
+        if value[row] >= 0 and end[row] - value[row] >= HEAD and 0 <= version[row] <= FLEXIBLE:
+            _detail(data, value[row] + HEAD, end[row], version[row], row, found)
+
+
+@function
+def _detail(data: Bytes, begin: int, end: int, version: int, row: int, found: Ints) -> None:
+    topics, p = _size(data, begin, end, version, 4)
+    every, count = uint64(0), 0
+    while topics > 0 and p <= end:
+        length, p = _size(data, p, end, version, 2)
+        if p > end or length < 0 or length > end - p:
+            return
+        topic = uint64(text_hash(data, p, p + length))
+        numbers, p = _size(data, p + length, end, version, 4)
+        if p > end or numbers > (end - p) >> 2:
+            return
+        count += max(numbers, 0)
+        while numbers > 0:
+            every += _mixed(topic ^ (uint64(signed_32(data, p)) * _ODD))
+            p += 4
+            numbers -= 1
+        p = _behind_tags(data, p, end) if version == FLEXIBLE else p
+        topics -= 1
+    if p > end or end - p < 16:
+        return
+    found[SET, row], found[COUNT, row] = int64(every), count
+    found[UPDATED, row], found[STARTED, row] = signed_64(data, p), signed_64(data, p + 8)
+    protocol, p = _protocol(data, p + 16, end) if version == FLEXIBLE else (OLDEST, p + 16)
+    found[PROTOCOL, row], found[WHOLE, row] = protocol, int(p <= end)
+
+
+@function
+def _size(data: Bytes, p: int, end: int, version: int, width: int) -> tuple[int, int]:
+    """The length of a text or an array, and the place behind it: behind every end if it is not there."""
+    if version == FLEXIBLE:
+        length, q = unsigned_varint(data, p, end)
+        return length - 1, q
+    if p > end - width:
+        return 0, NONE
+    return (signed_16(data, p) if width == 2 else signed_32(data, p)), p + width
+
+
+@function
+def _behind_tags(data: Bytes, p: int, end: int) -> int:
+    """The place behind fields with numbers, of which none is read."""
+    tags, p = unsigned_varint(data, p, end)
+    while tags > 0 and p <= end:
+        _tag, p = unsigned_varint(data, p, end)
+        size, p = unsigned_varint(data, p, end)
+        p = p + size if p <= end and size <= end - p else NONE
+        tags -= 1
+    return p
+
+
+@function
+def _protocol(data: Bytes, p: int, end: int) -> tuple[int, int]:
+    """The protocol of the client in the fields with numbers, and the place behind them."""
+    found = OLDEST
+    tags, p = unsigned_varint(data, p, end)
+    while tags > 0 and p <= end:
+        tag, p = unsigned_varint(data, p, end)
+        size, p = unsigned_varint(data, p, end)
+        if p > end or size > end - p:
+            return found, NONE
+        if tag == CLIENT_PROTOCOL and size >= 2:
+            found = max(signed_16(data, p), OLDEST)
+        p += size
+        tags -= 1
+    return found, p
+
+
+_ODD, _MIX, _31 = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(31)
+
+
+@function(inline=True)
+def _mixed(h: Any) -> Any:
+    """A number in which each bit depends on all: sums of such are hashes of sets."""
+    h = (h ^ (h >> _31)) * _MIX
+    return h ^ (h >> _31)
 
 
 def _plain(fields: FieldReader) -> TransactionDetail:

@@ -84,6 +84,11 @@ class LogFindings(Remarks):
         else:
             self.breaches.append(found)
 
+    def keep_only(self, trace: str) -> None:
+        """Forgets the departures of all other traces."""
+        self.breaches = [one for one in self.breaches if one.trace == trace]
+        self.unreported.clear()
+
     def cover(self, spec: str, accepted: Mapping[str, int]) -> None:
         """Counts accepted events, by action."""
         for action, count in accepted.items():

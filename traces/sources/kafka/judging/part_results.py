@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from typing import NamedTuple
+from types import ModuleType
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -19,13 +20,17 @@ from gapless.traces.replay.kernels import ReplayResult, kernel
 from gapless.traces.sources.kafka.files.snapshots import ProducerSnapshot, producer_snapshot
 from gapless.traces.sources.kafka.judging.aborted_piece import AbortedPiece, aborted_piece
 from gapless.traces.sources.kafka.judging.partition_events import UNREAD, partition_events
-from gapless.traces.sources.kafka.judging.parts import NONE, Bundle, SegmentPart
+from gapless.traces.sources.kafka.judging.parts import NONE, Bundle, Role, SegmentPart
 from gapless.traces.sources.kafka.judging.producer_events import ProducerEvents, producer_events
 from gapless.traces.sources.kafka.judging.producer_pieces import ProducerPieces, counts, judge_producers
+from gapless.traces.sources.kafka.judging.transaction_items import TransactionItems, transaction_items
 from gapless.traces.sources.kafka.log import batches
 from gapless.traces.sources.kafka.log.batches import Batches, Scan, Stop, chunks, rows_of
 from gapless.traces.sources.kafka.log.keys import NO_KEYS, KeyCollector, RecordKeys
 from gapless.traces.sources.kafka.log.records import Contents
+
+if TYPE_CHECKING:
+    from gapless.traces.sources.kafka.judging.table_piece import TablePiece
 
 LARGE = 31 << 20
 """Bytes of the largest block, or nearly, that glibc's malloc learns from."""
@@ -49,6 +54,8 @@ class PartitionPiece(NamedTuple):
 class PartResult(NamedTuple):
     """The result of one part. `stop`: why no batch follows the last one, `reached` bytes into the segment.
 
+    `items`: batches of transactions, `table`: rows of the coordinator's table, where transactions are judged.
+
     `end`: the offset behind the last batch · `records`, `batches`: how many there are.
     """
 
@@ -56,6 +63,8 @@ class PartResult(NamedTuple):
     partition: PartitionPiece
     producers: ProducerPieces
     aborted: AbortedPiece
+    items: TransactionItems | None
+    table: TablePiece | None
     stop: Stop
     reached: int
     size: int
@@ -75,11 +84,12 @@ class PartEvents(NamedTuple):
     producers: ProducerEvents
     snapshots: list[ProducerSnapshot]
     keys: RecordKeys
+    table: TablePiece | None
 
 
 def read_part(part: SegmentPart) -> PartEvents:
     """Read a part into events. Raises OSError."""
-    found, contents, keys = _scanned(part)
+    found, contents, keys, table = _scanned(part)
     end = int(found.batches.last[-1]) + 1 if len(found.batches) else part.offset
     kept = part.terms.is_whole or found.stop not in UNREAD
     taken = [one for one in part.snapshots if (part.terms.is_whole and kept) or one[0] <= end]  # others were lost
@@ -89,24 +99,32 @@ def read_part(part: SegmentPart) -> PartEvents:
     heads, wanted = found.batches, part.terms.producer
     if wanted != NONE:
         heads, sound = Batches(heads.table[:, heads.producer == wanted]), [one.only(wanted) for one in sound]
-    return PartEvents(found, partition, leaders.inferred, producer_events(heads, sound), sound, keys)
+    return PartEvents(found, partition, leaders.inferred, producer_events(heads, sound), sound, keys, table)
 
 
-def _scanned(part: SegmentPart) -> tuple[Scan, Contents | None, RecordKeys]:
-    """The batches of a part, and if it is read deeply their records, and the keys where the cleaner was."""
-    heads, records = [], []
+class PartRecords(NamedTuple):
+    """The batches of a part; if it is read deeply their records, and keys; of the coordinator's table its rows."""
+
+    found: Scan
+    contents: Contents | None
+    keys: RecordKeys
+    table: TablePiece | None
+
+
+def _scanned(part: SegmentPart) -> PartRecords:
+    heads, records, rows = [], [], []
     keys = KeyCollector(part.terms.log_start, part.terms.cleaned) if part.offset < part.terms.cleaned else None
+    table = _table_reader() if part.terms.transactions == Role.TABLE else None
     contents = _deep_reader() if part.terms.deep else None
     for last in chunks(part.segment.log, part.begin, part.end):
         heads.append(last.batches.table)
         if contents is not None:
             records.append(contents(last, keys=keys))
-    table = np.concatenate(heads, axis=1)
-    found = Scan(Batches(table), part.begin, last.end, last.size, last.stop)
-    if contents is None:
-        return found, None, NO_KEYS
-    whole = type(records[0])(np.concatenate([one.table for one in records], axis=1))
-    return found, whole, keys.keys if keys else NO_KEYS
+        if table is not None:
+            rows.append(table.table_piece(last))
+    found = Scan(Batches(np.concatenate(heads, axis=1)), part.begin, last.end, last.size, last.stop)
+    whole = type(records[0])(np.concatenate([one.table for one in records], axis=1)) if records else None
+    return PartRecords(found, whole, keys.keys if keys and records else NO_KEYS, table.joined(rows) if table else None)
 
 
 def prepare(options: Options, size: int) -> None:
@@ -126,6 +144,12 @@ def _deep_reader() -> Callable[..., Contents]:
     return contents
 
 
+def _table_reader() -> ModuleType:
+    from gapless.traces.sources.kafka.judging import table_piece  # noqa: PLC0415 - as above
+
+    return table_piece
+
+
 def judge_part(part: SegmentPart, options: Options) -> PartResult:
     """Judge a part. Raises OSError."""
     read = read_part(part)
@@ -135,6 +159,8 @@ def judge_part(part: SegmentPart, options: Options) -> PartResult:
         partition=_judge_partition(read, options),
         producers=judge_producers(part.terms, read.producers, read.snapshots, options),
         aborted=aborted_piece(part, read.found, read.snapshots),
+        items=transaction_items(heads) if part.terms.transactions == Role.PARTITION else None,
+        table=read.table,
         stop=read.found.stop,
         reached=read.found.end,
         size=read.found.size,

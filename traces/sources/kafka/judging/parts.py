@@ -7,6 +7,7 @@ next to the log, and compared with the end of the part before it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from enum import IntEnum
 from pathlib import Path
 from typing import NamedTuple
 
@@ -27,6 +28,14 @@ LOOK = 64 << 10
 NONE = -1
 
 
+class Role(IntEnum):
+    """The part of a partition in the check of transactions."""
+
+    NONE = 0
+    PARTITION = 1
+    TABLE = 2
+
+
 class PartitionTerms(NamedTuple):
     """The terms by which one partition is judged.
 
@@ -36,7 +45,8 @@ class PartitionTerms(NamedTuple):
     stopped in order · `recovered`: the recovery point, 0 if it is not known · `epochs`: its checkpoint of leader epochs
     · `judged_from`: the offset from which on no cleaner took anything away · `cleaned`: the cleaner's point, 0 if it
     is not known · `is_cleaned`: that is the point of this very log, and the topic is compacted still · `deep`: records
-    are read, not heads of batches alone · `producer`: the only one that is judged, or -1 for all.
+    are read, not heads of batches alone · `producer`: the only one that is judged, or -1 for all ·
+    `transactions`: its part in the check of transactions.
     """
 
     name: str
@@ -53,6 +63,7 @@ class PartitionTerms(NamedTuple):
     is_cleaned: bool
     deep: bool
     producer: int = NONE
+    transactions: Role = Role.NONE
 
 
 class SegmentPart(NamedTuple):

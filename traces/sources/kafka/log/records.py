@@ -160,7 +160,7 @@ def _walk_batch(
             records[KEY_END, column] = key + key_size
             records[VALUE, column] = value if value_size >= 0 else -1
             records[VALUE_END, column] = value + value_size
-            records[KEY_HASH, column] = _hash(data, key, key + key_size) if key_size >= 0 else 0
+            records[KEY_HASH, column] = text_hash(data, key, key + key_size) if key_size >= 0 else 0
         last = delta
         n += 1
         p = stop
@@ -196,7 +196,7 @@ _BASIS, _PRIME, _29 = np.uint64(14695981039346656037), np.uint64(1099511628211),
 
 
 @function
-def _hash(data: Bytes, p: int, end: int) -> int:
+def text_hash(data: Bytes, p: int, end: int) -> int:
     """64 bits by which keys are sorted: those with the same are compared."""
     h: Any = _BASIS ^ uint64(end - p)
     while p < end:

@@ -37,3 +37,17 @@ def _longer(b: Any, p: int, end: int) -> tuple[int, int]:
             return int64((bits >> uint64(1)) ^ (uint64(0) - (bits & uint64(1)))), p
         shift += 7
     return 0, NONE
+
+
+@function
+def unsigned_varint(b: Any, p: int, end: int) -> tuple[int, int]:
+    """An unsigned number of five bytes at most, and the place behind it: `NONE` as above."""
+    found, shift = 0, 0
+    while p < end and shift < 35:
+        byte = int(b[p])
+        found |= (byte & 127) << shift
+        p += 1
+        if byte < 128:
+            return found, p
+        shift += 7
+    return 0, NONE

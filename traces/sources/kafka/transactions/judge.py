@@ -1,0 +1,165 @@
+"""Judges the transactions of one cluster: each transactional id over its partitions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from gapless.spec.catalog import SPECS
+from gapless.spec.language import ASSUMED
+from gapless.traces.judging import building
+from gapless.traces.judging.building import Ints
+from gapless.traces.options import Options
+from gapless.traces.replay.exact import life, replay
+from gapless.traces.replay.kernels import ReplayResult, kernel
+from gapless.traces.report.values import Where
+from gapless.traces.sources.kafka.files.names import TRANSACTION_TOPIC, PartitionName
+from gapless.traces.sources.kafka.joining.findings import LogFindings, PlacedDeparture
+from gapless.traces.sources.kafka.joining.places import PlaceFinder
+from gapless.traces.sources.kafka.joining.states import some
+from gapless.traces.sources.kafka.judging.parts import SegmentPart
+from gapless.traces.sources.kafka.judging.producer_pieces import counts
+from gapless.traces.sources.kafka.judging.table_piece import TablePiece
+from gapless.traces.sources.kafka.transactions.leftovers import Leftovers
+from gapless.traces.sources.kafka.transactions.markers import MarkerTable
+from gapless.traces.sources.kafka.transactions.partitions import PartitionItems, Replica
+from gapless.traces.sources.kafka.transactions.table import CoordinatorTable
+from gapless.traces.sources.kafka.transactions.trace_events import TraceEvents, TraceMaker
+
+SPEC = SPECS["kafka_transaction"]
+PARTS = 8
+"""Partitions that a story names."""
+STEPS = 60
+"""Steps that a life shows; more are counted."""
+
+
+class TableReplica(NamedTuple):
+    """A replica of a partition of the table. `is_whole`: nothing is missing at its end."""
+
+    name: PartitionName
+    folder: str
+    parts: Sequence[SegmentPart]
+    is_whole: bool
+    rows: TablePiece
+
+
+class TraceBlock(NamedTuple):
+    """The events of some traces, for an export. `position`: the offset in the table that each lies next to."""
+
+    names: Sequence[str]
+    made: TraceEvents
+    position: Ints
+
+
+@dataclass
+class JudgedIds:
+    """The transactional ids that were judged. `events`: of each, how many · `life`: of the one that was asked for."""
+
+    names: list[str] = field(default_factory=list)
+    events: list[int] = field(default_factory=list)
+    departed: set[str] = field(default_factory=set)
+    life: list[str] = field(default_factory=list)
+    blocks: list[TraceBlock] = field(default_factory=list)
+
+
+class IdJudge:
+    """Judges the transactions of one cluster, and adds them to those of others."""
+
+    def __init__(
+        self, found: LogFindings, options: Options, replicas: Sequence[Replica], tables: Sequence[TableReplica]
+    ) -> None:
+        self.found, self.options = found, options
+        self.replicas, self.tables = replicas, tables
+        numbers = {one.name: number for number, one in enumerate(replicas)}
+        self.table = CoordinatorTable([(one.rows, one.is_whole) for one in tables], numbers)
+        self.names = [f"{TRANSACTION_TOPIC}/{name}" for name in self.table.names]
+
+    def judge(self, judged: JudgedIds, *, exported: bool) -> None:
+        """Judge all ids."""
+        if not self.names:
+            return
+        items = PartitionItems.of(self.replicas, np.unique(self.table.producer[self.table.producer >= 0]))
+        matching = MarkerTable(self.table, items)
+        if Leftovers(matching).settle():
+            self.found.doubt("markers of very many producers fit no decision: some of them are not judged")
+        made = TraceMaker(matching).made()
+        judged.names += self.names
+        judged.events += np.diff(made.starts).tolist()
+        if exported:
+            judged.blocks.append(TraceBlock(self.names, made, self.table.offset[made.row]))
+        if self.options.trace in self.names:
+            judged.life = self._life(made, self.names.index(self.options.trace))
+        self._replay(judged, made)
+
+    def _life(self, made: TraceEvents, trace: int) -> list[str]:
+        low, high = made.starts[trace : trace + 2].tolist()
+        shown = some(made.events, low, min(high, low + STEPS))
+        found = life(SPEC.name, shown, profile=self.options.profile, ignored=self.options.ignored)
+        return [*found, f"     and {high - low - STEPS:,} more steps"] if high - low > STEPS else found
+
+    def _replay(self, judged: JudgedIds, made: TraceEvents) -> None:
+        of, count = kernel(SPEC, self.options.ignored), self.table.count
+        replayed = of.replay(
+            made.starts, made.events.action, made.events.args, building.states(SPEC, count),
+            origins=np.zeros(count, np.int64), widths=made.parts.widths, profile=self.options.profile,
+        )  # fmt: skip
+        self.found.cover(SPEC.name, counts(SPEC, replayed.covered))
+        self._count_anomalies(made, replayed)
+        for trace in np.flatnonzero(replayed.bad_at >= 0).tolist():
+            self._again(judged, made, trace)
+
+    def _count_anomalies(self, made: TraceEvents, replayed: ReplayResult) -> None:
+        for number, deviation in enumerate(SPEC.deviations):
+            if replayed.deviated[number]:
+                event, name = int(replayed.deviated_at[number]), deviation.step.__name__
+                trace = int(made.starts.searchsorted(event, side="right")) - 1
+                where, offset, _ = self._place(made, trace, event)
+                count = int(replayed.deviated[number])
+                self.found.anomaly(SPEC.name, name, count, self.names[trace], offset, where)
+
+    def _again(self, judged: JudgedIds, made: TraceEvents, trace: int) -> None:
+        """Replay a trace by the plain functions, and report how it departs."""
+        (low, high), name = made.starts[trace : trace + 2].tolist(), self.names[trace]
+        events = some(made.events, low, high)
+        outcome = replay(SPEC, SPEC.initial, events, profile=self.options.profile, ignored=self.options.ignored)
+        departure = outcome.departure
+        if departure is None:
+            return
+        where, offset, partition = self._place(made, trace, low + departure.number - 1)
+        if departure.rule.endswith(f"/{ASSUMED}"):
+            self.found.doubt(f"{name} is judged up to {where.file}+{where.offset}: from there on its offsets go back")
+            return
+        judged.departed.add(name)
+        parts = tuple(self._parts(made, trace))
+        self.found.report(PlacedDeparture(name, partition, offset, where, departure, batch=parts))
+
+    def _place(self, made: TraceEvents, trace: int, event: int) -> tuple[Where, int, str]:
+        """The place of an event, and its partition: a batch of that, or else a row of the table."""
+        action, args = made.events.at(event)
+        named = dict(zip(SPEC.parameters[action], args, strict=True))
+        if action in ("write", "mark"):
+            part, is_shadow = made.parts.names(trace)[named["part"]]
+            if not is_shadow:
+                offset = named["first" if action == "write" else "offset"]
+                return _found(self.replicas[part].parts, offset), offset, str(self.replicas[part].name)
+        row = int(made.row[event])
+        table, offset = self.tables[int(self.table.table[row])], int(self.table.offset[row])
+        return _found(table.parts, offset), offset, str(table.name)
+
+    def _parts(self, made: TraceEvents, trace: int) -> Iterator[str]:
+        """Sentences on the numbers of partitions."""
+        for number, (part, is_shadow) in enumerate(made.parts.names(trace)[:PARTS]):
+            if part < 0:
+                yield f"Part {number} stands for partitions that were not read."
+            elif is_shadow:
+                yield f"Part {number} is {self.replicas[part].name}, where its markers may be gone."
+            else:
+                yield f"Part {number} is {self.replicas[part].name}."
+
+
+def _found(parts: Sequence[SegmentPart], offset: int) -> Where:
+    part = next((one for one in reversed(parts) if one.offset <= offset), parts[0])
+    return PlaceFinder(part).at_offset(offset)

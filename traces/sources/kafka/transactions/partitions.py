@@ -1,0 +1,91 @@
+"""The partitions of one cluster that its transactions are looked for in: one replica of each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from gapless.traces.judging.building import Ints
+from gapless.traces.sources.kafka.files.names import PartitionName
+from gapless.traces.sources.kafka.judging.parts import SegmentPart
+from gapless.traces.sources.kafka.judging.transaction_items import DATA, TransactionItems, together
+from gapless.traces.sources.kafka.log.tables import Flags
+
+NEVER = 1 << 62
+"""A time that no record has."""
+START = 2_000
+"""Ms that a broker takes at least to start again when its power was lost."""
+
+
+class Replica(NamedTuple):
+    """A replica of a partition that was read. `items`: from `start` on, below which records or markers may be gone.
+
+    `is_whole`: it has all that its partition ever had at the end · `is_first`: it begins where its topic was created,
+    and that was once · `slack`: ms by which clocks of its markers and of its coordinator may differ ·
+    `starts`: the times at which brokers started, in order; None if they are not known.
+    """
+
+    name: PartitionName
+    folder: str
+    parts: Sequence[SegmentPart]
+    start: int
+    end: int
+    is_whole: bool
+    is_first: bool
+    slack: int
+    starts: Ints | None
+    items: TransactionItems
+
+    def may_lose(self, after: Ints, until: Ints) -> Flags:
+        """True where a broker may have started between two times: what it wrote last may be lost with the power."""
+        if self.starts is None:
+            return until - after > START
+        last = self.starts.searchsorted(until + self.slack, side="right") - 1
+        return (last >= 0) & (self.starts[np.maximum(last, 0)] > after - self.slack)
+
+
+class PartitionItems(NamedTuple):
+    """The runs and markers of all partitions, by partition, producer and offset. `part`: the partition's number."""
+
+    part: Ints
+    items: TransactionItems
+    replicas: Sequence[Replica]
+
+    @property
+    def is_mark(self) -> Flags:
+        """True for markers."""
+        found: Flags = self.items.kind != DATA
+        return found
+
+    def whole(self) -> Flags:
+        """True for partitions of which nothing is missing at the end."""
+        return np.array([one.is_whole for one in self.replicas], np.bool_)
+
+    def first_marks(self) -> Ints:
+        """Return of each partition the time behind which each decision has its marker there, or NEVER."""
+        found = np.full(len(self.replicas), NEVER)
+        mark = self.is_mark
+        order = np.lexsort((self.items.first[mark], self.part[mark]))
+        part, time = self.part[mark][order], self.items.time[mark][order]
+        (at,) = np.nonzero(np.diff(part, prepend=-1))
+        found[part[at]] = time[at]
+        return found + np.array([one.slack for one in self.replicas], np.int64)
+
+    def mark_times(self, part: int) -> Ints:
+        """Return the times of the markers of a partition, in order."""
+        return np.sort(self.items.time[self.is_mark & (self.part == part)])
+
+    @classmethod
+    def of(cls, replicas: Sequence[Replica], producers: Ints) -> PartitionItems:
+        """Put the items of some producers together."""
+        kept, parts = [], []
+        for number, one in enumerate(replicas):
+            (rows,) = np.nonzero((one.items.first >= one.start) & np.isin(one.items.producer, producers))
+            kept.append(one.items.of(rows))
+            parts.append(np.full(len(rows), number, np.int64))
+        if not kept:
+            return cls(np.zeros(0, np.int64), together([]), replicas)
+        items = TransactionItems(*(np.concatenate(columns) for columns in zip(*kept, strict=True)))
+        return cls(np.concatenate(parts), items, replicas)
