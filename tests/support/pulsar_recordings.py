@@ -8,6 +8,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import orjson
+
 from tests.support import rooms
 
 ARCHIVES = Path(__file__).parents[1] / "recordings" / "pulsar"
@@ -42,25 +44,24 @@ def manifest(name: str) -> Line:
 
 
 @cache
-def _text(name: str) -> str:
-    return (recording(name) / "trace.ndjson").read_text(encoding="utf-8")
+def _text(name: str) -> bytes:
+    return (recording(name) / "trace.ndjson").read_bytes()
 
 
 def lines_of(name: str) -> list[Line]:
     """Every line of a recording, to be changed at will."""
-    return [json.loads(line) for line in _text(name).splitlines()]
+    return [orjson.loads(line) for line in _text(name).splitlines()]
 
 
 def written(folder: Path, lines: Iterable[Line], *, numbered: bool = True) -> Path:
     """Write a recording of these lines; `numbered` numbers each source again, so that no line seems lost."""
     count: dict[str, int] = {}
     folder.mkdir(parents=True, exist_ok=True)
-    with (folder / "trace.ndjson").open("w", encoding="utf-8") as file:
+    with (folder / "trace.ndjson").open("wb") as file:
         for line in lines:
             number = count[line["s"]] = count.get(line["s"], -1) + 1
-            first = {"n": number if numbered else line["n"]} | {key: line[key] for key in ("t", "s", "k")}
-            merged = first | {key: value for key, value in line.items() if key not in first}
-            file.write(json.dumps(merged, separators=(",", ":")) + "\n")
+            first = {"n": number if numbered else line["n"], "t": line["t"], "s": line["s"], "k": line["k"]}
+            file.write(orjson.dumps(first | line | first) + b"\n")
     return folder
 
 
