@@ -43,6 +43,7 @@ CONTENTS: dict[str, tuple[str, ...]] = {
         "docs/pulsar",
         "docs/kafka",
         "docs/kafka-transactions",
+        "docs/kafka-clients",
         "docs/reports",
         "docs/defects",
         "docs/detection",

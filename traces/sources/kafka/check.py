@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from gapless.spec.catalog import END
 from gapless.traces.engines.engine import Engine
@@ -39,6 +39,9 @@ from gapless.traces.sources.kafka.selection import includes_partition, wanted_pr
 from gapless.traces.sources.kafka.summary import InputFacts, summary
 from gapless.traces.sources.kafka.transactions.gathering import PartitionPlace, TransactionGatherer, role_of
 from gapless.traces.sources.kafka.transactions.judge import JudgedIds
+
+if TYPE_CHECKING:
+    from gapless.traces.sources.kafka.clients.answer_judge import AnswerJudge
 
 DEEP = 4 << 30
 """Bytes of an input up to which records are read, unless a depth is asked for."""
@@ -95,6 +98,7 @@ class LogCheck:
         self.joints: list[tuple[str, str, int, Event]] | None = [] if exported or options.trace else None
         self.life = ProducerLife(options) if options.trace and not exported else None
         self.copied = evidence.copied
+        self.answers = self._answers(evidence.client)
         self.partitions: list[OpenPartition] = []
         self.bytes = 0
         self.roles = cache(partial(role_of, self.directories, options))
@@ -104,6 +108,15 @@ class LogCheck:
         self.splits: Sequence[Bundle] = list(bundles(self._at_depth(parts), options.split or TASK))
         self.judge: PartitionJudge | None = None
         self.number = -1
+
+    def _answers(self, client: Path | None) -> AnswerJudge | None:
+        """The judge of the answers to clients. Raises Unreadable."""
+        if client is None or self.options.trace is not None:
+            return None
+        from gapless.traces.sources.kafka.clients.answer_judge import AnswerJudge  # noqa: PLC0415 - pyarrow loads slowly
+        from gapless.traces.sources.kafka.clients.client_log import client_log  # noqa: PLC0415 - see above
+
+        return AnswerJudge(client_log(client), self.found, self.options)
 
     # -- opening -------------------------------------------------------------------------------------------------------
 
@@ -318,6 +331,8 @@ class LogCheck:
         """Returns the result of all parts."""
         self.close()
         ids = self.transactions.judged()
+        if self.answers is not None:
+            self.answers.judge([one.placed for one in self.partitions])
         if self.options.trace in ids.names:
             self.found.keep_only(self.options.trace)
         parts = summary(self._facts, self.found, ids)

@@ -33,7 +33,7 @@ def finding(path: Path, found: Sequence[PlacedDeparture], count: int, options: O
         departure,
         title=f"{departure.spec} {trace} departs at {shown(where.file)}+{where.offset}, offset {first.offset:,}.",
         also=first.batch,
-        again=f"gapless explain {pasted(str(path))} --trace {pasted(first.trace)}{how}",
+        again=_again(path, first, how),
     )
     return Finding(
         rule=departure.rule, severity="violation", spec=departure.spec, trace=trace, source=shown(path),
@@ -44,3 +44,10 @@ def finding(path: Path, found: Sequence[PlacedDeparture], count: int, options: O
         traces=list(dict.fromkeys(shown(one.trace) for one in found))[:NAMED],
         picture=first.picture or timeline_of(departure),
     )  # fmt: skip
+
+
+def _again(path: Path, found: PlacedDeparture, how: str) -> str:
+    """The command that shows a departure again."""
+    if found.client:
+        return f"gapless check {pasted(str(path))} --client {pasted(found.client)}{how}"
+    return f"gapless explain {pasted(str(path))} --trace {pasted(found.trace)}{how}"

@@ -24,7 +24,7 @@ class Kafka:
     kind = KIND
     presentation = PRESENTATION
     profile = PROFILE
-    evidence: frozenset[str] = frozenset()
+    evidence = frozenset({"client"})
     expected_folder = (
         "a Kafka data directory: there is no folder of a partition with a .log file in it, such as orders-0/"
     )

@@ -140,6 +140,8 @@ def _not_exercised(check: InputFacts, found: LogFindings, ids: JudgedIds) -> Ite
             yield f"{rule}: records were not read: --depth deep reads them"
     if not ids.names:
         yield f"{TRANSACTION}: no row of {TRANSACTION_TOPIC} was read: decisions and their markers were not judged"
+    if not any(found.covered.get(f"{TRANSACTION}.{action}") for action in ("acknowledge", "received")):
+        yield "answers to clients: --client FILE compares them with the logs (docs/kafka-clients.md)"
     yield "offsets of consumer groups: not judged yet"
     if "aborted_index.open" not in found.covered:
         yield "aborted_index: no records were aborted, but in topics that may be compacted"

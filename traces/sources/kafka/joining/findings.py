@@ -23,7 +23,7 @@ class PlacedDeparture(NamedTuple):
     """A departure of one trace.
 
     `partition`: that it is of · `offset`: in it · `where`: file and byte · `picture`: of a producer's batches ·
-    `batch`: sentences on the batch that departs, if it is one.
+    `batch`: sentences on the batch that departs, if it is one · `client`: the client log with the answer, if it is one.
     """
 
     trace: str
@@ -33,6 +33,7 @@ class PlacedDeparture(NamedTuple):
     departure: Departure
     picture: SequenceLine | None = None
     batch: tuple[str, ...] = ()
+    client: str = ""
 
 
 @dataclass

@@ -1,0 +1,1 @@
+"""Answers to clients, as they recorded them, compared with the logs."""
