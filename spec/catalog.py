@@ -229,7 +229,7 @@ class Spec:
     def key_types(self) -> frozenset[Any]:
         """The types of which the state's Maps have their keys."""
         hints = get_type_hints(type(self.initial)).values()
-        return frozenset(get_args(hint)[0] for hint in hints if get_origin(hint) is Map)
+        return frozenset(key for hint in hints if get_origin(hint) is Map for key in get_args(hint)[:-1])
 
     def invariants(self, *, weak: bool = False) -> tuple[Callable[..., bool], ...]:
         """The invariants; with `weak`, those that survive deviations."""

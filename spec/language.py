@@ -12,7 +12,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field, fields
 from functools import cache
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Generic, NewType, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NewType, TypeVar, TypeVarTuple, overload
 
 import immutables
 
@@ -45,7 +45,9 @@ Position = NewType("Position", int)
 Number = NewType("Number", int)
 """The index of a message in its queue (RocketMQ: queueOffset). Ends are exclusive."""
 
-K = TypeVar("K", bound=int)
+K = TypeVar("K")
+B = TypeVar("B")
+Keys = TypeVarTuple("Keys")
 V = TypeVar("V")
 S = TypeVar("S")
 
@@ -205,28 +207,34 @@ def accepts(step: Callable[..., Any], *args: Any) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Map(Generic[K, V]):
-    """A total map: every key has a value, and all but finitely many have `default`."""
+class Map(Generic[*Keys, V]):
+    """A total map of one key or two: every key has a value, and all but finitely many have `default`."""
 
     default: V
-    entries: immutables.Map[K, V] = immutables.Map()
+    entries: immutables.Map[Any, V] = immutables.Map()  # two keys are a tuple
 
-    def __getitem__(self, key: K) -> V:
+    @overload
+    def __getitem__(self: Map[K, V], key: K) -> V: ...
+    @overload
+    def __getitem__(self: Map[K, B, V], key: tuple[K, B]) -> V: ...
+    def __getitem__(self, key: Any) -> V:
         """The value at `key`."""
         return self.entries.get(key, self.default)
 
-    def set(self, key: K, value: V) -> Map[K, V]:
-        """The same map, but for the value at `key`."""
+    def set(self, *place: *tuple[*Keys, V]) -> Map[*Keys, V]:
+        """The same map, but for the value at a key, or at two: `set(key, value)`, `set(first, second, value)`."""
+        value: Any = place[-1]
+        key: Any = place[0] if len(place) == 2 else place[:-1]
         if value != self.default:
             return Map(self.default, self.entries.set(key, value))
         return Map(self.default, self.entries.delete(key)) if key in self.entries else self
 
-    def cleared(self) -> Map[K, V]:
+    def cleared(self) -> Map[*Keys, V]:
         """The map that holds its default everywhere."""
         return Map(self.default)
 
-    def forget_from(self, low: K) -> Map[K, V]:
-        """The map that holds its default from `low` on."""
+    def forget_from(self: Map[K, V], low: K) -> Map[K, V]:
+        """The map that holds its default from `low` on; one of a single key."""
         return Map(self.default, immutables.Map({key: value for key, value in self.entries.items() if key < low}))
 
 

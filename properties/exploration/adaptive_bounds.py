@@ -14,6 +14,7 @@ from gapless.properties.exploration.bounds import FLAG, Bound, NoBound, NotSymbo
 from gapless.properties.exploration.search import STATES, Exploration, How, OnCompile, OnProgress, explore
 from gapless.spec.catalog import Spec, State
 from gapless.spec.language import Map
+from gapless.spec.reading.map_keys import numbers_of
 from gapless.spec.reading.trees.map_effects import Window
 from gapless.traces.specs import GivenSpec
 
@@ -127,7 +128,9 @@ def _near(value: Any, begun: Any, number: int) -> bool:
     if isinstance(value, Window):
         raise NotSymbolic("a bound that is found by itself looks at all that a Map holds")
     if isinstance(value, Map):
-        return all(-1 <= key <= number and _near(entry, begun.default, number) for key, entry in value.entries.items())
+        keys = (part for key in value.entries for part in numbers_of(key))
+        near = (_near(entry, begun.default, number) for entry in value.entries.values())
+        return all(-1 <= part <= number for part in keys) and all(near)
     return bool(value == begun or -1 <= value <= number)
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -52,12 +53,16 @@ def _around(raw: npt.NDArray[np.uint64], least: int) -> PackedField:
 
 @dataclass(frozen=True)
 class StateLayout:
-    """The place of each number and each Map of a state, the Maps with so many keys from `origin` on."""
+    """The place of each number and each Map of a state, the Maps with so many keys from `origin` on.
+
+    `pairs`: of each Map, whether it has two keys. Then there is a place for each two of these keys, row by row.
+    """
 
     numbers: tuple[PackedField, ...]
     maps: tuple[PackedField, ...]
     origin: int
     width: int
+    pairs: tuple[bool, ...]
     kinds: tuple[Any, ...]
     """The type of each: what a number of a kind needs, all of its kind will, but for plain integers."""
 
@@ -78,7 +83,7 @@ class StateLayout:
         for m in sorted(range(len(self.maps)), key=lambda m: -self.maps[m].bits):  # so that each begins at its multiple
             each, shift = self.maps[m], (self.maps[m].bits - 1).bit_length()
             rows[len(self.numbers) + m] = end, shift, each.least, each.mask
-            end += self.width << shift
+            end += self.places(m) << shift
         free = [0] * (end // WORD) + ([WORD - end % WORD] if end % WORD else [])
         for n in sorted(range(len(self.numbers)), key=lambda n: -self.numbers[n].bits):
             each = self.numbers[n]
@@ -113,33 +118,57 @@ class StateLayout:
         numbers = []
         for word, shift, least, mask in rows[: len(self.numbers)]:
             numbers.append(_around((states[:, word] >> np.uint64(shift)) & np.uint64(mask), least))
-        maps, used = [], [0]
-        for bit, shift, least, mask in rows[len(self.numbers) :]:
+        maps, used = [], [0, *([-self.origin] if self.maps else [])]
+        for m, (bit, shift, least, mask) in enumerate(rows[len(self.numbers) :]):
             values = []
-            for place in range(self.width):
+            for place in range(self.places(m)):
                 word, at = divmod(bit + (place << shift), WORD)
                 values.append((states[:, word] >> np.uint64(at)) & np.uint64(mask))
-                used += [place] if (values[-1] != values[-1][0]).any() or place == -self.origin else []
+                if (values[-1] != values[-1][0]).any():
+                    used += divmod(place, self.width) if self.pairs[m] else [place]
             maps.append(_around(np.array([(one.min(), one.max()) for one in values]), least))
         first, last = min(used), max(used)
         return replace(
             self, numbers=tuple(numbers), maps=tuple(maps), origin=self.origin + first, width=last + 1 - first
         )
 
+    def places(self, m: int) -> int:
+        """The number of places of a Map."""
+        return self.width**2 if self.pairs[m] else self.width
+
+    @property
+    def most_places(self) -> int:
+        """The number of places of the Map that has the most."""
+        return max(map(self.places, range(len(self.maps))), default=0)
+
+    def keys(self, m: int) -> list[Any]:
+        """The keys of a Map, in the order of their places."""
+        each = range(self.origin, self.origin + self.width)
+        return list(product(each, repeat=2) if self.pairs[m] else each)
+
+    def place(self, key: Sequence[int]) -> int | None:
+        """The place of a key, given by its numbers; None where there is none."""
+        place = 0
+        for part in key:
+            if not 0 <= part - self.origin < self.width:
+                return None
+            place = place * self.width + part - self.origin
+        return place
+
     def with_keys(self, origin: int, width: int) -> StateLayout:
         """One with other keys."""
         return replace(self, origin=origin, width=width)
 
-    def packed(self, numbers: Sequence[int], maps: Sequence[Callable[[int], int]]) -> list[int]:
+    def packed(self, numbers: Sequence[int], maps: Sequence[Callable[[Any], int]]) -> list[int]:
         """The words of a state, its Maps given by the value at each key."""
         rows, made = self.rows.tolist(), [0] * self.words
         made[0] |= self.words == 1 and 1 << (WORD - 1)
         for (word, shift, least, _), value in zip(rows, numbers, strict=False):
             made[word] |= (value - least) << shift
-        for (bit, shift, least, _), value_at in zip(rows[len(self.numbers) :], maps, strict=True):
-            for place in range(self.width):
+        for m, ((bit, shift, least, _), value_at) in enumerate(zip(rows[len(self.numbers) :], maps, strict=True)):
+            for place, key in enumerate(self.keys(m)):
                 at = bit + (place << shift)
-                made[at // WORD] |= (value_at(self.origin + place) - least) << at % WORD
+                made[at // WORD] |= (value_at(key) - least) << at % WORD
         return made
 
     def unpacked(self, words: Sequence[int]) -> tuple[list[int], list[list[int]]]:
@@ -147,7 +176,7 @@ class StateLayout:
         rows = self.rows.tolist()
         numbers = [(words[word] >> shift & mask) + least for word, shift, least, mask in rows[: len(self.numbers)]]
         maps = []
-        for bit, shift, least, mask in rows[len(self.numbers) :]:
-            places = (bit + (place << shift) for place in range(self.width))
+        for m, (bit, shift, least, mask) in enumerate(rows[len(self.numbers) :]):
+            places = (bit + (place << shift) for place in range(self.places(m)))
             maps.append([(words[at // WORD] >> at % WORD & mask) + least for at in places])
         return numbers, maps

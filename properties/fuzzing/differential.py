@@ -43,7 +43,7 @@ BOUND = Bound(
         for number in (value.entries.values() if isinstance(value, Map) else (value,))
     ),
     numbers={
-        "k": TRIED,
+        **dict.fromkeys("kl", TRIED),
         **{f"{letter}{n}": TRIED for letter in "xy" for n in range(2)},
         "z": every_map(range(2), (0, 1), 0),
     },

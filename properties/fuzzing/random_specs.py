@@ -49,6 +49,7 @@ class Names:
     states: tuple[str, ...]
     scalars: tuple[str, ...]
     maps: tuple[str, ...]
+    pairs: tuple[str, ...] = ()  # the Maps of two keys
     numbers: tuple[str, ...] = ()
     flags: tuple[str, ...] = ()
     keys: tuple[str, ...] = ()
@@ -86,6 +87,8 @@ def number(draw: Draw, names: Names, depth: int = DEPTH) -> str:  # noqa: PLR091
             return _one(draw, *fields, *names.numbers)
         case 2:
             return _one(draw, *SMALL)
+        case 3 if names.pairs and (not names.maps or draw(_upto(1))):
+            return f"{_one(draw, *names.states)}.q[{_key(draw, names)}, {_key(draw, names)}]"
         case 3 if names.maps:
             key = _one(draw, "0", *names.keys, *(f"{names.states[0]}.{name}" for name in names.scalars))
             return f"{_one(draw, *names.states)}.{_one(draw, *names.maps)}[Number({key})]"
@@ -101,6 +104,10 @@ def number(draw: Draw, names: Names, depth: int = DEPTH) -> str:  # noqa: PLR091
         case 8:
             return f"greatest({number(draw, names, depth - 1)}, {number(draw, names, depth - 1)})"
     return _one(draw, *SMALL)
+
+
+def _key(draw: Draw, names: Names) -> str:
+    return f"Number({_one(draw, '0', '1', *names.keys, f'{names.states[0]}.{names.scalars[0]}')})"
 
 
 def truth(draw: Draw, names: Names, depth: int = DEPTH) -> str:
@@ -163,10 +170,14 @@ def effect(draw: Draw, names: Names) -> str:
 
 
 def _some(draw: Draw, names: Names) -> str:
-    return _one(draw, *names.scalars, *names.maps, *names.maps)
+    return _one(draw, *names.scalars, *names.maps, *names.maps, *names.pairs, *names.pairs)
 
 
 def _new(draw: Draw, names: Names, field: str) -> str:
+    if field in names.pairs:
+        if draw(_upto(3)) == 3:
+            return "s.q.cleared()"
+        return f"s.q.set({_key(draw, names)}, {_key(draw, names)}, {number(draw, names, 1)})"
     if field not in names.maps:
         return number(draw, names)
     key = f"Number({number(draw, names, 0)})"
@@ -182,6 +193,8 @@ def invariant(draw: Draw, which: int, names: Names) -> str:
     """An invariant: mostly of the shapes that specs have, so that some are kept."""
     if draw(_upto(1)):
         names = replace(names, numbers=("k",), keys=("k",))
+        if names.pairs and draw(_upto(1)):
+            names = replace(names, numbers=("k", "l"), keys=("k", "l"))
     scalar = f"s.{_one(draw, *names.scalars)}"
     shapes: list[Callable[[], str]] = [
         lambda: f"0 <= {scalar}",
@@ -190,7 +203,9 @@ def invariant(draw: Draw, which: int, names: Names) -> str:
     ]
     if names.keys and names.maps:
         shapes += [lambda: "0 <= s.m[k]", lambda: f"implies(s.m[k] != 0, k < {scalar})", lambda: f"s.m[k] <= {scalar}"]
-    parameter = ", k: Number" * len(names.keys)
+    if names.keys and names.pairs:
+        shapes += [lambda: f"0 <= s.q[k, {names.keys[-1]}]", lambda: f"s.q[{names.keys[-1]}, k] <= {scalar}"]
+    parameter = "".join(f", {key}: Number" for key in names.keys)
     body = shapes[draw(_upto(len(shapes) - 1))]()
     return f'def holds_{which}(s: State{parameter}) -> bool:\n    """Otherwise."""\n    return {body}\n'
 
@@ -206,9 +221,10 @@ def step_property(draw: Draw, names: Names) -> str:
 @st.composite
 def specs(draw: Draw) -> str:
     """A whole spec, as text."""
-    names = Names(("s",), SCALARS[: 1 + draw(_upto(2))], ("m",) * (draw(_upto(2)) > 0))
+    names = Names(("s",), SCALARS[: 1 + draw(_upto(2))], ("m",) * (draw(_upto(2)) > 0), ("q",) * (draw(_upto(2)) > 1))
     scalars = [f"    {name}: int = 0" for name in names.scalars]
     fields = [*scalars, *(f"    {name}: Map[Number, int] = Map(0)" for name in names.maps)]
+    fields += [f"    {name}: Map[Number, Number, int] = Map(0)" for name in names.pairs]
     actions = [step(draw, n, names) for n in range(1 + draw(_upto(1)))]
     invariants = [invariant(draw, n, names) for n in range(1 + draw(_upto(1)))]
     of_steps = [step_property(draw, names) for _ in range(draw(_upto(1)))]

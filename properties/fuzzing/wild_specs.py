@@ -62,6 +62,7 @@ class Drawn:
     scalars: Sequence[str] = ("a", "b")
     flags: Sequence[str] = ("s.f",)
     maps: dict[str, int] = field(default_factory=dict)  # with their defaults
+    has_pairs: bool = False  # a Map of two keys, `q`
     arguments: Sequence[str] = ()
     keys: Sequence[str] = ()
 
@@ -82,6 +83,8 @@ class Drawn:
                 return f"s.{self.one(self.scalars)}"
             case 2 | 3 if self.arguments:
                 return self.one(self.arguments)
+            case 4 if self.has_pairs and self.upto(1):
+                return f"s.q[{self.key(min(depth, 1))}, {self.key(0)}]"
             case 4 if self.maps:
                 return f"s.{self.one(tuple(self.maps))}[{self.key(min(depth, 1))}]"
             case 5 if self.upto(2) == 0:
@@ -163,11 +166,18 @@ class Drawn:
                     base = f"{base}.set({self.key(1)}, {self.number(2)})"
         return base
 
+    def pairs(self) -> str:
+        """A new value of the Map of two keys."""
+        base = "s.q.cleared()" if self.upto(7) == 0 else "s.q"
+        for _ in range(self.upto(2)):
+            base = f"{base}.set({self.key(1)}, {self.key(1)}, {self.number(2)})"
+        return base
+
     # -- steps
 
     def effect(self) -> str:
         """The state after a step."""
-        fields = [*self.scalars, "f", *self.maps, *self.maps]
+        fields = [*self.scalars, "f", *self.maps, *self.maps, *["q", "q"] * self.has_pairs]
         chosen = dict.fromkeys(self.one(fields) for _ in range(1 + self.upto(2)))
         if len(self.maps) > 1 and self.upto(30) == 0:
             one, other = list(self.maps)[:2]
@@ -175,7 +185,10 @@ class Drawn:
         changes = {
             name: self.map(name) if name in self.maps else self.truth(2) if name == "f" else self.number()
             for name in chosen
+            if name != "q"
         }
+        if "q" in chosen:
+            changes["q"] = self.pairs()
         return f"replace(s, {', '.join(f'{name}={value}' for name, value in changes.items())})"
 
     def step(self, which: int) -> str:
@@ -212,6 +225,8 @@ def spec(number: int) -> str:
     drawn.maps = dict(zip(("m", "p"), defaults, strict=True)) if drawn.upto(5) else {}
     fields = ["    a: int = 0", f"    b: int = {drawn.one(SMALL)}", "    f: bool = False"]
     fields += [f"    {name}: Map[Number, int] = Map({default})" for name, default in drawn.maps.items()]
+    drawn.has_pairs = drawn.upto(15) == 0 and (number % 64 != 0 or number % 512 == 256)  # these have no kernel
+    fields += [f"    q: Map[Number, Number, int] = Map({drawn.one(('0', '7'))})"] * drawn.has_pairs
     steps = [drawn.step(which) for which in range(1 + drawn.upto(2))]
     actions = ", ".join(f"step_{which}" for which in range(len(steps)))
     starts = [drawn.start()] if drawn.upto(3) == 0 else []

@@ -11,6 +11,7 @@ from typing import Any
 
 from gapless.spec.catalog import Spec, State
 from gapless.spec.language import Map
+from gapless.spec.reading.map_keys import element
 from gapless.traces.suggestions import did_you_mean, nearest
 
 
@@ -114,7 +115,8 @@ def _elements(values: Mapping[str, Any], like: State, called: str) -> Iterator[t
             )
         for key, one in entries.items():
             if one != kept.default:
-                place = f"{name}[{_number(key, f'{called}: a key of {name}')}]"
+                parts = key if isinstance(key, tuple) else (key,)
+                place = element(name, tuple(_number(part, f"{called}: a key of {name}") for part in parts))
                 yield place, _number(one, f"{called}: {place}")
 
 

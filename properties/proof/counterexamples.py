@@ -25,6 +25,7 @@ from gapless.properties.proof.induction import Obligation, Question, ask
 from gapless.properties.proof.symbolic import State, Unknown, UnknownMap
 from gapless.spec.catalog import Spec
 from gapless.spec.language import Map, Refused, waived
+from gapless.spec.reading.map_keys import element
 from gapless.traces.replay.notation import (
     by_name,
     call_of,
@@ -176,11 +177,11 @@ def _plainest(spec: Spec, question: Question, window: range, asked: Sequence[Any
     for field in fields(question.before):
         value, plain = getattr(question.before, field.name), getattr(spec.initial, field.name)
         if isinstance(value, UnknownMap):
-            cells += [(symbolic.number(value[key]), int(plain.default)) for key in window]
+            cells += [(symbolic.number(value[key]), int(plain.default)) for key in symbolic.places(value, window)]
         else:
             cells.append((symbolic.number(value), int(plain)))
     given: list[UnknownMap] = [value for value in question.args.values() if isinstance(value, UnknownMap)]
-    cells += [(symbolic.number(entries[key]), 0) for entries in given for key in window]
+    cells += [(symbolic.number(entries[key]), 0) for entries in given for key in symbolic.places(entries, window)]
     natural = [min(0, usual) <= cell for cell, usual in cells]
     for wish in (*natural, *(cell == usual for cell, usual in cells)):
         if solver.check(wish) == z3.sat:
@@ -217,11 +218,11 @@ def _stored_keys_within(spec: Spec, question: Question, window: range) -> tuple[
     What Z3 chose of a key beyond the window is not decoded, so an example that rests on it is not confirmed.
     """
     hints = get_type_hints(type(question.before)).items()
-    kept = [name for name, hint in hints if get_origin(hint) is Map and get_args(hint)[1] in spec.key_types]
+    kept = [name for name, hint in hints if get_origin(hint) is Map and get_args(hint)[-1] in spec.key_types]
     return tuple(
         any_of(term == entries.default, all_of(window[0] <= term, term < window[-1]))
         for entries in (getattr(question.before, name) for name in kept)
-        for term in (symbolic.number(entries[key]) for key in window)
+        for term in (symbolic.number(entries[key]) for key in symbolic.places(entries, window))
     )
 
 
@@ -230,8 +231,8 @@ def _values_within(question: Question, window: range, bound: int) -> Iterator[An
     values = [*question.args.values(), *question.free.values()]
     for field in fields(question.before):
         value = getattr(question.before, field.name)
-        values += [value[key] for key in window] if isinstance(value, UnknownMap) else [value]
-    values += [one[key] for one in values if isinstance(one, UnknownMap) for key in window]
+        values.append(value)
+    values += [one[key] for one in values if isinstance(one, UnknownMap) for key in symbolic.places(one, window)]
     for value in values:
         if not isinstance(value, UnknownMap):
             term = symbolic.number(value)
@@ -249,7 +250,7 @@ def decoded_values(values: Mapping[str, Any], model: Any, window: range = range(
 
 def _decoded_map(value: UnknownMap, default: int, model: Any, window: range) -> Map[Any, int]:
     """A Map in a model, at the keys of the window."""
-    entries = {key: _plain(value[key], model) for key in window}
+    entries = {key: _plain(value[key], model) for key in symbolic.places(value, window)}
     return Map(default, immutables.Map({key: entry for key, entry in entries.items() if entry != default}))
 
 
@@ -401,7 +402,8 @@ def _state(spec: Spec, state: State) -> str:
     for field in fields(state):
         value, plain = getattr(state, field.name), getattr(spec.initial, field.name)
         if isinstance(value, Map):
-            values |= {f"{field.name}[{k}]": of_field(state, field.name, v) for k, v in sorted(value.entries.items())}
+            entries = sorted(value.entries.items())
+            values |= {element(field.name, key): of_field(state, field.name, entry) for key, entry in entries}
         elif value != plain:
             values[field.name] = called(value)
     return values_text(values) or "nothing in it yet"

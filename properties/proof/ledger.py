@@ -38,6 +38,7 @@ from gapless.properties.proof import (
     refinement,
     symbolic,
     translation,
+    unknowns,
     unrolling,
     word_size,
 )
@@ -58,6 +59,7 @@ READERS = (
     language,
     forking,
     boolean_terms,
+    unknowns,
     symbolic,
     induction,
     counterexamples,

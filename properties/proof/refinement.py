@@ -15,12 +15,10 @@ from pkgutil import iter_modules
 from types import ModuleType
 from typing import Any
 
-import z3
-
 from gapless.properties.proof import symbolic
 from gapless.properties.proof.boolean_terms import all_of, any_of, negated
 from gapless.properties.proof.induction import INITIAL, Obligation, Question, Theory
-from gapless.properties.proof.symbolic import State, Unknown, Way
+from gapless.properties.proof.symbolic import State, Way
 from gapless.spec import refinements as folder
 from gapless.spec.catalog import END, SPECS, Spec, Step
 from gapless.spec.language import Refused
@@ -145,7 +143,7 @@ class _RefinementQuestions:
     @staticmethod
     def _apart(one: State, other: State) -> Any:
         """That two states differ: in a number, or at some key of a Map."""
-        return negated(symbolic.same_at(one, other, Unknown(z3.Int("a key"))))
+        return negated(symbolic.same_at(one, other, *symbolic.unknown_keys(one)))
 
     def against(self, name: str) -> Callable[[State, Mapping[str, int], State], str]:
         """The objection of the plain functions, in a sentence."""

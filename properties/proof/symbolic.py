@@ -7,182 +7,31 @@ Nothing of a spec is written a second time, and nothing is assumed of a state bu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, fields, is_dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property, reduce
 from inspect import signature
 from itertools import product
 from operator import attrgetter
-from typing import Any, TypeVar, get_args, get_origin
+from typing import Any, get_args, get_origin
 
 import z3
 
 from gapless.properties.proof.boolean_terms import FALSE, TRUE, all_of, any_of, either, negated
+from gapless.properties.proof.unknowns import Unknown, UnknownMap, any_array, empty_array, number, truth
 from gapless.spec import forking
 from gapless.spec.language import ELSEWHERE, Map, Reader, Refused, greatest, reader
+from gapless.spec.reading.map_keys import key_count, key_counts, numbers_of
+
+__all__ = ["Unknown", "UnknownMap", "number", "truth"]
+"""The names of other modules that belong to this one; its own are all that stand here."""
 
 State = Any
 """A frozen dataclass; each spec has its own."""
 
 PRUNING = 20_000  # Z3's own measure of work that one question may cost while paths are looked for
-
-
-class Unknown:
-    """A number or a truth value that is known only as a Z3 term.
-
-    A function is run once for each way through it, and every run begins like others. So what was `made` of a value is
-    kept with it, by the operator and the other operand: what is written again is the same value, not a new term.
-    """
-
-    __hash__ = None  # type: ignore[assignment]
-
-    def __init__(self, term: Any) -> None:
-        self.term = term
-        self.made: dict[tuple[Any, ...], tuple[Any, Any]] = {}
-
-    @cached_property
-    def number(self) -> Any:
-        """The value as an integer term; truth is 1 or 0, as in events."""
-        return z3.If(self.term, z3.IntVal(1), z3.IntVal(0)) if z3.is_bool(self.term) else self.term
-
-    @cached_property
-    def truth(self) -> Any:
-        """The value as a boolean term; all but 0 is true."""
-        return self.term if z3.is_bool(self.term) else self.term != 0
-
-    @cached_property
-    def untruth(self) -> Any:
-        """That it is not so."""
-        return negated(self.truth)
-
-    @cached_property
-    def key(self) -> int:
-        """The key of the value as a question: Z3 has each term once, as long as it is referenced."""
-        return int(self.truth.get_id())
-
-    @cached_property
-    def plain(self) -> bool | None:
-        """The answer, where it answers itself."""
-        found = z3.simplify(self.truth)
-        return bool(z3.is_true(found)) if z3.is_true(found) or z3.is_false(found) else None
-
-    def __bool__(self) -> bool:
-        return forking.decide(self)
-
-    def __neg__(self) -> Unknown:
-        return Unknown(-self.number)
-
-    def __repr__(self) -> str:
-        return f"Unknown({self.term})"
-
-
-T = TypeVar("T")
-
-
-def _once(made: dict[tuple[Any, ...], tuple[Any, Any]], how: str, other: Any, make: Callable[[], T]) -> T:
-    """A value made of two others. Both are kept with it: an object's id is its own while it lives."""
-    key = (how, other) if other.__class__ is int else (how, "of", id(other))
-    found = made.get(key)
-    if found is None:
-        found = made[key] = make(), other
-    return found[0]
-
-
-def number(value: Any) -> Any:
-    """The value as an integer term; truth is 1 or 0, as in events."""
-    if isinstance(value, Unknown):
-        return value.number
-    return Unknown(value).number if z3.is_expr(value) else _literal(int(value))
-
-
-def truth(value: Any) -> Any:
-    """The value as a boolean term; what is not 0 is true."""
-    if isinstance(value, Unknown):
-        return value.truth
-    if z3.is_expr(value):
-        return Unknown(value).truth
-    return TRUE if value else FALSE
-
-
-@lru_cache(maxsize=1024)
-def _literal(value: int) -> Any:
-    return z3.IntVal(value)
-
-
-def _overloaded(name: str) -> Callable[[Any, Any], Unknown]:
-    def operator(a: Unknown, b: Any) -> Unknown:
-        return _once(a.made, name, b, lambda: Unknown(getattr(a.number, name)(number(b))))
-
-    return operator
-
-
-for _name in ("add", "sub", "mul", "eq", "ne", "lt", "le", "gt", "ge"):
-    setattr(Unknown, f"__{_name}__", _overloaded(f"__{_name}__"))
-for _name in ("add", "sub", "mul"):
-    setattr(Unknown, f"__r{_name}__", _overloaded(f"__r{_name}__"))
-
-
-def _divided(name: str) -> Callable[[Any, Any], Unknown]:
-    def by(dividend: Any, divisor: Any) -> Unknown:
-        if isinstance(divisor, int) and divisor > 0:
-            return Unknown(getattr(number(dividend), name)(number(divisor)))
-        return _by_an_unknown(divisor, dividend)
-
-    return by
-
-
-def _by_an_unknown(_divisor: Any, _dividend: Any) -> Unknown:
-    raise TypeError("divide by a positive constant: by other numbers, Python and Z3 do not round alike")
-
-
-for _name, _z3 in (("floordiv", "div"), ("mod", "mod")):
-    setattr(Unknown, f"__{_name}__", _divided(f"__{_z3}__"))
-    setattr(Unknown, f"__r{_name}__", _by_an_unknown)
-
-
-class UnknownMap:
-    """A `Map` that is known only as a Z3 array from integers to integers; what was made of it is kept, too."""
-
-    __hash__ = None  # type: ignore[assignment]
-
-    def __init__(self, default: int | None, term: Any) -> None:
-        self.default = default
-        self.term = term
-        self.made: dict[tuple[Any, ...], tuple[Any, Any]] = {}
-
-    def __eq__(self, _other: object) -> bool:
-        raise TypeError("compare Maps key by key: an invariant speaks of all keys by a parameter")
-
-    def __getitem__(self, key: Any) -> Unknown:
-        return _once(self.made, "at", key, lambda: Unknown(z3.Select(self.term, number(key))))
-
-    def set(self, key: Any, value: Any) -> UnknownMap:
-        """The Map with an entry, as `Map.set`."""
-        made: dict[tuple[Any, ...], tuple[Any, Any]] = _once(self.made, "set", key, dict)
-        return _once(made, "to", value, lambda: self._of(z3.Store(self.term, number(key), number(value))))
-
-    def cleared(self) -> UnknownMap:
-        """The Map without its entries, as `Map.cleared`."""
-        self._require_default()
-        return _once(self.made, "cleared", None, lambda: self._of(z3.K(z3.IntSort(), number(self.default))))
-
-    def forget_from(self, low: Any) -> UnknownMap:
-        """The Map without keys from a number on, as `Map.forget_from`."""
-        self._require_default()
-        return _once(self.made, "forget from", low, lambda: self._of(self._kept(number(low))))
-
-    def _kept(self, low: Any) -> Any:
-        key = z3.Int("k!forgotten")  # bound at once, so that a second call makes the same term
-        return z3.Lambda([key], z3.If(key < low, z3.Select(self.term, key), number(self.default)))
-
-    def _require_default(self) -> None:
-        if self.default is None:
-            raise TypeError("a Map that makes an initial state is neither cleared nor forgotten: set what differs")
-
-    def _of(self, term: Any) -> UnknownMap:
-        return UnknownMap(self.default, term)
 
 
 _depth: ContextVar[int] = ContextVar("depth", default=0)
@@ -234,13 +83,13 @@ class Quantification(Reader):
     ) -> State:
         """Read `fold` of the spec language, by induction: any one step leads where the next one begins."""
 
-        def run(n: Any, key: Any) -> Unknown:
-            return Unknown(same_at(step(stands(n), n), stands(n + 1), key))
+        def run(n: Any, *keys: Any) -> Unknown:
+            return Unknown(same_at(step(stands(n), n), stands(n + 1), *keys))
 
-        with _bound() as n, _bound() as key:
-            between = self._every(
-                [Unknown(n), Unknown(key)], lambda n, key: _within(low, n, high, lambda n: run(n, key))
-            )
+        with _bound() as n, _bound() as key, _bound() as other:
+            pairs = 2 in key_counts(type(stands(low))).values()
+            bound = [Unknown(n), Unknown(key), *([Unknown(other)] if pairs else [])]
+            between = self._every(bound, lambda n, *keys: _within(low, n, high, lambda n: run(n, *keys)))
         if not Unknown(between):
             raise ELSEWHERE
         return stands(greatest(low, high))
@@ -283,12 +132,13 @@ def read(by: Quantification) -> Iterator[None]:
 def unknown_state(initial: State, tag: str = "") -> State:
     """A state of which nothing is known, of the kind that `initial` is; its terms are called after its fields."""
     found: dict[str, Any] = {}
+    counts = key_counts(type(initial))
     for field in fields(initial):
         value = getattr(initial, field.name)
         if isinstance(value, Map) and not isinstance(value.default, int):
             raise TypeError(f"{type(initial).__qualname__}.{field.name} is a Map of {value.default!r}: write numbers")
         found[field.name] = (
-            UnknownMap(int(value.default), z3.Array(tag + field.name, z3.IntSort(), z3.IntSort()))
+            UnknownMap(int(value.default), any_array(tag + field.name, counts[field.name]), counts[field.name])
             if isinstance(value, Map)
             else Unknown((z3.Bool if isinstance(value, bool) else z3.Int)(tag + field.name))
         )
@@ -304,23 +154,27 @@ def unknown_arguments(step: Callable[..., Any], after: int = 1, tag: str = "its 
 def _unknown_argument(kind: Any, name: str) -> Any:
     """An argument of which nothing is known. Of a Map that makes an initial state, not even the default is."""
     if get_origin(kind) is Map:
+        keys = key_count(kind)
         if get_args(kind)[-1] is not bool:
-            return UnknownMap(None, z3.Array(name, z3.IntSort(), z3.IntSort()))
-        flags, key = z3.Array(name, z3.IntSort(), z3.BoolSort()), z3.Int("k!flag")
-        return UnknownMap(None, z3.Lambda([key], number(z3.Select(flags, key))))
+            return UnknownMap(None, any_array(name, keys), keys)
+        bound = [z3.Int(f"k!{n}") for n in range(keys)]
+        term = number(reduce(z3.Select, bound, any_array(name, keys, z3.BoolSort())))
+        return UnknownMap(None, reduce(lambda inner, key: z3.Lambda([key], inner), reversed(bound), term), keys)
     return Unknown((z3.Bool if kind in (bool, "bool") else z3.Int)(name))
 
 
 def symbolic(state: State) -> State:
     """A concrete state as terms, for functions that expect maps of terms."""
     found: dict[str, Any] = {}
+    counts = key_counts(type(state))
     for field in fields(state):
         value = getattr(state, field.name)
         if isinstance(value, Map):
-            term = z3.K(z3.IntSort(), number(value.default))
+            keys = counts[field.name]
+            entries = UnknownMap(int(value.default), empty_array(number(value.default), keys), keys)
             for key, entry in sorted(value.entries.items()):
-                term = z3.Store(term, number(key), number(entry))
-            found[field.name] = UnknownMap(int(value.default), term)
+                entries = entries.set(*numbers_of(key), entry)
+            found[field.name] = entries
         else:
             found[field.name] = Unknown(number(value))
     return type(state)(**found)
@@ -461,15 +315,28 @@ def taken(found: Sequence[Way]) -> Any:
 
 
 def same_at(one: State, other: State, *keys: Any) -> Any:
-    """That two states are equal, their Maps at some keys."""
+    """That two states are equal, their Maps at some keys; those of two keys at all pairs of them.
+
+    Two states are equal at all keys if they are at two that are unknown: see `unknown_keys`.
+    """
     parts = []
     for field in fields(one):
         a, b = getattr(one, field.name), getattr(other, field.name)
         if isinstance(a, UnknownMap):
-            parts += [truth(a[key] == b[key]) for key in keys]
+            parts += [truth(a[key] == b[key]) for key in places(a, keys)]
         else:
             parts.append(truth(a == b))
     return all_of(*parts)
+
+
+def places(entries: UnknownMap, keys: Iterable[Any]) -> Iterator[Any]:
+    """Some keys, or all pairs of them where a Map has two."""
+    return iter(keys) if entries.keys == 1 else product(keys, repeat=2)
+
+
+def unknown_keys(state: State) -> tuple[Unknown, ...]:
+    """Unknown keys, as many as a Map of a state has at most: what is true at these is true everywhere."""
+    return tuple(Unknown(z3.Int(f"a key{'!' * n}")) for n in range(max(key_counts(type(state)).values(), default=1)))
 
 
 def same_state(one: State, other: State) -> Any:

@@ -114,7 +114,12 @@ class _UnrolledSteps:
     def within(self, count: int, low: int, high: int) -> Iterator[Any]:
         """That what the steps are taken with lies between two numbers, that of the last step too."""
         for args, _ in self.starts:
-            numbers = [value[key] for value in args.values() if isinstance(value, UnknownMap) for key in WINDOW]
+            numbers = [
+                value[key]
+                for value in args.values()
+                if isinstance(value, UnknownMap)
+                for key in symbolic.places(value, WINDOW)
+            ]
             for value in (*numbers, *(value for value in args.values() if isinstance(value, Unknown))):
                 yield all_of(low <= number(value), number(value) <= high)
         for n in range(count):

@@ -234,7 +234,7 @@ def no_type(line: int, annotation: ast.expr, word: str, names: Iterable[str], ot
         return Complaint(line, word, f"`{annotation.value}` without quotes")
     shown = _names_in(annotation)
     if isinstance(annotation, ast.Subscript) and shown[:1] == ["Map"] and shown.count("Map") > 1:
-        return Complaint(line, word, "one `Map` with a key made of two: `first * WIDTH + second`")
+        return Complaint(line, word, "one `Map` of two keys: `Map[int, int, int]`, read as `s.m[first, second]`")
     first = min(shown, key=lambda name: (name != "None", name != "Map"), default="")
     for name in (first, *shown):
         if name in _INSTEAD_OF_A_TYPE:

@@ -76,7 +76,7 @@ def beginning(file: SpecFile, annotation: ast.expr) -> str:
     """A value for a field of this type to begin with."""
     kind = file.kind_of_annotation(annotation)
     match annotation:
-        case ast.Subscript(slice=ast.Tuple(elts=[_, inner])) if is_map(kind):
+        case ast.Subscript(slice=ast.Tuple(elts=[*_, inner])) if is_map(kind):
             return f"Map({beginning(file, inner)})"
         case ast.Name(id=name) if name in file.enums and file.members(name):
             return f"{name}.{file.members(name)[0]}"

@@ -11,7 +11,7 @@ Kind = str
 """The kind of a value: one of those below, `MAP_OF` one of them, or `LOG.State` for the state of a spec `log`."""
 
 BOOL, NUMBER, FUNCTION, TEXT, UNKNOWN = "a truth value", "a number", "a function", "a text", ""
-MAP_OF = "a Map of "
+MAP_OF, PAIRS_OF = "a Map of ", "a Map by two keys of "
 OF_THE_LANGUAGE = "gapless.spec.language"
 NUMBERS_OF_THE_LANGUAGE = ((OF_THE_LANGUAGE, "Number"), (OF_THE_LANGUAGE, "Position"))
 
@@ -30,7 +30,17 @@ MORE_TUPLES = ("DEVIATIONS", "TAKEOVERS", "GIVEN_UP")
 
 def is_map(kind: Kind) -> bool:
     """True for a Map of any values."""
-    return kind.startswith(MAP_OF)
+    return kind.startswith((MAP_OF, PAIRS_OF))
+
+
+def is_pairs(kind: Kind) -> bool:
+    """True for a Map of two keys."""
+    return kind.startswith(PAIRS_OF)
+
+
+def value_of(kind: Kind) -> Kind:
+    """The kind of the values of a Map."""
+    return kind.removeprefix(MAP_OF).removeprefix(PAIRS_OF)
 
 
 def is_state(kind: Kind) -> bool:
@@ -139,9 +149,10 @@ class SpecFile:
                 return f"{home.name}.State" if name == "State" and name in home.classes else UNKNOWN
             case ast.Attribute(value=ast.Name(id=spec), attr=name) if spec in self.made_of:
                 return self.made_of[spec].kind_of_annotation(ast.Name(name))
-            case ast.Subscript(value=ast.Name(id="Map"), slice=ast.Tuple(elts=[key, inner])):
-                value = self.kind_of_annotation(inner)
-                return MAP_OF + value if self.kind_of_annotation(key) == NUMBER and value in (BOOL, NUMBER) else UNKNOWN
+            case ast.Subscript(value=ast.Name(id="Map"), slice=ast.Tuple(elts=[*keys, inner])) if 1 <= len(keys) <= 2:
+                value, numbers = self.kind_of_annotation(inner), {*map(self.kind_of_annotation, keys)}
+                of = MAP_OF if len(keys) == 1 else PAIRS_OF
+                return of + value if numbers == {NUMBER} and value in (BOOL, NUMBER) else UNKNOWN
         return UNKNOWN
 
     def kind_of_name(self, name: str) -> Kind | None:

@@ -88,7 +88,15 @@ def foreign_parts(file: SpecFile, function: ast.FunctionDef) -> Iterator[Complai
             yield found  # the parts of a foreign part are not looked at
             continue
         annotation = getattr(node, "annotation", None)
-        pending += [(line, child) for child in ast.iter_child_nodes(node) if child is not annotation]
+        pending += [(line, child) for child in _parts(node) if child is not annotation]
+
+
+def _parts(node: ast.AST) -> list[ast.AST]:
+    """The parts of a node; two keys of a Map are parts of the look-up."""
+    match node:
+        case ast.Subscript(value=value, slice=ast.Tuple(elts=[first, second])):
+            return [value, first, second]
+    return list(ast.iter_child_nodes(node))
 
 
 def _foreign(file: SpecFile, line: int, node: ast.AST, sentences: frozenset[ast.AST]) -> Complaint | None:

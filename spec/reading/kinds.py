@@ -16,16 +16,17 @@ from gapless.spec.reading.complaints import LEAVE, Complaint, unknown
 from gapless.spec.reading.declarations import (
     BOOL,
     FUNCTION,
-    MAP_OF,
     NUMBER,
     TEXT,
     UNKNOWN,
     Kind,
     SpecFile,
     is_map,
+    is_pairs,
     is_state,
     loaded,
     names_given,
+    value_of,
 )
 
 WORDS = {name: word for name in language.__all__ if isfunction(word := getattr(language, name))}
@@ -153,9 +154,7 @@ class _Function:
             case ast.Attribute(value=value, attr=attr):
                 return self.field(node, self.kind(value), attr)
             case ast.Subscript(value=value, slice=key):
-                inner = self.kind(value)
-                self.wants(NUMBER, key)
-                return inner.removeprefix(MAP_OF) if is_map(inner) else UNKNOWN
+                return self.looked_up_in(node, self.kind(value), key)
             case ast.Compare(left=left, comparators=others):
                 for one in (left, *others):
                     self.comparable(one)
@@ -194,6 +193,16 @@ class _Function:
             case ast.Lambda():
                 self.complain(node, f"`{ast.unparse(node)}`", "it in `all_between(low, high, lambda n: …)` only")
         return UNKNOWN  # what is no word at all, `vocabulary` complains of
+
+    def looked_up_in(self, node: ast.AST, kind: Kind, key: ast.expr) -> Kind:
+        """The kind of the value of a Map at its key, or at its two."""
+        keys = key.elts if isinstance(key, ast.Tuple) else [key]
+        for one in keys:
+            self.wants(NUMBER, one)
+        if is_map(kind) and len(keys) != 1 + is_pairs(kind):
+            instead = "its two keys: `s.m[first, second]`" if is_pairs(kind) else "one key: `s.m[key]`"
+            self.complain(node, f"`{ast.unparse(node)}` of {kind}", instead)
+        return value_of(kind) if is_map(kind) else UNKNOWN
 
     def looked_up(self, node: ast.AST, name: str) -> Kind:
         """The kind of what a name stands for."""
@@ -394,13 +403,17 @@ class _Function:
         """A method of a Map: what is put into a Map of truth values is one."""
         if kind and not is_map(kind):
             self.complain(node, f"`.{name}(…)` of a value that is {kind}", "it of a `Map`")
-        inner = kind.removeprefix(MAP_OF)
-        parameters = list(signature(MAP_WORDS[name]).parameters.values())[1:]
+        if is_pairs(kind) and name == "forget_from":
+            self.complain(node, f"`.forget_from(…)` of {kind}", "`set` of each element, or `cleared()`")
+        inner = value_of(kind)
+        parameters = [*signature(MAP_WORDS[name]).parameters.values()][1:]
+        if name == "set":
+            given = ("first", "second", "value") if is_pairs(kind) else ("key", "value")
+            parameters = [Parameter(one, Parameter.POSITIONAL_ONLY, annotation=one[0].upper()) for one in given]
         self.complete(node, name, Signature(parameters))
         for parameter, value in zip(parameters, node.args, strict=False):
             self.wants(inner if parameter.annotation == "V" else NUMBER, value)
-        returned = signature(MAP_WORDS[name]).return_annotation
-        return {"V": inner, "Map[K, V]": kind}.get(returned) or _returned(returned)
+        return kind
 
 
 def states_rules(file: SpecFile, name: str) -> bool:
@@ -459,8 +472,8 @@ def _given(node: ast.Call) -> list[ast.expr]:
     return [*node.args, *(keyword.value for keyword in node.keywords)]
 
 
-def _returned(annotation: object) -> Kind:
-    return {"bool": BOOL, "int": NUMBER}.get(str(annotation), UNKNOWN)
+def _returned(of: object) -> Kind:
+    return {"bool": BOOL, "int": NUMBER}.get(str(of), UNKNOWN)
 
 
 def _either(one: Kind, other: Kind) -> Kind:

@@ -21,6 +21,7 @@ from inspect import signature
 from typing import Any
 
 from gapless.spec.language import Map, Reader, reader
+from gapless.spec.reading.map_keys import numbers_of
 from gapless.spec.reading.trees.map_effects import Effect, Window
 
 CASES = 1_000_000
@@ -244,7 +245,7 @@ class _SweptMap(Window):
     """A Map that is asked for swept numbers: between two of its keys there is its default."""
 
     def __init__(
-        self, kept: Map[int, int], name: str, keys: Sequence[int], *, empty: bool = False,
+        self, kept: Map[Any, int], name: str, keys: Sequence[Sequence[int]], *, empty: bool = False,
         effects: tuple[Effect, ...] = (),
     ) -> None:  # fmt: skip
         super().__init__(name, kept.default, empty=empty, effects=effects)
@@ -252,13 +253,18 @@ class _SweptMap(Window):
 
     def there(self, key: Any) -> Any:
         """The value at `key` as the state has it."""
-        return SweptNumber(lambda: self._found(key.sum)) if isinstance(key, SweptNumber) else self.kept[key]
+        parts = key if isinstance(key, tuple) else (key,)
+        if not any(isinstance(part, SweptNumber) for part in parts):
+            return self.kept[key]
+        return SweptNumber(lambda: self._found([_sum_of(part) for part in parts]))
 
-    def _found(self, key: _Sum) -> _Sum:
-        at = bisect_left(self.keys, key.now)
-        if key.terms and not (at < len(self.keys) and _equals(key, _Sum(self.keys[at]))) and at:
-            _equals(key, _Sum(self.keys[at - 1]))
-        return _Sum(int(self.kept[key.now]))
+    def _found(self, parts: Sequence[_Sum]) -> _Sum:
+        for part, keys in zip(parts, self.keys, strict=False):
+            at = bisect_left(keys, part.now)
+            if part.terms and not (at < len(keys) and _equals(part, _Sum(keys[at]))) and at:
+                _equals(part, _Sum(keys[at - 1]))
+        numbers = tuple(part.now for part in parts)
+        return _Sum(int(self.kept[numbers if len(numbers) > 1 else numbers[0]]))
 
     def like(self, *, empty: bool, effects: tuple[Effect, ...]) -> _SweptMap:
         """The same Map with other effects."""
@@ -296,6 +302,11 @@ def _given(one: _Sum) -> Any:
     return SweptNumber(lambda: one) if one.terms else one.constant
 
 
+def _coordinates(kept: Map[Any, int]) -> list[list[int]]:
+    """The numbers of which the keys of a Map are made: of the first one, and of the second if there are two."""
+    return [sorted(set(column)) for column in zip(*map(numbers_of, kept.entries), strict=True)] or [[], []]
+
+
 def _behind(swept: _Swept) -> _Sum | None:
     """The number behind the last that gets the same answers; None where all do."""
     return swept.bound.plus(_Sum(1 if swept.upwards else -1)) if swept.bound else None
@@ -312,7 +323,7 @@ class _Sweep:
         found: dict[str, Any] = {}
         for one in fields(state):
             value = getattr(state, one.name)
-            found[one.name] = _SweptMap(value, one.name, sorted(value.entries)) if isinstance(value, Map) else value
+            found[one.name] = _SweptMap(value, one.name, _coordinates(value)) if isinstance(value, Map) else value
         self.state = type(state)(**found)
 
     def counterexample(self) -> dict[str, int] | None:

@@ -10,6 +10,7 @@ def packing(width: int = 70) -> StateLayout:
         (PackedField.holding(0), PackedField.holding(5)),
         -3,
         width,
+        (False, False),
         (int,) * 4,
     )
 
@@ -44,7 +45,7 @@ def test_no_value_lies_in_two_words() -> None:
 
 def test_what_a_kind_needs_all_of_it_get() -> None:
     how = StateLayout(
-        (PackedField.holding(0), PackedField.holding(0), PackedField.holding(0)), (), 0, 1, (str, str, int)
+        (PackedField.holding(0), PackedField.holding(0), PackedField.holding(0)), (), 0, 1, (), (str, str, int)
     )
     wider = how.widened(0, 9)
     assert wider

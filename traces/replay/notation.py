@@ -11,6 +11,7 @@ from typing import Any
 
 from gapless.spec.catalog import State
 from gapless.spec.language import Map
+from gapless.spec.reading.map_keys import element
 
 Change = tuple[str, int | str, int | str]
 """One change of a step: name, before, after; a value that has a name is given by it."""
@@ -50,7 +51,7 @@ def changes(before: State, after: State) -> tuple[Change, ...]:
             keys = {key for key, _ in set(old.entries.items()) ^ set(new.entries.items())}
             kind = type(old.default)
             found.extend(
-                (f"{f.name}[{key}]", by_name(kind, int(old[key])), by_name(kind, int(new[key])))
+                (element(f.name, key), by_name(kind, int(old[key])), by_name(kind, int(new[key])))
                 for key in sorted(keys)[:KEYS]
             )
         elif old != new:

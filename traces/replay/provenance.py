@@ -15,6 +15,7 @@ from typing import Any, Literal, NamedTuple
 
 from gapless.spec.catalog import State
 from gapless.spec.language import Map, Reader, Refused, reader
+from gapless.spec.reading.map_keys import element, numbers_of
 from gapless.spec.reading.quantification import counterexample
 from gapless.spec.reading.trees.map_effects import Effect, Window
 from gapless.spec.reading.trees.terms import SIGNS
@@ -30,7 +31,7 @@ class Read(NamedTuple):
 
     of: Literal["argument", "field", "bound"]
     name: str
-    key: int | None
+    key: Any
     value: int
     counterexample: bool = False
     when: str = ""
@@ -38,8 +39,8 @@ class Read(NamedTuple):
     @property
     def label(self) -> str:
         """The name, if no argument can be confused with a field."""
-        element = self.name if self.key is None else f"{self.name}[{self.key}]"
-        return f"{FOR if self.of == 'bound' else ''}{element}{self.when}"
+        place = self.name if self.key is None else element(self.name, self.key)
+        return f"{FOR if self.of == 'bound' else ''}{place}{self.when}"
 
 
 Reads = tuple[Read, ...]
@@ -119,7 +120,7 @@ def _unwatched(state: State) -> State:
 
 def _counterexample(holds: Callable[[Any], Any], n: int, reads: Reads) -> Iterator[Read]:
     """Yield the reads for this `n`, and `n` itself unless a key already shows it."""
-    if all(read.key != n for read in reads):
+    if all(read.key is None or n not in numbers_of(read.key) for read in reads):
         yield Read("bound", next(iter(signature(holds).parameters)), None, n, counterexample=True)
     yield from (read._replace(counterexample=True) for read in reads)
 
@@ -180,7 +181,7 @@ class ProvenanceMap(Window):
     """A Map whose elements record their reads; a step's writes keep those of the written values."""
 
     def __init__(
-        self, kept: Map[int, int], field: str, watch: ProvenanceReader, when: str, *, empty: bool = False,
+        self, kept: Map[Any, int], field: str, watch: ProvenanceReader, when: str, *, empty: bool = False,
         effects: tuple[Effect, ...] = (),
     ) -> None:  # fmt: skip
         super().__init__(field, kept.default, empty=empty, effects=effects)
@@ -190,9 +191,11 @@ class ProvenanceMap(Window):
 
     def there(self, key: Any) -> ProvenanceValue:
         """Return the element of the state."""
-        value = self.kept[plain(key)]
-        element = Read("field", self.field, int(plain(key)), int(value), when=self.when)
-        return ProvenanceValue(value, united(reads_of(key), (element,)), self.watch)
+        pair = isinstance(key, tuple)
+        place = tuple(map(int, map(plain, key))) if pair else int(plain(key))
+        value = self.kept[place]
+        read = Read("field", self.field, place, int(value), when=self.when)
+        return ProvenanceValue(value, united(reads_of(*(key if pair else (key,))), (read,)), self.watch)
 
     def like(self, *, empty: bool, effects: tuple[Effect, ...]) -> ProvenanceMap:
         """Return the same Map with other effects."""

@@ -22,6 +22,7 @@ import immutables
 from gapless.spec import language
 from gapless.spec.catalog import Spec, State, made_of
 from gapless.spec.language import Map, Reader, reader, replace
+from gapless.spec.reading.map_keys import key_counts
 from gapless.spec.reading.quantification import counterexample
 
 
@@ -157,7 +158,7 @@ class _RangeQuestion:
     def __init__(self, holds: Callable[[int], bool], about: dict[CodeType, set[str]]) -> None:
         self.holds, self.about = holds, about
         self.state: State = None
-        self.reads: set[tuple[str, int]] = set()  # the elements that were read since they were looked at
+        self.reads: set[tuple[str, Any]] = set()  # the elements that were read since they were looked at
         self.numbers: dict[str, int] = {}  # all else that was read
         if not isinstance(holds, FunctionType):
             return
@@ -238,10 +239,10 @@ class _NotedState:
 class _NotedMap:
     """A Map that notes which of its elements are read."""
 
-    def __init__(self, name: str, kept: Map[int, int], asked: _RangeQuestion) -> None:
+    def __init__(self, name: str, kept: Map[Any, int], asked: _RangeQuestion) -> None:
         self._name, self._kept, self._asked = name, kept, asked
 
-    def __getitem__(self, key: int) -> int:
+    def __getitem__(self, key: Any) -> int:
         self._asked.reads.add((self._name, key))
         return self._kept[key]
 
@@ -255,7 +256,10 @@ def quantifies(spec: Spec) -> bool:
 
 def noting(spec: Spec) -> State:
     """Return the initial state of a spec, with Maps that note their writes, if its steps quantify."""
-    maps = {name: _noting(getattr(spec.initial, name), asked=quantifies(spec)) for name in spec.maps}
+    counts = key_counts(type(spec.initial))
+    maps = {
+        name: _noting(getattr(spec.initial, name), asked=quantifies(spec)) for name in spec.maps if counts[name] == 1
+    }
     return replace(spec.initial, **maps) if maps else spec.initial
 
 

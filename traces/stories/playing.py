@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from gapless.spec.catalog import State
 from gapless.spec.language import Map
+from gapless.spec.reading.map_keys import element
 from gapless.traces.options import Options
 from gapless.traces.replay.exact import Departure, call, departed, reasons
 from gapless.traces.replay.notation import FOR, column, of_field
@@ -125,7 +126,7 @@ def elements_of(state: State, initial: State) -> dict[str, int]:
         value, begun = getattr(state, name), getattr(initial, name)
         if isinstance(value, Map):
             keys = sorted({*value.entries, *begun.entries})
-            found |= {f"{name}[{int(key)}]": int(value[key]) for key in keys if value[key] != begun[key]}
+            found |= {element(name, key): int(value[key]) for key in keys if value[key] != begun[key]}
         elif value != begun:
             found[name] = int(value)
     return found

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from typing import Any
 
 from gapless.spec.catalog import END, Spec, State, waiving
 from gapless.spec.language import Map, Refused, replace
+from gapless.spec.reading.map_keys import element
 from gapless.traces.options import Options
 from gapless.traces.replay.exact import Departure, named
 from gapless.traces.replay.possible_states import BrokenPromise, Departs, Replay, TooMany, TraceEvent
@@ -92,22 +94,22 @@ def _without(events: Sequence[TraceEvent], departs: Callable[[Sequence[TraceEven
     return kept
 
 
-class _KeyRecorder(Map[int, int]):
+class _KeyRecorder(Map[Any, int]):
     """A Map that records the keys at which it is read."""
 
     __slots__ = ("noted",)
-    noted: set[int]
+    noted: set[Any]
 
-    def __getitem__(self, key: int) -> int:
-        self.noted.add(int(key))
+    def __getitem__(self, key: Any) -> int:
+        self.noted.add(key)
         return super().__getitem__(key)
 
-    def set(self, key: int, value: int) -> Map[int, int]:
+    def set(self, *place: Any) -> Map[Any, int]:
         """See `Map`; reads of the result are recorded, too."""
-        return _noting(super().set(key, value), self.noted)
+        return _noting(super().set(*place), self.noted)
 
 
-def _noting(kept: Map[int, int], noted: set[int]) -> _KeyRecorder:
+def _noting(kept: Map[Any, int], noted: set[Any]) -> _KeyRecorder:
     found = _KeyRecorder(kept.default, kept.entries)
     object.__setattr__(found, "noted", noted)  # a Map is frozen
     return found
@@ -115,12 +117,12 @@ def _noting(kept: Map[int, int], noted: set[int]) -> _KeyRecorder:
 
 def _in_a_state(spec: Spec, state: State, last: TraceEvent, departure: Departure, options: Options) -> Story:
     """Return the step that departs alone, in as much of the state as it reads. Raises NotATale."""
-    noted: dict[str, set[int]] = {name: set() for name in spec.maps}
+    noted: dict[str, set[Any]] = {name: set() for name in spec.maps}
     watched = replace(state, **{name: _noting(getattr(state, name), noted[name]) for name in spec.maps})
     with waiving(spec.name, options.ignored), suppress(Refused):
         spec.step(watched, last.event[0], named(spec, last.event), options.profile)
     every = elements_of(state, spec.initial)
-    looked_at = {f"{name}[{key}]" for name, keys in noted.items() for key in keys} | set(spec.scalars)
+    looked_at = {element(name, key) for name, keys in noted.items() for key in keys} | set(spec.scalars)
     given = {name: value for name, value in every.items() if name in looked_at}
     if not _departs(Story(spec, options.profile, (last,), given), departure):
         raise NotATale("no few steps, and no few values of a state, show it")

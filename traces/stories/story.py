@@ -44,7 +44,9 @@ STEP = re.compile(
     rf"(?: (?P<outcome>{'|'.join(OUTCOMES)}))?(?: saw\((?P<saw>[^()]*)\))?(?:\s+(?P<becomes>\S.*))?"
 )
 NUMBERED = re.compile(r"\s*\d+\.")
-GIVEN = re.compile(r"(?P<field>\w+)(?:\[(?P<key>-?\d+)\])?")
+BETWEEN = re.compile(r",(?![^\[]*\])")
+"""The commas between pairs; those between two keys of a Map stand in brackets."""
+GIVEN = re.compile(r"(?P<field>\w+)(?:\[(?P<key>-?\d+(?:, ?-?\d+)?)\])?")
 LEFT_OUT = re.compile(r"Again: |[\d,]+ of [\d,]+ events .* (?:is|are) left out\.")
 """Lines at the end of a report's story that are not about its steps, also in the words of older reports."""
 
@@ -104,7 +106,7 @@ def state_with(state: State, given: Mapping[str, int]) -> State:
         field, _, key = name.partition("[")
         if key:
             kept = changed.get(field, getattr(state, field))
-            changed[field] = kept.set(int(key[:-1]), value)
+            changed[field] = kept.set(*map(int, key[:-1].split(",")), value)
         else:
             changed[field] = value
     return replace(state, **changed)
@@ -224,7 +226,7 @@ class _Parser:
 
     def _pairs(self, line: int, text: str | None) -> Iterator[tuple[str, str]]:
         seen = set()
-        for pair in (text or "").split(","):
+        for pair in BETWEEN.split(text or ""):
             name, equals, value = (part.strip() for part in pair.partition("="))
             if not pair.strip():
                 continue

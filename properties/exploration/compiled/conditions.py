@@ -23,7 +23,18 @@ from gapless.spec.catalog import Spec
 from gapless.spec.reading.trees.decision_trees import FALSE, TRUE, Branch, End, Tree, always, answered, reading, tree_of
 from gapless.spec.reading.trees.difference_bounds import Answers, follows
 from gapless.spec.reading.trees.map_effects import Put
-from gapless.spec.reading.trees.terms import AFTER, At, Constant, MapTerm, Operation, Term, Variable, Word, term_of
+from gapless.spec.reading.trees.terms import (
+    AFTER,
+    At,
+    Constant,
+    MapTerm,
+    Operation,
+    Pair,
+    Term,
+    Variable,
+    Word,
+    term_of,
+)
 
 Property = tuple[Callable[..., bool], Sequence[str], Sequence[tuple[int, ...]]]
 """A function of states and numbers that holds, the numbers' names, and the rows of numbers that it is asked for."""
@@ -145,6 +156,7 @@ class Conditions:
         looked = *reads, *node.reads
         if (
             len(names) == 1 and between(rows) is not None and written and ALL not in wheres and len(wheres) <= FEW_KEYS
+            and not any(isinstance(where, Pair) for where in wheres)
             and all(isinstance(r, At) and r.key is asked[0] for r in looked if field_of(r) in self.spec.maps)
         ):  # fmt: skip
             still = replace(made, **{name: getattr(before, name) for name in written})

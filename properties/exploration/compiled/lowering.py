@@ -25,6 +25,7 @@ from gapless.spec.reading.trees.terms import (
     Negative,
     Node,
     Operation,
+    Pair,
     Term,
     Variable,
     Word,
@@ -65,6 +66,8 @@ class TermEmitter:
                 return tree.expression(f"v_{name}")
             case At(name, key, version):
                 return tree.call(f"at_{self.columns[name]}", self._state(version, of_old), self._value(key, of_old))
+            case Pair(first, second):
+                return tree.call("pair_key", self._value(first, of_old), self._value(second, of_old))
             case Word(word, (name, version)):
                 return tree.call(f"{word}_{self.columns[name]}", self._state(version, of_old))
             case Negative(operand):

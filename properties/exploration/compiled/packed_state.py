@@ -2,7 +2,7 @@
 
 The functions are specialised by the place of a field: the values of a Map lie from bit `BIT` on, those of the keys from
 `ORIGIN` to `ORIGIN + WIDTH`, each `1 << SHIFT` bits behind the one before, as what they are more than `LEAST`, in the
-bits of `MASK`. All other keys have the value `DEFAULT`.
+bits of `MASK`. All other keys have the value `DEFAULT`. In a Map of two keys, these lie row by row from `ORIGIN` 0 on.
 """
 
 from __future__ import annotations
@@ -62,6 +62,15 @@ def change_number(new: States, before: int, value: int, escape: Ints) -> int:
 
 
 # -- Maps ------------------------------------------------------------------------------------------------------------
+
+
+@function(inline=True, distinct=True)
+def pair_key(first: int, second: int) -> int:
+    """The place of two keys, in Maps that have two; -1 where there is none."""
+    row = first - ORIGIN
+    column = second - ORIGIN
+    inside = 0 <= row < WIDTH and 0 <= column < WIDTH
+    return (row if inside else 0) * WIDTH + (column if inside else -1)
 
 
 @function(inline=True, distinct=True)

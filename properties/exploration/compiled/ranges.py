@@ -17,6 +17,7 @@ from gapless.spec.reading.trees.terms import (
     Negative,
     Node,
     Operation,
+    Pair,
     Term,
     Variable,
     Word,
@@ -56,7 +57,7 @@ class _Ranges:
             self._free[term] = found
         return found
 
-    def _of(self, term: Term, inner: Mapping[Variable, Range]) -> Range:  # noqa: PLR0911 - a case each
+    def _of(self, term: Term, inner: Mapping[Variable, Range]) -> Range:  # noqa: C901, PLR0911 - a case each
         match term:
             case Constant(value):
                 return value, value
@@ -65,6 +66,10 @@ class _Ranges:
             case At(name, key):
                 self.of(key, inner)
                 return self.known["fields"][name]
+            case Pair(row, column):  # a place, which is compared with no number
+                self.of(row, inner)
+                self.of(column, inner)
+                return -1, self.keys
             case Argument(name):
                 return self.known["arguments"][name]
             case Variable(name):

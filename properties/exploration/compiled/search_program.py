@@ -71,11 +71,14 @@ def _fields(steps: SearchSteps, packing: StateLayout) -> dict[str, Any]:
         [int(getattr(spec.initial, name)) for name in spec.scalars],
         [getattr(spec.initial, name).cleared().__getitem__ for name in spec.maps],
     )
+    made["pair_key"] = bound(packed_state.pair_key, "pair_key", ORIGIN=packing.origin, WIDTH=packing.width)
     places = []
     for column, name in enumerate(spec.maps):
         number = len(spec.scalars) + column
-        place = _placed(number, rows[number]) | {"ORIGIN": packing.origin, "WIDTH": packing.width}
-        place |= {"DEFAULT": int(getattr(spec.initial, name).default)} | _words_of(rows[number], packing, empty)
+        origin = 0 if packing.pairs[column] else packing.origin
+        place = _placed(number, rows[number]) | {"ORIGIN": origin, "WIDTH": packing.places(column)}
+        place |= {"DEFAULT": int(getattr(spec.initial, name).default)}
+        place |= _words_of(rows[number], packing, packing.places(column), empty)
         places.append(place)
         for word, function in (("at", packed_state.value_at), ("put", packed_state.put_value),
                                ("forget", packed_state.forget_values)):  # fmt: skip
@@ -95,10 +98,10 @@ def _placed(field: int, row: list[int]) -> dict[str, Any]:
     return {"FIELD": field, **dict(zip(("BIT", "SHIFT", "LEAST", "MASK"), row, strict=True))}
 
 
-def _words_of(row: list[int], packing: StateLayout, empty: list[int]) -> dict[str, Any]:
+def _words_of(row: list[int], packing: StateLayout, places: int, empty: list[int]) -> dict[str, Any]:
     """The words of a Map's values, their bits there, and these words in a state whose Maps are empty."""
     bit, shift, _, _ = row
-    end = bit + (packing.width << shift)
+    end = bit + (places << shift)
     words = tuple(range(bit // WORD, (end + WORD - 1) // WORD))
     values = [0] * packing.words
     for word in words:

@@ -21,6 +21,7 @@ from gapless.properties.exploration.compiled.lowering import TermEmitter
 from gapless.properties.exploration.compiled.syntax import Block
 from gapless.spec.catalog import END, Spec
 from gapless.spec.language import Refused
+from gapless.spec.reading.map_keys import key_counts
 from gapless.spec.reading.trees.decision_trees import LEFT_ALONE, End, Tree, outcomes, reading, state_of_terms, tree_of
 from gapless.spec.reading.trees.difference_bounds import follows
 from gapless.spec.reading.trees.map_effects import Put
@@ -53,7 +54,7 @@ class SearchSteps:
         numbers: Mapping[str, range],
     ) -> None:
         self.spec, self.runs, self.numbers = spec, runs, numbers
-        self.state = state_of_terms(spec.initial)
+        self.state, self.counts = state_of_terms(spec.initial), key_counts(type(spec.initial))
         self.lowering = TermEmitter(spec)
         self.bits = BitParallel(self.lowering)
         self.asked = Conditions(spec, self.state, alone, pairs, within, self.lowering, self.bits)
@@ -142,7 +143,8 @@ class SearchSteps:
         for column, name in enumerate(self.spec.maps):
             window: MapTerm = getattr(made, name)
             if window.empty:
-                lines.append(_do(f"forget_{column}", "new", "ORIGIN"))
+                begin = 0 if self.counts[name] == 2 else "ORIGIN"
+                lines.append(_do(f"forget_{column}", "new", begin))
             elif window.field != name:
                 source = self.lowering.columns[window.field]
                 self.copied.add((column, source))

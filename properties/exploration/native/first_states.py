@@ -12,9 +12,10 @@ import numpy.typing as npt
 from gapless.properties.exploration.native.tables import Ints, Tables
 from gapless.properties.exploration.packing import LIMIT, WORD, StateLayout
 from gapless.spec.catalog import Spec, State
+from gapless.spec.reading.map_keys import numbers_of
 
-Entry = tuple[int, int, int]
-"""The number of a state, a key, and the value that a Map has there."""
+Entry = tuple[int, tuple[int, ...], int]
+"""The number of a state, the numbers of a key, and the value that a Map has there."""
 
 
 class FirstStates:
@@ -34,7 +35,7 @@ class FirstStates:
         """The entries of each Map that are not its default."""
         return [
             [
-                (number, int(key), int(value))
+                (number, numbers_of(key), int(value))
                 for number, state in enumerate(self.states)
                 for key, value in getattr(state, name).entries.items()
             ]
@@ -48,8 +49,8 @@ class FirstStates:
 
     @property
     def keys(self) -> list[int]:
-        """The keys of the entries."""
-        return [key for entries in self.maps for _, key, _ in entries]
+        """The numbers of the keys of the entries."""
+        return [part for entries in self.maps for _, key, _ in entries for part in key]
 
     @property
     def are_small(self) -> bool:
@@ -62,7 +63,7 @@ class FirstStates:
             yield from (int(getattr(state, name)) for name in self.spec.scalars)
         for entries in self.maps:
             for _, key, value in entries:
-                yield from (key, value)
+                yield from (*key, value)
 
     def fit(self, packing: StateLayout) -> bool:
         """True if a packing has room for all of them."""
@@ -70,7 +71,7 @@ class FirstStates:
             if values.min() < one.least or values.max() > one.least + one.mask:
                 return False
         return all(
-            0 <= value - one.least <= one.mask and 0 <= key - packing.origin < packing.width
+            0 <= value - one.least <= one.mask and packing.place(key) is not None
             for one, entries in zip(packing.maps, self.maps, strict=True)
             for _, key, value in entries
         )
@@ -104,6 +105,6 @@ class FirstStates:
             made[:, word] |= (values - least_value).astype(np.uint64) << np.uint64(shift)
         for (bit, shift, _, _), entries, default in zip(rows[numbers:], self.maps, self.defaults, strict=True):
             for state, key, value in entries:
-                at = bit + (key - packing.origin << shift)
+                at = bit + ((packing.place(key) or 0) << shift)
                 made[state, at // WORD] += np.uint64((value - default) % (1 << WORD)) << np.uint64(at % WORD)
         return made

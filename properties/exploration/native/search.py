@@ -33,6 +33,7 @@ from gapless.properties.exploration.native.tables import Ints, PackingCache, Ste
 from gapless.properties.exploration.packing import LIMIT, PackedField, StateLayout
 from gapless.spec.catalog import END, Spec, State
 from gapless.spec.language import Map, Refused
+from gapless.spec.reading.map_keys import key_counts
 from gapless.spec.reading.quantification import parameters
 from gapless.spec.reading.trees.decision_trees import constant_map, names_its_ends, state_of_terms
 
@@ -138,7 +139,7 @@ class NativeSearch:
                 continue
             if status == WIDE_KEYS:
                 packing = packing.with_keys(packing.origin - 3 * packing.width // 2, 4 * packing.width)
-                packing = packing if packing.width <= WIDEST else None
+                packing = packing if packing.most_places <= WIDEST else None
             elif status == WIDE_VALUES:
                 packing = packing.widened(*run.wide)
             elif status == EXACT:
@@ -195,7 +196,7 @@ class NativeSearch:
             )
         }  # fmt: skip
         known = {"fields": fields, "arguments": self._argument_ranges, "variables": self._variable_ranges}
-        found = unsafe(self._steps.lowering.terms, known, packing.width)
+        found = unsafe(self._steps.lowering.terms, known, packing.most_places)
         if found is not None:
             raise NotCompilable("a number that it computes may leave 64 bits")
 
@@ -235,7 +236,7 @@ class NativeSearch:
         if not self.first.are_small:
             return None
         hints = get_type_hints(type(initial))
-        kinds = [get_args(hints[name])[0] for name in spec.maps if get_args(hints[name])]
+        kinds = spec.key_types
         keys = {0}
         for name, step in spec.actions.items():
             of = get_type_hints(step)
@@ -250,9 +251,10 @@ class NativeSearch:
             tuple(PackedField.holding(int(getattr(initial, name).default)) for name in spec.maps),
             origin,
             width,
-            tuple(hints[name] for name in spec.scalars) + tuple(get_args(hints[name])[1] for name in spec.maps),
+            tuple(key_counts(type(initial))[name] == 2 for name in spec.maps),
+            tuple(hints[name] for name in spec.scalars) + tuple(get_args(hints[name])[-1] for name in spec.maps),
         )
-        return self.first.widened(packing) if width <= WIDEST else None
+        return self.first.widened(packing) if packing.most_places <= WIDEST else None
 
     def _with_room(self, packing: StateLayout, state: State) -> StateLayout:
         """One that a state fits into, too, as far as that is possible."""
@@ -416,9 +418,10 @@ class NativeFound:
         fields: dict[str, Any] = {
             name: type(getattr(spec.initial, name))(value) for name, value in zip(spec.scalars, numbers, strict=True)
         }
-        for name, values in zip(spec.maps, maps, strict=True):
+        for m, (name, values) in enumerate(zip(spec.maps, maps, strict=True)):
             default = getattr(spec.initial, name).default
-            entries = {key: value for key, value in enumerate(values, self.packing.origin) if value != default}
+            placed = zip(self.packing.keys(m), values, strict=True)
+            entries = {key: value for key, value in placed if value != default}
             fields[name] = Map(default, immutables.Map(entries))
         return type(spec.initial)(**fields)
 

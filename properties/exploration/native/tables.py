@@ -20,6 +20,7 @@ from gapless.native.objects.cache import cache_folder, write_whole
 from gapless.native.outlines import outline_of
 from gapless.properties.exploration.packing import LINE, PackedField, StateLayout
 from gapless.spec.catalog import Spec
+from gapless.spec.reading.map_keys import numbers_of
 
 Ints = npt.NDArray[np.int64]
 FIRST = 1 << 12  # states for which there is room in the beginning
@@ -148,7 +149,7 @@ class PackingCache:
         """The one of a spec's search."""
         begun = [(name, int(getattr(spec.initial, name))) for name in spec.scalars]
         maps = [
-            (name, int(one.default), sorted((int(key), int(value)) for key, value in one.entries.items()))
+            (name, int(one.default), sorted((*numbers_of(key), int(value)) for key, value in one.entries.items()))
             for name in spec.maps
             for one in [getattr(spec.initial, name)]
         ]

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
+from typing import Any
 
 from gapless.spec.catalog import Spec, State, needs
 from gapless.spec.language import Map, Refused
+from gapless.spec.reading.map_keys import numbers_of
 
 SMALL = (0, 1, 2, 3)
 LAST = 3  # of the keys of one Map, the newest: an old one is seldom due
@@ -16,9 +18,9 @@ def values_near(spec: Spec, state: State) -> list[int]:
     """Small values, the state's own, and the neighbours of these; the smallest first."""
     own = {int(getattr(state, name)) for name in spec.scalars}
     for name in spec.maps:
-        kept: Map[int, int] = getattr(state, name)
+        kept: Map[Any, int] = getattr(state, name)
         for key in sorted(kept.entries)[-LAST:]:
-            own |= {int(key), int(kept[key])}
+            own |= {*numbers_of(key), int(kept[key])}
     return sorted(
         {*SMALL, *(value + step for value in own for step in (-1, 0, 1))}, key=lambda value: (abs(value), value)
     )

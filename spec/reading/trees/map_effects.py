@@ -60,9 +60,10 @@ class Window(ABC):
     def like(self, *, empty: bool, effects: tuple[Effect, ...]) -> Self:
         """The same Map with other effects."""
 
-    def set(self, key: Any, value: Any) -> Self:
-        """The Map with one more write."""
-        return self._then(Put(key, value))
+    def set(self, *place: Any) -> Self:
+        """The Map with one more write: at a key, or at two, a value."""
+        *key, value = place
+        return self._then(Put(key[0] if len(key) == 1 else tuple(key), value))
 
     def forget_from(self, low: Any) -> Self:
         """The Map with its default from `low` on, until something is written there again."""

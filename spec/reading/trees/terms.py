@@ -9,6 +9,7 @@ them, and they are keys of dictionaries by identity. `==` is the spec's own comp
     Argument(name)                  an argument of the event
     Variable(name)                  bound by a quantifier, or a number for which a property is asked
     At(map, key, version)           the value of a Map of the state at a key
+    Pair(first, second)             the key of a Map that has two
     Operation(sign, left, right)    sign: one of SIGNS; a comparison is a truth value
     Negative(operand)               unary minus
     Every(low, high, variable, body)    `body`, a tree of truth values (`decision_trees.py`), for low <= variable < high
@@ -226,6 +227,27 @@ class At(LeafTerm):
         return self.key.reads | {self}
 
 
+class Pair(Term):
+    """Two keys of a Map, as one."""
+
+    __slots__ = ()
+    __match_args__ = ("first", "second")
+
+    def __new__(cls, first: Any, second: Any) -> Self:
+        """The key of these two."""
+        return super().__new__(cls, term_of(first), term_of(second))
+
+    @property
+    def first(self) -> Term:
+        """The first of the two."""
+        return cast("Term", self.parts[0])
+
+    @property
+    def second(self) -> Term:
+        """The second of the two."""
+        return cast("Term", self.parts[1])
+
+
 class Operation(Term):
     """Two terms and a sign between them."""
 
@@ -325,7 +347,9 @@ class Word(Term):
 
 
 def term_of(value: Any) -> Term:
-    """The value as a term. Raises TypeError where it is no number."""
+    """The value as a term; two keys of a Map are one. Raises TypeError where it is no number."""
+    if isinstance(value, tuple):
+        return Pair(*value)
     return value if isinstance(value, Term) else Constant(operator.index(value))
 
 
