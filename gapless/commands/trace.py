@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from gapless.commands.options import ConfigOption, OnePath, SpecOption, output_file
+from gapless.commands.options import ConfigOption, DepthOption, OnePath, SpecOption, output_file
 from gapless.commands.terminal import failed, progress_bar
 
 
@@ -15,6 +15,7 @@ def trace(
     path: OnePath,
     out: Annotated[Path, output_file("A file that ends in .parquet or .ndjson.")],
     config: ConfigOption = None,
+    depth: DepthOption = None,
     spec: SpecOption = None,
 ) -> None:
     """Write the events of a store, a recording or a file of events, to query or to check them elsewhere."""
@@ -27,7 +28,9 @@ def trace(
 
     try:
         with progress_bar() as progress:
-            events = export(path, out, options_of(specs=spec or ()), Evidence.of(config), progress=progress)
+            events = export(
+                path, out, options_of(depth=depth, specs=spec or ()), Evidence.of(config), progress=progress
+            )
     except (UsageError, Unreadable) as error:
         raise failed(str(error)) from None
     except NothingThere as error:

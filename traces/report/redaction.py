@@ -29,6 +29,7 @@ from gapless.traces.report.sections import PRESENTATIONS
 from gapless.traces.report.values import WORST, Finding, Report, ReportRow
 
 TOKEN = re.compile(r"\w(?:[\w.@%$~#-]*\w)?")
+NUMBERED = re.compile(r".+-\d+")
 NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?(?:ms|s|h|d|kB)?")
 SUFFIX = re.compile(r"\.(?:ndjson|jsonl|parquet|json|conf|gz|zst|bak)$")
 OURS = re.compile(r"commitlog|tc\d+|[A-Z0-9]+(?:_[A-Z0-9]+)+")
@@ -61,6 +62,7 @@ class Redactor:
         self.names = {
             token for name in (*_names(report), *more) for token in (*TOKEN.findall(name), name) if _is_secret(token)
         }
+        self.numbered = frozenset(_numbered(report))
         self.words = frozenset(_words_of_specs(report))
         self.odd = sorted((n for n in self.names if not TOKEN.fullmatch(n) and "/" not in n), key=len, reverse=True)
         words = "|".join(map(re.escape, {*SPECS, *(finding.spec for finding in report.findings)}))
@@ -104,6 +106,9 @@ class Redactor:
         return token if known else self._replaced(token)
 
     def _replaced(self, token: str) -> str:
+        if token in self.numbered:
+            stem, dash, number = token.rpartition("-")
+            return self.hashed(stem) + dash + number
         suffix = SUFFIX.search(token)
         stem = token[: suffix.start()] if suffix else token
         return self.hashed(stem) + (suffix[0] if suffix else "")
@@ -203,6 +208,16 @@ def _names(report: Report) -> Iterator[str]:
                 value = getattr(row, name)
                 if name not in ("source", "path", "verdict") and isinstance(value, str):
                     yield value
+
+
+def _numbered(report: Report) -> Iterator[str]:
+    """Yields the names that end in a number which says nothing of anybody, such as that of a partition."""
+    for shows in PRESENTATIONS.values():
+        part, field = shows.numbered or ("", "")
+        for row in report.parts.get(part, ()):
+            name = str(getattr(row, field, "")).rpartition("/")[2]
+            if NUMBERED.fullmatch(name):
+                yield name
 
 
 def _words_of_specs(report: Report) -> Iterator[str]:

@@ -114,6 +114,7 @@ class Presentation:
     `parts`: the keys of its rows in JSON, there even when empty · `conforms`: what `gapless explain` says of a trace
     that departs nowhere, its name made safe to show · `terms`: its words that not every reader knows · `fixed`: by
     spec, patterns of the first part of a trace's name and of what follows its slash, where no user names it ·
+    `numbered`: the part and the field of names that end in `-` and a number, which says nothing of anybody ·
     `subjects`: by spec, what a trace of it is, where its name alone may be that of another · `sentences`: by the id of
     a rule, what breaking it means, with the values at hand as `{name}` · `tiles`: the numbers of the first screen ·
     `advice`: what to do now with an input in which something departs, in a few sentences.
@@ -129,6 +130,7 @@ class Presentation:
     by_trace: bool = True  # each trace is judged by itself, and counted; otherwise records and queues are counted
     terms: tuple[Gloss, ...] = ()
     fixed: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    numbered: tuple[str, str] | None = None
     subjects: Mapping[str, str] = field(default_factory=dict)
     sentences: Mapping[str, str] = field(default_factory=dict)
     tiles: Callable[[Report], Iterable[Tile]] = general_tiles

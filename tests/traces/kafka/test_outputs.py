@@ -7,6 +7,8 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+from gapless import check
+from gapless.traces.report.redaction import redacted
 from tests.support.command_line import ROOT, gapless
 from tests.support.event_files import table_in
 from tests.support.kafka.batches import walk
@@ -85,6 +87,28 @@ def test_no_topic_no_key_and_no_value_is_in_a_redacted_report(kind: str, tmp_pat
             assert not re.search(rf"(?<![\w]){re.escape(name)}(?![\w])", text), (form, name)
         assert not values & set(re.findall(r"(?=([a-h]{12}))", text)), form
         assert kind != "sequence_gap" or "00000000000000000000.log" in text, f"{form}: a place stays"
+
+
+def test_a_redacted_report_keeps_the_numbers_of_partitions() -> None:
+    plain = check(EXAMPLE / "damaged", jobs=1)
+    hidden = redacted(plain, "k")
+    names = [row.partition.rpartition("-") for row in plain.partitions]
+    given = [row.partition.rpartition("-")[0] for row in hidden.partitions]
+    topics = {topic: other for (topic, _, _), other in zip(names, given, strict=True)}
+    assert not set(topics) & set(topics.values())
+    assert [row.partition for row in hidden.partitions] == [f"{topics[topic]}-{number}" for topic, _, number in names]
+    (found,) = hidden.violations
+    assert (found.trace, found.where.file) == (f"{topics['orders']}-0/2", LOG.replace("orders", topics["orders"]))
+    assert "orders" not in "\n".join(found.story)
+
+
+def test_events_are_written_at_the_depth_that_is_asked_for(tmp_path: Path) -> None:
+    """A batch whose records do not end where it does says so in its events if they were read."""
+    assert damaged(recording("3.5.2-txn") / "n1", tmp_path / "n1", "record_length", 3)
+    for depth, code in (("shallow", 0), ("deep", 1)):
+        out = tmp_path / f"{depth}.ndjson"
+        assert gapless("trace", tmp_path / "n1", "--out", out, "--depth", depth).exit_code == 0
+        assert gapless("check", out, "--profile", "kafka").exit_code == code
 
 
 @pytest.mark.parametrize(

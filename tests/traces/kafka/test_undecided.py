@@ -22,7 +22,7 @@ def judge(*, compacted: bool, snapped: int, judged_from: int, transactions: list
     """A partition that was read to its end, whose producers have these open transactions."""
     terms = PartitionTerms(
         name="a-0", folder="a-0", start=0, log_start=0, compacted=compacted, checked=True, is_whole=True, recovered=0,
-        epochs=None, judged_from=judged_from, cleaned=0, is_cleaned=False, deep=True,
+        epochs=None, leaders=None, judged_from=judged_from, cleaned=0, is_cleaned=False, deep=True,
     )  # fmt: skip
     found = PartitionJudge(terms, LogFindings(), Options(profile="kafka"))
     ids = np.arange(len(transactions), dtype=np.int64)
@@ -46,3 +46,10 @@ def test_a_transaction_of_a_compacted_log_is_open_if_its_marker_cannot_be_gone(
 ) -> None:
     found = judge(compacted=compacted, snapped=snapped, judged_from=judged_from, transactions=[120, 7, 80, -1])
     assert found.undecided == undecided
+
+
+def test_a_producer_that_departs_leaves_no_transaction_open_for_which_the_cleaner_is_accused() -> None:
+    found = judge(compacted=True, snapped=ACTIVE, judged_from=NEVER, transactions=[120, 7, 80, -1])
+    found.producers.table.end(np.array([1]))
+    assert found.undecided == 80
+    assert found.producers.table.lost_transaction()

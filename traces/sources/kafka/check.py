@@ -17,7 +17,7 @@ from gapless.traces.problems import NothingThere, shown
 from gapless.traces.replay.exact import Event
 from gapless.traces.report.parts import Parts
 from gapless.traces.sources.kafka.files import names
-from gapless.traces.sources.kafka.files.checkpoints import epoch_checkpoint, offset_checkpoint
+from gapless.traces.sources.kafka.files.checkpoints import EpochCheckpoint, epoch_checkpoint, offset_checkpoint
 from gapless.traces.sources.kafka.files.directory import DataDirectory, PartitionFolder, data_directories
 from gapless.traces.sources.kafka.files.metadata import ClusterMetadata, cluster_metadata
 from gapless.traces.sources.kafka.files.names import METADATA_TOPIC, PartitionName
@@ -167,13 +167,13 @@ class LogCheck:
     def _doubt_checkpoint(self, path: Path, fault: str) -> None:
         self.found.doubt(f"{self._shown(path)} cannot be read as a whole, and a broker does not start with it: {fault}")
 
-    def _epochs(self, path: Path | None) -> Path | None:
-        """The checkpoint of leader epochs; None if it is missing, or damaged: then the batches have the epochs."""
+    def _leaders(self, path: Path | None) -> EpochCheckpoint | None:
+        """The leader epochs; None if their file is missing, or damaged: then the batches have them."""
         kept = epoch_checkpoint(path) if path else None
         if path and kept and kept.fault:
             self._doubt_checkpoint(path, kept.fault)
             return None
-        return path
+        return kept
 
     def _note_leaving(self, directory: DataDirectory) -> None:
         for folder in directory.leaving() if directory.only is None else ():
@@ -193,6 +193,7 @@ class LogCheck:
         for file in files.lone[:3]:
             self.found.note(f"{self._shown(file)} belongs to no segment, and is not used")
         is_stopped = directory.is_stopped and not self.copied
+        leaders = self._leaders(files.epochs)
         compacted = cluster is None or cluster.may_be_compacted(name.topic) or name in checkpoints.cleaner
         terms = PartitionTerms(
             name=self._trace(folder),
@@ -203,7 +204,8 @@ class LogCheck:
             checked=not name.topic.startswith("__"),
             is_whole=is_stopped and name.topic != METADATA_TOPIC,  # which is not closed
             recovered=checkpoints.recovery.get(name, 0),
-            epochs=self._epochs(files.epochs),
+            epochs=files.epochs if leaders else None,
+            leaders=leaders,
             judged_from=self._judged_from(directory, checkpoints, name, compacted=compacted),
             cleaned=checkpoints.cleaner.get(name, 0),
             is_cleaned=is_stopped and cluster is not None and cluster.is_compacted(name.topic),

@@ -83,5 +83,5 @@ TERMS = (
 
 PRESENTATION = Presentation(
     "Kafka data directory", "record", ("partitions",), sections, conforms, by_trace=False, terms=TERMS,
-    subjects={"partition": "partition", "producer": "producer"}, tiles=tiles,
+    numbered=("partitions", "partition"), subjects={"partition": "partition", "producer": "producer"}, tiles=tiles,
 )  # fmt: skip

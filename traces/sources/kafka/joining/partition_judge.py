@@ -106,3 +106,5 @@ class PartitionJudge:
         if self.last is not None:
             describe_tail(self.last, self.reporter.found)
             self.log.finish(self.last, events)
+            if table.lost_transaction():
+                self.summary.stable = NONE

@@ -71,7 +71,19 @@ class ProducerTable:
         return judged
 
     def undecided(self, begin: int = 0) -> int:
-        """The first offset of the earliest transaction that is open, of those from `begin` on; -1 if none is."""
-        transactions = self.states[SCALARS["transaction"]]
+        """The first offset of the earliest transaction that is open, of those from `begin` on; -1 if none is.
+
+        Producers that depart are left out: whether theirs were decided later was not judged.
+        """
+        transactions = self._transactions(~np.isin(self.ids, self.ended))
         open_ones = transactions[transactions >= begin]
         return int(open_ones.min()) if len(open_ones) else -1
+
+    def lost_transaction(self) -> bool:
+        """True if a producer departs with an open transaction, so that it is not known what is decided."""
+        return bool((self._transactions(np.isin(self.ids, self.ended)) >= 0).any())
+
+    def _transactions(self, producers: Flags) -> Ints:
+        """The first offsets of open transactions of some producers; -1 where none is open."""
+        found: Ints = self.states[SCALARS["transaction"]][producers]
+        return found

@@ -12,7 +12,6 @@ import numpy as np
 
 from gapless.spec.catalog import SPECS
 from gapless.traces.judging.building import Events, Ints
-from gapless.traces.sources.kafka.files.checkpoints import epoch_checkpoint
 from gapless.traces.sources.kafka.files.indexes import offset_index, time_index
 from gapless.traces.sources.kafka.files.snapshots import ProducerSnapshot
 from gapless.traces.sources.kafka.judging.event_order import EventOrder, beginnings
@@ -117,7 +116,7 @@ def _batches(found: Scan, contents: Contents | None) -> dict[str, Ints | int]:
 
 def _leaders(part: SegmentPart, found: Scan, end: int) -> Leaders:
     """The epochs that lead in a part: by the checkpoint, or as the batches have them where it need not have them."""
-    kept = epoch_checkpoint(part.terms.epochs) if part.terms.epochs else None
+    kept = part.terms.leaders
     epoch, since = (kept.epoch, kept.start) if kept else (np.zeros(0, np.int64), np.zeros(0, np.int64))
     if (since[1:] < since[:-1]).any():
         if part.is_first:

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gapless.traces.sources.kafka.files.checkpoints import EpochCheckpoint
 from gapless.traces.sources.kafka.files.directory import PartitionFiles, SegmentFiles
 from gapless.traces.sources.kafka.files.indexes import offset_index, time_index
 from gapless.traces.sources.kafka.log import batches
@@ -43,10 +44,10 @@ class PartitionTerms(NamedTuple):
     `log_start`: of the log, which may begin within that segment · `compacted`: the topic was ever compacted, or it is
     not known that it never was · `checked`: clients write it, so that sequences are judged · `is_whole`: its broker
     stopped in order · `recovered`: the recovery point, 0 if it is not known · `epochs`: its checkpoint of leader epochs
-    · `judged_from`: the offset from which on no cleaner took anything away · `cleaned`: the cleaner's point, 0 if it
-    is not known · `is_cleaned`: that is the point of this very log, and the topic is compacted still · `deep`: records
-    are read, not heads of batches alone · `producer`: the only one that is judged, or -1 for all ·
-    `transactions`: its part in the check of transactions.
+    · `leaders`: what is in that · `judged_from`: the offset from which on no cleaner took anything away · `cleaned`:
+    the cleaner's point, 0 if it is not known · `is_cleaned`: that is the point of this very log, and the topic is
+    compacted still · `deep`: records are read, not heads of batches alone · `producer`: the only one that is judged,
+    or -1 for all · `transactions`: its part in the check of transactions.
     """
 
     name: str
@@ -58,6 +59,7 @@ class PartitionTerms(NamedTuple):
     is_whole: bool
     recovered: int
     epochs: Path | None
+    leaders: EpochCheckpoint | None
     judged_from: int
     cleaned: int
     is_cleaned: bool
