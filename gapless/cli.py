@@ -16,6 +16,7 @@ from gapless.commands.demo import demo
 from gapless.commands.examples import OVERVIEW, as_text, epilog
 from gapless.commands.explain import explain
 from gapless.commands.explore import explore
+from gapless.commands.generate import generate
 from gapless.commands.prove import prove
 from gapless.commands.record import record
 from gapless.commands.rules import rules
@@ -73,6 +74,7 @@ COMMANDS: dict[Callable[..., None], str] = {
     steps: "List the steps of a spec, as a recorder writes them.",
     schema: "Print a JSON Schema of what is read or written.",
     explore: "Try every step of a spec in every state within bounds.",
+    generate: "Write runs of a spec that together meet every rule.",
     audit: "List the faults in a spec that no property of it catches.",
     warm: "Compile now what checks and stores compile on the way.",
 }

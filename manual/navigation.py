@@ -20,6 +20,7 @@ CONTENTS: dict[str, tuple[str, ...]] = {
     "Reference": (
         "docs/faq",
         "docs/spec-language",
+        "docs/generated-runs",
         "reference/commands/gapless",
         "reference/api",
         "reference/rules",

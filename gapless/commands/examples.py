@@ -72,6 +72,10 @@ MORE: dict[str, tuple[Example, ...]] = {
         ("gapless prove transaction", "a spec of ours"),
         ("gapless prove", "all of ours, which takes a minute or two"),
     ),
+    "generate": (
+        ("gapless generate lease.py --out traces", "runs that meet every rule of a spec, for any system to perform"),
+        ("gapless generate dispatch --cover steps --out traces", "runs that take every step"),
+    ),
     "explore": (
         ("gapless explore queue --graph queue.html", "every state of a spec within small bounds, as a picture"),
         ("gapless explore lease.py", "a spec of yours"),
@@ -139,6 +143,11 @@ EXIT_CODES: dict[str, dict[int, str]] = {
     "rules": _DONE,
     "steps": _DONE,
     "schema": _DONE,
+    "generate": {
+        0: "all is covered",
+        2: "wrong usage, or the folder cannot be written",
+        3: "a step or a rule is not met within the bound",
+    },
     "explore": {
         0: "all hold",
         1: "one is broken",

@@ -18,7 +18,7 @@ UsageError: type[Any] = typer.BadParameter.__mro__[1]
 
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "Check what a broker did": ("check", "explain", "watch", "compare", "rules", "demo"),
-    "Your own spec": ("prove", "explore", "audit", "steps"),
+    "Your own spec": ("prove", "explore", "generate", "audit", "steps"),
     "Events": ("trace", "schema"),
     "Our own store, and this installation": ("record", "serve", "warm"),
 }

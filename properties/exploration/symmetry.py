@@ -166,6 +166,8 @@ class _Uses:
             value, hint = getattr(self.spec.initial, field.name), self.hints[field.name]
             if get_args(hint) == (self.type, self.type):
                 raise NotSymmetric(f"{field.name} is a Map from it to itself")
+            if len(get_args(hint)) > 2:
+                raise NotSymmetric(f"{field.name} is a Map of two keys")
             distinguished = value.entries if isinstance(value, Map) else hint is self.type and value in self.members
             distinguished = distinguished or (get_args(hint)[1:] == (self.type,) and value.default in self.members)
             if distinguished:

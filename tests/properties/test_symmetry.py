@@ -97,6 +97,7 @@ def test_numbers_in_fields_and_as_values_are_folded(election: Callable[..., Spec
         (("tired.set(member, True)", "tired.set(member, member > 0)"), "`member > 0`"),
         (("leader: Member = Member(-1)", "leader: Member = Member(0)"), "leader tells them apart in the beginning"),
         (("range(3)", "(0, 1)"), ""),
+        (("tired: Map", "seen: Map[int, int, int] = Map(0)\n    tired: Map"), "seen is a Map of two keys"),
         (('"place": range(2)}', '"place": range(2)}, worth={"lead": lambda a: a.member > 0}'), "worth trying"),
         (("s.vote.set(place, member)", "s.vote.set(member, member)"), "`member`"),
     ],

@@ -21,7 +21,7 @@ import os
 import re
 import unittest
 from collections import Counter
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable, Mapping
 from types import TracebackType
 from typing import Any, ClassVar
 
@@ -38,7 +38,8 @@ from gapless.properties.machines.stateful.log_machine import LogMachine
 from gapless.properties.machines.stateful.queue_machine import QueueMachine
 from gapless.properties.machines.stateful.subject_machine import SubjectMachine
 from gapless.properties.subject import Subject
-from gapless.spec.catalog import PROFILES, STRICT, Spec
+from gapless.spec.catalog import PROFILES, STRICT, Spec, State
+from gapless.spec.language import Refused
 from gapless.traces.specs import calling_file, load
 
 SHARE = 0.1  # of the steps that are offered, at least, both sides must take
@@ -190,6 +191,30 @@ class SpecMachine(RuleBasedStateMachine):
             event("implementation", self.both.called)
             event("steps reached", f"{len(self.reached)} of {len(self.steps)}")
             self.both.close()
+
+    @classmethod
+    def perform(cls, steps: Iterable[tuple[str, Mapping[str, int]]]) -> None:
+        """Perform steps on a new implementation and its model, in their order. Raises StepMismatch, with its story.
+
+        A step that the implementation lacks is left out; where it would change the state, so are all behind it.
+        """
+        both = Lockstep(cls.spec, cls.make, cls.profile)
+        try:
+            for name, args in steps:
+                if name in cls.steps:
+                    both.offer((name, tuple(args[argument] for argument in cls.spec.parameters[name])))
+                elif cls._changes(both.model, name, args):
+                    return
+        finally:
+            both.close()
+
+    @classmethod
+    def _changes(cls, state: State, name: str, args: Mapping[str, int]) -> bool:
+        """True if a step is taken, and leads to another state."""
+        try:
+            return bool(cls.spec.step(state, name, args, cls.profile)[0] != state)
+        except Refused:
+            return False
 
     @classmethod
     def require_health(cls) -> None:
