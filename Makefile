@@ -67,6 +67,7 @@ bench: .venv/ready
 mutants: .venv/ready
 	$(VENV) -m gapless.properties.faults.zoo --jobs $(JOBS) --write
 	$(VENV) -m tests.support.trace_mutants --jobs $(JOBS) --write
+	$(VENV) -m tests.support.kafka.detection --jobs $(JOBS) --write
 	$(VENV) -m tests.support.detection
 
 peers: .venv/ready

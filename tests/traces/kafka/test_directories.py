@@ -10,29 +10,14 @@ from gapless import check
 from gapless.traces.evidence import Evidence
 from gapless.traces.export import export
 from gapless.traces.options import Options
-from gapless.traces.report.values import Finding, Report
+from gapless.traces.report.values import Report
 from gapless.traces.sources.kafka.check import LogCheck
-from tests.support.kafka.damage import FAULTS, damaged
-from tests.support.kafka.faults.case import Label
+from tests.support.kafka.damage import FAULTS
+from tests.support.kafka.detection import SHORT, Outcome, Trial, outcome, page, tried
 from tests.support.kafka.recordings import NAMES, manifest, recording
 from tests.support.night import NIGHT, by_day
 
 DIRECTORIES = [(name, directory) for name in NAMES for directory in manifest(name)["expected"]]
-LAWFUL_OF_OLD = frozenset({"marker_coordinator_back", "marker_epoch"})
-"""Faults that released versions have by themselves: anomalies."""
-ANOTHER_FOLDER = frozenset({"two_folders"})
-"""Faults that only the folder above shows."""
-ARGUED = frozenset({
-    ("marker_of_another", ""),  # its producer's next marker ends both, and how soon others are forgotten is a setting
-    ("watermark_behind", "3.3.2-retention-live"),  # below the log's start, where the start is what departs
-    ("epochs_swapped", "4.3.0-kills"),  # of a broker that was killed: inconclusive, for the log may have lost its end
-    ("shift_base", "3.3.2-retention-live"),  # the first batch of a log: its epoch then begins at another offset
-})  # fmt: skip
-"""Faults that are not found, or elsewhere, and why: a kind, and the recording if it is not so in all."""
-LOST = frozenset({"cut_batches", "cut_last", "epochs_missing", "snapshot_beyond"})
-"""Faults at the end of a log that was not stopped in order: that much may be lost, or not yet written."""
-ENTRY = 12  # bytes of an entry in an index: of two that follow one another, either may be called wrong
-SHORT = 25  # lines of a story
 
 
 @cache
@@ -108,33 +93,32 @@ def test_processes_find_what_one_finds() -> None:
 # -- faults ------------------------------------------------------------------------------------------------------------
 
 
-def _is_placed(label: Label, finding: Finding) -> bool:
-    if any(also in finding.where.file for also in label.also):
-        return True
-    if finding.where.file != label.file:
-        return False
-    if label.position < 0 or not label.file.endswith(("log", "index")):  # other files are small, and named as a whole
-        return True
-    near = 0 if label.file.endswith(".log") else ENTRY
-    return label.position - near <= finding.where.offset <= max(label.end, label.position) + near
-
-
 @pytest.mark.parametrize("kind", sorted({*by_day(list(FAULTS)), "checksum_bit", "sequence_gap", "snapshot_damaged"}))
 @pytest.mark.parametrize("name", NAMES if NIGHT else ("3.5.2-policy-turns", "4.4.0-kill"))
 def test_a_fault_is_found_where_it_lies(name: str, kind: str, tmp_path: Path) -> None:
     source = recording(name) / "n1"
     room = (source / "meta.properties").exists()
-    label = damaged(source, tmp_path / "n1", kind, crc32(name.encode())) if room else None
-    if label is None:
+    made = tried(source, kind, crc32(name.encode()), tmp_path) if room else None
+    if made is None:
         pytest.skip("the recording has no room for it")
-    report = check(tmp_path if kind in ANOTHER_FOLDER else tmp_path / "n1", jobs=1)
-    if label.equivalent or {(kind, ""), (kind, name)} & ARGUED:
-        return
-    if kind in LAWFUL_OF_OLD and not report.violations:
-        assert report.anomalies
-    elif label.tail and not report.violations:
-        assert report.verdict != "conforms" or kind in LOST
-    else:
-        assert report.verdict == "departs", label
-        assert any(_is_placed(label, finding) for finding in report.violations), (label, report.violations)
-        assert max(len(finding.story) for finding in report.violations) <= SHORT
+    label, report = made
+    assert outcome(label, source, name, report) not in {Outcome.ELSEWHERE, Outcome.MISSED}, (label, report.violations)
+    assert max((len(finding.story) for finding in report.violations), default=0) <= SHORT
+
+
+def test_the_page_of_faults_says_how_many_are_detected_and_placed() -> None:
+    trials = [
+        Trial("a/n1", kind, became, 5, why)
+        for kind, became, why in [
+            *[("drop", Outcome.PLACED, "")] * 6,
+            ("drop", Outcome.ELSEWHERE, ""),
+            ("drop", Outcome.DOUBTED, ""),
+            ("cut", Outcome.ANOMALY, ""),
+            ("cut", Outcome.MISSED, ""),
+            ("cut", Outcome.EQUIVALENT, "it may be lost"),
+        ]
+    ]
+    text = page(trials)
+    assert "9 of 10 faults are detected (90.0%), and 6 of 7 at the right place (85.7%)." in text
+    assert "- cut, 1: it may be lost\n" in text
+    assert "| drop | 8 | 6 | 1 |  | 1 |  |  |\n" in text

@@ -172,6 +172,9 @@ def epochs_late(case: Case) -> Label | None:
                     what=f"{row} of {'; '.join(rows)}",
                     also=("log",),
                     tail=not case.is_stopped,
+                    equivalent=""
+                    if case.is_stopped or row != rows[0]
+                    else "the first entry moves with the log's start",
                 )
     return None
 

@@ -117,7 +117,9 @@ def snapshot_stale(case: Case) -> Label | None:
         ]
         earlier = [p for p in earlier if len(p.read_bytes()) > 10]
         if earlier:
-            write(path, case.random.choice(earlier).read_bytes())
+            old = case.random.choice(earlier).read_bytes()
+            gone = entries_of(old) < entries_of(data)
+            write(path, old)
             return label(
                 case,
                 "snapshot_stale",
@@ -127,8 +129,14 @@ def snapshot_stale(case: Case) -> Label | None:
                 "producer.open",
                 offset=int(path.stem),
                 tail=False,
+                equivalent="an idle producer is forgotten, and how soon is a setting" if gone else "",
             )
     return None
+
+
+def entries_of(data: bytes) -> set[bytes]:
+    """The producers of a snapshot."""
+    return {data[at : at + 46] for at in range(10, len(data), 46)}
 
 
 def snapshot_damaged(case: Case) -> Label | None:
