@@ -83,7 +83,7 @@ def client_log(path: Path) -> AnswerLog:
 
 def _reason(problem: Exception) -> str:
     if "Empty JSON file" in str(problem):
-        return 'it is empty, expected lines such as {"op":"send","topic":"orders","partition":0,"offset":7}'
+        return 'it is empty, expected lines such as {"op":"send","topic":"t","partition":0,"offset":7}'
     return f"expected a JSON object in each line, with the fields of docs/kafka-clients.md: {shown(problem)}"
 
 
