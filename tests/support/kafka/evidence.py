@@ -11,6 +11,7 @@ from gapless.traces.evidence import Evidence
 from gapless.traces.options import Options
 from gapless.traces.sources.kafka.check import LogCheck
 from gapless.traces.sources.kafka.joining.findings import LogFindings
+from gapless.traces.sources.kafka.judging import offset_piece
 from gapless.traces.sources.kafka.judging.table_piece import joined
 from gapless.traces.sources.kafka.judging.transaction_items import TransactionItems, together
 from gapless.traces.sources.kafka.transactions.gathering import PartitionCopy, TransactionGatherer
@@ -47,7 +48,7 @@ def _less(copy: PartitionCopy, chance: random.Random, *, left: bool, right: bool
     terms, directory = copy.placed.terms, copy.placed.directory
     if right:  # then it is a copy of a running broker
         terms, directory = terms._replace(is_whole=False), directory._replace(is_stopped=False)
-    rows, items, end = copy.rows, copy.items, copy.end
+    rows, items, end, offsets = copy.rows, copy.items, copy.end, copy.offsets
     if rows:
         piece = joined(rows)
         count = len(piece.rows.id)
@@ -64,8 +65,13 @@ def _less(copy: PartitionCopy, chance: random.Random, *, left: bool, right: bool
         if left and chance.random() < 2 / 3:
             terms = terms._replace(start=chance.randint(terms.start, max(terms.start, end)))
         items = [found]
+        if offsets:
+            read = offset_piece.joined(offsets)
+            kept = np.flatnonzero((read.offsets.at >= terms.start) & (read.offsets.at < end))
+            offsets = [read._replace(offsets=read.offsets.of(kept))]
+            items = [found.of(np.flatnonzero(found.first >= terms.start))]
     placed = copy.placed._replace(terms=terms, directory=directory)
-    return dataclasses.replace(copy, placed=placed, rows=rows, items=items, end=end)
+    return dataclasses.replace(copy, placed=placed, rows=rows, items=items, offsets=offsets, end=end)
 
 
 def changed(copies: tuple[PartitionCopy, ...], which: int, items: TransactionItems) -> list[PartitionCopy]:

@@ -122,5 +122,5 @@ def test_a_transactional_id_is_explained_step_by_step() -> None:
     assert any("decide two epochs ahead" in line for line in report.life)
     (reason,) = check(path, trace="__transaction_state/sl", jobs=1).sources[0].reasons
     assert reason.startswith(
-        "no transactional id __transaction_state/sl in it (did you mean __transaction_state/slow?)"
+        "no transactional id and no group __transaction_state/sl in it (did you mean __transaction_state/slow?)"
     )

@@ -38,7 +38,7 @@ from gapless.traces.sources.kafka.judging.parts import (
 from gapless.traces.sources.kafka.selection import includes_partition, wanted_producer
 from gapless.traces.sources.kafka.summary import InputFacts, summary
 from gapless.traces.sources.kafka.transactions.gathering import PartitionPlace, TransactionGatherer, role_of
-from gapless.traces.sources.kafka.transactions.judge import JudgedIds
+from gapless.traces.sources.kafka.transactions.judge import JudgedTraces
 
 if TYPE_CHECKING:
     from gapless.traces.sources.kafka.clients.answer_judge import AnswerJudge
@@ -214,9 +214,9 @@ class LogCheck:
             transactions=self.roles(name.topic),
         )
         state = cluster.partitions.get(name) if cluster else None
-        is_alone, placed = (
-            state is not None and len(state.replicas) == 1,
+        placed, is_alone = (
             PartitionPlace(name, terms, directory, cluster),
+            state is not None and len(state.replicas) == 1,
         )
         self.partitions.append(OpenPartition(terms, name, checkpoints, is_alone, placed))
         self.bytes += sum(segment.size for segment in files.segments)
@@ -348,7 +348,7 @@ class LogCheck:
 
     def so_far(self) -> Parts:
         """Implements `Recording`."""
-        return summary(self._facts, self.found, JudgedIds(), interrupted=True)
+        return summary(self._facts, self.found, JudgedTraces(), interrupted=True)
 
     @property
     def _facts(self) -> InputFacts:

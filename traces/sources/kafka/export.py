@@ -45,9 +45,8 @@ def _batches(check: LogCheck, source: str, progress: Progress | None) -> Iterato
             progress(done, check.bytes)
     check.close()
     yield from _joints(check, source)
-    for names, made, position in check.transactions.judged().blocks:
-        trace = np.repeat(np.arange(len(names)), np.diff(made.starts))
-        yield _batch(made.events, source, list(names), trace, position)
+    for names, starts, events, position in check.transactions.judged().blocks:
+        yield _batch(events, source, list(names), np.repeat(np.arange(len(names)), np.diff(starts)), position)
 
 
 def _joints(check: LogCheck, source: str) -> Iterator[pa.RecordBatch]:

@@ -1,12 +1,13 @@
 """The traces that a check was asked for.
 
-A partition by TOPIC-N, a producer in it by TOPIC-N/ID, a transactional id by __transaction_state/ID, a topic, or all.
+A partition by TOPIC-N, a producer in it by TOPIC-N/ID, a transactional id by __transaction_state/ID, the offset of a
+group by __consumer_offsets/GROUP/TOPIC-N, a topic, or all.
 """
 
 from __future__ import annotations
 
 from gapless.traces.options import Options
-from gapless.traces.sources.kafka.files.names import TRANSACTION_TOPIC
+from gapless.traces.sources.kafka.files.names import OFFSETS_TOPIC, TRANSACTION_TOPIC
 
 ALL = -1
 DIGITS = 18
@@ -16,13 +17,13 @@ DIGITS = 18
 def includes_partition(options: Options, trace: str, topic: str) -> bool:
     """True if a partition is to be read: it, or one of its producers, is asked for, or an id that may have used it."""
     if options.trace is not None:
-        return is_transactional_id(options.trace) or options.trace == trace or wanted_producer(options, trace) != ALL
+        return is_joined(options.trace) or options.trace == trace or wanted_producer(options, trace) != ALL
     return options.topic is None or options.topic == topic
 
 
-def is_transactional_id(trace: str) -> bool:
-    """True if a trace is that of a transactional id."""
-    return trace.startswith(f"{TRANSACTION_TOPIC}/")
+def is_joined(trace: str) -> bool:
+    """True if a trace is that of a transactional id, or of the offset of a group: all partitions are read for it."""
+    return trace.startswith((f"{TRANSACTION_TOPIC}/", f"{OFFSETS_TOPIC}/"))
 
 
 def wanted_producer(options: Options, trace: str) -> int:

@@ -12,17 +12,17 @@ from gapless.traces.options import Depth, Options
 from gapless.traces.problems import shown
 from gapless.traces.report.parts import Parts
 from gapless.traces.report.values import Finding, VerdictName
-from gapless.traces.sources.kafka.files.names import TRANSACTION_TOPIC
+from gapless.traces.sources.kafka.files.names import OFFSETS_TOPIC, TRANSACTION_TOPIC
 from gapless.traces.sources.kafka.joining.findings import NAMED, LogFindings, PartitionSummary, PlacedDeparture
 from gapless.traces.sources.kafka.joining.tails import NEXT_TO_THE_LOG
 from gapless.traces.sources.kafka.log_marks import marks
 from gapless.traces.sources.kafka.report import PartitionRow
-from gapless.traces.sources.kafka.selection import ALL, is_transactional_id
-from gapless.traces.sources.kafka.transactions.judge import JudgedIds
+from gapless.traces.sources.kafka.selection import ALL, is_joined
+from gapless.traces.sources.kafka.transactions.judge import JudgedTraces
 from gapless.traces.suggestions import did_you_mean, first_of
 
-TRANSACTION = "kafka_transaction"
-SPECS_JUDGED = ("partition", "producer", "aborted_index", TRANSACTION)
+TRANSACTION, GROUPS = "kafka_transaction", "group_offsets"
+SPECS_JUDGED = ("partition", "producer", "aborted_index", TRANSACTION, GROUPS)
 OF_RECORDS = frozenset(
     catalog.rule(f"partition/{name}").id
     for name in (
@@ -48,7 +48,7 @@ class InputFacts(NamedTuple):
     depth: Depth
 
 
-def summary(check: InputFacts, found: LogFindings, ids: JudgedIds, *, interrupted: bool = False) -> Parts:
+def summary(check: InputFacts, found: LogFindings, ids: JudgedTraces, *, interrupted: bool = False) -> Parts:
     """Returns the part of the report about the data directories of a check."""
     findings = _findings(check.path, found, check.options)
     return Parts(
@@ -74,7 +74,7 @@ def _events(found: LogFindings, spec: str) -> int:
     return sum(count for name, count in found.covered.items() if name.startswith(f"{spec}."))
 
 
-def _vacuous(check: InputFacts, found: LogFindings, ids: JudgedIds) -> Iterator[str]:
+def _vacuous(check: InputFacts, found: LogFindings, ids: JudgedTraces) -> Iterator[str]:
     """Yields the reason if nothing was checked."""
     asked = check.options.trace or check.options.topic
     if not found.partitions and asked is not None:
@@ -82,9 +82,10 @@ def _vacuous(check: InputFacts, found: LogFindings, ids: JudgedIds) -> Iterator[
         yield f"no partition {shown(asked)} in it{did_you_mean(asked, names)}: there are {first_of(names, 8)}"
     elif asked is not None and not found.producers and any(one.producer != ALL for one in found.partitions):
         yield f"no batch of producer {shown(asked)} in it: gapless check --verdicts DIR lists the producers"
-    elif asked is not None and is_transactional_id(asked) and asked not in ids.names:
+    elif asked is not None and is_joined(asked) and asked not in ids.names:
         names = [shown(name) for name in ids.names]
-        yield f"no transactional id {shown(asked)} in it{did_you_mean(asked, names)}: there are {first_of(names, 8)}"
+        meant = did_you_mean(asked, names)
+        yield f"no transactional id and no group {shown(asked)} in it{meant}: there are {first_of(names, 8)}"
     elif not found.batches:
         yield "no batch in any log: nothing was checked"
 
@@ -107,7 +108,7 @@ def _findings(path: Path, found: LogFindings, options: Options) -> list[Finding]
 
 def _rank(one: PlacedDeparture) -> int:
     """The rank of a departure among others: what may explain others comes first."""
-    if one.departure.spec == TRANSACTION:
+    if one.departure.spec in (TRANSACTION, GROUPS):
         return 5
     if one.departure.spec == "aborted_index":
         return 4
@@ -132,17 +133,18 @@ def _verdict(one: PartitionSummary) -> VerdictName:
     return "departs" if one.departs else "inconclusive" if one.doubts else "conforms"
 
 
-def _not_exercised(check: InputFacts, found: LogFindings, ids: JudgedIds) -> Iterator[str]:
+def _not_exercised(check: InputFacts, found: LogFindings, ids: JudgedTraces) -> Iterator[str]:
     """Yields what was not judged, and which evidence would be needed."""
     yield from found.not_exercised
     if check.depth == "shallow":
         for rule in sorted(OF_RECORDS):
             yield f"{rule}: records were not read: --depth deep reads them"
-    if not ids.names:
+    if not any(one.spec == TRANSACTION for one in ids.traces):
         yield f"{TRANSACTION}: no row of {TRANSACTION_TOPIC} was read: decisions and their markers were not judged"
     if not any(found.covered.get(f"{TRANSACTION}.{action}") for action in ("acknowledge", "received")):
         yield "answers to clients: --client FILE compares them with the logs (docs/kafka-clients.md)"
-    yield "offsets of consumer groups: not judged yet"
+    if not any(one.spec == GROUPS for one in ids.traces):
+        yield f"{GROUPS}: no group committed an offset, or {OFFSETS_TOPIC} was not read"
     if "aborted_index.open" not in found.covered:
         yield "aborted_index: no records were aborted, but in topics that may be compacted"
     for spec, action in (

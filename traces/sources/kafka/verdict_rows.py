@@ -13,12 +13,10 @@ from gapless.traces.events.event import ROWS, utf8
 from gapless.traces.problems import shown
 from gapless.traces.report.outputs.verdict_table import SCHEMA
 from gapless.traces.sources.kafka.joining.findings import LogFindings, PlacedDeparture
-from gapless.traces.sources.kafka.transactions.judge import JudgedIds
-
-TRANSACTION = "kafka_transaction"
+from gapless.traces.sources.kafka.transactions.judge import JudgedTraces
 
 
-def verdict_rows(path: Path, found: LogFindings, ids: JudgedIds) -> Iterator[pa.RecordBatch]:
+def verdict_rows(path: Path, found: LogFindings, ids: JudgedTraces) -> Iterator[pa.RecordBatch]:
     """Yields a row for every trace, as batches of the table's schema."""
     rows = chain(_rows(found), _rows_of_ids(found, ids))
     while some := list(islice(rows, ROWS)):
@@ -40,11 +38,11 @@ def _rows(found: LogFindings) -> Iterator[dict[str, Any]]:
             yield _row("producer", trace, events, verdict, first.get(("producer", trace)))
 
 
-def _rows_of_ids(found: LogFindings, ids: JudgedIds) -> Iterator[dict[str, Any]]:
-    first = {one.trace: one for one in reversed(found.breaches) if one.departure.spec == TRANSACTION}
-    for trace, events in zip(ids.names, ids.events, strict=True):
+def _rows_of_ids(found: LogFindings, ids: JudgedTraces) -> Iterator[dict[str, Any]]:
+    first = {one.trace: one for one in reversed(found.breaches)}
+    for spec, trace, events in ids.traces:
         verdict = "departs" if trace in ids.departed else "conforms"
-        yield _row(TRANSACTION, trace, events, verdict, first.get(trace))
+        yield _row(spec, trace, events, verdict, first.get(trace))
 
 
 def _row(spec: str, trace: str, events: int, verdict: str, breach: PlacedDeparture | None) -> dict[str, Any]:

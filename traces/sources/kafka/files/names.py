@@ -22,7 +22,7 @@ META, STOPPED, EPOCHS, TOPIC_ID = (
 )
 RECOVERY, WATERMARK = "recovery-point-offset-checkpoint", "replication-offset-checkpoint"
 LOG_START, CLEANER = "log-start-offset-checkpoint", "cleaner-offset-checkpoint"
-METADATA_TOPIC, TRANSACTION_TOPIC = "__cluster_metadata", "__transaction_state"
+METADATA_TOPIC, TRANSACTION_TOPIC, OFFSETS_TOPIC = "__cluster_metadata", "__transaction_state", "__consumer_offsets"
 
 SWAP = ".swap"
 IGNORED = frozenset({".deleted", ".cleaned"})

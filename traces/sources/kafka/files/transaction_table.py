@@ -17,7 +17,7 @@ from gapless.traces.sources.kafka.files.fields import FieldReader, int32
 from gapless.traces.sources.kafka.files.names import PartitionName
 from gapless.traces.sources.kafka.log.batches import chunks
 from gapless.traces.sources.kafka.log.records import KEY, KEY_END, VALUE, VALUE_END, RecordColumns, records, text_hash
-from gapless.traces.sources.kafka.log.tables import Bytes, Ints
+from gapless.traces.sources.kafka.log.tables import Bytes, Ints, numbers
 from gapless.traces.sources.kafka.log.varints import NONE, unsigned_varint
 
 TOMBSTONE, UNKNOWN = -1, -2
@@ -86,25 +86,15 @@ def rows_of(found: RecordColumns) -> TransactionRows:
     """Return the heads of records of the table, in columns."""
     value, end = found.table[VALUE], found.table[VALUE_END]
     key, key_end = found.table[KEY], found.table[KEY_END]
-    known = _number(found.data, np.where((key >= 0) & (key_end - key >= KEY_HEAD), key, NOWHERE), 2) == 0
+    known = numbers(found.data, np.where((key >= 0) & (key_end - key >= KEY_HEAD), key, NOWHERE), 2) == 0
     whole = known & (value >= 0) & (end - value >= HEAD)
     at = np.where(whole, value, NOWHERE)
-    version = _number(found.data, at, 2)
-    status = np.where(whole & (version <= FLEXIBLE), _number(found.data, at + 16 * whole, 1), UNKNOWN)
+    version = numbers(found.data, at, 2)
+    status = np.where(whole & (version <= FLEXIBLE), numbers(found.data, at + 16 * whole, 1), UNKNOWN)
     return TransactionRows(
-        found.offset, version, _number(found.data, at + 2 * whole, 8), _number(found.data, at + 10 * whole, 2),
-        _number(found.data, at + 12 * whole, 4), np.where(known & (value < 0), TOMBSTONE, status), found,
+        found.offset, version, numbers(found.data, at + 2 * whole, 8), numbers(found.data, at + 10 * whole, 2),
+        numbers(found.data, at + 12 * whole, 4), np.where(known & (value < 0), TOMBSTONE, status), found,
     )  # fmt: skip
-
-
-def _number(data: Bytes, at: Ints, width: int) -> Ints:
-    """Return the signed numbers of so many bytes at these places; -1 where there is none."""
-    there = at >= 0
-    places = at[there][:, None] + np.arange(width)
-    numbers: Ints = np.full(len(at), NOWHERE, np.int64)
-    big = np.ascontiguousarray(data[places]).view(f">i{width}").reshape(-1)
-    numbers[there] = big
-    return numbers
 
 
 @native(lambda _data, value, *_: len(value), kinds=(BYTES, INTS, INTS, INTS, TABLE))

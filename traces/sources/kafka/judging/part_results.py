@@ -30,6 +30,7 @@ from gapless.traces.sources.kafka.log.keys import NO_KEYS, KeyCollector, RecordK
 from gapless.traces.sources.kafka.log.records import Contents
 
 if TYPE_CHECKING:
+    from gapless.traces.sources.kafka.judging.offset_piece import OffsetPiece
     from gapless.traces.sources.kafka.judging.table_piece import TablePiece
 
 LARGE = 31 << 20
@@ -54,7 +55,8 @@ class PartitionPiece(NamedTuple):
 class PartResult(NamedTuple):
     """The result of one part. `stop`: why no batch follows the last one, `reached` bytes into the segment.
 
-    `items`: batches of transactions, `table`: rows of the coordinator's table, where transactions are judged.
+    `items`: batches of transactions, `table`: rows of the coordinator's table, `offsets`: of groups; where they are
+    judged · `dense`: the offset from which on each offset has its record.
 
     `end`: the offset behind the last batch · `records`, `batches`: how many there are.
     """
@@ -65,6 +67,8 @@ class PartResult(NamedTuple):
     aborted: AbortedPiece
     items: TransactionItems | None
     table: TablePiece | None
+    offsets: OffsetPiece | None
+    dense: int
     stop: Stop
     reached: int
     size: int
@@ -85,11 +89,12 @@ class PartEvents(NamedTuple):
     snapshots: list[ProducerSnapshot]
     keys: RecordKeys
     table: TablePiece | None
+    offsets: OffsetPiece | None
 
 
 def read_part(part: SegmentPart) -> PartEvents:
     """Read a part into events. Raises OSError."""
-    found, contents, keys, table = _scanned(part)
+    found, contents, keys, table, offsets = _scanned(part)
     end = int(found.batches.last[-1]) + 1 if len(found.batches) else part.offset
     kept = part.terms.is_whole or found.stop not in UNREAD
     taken = [one for one in part.snapshots if (part.terms.is_whole and kept) or one[0] <= end]  # others were lost
@@ -99,22 +104,24 @@ def read_part(part: SegmentPart) -> PartEvents:
     heads, wanted = found.batches, part.terms.producer
     if wanted != NONE:
         heads, sound = Batches(heads.table[:, heads.producer == wanted]), [one.only(wanted) for one in sound]
-    return PartEvents(found, partition, leaders.inferred, producer_events(heads, sound), sound, keys, table)
+    return PartEvents(found, partition, leaders.inferred, producer_events(heads, sound), sound, keys, table, offsets)
 
 
 class PartRecords(NamedTuple):
-    """The batches of a part; if it is read deeply their records, and keys; of the coordinator's table its rows."""
+    """The batches of a part; if it is read deeply their records, and keys; of coordinators' topics their rows."""
 
     found: Scan
     contents: Contents | None
     keys: RecordKeys
     table: TablePiece | None
+    offsets: OffsetPiece | None
 
 
 def _scanned(part: SegmentPart) -> PartRecords:
-    heads, records, rows = [], [], []
+    heads, records, rows, committed = [], [], [], []
     keys = KeyCollector(part.terms.log_start, part.terms.cleaned) if part.offset < part.terms.cleaned else None
     table = _table_reader() if part.terms.transactions == Role.TABLE else None
+    offsets = _offset_reader() if part.terms.transactions == Role.GROUPS else None
     contents = _deep_reader() if part.terms.deep else None
     for last in chunks(part.segment.log, part.begin, part.end):
         heads.append(last.batches.table)
@@ -122,9 +129,14 @@ def _scanned(part: SegmentPart) -> PartRecords:
             records.append(contents(last, keys=keys))
         if table is not None:
             rows.append(table.table_piece(last))
+        if offsets is not None:
+            committed.append(offsets.offset_piece(last))
     found = Scan(Batches(np.concatenate(heads, axis=1)), part.begin, last.end, last.size, last.stop)
     whole = type(records[0])(np.concatenate([one.table for one in records], axis=1)) if records else None
-    return PartRecords(found, whole, keys.keys if keys and records else NO_KEYS, table.joined(rows) if table else None)
+    return PartRecords(
+        found, whole, keys.keys if keys and records else NO_KEYS, table.joined(rows) if table else None,
+        offsets.joined(committed) if offsets else None,
+    )  # fmt: skip
 
 
 def prepare(options: Options, size: int) -> None:
@@ -150,6 +162,12 @@ def _table_reader() -> ModuleType:
     return table_piece
 
 
+def _offset_reader() -> ModuleType:
+    from gapless.traces.sources.kafka.judging import offset_piece  # noqa: PLC0415 - as above
+
+    return offset_piece
+
+
 def judge_part(part: SegmentPart, options: Options) -> PartResult:
     """Judge a part. Raises OSError."""
     read = read_part(part)
@@ -159,8 +177,10 @@ def judge_part(part: SegmentPart, options: Options) -> PartResult:
         partition=_judge_partition(read, options),
         producers=judge_producers(part.terms, read.producers, read.snapshots, options),
         aborted=aborted_piece(part, read.found, read.snapshots),
-        items=transaction_items(heads) if part.terms.transactions == Role.PARTITION else None,
+        items=transaction_items(heads) if part.terms.transactions in (Role.PARTITION, Role.GROUPS) else None,
         table=read.table,
+        offsets=read.offsets,
+        dense=heads.dense_from(part.offset),
         stop=read.found.stop,
         reached=read.found.end,
         size=read.found.size,

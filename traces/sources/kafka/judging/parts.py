@@ -35,6 +35,7 @@ class Role(IntEnum):
     NONE = 0
     PARTITION = 1
     TABLE = 2
+    GROUPS = 3
 
 
 class PartitionTerms(NamedTuple):

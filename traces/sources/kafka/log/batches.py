@@ -122,6 +122,15 @@ class Batches(NumberTable):
         """The greatest last offset up to each batch."""
         return _risen(self.last)
 
+    def dense_from(self, offset: int) -> int:
+        """The offset from which on each offset has its record, where the batches are to begin at an offset."""
+        if not len(self):
+            return offset
+        before = np.append(offset - 1, self.last[:-1])
+        gaps, short = self.base != before + 1, self.count != self.last - self.base + 1
+        at = max([-2, *(np.flatnonzero(gaps)[-1:] - 1), *np.flatnonzero(short)[-1:]])  # the last one with a gap
+        return offset if at == -2 else int(self.base[0]) if at == -1 else int(self.last[at]) + 1
+
     @property
     def end(self) -> int:
         """The position behind the last batch; 0 if there is none."""

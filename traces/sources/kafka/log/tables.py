@@ -54,3 +54,13 @@ class BitRow(Row):
         """True where the bit is set."""
         found: Flags = of.table[self.row] & self.bit != 0
         return found
+
+
+def numbers(data: Bytes, at: Ints, width: int) -> Ints:
+    """Return the signed numbers of so many bytes at these places; -1 where there is none."""
+    there = at >= 0
+    places = at[there][:, None] + np.arange(width)
+    found: Ints = np.full(len(at), -1, np.int64)
+    big = np.ascontiguousarray(data[places]).view(f">i{width}").reshape(-1)
+    found[there] = big
+    return found

@@ -13,15 +13,18 @@ from gapless.traces.judging.building import Ints
 from gapless.traces.options import Options
 from gapless.traces.sources.kafka.files.directory import DataDirectory
 from gapless.traces.sources.kafka.files.metadata import ClusterMetadata
-from gapless.traces.sources.kafka.files.names import METADATA_TOPIC, TRANSACTION_TOPIC, PartitionName
+from gapless.traces.sources.kafka.files.names import METADATA_TOPIC, OFFSETS_TOPIC, TRANSACTION_TOPIC, PartitionName
 from gapless.traces.sources.kafka.joining.findings import LogFindings
+from gapless.traces.sources.kafka.judging import offset_piece
+from gapless.traces.sources.kafka.judging.offset_piece import OffsetPiece
 from gapless.traces.sources.kafka.judging.part_results import PartResult
 from gapless.traces.sources.kafka.judging.parts import PartitionTerms, Role, SegmentPart
 from gapless.traces.sources.kafka.judging.table_piece import TablePiece, joined
 from gapless.traces.sources.kafka.judging.transaction_items import TransactionItems, together
 from gapless.traces.sources.kafka.log.batches import Stop
-from gapless.traces.sources.kafka.selection import is_transactional_id
-from gapless.traces.sources.kafka.transactions.judge import IdJudge, JudgedIds, TableReplica
+from gapless.traces.sources.kafka.selection import is_joined
+from gapless.traces.sources.kafka.transactions.judge import IdJudge, JudgedTraces, TableReplica
+from gapless.traces.sources.kafka.transactions.offset_judge import OffsetJudge, OffsetReplica
 from gapless.traces.sources.kafka.transactions.partitions import Replica
 
 LEADER = SPECS["partition"].scalars.index("epoch")
@@ -31,8 +34,12 @@ SKEW = 600_000
 
 def role_of(directories: Iterable[DataDirectory], options: Options, topic: str) -> Role:
     """The part of a topic's partitions in the check of transactions."""
-    asked = options.topic is not None or (options.trace is not None and not is_transactional_id(options.trace))
-    if topic == METADATA_TOPIC or asked or not any(_has_table(one) for one in directories):
+    asked = options.topic is not None or (options.trace is not None and not is_joined(options.trace))
+    if topic == METADATA_TOPIC or asked:
+        return Role.NONE
+    if topic == OFFSETS_TOPIC:
+        return Role.GROUPS
+    if not any(_has_table(one) for one in directories):
         return Role.NONE
     return Role.TABLE if topic == TRANSACTION_TOPIC else Role.PARTITION
 
@@ -57,13 +64,17 @@ class PartitionCopy:
     placed: PartitionPlace
     items: list[TransactionItems] = field(default_factory=list)
     rows: list[TablePiece] = field(default_factory=list)
+    offsets: list[OffsetPiece] = field(default_factory=list)
     parts: list[SegmentPart] = field(default_factory=list)
     end: int = 0
+    dense: int = 0
     leader: int = -1
     is_read: bool = True
 
     def add(self, result: PartResult) -> None:
         """Add the result of a part."""
+        if not self.parts or result.dense > self.end:
+            self.dense = result.dense
         self.parts.append(result.part)
         self.end, self.leader = result.end, max(self.leader, int(result.partition.end[LEADER]))
         self.is_read = not result.part.closes or result.stop in (Stop.END, Stop.ZEROS)
@@ -71,12 +82,14 @@ class PartitionCopy:
             self.items.append(result.items)
         if result.table is not None:
             self.rows.append(result.table)
+        if result.offsets is not None:
+            self.offsets.append(result.offsets)
 
     @property
     def start(self) -> int:
-        """The offset from which on nothing is gone."""
+        """The offset from which on nothing is gone: the cleaner was not there, or left everything."""
         terms = self.placed.terms
-        return max(terms.start, terms.log_start, terms.judged_from)
+        return max(terms.start, terms.log_start, min(terms.judged_from, self.dense))
 
     def is_whole(self, stopped: Mapping[int, bool]) -> bool:
         """True if nothing is missing at the end: all replicas are there, and stopped in order."""
@@ -122,19 +135,18 @@ class TransactionGatherer:
         if departs:
             self.copies.pop()
 
-    def judged(self) -> JudgedIds:
+    def judged(self) -> JudgedTraces:
         """Judge the transactions of all clusters."""
-        judged = JudgedIds()
+        judged = JudgedTraces()
         clusters: dict[str, list[PartitionCopy]] = {}
         for copy in self.copies:
             if copy.placed.terms.transactions != Role.NONE:
                 clusters.setdefault(copy.placed.directory.cluster, []).append(copy)
         for copies in clusters.values():
-            if any(copy.rows for copy in copies):
-                self._judge(copies, judged)
+            self._judge(copies, judged)
         return judged
 
-    def _judge(self, copies: list[PartitionCopy], judged: JudgedIds) -> None:
+    def _judge(self, copies: list[PartitionCopy], judged: JudgedTraces) -> None:
         places = [(copy.placed.directory.node, copy.placed.name) for copy in copies]
         if len(set(places)) < len(places):
             self.found.note("transactions are not judged: two copies of one node are among the directories")
@@ -145,18 +157,28 @@ class TransactionGatherer:
             stopped[node] = stopped.get(node, True) and is_stopped
         chosen = list(_chosen(copies))
         slack = 0 if len(stopped) == 1 and _is_alone(copies) else SKEW
-        replicas = [
+        every = [
             Replica(
                 one.placed.name, one.placed.terms.folder, one.parts, one.start, one.end, one.is_whole(stopped),
                 one.is_first, slack, one.starts, together(one.items),
             )
-            for one in chosen if one.placed.terms.transactions == Role.PARTITION and one.start < one.end
+            for one in chosen if one.placed.terms.transactions != Role.TABLE
         ]  # fmt: skip
+        replicas = [one for one in every if one.start < one.end]
         tables = [
             TableReplica(one.placed.name, one.placed.terms.folder, one.parts, one.is_whole(stopped), joined(one.rows))
             for one in chosen if one.rows
         ]  # fmt: skip
-        IdJudge(self.found, self.options, replicas, tables).judge(judged, exported=self.exported)
+        ids = IdJudge(self.found, self.options, replicas, tables)
+        ids.judge(judged, exported=self.exported)
+        for one in chosen:
+            if one.offsets:
+                replica = next(replica for replica in every if replica.name == one.placed.name)
+                decided = replica.surely(ids.table.decided)
+                offsets = OffsetReplica(
+                    replica.name, replica.parts, replica.start, replica.items, offset_piece.joined(one.offsets)
+                )
+                OffsetJudge(self.found, self.options, offsets, decided).judge(judged, exported=self.exported)
 
 
 def _chosen(copies: Iterable[PartitionCopy]) -> Iterator[PartitionCopy]:

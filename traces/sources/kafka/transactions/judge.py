@@ -11,7 +11,7 @@ import numpy as np
 from gapless.spec.catalog import SPECS
 from gapless.spec.language import ASSUMED
 from gapless.traces.judging import building
-from gapless.traces.judging.building import Ints
+from gapless.traces.judging.building import Events, Ints
 from gapless.traces.options import Options
 from gapless.traces.replay.exact import life, replay
 from gapless.traces.replay.kernels import ReplayResult, kernel
@@ -47,22 +47,39 @@ class TableReplica(NamedTuple):
 
 
 class TraceBlock(NamedTuple):
-    """The events of some traces, for an export. `position`: the offset in the table that each lies next to."""
+    """The events of some traces, for an export. `position`: the offset in a log that each lies next to."""
 
     names: Sequence[str]
-    made: TraceEvents
+    starts: Ints
+    events: Events
     position: Ints
 
 
-@dataclass
-class JudgedIds:
-    """The transactional ids that were judged. `events`: of each, how many · `life`: of the one that was asked for."""
+class JudgedTrace(NamedTuple):
+    """A trace that was judged, and the number of its events."""
 
-    names: list[str] = field(default_factory=list)
-    events: list[int] = field(default_factory=list)
+    spec: str
+    name: str
+    events: int
+
+
+@dataclass
+class JudgedTraces:
+    """The traces over several partitions that were judged. `life`: of the one that was asked for."""
+
+    traces: list[JudgedTrace] = field(default_factory=list)
     departed: set[str] = field(default_factory=set)
     life: list[str] = field(default_factory=list)
     blocks: list[TraceBlock] = field(default_factory=list)
+
+    def add(self, spec: str, names: Sequence[str], events: Ints) -> None:
+        """Adds traces of one spec."""
+        self.traces += [JudgedTrace(spec, *one) for one in zip(names, events.tolist(), strict=True)]
+
+    @property
+    def names(self) -> list[str]:
+        """The names of all traces."""
+        return [one.name for one in self.traces]
 
 
 class IdJudge:
@@ -77,7 +94,7 @@ class IdJudge:
         self.table = CoordinatorTable([(one.rows, one.is_whole) for one in tables], numbers)
         self.names = [f"{TRANSACTION_TOPIC}/{name}" for name in self.table.names]
 
-    def judge(self, judged: JudgedIds, *, exported: bool) -> None:
+    def judge(self, judged: JudgedTraces, *, exported: bool) -> None:
         """Judge all ids."""
         if not self.names:
             return
@@ -86,21 +103,14 @@ class IdJudge:
         if Leftovers(matching).settle():
             self.found.doubt("markers of very many producers fit no decision: some of them are not judged")
         made = TraceMaker(matching).made()
-        judged.names += self.names
-        judged.events += np.diff(made.starts).tolist()
+        judged.add(SPEC.name, self.names, np.diff(made.starts))
         if exported:
-            judged.blocks.append(TraceBlock(self.names, made, self.table.offset[made.row]))
+            judged.blocks.append(TraceBlock(self.names, made.starts, made.events, self.table.offset[made.row]))
         if self.options.trace in self.names:
-            judged.life = self._life(made, self.names.index(self.options.trace))
+            judged.life = life_of(made.events, made.starts, self.names.index(self.options.trace), self.options)
         self._replay(judged, made)
 
-    def _life(self, made: TraceEvents, trace: int) -> list[str]:
-        low, high = made.starts[trace : trace + 2].tolist()
-        shown = some(made.events, low, min(high, low + STEPS))
-        found = life(SPEC.name, shown, profile=self.options.profile, ignored=self.options.ignored)
-        return [*found, f"     and {high - low - STEPS:,} more steps"] if high - low > STEPS else found
-
-    def _replay(self, judged: JudgedIds, made: TraceEvents) -> None:
+    def _replay(self, judged: JudgedTraces, made: TraceEvents) -> None:
         of, count = kernel(SPEC, self.options.ignored), self.table.count
         replayed = of.replay(
             made.starts, made.events.action, made.events.args, building.states(SPEC, count),
@@ -120,7 +130,7 @@ class IdJudge:
                 count = int(replayed.deviated[number])
                 self.found.anomaly(SPEC.name, name, count, self.names[trace], offset, where)
 
-    def _again(self, judged: JudgedIds, made: TraceEvents, trace: int) -> None:
+    def _again(self, judged: JudgedTraces, made: TraceEvents, trace: int) -> None:
         """Replay a trace by the plain functions, and report how it departs."""
         (low, high), name = made.starts[trace : trace + 2].tolist(), self.names[trace]
         events = some(made.events, low, high)
@@ -144,10 +154,10 @@ class IdJudge:
             part, is_shadow = made.parts.names(trace)[named["part"]]
             if not is_shadow:
                 offset = named["first" if action == "write" else "offset"]
-                return _found(self.replicas[part].parts, offset), offset, str(self.replicas[part].name)
+                return place_of(self.replicas[part].parts, offset), offset, str(self.replicas[part].name)
         row = int(made.row[event])
         table, offset = self.tables[int(self.table.table[row])], int(self.table.offset[row])
-        return _found(table.parts, offset), offset, str(table.name)
+        return place_of(table.parts, offset), offset, str(table.name)
 
     def _parts(self, made: TraceEvents, trace: int) -> Iterator[str]:
         """Sentences on the numbers of partitions."""
@@ -160,6 +170,15 @@ class IdJudge:
                 yield f"Part {number} is {self.replicas[part].name}."
 
 
-def _found(parts: Sequence[SegmentPart], offset: int) -> Where:
+def life_of(events: Events, starts: Ints, trace: int, options: Options) -> list[str]:
+    """Return a line for each of the first steps of a trace."""
+    low, high = starts[trace : trace + 2].tolist()
+    shown = some(events, low, min(high, low + STEPS))
+    found = life(events.spec, shown, profile=options.profile, ignored=options.ignored)
+    return [*found, f"     and {high - low - STEPS:,} more steps"] if high - low > STEPS else found
+
+
+def place_of(parts: Sequence[SegmentPart], offset: int) -> Where:
+    """Return the place of the batch that has an offset in a partition."""
     part = next((one for one in reversed(parts) if one.offset <= offset), parts[0])
     return PlaceFinder(part).at_offset(offset)

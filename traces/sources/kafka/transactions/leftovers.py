@@ -55,6 +55,18 @@ class Leftovers:
             self._put(high - 1 - number, end - 1 - number)
         is_closed = bool(of.groups.is_closed[group])
         self._match_between(low + head, high - tail, begin + head, end - tail, is_closed=is_closed)
+        self._take_first(begin, end)
+
+    def _take_first(self, begin: int, end: int) -> None:
+        """Give a decision the first of two markers that follow one another: the second is one that was sent again."""
+        of, kind = self.of, self.found.items.kind
+        spare = np.flatnonzero((of.pair_of[begin : end - 1] == NONE) & (of.pair_of[begin + 1 : end] != NONE)) + begin
+        for mark in spare[::-1].tolist():
+            item, pair = int(of.marks[mark]), int(of.pair_of[mark + 1])
+            follows = int(of.marks[mark + 1]) == item + 1 and kind[item] == kind[item + 1]
+            if follows and self._in_time(np.array([pair]), np.array([mark]))[0]:
+                of.pair_of[mark + 1] = NONE
+                self._put(pair, mark)
 
     def _put(self, pair: int, mark: int) -> None:
         self.of.mark_of[pair], self.of.pair_of[mark] = mark, pair
@@ -89,11 +101,13 @@ class Leftovers:
         starts = self.table.time[self.of.pairs.row[low:high]].tolist()
         taken = -1
         for mark in range(begin, end):
-            time = int(self.found.items.time[self.of.marks[mark]])
-            at = mark - begin if high - low == end - begin else bisect_right(starts, time) - 1
-            if at > taken and self._may_be_its(low + at, mark, is_closed=is_closed):
-                self._put(low + at, mark)
-                taken = at
+            last = bisect_right(starts, int(self.found.items.time[self.of.marks[mark]])) - 1
+            near = [at for at in (last - 1, last) if taken < at]
+            fits = [at for at in near if self._agree(np.array([low + at]), np.array([mark]))[0]]
+            fits += [at for at in near[::-1] if self._may_be_its(low + at, mark, is_closed=is_closed)]
+            if fits:
+                taken = fits[0]
+                self._put(low + taken, mark)
 
     def _may_be_its(self, pair: int, mark: int, *, is_closed: bool) -> bool:
         one, other = np.array([pair]), np.array([mark])

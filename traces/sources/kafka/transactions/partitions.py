@@ -45,6 +45,16 @@ class Replica(NamedTuple):
         last = self.starts.searchsorted(until + self.slack, side="right") - 1
         return (last >= 0) & (self.starts[np.maximum(last, 0)] > after - self.slack)
 
+    def surely(self, decided: Ints) -> Ints:
+        """Return those of some producers that are decided whose last marker must be here."""
+        if not self.is_whole:
+            return decided[:0]
+        (runs,) = np.nonzero((self.items.kind == DATA) & np.isin(self.items.producer, decided))
+        last = runs[np.append(self.items.producer[runs][1:] != self.items.producer[runs][:-1], True)[: len(runs)]]
+        lost = self.may_lose(self.items.time[last], np.full(len(last), NEVER))
+        found: Ints = self.items.producer[last[~lost]]
+        return found
+
 
 class PartitionItems(NamedTuple):
     """The runs and markers of all partitions, by partition, producer and offset. `part`: the partition's number."""

@@ -73,6 +73,14 @@ class CoordinatorTable:
         return len(self.names)
 
     @property
+    def decided(self) -> Ints:
+        """The producers of ids that surely have no open transaction at the end."""
+        last = self.begins[1:] - 1
+        status = self.status[last]
+        is_open = (status == TxnStatus.ONGOING) | self.is_decision[last]
+        return np.unique(self.producer[~is_open[self.number] & self.whole])
+
+    @property
     def is_decision(self) -> Flags:
         """True for the rows that decide."""
         found: Flags = (self.status == TxnStatus.PREPARE_COMMIT) | (self.status == TxnStatus.PREPARE_ABORT)

@@ -1,0 +1,99 @@
+"""Judges the offsets that groups committed, in one partition of `__consumer_offsets`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from gapless.spec.catalog import SPECS
+from gapless.traces.judging import building
+from gapless.traces.judging.building import Events, Ints
+from gapless.traces.options import Options
+from gapless.traces.replay.exact import replay
+from gapless.traces.replay.kernels import kernel
+from gapless.traces.sources.kafka.files.names import OFFSETS_TOPIC, PartitionName
+from gapless.traces.sources.kafka.joining.findings import LogFindings, PlacedDeparture
+from gapless.traces.sources.kafka.joining.states import some
+from gapless.traces.sources.kafka.judging.offset_piece import OffsetPiece
+from gapless.traces.sources.kafka.judging.parts import SegmentPart
+from gapless.traces.sources.kafka.judging.producer_pieces import counts
+from gapless.traces.sources.kafka.judging.transaction_items import TransactionItems
+from gapless.traces.sources.kafka.transactions.judge import JudgedTraces, TraceBlock, life_of, place_of
+from gapless.traces.sources.kafka.transactions.offset_events import OffsetEvents, offset_events
+
+SPEC = SPECS["group_offsets"]
+WITH_PRODUCER = tuple(name for name, arguments in SPEC.parameters.items() if "pid" in arguments)
+"""The steps that name a producer."""
+
+
+class OffsetReplica(NamedTuple):
+    """A replica of a partition of `__consumer_offsets`; see `Replica`."""
+
+    name: PartitionName
+    parts: Sequence[SegmentPart]
+    start: int
+    items: TransactionItems
+    piece: OffsetPiece
+
+
+class OffsetJudge:
+    """Judges the offsets in one partition. `decided`: producers whose markers are surely there."""
+
+    def __init__(self, found: LogFindings, options: Options, replica: OffsetReplica, decided: Ints) -> None:
+        self.found, self.options, self.replica = found, options, replica
+        offsets = replica.piece.offsets
+        self.made = offset_events(offsets, replica.items, replica.start, decided)
+        self.names = [f"{OFFSETS_TOPIC}/{replica.piece.names[key]}" for key in self.made.keys.tolist()]
+
+    def judge(self, judged: JudgedTraces, *, exported: bool) -> None:
+        """Judge all groups."""
+        made = self.made
+        if not self.names:
+            return
+        judged.add(SPEC.name, self.names, np.diff(made.starts))
+        if exported:
+            judged.blocks.append(TraceBlock(self.names, made.starts, made.events, np.clip(made.at, 0, self.last)))
+        if self.options.trace in self.names:
+            judged.life = life_of(made.events, made.starts, self.names.index(self.options.trace), self.options)
+        dense, widths = _dense(made)
+        replayed = kernel(SPEC, self.options.ignored).replay(
+            made.starts, dense.action, dense.args, building.states(SPEC, len(self.names)),
+            origins=np.zeros(len(widths), np.int64), widths=widths, profile=self.options.profile,
+        )  # fmt: skip
+        self.found.cover(SPEC.name, counts(SPEC, replayed.covered))
+        for trace in np.flatnonzero(replayed.bad_at >= 0).tolist():
+            self._again(judged, trace)
+
+    @property
+    def last(self) -> int:
+        """The position of the last record."""
+        return int(self.replica.piece.offsets.at.max())
+
+    def _again(self, judged: JudgedTraces, trace: int) -> None:
+        """Replay a trace by the plain functions, and report how it departs."""
+        (low, high), name = self.made.starts[trace : trace + 2].tolist(), self.names[trace]
+        events = some(self.made.events, low, high)
+        outcome = replay(SPEC, SPEC.initial, events, profile=self.options.profile, ignored=self.options.ignored)
+        if (departure := outcome.departure) is None:
+            return
+        judged.departed.add(name)
+        offset = min(int(self.made.at[low + departure.number - 1]), self.last)
+        where = place_of(self.replica.parts, offset)
+        self.found.report(PlacedDeparture(name, str(self.replica.name), offset, where, departure))
+
+
+def _dense(made: OffsetEvents) -> tuple[Events, Ints]:
+    """The same events with positions and producers counted from 0 in each trace, and how many there are.
+
+    Which numbers they are does not matter to a step, and Maps of a kernel have a place for each number between.
+    """
+    events, lengths = made.events, np.diff(made.starts)
+    dense = Events(SPEC, events.action, events.args.copy())
+    trace = np.repeat(np.arange(len(lengths)), lengths)
+    dense.column("at")[:] = np.arange(len(trace)) - made.starts[trace]
+    (rows,) = np.nonzero(np.isin(events.action, [SPEC.codes[name] for name in WITH_PRODUCER]))
+    pairs, of = np.unique(np.stack([trace[rows], events.column("pid")[rows]]), axis=1, return_inverse=True)
+    dense.column("pid")[rows] = of.reshape(-1) - pairs[0].searchsorted(trace[rows])
+    return dense, lengths + 1
