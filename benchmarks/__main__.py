@@ -35,6 +35,7 @@ from benchmarks import bigstore, bigtraces, dataframes, dispatched, durable, lay
 from benchmarks.bigstore import Extent, Shape, extent
 from benchmarks.implementation import BATCH, BODY
 from benchmarks.kafka_directories import rows as kafka_rows
+from benchmarks.protocols import finite_rows
 from gapless.properties.exploration.bounds import bound_of
 from gapless.properties.exploration.search import How, explore
 from gapless.spec.catalog import SPECS
@@ -121,6 +122,7 @@ def main() -> None:
         "files": lambda: _file_rows(stores, chosen.files),
         "dataframes": lambda: _dataframe_rows(stores, chosen.records),
         "explored": _explored_rows,
+        "finite": lambda: (Row(*row) for row in finite_rows(stores)),
         "kafka": lambda: (Row(*row) for row in kafka_rows(stores, chosen.records)),
     }
     if unknown := set(chosen.only or ()) - set(parts):
@@ -356,10 +358,7 @@ def _checking(path: Path, *how: str | int | None) -> str:
 
 
 def _explored_rows() -> Iterator[Row]:
-    """Explorations: steps tried stand where records do. How many there are is counted by one that is not timed.
-
-    Native code goes as far as it can, and is compiled before anything is timed.
-    """
+    """Explorations: steps tried stand where records do; one that is not timed counts them, and compiles."""
     for spec, how in EXPLORED:
         found = explore(SPECS[spec], bound_of(SPECS[spec], wide=how == "native"), how=how)
         command = [sys.executable, "-c", f"from benchmarks import rows; rows.explore({spec!r}, {how!r})"]

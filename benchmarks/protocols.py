@@ -10,6 +10,7 @@ anywhere: the tests and this table find it.
 from __future__ import annotations
 
 import argparse
+import sys
 import tempfile
 import time
 import tomllib
@@ -18,6 +19,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+from benchmarks.bigstore import Extent
+from gapless.properties.exploration.bounds import Bound
 from gapless.properties.exploration.search import Exploration, explore
 from gapless.properties.proof import induction, ledger, symbolic
 from gapless.properties.proof.boolean_terms import negated
@@ -98,8 +101,13 @@ def suite() -> dict[str, Protocol]:
 
 def explored(spec: Spec) -> Exploration:
     """All states of a protocol within its own bound."""
-    assert spec.bound is not None  # noqa: S101 - each of the suite has one
-    return explore(spec, spec.bound)
+    return explore(spec, explored_bound(spec))
+
+
+def explored_bound(spec: Spec) -> Bound:
+    """The bound of a protocol: each of the suite has one."""
+    assert spec.bound is not None  # noqa: S101 - as above
+    return spec.bound
 
 
 def obligations(spec: Spec) -> Iterator[induction.Obligation]:
@@ -142,6 +150,22 @@ def changed(spec: Spec, size: str) -> list[str]:
         for name, ways in outcomes.items()
         if any(getattr(way.outcome, size) is not getattr(theory.before, size) for way in ways if way.accepted)
     ]
+
+
+FINITE = (("two_phase_commit", "7", ()), ("two_phase_commit", "7", ("--symmetry",)), ("paxos_commit", "2", ()))
+"""Protocols whose exploration has a row in `make bench`, each with its size and with options."""
+
+
+def finite_rows(stores: Path) -> Iterator[tuple[str, list[str], Extent, bool, bool, bool]]:
+    """Rows of the benchmarks: whole commands, from the start of the process; states stand where records do."""
+    for name, size, options in FINITE:
+        folder = stores / "protocols" / size
+        folder.mkdir(parents=True, exist_ok=True)
+        spec = suite()[name].spec(folder, size)
+        found = explore(spec, explored_bound(spec), symmetry=bool(options))
+        command = [sys.executable, "-m", "gapless", "explore", str(folder / f"{name}.py"), *options]
+        says = f"explore {name}, {size}{' folded' if options else ''}, whole command, states"
+        yield says, command, Extent(found.unfolded, 0), True, False, False
 
 
 # -- the table -----------------------------------------------------------------------------------------------------

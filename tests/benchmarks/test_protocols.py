@@ -9,11 +9,12 @@ import pytest
 from benchmarks import protocols
 from benchmarks.protocols import FOLDER, Protocol
 from gapless.traces.specs import load
-from tests.support.night import NIGHT
+from tests.support.night import NIGHT, by_day
 
 SUITE = protocols.suite()
 LONG = ("paxos_commit",)  # whose proof takes a quarter of a minute: at night
 every = pytest.mark.parametrize("protocol", SUITE.values(), ids=SUITE)
+some = pytest.mark.parametrize("protocol", by_day([*SUITE.values()], share=1 / 3), ids=by_day([*SUITE], share=1 / 3))
 
 
 def test_the_suite_has_every_file() -> None:
@@ -35,7 +36,7 @@ def test_a_planted_bug_is_refuted_by_a_shortest_run(protocol: Protocol, tmp_path
     assert (broken.sentence, len(broken.path)) == (protocol.planted.breaks, protocol.planted.steps)
 
 
-@every
+@some
 def test_its_properties_are_proved(protocol: Protocol, tmp_path: Path) -> None:
     if protocol.proved == "no" or (protocol.name in LONG and not NIGHT):
         pytest.skip("it is not, or takes long")

@@ -23,9 +23,9 @@ from gapless.traces.stories.story import read
 from tests.support.command_line import ROOT, gapless
 from tests.support.night import by_day
 
-OURS = by_day(["ring", "permits", "dispatch", "op_batch", "visibility", "delivery"], share=1 / 2)
+OURS = by_day(["ring", "permits", "dispatch", "op_batch", "visibility", "delivery"], share=1 / 3)
 PROTOCOLS = by_day(
-    ["two_phase_commit", "transaction_commit", "lock", "vouchers", "ring_buffer", "smokers"], share=1 / 2
+    ["two_phase_commit", "transaction_commit", "lock", "vouchers", "ring_buffer", "smokers"], share=1 / 3
 )
 LEASE = ROOT / "examples/lease.py"
 

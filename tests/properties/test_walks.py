@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from benchmarks.protocols import suite
+from gapless.properties.exploration.graph import Call
 from gapless.properties.exploration.stepping import step_by_hand
 from gapless.properties.exploration.walk_report import exit_code
-from gapless.properties.exploration.walks import Walks, walks
+from gapless.properties.exploration.walks import Walker, Walks, walks
 from gapless.spec.catalog import Spec
 from tests.support.command_line import gapless
 
@@ -49,6 +50,15 @@ def test_a_run_that_breaks_a_property_is_shortened(name: str, tmp_path: Path) ->
     broken = found.broken.broken
     assert not broken.holds(*states[-broken.states :], *broken.witness.values())
     assert exit_code([found]) == 1
+
+
+def test_calls_that_do_not_matter_are_left_out(tmp_path: Path) -> None:
+    spec = SUITE["lock"].spec(tmp_path, wrong=True)
+    assert spec.bound is not None
+    one, other = (0,), (1,)
+    calls = [Call("want", other), Call("want", one), Call("enter", one)]
+    run = Walker(spec, spec.bound).shortened(spec.initial, calls, spec.invariants()[1])
+    assert run.broken.path == (Call("want", one), Call("enter", one))
 
 
 def test_the_command_walks(tmp_path: Path) -> None:
@@ -96,4 +106,4 @@ def test_steps_by_hand_end_with_the_input_and_show_what_is_broken(tmp_path: Path
 
 def walked(spec: Spec, seed: int = 0) -> Walks:
     assert spec.bound is not None
-    return walks(spec, spec.bound, count=60, seed=seed)
+    return walks(spec, spec.bound, count=40, seed=seed)
