@@ -12,6 +12,7 @@ from tests.support import pulsar_recordings
 from tests.support.command_line import ROOT
 from tests.support.event_files import step, write
 from tests.support.kafka.damage import damaged
+from tests.support.kafka.recordings import defect as kafka_defect
 from tests.support.kafka.recordings import recording as kafka_recording
 from tests.support.rocketmq.damage import (
     Pick,
@@ -88,6 +89,12 @@ def _epochs() -> str:
         return _of(Path(room) / "snapshot", Path(room) / "epoch")
 
 
+def _lanes() -> str:
+    """A transaction of Kafka's that hangs, over its partitions."""
+    with tempfile.TemporaryDirectory() as room:
+        return _of(kafka_defect("3.5.2-stale", Path(room)) / "n1")
+
+
 def _nothing() -> str:
     """A folder without anything to check."""
     with tempfile.TemporaryDirectory() as room:
@@ -112,6 +119,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "timelines": _timelines,
     "kafka": lambda: _of(EXAMPLE / "damaged"),
     "kafka-epochs": _epochs,
+    "kafka-transaction": _lanes,
     "kafka-whole": lambda: _of(EXAMPLE / "whole"),
     "nothing": _nothing,
     "whole": lambda: _of(recording_with_client("normal")),

@@ -24,6 +24,7 @@ from typing import Any
 from gapless.spec.catalog import SPECS
 from gapless.traces.report.pictures.entries import QueueEntries
 from gapless.traces.report.pictures.kinds import Picture
+from gapless.traces.report.pictures.lanes import TransactionLanes
 from gapless.traces.report.pictures.swimlane import Swimlane
 from gapless.traces.report.sections import PRESENTATIONS
 from gapless.traces.report.values import WORST, Finding, Report, ReportRow
@@ -179,6 +180,9 @@ class Redactor:
         if isinstance(picture, QueueEntries):
             records = [one.model_copy(update={"queue": self.name(one.queue)}) for one in picture.records]
             return picture.model_copy(update={"title": self.text(picture.title), "records": records})
+        if isinstance(picture, TransactionLanes):
+            items = [one.model_copy(update={"says": self.text(one.says)}) for one in picture.items]
+            return picture.model_copy(update={"lanes": [*map(self.name, picture.lanes)], "items": items})
         return picture
 
     def _row(self, row: ReportRow) -> ReportRow:

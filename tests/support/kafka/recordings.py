@@ -26,6 +26,14 @@ def recording(name: str) -> Path:
     return _room() / name
 
 
+def defect(name: str, room: Path) -> Path:
+    """A recording of a defect, unpacked into a folder."""
+    with tarfile.open(ARCHIVES / "found" / f"{name}.tar.xz") as archive:
+        archive.extraction_filter = getattr(tarfile, "data_filter", None)  # from Python 3.11.4 on
+        archive.extractall(room)  # noqa: S202 - our own archives
+    return room / name
+
+
 @cache
 def manifest(name: str) -> dict[str, Any]:
     """Return what was done, what is expected of each directory, and what Kafka's own tool counts in it.

@@ -3,7 +3,6 @@
 import io
 import json
 import re
-import tarfile
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +15,7 @@ from gapless import check
 from gapless.traces.problems import Unreadable
 from gapless.traces.report.values import Report
 from gapless.traces.sources.kafka.clients.client_log import client_log
-from tests.support.kafka.recordings import ARCHIVES, NAMES, recording
+from tests.support.kafka.recordings import NAMES, defect, recording
 from tests.support.night import NIGHT
 
 ANSWER = "kafka_transaction/answer-to-a-producer-is-what-was-decided"
@@ -25,13 +24,6 @@ BY_DAY = ("3.5.2-txn", "4.4.0-kill", "4.3.0-compact-zstd")
 PAGE = Path(__file__).parents[3] / "docs/kafka-clients.md"
 OTHER = {"commit": "abort", "abort": "commit"}
 Line = dict[str, Any]
-
-
-def unpacked(name: str, room: Path) -> Path:
-    with tarfile.open(ARCHIVES / "found" / f"{name}.tar.xz") as archive:
-        archive.extraction_filter = getattr(tarfile, "data_filter", None)  # from Python 3.11.4 on
-        archive.extractall(room)  # noqa: S202 - our own archives
-    return room / name
 
 
 def lines(folder: Path) -> list[Line]:
@@ -57,7 +49,7 @@ def test_no_right_answer_accuses(name: str) -> None:
 
 
 def test_an_abort_of_what_was_committed_is_found(tmp_path: Path) -> None:
-    folder = unpacked("3.5.2-stale", tmp_path)
+    folder = defect("3.5.2-stale", tmp_path)
     found = next(one for one in report_of(folder, lines(folder), tmp_path).violations if one.rule == ANSWER)
     assert (found.trace, found.position, found.where.offset) == ("orders-0", 4, 442)
     answer = "The answer is in line 16 of answers.ndjson: transaction 2 of t has the answer that its abort succeeded."
@@ -66,7 +58,7 @@ def test_an_abort_of_what_was_committed_is_found(tmp_path: Path) -> None:
 
 
 def test_aborted_records_that_a_lost_index_hands_out_are_found(tmp_path: Path) -> None:
-    folder = unpacked("4.4.0-lostindex", tmp_path)
+    folder = defect("4.4.0-lostindex", tmp_path)
     (found,) = (one for one in report_of(folder, lines(folder), tmp_path).violations if one.rule == RECEIVED)
     assert (found.trace, found.position) == ("orders-0", 0)
 
@@ -100,7 +92,7 @@ def test_each_aborted_record_that_is_received_is_found(tmp_path: Path) -> None:
 
 
 def test_a_record_that_is_received_undecided_is_found(tmp_path: Path) -> None:
-    folder = unpacked("3.5.2-late", tmp_path)  # what hangs begins at offset 5
+    folder = defect("3.5.2-late", tmp_path)  # what hangs begins at offset 5
     received = {"op": "read", "isolation": "committed", "topic": "orders", "partition": 0, "offsets": [5, 6]}
     found = next(one for one in report_of(folder, [received], tmp_path).violations if one.rule == RECEIVED)
     assert (found.position, found.count) == (5, 1)

@@ -1,7 +1,9 @@
 """Pictures of Kafka's logs and producers: what they show, and that they stay small, however much was written."""
 
+import re
 from functools import cache
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -14,14 +16,18 @@ from gapless.traces.judging.building import STEPS, Events
 from gapless.traces.replay.exact import replay
 from gapless.traces.report.page.html import html
 from gapless.traces.report.page.log_map import FRAME, log_maps
+from gapless.traces.report.pictures.figures import figure
+from gapless.traces.report.pictures.lanes import LaneItem, StepKind, TransactionLanes, TransactionLanesShapes
 from gapless.traces.report.pictures.sequences import HEIGHT, WIDTH, SequencedBatch, SequenceLine, SequenceLineShapes
+from gapless.traces.report.redaction import redacted
 from gapless.traces.report.values import Mark, Report
 from gapless.traces.sources.kafka.joining.findings import PartitionSummary
 from gapless.traces.sources.kafka.joining.sequences import BEFORE, BEHIND, sequence_line
 from gapless.traces.sources.kafka.log_marks import SEGMENTS, marks
+from gapless.traces.sources.kafka.transactions.lanes import LANES, LaneName, lanes_of
 from tests.support.command_line import ROOT
 from tests.support.kafka.damage import damaged
-from tests.support.kafka.recordings import recording
+from tests.support.kafka.recordings import defect, recording
 
 EXAMPLE = ROOT / "examples/kafka"
 PRODUCER, STEP = SPECS["producer"], STEPS["producer"]
@@ -163,3 +169,58 @@ def test_labels_of_points_do_not_lie_on_one_another(points: dict[str, int]) -> N
         assert left >= lines.get(label.line, FRAME.left - 1)
         lines[label.line] = left + wide
         assert label.y <= picture.height
+
+
+# A transaction over its partitions
+
+
+def test_a_late_batch_is_red_in_the_lane_of_its_partition(tmp_path: Path) -> None:
+    report = check([defect("3.5.2-stale", tmp_path) / "n1"], jobs=1)
+    (finding,) = report.violations
+    shown = finding.picture
+    assert isinstance(shown, TransactionLanes)
+    (late,) = [item for item in shown.items if item.fate == "departs"]
+    assert (shown.lanes[late.lane], late.kind) == ("orders-0", "data")
+    shapes = TransactionLanesShapes(shown, "p")
+    assert [word for _, word, _ in shapes.decisions] == ["commit", "commit", "abort"]
+    assert shapes.shapes[-1].tone == "departs"
+    assert shapes.legend[-2][2] == "not allowed: orders-0: records at offsets 9 to 10, epoch 0"
+    assert html(report).count("not allowed: orders-0: records at offsets 9 to 10") >= 3
+    assert "bills" not in html(redacted(report, "a key"))
+
+
+def test_of_a_long_trace_over_many_partitions_some_are_shown() -> None:
+    parts = 40
+    step = STEPS["kafka_transaction"]
+    events = [step.write(part=part, first=7, last=7, epoch=0) for part in range(parts)]
+    names = [LaneName(f"orders-{part}", is_read=True) for part in range(parts)]
+    shown = lanes_of(events, parts - 1, names, left_out=10**6)
+    assert len(shown.lanes) == LANES
+    assert shown.lanes[-1] == "orders-39"
+    assert (shown.lanes_left_out, TransactionLanesShapes(shown, "p").note) == (
+        parts - LANES, f"; 1,000,000 earlier steps left out; {parts - LANES} partitions left out",
+    )  # fmt: skip
+
+
+ITEMS = st.builds(
+    LaneItem,
+    kind=st.sampled_from(get_args(StepKind)),
+    fate=st.sampled_from(["sound", "later"]),
+    lane=st.integers(-1, 2),
+    at=st.integers(0, 20),
+    says=st.text(max_size=5),
+)
+
+
+@given(st.lists(ITEMS, max_size=20), ITEMS, st.lists(st.text(max_size=250), min_size=3, max_size=3))
+def test_whatever_a_transaction_did_it_stays_in_its_frame(
+    items: list[LaneItem], last: LaneItem, names: list[str]
+) -> None:
+    refused = last.model_copy(update={"fate": "departs"})
+    shapes = TransactionLanesShapes(TransactionLanes(lanes=names, items=[*items, refused]), "p")
+    for shape in shapes.shapes:
+        places = [float(number) for number in re.findall(r"[0-9.]+", shape.path)]
+        assert all(0 <= place <= WIDTH for place in places)
+    assert all(shapes.left <= x <= WIDTH for x, _, _ in shapes.decisions)
+    assert all(0 < y < shapes.height for _, y in shapes.labels)
+    assert figure(shapes.picture, "p")

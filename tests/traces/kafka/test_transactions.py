@@ -2,7 +2,6 @@
 
 import random
 import shutil
-import tarfile
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +11,7 @@ from gapless import check
 from gapless.traces.report.values import Report
 from gapless.traces.sources.kafka.judging.transaction_items import DATA, together
 from tests.support.kafka.evidence import changed, gathered, judged, less
-from tests.support.kafka.recordings import ARCHIVES, NAMES, manifest, recording
+from tests.support.kafka.recordings import NAMES, defect, manifest, recording
 from tests.support.night import NIGHT, by_day
 
 HANGS = "kafka_transaction/records-belong-to-an-open-transaction"
@@ -26,10 +25,7 @@ TRIALS = 60 if NIGHT else 4
 
 def found_in(name: str, room: Path) -> Report:
     """The report on the data directory of a recording of a defect."""
-    with tarfile.open(ARCHIVES / "found" / f"{name}.tar.xz") as archive:
-        archive.extraction_filter = getattr(tarfile, "data_filter", None)  # from Python 3.11.4 on
-        archive.extractall(room)  # noqa: S202 - our own archives
-    return check(room / name / "n1", jobs=1)
+    return check(defect(name, room) / "n1", jobs=1)
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from gapless.traces.replay.exact import Departure
+from gapless.traces.report.pictures.lanes import TransactionLanes
 from gapless.traces.report.pictures.sequences import SequenceLine
 from gapless.traces.report.values import Where
 from gapless.traces.sources.remarks import Remarks
@@ -22,8 +23,8 @@ NAMED = 2000
 class PlacedDeparture(NamedTuple):
     """A departure of one trace.
 
-    `partition`: that it is of · `offset`: in it · `where`: file and byte · `picture`: of a producer's batches ·
-    `batch`: sentences on the batch that departs, if it is one · `client`: the client log with the answer, if it is one.
+    `partition`: that it is of · `offset`: in it · `where`: file and byte · `batch`: sentences on the batch that
+    departs, if it is one · `client`: the client log with the answer, if it is one.
     """
 
     trace: str
@@ -31,7 +32,7 @@ class PlacedDeparture(NamedTuple):
     offset: int
     where: Where
     departure: Departure
-    picture: SequenceLine | None = None
+    picture: SequenceLine | TransactionLanes | None = None
     batch: tuple[str, ...] = ()
     client: str = ""
 

@@ -15,6 +15,7 @@ from gapless.traces.judging.building import Events, Ints
 from gapless.traces.options import Options
 from gapless.traces.replay.exact import life, replay
 from gapless.traces.replay.kernels import ReplayResult, kernel
+from gapless.traces.report.pictures.lanes import TransactionLanes
 from gapless.traces.report.values import Where
 from gapless.traces.sources.kafka.files.names import TRANSACTION_TOPIC, PartitionName
 from gapless.traces.sources.kafka.joining.findings import LogFindings, PlacedDeparture
@@ -23,6 +24,7 @@ from gapless.traces.sources.kafka.joining.states import some
 from gapless.traces.sources.kafka.judging.parts import SegmentPart
 from gapless.traces.sources.kafka.judging.producer_pieces import counts
 from gapless.traces.sources.kafka.judging.table_piece import TablePiece
+from gapless.traces.sources.kafka.transactions.lanes import BEFORE, BEHIND, LaneName, lanes_of
 from gapless.traces.sources.kafka.transactions.leftovers import Leftovers
 from gapless.traces.sources.kafka.transactions.markers import MarkerTable
 from gapless.traces.sources.kafka.transactions.partitions import PartitionItems, Replica
@@ -144,7 +146,19 @@ class IdJudge:
             return
         judged.departed.add(name)
         parts = tuple(self._parts(made, trace))
-        self.found.report(PlacedDeparture(name, partition, offset, where, departure, batch=parts))
+        picture = self._picture(made, trace, low + departure.number - 1)
+        self.found.report(PlacedDeparture(name, partition, offset, where, departure, picture, parts))
+
+    def _picture(self, made: TraceEvents, trace: int, bad: int) -> TransactionLanes:
+        """The events around one that departs, by partition."""
+        low, high = made.starts[trace : trace + 2].tolist()
+        first = max(low, bad - BEFORE)
+        names = [
+            LaneName("partitions elsewhere" if part < 0 else str(self.replicas[part].name), not is_shadow and part >= 0)
+            for part, is_shadow in made.parts.names(trace)
+        ]
+        shown = list(some(made.events, first, min(high, bad + BEHIND + 1)))
+        return lanes_of(shown, bad - first, names, left_out=first - low)
 
     def _place(self, made: TraceEvents, trace: int, event: int) -> tuple[Where, int, str]:
         """The place of an event, and its partition: a batch of that, or else a row of the table."""
