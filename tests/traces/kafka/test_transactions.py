@@ -8,9 +8,15 @@ import numpy as np
 import pytest
 
 from gapless import check
-from gapless.traces.report.values import Report
+from gapless.traces.evidence import Evidence
+from gapless.traces.report.values import Report, Where
+from gapless.traces.sources.kafka.check import LogCheck
+from gapless.traces.sources.kafka.joining.findings import WaitingTransaction
+from gapless.traces.sources.kafka.judging.table_piece import CoordinatorRows, TablePiece
 from gapless.traces.sources.kafka.judging.transaction_items import DATA, together
-from tests.support.kafka.evidence import changed, gathered, judged, less
+from gapless.traces.sources.kafka.transactions.hazards import waiting_ids
+from gapless.traces.sources.kafka.transactions.table import CoordinatorTable
+from tests.support.kafka.evidence import OPTIONS, changed, gathered, judged, less
 from tests.support.kafka.recordings import NAMES, defect, manifest, recording
 from tests.support.night import NIGHT, by_day
 
@@ -120,3 +126,39 @@ def test_a_transactional_id_is_explained_step_by_step() -> None:
     assert reason.startswith(
         "no transactional id and no group __transaction_state/sl in it (did you mean __transaction_state/slow?)"
     )
+
+
+@pytest.mark.parametrize(
+    ("statuses", "later", "found"),
+    [
+        ([0, 1, 2], 59_999, []),
+        ([0, 1, 2], 61_000, [(2, "every-decision-is-complete")]),
+        ([0, 1, 1], 899_000, []),
+        ([0, 1, 1], 901_000, [(1, "nothing-hangs")]),
+        ([0, 1, 2, 4], 10_000_000, []),
+    ],
+)
+def test_a_transaction_that_keeps_readers_waiting_is_a_hazard(
+    statuses: list[int], later: int, found: list[tuple[int, str]]
+) -> None:
+    count = len(statuses)
+    ids, time = [7] * count + [9], [1_000] * count + [1_000 + later]
+    columns = (ids, list(range(count + 1)), [5] * count + [6], [0] * (count + 1), [*statuses, 0])
+    rows = CoordinatorRows(*map(np.array, (*columns, [0] * (count + 1), [1] * (count + 1), time, [0] * (count + 1))))
+    waiting = list(waiting_ids(CoordinatorTable([(TablePiece(rows, {7: "a", 9: "b"}, {}), False)], {})))
+    assert [(one.row, one.rule) for one in waiting] == [(row, f"kafka_transaction/{rule}") for row, rule in found]
+    assert all(one.age == later for one in waiting)
+
+
+def test_a_hazard_is_reported_with_its_age_and_changes_no_verdict(tmp_path: Path) -> None:
+    room = tmp_path / "n1"
+    shutil.copytree(recording("4.0.0-timeouts") / "n1", room)
+    made = LogCheck(room, room, OPTIONS, Evidence())
+    for bundle in made.splits:
+        made.take(made.judge_bundle(bundle))
+    where = Where(file="__transaction_state-0/00000000000000000000.log", offset=7)
+    waiting = WaitingTransaction("__transaction_state/a", "kafka_transaction/nothing-hangs", 3, where, 901_000)
+    made.found.hazards.append(waiting)
+    (one,) = [one for one in made.summarised().findings if one.severity == "hazard"]
+    assert one.message == "__transaction_state/a, offset 3: the transaction is open for 901 s"
+    assert len(one.story) <= SHORT

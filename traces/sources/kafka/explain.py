@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from gapless.spec import catalog
 from gapless.traces.judging.findings.timelines import timeline_of
 from gapless.traces.options import Options
 from gapless.traces.problems import pasted, shown
@@ -12,8 +13,9 @@ from gapless.traces.replay.exact import in_words, story
 from gapless.traces.replay.notation import breach, values_text
 from gapless.traces.report.values import Finding
 from gapless.traces.sources.kafka import PROFILE
-from gapless.traces.sources.kafka.joining.findings import PlacedDeparture
+from gapless.traces.sources.kafka.joining.findings import PlacedDeparture, WaitingTransaction
 
+UNFINISHED = catalog.rule("kafka_transaction/every-decision-is-complete").id
 NAMED = 5
 """Traces that one finding names."""
 VALUES = 4
@@ -43,6 +45,28 @@ def finding(path: Path, found: Sequence[PlacedDeparture], count: int, options: O
         needs=departure.because, otherwise=departure.otherwise, here=departure.here, story=lines, count=count,
         traces=list(dict.fromkeys(shown(one.trace) for one in found))[:NAMED],
         picture=first.picture or timeline_of(departure),
+    )  # fmt: skip
+
+
+def hazard(path: Path, found: Sequence[WaitingTransaction]) -> Finding:
+    """Describes the transactions that wait in one way as one finding, with the first of them."""
+    first, broken = found[0], catalog.rule(found[0].rule)
+    trace = shown(first.trace)
+    is_decided = first.rule == UNFINISHED
+    what = "is decided, and not complete" if is_decided else "is open"
+    message = f"{trace}, offset {first.offset:,}: the transaction {what} for {first.age // 1000:,} s"
+    otherwise = "readers of committed transactions wait until its markers are written"
+    lines = [
+        f"kafka_transaction {trace} waits at {shown(first.where.file)}+{first.where.offset}, offset {first.offset:,}.",
+        "",
+        f"The transaction {what} for {first.age // 1000:,} s, by the times of the rows behind it.",
+        f"Consequence: {otherwise}.",
+        f"Again: gapless explain {pasted(str(path))} --trace {pasted(first.trace)}",
+    ]  # fmt: skip
+    return Finding(
+        rule=first.rule, severity="hazard", spec=broken.spec, trace=trace, source=shown(path), position=first.offset,
+        where=first.where, message=message, summary=message, needs=broken.because, otherwise=otherwise, here={},
+        story=lines, count=len(found), traces=[shown(one.trace) for one in found][:NAMED],
     )  # fmt: skip
 
 

@@ -101,6 +101,8 @@ def _findings(path: Path, found: LogFindings, options: Options) -> list[Finding]
         explain.finding(path, group, len(group) + found.unreported[broken], options)
         for broken, group in clusters.items()
     ]
+    for rule in sorted({one.rule for one in found.hazards}):
+        findings += [explain.hazard(path, [one for one in found.hazards if one.rule == rule])]
     for (spec, name), (count, trace, offset, where) in sorted(found.anomalies.items()):
         findings.append(anomaly(spec, name, count, source=path, trace=trace, position=offset, where=where))
     return findings

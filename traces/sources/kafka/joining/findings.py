@@ -37,6 +37,16 @@ class PlacedDeparture(NamedTuple):
     client: str = ""
 
 
+class WaitingTransaction(NamedTuple):
+    """A transaction that keeps readers waiting, for `age` ms so far. `rule`: that it will break if it stays so."""
+
+    trace: str
+    rule: str
+    offset: int
+    where: Where
+    age: int
+
+
 @dataclass
 class PartitionSummary:
     """The numbers of one partition."""
@@ -64,6 +74,7 @@ class LogFindings(Remarks):
     """All findings about one input."""
 
     breaches: list[PlacedDeparture] = field(default_factory=list)
+    hazards: list[WaitingTransaction] = field(default_factory=list)
     unreported: Counter[str] = field(default_factory=Counter)  # departures that are only counted, by rule
     stories: Counter[str] = field(default_factory=Counter)  # departures by rule, reported or not
     inconclusive: list[str] = field(default_factory=list)
@@ -89,6 +100,7 @@ class LogFindings(Remarks):
     def keep_only(self, trace: str) -> None:
         """Forgets the departures of all other traces."""
         self.breaches = [one for one in self.breaches if one.trace == trace]
+        self.hazards = [one for one in self.hazards if one.trace == trace]
         self.unreported.clear()
 
     def cover(self, spec: str, accepted: Mapping[str, int]) -> None:

@@ -18,12 +18,13 @@ from gapless.traces.replay.kernels import ReplayResult, kernel
 from gapless.traces.report.pictures.lanes import TransactionLanes
 from gapless.traces.report.values import Where
 from gapless.traces.sources.kafka.files.names import TRANSACTION_TOPIC, PartitionName
-from gapless.traces.sources.kafka.joining.findings import LogFindings, PlacedDeparture
+from gapless.traces.sources.kafka.joining.findings import LogFindings, PlacedDeparture, WaitingTransaction
 from gapless.traces.sources.kafka.joining.places import PlaceFinder
 from gapless.traces.sources.kafka.joining.states import some
 from gapless.traces.sources.kafka.judging.parts import SegmentPart
 from gapless.traces.sources.kafka.judging.producer_pieces import counts
 from gapless.traces.sources.kafka.judging.table_piece import TablePiece
+from gapless.traces.sources.kafka.transactions.hazards import waiting_ids
 from gapless.traces.sources.kafka.transactions.lanes import BEFORE, BEHIND, LaneName, lanes_of
 from gapless.traces.sources.kafka.transactions.leftovers import Leftovers
 from gapless.traces.sources.kafka.transactions.markers import MarkerTable
@@ -111,6 +112,16 @@ class IdJudge:
         if self.options.trace in self.names:
             judged.life = life_of(made.events, made.starts, self.names.index(self.options.trace), self.options)
         self._replay(judged, made)
+        self._report_waiting(judged)
+
+    def _report_waiting(self, judged: JudgedTraces) -> None:
+        """Report the transactions that should be over, of ids that do not depart."""
+        for one in waiting_ids(self.table):
+            name, table = self.names[one.number], self.tables[int(self.table.table[one.row])]
+            if name not in judged.departed:
+                offset = int(self.table.offset[one.row])
+                where = place_of(table.parts, offset)
+                self.found.hazards.append(WaitingTransaction(name, one.rule, offset, where, one.age))
 
     def _replay(self, judged: JudgedTraces, made: TraceEvents) -> None:
         of, count = kernel(SPEC, self.options.ignored), self.table.count
