@@ -23,7 +23,7 @@ from benchmarks.bigstore import Extent
 from gapless.properties.exploration.bounds import Bound
 from gapless.properties.exploration.search import Exploration, explore
 from gapless.properties.proof import induction, ledger, symbolic
-from gapless.properties.proof.boolean_terms import negated
+from gapless.properties.proof.terms.boolean_terms import negated
 from gapless.spec.catalog import Spec
 from gapless.traces.specs import load
 

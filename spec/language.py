@@ -28,6 +28,7 @@ __all__ = [
     "all_between",
     "applies",
     "assume",
+    "count_between",
     "every_map",
     "filled",
     "greatest",
@@ -157,6 +158,10 @@ class Reader:
         """`holds(n)` for every `n` with `low <= n < high`."""
         raise NotImplementedError
 
+    def count_between(self, low: Any, high: Any, holds: Callable[[Any], Any]) -> Any:
+        """The number of those `n` with `low <= n < high` for which `holds(n)`."""
+        raise NotImplementedError
+
     def for_every_number(self, holds: Callable[..., Any], state: Any) -> Any:
         """True if `holds(state, …)` for all values of the parameters behind the state."""
         raise NotImplementedError
@@ -192,6 +197,14 @@ def all_between(low: int, high: int, holds: Callable[[int], bool]) -> bool:
 def some_between(low: int, high: int, holds: Callable[[int], bool]) -> bool:
     """True if `holds(n)` for some `n` with `low <= n < high`."""
     return not all_between(low, high, lambda n: not holds(n))
+
+
+def count_between(low: int, high: int, holds: Callable[[int], bool]) -> int:
+    """The number of those `n` with `low <= n < high` for which `holds(n)` is true."""
+    at_work = reader.get()
+    if at_work is not None:
+        return at_work.count_between(low, high, holds)  # type: ignore[no-any-return]
+    return sum(1 for n in range(low, high) if holds(n))
 
 
 def accepts(step: Callable[..., Any], *args: Any) -> bool:

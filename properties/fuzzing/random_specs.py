@@ -24,7 +24,9 @@ HEAD = '''"""A random spec."""
 
 from dataclasses import dataclass
 
-from gapless.spec.language import Map, Number, all_between, applies, greatest, implies, replace, require, some_between
+from gapless.spec.language import (
+    Map, Number, all_between, applies, count_between, greatest, implies, replace, require, some_between,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,9 +81,9 @@ def _one(draw: Draw, *choices: str) -> str:
     return chosen
 
 
-def number(draw: Draw, names: Names, depth: int = DEPTH) -> str:  # noqa: PLR0911 - one for each kind
+def number(draw: Draw, names: Names, depth: int = DEPTH) -> str:  # noqa: C901, PLR0911 - one for each kind
     """An expression that is a number; the plainest come first, to which Hypothesis shrinks."""
-    match draw(_upto(8 if depth else 3)):
+    match draw(_upto(9 if depth else 3)):
         case 0 | 1:
             fields = (f"{state}.{name}" for state in names.states for name in names.scalars)
             return _one(draw, *fields, *names.numbers)
@@ -103,6 +105,9 @@ def number(draw: Draw, names: Names, depth: int = DEPTH) -> str:  # noqa: PLR091
             return f"({yes} if {truth(draw, names, depth - 1)} else {no})"
         case 8:
             return f"greatest({number(draw, names, depth - 1)}, {number(draw, names, depth - 1)})"
+        case 9:
+            low, high = number(draw, names, 0), number(draw, names, 0)
+            return f"count_between({low}, {high}, lambda n{names.bound}: {truth(draw, names.within(), depth - 1)})"
     return _one(draw, *SMALL)
 
 

@@ -26,7 +26,9 @@ HEAD = '''"""A spec that means nothing."""
 
 from dataclasses import dataclass
 
-from gapless.spec.language import Map, Number, all_between, applies, greatest, implies, replace, require, some_between
+from gapless.spec.language import (
+    Map, Number, all_between, applies, count_between, greatest, implies, replace, require, some_between,
+)
 
 TOP = 2 ** 63 - 1
 BOTTOM = -2 ** 63
@@ -62,6 +64,7 @@ class Drawn:
     scalars: Sequence[str] = ("a", "b")
     flags: Sequence[str] = ("s.f",)
     maps: dict[str, int] = field(default_factory=dict)  # with their defaults
+    counts: bool = False
     has_pairs: bool = False  # a Map of two keys, `q`
     arguments: Sequence[str] = ()
     keys: Sequence[str] = ()
@@ -78,7 +81,7 @@ class Drawn:
 
     def number(self, depth: int = DEPTH) -> str:  # noqa: C901, PLR0911 - one for each kind
         """An expression that is a number."""
-        match self.upto(13 if depth else 5):
+        match self.upto(14 if depth else 5):
             case 0 | 1:
                 return f"s.{self.one(self.scalars)}"
             case 2 | 3 if self.arguments:
@@ -101,6 +104,8 @@ class Drawn:
                 return f"greatest({self.number(depth - 1)}, {self.number(depth - 1)})"
             case 13 if self.upto(3) == 0:
                 return f"({' + '.join(self.number(0) for _ in range(LONG_SUM))})"
+            case 14 if self.counts and self.upto(3) == 0:
+                return self.quantified(depth - 1, ("count_between",))
         return self.one(SMALL)
 
     def key(self, depth: int) -> str:
@@ -138,7 +143,7 @@ class Drawn:
             value = " * ".join(self.one(some) for _ in range(2 + (shape == 2)))
         return f"({value} {self.one(COMPARED)} {self.one((*SMALL, *LARGE))})"
 
-    def quantified(self, depth: int) -> str:
+    def quantified(self, depth: int, words: Sequence[str] = ("all_between", "some_between")) -> str:
         """A quantifier over a few numbers; those within may speak of its own."""
         ends = ("-1", "0", "1", f"({self.number(0)} % 4)", *(key for key in self.keys if key[0] == "n"))
         low, high = self.one(ends), self.one((*ends, "3", f"({self.number(0)} % 6)"))
@@ -146,7 +151,7 @@ class Drawn:
         self.keys, self.arguments = (*keys, name), (*arguments, name)
         body = self.truth(depth)
         self.keys, self.arguments = keys, arguments
-        return f"{self.one(('all_between', 'some_between'))}({low}, {high}, lambda {name}: {body})"
+        return f"{self.one(words)}({low}, {high}, lambda {name}: {body})"
 
     # -- Maps
 
@@ -225,7 +230,9 @@ def spec(number: int) -> str:
     drawn.maps = dict(zip(("m", "p"), defaults, strict=True)) if drawn.upto(5) else {}
     fields = ["    a: int = 0", f"    b: int = {drawn.one(SMALL)}", "    f: bool = False"]
     fields += [f"    {name}: Map[Number, int] = Map({default})" for name, default in drawn.maps.items()]
-    drawn.has_pairs = drawn.upto(15) == 0 and (number % 64 != 0 or number % 512 == 256)  # these have no kernel
+    has_kernel = number % 64 == 0 and number % 512 != 256  # what counts, or has a Map of two keys, has none
+    drawn.has_pairs = drawn.upto(15) == 0 and not has_kernel
+    drawn.counts = drawn.upto(7) == 0 and not has_kernel
     fields += [f"    q: Map[Number, Number, int] = Map({drawn.one(('0', '7'))})"] * drawn.has_pairs
     steps = [drawn.step(which) for which in range(1 + drawn.upto(2))]
     actions = ", ".join(f"step_{which}" for which in range(len(steps)))

@@ -20,9 +20,9 @@ import immutables
 import z3
 
 from gapless.properties.proof import induction, symbolic
-from gapless.properties.proof.boolean_terms import all_of, any_of, negated
 from gapless.properties.proof.induction import Obligation, Question, ask
 from gapless.properties.proof.symbolic import State, Unknown, UnknownMap
+from gapless.properties.proof.terms.boolean_terms import all_of, any_of, negated
 from gapless.spec.catalog import Spec
 from gapless.spec.language import Map, Refused, waived
 from gapless.spec.reading.map_keys import element

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from gapless.properties.proof import counterexamples, symbolic
-from gapless.properties.proof.boolean_terms import all_of, any_of, negated
 from gapless.properties.proof.induction import Obligation, Question, Step, Theory, ask
+from gapless.properties.proof.terms.boolean_terms import all_of, any_of, negated
 
 WINDOW, VALUES = range(-1, 4), 2**32  # keys and numbers among which a difference is looked for first
 WORK = 4_000_000  # that a proof may cost; what it does not show is a difference

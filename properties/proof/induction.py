@@ -21,8 +21,9 @@ from typing import Any, Literal
 import z3
 
 from gapless.properties.proof import symbolic
-from gapless.properties.proof.boolean_terms import TRUE, all_of, any_of, negated
 from gapless.properties.proof.symbolic import Quantification, State, Unknown, Way
+from gapless.properties.proof.terms.boolean_terms import TRUE, all_of, any_of, negated
+from gapless.properties.proof.terms.counts import are_counted, laws
 from gapless.spec.catalog import Spec, assumed
 from gapless.spec.language import waived
 
@@ -349,7 +350,7 @@ def ask(terms: Sequence[Any], *, work: int = WORK, seed: int = 0) -> SolverAnswe
     solver = z3.Solver()
     solver.set("rlimit", work)
     solver.set("random_seed", seed)
-    solver.add(*terms)
+    solver.add(*terms, *(laws() if are_counted(terms) else ()))
     before = _work_so_far(solver)
     verdict = str(solver.check())
     spent = _work_so_far(solver) - before

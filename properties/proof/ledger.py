@@ -29,7 +29,6 @@ import z3
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from gapless.properties.proof import (
-    boolean_terms,
     claims,
     counterexamples,
     cut_equivalence,
@@ -38,12 +37,12 @@ from gapless.properties.proof import (
     refinement,
     symbolic,
     translation,
-    unknowns,
     unrolling,
     word_size,
 )
 from gapless.properties.proof.counterexamples import Result
 from gapless.properties.proof.induction import Obligation
+from gapless.properties.proof.terms import boolean_terms, counts, unknowns
 from gapless.spec import catalog, forking, language
 from gapless.spec.catalog import SPECS, AnySpec, Spec, resolve_spec, text_of
 from gapless.spec.reading.checking import checked
@@ -59,6 +58,7 @@ READERS = (
     language,
     forking,
     boolean_terms,
+    counts,
     unknowns,
     symbolic,
     induction,

@@ -14,10 +14,10 @@ from typing import Any
 import z3
 
 from gapless.properties.proof import symbolic
-from gapless.properties.proof.boolean_terms import all_of, any_of, negated
 from gapless.properties.proof.claims import Claim, Helpful, claims_of
 from gapless.properties.proof.induction import LOST, Obligation, Question, Theory
 from gapless.properties.proof.symbolic import State, Unknown
+from gapless.properties.proof.terms.boolean_terms import all_of, any_of, negated
 from gapless.spec.catalog import Spec
 
 

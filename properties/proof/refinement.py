@@ -16,9 +16,9 @@ from types import ModuleType
 from typing import Any
 
 from gapless.properties.proof import symbolic
-from gapless.properties.proof.boolean_terms import all_of, any_of, negated
 from gapless.properties.proof.induction import INITIAL, Obligation, Question, Theory
 from gapless.properties.proof.symbolic import State, Way
+from gapless.properties.proof.terms.boolean_terms import all_of, any_of, negated
 from gapless.spec import refinements as folder
 from gapless.spec.catalog import END, SPECS, Spec, Step
 from gapless.spec.language import Refused

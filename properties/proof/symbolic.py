@@ -19,8 +19,9 @@ from typing import Any, get_args, get_origin
 
 import z3
 
-from gapless.properties.proof.boolean_terms import FALSE, TRUE, all_of, any_of, either, negated
-from gapless.properties.proof.unknowns import Unknown, UnknownMap, any_array, empty_array, number, truth
+from gapless.properties.proof.terms.boolean_terms import FALSE, TRUE, all_of, any_of, either, negated
+from gapless.properties.proof.terms.counts import counted
+from gapless.properties.proof.terms.unknowns import Unknown, UnknownMap, any_array, empty_array, number, truth
 from gapless.spec import forking
 from gapless.spec.language import ELSEWHERE, Map, Reader, Refused, greatest, reader
 from gapless.spec.reading.map_keys import key_count, key_counts, numbers_of
@@ -31,6 +32,7 @@ __all__ = ["Unknown", "UnknownMap", "number", "truth"]
 State = Any
 """A frozen dataclass; each spec has its own."""
 
+FEW = 24  # numbers that are counted one by one
 PRUNING = 20_000  # Z3's own measure of work that one question may cost while paths are looked for
 
 
@@ -62,6 +64,16 @@ class Quantification(Reader):
         """Read `all_between` of the spec language."""
         with _bound() as n:
             return Unknown(self._every([Unknown(n)], lambda n: _within(low, n, high, holds)))
+
+    def count_between(self, low: Any, high: Any, holds: Callable[[Any], Any]) -> Unknown:
+        """Read `count_between` of the spec language: few numbers are counted one by one, others by the laws."""
+        first, last = (z3.simplify(number(end)) for end in (low, high))
+        if z3.is_int_value(first) and z3.is_int_value(last) and last.as_long() - first.as_long() <= FEW:
+            return Unknown(_sum(formula(holds, n) for n in range(first.as_long(), last.as_long())))
+        if self.window is not None:
+            return Unknown(_sum(all_of(first <= n, n < last, formula(holds, n)) for n in self.window))
+        with _bound() as n:
+            return Unknown(counted(z3.Lambda([n], formula(holds, Unknown(n))), number(low), number(high)))
 
     def for_every_number(self, holds: Callable[..., Any], state: State) -> Unknown:
         """The same for all values of the parameters behind the state."""
@@ -110,6 +122,11 @@ class Quantification(Reader):
             return z3.ForAll([name.term for name in names], body(*names))
         cases = product(map(Unknown, map(z3.IntVal, self.window)), repeat=len(names))
         return all_of(*(body(*some) for some in cases))
+
+
+def _sum(truths: Iterable[Any]) -> Any:
+    """The number of some truth values that are true."""
+    return z3.Sum([z3.IntVal(0), *(z3.If(one, z3.IntVal(1), z3.IntVal(0)) for one in truths)])
 
 
 def _within(low: Any, n: Unknown, high: Any, holds: Callable[[Any], Any]) -> Any:

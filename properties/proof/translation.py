@@ -21,9 +21,9 @@ import z3
 
 from gapless.native import by_python
 from gapless.properties.proof import symbolic
-from gapless.properties.proof.boolean_terms import TRUE, all_of, any_of, negated
 from gapless.properties.proof.induction import LOST, Obligation, Question, Theory
 from gapless.properties.proof.symbolic import State, Unknown, UnknownMap, number, truth
+from gapless.properties.proof.terms.boolean_terms import TRUE, all_of, any_of, negated
 from gapless.spec.catalog import Spec
 from gapless.spec.language import Deviation, Refused, Takeover
 from gapless.spec.reading.trees.ranges import LIMIT

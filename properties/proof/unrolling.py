@@ -15,10 +15,10 @@ from typing import Any
 import z3
 
 from gapless.properties.proof import induction, symbolic
-from gapless.properties.proof.boolean_terms import all_of, any_of
 from gapless.properties.proof.counterexamples import Run, confirmed_at, decoded_values, small
 from gapless.properties.proof.induction import Obligation, Question, Theory, ask
 from gapless.properties.proof.symbolic import State, Unknown, UnknownMap, Way, number
+from gapless.properties.proof.terms.boolean_terms import all_of, any_of
 from gapless.spec.language import Refused
 
 DEPTH = 7  # steps before the one that breaks something

@@ -17,10 +17,10 @@ from typing import Any
 import z3
 
 from gapless.properties.proof import symbolic
-from gapless.properties.proof.boolean_terms import all_of, any_of
 from gapless.properties.proof.counterexamples import Result, decoded_values
 from gapless.properties.proof.induction import Obligation, Question, Theory, ask
 from gapless.properties.proof.symbolic import Unknown, number
+from gapless.properties.proof.terms.boolean_terms import all_of, any_of
 from gapless.spec.catalog import Spec
 from gapless.spec.reading.trees.decision_trees import Branch, Tree, constant_map
 from gapless.spec.reading.trees.ranges import LIMIT, Offence, guarded, offences, quantifiers, terms_of
@@ -29,10 +29,13 @@ from gapless.spec.reading.trees.terms import (
     Argument,
     At,
     Constant,
+    Count,
     Every,
     Field,
     Negative,
     Operation,
+    Pair,
+    Quantifier,
     Term,
     Variable,
 )
@@ -150,7 +153,7 @@ class _Terms:
         self.spec, self.question = spec, question
         self.inputs: list[Any] = []
 
-    def value(self, term: Term) -> Any:  # noqa: PLR0911 - a kind of term a line
+    def value(self, term: Term) -> Any:  # noqa: C901, PLR0911 - a kind of term a line
         """The term of a term."""
         match term:
             case Constant(value):
@@ -167,6 +170,10 @@ class _Terms:
                 return 0 - self.value(operand)
             case Operation(sign, left, right):
                 return APPLIED[sign](self.value(left), self.value(right))
+            case Pair(first, second):
+                return self.value(first), self.value(second)
+            case Count(variable=variable):
+                return self._input(Unknown(z3.Int(f"counted {variable.name} {len(self.inputs)}")), 2 * LIMIT)
             case Every(low, high, variable, body):
                 n = z3.Int(f"{variable.name}!")
                 between = all_of(number(self.value(low)) <= n, n < number(self.value(high)))
@@ -212,14 +219,16 @@ def text_of(term: Term) -> str:  # noqa: PLR0911 - a kind of term a case
         case Field(name):
             return f"s.{name}"
         case At(name, key):
-            return f"s.{name}[{text_of(key)}]"
+            keys = (key.first, key.second) if isinstance(key, Pair) else (key,)
+            return f"s.{name}[{', '.join(map(text_of, keys))}]"
         case Negative(operand):
             return f"-{_within(operand, CLOSEST)}"
         case Operation(sign, left, right):
             own = CLOSER.get(sign, 0)
             return f"{_within(left, own)} {sign} {_within(right, own + 1)}"
-        case Every(low, high, variable):
-            return f"all_between({text_of(low)}, {text_of(high)}, lambda {variable.name}: …)"
+        case Quantifier(low, high, variable):
+            word = "count_between" if isinstance(term, Count) else "all_between"
+            return f"{word}({text_of(low)}, {text_of(high)}, lambda {variable.name}: …)"
     return getattr(term, "name", repr(term))
 
 

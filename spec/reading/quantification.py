@@ -278,6 +278,19 @@ class _SweepReader(Reader):
         """The word of the spec language, counted on demand."""
         return SweptNumber(lambda: _truth(self._holds(_sum_of(low), _sum_of(high), holds)))
 
+    def count_between(self, low: Any, high: Any, holds: Callable[[Any], Any]) -> SweptNumber:
+        """The word of the spec language, counted on demand."""
+        return SweptNumber(lambda: _Sum(self._counted(_sum_of(low), _sum_of(high), holds)))
+
+    @staticmethod
+    def _counted(low: _Sum, high: _Sum, holds: Callable[[Any], Any]) -> int:
+        number, found = low, 0
+        while _is_positive(high.plus(number, -1).plus(_Sum(-1))):
+            found += bool(holds(_given(number)))
+            number = number.plus(_Sum(1))
+            _count()
+        return found
+
     @staticmethod
     def _holds(low: _Sum, high: _Sum, holds: Callable[[Any], Any]) -> bool:
         number = low

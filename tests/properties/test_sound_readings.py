@@ -12,9 +12,10 @@ import z3
 from gapless.properties.campaign import CaseTally
 from gapless.properties.faults.planted.fault_injection import replacing
 from gapless.properties.fuzzing.differential import chunk, unseen
-from gapless.properties.proof import boolean_terms, counterexamples, induction, liveness, symbolic, translation
+from gapless.properties.proof import counterexamples, induction, liveness, symbolic, translation
 from gapless.properties.proof.induction import COVERED
 from gapless.properties.proof.symbolic import Unknown, UnknownMap, number
+from gapless.properties.proof.terms import boolean_terms
 from gapless.spec import forking
 from gapless.spec.catalog import SPECS, Spec
 from tests.support.night import NIGHT, by_day

@@ -70,6 +70,17 @@ class ProvenanceReader(Reader):
         self.every = outside
         return ProvenanceValue(1, bounds, self)
 
+    def count_between(self, low: Any, high: Any, holds: Callable[[Any], Any]) -> ProvenanceValue:
+        """Count the `n` between for which `holds(n)`; noted are the reads at those."""
+        outside, found, reads = self.every, 0, [reads_of(low, high)]
+        for n in range(plain(low), plain(high)):
+            self.last, self.every = (), {}
+            if holds(n):
+                found += 1
+                reads.append(self.last)
+        self.every = outside
+        return ProvenanceValue(found, united(*reads), self)
+
     def for_every_number(self, holds: Callable[..., Any], state: State) -> ProvenanceValue:
         """True if a property holds for all numbers; if not, with all that it reads at the first for which it does not.
 

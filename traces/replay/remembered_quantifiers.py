@@ -116,6 +116,10 @@ class RememberingReader(Reader):
             return all(holds(n) for n in range(low, high))
         return asked.is_true(low, high)
 
+    def count_between(self, low: int, high: int, holds: Callable[[int], bool]) -> int:
+        """The number of those `n` with `low <= n < high` for which `holds(n)`: nothing is remembered of it."""
+        return sum(1 for n in range(low, high) if holds(n))
+
     def for_every_number(self, holds: Callable[..., Any], state: State) -> bool:
         """True if `holds(state, …)` for all values of the parameters behind the state."""
         return counterexample(holds, state) is None

@@ -16,13 +16,13 @@ from typing import Any
 
 from gapless.spec.catalog import END, Spec, claimed
 from gapless.spec.language import Refused
-from gapless.spec.reading.map_keys import pair_of
 from gapless.spec.reading.trees.decision_trees import (
     LEFT_ALONE,
     Branch,
     End,
     Tree,
     names_its_ends,
+    no_kernel,
     nodes,
     obstacle,
     outcomes,
@@ -101,8 +101,8 @@ class StepTrees:
     @property
     def obstacle(self) -> str:
         """The reason for which steps cannot be compiled exactly; empty if they can."""
-        if pair := pair_of(type(self.spec.initial)):
-            return f"the Map `{pair}` has two keys"
+        if why := no_kernel(self.spec.initial, *self.actions.values(), *(tree for _, tree in self.stand_ins())):
+            return why
         for name in self.spec.maps:
             if not -LIMIT < int(getattr(self.spec.initial, name).default) < LIMIT:
                 return f"the default of the Map `{name}` is too large"

@@ -20,12 +20,14 @@ from gapless.spec.reading.trees.terms import (
     Argument,
     At,
     Constant,
+    Count,
     Every,
     Field,
     Negative,
     Node,
     Operation,
     Pair,
+    Quantifier,
     Term,
     Variable,
     Word,
@@ -46,7 +48,7 @@ class TermEmitter:
         self.columns = {name: column for column, name in enumerate(spec.maps)}
         self.functions: dict[str, ast.FunctionDef] = {}
         self.terms: dict[Term, None] = {}  # all that were lowered, for their ranges
-        self._quantifiers: dict[tuple[Variable, Any], tuple[str, tuple[str, ...]]] = {}
+        self._quantifiers: dict[tuple[type, Variable, Any], tuple[str, tuple[str, ...]]] = {}
 
     def value(self, term: Any, *, of_old: bool = False) -> ast.expr:
         """A term as a number. `of_old`: of the state before the one that is judged."""
@@ -77,8 +79,8 @@ class TermEmitter:
                 return tree.call(DIVIDED[sign], one, other) if sign in DIVIDED else tree.binary(one, sign, other)
             case Operation():
                 return tree.as_number(self._truth(term, of_old))
-            case Every():
-                return self._every("holds", term, of_old)
+            case Quantifier():
+                return self._every("count" if isinstance(term, Count) else "holds", term, of_old)
         raise TypeError(f"native code does not know {term}")
 
     def truth(self, term: Any, *, of_old: bool = False) -> ast.expr:
@@ -103,15 +105,15 @@ class TermEmitter:
         self.terms[every] = None
         return self._every("until", every, False, high)  # noqa: FBT003 - as above
 
-    def _every(self, word: str, every: Every, of_old: bool, high: ast.expr | None = None) -> ast.expr:  # noqa: FBT001 - as above
+    def _every(self, word: str, every: Quantifier, of_old: bool, high: ast.expr | None = None) -> ast.expr:  # noqa: FBT001 - as above
         if of_old:
             raise TypeError("a quantifier is part of a key")
         name, given = self._quantifier(every)
         end = high or self._value(every.high, of_old)
         return tree.call(f"{word}_{name}", self._value(every.low, of_old), end, *given, "escape")
 
-    def _quantifier(self, every: Every) -> tuple[str, tuple[str, ...]]:
-        key = every.variable, every.body
+    def _quantifier(self, every: Quantifier) -> tuple[str, tuple[str, ...]]:
+        key = type(every), every.variable, every.body
         if key not in self._quantifiers:
             variable = f"v_{every.variable.name}"
             terms, self.terms = self.terms, {}  # the ranges of what is inside are those of the quantifier
@@ -121,6 +123,9 @@ class TermEmitter:
             given = tuple(one for one in names if one != variable and (one[:2] in FREE or one in STATES))
             name = str(len(self._quantifiers))
             self._quantifiers[key] = name, given
+            if isinstance(every, Count):
+                self._count(name, every, given)
+                return self._quantifiers[key]
             few = tree.compared(tree.binary("high", "-", "low"), ">", MANY_KEYS)
             parameters = "low", "high", *given, "escape"
             self.functions[f"holds_{name}"] = tree.function(
@@ -141,6 +146,21 @@ class TermEmitter:
                  tree.answer("n")],
             )  # fmt: skip
         return self._quantifiers[key]
+
+    def _count(self, name: str, count: Count, given: Sequence[str]) -> None:
+        """Write the function that counts."""
+        terms, self.terms = self.terms, {}
+        fewer = self._where_false(count.body, [tree.assign("total", tree.binary("total", "-", 1))])
+        self.terms = terms
+        body = [tree.assign("total", tree.binary("total", "+", 1)), *fewer]
+        many = tree.compared(tree.binary("high", "-", "low"), ">", MANY_KEYS)
+        self.functions[f"count_{name}"] = tree.function(
+            f"count_{name}", ("low", "high", *given, "escape"),
+            [tree.when(many, [tree.do(tree.call("leave_alone", "escape")), tree.answer(0)]),
+             tree.assign("total", 0),
+             tree.for_each(f"v_{count.variable.name}", "low", "high", body),
+             tree.answer("total")],
+        )  # fmt: skip
 
     # -- trees
 
@@ -205,7 +225,7 @@ def arguments_in(term: Term) -> list[Argument]:
 
 def quantifies(term: Any) -> bool:
     """True if there is a quantifier in a term, or it is one."""
-    return any(isinstance(one, Every) for one in subterms(term))
+    return any(isinstance(one, Quantifier) for one in subterms(term))
 
 
 def subterms(node: Node) -> Iterator[Node]:

@@ -12,12 +12,13 @@ from gapless.spec.reading.trees.terms import (
     Argument,
     At,
     Constant,
-    Every,
+    Count,
     Field,
     Negative,
     Node,
     Operation,
     Pair,
+    Quantifier,
     Term,
     Variable,
     Word,
@@ -82,10 +83,10 @@ class _Ranges:
             case Operation(sign, left, right):
                 one, other = self.of(left, inner), self.of(right, inner)
                 return (0, 1) if term.compares else _combined(sign, one, other)
-            case Every(low, high, variable, body):
+            case Quantifier(low, high, variable, body):
                 first, last = self.of(low, inner)[0], self.of(high, inner)[1]
                 self._tree(body, {**inner, variable: (first, max(first, last))})
-                return 0, 1
+                return 0, max(last - first, 1) if isinstance(term, Count) else 1
         raise TypeError(f"nothing is known of {term}")
 
     def _tree(self, node: Node, inner: Mapping[Variable, Range]) -> None:

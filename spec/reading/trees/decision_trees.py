@@ -22,12 +22,14 @@ from typing import Any, Final, Self, cast
 
 from gapless.spec import forking, language
 from gapless.spec.language import Map, Reader, Refused, reader
+from gapless.spec.reading.map_keys import pair_of
 from gapless.spec.reading.quantification import for_every_number, is_flag, parameters
 from gapless.spec.reading.trees.terms import (
     BEFORE,
     CONTRARY,
     NOTHING,
     TURNED,
+    Count,
     Every,
     Field,
     MapTerm,
@@ -210,14 +212,23 @@ class TermReader(Reader):
 
     def all_between(self, low: Any, high: Any, holds: Callable[[Any], Any]) -> Any:
         """True if it holds of all numbers between."""
+        variable, body = self._body(holds)
+        return True if body is TRUE else Every(low, high, variable, body)
+
+    def count_between(self, low: Any, high: Any, holds: Callable[[Any], Any]) -> Any:
+        """The number of the numbers between of which it holds."""
+        variable, body = self._body(holds)
+        return 0 if body is FALSE else Count(low, high, variable, body)
+
+    def _body(self, holds: Callable[[Any], Any]) -> tuple[Variable, Tree]:
+        """A variable, and the tree of what holds of it."""
         depth = _depth.get()
         token = _depth.set(depth + 1)
         try:
             variable = Variable(f"n{depth}")
-            body = tree_of(holds, variable, known=self.known)
+            return variable, tree_of(holds, variable, known=self.known)
         finally:
             _depth.reset(token)
-        return True if body is TRUE else Every(low, high, variable, body)
 
     def for_every_number(self, holds: Callable[..., Any], state: Any) -> Any:
         """True if it holds of all numbers: of those between the ends that its own comparisons name. Raises NoEnds."""
@@ -327,6 +338,27 @@ def constant_map(*functions: Callable[..., Any]) -> str:
                 if isinstance(one, FunctionType) and one.__globals__ is not vars(language):
                     pending.append((one.__code__, one.__globals__))
     return ""
+
+
+def no_kernel(initial: Any, *trees: Tree) -> str:
+    """The words of a spec for which there is no kernel of traces; empty if there are none."""
+    if pair := pair_of(type(initial)):
+        return f"the Map `{pair}` has two keys"
+    return "its steps count" if _counts(*trees) else ""
+
+
+def _counts(*trees: Tree) -> bool:
+    seen, pending = set[Node](), list[Any](trees)
+    while pending:
+        node = pending.pop()
+        if isinstance(node, Count):
+            return True
+        if isinstance(node, Node) and node not in seen:
+            seen.add(node)
+            pending += node.parts
+        elif isinstance(node, tuple):  # the structure of an outcome
+            pending += node
+    return False
 
 
 def obstacle(before: Any, outcome: Any) -> str:

@@ -13,6 +13,7 @@ them, and they are keys of dictionaries by identity. `==` is the spec's own comp
     Operation(sign, left, right)    sign: one of SIGNS; a comparison is a truth value
     Negative(operand)               unary minus
     Every(low, high, variable, body)    `body`, a tree of truth values (`decision_trees.py`), for low <= variable < high
+    Count(low, high, variable, body)    the number of those for which `body` is true
     Word(name, *parts)              a reader's own word, such as the most that a Map holds; opaque here
 
 Each has `reads`, the fields, arguments, variables and Map accesses that it looks at (a Word's: those of its parts, and
@@ -291,14 +292,14 @@ class Negative(Term):
         return cast("Term", self.parts[0])
 
 
-class Every(Term):
-    """That a tree of truth values holds for every number between two, the second exclusive."""
+class Quantifier(Term):
+    """A term that speaks of all numbers between two, the second exclusive, by a tree of truth values."""
 
     __slots__ = ()
     __match_args__ = ("low", "high", "variable", "body")
 
     def __new__(cls, low: Any, high: Any, variable: Variable, body: Node) -> Self:
-        """The quantifier; `body` is a tree (`decision_trees.py`)."""
+        """The term; `body` is a tree (`decision_trees.py`)."""
         return super().__new__(cls, term_of(low), term_of(high), variable, body)
 
     @property
@@ -324,6 +325,18 @@ class Every(Term):
     def _reads_of_parts(self) -> Reads:
         inside: Reads = self.body.reads - {self.variable}
         return self.low.reads | self.high.reads | inside
+
+
+class Every(Quantifier):
+    """That the tree holds for every number between."""
+
+    __slots__ = ()
+
+
+class Count(Quantifier):
+    """The number of the numbers between for which the tree holds."""
+
+    __slots__ = ()
 
 
 class Word(Term):

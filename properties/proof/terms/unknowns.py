@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import z3
 
-from gapless.properties.proof.boolean_terms import FALSE, TRUE, negated
+from gapless.properties.proof.terms.boolean_terms import FALSE, TRUE, negated
 from gapless.spec import forking
 
 
