@@ -14,6 +14,7 @@ from gapless.traces.sources.kafka.check import LogCheck
 from gapless.traces.sources.kafka.joining.findings import WaitingTransaction
 from gapless.traces.sources.kafka.judging.table_piece import CoordinatorRows, TablePiece
 from gapless.traces.sources.kafka.judging.transaction_items import DATA, together
+from gapless.traces.sources.kafka.transactions import gathering
 from gapless.traces.sources.kafka.transactions.hazards import waiting_ids
 from gapless.traces.sources.kafka.transactions.table import CoordinatorTable
 from tests.support.kafka.evidence import OPTIONS, changed, gathered, judged, less
@@ -162,3 +163,12 @@ def test_a_hazard_is_reported_with_its_age_and_changes_no_verdict(tmp_path: Path
     (one,) = [one for one in made.summarised().findings if one.severity == "hazard"]
     assert one.message == "__transaction_state/a, offset 3: the transaction is open for 901 s"
     assert len(one.story) <= SHORT
+
+
+def test_ids_are_judged_some_at_a_time_with_the_same_result(monkeypatch: pytest.MonkeyPatch) -> None:
+    copies = list(gathered(recording("3.5.2-txn") / "n1"))
+    whole = judged(copies)
+    monkeypatch.setattr(gathering, "TOGETHER", 5)
+    parts = judged(copies)
+    assert whole.covered["kafka_transaction.complete"] > 20
+    assert (parts.covered, parts.breaches, parts.anomalies) == (whole.covered, whole.breaches, whole.anomalies)

@@ -28,6 +28,8 @@ from gapless.traces.sources.kafka.transactions.offset_judge import OffsetJudge, 
 from gapless.traces.sources.kafka.transactions.partitions import Replica
 
 LEADER = SPECS["partition"].scalars.index("epoch")
+TOGETHER = 1 << 19
+"""Rows of the table that are judged together, or nearly, so that memory does not grow with their events."""
 SKEW = 600_000
 """Ms by which the clocks of two brokers may differ."""
 
@@ -169,16 +171,27 @@ class TransactionGatherer:
             TableReplica(one.placed.name, one.placed.terms.folder, one.parts, one.is_whole(stopped), joined(one.rows))
             for one in chosen if one.rows
         ]  # fmt: skip
-        ids = IdJudge(self.found, self.options, replicas, tables)
-        ids.judge(judged, exported=self.exported)
+        decided = self._judge_ids(replicas, tables, judged)
         for one in chosen:
             if one.offsets:
                 replica = next(replica for replica in every if replica.name == one.placed.name)
-                decided = replica.surely(ids.table.decided)
                 offsets = OffsetReplica(
                     replica.name, replica.parts, replica.start, replica.items, offset_piece.joined(one.offsets)
                 )
-                OffsetJudge(self.found, self.options, offsets, decided).judge(judged, exported=self.exported)
+                OffsetJudge(self.found, self.options, offsets, replica.surely(decided)).judge(
+                    judged, exported=self.exported
+                )
+
+    def _judge_ids(self, replicas: list[Replica], tables: list[TableReplica], judged: JudgedTraces) -> Ints:
+        """Judge the transactional ids, some at a time; returns the producers that have no open transaction."""
+        count = -(-sum(len(one.rows.rows.id) for one in tables) // TOGETHER)
+        decided = [np.zeros(0, np.int64)]
+        for number in range(count):
+            some = [one._replace(rows=one.rows.share(number, count)) for one in tables]
+            ids = IdJudge(self.found, self.options, replicas, some)
+            ids.judge(judged, exported=self.exported)
+            decided.append(ids.table.decided)
+        return np.unique(np.concatenate(decided))
 
 
 def _chosen(copies: Iterable[PartitionCopy]) -> Iterator[PartitionCopy]:

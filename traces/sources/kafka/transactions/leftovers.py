@@ -29,7 +29,6 @@ class Leftovers:
     def __init__(self, matching: MarkerTable) -> None:
         self.of = matching
         self.table, self.found = matching.table, matching.found
-        self._known_times: dict[int, Ints] = {}  # of the markers of a partition
 
     def settle(self) -> int:
         """Match what fits in each group, and say of the rest what it is. Returns how many groups were left out."""
@@ -151,16 +150,11 @@ class Leftovers:
     def _may_be_lost(self, pair: int) -> bool:
         """True if a broker may have started again before anything else was written, after a loss of power."""
         row, part = int(self.of.pairs.row[pair]), int(self.of.pairs.part[pair])
-        replica, times = self.found.replicas[part], self._times(part)
+        replica, times = self.found.replicas[part], self.found.replicas[part].mark_times
         done = int(self.table.time[self.table.complete[row]])
         at = int(times.searchsorted(done + replica.slack, side="right"))
         until = times[at] if at < len(times) else NEVER
         return bool(replica.may_lose(self.table.time[row : row + 1], np.array([until]))[0])
-
-    def _times(self, part: int) -> Ints:
-        if part not in self._known_times:
-            self._known_times[part] = self.found.mark_times(part)
-        return self._known_times[part]
 
     def _neighbours(self, pair: int) -> tuple[int, int]:
         """The items of the markers before and behind the place of a missing one, of its producer, or NONE."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -19,7 +21,8 @@ START = 2_000
 """Ms that a broker takes at least to start again when its power was lost."""
 
 
-class Replica(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Replica:
     """A replica of a partition that was read. `items`: from `start` on, below which records or markers may be gone.
 
     `is_whole`: it has all that its partition ever had at the end · `is_first`: it begins where its topic was created,
@@ -37,6 +40,22 @@ class Replica(NamedTuple):
     slack: int
     starts: Ints | None
     items: TransactionItems
+
+    @cached_property
+    def marks(self) -> Ints:
+        """The markers among the items, in the order of their offsets."""
+        (rows,) = np.nonzero((self.items.kind != DATA) & (self.items.first >= self.start))
+        return rows[np.argsort(self.items.first[rows], kind="stable")]
+
+    @cached_property
+    def first_mark(self) -> int:
+        """The time of the first marker, or NEVER."""
+        return int(self.items.time[self.marks[0]]) if len(self.marks) else NEVER
+
+    @cached_property
+    def mark_times(self) -> Ints:
+        """The times of the markers, in their order."""
+        return np.sort(self.items.time[self.marks])
 
     def may_lose(self, after: Ints, until: Ints) -> Flags:
         """True where a broker may have started between two times: what it wrote last may be lost with the power."""
@@ -75,27 +94,27 @@ class PartitionItems(NamedTuple):
 
     def first_marks(self) -> Ints:
         """Return of each partition the time behind which each decision has its marker there, or NEVER."""
-        found = np.full(len(self.replicas), NEVER)
-        mark = self.is_mark
-        order = np.lexsort((self.items.first[mark], self.part[mark]))
-        part, time = self.part[mark][order], self.items.time[mark][order]
-        (at,) = np.nonzero(np.diff(part, prepend=-1))
-        found[part[at]] = time[at]
-        return found + np.array([one.slack for one in self.replicas], np.int64)
-
-    def mark_times(self, part: int) -> Ints:
-        """Return the times of the markers of a partition, in order."""
-        return np.sort(self.items.time[self.is_mark & (self.part == part)])
+        return np.array([one.first_mark + one.slack for one in self.replicas], np.int64)
 
     @classmethod
     def of(cls, replicas: Sequence[Replica], producers: Ints) -> PartitionItems:
         """Put the items of some producers together."""
         kept, parts = [], []
         for number, one in enumerate(replicas):
-            (rows,) = np.nonzero((one.items.first >= one.start) & np.isin(one.items.producer, producers))
+            rows = _rows_of(one.items.producer, producers)
+            rows = rows[one.items.first[rows] >= one.start]
             kept.append(one.items.of(rows))
             parts.append(np.full(len(rows), number, np.int64))
         if not kept:
             return cls(np.zeros(0, np.int64), together([]), replicas)
         items = TransactionItems(*(np.concatenate(columns) for columns in zip(*kept, strict=True)))
         return cls(np.concatenate(parts), items, replicas)
+
+
+def _rows_of(column: Ints, values: Ints) -> Ints:
+    """The rows with some values in a column that is in order."""
+    low, high = column.searchsorted(values), column.searchsorted(values, side="right")
+    counts = high - low
+    begins = np.cumsum(counts) - counts
+    found: Ints = np.arange(int(counts.sum())) + np.repeat(low - begins, counts)
+    return found
