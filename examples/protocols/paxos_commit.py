@@ -2,8 +2,7 @@
 
 After Gray and Lamport, "Consensus on Transaction Commit", as TLA+'s PaxosCommit has it, with the ballots 0 and 1. Each
 manager opens ballot 0 of its own instance; in ballot 1 a leader finishes it, where the manager does not. What an
-acceptor remembers follows from what it has sent, and is not written down again. `manager * ACCEPTORS + acceptor` is the
-key of what an acceptor has sent in the instance of a manager.
+acceptor remembers follows from what it has sent, and is not written down again.
 """
 
 from dataclasses import dataclass
@@ -14,7 +13,6 @@ from gapless.spec.language import Bound, Map, all_between, applies, implies, rep
 
 Manager = NewType("Manager", int)
 Acceptor = NewType("Acceptor", int)
-Vote = NewType("Vote", int)
 MANAGERS = 2
 ACCEPTORS = 3
 
@@ -53,17 +51,12 @@ class State:
     stage: Map[Manager, Stage] = Map(Stage.WORKING)
     first: Map[Manager, Value] = Map(Value.NONE)  # proposed in ballot 0, by the manager (2a)
     opened: Map[Manager, bool] = Map(False)  # a leader opened ballot 1 (1a)
-    answer: Map[Vote, Answer] = Map(Answer.NOT_SENT)  # to that (1b)
+    answer: Map[Manager, Acceptor, Answer] = Map(Answer.NOT_SENT)  # to that (1b)
     second: Map[Manager, Value] = Map(Value.NONE)  # proposed in ballot 1, by the leader (2a)
-    first_vote: Map[Vote, bool] = Map(False)  # for what was proposed in ballot 0 (2b)
-    second_vote: Map[Vote, bool] = Map(False)  # for what was proposed in ballot 1 (2b)
+    first_vote: Map[Manager, Acceptor, bool] = Map(False)  # for what was proposed in ballot 0 (2b)
+    second_vote: Map[Manager, Acceptor, bool] = Map(False)  # for what was proposed in ballot 1 (2b)
     commit_sent: bool = False
     abort_sent: bool = False
-
-
-def key(manager: Manager, acceptor: int) -> Vote:
-    """The key of what an acceptor has sent in the instance of a manager."""
-    return Vote(manager * ACCEPTORS + acceptor)
 
 
 def prepare(s: State, manager: Manager) -> State:
@@ -100,15 +93,16 @@ def reply(s: State, manager: Manager, acceptor: Acceptor) -> State:
     """An acceptor promises to take part in ballot 0 no more, and sends what it has accepted there."""
     applies(0 <= manager < s.managers and 0 <= acceptor < ACCEPTORS)
     applies(s.opened[manager])
-    at = key(manager, acceptor)
     require(
-        s.answer[at] == Answer.NOT_SENT and not s.second_vote[at],
+        s.answer[manager, acceptor] == Answer.NOT_SENT and not s.second_vote[manager, acceptor],
         "ballot-is-newer",
         because="the acceptor takes part in no newer ballot",
         otherwise="it answers twice, and differently",
     )
     accepted = Answer.PREPARED if s.first[manager] == Value.PREPARED else Answer.ABORTED
-    return replace(s, answer=s.answer.set(at, accepted if s.first_vote[at] else Answer.NOTHING))
+    return replace(
+        s, answer=s.answer.set(manager, acceptor, accepted if s.first_vote[manager, acceptor] else Answer.NOTHING)
+    )
 
 
 def propose(s: State, manager: Manager, absent: Acceptor) -> State:
@@ -120,8 +114,8 @@ def propose(s: State, manager: Manager, absent: Acceptor) -> State:
         because="the leader has proposed nothing yet",
         otherwise="it proposes two values in one ballot",
     )
-    one = s.answer[key(manager, (absent + 1) % ACCEPTORS)]
-    other = s.answer[key(manager, (absent + 2) % ACCEPTORS)]
+    one = s.answer[manager, Acceptor((absent + 1) % ACCEPTORS)]
+    other = s.answer[manager, Acceptor((absent + 2) % ACCEPTORS)]
     require(
         one != Answer.NOT_SENT and other != Answer.NOT_SENT,
         "majority-has-answered",
@@ -136,21 +130,20 @@ def vote_first(s: State, manager: Manager, acceptor: Acceptor) -> State:
     """An acceptor accepts what was proposed in ballot 0."""
     applies(0 <= manager < s.managers and 0 <= acceptor < ACCEPTORS)
     applies(s.first[manager] != Value.NONE)
-    at = key(manager, acceptor)
     require(
-        s.answer[at] == Answer.NOT_SENT and not s.second_vote[at],
+        s.answer[manager, acceptor] == Answer.NOT_SENT and not s.second_vote[manager, acceptor],
         "no-newer-ballot",
         because="the acceptor takes part in no newer ballot",
         otherwise="it breaks the promise that it gave to the leader",
     )
-    return replace(s, first_vote=s.first_vote.set(at, True))
+    return replace(s, first_vote=s.first_vote.set(manager, acceptor, True))
 
 
 def vote_second(s: State, manager: Manager, acceptor: Acceptor) -> State:
     """An acceptor accepts what was proposed in ballot 1."""
     applies(0 <= manager < s.managers and 0 <= acceptor < ACCEPTORS)
     applies(s.second[manager] != Value.NONE)
-    return replace(s, second_vote=s.second_vote.set(key(manager, acceptor), True))
+    return replace(s, second_vote=s.second_vote.set(manager, acceptor, True))
 
 
 def commit(s: State) -> State:
@@ -199,12 +192,12 @@ def decided(s: State, manager: Manager, value: Value) -> bool:
 
 def accepted_first(s: State, m: Manager) -> bool:
     """True if two acceptors have accepted what was proposed in ballot 0."""
-    return two(s.first_vote[key(m, 0)], s.first_vote[key(m, 1)], s.first_vote[key(m, 2)])
+    return two(s.first_vote[m, Acceptor(0)], s.first_vote[m, Acceptor(1)], s.first_vote[m, Acceptor(2)])
 
 
 def accepted_second(s: State, m: Manager) -> bool:
     """True if two acceptors have accepted what was proposed in ballot 1."""
-    return two(s.second_vote[key(m, 0)], s.second_vote[key(m, 1)], s.second_vote[key(m, 2)])
+    return two(s.second_vote[m, Acceptor(0)], s.second_vote[m, Acceptor(1)], s.second_vote[m, Acceptor(2)])
 
 
 def two(a: bool, b: bool, c: bool) -> bool:
@@ -234,29 +227,33 @@ def proposals_are_values(s: State, manager: Manager) -> bool:
 
 def votes_are_for_proposals(s: State, manager: Manager, acceptor: Acceptor) -> bool:
     """Otherwise an acceptor votes for what was never proposed."""
-    at = key(manager, acceptor)
     return implies(
         0 <= acceptor < ACCEPTORS,
-        implies(s.first_vote[at], s.first[manager] != Value.NONE)
-        and implies(s.second_vote[at], s.second[manager] != Value.NONE),
+        implies(s.first_vote[manager, acceptor], s.first[manager] != Value.NONE)
+        and implies(s.second_vote[manager, acceptor], s.second[manager] != Value.NONE),
     )
 
 
 def answers_tell_the_vote(s: State, manager: Manager, acceptor: Acceptor) -> bool:
     """Otherwise the leader does not know what may be decided."""
-    at = key(manager, acceptor)
     return implies(
         0 <= acceptor < ACCEPTORS,
-        0 <= s.answer[at] <= Answer.ABORTED
-        and implies(s.answer[at] == Answer.NOTHING, not s.first_vote[at])
-        and implies(s.answer[at] == Answer.PREPARED, s.first_vote[at] and s.first[manager] == Value.PREPARED)
-        and implies(s.answer[at] == Answer.ABORTED, s.first_vote[at] and s.first[manager] == Value.ABORTED),
+        0 <= s.answer[manager, acceptor] <= Answer.ABORTED
+        and implies(s.answer[manager, acceptor] == Answer.NOTHING, not s.first_vote[manager, acceptor])
+        and implies(
+            s.answer[manager, acceptor] == Answer.PREPARED,
+            s.first_vote[manager, acceptor] and s.first[manager] == Value.PREPARED,
+        )
+        and implies(
+            s.answer[manager, acceptor] == Answer.ABORTED,
+            s.first_vote[manager, acceptor] and s.first[manager] == Value.ABORTED,
+        ),
     )
 
 
-def may_vote_first(s: State, at: Vote) -> bool:
+def may_vote_first(s: State, manager: Manager, acceptor: Acceptor) -> bool:
     """True if an acceptor has voted in ballot 0, or still may."""
-    return s.first_vote[at] or s.answer[at] == Answer.NOT_SENT
+    return s.first_vote[manager, acceptor] or s.answer[manager, acceptor] == Answer.NOT_SENT
 
 
 def the_leader_proposes_what_may_be_decided(s: State, manager: Manager) -> bool:
@@ -265,9 +262,9 @@ def the_leader_proposes_what_may_be_decided(s: State, manager: Manager) -> bool:
         s.second[manager] == Value.NONE
         or s.second[manager] == s.first[manager]
         or not two(
-            may_vote_first(s, key(manager, 0)),
-            may_vote_first(s, key(manager, 1)),
-            may_vote_first(s, key(manager, 2)),
+            may_vote_first(s, manager, Acceptor(0)),
+            may_vote_first(s, manager, Acceptor(1)),
+            may_vote_first(s, manager, Acceptor(2)),
         )
     )
 
