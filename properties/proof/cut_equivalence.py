@@ -13,8 +13,8 @@ grouping.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -35,7 +35,8 @@ class CutPlan:
     """The way to cut traces of a spec: steps taken in pieces, and knowledge of a piece about the whole.
 
     `knows(whole, piece, number)` holds for every number · `where(whole)`: in which states the whole is cut ·
-    `claim(empty, whole)`: the state that the piece behind the cut begins with, made of an empty one.
+    `claim(empty, whole)`: the state that the piece behind the cut begins with, made of an empty one ·
+    `given(whole, piece, *arguments)`: by step, what the files say of its arguments behind a cut.
     """
 
     spec: str
@@ -43,6 +44,7 @@ class CutPlan:
     knows: Callable[[State, State, Any], Any]
     where: Callable[[State], Any]
     claim: Callable[[State, State], State]
+    given: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
 
 
 def _of_log(whole: State, piece: State, _number: Any) -> Any:
@@ -94,7 +96,87 @@ def _of_cursors(whole: State, piece: State, number: Any) -> Any:
     )
 
 
+def _of_partition(whole: State, piece: State, _number: Any) -> Any:
+    """Its offsets, its epoch and its segment; of both indexes, whatever an entry that comes next is compared with."""
+    return (
+        whole.opened == piece.opened
+        and whole.compacted == piece.compacted
+        and whole.start == piece.start
+        and whole.stable == piece.stable
+        and whole.high == piece.high
+        and whole.end == piece.end
+        and whole.cleaned == piece.cleaned
+        and whole.flushed == piece.flushed
+        and piece.saved <= whole.saved
+        and whole.epoch == piece.epoch
+        and whole.since == piece.since
+        and whole.segment == piece.segment
+        and whole.reached == piece.reached
+        and whole.indexed == piece.indexed
+        and whole.index_reached <= piece.index_reached
+        and whole.newest == piece.newest
+        and whole.timed == piece.timed
+        and (
+            (whole.first == piece.first and whole.newer == piece.newer)
+            or (whole.first < whole.indexed and piece.first < whole.indexed and whole.timed == whole.newest)
+        )
+    )
+
+
+def _points_behind_the_cut(whole: State, piece: State, _offset: Any, position: Any, _begins: Any) -> Any:
+    """A log is cut behind all that one entry of its index stands for."""
+    return whole.index_reached == piece.index_reached or piece.index_reached <= position
+
+
 CUTS = (
+    CutPlan(
+        "partition",
+        (
+            "lead",
+            "append",
+            "index",
+            "index_time",
+            "seal",
+            "roll",
+            "flush",
+            "save",
+            "raise_watermark",
+            "delete",
+            "clean",
+        ),
+        _of_partition,
+        where=lambda whole: (
+            whole.opened
+            and whole.indexed == whole.end
+            and whole.timed == whole.newest
+            and whole.stable == whole.start
+            and whole.high == whole.start
+            and whole.cleaned == whole.start
+            and whole.flushed == whole.start
+            and whole.start <= whole.saved
+        ),
+        claim=lambda empty, whole: replace(
+            empty,
+            opened=True,
+            compacted=whole.compacted,
+            start=whole.start,
+            stable=whole.start,
+            high=whole.start,
+            end=whole.end,
+            cleaned=whole.start,
+            flushed=whole.start,
+            saved=whole.start,
+            epoch=whole.epoch,
+            since=whole.since,
+            segment=whole.segment,
+            reached=whole.reached,
+            indexed=whole.end,
+            index_reached=whole.reached,
+            newest=whole.newest,
+            timed=whole.timed,
+        ),
+        given={"index": _points_behind_the_cut},
+    ),
     CutPlan(
         "log",
         ("append", "roll"),
@@ -173,6 +255,14 @@ class _Both:
             knows = theory.reading.everywhere(cut.knows, self.whole, self.piece)
         self.known = (*theory.known, *holds, knows)
 
+    def given(self, step: Callable[..., State], args: dict[str, Unknown]) -> list[Any]:
+        """The knowledge about arguments behind a cut."""
+        says = self.cut.given.get(step.__name__)
+        if says is None:
+            return []
+        with symbolic.read(self.theory.reading):
+            return [symbolic.formula(says, self.whole, self.piece, *args.values())]
+
     def ways(self, step: Callable[..., State], args: dict[str, Unknown]) -> list[symbolic.Way]:
         """The ways of the piece through a step."""
         with symbolic.read(self.theory.reading):
@@ -184,7 +274,7 @@ def _other_answer(theory: Theory, cut: CutPlan, step: Callable[..., State]) -> Q
     both = _Both(theory, cut)
     args, of_whole = theory.ways(step)
     differ = symbolic.taken(of_whole) != symbolic.taken(both.ways(step, args))
-    return Question((*both.known, differ), both.whole, args)
+    return Question((*both.known, *both.given(step, args), differ), both.whole, args)
 
 
 def _forgets(theory: Theory, cut: CutPlan, step: Callable[..., State]) -> Question:
@@ -200,7 +290,7 @@ def _forgets(theory: Theory, cut: CutPlan, step: Callable[..., State]) -> Questi
             for other in of_piece
             if one.accepted and other.accepted
         ]
-    return Question((*both.known, any_of(*cases)), both.whole, args, {"number": number})
+    return Question((*both.known, *both.given(step, args), any_of(*cases)), both.whole, args, {"number": number})
 
 
 # -- laws of every spec --------------------------------------------------------------------------------------------
