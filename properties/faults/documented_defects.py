@@ -145,7 +145,7 @@ DEFECTS: tuple[Defect, ...] = (
     _without("G04", "half_cache.deny", "only-a-half-that-is-not-in-the-log-is-unknown", "a_miss_falls_back_to_disk"),
     _without("G05", "half_cache.put", "half-was-not-in-the-cache-before", "a_half_is_put_in_once"),
     _instead("G08", "ring.decode", "batch < s.cut", "batch <= s.cut", "a_slot_holds_the_batch_that_belongs_there"),
-    # -- transactions of Pulsar, and a few of Kafka -------------------------------------------------------------------
+    # -- transactions of Pulsar, and some of Kafka --------------------------------------------------------------------
     _without("P01", "coordinator.hand", "transaction-began-for-the-request", "a_transaction_is_its_requests"),
     _without(
         "P10", "coordinator.finish", "outcome-is-the-one-that-was-decided-and-the-first", "an_end_has_one_outcome"
@@ -168,6 +168,14 @@ DEFECTS: tuple[Defect, ...] = (
     ),
     _instead("K05", "coordinator.burn", "admitted=s.admitted - 1, ", "", "all_who_are_admitted_are_counted"),
     _instead("K11", "coordinator.load", "table=s.table.set(number, status), ", "", "what_the_log_holds_comes_back"),
+    _without("K06", "partition.truncate", "what-is-committed-stays", "offsets_are_ordered"),
+    _without("K12", "producer.snapshot", "snapshot-is-not-ahead-of-its-log", "a_snapshot_knows_no_more_than_the_log"),
+    _without("K13", "producer.mark", "epoch-of-the-coordinator-does-not-go-back", "coordinators_epochs_rise"),
+    _without("K14", "partition.lead", "epoch-of-the-leader-goes-up", "epochs_and_their_starts_rise_together"),
+    _without("K15", "partition.delete", "only-what-is-committed-is-deleted", "offsets_are_ordered"),
+    _without("K16", "partition.raise_watermark", "high-watermark-stays-within-the-log", "offsets_are_ordered"),
+    _without("K17", "aborted_index.abort", "every-abort-is-in-the-index", "an_abort_is_hidden_before_the_next"),
+    _without("K18", "partition.append", "offset-fits-its-segment", "an_index_has_room_for_every_offset"),
     _without("P03", "permits.rest", "nobody-waits-while-a-permit-is-free", "nobody_waits_for_a_free_permit"),
     _instead(
         "P06", "permits.time_out", "in_use=others", "in_use=s.in_use", "a_permit_is_held_while_its_request_is_out"

@@ -37,7 +37,6 @@ DOES_NOT_APPLY: dict[str, str] = {
     "P33": "timers that are set again while their task waits: here one thread does one thing after the other",
     "P35": READERS,
     "K02": "partitions, each with a memory of its own of what it has verified: ours asks the coordinator's one table",
-    "K06": READERS,
     "K08": "epochs of producers: a number that a failed begin has burnt is never given again, by design",
 }
 """By code, what is missing."""
