@@ -48,6 +48,7 @@ CONTENTS: dict[str, tuple[str, ...]] = {
         "docs/reports",
         "docs/defects",
         "docs/detection",
+        "docs/kafka-detection",
         "docs/found",
         "traces/sources/rocketmq/README",
     ),

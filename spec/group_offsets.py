@@ -173,6 +173,18 @@ def an_offset_of_a_transaction_counts_only_after_its_commit(before: State, after
     return implies(counts, waited and after.pending[pid] == NO_OFFSET)
 
 
+def an_offset_that_changes_is_from_another_record(before: State, after: State) -> bool:
+    """Otherwise an older record takes the place of a later one."""
+    return implies(before.opened and before.offset != after.offset, before.at != after.at)
+
+
+def what_waits_no_more_is_decided(before: State, after: State, pid: int) -> bool:
+    """Otherwise an offset is lost that its transaction committed, or counts that it aborted."""
+    place = before.places[pid]
+    decided = before.pending[pid] != NO_OFFSET and after.pending[pid] == NO_OFFSET
+    return implies(decided, after.aborted[place] == 1 or place <= after.at)
+
+
 def what_is_aborted_stays_so(before: State, after: State, at: Position) -> bool:
     """Otherwise an offset that was forgotten counts again."""
     return before.aborted[at] <= after.aborted[at]
@@ -185,5 +197,6 @@ INVARIANTS = (
     nothing_is_known_before_the_log_is_read, what_is_aborted_was_read,
 )
 STEP_PROPERTIES = (
-    what_counts_only_moves_on, an_offset_of_a_transaction_counts_only_after_its_commit, what_is_aborted_stays_so,
+    what_counts_only_moves_on, an_offset_of_a_transaction_counts_only_after_its_commit,
+    an_offset_that_changes_is_from_another_record, what_waits_no_more_is_decided, what_is_aborted_stays_so,
 )

@@ -394,6 +394,12 @@ def a_marker_ends_what_was_open(before: State, after: State, part: Number) -> bo
     return implies(marked, after.began[part] == before.first[part] and after.first[part] == NOWHERE)
 
 
+def what_is_undecided_keeps_its_beginning(before: State, after: State, part: Number) -> bool:
+    """Otherwise readers of committed transactions receive the first records of what is aborted."""
+    undecided = before.first[part] != NOWHERE and after.first[part] != NOWHERE
+    return implies(undecided, before.first[part] == after.first[part])
+
+
 def what_is_received_is_committed(before: State, after: State, part: Number) -> bool:
     """Otherwise a consumer acts on what is aborted, or may still be."""
     within = after.began[part] <= after.seen[part] and after.seen[part] < after.ended[part]
@@ -428,6 +434,7 @@ INVARIANTS = (
 )
 STEP_PROPERTIES = (
     epochs_fence, a_decision_is_final, a_transaction_ends_with_a_decision, partitions_only_grow,
-    a_marker_ends_what_was_open, what_is_received_is_committed, what_is_decided_stays_there,
+    a_marker_ends_what_was_open, what_is_undecided_keeps_its_beginning,
+    what_is_received_is_committed, what_is_decided_stays_there,
 )
 AT_REST = (nothing_hangs, every_decision_is_complete)

@@ -41,6 +41,19 @@ def a_producer_may_be_answered_from_the_first_row(s: State, phase: int, epoch: i
     return implies(opened, accepts(_opened_and_answered, s, phase, epoch, commit) == lawful)
 
 
+def _opened_and_begun(s: State, phase: int, pid: int, epoch: int, other: int, its_epoch: int) -> State:
+    return kafka_transaction.init(kafka_transaction.open(s, phase, pid, epoch), other, its_epoch)
+
+
+def a_producer_of_the_first_row_is_fenced(
+    s: State, phase: int, pid: int, epoch: int, other: int, its_epoch: int
+) -> bool:
+    """Otherwise two producers write under an id whose first rows compaction removed."""
+    opened = accepts(kafka_transaction.open, s, phase, pid, epoch)
+    fenced = phase != TxnStatus.ONGOING and 0 <= its_epoch and (other != pid or epoch < its_epoch)
+    return implies(opened, accepts(_opened_and_begun, s, phase, pid, epoch, other, its_epoch) == fenced)
+
+
 def a_producer_begins_in_a_higher_epoch(s: State, pid: int, epoch: int) -> bool:
     """Otherwise a producer cannot begin, or two write under one id."""
     fences = 0 <= epoch and (pid != s.pid or s.epoch < epoch)
@@ -271,7 +284,8 @@ def a_crash_loses_what_is_not_decided(s: State, part: Number, kept: Number, firs
 
 ENABLED = (
     a_table_may_begin_with_any_row_but_a_decision, what_a_table_begins_with_continues,
-    a_producer_may_be_answered_from_the_first_row, a_producer_begins_in_a_higher_epoch,
+    a_producer_may_be_answered_from_the_first_row, a_producer_of_the_first_row_is_fenced,
+    a_producer_begins_in_a_higher_epoch,
     a_transaction_is_of_the_producer_that_began_last, a_partition_is_added_before_the_decision,
     records_are_written_to_what_was_added, a_new_transaction_has_no_partition_of_the_one_before,
     a_decision_has_the_epoch_of_its_protocol, a_time_out_fences, a_marker_agrees_with_its_decision,
