@@ -19,6 +19,7 @@ from gapless.traces.sources.kafka.transactions.hazards import waiting_ids
 from gapless.traces.sources.kafka.transactions.table import CoordinatorTable
 from tests.support.kafka.evidence import OPTIONS, changed, gathered, judged, less
 from tests.support.kafka.recordings import NAMES, defect, manifest, recording
+from tests.support.kafka.transaction_faults import FAULTS
 from tests.support.night import NIGHT, by_day
 
 HANGS = "kafka_transaction/records-belong-to-an-open-transaction"
@@ -172,3 +173,15 @@ def test_ids_are_judged_some_at_a_time_with_the_same_result(monkeypatch: pytest.
     parts = judged(copies)
     assert whole.covered["kafka_transaction.complete"] > 20
     assert (parts.covered, parts.breaches, parts.anomalies) == (whole.covered, whole.breaches, whole.anomalies)
+
+
+@pytest.mark.parametrize("kind", by_day(list(FAULTS), 1 / 2))
+@pytest.mark.parametrize("name", WHOLE if NIGHT else WHOLE[:1])
+def test_a_fault_of_a_transaction_is_found_in_its_trace(name: str, kind: str) -> None:
+    copies, trials = gathered(recording(name) / "n1"), 20 if NIGHT else 2
+    made = [FAULTS[kind](copies, random.Random(f"{name} {kind} {trial}")) for trial in range(trials)]
+    tried = [(judged(wrong), traces) for wrong, traces in filter(None, made)]
+    seen = [({one.trace for one in found.breaches}, traces, found.anomalies) for found, traces in tried]
+    assert all(broken <= traces for broken, traces, _ in seen), "in its own trace, and in no other"
+    missed = [traces for broken, traces, anomalies in seen if not broken and not anomalies]
+    assert len(missed) <= 3 * len(tried) // 100, missed
