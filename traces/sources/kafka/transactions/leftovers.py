@@ -59,6 +59,8 @@ class Leftovers:
     def _take_first(self, begin: int, end: int) -> None:
         """Give a decision the first of two markers that follow one another: the second is one that was sent again."""
         of, kind = self.of, self.found.items.kind
+        if end - begin < 2:
+            return
         spare = np.flatnonzero((of.pair_of[begin : end - 1] == NONE) & (of.pair_of[begin + 1 : end] != NONE)) + begin
         for mark in spare[::-1].tolist():
             item, pair = int(of.marks[mark]), int(of.pair_of[mark + 1])
