@@ -60,7 +60,7 @@ def test_every_decision_and_marker_of_a_whole_table_is_judged(name: str) -> None
     assert accepted["kafka_transaction.write"] > accepted["kafka_transaction.complete"]
 
 
-@pytest.mark.parametrize(("name", "directory"), by_day(DIRECTORIES, 1 / 4))
+@pytest.mark.parametrize(("name", "directory"), by_day(DIRECTORIES, 1 / 10))
 def test_no_lack_of_evidence_accuses(name: str, directory: str) -> None:
     copies = gathered(recording(name) / directory)
     for trial in range(TRIALS):
@@ -175,7 +175,7 @@ def test_ids_are_judged_some_at_a_time_with_the_same_result(monkeypatch: pytest.
     assert (parts.covered, parts.breaches, parts.anomalies) == (whole.covered, whole.breaches, whole.anomalies)
 
 
-@pytest.mark.parametrize("kind", by_day(list(FAULTS), 1 / 2))
+@pytest.mark.parametrize("kind", by_day(list(FAULTS), 1 / 4))
 @pytest.mark.parametrize("name", WHOLE if NIGHT else WHOLE[:1])
 def test_a_fault_of_a_transaction_is_found_in_its_trace(name: str, kind: str) -> None:
     copies, trials = gathered(recording(name) / "n1"), 20 if NIGHT else 2
