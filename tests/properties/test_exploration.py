@@ -87,8 +87,8 @@ PINNED_WITH_DEVIATIONS = {
     "kafka_transaction": (1_849, 11_511, 2_118, 371_763),
     "producer": (185, 1_790, 731, 52_767),
 }
-SOME = [name for name, counted in PINNED.items() if NIGHT or counted[-1] < 230_000]
-DEVIATING = [name for name, counted in PINNED_WITH_DEVIATIONS.items() if NIGHT or counted[-1] < 1_000_000]
+SOME = [name for name, counted in PINNED.items() if NIGHT or counted[-1] < 150_000]
+DEVIATING = [name for name, counted in PINNED_WITH_DEVIATIONS.items() if NIGHT or counted[-1] < 250_000]
 
 
 def counts(found: Exploration) -> tuple[int, int, int, int]:
@@ -263,6 +263,7 @@ def reached(found: Exploration, *calls: tuple[Any, ...]) -> Any:
     return found.graph.states[state]
 
 
+@pytest.mark.skipif(not NIGHT, reason="dispatch is explored by night")
 @pytest.mark.parametrize("overlap", [0, 1])
 def test_the_example_of_the_proposal_is_explored(overlap: int, explored: dict[str, Exploration]) -> None:
     """Messages 1, 2 and 5 are written: the commit position is 2, inclusive; then 3 and 4 are, and it is 5."""
@@ -350,6 +351,7 @@ def test_what_a_spec_is_about_is_reached(name: str, explored: dict[str, Explorat
     assert [some(explored[name], holds) for holds in SOMETIMES[name]] == [True] * len(SOMETIMES[name])
 
 
+@pytest.mark.skipif(not NIGHT, reason="these two are explored with deviations by night")
 def test_deviations_are_reached_too(with_deviations: dict[str, Exploration]) -> None:
     assert some(with_deviations["coordinator"], lambda s: s.limit == 1 and s.active == 2 > s.loaded)  # a crowd of two
     assert some(with_deviations["coordinator"], lambda s: s.left[0] == 1)  # timed out at birth

@@ -16,6 +16,7 @@ import pytest
 
 from gapless import check
 from tests.support.command_line import ROOT, gapless
+from tests.support.night import NIGHT
 from tests.support.pages import blocks
 
 PAGE = ROOT / "docs/own-system.md"
@@ -81,6 +82,7 @@ def run(command: str, folder: Path) -> str:
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(not NIGHT, reason="ten seconds of Go's compiler; what the page shows is compared by day")
 def test_the_broker_is_built_and_its_faults_are_found(broker: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(broker)
     commands = 0

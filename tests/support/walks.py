@@ -33,9 +33,10 @@ LIKELY = {
     "broker": 3 * ("prepare", "flush", "flush", "answer", "run", "ask_to_commit", "commit", "dispatch"),
     "check_service": 3 * ("enqueue", "write", "resolve", "advance", "consume_op", "advance_ops"),
     "dispatch": ("scan", "take", "write", "commit", "end", "end"),
+    "kafka_transaction": 4 * ("add", "write", "decide", "mark", "mark", "received"),
 }
 """Steps that a walk takes more often: consumers see a message in the ninth step of a broker at the earliest, and in
-the fifth of a queue."""
+the fifth of a queue, and those of Kafka in the sixth of a transaction."""
 INT64 = range(-(2**63), 2**63)
 
 
@@ -451,13 +452,16 @@ def of_a_kafka_transaction(
     """The same for a transactional id of Kafka: partitions 0 and 1, epochs as they come, markers as decided."""
     some = abs(drawn[0]) if drawn else 0
     part, wrong, protocol = some % 2, some % 11 == 0, 1 + some // 2 % 2
-    end = state.reached[part]
+    named, read = (part if of[part] == 1 or wrong else 1 - part for of in (state.added, state.committed))
+    end = state.reached[named]
     return {
         ("open", "phase"): lambda: (-1, 0, 0, 1)[some % 4],
         ("open", "epoch"): lambda: -1 if some % 4 == 0 else 0,
         ("init", "pid"): lambda: state.pid + wrong,
         ("init", "epoch"): lambda: state.epoch + 1 - wrong,
-        **{(step, "part"): lambda: part for step in ("add", "write", "mark", "crash", "received")},
+        **{(step, "part"): lambda: part for step in ("add", "crash")},
+        **{(step, "part"): lambda: named for step in ("write", "mark")},
+        ("received", "part"): lambda: read,
         ("add", "epoch"): lambda: state.epoch,
         ("write", "first"): lambda: end,
         ("write", "last"): lambda: end + some % 3,
@@ -473,7 +477,7 @@ def of_a_kafka_transaction(
         ("complete", "pid"): lambda: state.pid,
         ("complete", "epoch"): lambda: state.epoch,
         ("crash", "kept"): lambda: end - some % 2,
-        ("received", "offset"): lambda: state.began[part],
+        ("received", "offset"): lambda: state.began[read],
     }
 
 
@@ -563,6 +567,7 @@ WALKS = {
     "coordinator": 1500,
     "dispatch": 800,
     "half_cache": 1000,
+    "kafka_transaction": 600,
     "op_batch": 900,
     "queue": 1200,
     "transaction": 2500,

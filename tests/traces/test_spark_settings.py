@@ -101,7 +101,8 @@ def test_a_setting_reaches_the_jvm(way: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("submit", ["PYSPARK_SUBMIT_ARGS", *(["spark-submit"] if NIGHT else [])])
+@pytest.mark.skipif(not NIGHT, reason="each starts two JVMs")
+@pytest.mark.parametrize("submit", ["PYSPARK_SUBMIT_ARGS", "spark-submit"])
 def test_the_nearest_of_several_settings_counts(submit: str, tmp_path: Path) -> None:
     found = read_back(
         tmp_path / "conf",

@@ -35,7 +35,7 @@ def _whole(path: Path, split: int | None) -> tuple[int, dict[str, int], list[tup
     return sum(len(bundle.parts) for bundle in made.splits), dict(made.found.covered), found
 
 
-@pytest.mark.parametrize(("name", "directory"), by_day(DIRECTORIES, 1 / 2))
+@pytest.mark.parametrize(("name", "directory"), by_day(DIRECTORIES, 1 / 3))
 def test_no_correct_broker_is_accused(name: str, directory: str) -> None:
     report = _checked(name, directory)
     assert not report.violations, [finding.story for finding in report.violations]

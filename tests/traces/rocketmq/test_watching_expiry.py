@@ -14,7 +14,7 @@ from tests.support.rocketmq.watched import Clock, Heard, checked, put_in_place, 
 LIVES = range(200)
 
 
-@pytest.mark.parametrize("seed", by_day(LIVES, 1 / 8))
+@pytest.mark.parametrize("seed", by_day(LIVES, 1 / 16))
 def test_lawful_lives_conform_whatever_expires_meanwhile(seed: int, tmp_path: Path) -> None:
     """Halves that expired and are named again are among them."""
     chance, clock, heard, store = Random(seed), Clock(), Heard(), tmp_path / "store"
