@@ -14,6 +14,7 @@ from gapless.traces.judging.building import Ints
 from gapless.traces.sources.kafka.files.group_offsets import offset_records
 from gapless.traces.sources.kafka.log.batches import Chunk
 from gapless.traces.sources.kafka.log.records import RecordColumns, records
+from gapless.traces.sources.kafka.log.tables import put_together
 
 NONE = -1
 
@@ -50,12 +51,10 @@ def offset_piece(chunk: Chunk) -> OffsetPiece:
 
 def joined(pieces: Sequence[OffsetPiece]) -> OffsetPiece:
     """Put pieces together, one behind the other."""
-    if not pieces:
-        none = np.zeros(0, np.int64)
-        return OffsetPiece(CommittedOffsets(*[none] * len(CommittedOffsets._fields)), {})
-    columns = zip(*(piece.offsets for piece in pieces), strict=True)
     names = {key: name for piece in pieces for key, name in piece.names.items()}
-    return OffsetPiece(CommittedOffsets(*map(np.concatenate, columns)), names)
+    return OffsetPiece(
+        CommittedOffsets(*put_together(len(CommittedOffsets._fields), [piece.offsets for piece in pieces])), names
+    )
 
 
 def _piece(chunk: Chunk, found: RecordColumns) -> OffsetPiece:

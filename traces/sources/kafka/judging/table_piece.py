@@ -15,6 +15,7 @@ from gapless.traces.sources.kafka.files.names import PartitionName
 from gapless.traces.sources.kafka.files.transaction_table import PROTOCOL, SET, UNKNOWN, WHOLE, rows_of
 from gapless.traces.sources.kafka.log.batches import Chunk
 from gapless.traces.sources.kafka.log.records import RecordColumns, records
+from gapless.traces.sources.kafka.log.tables import put_together
 
 
 class CoordinatorRows(NamedTuple):
@@ -61,12 +62,7 @@ def table_piece(chunk: Chunk) -> TablePiece:
 
 def joined(pieces: Sequence[TablePiece]) -> TablePiece:
     """Put pieces together, one behind the other."""
-    if not pieces:
-        none = np.zeros(0, np.int64)
-        return TablePiece(CoordinatorRows(*[none] * len(CoordinatorRows._fields)), {}, {})
-    rows = CoordinatorRows(
-        *(np.concatenate(columns) for columns in zip(*(piece.rows for piece in pieces), strict=True))
-    )
+    rows = CoordinatorRows(*put_together(len(CoordinatorRows._fields), [piece.rows for piece in pieces]))
     names = {key: name for piece in pieces for key, name in piece.names.items()}
     return TablePiece(rows, names, {key: some for piece in pieces for key, some in piece.sets.items()})
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from gapless.traces.judging.building import Ints
 from gapless.traces.sources.kafka.log.batches import Batches
+from gapless.traces.sources.kafka.log.tables import put_together
 
 ABORT, COMMIT, DATA = 0, 1, -1
 
@@ -48,12 +49,9 @@ def transaction_items(heads: Batches) -> TransactionItems:
 
 def together(pieces: list[TransactionItems]) -> TransactionItems:
     """Put pieces of one partition together, which are in the order of their offsets; by producer, as in each."""
-    if not pieces:
-        none = np.zeros(0, np.int64)
-        return TransactionItems(*[none] * len(TransactionItems._fields))
     if len(pieces) == 1:
         return pieces[0]
-    whole = TransactionItems(*(np.concatenate(columns) for columns in zip(*pieces, strict=True)))
+    whole = TransactionItems(*put_together(len(TransactionItems._fields), pieces))
     return _runs(whole.of(np.argsort(whole.producer, kind="stable")))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -54,6 +55,11 @@ class BitRow(Row):
         """True where the bit is set."""
         found: Flags = of.table[self.row] & self.bit != 0
         return found
+
+
+def put_together(count: int, pieces: Sequence[tuple[Ints, ...]]) -> list[Ints]:
+    """Put pieces of so many columns one behind the other; the columns are empty where there are no pieces."""
+    return [np.concatenate(column) for column in zip(*pieces, strict=True)] or [np.zeros(0, np.int64)] * count
 
 
 def numbers(data: Bytes, at: Ints, width: int) -> Ints:

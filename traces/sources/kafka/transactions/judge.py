@@ -75,9 +75,12 @@ class JudgedTraces:
     life: list[str] = field(default_factory=list)
     blocks: list[TraceBlock] = field(default_factory=list)
 
-    def add(self, spec: str, names: Sequence[str], events: Ints) -> None:
-        """Adds traces of one spec."""
-        self.traces += [JudgedTrace(spec, *one) for one in zip(names, events.tolist(), strict=True)]
+    def add(self, names: Sequence[str], starts: Ints, events: Events, options: Options) -> None:
+        """Adds traces of one spec, with the life of the one that was asked for."""
+        counted = np.diff(starts).tolist()
+        self.traces += [JudgedTrace(events.spec.name, *one) for one in zip(names, counted, strict=True)]
+        if options.trace in names:
+            self.life = _life_of(events, starts, names.index(options.trace), options)
 
     @property
     def names(self) -> list[str]:
@@ -106,11 +109,9 @@ class IdJudge:
         if Leftovers(matching).settle():
             self.found.doubt("markers of very many producers fit no decision: some of them are not judged")
         made = TraceMaker(matching).made()
-        judged.add(SPEC.name, self.names, np.diff(made.starts))
+        judged.add(self.names, made.starts, made.events, self.options)
         if exported:
             judged.blocks.append(TraceBlock(self.names, made.starts, made.events, self.table.offset[made.row]))
-        if self.options.trace in self.names:
-            judged.life = life_of(made.events, made.starts, self.names.index(self.options.trace), self.options)
         self._replay(judged, made)
         self._report_waiting(judged)
 
@@ -195,7 +196,7 @@ class IdJudge:
                 yield f"Part {number} is {self.replicas[part].name}."
 
 
-def life_of(events: Events, starts: Ints, trace: int, options: Options) -> list[str]:
+def _life_of(events: Events, starts: Ints, trace: int, options: Options) -> list[str]:
     """Return a line for each of the first steps of a trace."""
     low, high = starts[trace : trace + 2].tolist()
     shown = some(events, low, min(high, low + STEPS))

@@ -20,7 +20,7 @@ from gapless.traces.sources.kafka.judging.offset_piece import OffsetPiece
 from gapless.traces.sources.kafka.judging.parts import SegmentPart
 from gapless.traces.sources.kafka.judging.producer_pieces import counts
 from gapless.traces.sources.kafka.judging.transaction_items import TransactionItems
-from gapless.traces.sources.kafka.transactions.judge import JudgedTraces, TraceBlock, life_of, place_of
+from gapless.traces.sources.kafka.transactions.judge import JudgedTraces, TraceBlock, place_of
 from gapless.traces.sources.kafka.transactions.offset_events import OffsetEvents, offset_events
 
 SPEC = SPECS["group_offsets"]
@@ -52,11 +52,9 @@ class OffsetJudge:
         made = self.made
         if not self.names:
             return
-        judged.add(SPEC.name, self.names, np.diff(made.starts))
+        judged.add(self.names, made.starts, made.events, self.options)
         if exported:
             judged.blocks.append(TraceBlock(self.names, made.starts, made.events, np.clip(made.at, 0, self.last)))
-        if self.options.trace in self.names:
-            judged.life = life_of(made.events, made.starts, self.names.index(self.options.trace), self.options)
         dense, widths = _dense(made)
         replayed = kernel(SPEC, self.options.ignored).replay(
             made.starts, dense.action, dense.args, building.states(SPEC, len(self.names)),
