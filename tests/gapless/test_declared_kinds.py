@@ -31,6 +31,7 @@ from gapless.traces.sources.rocketmq.store.file_access import names_of_records
 from gapless.traces.sources.rocketmq.store.opening import open_store
 from gapless.traces.sources.rocketmq.watching.tail import Tail
 from tests.support.kafka.recordings import recording
+from tests.support.night import NIGHT
 from tests.support.rocketmq.recordings import RECORDINGS, WITH_CLIENTS, recording_as_left, recording_with_client
 from tests.support.store_uses import USES
 
@@ -44,6 +45,7 @@ LAYOUTS = [
     )
 ]
 """The last of each layout."""
+BY_NIGHT = pytest.mark.skipif(not NIGHT, reason="compiles all; a kind that is missing costs time, no verdict")
 TRACED = "traced/clean_5.5.0"
 KAFKA = "3.3.2-codecs-txn"
 
@@ -65,11 +67,13 @@ def called(tmp_path_factory: pytest.TempPathFactory) -> Calls:
     return _apart(everything, stores, recording(KAFKA), tmp_path_factory.mktemp("recorded"))
 
 
+@BY_NIGHT
 def test_nothing_is_called_with_other_kinds_than_it_declares(called: Calls) -> None:
     assert len(LAYOUTS) > 15
     assert called.undeclared == []
 
 
+@BY_NIGHT
 def test_every_function_that_declares_kinds_is_called(called: Calls) -> None:
     declared = {f"{name}.{entry.__qualname__}" for name in modules_of(*packages()) for entry in entries_of(name)}
     assert len(declared) > 60

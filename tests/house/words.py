@@ -96,11 +96,14 @@ class Page:
 
     @cached_property
     def definitions(self) -> list[ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef]:
-        """All that may have a docstring."""
+        """All that may have a docstring, in any order; they are statements, so that expressions are not walked."""
         kinds = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
         if self.path.suffix != ".py":
             return []
-        return [node for node in ast.walk(parsed(self.source)) if isinstance(node, kinds)]
+        met: list[ast.AST] = [parsed(self.source)]
+        for node in met:
+            met.extend(inner for name in BLOCKS for inner in getattr(node, name, ()))
+        return [node for node in met if isinstance(node, kinds)]
 
     @property
     def docstrings(self) -> Iterator[tuple[int, str]]:
@@ -120,6 +123,8 @@ class Page:
             yield Place(self.path, line, f"{found[0]!r}: {lines[line - 1].strip()[:110]}")
 
 
+BLOCKS = ("body", "handlers", "orelse", "finalbody", "cases")
+"""Fields of a node that have statements."""
 WITHOUT = {Path("tests/house/words.py"), Path("tests/house/test_words.py")}
 """Files that name the words in order to forbid them."""
 

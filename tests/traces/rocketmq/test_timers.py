@@ -22,6 +22,7 @@ from gapless.traces.sources.rocketmq.layouts.timer_wheel import parts as timer_p
 from gapless.traces.sources.rocketmq.layouts.timer_wheel.files import SLOTS, TURN, UNIT
 from gapless.traces.sources.rocketmq.layouts.timer_wheel.parts import RowFacts
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
+from tests.support.night import by_day
 from tests.support.rocketmq.recordings import RECORDINGS, copy_of, recording_as_left
 
 RECORDED = {  # units of the timer log, those that are not the first of their message, and deliveries whose time is over
@@ -351,7 +352,7 @@ def test_a_wheel_is_judged_alike_however_many_times_of_it_at_once(
         assert (reports[0]["verdict"] == "departs") is damaged
 
 
-@pytest.mark.parametrize("name", RECORDED)
+@pytest.mark.parametrize("name", by_day([*RECORDED], 1 / 3))
 def test_a_wheel_is_judged_alike_in_one_part_and_in_many(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
