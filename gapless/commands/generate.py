@@ -30,6 +30,7 @@ def generate(
     from gapless.properties.exploration import generated_files, generation
     from gapless.properties.exploration.adaptive_bounds import bound_for
     from gapless.properties.exploration.bounds import NoBound
+    from gapless.traces.report.wording import plural
 
     if cover not in generation.COVERS:
         raise typer.BadParameter(f"{cover!r} is not one of {', '.join(generation.COVERS)}.", param_hint="--cover")
@@ -48,8 +49,8 @@ def generate(
         refused = sum(bool(step.refused) for run in suite.runs for step in run)
         wanted = len(suite.wanted)
         print(
-            f"{of.name}: {len(suite.runs):,} runs of {suite.steps:,} steps, {refused:,} of them refused, "
-            f"cover {wanted - len(suite.missing):,} of {wanted:,} {cover}"
+            f"{of.name}: {plural(len(suite.runs), 'run')} of {plural(suite.steps, 'step')}, {refused:,} of them "
+            f"refused, {'covers' if len(suite.runs) == 1 else 'cover'} {wanted - len(suite.missing):,} of {wanted:,} {cover}"
         )
         for target in suite.missing:
             print(f"  not met within the bound: {target}")

@@ -87,7 +87,7 @@ def program(suite: Suite, name: str) -> str:
         "A test performs them on a class that has a method for each step, and `as_spec`:\n\n"
         f"    from {suite.spec.name}_runs import perform\n\n"
         "    def test_all_runs() -> None:\n"
-        "        perform(LeaseService)\n"
+        f"        perform({suite.spec.name.title().replace('_', '')}Service)\n"
         '"""\n\n'
         "from pathlib import Path\n\n"
         "from gapless import machine_for\n\n"

@@ -257,7 +257,8 @@ def _tuples(file: SpecFile) -> Iterator[Complaint]:
         members = file.tuple_of(name)
         if members is None:
             value = file.values[name]
-            inside = ast.unparse(value).strip("[]{}()")
+            given = value.values if isinstance(value, ast.Dict) else [value]  # of a dict, names of functions are values
+            inside = ", ".join(map(ast.unparse, given)).strip("[]{}()")
             yield Complaint(value.lineno, f"`{name} = {ast.unparse(value)}`", f"a tuple: `{name} = ({inside},)`")
             continue
         for member, count in Counter(map(ast.unparse, members)).items():
