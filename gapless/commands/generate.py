@@ -47,10 +47,10 @@ def generate(
     code = 3 if suite.missing else 0
     with printing(code):
         refused = sum(bool(step.refused) for run in suite.runs for step in run)
-        wanted = len(suite.wanted)
+        wanted, runs = len(suite.wanted), len(suite.runs)
         print(
-            f"{of.name}: {plural(len(suite.runs), 'run')} of {plural(suite.steps, 'step')}, {refused:,} of them "
-            f"refused, {'covers' if len(suite.runs) == 1 else 'cover'} {wanted - len(suite.missing):,} of {wanted:,} {cover}"
+            f"{of.name}: {plural(runs, 'run')} of {plural(suite.steps, 'step')}, {refused:,} of them refused, "
+            f"{'covers' if runs == 1 else 'cover'} {wanted - len(suite.missing):,} of {wanted:,} {cover}"
         )
         for target in suite.missing:
             print(f"  not met within the bound: {target}")
