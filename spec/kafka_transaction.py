@@ -383,6 +383,12 @@ def a_transaction_ends_with_a_decision(before: State, after: State) -> bool:
     return implies(before.phase == TxnStatus.ONGOING, after.phase == TxnStatus.ONGOING or is_prepared(after))
 
 
+def what_is_forgotten_has_no_producer(before: State, after: State) -> bool:
+    """Otherwise an id that was given up still belongs to the producer that had it."""
+    forgotten = before.phase != TxnStatus.ABSENT and after.phase == TxnStatus.ABSENT
+    return implies(forgotten, after.pid == UNKNOWN and after.epoch == UNKNOWN)
+
+
 def partitions_only_grow(before: State, after: State, part: Number) -> bool:
     """Otherwise a partition has no marker, and its readers of committed transactions wait for ever."""
     return implies(not is_idle(before), before.added[part] <= after.added[part])
@@ -433,8 +439,8 @@ INVARIANTS = (
     an_answer_to_a_producer_is_true,
 )
 STEP_PROPERTIES = (
-    epochs_fence, a_decision_is_final, a_transaction_ends_with_a_decision, partitions_only_grow,
-    a_marker_ends_what_was_open, what_is_undecided_keeps_its_beginning,
+    epochs_fence, a_decision_is_final, a_transaction_ends_with_a_decision, what_is_forgotten_has_no_producer,
+    partitions_only_grow, a_marker_ends_what_was_open, what_is_undecided_keeps_its_beginning,
     what_is_received_is_committed, what_is_decided_stays_there,
 )
 AT_REST = (nothing_hangs, every_decision_is_complete)

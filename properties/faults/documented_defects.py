@@ -85,6 +85,9 @@ def _instead(code: str, step: str, written: str, instead: str, noticed_by: str) 
 
 
 PREPARED = "s.phase == Phase.PREPARED"
+TRANSACTION = "kafka_transaction"
+ONGOING = "s.phase == TxnStatus.ONGOING"
+KNOWN = "what_is_undecided_is_known_to_the_coordinator"
 
 DEFECTS: tuple[Defect, ...] = (
     # -- transactions of RocketMQ ----------------------------------------------------------------------------------
@@ -158,7 +161,6 @@ DEFECTS: tuple[Defect, ...] = (
     _instead(
         "P34", "coordinator.decide", "timers=s.timers.set(number, 0)", "timers=s.timers", "no_timer_is_left_behind"
     ),
-    _without("K01", "coordinator.add", "transaction-is-open", "who_takes_part_is_settled_before_the_end"),
     _instead(
         "K04",
         "coordinator.finish",
@@ -176,6 +178,54 @@ DEFECTS: tuple[Defect, ...] = (
     _without("K16", "partition.raise_watermark", "high-watermark-stays-within-the-log", "offsets_are_ordered"),
     _without("K17", "aborted_index.abort", "every-abort-is-in-the-index", "an_abort_is_hidden_before_the_next"),
     _without("K18", "partition.append", "offset-fits-its-segment", "an_index_has_room_for_every_offset"),
+    # -- Kafka's transactions, and the offsets of its groups ---------------------------------------------------------
+    _without("K01", f"{TRANSACTION}.write", "records-belong-to-an-open-transaction", KNOWN),
+    _instead("K02", f"{TRANSACTION}.write", ONGOING, f"{ONGOING} or is_prepared(s)", KNOWN),
+    _instead("K08", f"{TRANSACTION}.time_out", "epoch == s.epoch + 1", "s.epoch < epoch", "a_time_out_fences"),
+    _without(
+        "K19",
+        f"{TRANSACTION}.acknowledge",
+        "answer-to-a-producer-is-what-was-decided",
+        "an_answer_to_a_producer_is_true",
+    ),
+    _instead(
+        "K20",
+        f"{TRANSACTION}.decide",
+        "s.epoch + 1 if protocol == 2",
+        "s.epoch + 2 if protocol == 2",
+        "a_decision_has_the_epoch_of_its_protocol",
+    ),
+    _instead("K21", f"{TRANSACTION}.time_out", "epoch == s.epoch + 1", "epoch == s.epoch", "a_time_out_fences"),
+    _without(
+        "K22",
+        "group_offsets.settle",
+        "no-offset-waits-for-what-is-decided",
+        "what_waits_at_the_end_is_undecided",
+    ),
+    _without(
+        "K23",
+        "group_offsets.tombstone",
+        "group-with-an-offset-that-waits-is-not-deleted",
+        "a_group_is_deleted_when_nothing_waits",
+    ),
+    _instead("K24", "group_offsets.mark", "commit and s.at < s.places[pid]", "commit", "what_counts_only_moves_on"),
+    _without(
+        "K25",
+        "group_offsets.expire",
+        "offset-is-forgotten-when-its-time-has-come",
+        "a_group_is_deleted_when_nothing_waits",
+    ),
+    _without("K26", f"{TRANSACTION}.received", "record-that-is-received-is-committed", "what_is_received_is_committed"),
+    _without("K27", f"{TRANSACTION}.init", "epoch-of-a-known-id-counts-from-0", "a_status_is_one_of_seven"),
+    _without("K28", f"{TRANSACTION}.mark", "partition-has-one-marker-of-a-decision", "a_partition_is_marked_once"),
+    _instead(
+        "G11",
+        "group_offsets.mark",
+        "counts = waits and commit and",
+        "counts = waits and",
+        "an_aborted_offset_never_counts",
+    ),
+    # -- permits of clients ------------------------------------------------------------------------------------------
     _without("P03", "permits.rest", "nobody-waits-while-a-permit-is-free", "nobody_waits_for_a_free_permit"),
     _instead(
         "P06", "permits.time_out", "in_use=others", "in_use=s.in_use", "a_permit_is_held_while_its_request_is_out"

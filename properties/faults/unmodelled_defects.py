@@ -36,7 +36,5 @@ DOES_NOT_APPLY: dict[str, str] = {
     "P30": "what consumers acknowledge, and the content of their buffers when a transaction is aborted",
     "P33": "timers that are set again while their task waits: here one thread does one thing after the other",
     "P35": READERS,
-    "K02": "partitions, each with a memory of its own of what it has verified: ours asks the coordinator's one table",
-    "K08": "epochs of producers: a number that a failed begin has burnt is never given again, by design",
 }
 """By code, what is missing."""

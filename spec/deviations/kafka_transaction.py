@@ -2,7 +2,7 @@
 
 from gapless.spec import kafka_transaction
 from gapless.spec.kafka_transaction import NOWHERE, State, TxnStatus, is_prepared
-from gapless.spec.language import Deviation, Number, accepts, applies, require
+from gapless.spec.language import Deviation, Number, accepts, applies, implies, require
 
 
 def hang(s: State, part: Number, first: Number, last: Number, epoch: int) -> State:
@@ -52,6 +52,16 @@ def a_late_batch_hangs(s: State, part: Number, first: Number, last: Number, epoc
     return taken == (late and s.reached[part] <= first and first <= last and epoch <= s.epoch)
 
 
+def _hung(s: State, part: Number, offset: Number) -> State:
+    return hang(s, part, offset, offset, s.epoch)
+
+
+def a_late_batch_is_seen_at_rest(s: State, part: Number, offset: Number) -> bool:
+    """Otherwise it hangs for ever, and no one knows."""
+    late = accepts(_hung, s, part, offset)
+    return implies(late, not kafka_transaction.nothing_hangs(_hung(s, part, offset) if late else s, part))
+
+
 def an_aborted_transaction_may_take_two_epochs(s: State, commit: bool, epoch: int, protocol: int, whole: bool) -> bool:
     """Otherwise what Kafka does is called something else than it is, or not noticed."""
     two = s.phase == TxnStatus.ONGOING and protocol == 2 and not commit and epoch == s.epoch + 2
@@ -99,6 +109,7 @@ GIVEN_UP = (
     kafka_transaction.what_is_undecided_is_known_to_the_coordinator,
 )
 ENABLED = (
-    a_late_batch_hangs, an_aborted_transaction_may_take_two_epochs, a_marker_may_come_twice, an_operator_may_abort,
+    a_late_batch_hangs, a_late_batch_is_seen_at_rest, an_aborted_transaction_may_take_two_epochs,
+    a_marker_may_come_twice, an_operator_may_abort,
     what_hangs_can_be_aborted,
 )

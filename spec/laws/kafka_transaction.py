@@ -1,7 +1,16 @@
 """Laws of `kafka_transaction`: what is enabled, from any state in which its invariants hold."""
 
 from gapless.spec import kafka_transaction
-from gapless.spec.kafka_transaction import EXHAUSTED, NOWHERE, UNKNOWN, State, TxnStatus, is_idle, is_prepared
+from gapless.spec.kafka_transaction import (
+    EXHAUSTED,
+    NOWHERE,
+    UNKNOWN,
+    ReportedOutcome,
+    State,
+    TxnStatus,
+    is_idle,
+    is_prepared,
+)
 from gapless.spec.language import Number, accepts, implies
 
 
@@ -244,6 +253,26 @@ def a_producer_is_answered_its_outcome(s: State, commit: bool) -> bool:
     return accepts(kafka_transaction.acknowledge, s, commit) == (commits if commit else aborts)
 
 
+def an_answer_to_a_producer_is_kept(s: State, commit: bool) -> bool:
+    """Otherwise it is answered one thing and then another, and no one knows."""
+    answered = accepts(kafka_transaction.acknowledge, s, commit)
+    kept = kafka_transaction.acknowledge(s, commit).reported if answered else ReportedOutcome.NONE
+    return implies(answered, kept == (ReportedOutcome.COMMITTED if commit else ReportedOutcome.ABORTED))
+
+
+def what_a_consumer_received_is_kept(s: State, part: Number, offset: Number) -> bool:
+    """Otherwise a record that a consumer acted on is lost, and no one knows."""
+    taken = accepts(kafka_transaction.received, s, part, offset)
+    return implies(taken, (kafka_transaction.received(s, part, offset).seen[part] if taken else offset) == offset)
+
+
+def what_rests_undecided_is_of_a_producer_that_may_write(s: State, part: Number) -> bool:
+    """Otherwise what hangs is passed over, or a producer is accused that may still end its transaction."""
+    end = s.reached[part]
+    continues = accepts(kafka_transaction.write, s, part, end, end, s.epoch)
+    return kafka_transaction.nothing_hangs(s, part) == (s.first[part] == NOWHERE or continues)
+
+
 def _expired_and_begun(s: State, pid: int, epoch: int) -> State:
     return kafka_transaction.init(kafka_transaction.expire(s), pid, epoch)
 
@@ -294,5 +323,7 @@ ENABLED = (
     a_record_is_received_when_it_is_committed, a_transaction_completes_in_its_epoch,
     a_complete_transaction_has_its_outcome, the_next_transaction_has_the_epoch_of_the_complete_one,
     a_complete_transaction_fences,
-    a_producer_is_answered_its_outcome, what_is_forgotten_begins_again, a_crash_loses_what_is_not_decided,
+    a_producer_is_answered_its_outcome, an_answer_to_a_producer_is_kept, what_a_consumer_received_is_kept,
+    what_rests_undecided_is_of_a_producer_that_may_write, what_is_forgotten_begins_again,
+    a_crash_loses_what_is_not_decided,
 )

@@ -19,6 +19,7 @@ NAMED = {
     "traces/sources/foreign.py": 2,  # the sentence on what is read and what is not, and the folders of other systems
     "traces/report/public_links.py": 1,  # tickets of a public tracker become links
     "properties/proof/claims/kafka_transaction.py": 1,  # the spec that its claims are about
+    "properties/faults/documented_defects.py": 1,  # the spec of which defects are planted
     "properties/faults/false_friends.py": 17,  # the profile that a false friend is judged by
     "gapless/commands/options.py": 2,  # the help of PATH
     "gapless/commands/examples.py": 4,  # examples in the help
