@@ -10,7 +10,10 @@ import (
 	"time"
 )
 
-const entryBytes = 12 // of an entry of a queue: where its message lies, and how long it is
+const (
+	entryBytes = 12 // of an entry of a queue: where its message lies, and how long it is
+	room       = 8  // for jobs that no worker has
+)
 
 // Broker appends messages to one log. Workers write an entry for each into its queue, several at a queue at once.
 type Broker struct {
@@ -43,31 +46,54 @@ type job struct {
 	size     int
 }
 
-// Open makes a broker with empty queues in a folder.
-func Open(folder string, queues, workers int, recorder *Recorder, fault string) (*Broker, error) {
-	log, err := os.Create(filepath.Join(folder, "log"))
+// Open makes a broker in a folder, with empty queues, or with those that a broker left there when it was closed.
+func Open(folder string, queues []string, workers int, recorder *Recorder, fault string) (*Broker, error) {
+	b, err := open(folder, queues, workers, recorder, fault)
 	if err != nil {
 		return nil, err
-	}
-	b := &Broker{log: log, jobs: make(chan job, 4), recorder: recorder, fault: fault}
-	overlap := 0 // 1 where several workers may be at one queue
-	if workers > 1 {
-		overlap = 1
-	}
-	for n := range queues {
-		name := fmt.Sprintf("orders/%d", n)
-		file, err := os.Create(filepath.Join(folder, fmt.Sprintf("queue-%d", n)))
-		if err != nil {
-			return nil, err
-		}
-		b.queues = append(b.queues, &Queue{name: name, file: file, written: map[int]bool{}})
-		recorder.Step(name, "open", Fields{"number": 0, "overlap": overlap}, "ok", nil)
 	}
 	for range workers {
 		b.workers.Add(1)
 		go b.work()
 	}
 	return b, nil
+}
+
+// open makes a broker whose workers have not begun.
+func open(folder string, queues []string, workers int, recorder *Recorder, fault string) (*Broker, error) {
+	log, end, err := found(filepath.Join(folder, "log"))
+	if err != nil {
+		return nil, err
+	}
+	b := &Broker{log: log, end: end, jobs: make(chan job, room), recorder: recorder, fault: fault}
+	overlap := 0 // 1 where several workers may be at one queue
+	if workers > 1 {
+		overlap = 1
+	}
+	for n, name := range queues {
+		file, size, err := found(filepath.Join(folder, fmt.Sprintf("queue-%d", n)))
+		if err != nil {
+			return nil, err
+		}
+		first := int(size / entryBytes)
+		q := &Queue{name: name, file: file, scanned: first, written: map[int]bool{}, committed: first, flushed: first}
+		b.queues = append(b.queues, q)
+		recorder.Step(name, "open", Fields{"number": first, "overlap": overlap}, "ok", nil)
+	}
+	return b, nil
+}
+
+// found opens a file, which is made if it is not there, and says how long it is.
+func found(path string) (*os.File, int64, error) {
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
+	if err != nil {
+		return nil, 0, err
+	}
+	about, err := file.Stat()
+	if err != nil {
+		return nil, 0, err
+	}
+	return file, about.Size(), nil
 }
 
 // Send appends a message, and returns its number in the queue.
@@ -80,17 +106,15 @@ func (b *Broker) Send(queue int, body []byte) (int, error) {
 	}
 	next := job{q, q.scanned, b.end, len(body)}
 	b.end += int64(len(body))
-	q.scanned++
+	if b.fault != "twin" || next.number%2 == 0 { // twin: a message gets the number of the one before
+		q.scanned++
+	}
 	b.recorder.Step(q.name, "scan", Fields{"number": next.number}, "ok", Fields{"scanned": q.scanned})
 	b.mutex.Unlock()
-	if b.fault == "drop" {
-		select {
-		case b.jobs <- next:
-		default: // no worker is free: the entry is never written
-		}
-	} else {
-		b.jobs <- next
+	if b.fault == "drop" && len(b.jobs) > 1 {
+		return next.number, nil // workers are busy: the entry is never written
 	}
+	b.jobs <- next
 	return next.number, nil
 }
 
@@ -98,46 +122,77 @@ func (b *Broker) Send(queue int, body []byte) (int, error) {
 func (b *Broker) work() {
 	defer b.workers.Done()
 	for next := range b.jobs {
-		q := next.queue
-		q.mutex.Lock()
-		b.recorder.Step(q.name, "take", Fields{"number": next.number}, "ok", nil)
-		q.mutex.Unlock()
+		b.take(next)
 		time.Sleep(time.Duration(rand.Intn(50)) * time.Microsecond) // as if entries were larger: some overtake others
-		var entry [entryBytes]byte
-		binary.BigEndian.PutUint64(entry[:], uint64(next.position))
-		binary.BigEndian.PutUint32(entry[8:], uint32(next.size))
-		if _, err := q.file.WriteAt(entry[:], int64(next.number)*entryBytes); err != nil {
-			panic(err) // nothing was promised yet: the next start writes it
-		}
-		b.commit(q, next.number)
+		b.write(next)
+		b.commit(next.queue, next.number)
 	}
 }
 
-// commit says that an entry is written, and lets consumers see all entries before the first that is not.
+// take says that a worker is at the queue.
+func (b *Broker) take(next job) {
+	next.queue.mutex.Lock()
+	defer next.queue.mutex.Unlock()
+	b.recorder.Step(next.queue.name, "take", Fields{"number": next.number}, "ok", nil)
+}
+
+// write writes an entry, where no consumer looks yet.
+func (b *Broker) write(next job) {
+	q := next.queue
+	var entry [entryBytes]byte
+	binary.BigEndian.PutUint64(entry[:], uint64(next.position))
+	binary.BigEndian.PutUint32(entry[8:], uint32(next.size))
+	if _, err := q.file.WriteAt(entry[:], int64(next.number)*entryBytes); err != nil {
+		panic(err) // nothing was promised yet: the next start writes it
+	}
+	q.mutex.Lock()
+	defer q.mutex.Unlock()
+	q.written[next.number] = true
+	b.recorder.Step(q.name, "write", Fields{"number": next.number}, "ok", nil)
+}
+
+// commit lets consumers see all entries before the first that is not written.
 func (b *Broker) commit(q *Queue, number int) {
 	q.mutex.Lock()
 	defer q.mutex.Unlock()
-	q.written[number] = true
-	b.recorder.Step(q.name, "write", Fields{"number": number}, "ok", nil)
+	to := b.visible(q, number)
+	if to == q.committed {
+		return
+	}
+	for ; q.committed < to; q.committed++ {
+		delete(q.written, q.committed)
+	}
+	b.recorder.Step(q.name, "commit", Fields{"to": to}, "ok", Fields{"committed": q.committed})
+}
+
+// visible says how far consumers may see, once an entry is written. The caller has the queue's lock.
+func (b *Broker) visible(q *Queue, number int) int {
 	to := q.committed
 	for q.written[to] {
-		delete(q.written, to)
 		to++
 	}
-	if b.fault == "gap" && number >= to {
+	switch {
+	case b.fault == "gap" && number >= to:
 		to = number + 1 // the last worker shows what others have not written yet
+	case b.fault == "late" && to > q.committed:
+		to-- // the last entry waits for the next one
 	}
-	if to > q.committed {
-		q.committed = to
-		b.recorder.Step(q.name, "commit", Fields{"to": to}, "ok", Fields{"committed": q.committed})
+	return to
+}
+
+// reach says how far a flush goes. The caller has the queue's lock.
+func (b *Broker) reach(q *Queue) int {
+	if b.fault == "eager" {
+		return q.scanned // entries count as safe that are not written
 	}
+	return q.committed
 }
 
 // Flush puts the entries that consumers see on disk. It waits no longer than `patience` before it reports the outcome
 // as unknown; then the disk is let finish, so that one flush of a queue runs at a time.
 func (b *Broker) Flush(q *Queue, patience time.Duration) bool {
 	q.mutex.Lock()
-	to := q.committed
+	to := b.reach(q)
 	q.mutex.Unlock()
 	done := make(chan error, 1)
 	go func() { done <- q.file.Sync() }()

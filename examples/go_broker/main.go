@@ -5,9 +5,15 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 )
+
+// Faults that can be planted: commits pass what is not written; busy workers miss a message; two messages share a
+// number; the last entry waits for the next one; what is not written counts as safe.
+var faults = []string{"gap", "drop", "twin", "late", "eager"}
 
 func main() {
 	messages := flag.Int("messages", 2000, "how many are sent")
@@ -15,8 +21,20 @@ func main() {
 	workers := flag.Int("workers", 4, "goroutines that write entries")
 	patience := flag.Duration("patience", 200*time.Microsecond, "how long a flush may take before its outcome is unknown")
 	out := flag.String("out", "trace.ndjson", "the recording")
-	fault := flag.String("fault", "", "gap: commits pass what is not written; drop: busy workers miss a message")
+	performed := flag.String("perform", "", "a file of gapless generate: its runs are performed instead")
+	fault := flag.String("fault", "", "one of "+strings.Join(faults, ", "))
 	flag.Parse()
+	if *fault != "" && !slices.Contains(faults, *fault) {
+		fmt.Fprintln(os.Stderr, "no such fault:", *fault)
+		os.Exit(2)
+	}
+	if *performed != "" {
+		if err := perform(*performed, *out, *fault); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(2)
+		}
+		return
+	}
 	if err := run(*messages, *queues, *workers, *patience, *out, *fault); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(2)
@@ -25,9 +43,6 @@ func main() {
 
 // run sends messages from a goroutine for each queue, while another one flushes, and stops in order.
 func run(messages, queues, workers int, patience time.Duration, out, fault string) error {
-	if fault != "" && fault != "gap" && fault != "drop" {
-		return fmt.Errorf("no such fault: %s", fault)
-	}
 	folder, err := os.MkdirTemp("", "broker-")
 	if err != nil {
 		return err
@@ -37,7 +52,11 @@ func run(messages, queues, workers int, patience time.Duration, out, fault strin
 	if err != nil {
 		return err
 	}
-	broker, err := Open(folder, queues, workers, recorder, fault)
+	names := make([]string, queues)
+	for n := range names {
+		names[n] = fmt.Sprintf("orders/%d", n)
+	}
+	broker, err := Open(folder, names, workers, recorder, fault)
 	if err != nil {
 		return err
 	}

@@ -20,6 +20,10 @@ def generate(
         str, typer.Option(metavar="rules|steps", help="Every rule, accepting and refusing; or every step, taken.")
     ] = "rules",
     seed: Annotated[int, typer.Option(metavar="S", help="The random seed of what exploration does not find.")] = 0,
+    without: Annotated[
+        list[str] | None, typer.Option(metavar="STEP", help="Leave out a step that the system lacks; may be repeated.")
+    ] = None,
+    walks: Annotated[int, typer.Option(metavar="N", min=0, help="So many further runs, of steps at random.")] = 0,
     states: Annotated[int, typer.Option(metavar="N", min=1, help="Explore so many states at most.")] = 20_000,
 ) -> None:
     """Write few short runs that take every step of a spec, and meet every rule, accepting and refusing.
@@ -36,9 +40,14 @@ def generate(
         raise typer.BadParameter(f"{cover!r} is not one of {', '.join(generation.COVERS)}.", param_hint="--cover")
     refuse_elsewhere(out)
     (of,) = chosen([spec])
+    if strange := [name for name in without or () if name not in of.actions]:
+        steps = ", ".join(of.actions)
+        raise typer.BadParameter(f"{of.name} has no step {strange[0]!r}: choose among {steps}.", param_hint="--without")
     try:
         with errors_of(of):
-            suite = generation.generate(of, bound_for(of), seed=seed, states=states, cover=cover)
+            suite = generation.generate(
+                of, bound_for(of), seed=seed, states=states, cover=cover, walks=walks, without=without or ()
+            )
         files = generated_files.write(suite, out)
     except NoBound as error:
         raise failed(str(error)) from None
@@ -46,7 +55,7 @@ def generate(
         raise failed(f"{out}: cannot be written ({error.strerror})") from None
     code = 3 if suite.missing else 0
     with printing(code):
-        refused = sum(bool(step.refused) for run in suite.runs for step in run)
+        refused = sum(bool(step.refused) for run in suite.runs for step in run.steps)
         wanted, runs = len(suite.wanted), len(suite.runs)
         print(
             f"{of.name}: {plural(runs, 'run')} of {plural(suite.steps, 'step')}, {refused:,} of them refused, "
@@ -54,5 +63,8 @@ def generate(
         )
         for target in suite.missing:
             print(f"  not met within the bound: {target}")
+        if others := len(suite.runs) - len(suite.recorded):
+            begins = "begin in states of INITIALS; a recording begins at INITIAL"
+            print(f"  stories alone: {others:,} of the runs, which {begins}")
         print(*(f"  {file}" for file in files), sep="\n")
     raise typer.Exit(code)

@@ -2,7 +2,8 @@
 
 `NAME.ndjson` has all runs, each a trace, as a system that keeps to the spec would record it; a system in any language
 reads it, performs the steps, records what it did, and is checked. `NAME-1.story` and the others are tests for pytest.
-`NAME_runs.py` performs the runs on a class in Python, next to the spec.
+`NAME_runs.py` performs the runs on a class in Python, next to the spec. A run that begins in a state of `INITIALS` is a
+story alone, for a recording begins at INITIAL.
 """
 
 from __future__ import annotations
@@ -12,11 +13,11 @@ import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from gapless.properties.exploration.generation import RunStep, Suite
+from gapless.properties.exploration.generation import GeneratedRun, RunStep, Suite
 from gapless.spec.catalog import STRICT, Spec
 from gapless.traces.replay.possible_states import TraceEvent
 from gapless.traces.specs import GivenSpec
-from gapless.traces.stories.playing import text_of
+from gapless.traces.stories.playing import elements_of, text_of
 from gapless.traces.stories.story import Story
 
 SOURCE = "gapless generate"
@@ -45,14 +46,14 @@ def arguments(spec: Spec, step: RunStep) -> dict[str, int]:
 
 
 def events(suite: Suite) -> str:
-    """All runs as lines of JSON, each run a trace."""
+    """All runs that begin at INITIAL, as lines of JSON, each run a trace."""
     return "".join(f"{json.dumps(line, separators=(',', ':'))}\n" for line in _lines(suite))
 
 
 def _lines(suite: Suite) -> Iterator[dict[str, object]]:
     yield {"schema": "gapless-events", "version": 1, "profile": STRICT}
-    for number, run in enumerate(suite.runs, 1):
-        for position, step in enumerate(run, 1):
+    for number, run in enumerate(suite.recorded, 1):
+        for position, step in enumerate(run.steps, 1):
             line: dict[str, object] = {
                 "source": SOURCE,
                 "spec": suite.spec.name,
@@ -64,8 +65,8 @@ def _lines(suite: Suite) -> Iterator[dict[str, object]]:
             yield line | ({"outcome": "refused"} if step.refused else {})
 
 
-def story(suite: Suite, run: Sequence[RunStep], name: str) -> str:
-    """One run as a story, with what each step changes."""
+def story(suite: Suite, run: GeneratedRun, name: str) -> str:
+    """One run as a story, with the state in which it begins, and what each step changes."""
     steps = tuple(
         TraceEvent(
             (step.call.action, step.call.args),
@@ -74,14 +75,15 @@ def story(suite: Suite, run: Sequence[RunStep], name: str) -> str:
             position,
             position,
         )
-        for position, step in enumerate(run, 1)
+        for position, step in enumerate(run.steps, 1)
     )
-    return text_of(Story(suite.spec, STRICT, steps, {}), name, [f"made by: {command(suite)}"])
+    given = elements_of(run.start, suite.spec.initial)
+    return text_of(Story(suite.spec, STRICT, steps, given), name, [f"made by: {command(suite)}"])
 
 
 def program(suite: Suite, name: str) -> str:
     """A module that performs the runs on a class, next to the spec."""
-    runs = "\n".join(f"    {_run(suite.spec, run)}," for run in suite.runs)
+    runs = "\n".join(f"    {_run(suite.spec, run.steps)}," for run in suite.recorded)
     return (
         f'"""Runs of {name}, made by: {command(suite)}\n\n'
         "A test performs them on a class that has a method for each step, and `as_spec`:\n\n"
@@ -113,4 +115,4 @@ def _run(spec: Spec, run: Sequence[RunStep]) -> str:
 
 def command(suite: Suite) -> str:
     """The command that makes the same again."""
-    return f"gapless generate {suite.spec.called} --seed {suite.seed}"
+    return f"gapless generate {suite.spec.called} --seed {suite.seed}{suite.options}"

@@ -125,11 +125,12 @@ class Walker:
         return None
 
     def walk(
-        self, state: State, chance: random.Random, coverage: Coverage, length: int
+        self, state: State, chance: random.Random, coverage: Coverage, length: int, among: Sequence[str] = ()
     ) -> Iterator[tuple[Call, State]]:
-        """The steps of one walk from a state."""
+        """The steps of one walk from a state, chosen among those of the spec, or fewer."""
         idle = 0
-        steps = [name for name in self.spec.actions if chance.random() < KEPT] or list(self.spec.actions)
+        every = list(among or self.spec.actions)
+        steps = [name for name in every if chance.random() < KEPT] or every
         while length and idle < TRIES and self.bound.within(state):
             call = self.call(steps, chance, coverage)
             after = self.tried(state, call, coverage)

@@ -98,6 +98,21 @@ def test_the_broker_is_built_and_its_faults_are_found(broker: Path, monkeypatch:
         assert check("again.ndjson").verdict == "conforms"
 
 
+@pytest.mark.slow
+@pytest.mark.skipif(not NIGHT, reason="seconds of Go's compiler")
+def test_the_broker_performs_generated_runs_which_find_its_faults(
+    broker: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(broker)
+    run("go build -o broker .", broker)
+    assert gapless("generate", "dispatch", "--without", "crash", "--walks", "100", "--out", "runs").exit_code == 0
+    for fault in ("", "gap", "drop", "twin", "late", "eager"):
+        run(
+            f"./broker -perform runs/dispatch.ndjson -out performed.ndjson{f' -fault {fault}' if fault else ''}", broker
+        )
+        assert check("performed.ndjson").verdict == ("departs" if fault else "conforms"), fault
+
+
 # -- the class -----------------------------------------------------------------------------------------------------
 
 
