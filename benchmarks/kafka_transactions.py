@@ -24,7 +24,8 @@ from gapless.traces.sources.kafka.log.checksums import crc32c
 from gapless.traces.sources.kafka.log.tables import Bytes, Ints
 
 IDS, PARTITIONS, TABLES, BLOCK = 1000, 4, 8, 1 << 18
-SEGMENT = 1 << 30
+SEGMENT = 64 << 20
+"""Bytes of a segment: brokers roll those of the table at 100 MiB, and others have indexes, by which they are cut."""
 TRANSACTIONAL, CONTROL = 16, 32
 
 

@@ -12,8 +12,9 @@ from gapless.traces.evidence import Evidence
 from gapless.traces.report.values import Report, Where
 from gapless.traces.sources.kafka.check import LogCheck
 from gapless.traces.sources.kafka.joining.findings import WaitingTransaction
-from gapless.traces.sources.kafka.judging.table_piece import CoordinatorRows, TablePiece
+from gapless.traces.sources.kafka.judging.table_piece import CoordinatorRows
 from gapless.traces.sources.kafka.judging.transaction_items import DATA, together
+from gapless.traces.sources.kafka.log import column_store
 from gapless.traces.sources.kafka.transactions import gathering
 from gapless.traces.sources.kafka.transactions.hazards import waiting_ids
 from gapless.traces.sources.kafka.transactions.table import CoordinatorTable
@@ -147,7 +148,9 @@ def test_a_transaction_that_keeps_readers_waiting_is_a_hazard(
     ids, time = [7] * count + [9], [1_000] * count + [1_000 + later]
     columns = (ids, list(range(count + 1)), [5] * count + [6], [0] * (count + 1), [*statuses, 0])
     rows = CoordinatorRows(*map(np.array, (*columns, [0] * (count + 1), [1] * (count + 1), time, [0] * (count + 1))))
-    waiting = list(waiting_ids(CoordinatorTable([(TablePiece(rows, {7: "a", 9: "b"}, {}), False)], {})))
+    waiting = list(
+        waiting_ids(CoordinatorTable(rows, np.zeros(count + 1, np.int64), np.array([False]), {7: "a", 9: "b"}, {}))
+    )
     assert [(one.row, one.rule) for one in waiting] == [(row, f"kafka_transaction/{rule}") for row, rule in found]
     assert all(one.age == later for one in waiting)
 
@@ -166,13 +169,17 @@ def test_a_hazard_is_reported_with_its_age_and_changes_no_verdict(tmp_path: Path
     assert len(one.story) <= SHORT
 
 
-def test_ids_are_judged_some_at_a_time_with_the_same_result(monkeypatch: pytest.MonkeyPatch) -> None:
-    copies = list(gathered(recording("3.5.2-txn") / "n1"))
-    whole = judged(copies)
-    monkeypatch.setattr(gathering, "TOGETHER", 5)
-    parts = judged(copies)
-    assert whole.covered["kafka_transaction.complete"] > 20
-    assert (parts.covered, parts.breaches, parts.anomalies) == (whole.covered, whole.breaches, whole.anomalies)
+@pytest.mark.parametrize("name", ["3.5.2-late", "3.5.2-stale"])
+def test_evidence_that_is_laid_down_is_judged_as_in_memory(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = defect(name, tmp_path) / "n1"
+    whole = check(path, jobs=1)
+    for module, most in ((gathering, "WAITING"), (gathering, "TOGETHER"), (column_store, "ROWS")):
+        monkeypatch.setattr(module, most, 3)
+    some = check(path, jobs=1)
+    assert some.coverage["kafka_transaction.complete"] > 0
+    assert (some.findings, some.coverage, some.sources) == (whole.findings, whole.coverage, whole.sources)
 
 
 @pytest.mark.parametrize("kind", by_day(list(FAULTS), 1 / 4))

@@ -38,7 +38,7 @@ from gapless.traces.sources.kafka.judging.parts import (
 from gapless.traces.sources.kafka.selection import includes_partition, wanted_producer
 from gapless.traces.sources.kafka.summary import InputFacts, summary
 from gapless.traces.sources.kafka.transactions.gathering import PartitionPlace, TransactionGatherer, role_of
-from gapless.traces.sources.kafka.transactions.judge import JudgedTraces
+from gapless.traces.sources.kafka.transactions.traces import JudgedTraces
 
 if TYPE_CHECKING:
     from gapless.traces.sources.kafka.clients.answer_judge import AnswerJudge

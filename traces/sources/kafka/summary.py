@@ -18,7 +18,7 @@ from gapless.traces.sources.kafka.joining.tails import NEXT_TO_THE_LOG
 from gapless.traces.sources.kafka.log_marks import marks
 from gapless.traces.sources.kafka.report import PartitionRow
 from gapless.traces.sources.kafka.selection import ALL, is_joined
-from gapless.traces.sources.kafka.transactions.judge import JudgedTraces
+from gapless.traces.sources.kafka.transactions.traces import JudgedTraces
 from gapless.traces.suggestions import did_you_mean, first_of
 
 TRANSACTION, GROUPS = "kafka_transaction", "group_offsets"

@@ -13,7 +13,7 @@ from gapless.traces.events.event import ROWS, utf8
 from gapless.traces.problems import shown
 from gapless.traces.report.outputs.verdict_table import SCHEMA
 from gapless.traces.sources.kafka.joining.findings import LogFindings, PlacedDeparture
-from gapless.traces.sources.kafka.transactions.judge import JudgedTraces
+from gapless.traces.sources.kafka.transactions.traces import JudgedTraces
 
 
 def verdict_rows(path: Path, found: LogFindings, ids: JudgedTraces) -> Iterator[pa.RecordBatch]:

@@ -47,12 +47,6 @@ class TablePiece(NamedTuple):
     names: dict[int, str]
     sets: dict[int, tuple[PartitionName, ...]]
 
-    def share(self, number: int, count: int) -> TablePiece:
-        """The rows of one of so many shares of the ids, by their hashes."""
-        if count == 1:
-            return self
-        return self._replace(rows=self.rows.of(np.flatnonzero(self.rows.id.view(np.uint64) % count == number)))
-
 
 def table_piece(chunk: Chunk) -> TablePiece:
     """Read the rows of a chunk."""

@@ -41,27 +41,32 @@ def transaction_items(heads: Batches) -> TransactionItems:
     ends = (heads.marker == ABORT) | (heads.marker == COMMIT)
     data = heads.is_transactional & ~heads.is_control
     (rows,) = np.nonzero((heads.producer >= 0) & heads.is_sound & (ends | data))
-    rows = rows[np.argsort(heads.producer[rows], kind="stable")]
     kind = np.where(ends[rows], heads.marker[rows], DATA)
     producer, first, last, epoch = (row[rows] for row in (heads.producer, heads.base, heads.last, heads.producer_epoch))
-    return _runs(TransactionItems(producer, first, last, epoch, kind, heads.max_time[rows], heads.leader_epoch[rows]))
+    return merged(TransactionItems(producer, first, last, epoch, kind, heads.max_time[rows], heads.leader_epoch[rows]))
 
 
 def together(pieces: list[TransactionItems]) -> TransactionItems:
     """Put pieces of one partition together, which are in the order of their offsets; by producer, as in each."""
     if len(pieces) == 1:
         return pieces[0]
-    whole = TransactionItems(*put_together(len(TransactionItems._fields), pieces))
-    return _runs(whole.of(np.argsort(whole.producer, kind="stable")))
+    return merged(TransactionItems(*put_together(len(TransactionItems._fields), pieces)))
 
 
-def _runs(items: TransactionItems) -> TransactionItems:
-    """Make one run of those that follow one another."""
+def merged(items: TransactionItems) -> TransactionItems:
+    """Sort what is of one partition by producer, and make one run of those that follow one another then."""
+    found = items.of(np.argsort(items.producer, kind="stable"))
+    return runs_of(found, np.zeros(len(found.first), np.int64))[0]
+
+
+def runs_of(items: TransactionItems, part: Ints) -> tuple[TransactionItems, Ints]:
+    """Make one run of those that follow one another. `part`: of each the number of its partition, as of each run."""
     count, kind = len(items.kind), items.kind
     begins = np.ones(count, np.bool_)
-    same = (items.producer, items.epoch, items.leader, kind)
-    begins[1:] = (kind[1:] != DATA) | np.any([column[1:] != column[:-1] for column in same], axis=0)
+    begins[1:] = kind[1:] != DATA
+    for column in (part, items.producer, items.epoch, items.leader, kind):
+        begins[1:] |= column[1:] != column[:-1]
     (low,) = np.nonzero(begins)
     high = np.append(low, count)[1:] - 1
     found = items.of(low)
-    return found._replace(last=items.last[high], time=items.time[high])
+    return found._replace(last=items.last[high], time=items.time[high]), part[low]

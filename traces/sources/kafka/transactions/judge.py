@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -11,9 +10,8 @@ import numpy as np
 from gapless.spec.catalog import SPECS
 from gapless.spec.language import ASSUMED
 from gapless.traces.judging import building
-from gapless.traces.judging.building import Events, Ints
 from gapless.traces.options import Options
-from gapless.traces.replay.exact import life, replay
+from gapless.traces.replay.exact import replay
 from gapless.traces.replay.kernels import ReplayResult, kernel
 from gapless.traces.report.pictures.lanes import TransactionLanes
 from gapless.traces.report.values import Where
@@ -23,7 +21,6 @@ from gapless.traces.sources.kafka.joining.places import PlaceFinder
 from gapless.traces.sources.kafka.joining.states import some
 from gapless.traces.sources.kafka.judging.parts import SegmentPart
 from gapless.traces.sources.kafka.judging.producer_pieces import counts
-from gapless.traces.sources.kafka.judging.table_piece import TablePiece
 from gapless.traces.sources.kafka.transactions.hazards import waiting_ids
 from gapless.traces.sources.kafka.transactions.lanes import BEFORE, BEHIND, LaneName, lanes_of
 from gapless.traces.sources.kafka.transactions.leftovers import Leftovers
@@ -31,12 +28,11 @@ from gapless.traces.sources.kafka.transactions.markers import MarkerTable
 from gapless.traces.sources.kafka.transactions.partitions import PartitionItems, Replica
 from gapless.traces.sources.kafka.transactions.table import CoordinatorTable
 from gapless.traces.sources.kafka.transactions.trace_events import TraceEvents, TraceMaker
+from gapless.traces.sources.kafka.transactions.traces import JudgedTraces, TraceBlock
 
 SPEC = SPECS["kafka_transaction"]
 PARTS = 8
 """Partitions that a story names."""
-STEPS = 60
-"""Steps that a life shows; more are counted."""
 
 
 class TableReplica(NamedTuple):
@@ -46,65 +42,23 @@ class TableReplica(NamedTuple):
     folder: str
     parts: Sequence[SegmentPart]
     is_whole: bool
-    rows: TablePiece
-
-
-class TraceBlock(NamedTuple):
-    """The events of some traces, for an export. `position`: the offset in a log that each lies next to."""
-
-    names: Sequence[str]
-    starts: Ints
-    events: Events
-    position: Ints
-
-
-class JudgedTrace(NamedTuple):
-    """A trace that was judged, and the number of its events."""
-
-    spec: str
-    name: str
-    events: int
-
-
-@dataclass
-class JudgedTraces:
-    """The traces over several partitions that were judged. `life`: of the one that was asked for."""
-
-    traces: list[JudgedTrace] = field(default_factory=list)
-    departed: set[str] = field(default_factory=set)
-    life: list[str] = field(default_factory=list)
-    blocks: list[TraceBlock] = field(default_factory=list)
-
-    def add(self, names: Sequence[str], starts: Ints, events: Events, options: Options) -> None:
-        """Adds traces of one spec, with the life of the one that was asked for."""
-        counted = np.diff(starts).tolist()
-        self.traces += [JudgedTrace(events.spec.name, *one) for one in zip(names, counted, strict=True)]
-        if options.trace in names:
-            self.life = _life_of(events, starts, names.index(options.trace), options)
-
-    @property
-    def names(self) -> list[str]:
-        """The names of all traces."""
-        return [one.name for one in self.traces]
 
 
 class IdJudge:
-    """Judges the transactions of one cluster, and adds them to those of others."""
+    """Judges some transactional ids of one cluster, and adds them to those of others."""
 
     def __init__(
-        self, found: LogFindings, options: Options, replicas: Sequence[Replica], tables: Sequence[TableReplica]
-    ) -> None:
+        self, found: LogFindings, options: Options, replicas: Sequence[Replica], tables: Sequence[TableReplica],
+        table: CoordinatorTable,
+    ) -> None:  # fmt: skip
         self.found, self.options = found, options
-        self.replicas, self.tables = replicas, tables
-        numbers = {one.name: number for number, one in enumerate(replicas)}
-        self.table = CoordinatorTable([(one.rows, one.is_whole) for one in tables], numbers)
-        self.names = [f"{TRANSACTION_TOPIC}/{name}" for name in self.table.names]
+        self.replicas, self.tables, self.table = replicas, tables, table
+        self.names = [f"{TRANSACTION_TOPIC}/{name}" for name in table.names]
 
-    def judge(self, judged: JudgedTraces, *, exported: bool) -> None:
-        """Judge all ids."""
+    def judge(self, items: PartitionItems, judged: JudgedTraces, *, exported: bool) -> None:
+        """Judge all of them. `items`: of their producers."""
         if not self.names:
             return
-        items = PartitionItems.of(self.replicas, np.unique(self.table.producer[self.table.producer >= 0]))
         matching = MarkerTable(self.table, items)
         if Leftovers(matching).settle():
             self.found.doubt("markers of very many producers fit no decision: some of them are not judged")
@@ -194,14 +148,6 @@ class IdJudge:
                 yield f"Part {number} is {self.replicas[part].name}, where its markers may be gone."
             else:
                 yield f"Part {number} is {self.replicas[part].name}."
-
-
-def _life_of(events: Events, starts: Ints, trace: int, options: Options) -> list[str]:
-    """Return a line for each of the first steps of a trace."""
-    low, high = starts[trace : trace + 2].tolist()
-    shown = some(events, low, min(high, low + STEPS))
-    found = life(events.spec, shown, profile=options.profile, ignored=options.ignored)
-    return [*found, f"     and {high - low - STEPS:,} more steps"] if high - low > STEPS else found
 
 
 def place_of(parts: Sequence[SegmentPart], offset: int) -> Where:

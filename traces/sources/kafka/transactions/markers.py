@@ -67,7 +67,7 @@ class MarkerTable:
 
     def __init__(self, table: CoordinatorTable, found: PartitionItems) -> None:
         self.table, self.found = table, found
-        self.producers = np.unique(table.producer[table.producer >= 0])
+        self.producers = table.producers
         (rows,) = np.nonzero(table.is_decision)
         pairs = table.pairs(rows)
         pairs = pairs.of(pairs.part != ELSEWHERE)

@@ -20,8 +20,9 @@ from gapless.traces.sources.kafka.judging.offset_piece import OffsetPiece
 from gapless.traces.sources.kafka.judging.parts import SegmentPart
 from gapless.traces.sources.kafka.judging.producer_pieces import counts
 from gapless.traces.sources.kafka.judging.transaction_items import TransactionItems
-from gapless.traces.sources.kafka.transactions.judge import JudgedTraces, TraceBlock, place_of
+from gapless.traces.sources.kafka.transactions.judge import place_of
 from gapless.traces.sources.kafka.transactions.offset_events import OffsetEvents, offset_events
+from gapless.traces.sources.kafka.transactions.traces import JudgedTraces, TraceBlock
 
 SPEC = SPECS["group_offsets"]
 WITH_PRODUCER = tuple(name for name, arguments in SPEC.parameters.items() if "pid" in arguments)

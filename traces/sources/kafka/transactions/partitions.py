@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -11,8 +11,10 @@ import numpy as np
 
 from gapless.traces.judging.building import Ints
 from gapless.traces.sources.kafka.files.names import PartitionName
+from gapless.traces.sources.kafka.judging.cluster_evidence import ITEM_BYTES, ClusterEvidence
 from gapless.traces.sources.kafka.judging.parts import SegmentPart
-from gapless.traces.sources.kafka.judging.transaction_items import DATA, TransactionItems, together
+from gapless.traces.sources.kafka.judging.transaction_items import DATA, TransactionItems, runs_of
+from gapless.traces.sources.kafka.log.column_store import ColumnStore
 from gapless.traces.sources.kafka.log.tables import Flags
 
 NEVER = 1 << 62
@@ -23,11 +25,12 @@ START = 2_000
 
 @dataclass(frozen=True, eq=False)
 class Replica:
-    """A replica of a partition that was read. `items`: from `start` on, below which records or markers may be gone.
+    """A replica of a partition that was read. `start`: records or markers below it may be gone.
 
     `is_whole`: it has all that its partition ever had at the end · `is_first`: it begins where its topic was created,
     and that was once · `slack`: ms by which clocks of its markers and of its coordinator may differ ·
-    `starts`: the times at which brokers started, in order; None if they are not known.
+    `starts`: the times at which brokers started, in order; None if they are not known · `first_mark`: the time of the
+    first marker, or NEVER · `times`: reads those of all markers.
     """
 
     name: PartitionName
@@ -39,23 +42,13 @@ class Replica:
     is_first: bool
     slack: int
     starts: Ints | None
-    items: TransactionItems
-
-    @cached_property
-    def marks(self) -> Ints:
-        """The markers among the items, in the order of their offsets."""
-        (rows,) = np.nonzero((self.items.kind != DATA) & (self.items.first >= self.start))
-        return rows[np.argsort(self.items.first[rows], kind="stable")]
-
-    @cached_property
-    def first_mark(self) -> int:
-        """The time of the first marker, or NEVER."""
-        return int(self.items.time[self.marks[0]]) if len(self.marks) else NEVER
+    first_mark: int
+    times: Callable[[], Ints]
 
     @cached_property
     def mark_times(self) -> Ints:
-        """The times of the markers, in their order."""
-        return np.sort(self.items.time[self.marks])
+        """The times of the markers, in their order. Raises OSError."""
+        return np.sort(self.times())
 
     def may_lose(self, after: Ints, until: Ints) -> Flags:
         """True where a broker may have started between two times: what it wrote last may be lost with the power."""
@@ -64,14 +57,14 @@ class Replica:
         last = self.starts.searchsorted(until + self.slack, side="right") - 1
         return (last >= 0) & (self.starts[np.maximum(last, 0)] > after - self.slack)
 
-    def surely(self, decided: Ints) -> Ints:
-        """Return those of some producers that are decided whose last marker must be here."""
+    def surely(self, decided: Ints, items: TransactionItems) -> Ints:
+        """Return those of some producers that are decided whose last marker must be here. `items`: all it has."""
         if not self.is_whole:
             return decided[:0]
-        (runs,) = np.nonzero((self.items.kind == DATA) & np.isin(self.items.producer, decided))
-        last = runs[np.append(self.items.producer[runs][1:] != self.items.producer[runs][:-1], True)[: len(runs)]]
-        lost = self.may_lose(self.items.time[last], np.full(len(last), NEVER))
-        found: Ints = self.items.producer[last[~lost]]
+        (runs,) = np.nonzero((items.kind == DATA) & np.isin(items.producer, decided))
+        last = runs[np.append(items.producer[runs][1:] != items.producer[runs][:-1], True)[: len(runs)]]
+        lost = self.may_lose(items.time[last], np.full(len(last), NEVER))
+        found: Ints = items.producer[last[~lost]]
         return found
 
 
@@ -96,25 +89,74 @@ class PartitionItems(NamedTuple):
         """Return of each partition the time behind which each decision has its marker there, or NEVER."""
         return np.array([one.first_mark + one.slack for one in self.replicas], np.int64)
 
-    @classmethod
-    def of(cls, replicas: Sequence[Replica], producers: Ints) -> PartitionItems:
-        """Put the items of some producers together."""
-        kept, parts = [], []
-        for number, one in enumerate(replicas):
-            rows = _rows_of(one.items.producer, producers)
-            rows = rows[one.items.first[rows] >= one.start]
-            kept.append(one.items.of(rows))
-            parts.append(np.full(len(rows), number, np.int64))
-        if not kept:
-            return cls(np.zeros(0, np.int64), together([]), replicas)
-        items = TransactionItems(*(np.concatenate(columns) for columns in zip(*kept, strict=True)))
-        return cls(np.concatenate(parts), items, replicas)
+
+class ItemShares:
+    """The runs and markers of a cluster, laid down by the shares in which transactional ids are judged."""
+
+    def __init__(
+        self, evidence: ClusterEvidence, parts: Mapping[int, int], starts: Sequence[int],
+        shares: Sequence[tuple[int, int]], together: int,
+    ) -> None:  # fmt: skip
+        """`parts`: the number of the partition that a copy is of · `starts`: of each · `shares`: ranges of buckets."""
+        self.evidence, self.parts, self.together = evidence, parts, together
+        self.starts = np.array(starts, np.int64)
+        self._first = np.full((2, len(starts)), NEVER, np.int64)  # the offset of the first marker, and its time
+        self._kept = ColumnStore(ITEM_BYTES | {"part": 4}, "batches of transactions")
+        producers, bucket = evidence.owners()
+        share = np.array([high for _, high in shares], np.int64).searchsorted(bucket, side="right")
+        for items, part in self._blocks() if shares else ():
+            self._see(items, part)
+            low, high = producers.searchsorted(items.producer), producers.searchsorted(items.producer, side="right")
+            rows, of = _each(high - low)
+            self._kept.add(share[low[rows] + of], [*items.of(rows), part[rows]])
+
+    def _blocks(self) -> Iterator[tuple[TransactionItems, Ints]]:
+        """All runs and markers with the numbers of their partitions, about so many at a time, and by those."""
+        for items, copy in self.evidence.item_blocks(self.together):
+            part = numbers_of(copy, self.parts)
+            order = np.lexsort((items.producer, part))
+            order = order[int(part[order].searchsorted(0)) :]
+            found, part = runs_of(items.of(order), part[order])
+            (rows,) = np.nonzero(found.first >= self.starts[part])
+            yield found.of(rows), part[rows]
+
+    def _see(self, items: TransactionItems, part: Ints) -> None:
+        """Take note of the first marker of each partition."""
+        (marks,) = np.nonzero(items.kind != DATA)
+        marks = marks[np.lexsort((items.first[marks], part[marks]))]
+        parts, first = np.unique(part[marks], return_index=True)
+        rows = marks[first]
+        earlier = items.first[rows] < self._first[0, parts]
+        self._first[:, parts[earlier]] = items.first[rows[earlier]], items.time[rows[earlier]]
+
+    def first_mark(self, part: int) -> int:
+        """Return the time of a partition's first marker, or NEVER."""
+        return int(self._first[1, part]) if part >= 0 else NEVER
+
+    def mark_times(self, part: int) -> Ints:
+        """Return the times of all markers of a partition. Raises OSError."""
+        found = (items.time[(items.kind != DATA) & (of == part)] for items, of in self._blocks())
+        return np.concatenate([np.zeros(0, np.int64), *found])
+
+    def of(self, share: int, producers: Ints, replicas: Sequence[Replica]) -> PartitionItems:
+        """Return the runs and markers of some producers of a share. Raises OSError."""
+        *columns, part = self._kept.of(share, share + 1)
+        producer = columns[0]
+        order = np.lexsort((producer, part))
+        rows = order[np.isin(producer[order], producers, kind="sort")]
+        return PartitionItems(part[rows], TransactionItems(*columns).of(rows), replicas)
 
 
-def _rows_of(column: Ints, values: Ints) -> Ints:
-    """The rows with some values in a column that is in order."""
-    low, high = column.searchsorted(values), column.searchsorted(values, side="right")
-    counts = high - low
+def numbers_of(copy: Ints, numbers: Mapping[int, int]) -> Ints:
+    """Return the numbers that copies have, or -1."""
+    by_copy = np.full(max(numbers, default=0) + 1, -1, np.int64)
+    for one, number in numbers.items():
+        by_copy[one] = number
+    return np.where(copy < len(by_copy), by_copy[np.minimum(copy, len(by_copy) - 1)], -1)
+
+
+def _each(counts: Ints) -> tuple[Ints, Ints]:
+    """Each row as often as it counts, and how often it came before."""
+    rows = np.repeat(np.arange(len(counts)), counts)
     begins = np.cumsum(counts) - counts
-    found: Ints = np.arange(int(counts.sum())) + np.repeat(low - begins, counts)
-    return found
+    return rows, np.arange(len(rows)) - begins[rows]

@@ -14,7 +14,7 @@ from gapless.spec.kafka_transaction import TxnStatus
 from gapless.traces.judging.building import Ints
 from gapless.traces.sources.kafka.files.names import PartitionName
 from gapless.traces.sources.kafka.files.transaction_table import UNKNOWN
-from gapless.traces.sources.kafka.judging.table_piece import CoordinatorRows, TablePiece, joined
+from gapless.traces.sources.kafka.judging.table_piece import CoordinatorRows
 from gapless.traces.sources.kafka.log.tables import Flags
 
 NO_ROW = -1
@@ -42,28 +42,32 @@ class CoordinatorTable:
     completes a decision, or NO_ROW · `whole`: nothing is missing at the end of its partition of the table.
     """
 
-    def __init__(self, pieces: Sequence[tuple[TablePiece, bool]], parts: Mapping[PartitionName, int]) -> None:
-        """`pieces`: of each partition of the table its rows, and if they are whole · `parts`: the numbers of others."""
-        every = joined([piece for piece, _ in pieces])
-        counts = [len(piece.rows.id) for piece, _ in pieces]
-        order = np.argsort(every.rows.id, kind="stable")
-        order = order[_judged(every.rows.of(order))]
-        rows = every.rows.of(order)
+    def __init__(
+        self, rows: CoordinatorRows, table: Ints, whole: Flags, names: Mapping[int, str], codes: Mapping[int, Ints]
+    ) -> None:
+        """`table`: of each row the number of its partition · `whole`: the partitions in which nothing is missing.
+
+        `names`: of ids, by their hashes · `codes`: see `codes_of`.
+        """
+        order = np.argsort(rows.id, kind="stable")
+        if (rows.id[order][1:] == rows.id[order][:-1])[table[order][1:] < table[order][:-1]].any():
+            order = np.lexsort((table, rows.id))
+        rows = rows.of(order)
+        kept = _judged(rows)
+        if not kept.all():
+            rows, order = rows.of(np.flatnonzero(kept)), order[kept]
         self.id, self.offset, self.producer, self.epoch = rows.id, rows.offset, rows.producer, rows.epoch
         self.status, self.set, self.protocol, self.time, self.leader = rows[4:]
-        self.whole: Flags = np.repeat(np.array([is_whole for _, is_whole in pieces], np.bool_), counts)[order]
-        self.table: Ints = np.repeat(np.arange(len(pieces)), counts)[order]
+        self.table: Ints = table[order]
+        self.whole: Flags = whole[self.table]
         is_first = np.ones(len(self.id), np.bool_)
         is_first[1:] = self.id[1:] != self.id[:-1]
         (first,) = np.nonzero(is_first)
         self.begins: Ints = np.append(first, len(self.id))
         self.number: Ints = np.cumsum(is_first) - 1
         self.is_first: Flags = is_first
-        self.names = [every.names[int(key)] for key in self.id[first].tolist()]
-        self.codes = {
-            key: np.array(sorted({parts.get(one, ELSEWHERE) for one in some}), np.int64)
-            for key, some in every.sets.items()
-        }
+        self.names = [names[key] for key in self.id[first].tolist()]
+        self.codes = codes
         self.decision = self._decisions()
         self.complete = self._completions()
 
@@ -71,6 +75,11 @@ class CoordinatorTable:
     def count(self) -> int:
         """The number of transactional ids."""
         return len(self.names)
+
+    @property
+    def producers(self) -> Ints:
+        """The producers in it, in order."""
+        return np.unique(self.producer[self.producer >= 0])
 
     @property
     def decided(self) -> Ints:
@@ -127,6 +136,11 @@ class CoordinatorTable:
         most = max(int(now.part.max(initial=0)), int(before.part.max(initial=0))) + 2
         known = np.isin(now.row * most + now.part, (before.row + 1) * most + before.part, kind="sort")
         return now.of(~known)
+
+
+def codes_of(sets: Mapping[int, Sequence[PartitionName]], parts: Mapping[PartitionName, int]) -> dict[int, Ints]:
+    """Return the numbers of the partitions in each set, or ELSEWHERE, in order."""
+    return {key: np.array(sorted({parts.get(one, ELSEWHERE) for one in some}), np.int64) for key, some in sets.items()}
 
 
 def _judged(rows: CoordinatorRows) -> Flags:

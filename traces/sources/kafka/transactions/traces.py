@@ -1,0 +1,64 @@
+"""The traces over several partitions that a check has judged: transactional ids, and offsets of groups."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from gapless.traces.judging.building import Events, Ints
+from gapless.traces.options import Options
+from gapless.traces.replay.exact import life
+from gapless.traces.sources.kafka.joining.states import some
+
+STEPS = 60
+"""Steps that a life shows; more are counted."""
+
+
+class TraceBlock(NamedTuple):
+    """The events of some traces, for an export. `position`: the offset in a log that each lies next to."""
+
+    names: Sequence[str]
+    starts: Ints
+    events: Events
+    position: Ints
+
+
+class JudgedTrace(NamedTuple):
+    """A trace that was judged, and the number of its events."""
+
+    spec: str
+    name: str
+    events: int
+
+
+@dataclass
+class JudgedTraces:
+    """The traces over several partitions that were judged. `life`: of the one that was asked for."""
+
+    traces: list[JudgedTrace] = field(default_factory=list)
+    departed: set[str] = field(default_factory=set)
+    life: list[str] = field(default_factory=list)
+    blocks: list[TraceBlock] = field(default_factory=list)
+
+    def add(self, names: Sequence[str], starts: Ints, events: Events, options: Options) -> None:
+        """Adds traces of one spec, with the life of the one that was asked for."""
+        counted = np.diff(starts).tolist()
+        self.traces += [JudgedTrace(events.spec.name, *one) for one in zip(names, counted, strict=True)]
+        if options.trace in names:
+            self.life = _life_of(events, starts, names.index(options.trace), options)
+
+    @property
+    def names(self) -> list[str]:
+        """The names of all traces."""
+        return [one.name for one in self.traces]
+
+
+def _life_of(events: Events, starts: Ints, trace: int, options: Options) -> list[str]:
+    """Return a line for each of the first steps of a trace."""
+    low, high = starts[trace : trace + 2].tolist()
+    shown = some(events, low, min(high, low + STEPS))
+    found = life(events.spec, shown, profile=options.profile, ignored=options.ignored)
+    return [*found, f"     and {high - low - STEPS:,} more steps"] if high - low > STEPS else found
